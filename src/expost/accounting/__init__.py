@@ -1,0 +1,1 @@
+"""ARITHMETIC on facts: filters, odometers, composition. Pure functions, certified bounds."""

@@ -1,0 +1,160 @@
+"""Every error that expost raises on purpose.
+
+::
+
+    ExpostError
+    ├── InvalidValue (ValueError)        a public value breaks a rule; free, nothing was charged
+    │   └── NeighbourMismatch            a claim about one neighbour relation met another
+    ├── UnknownPart (LookupError)        a part that the guarantee does not know
+    ├── UnknownEntry (LookupError)       no account, reservation or key of that name
+    ├── BudgetExceeded                   an over-ask; the ledger is as it was
+    ├── AlreadyReserved                  the key was used before; carries its entry
+    ├── KeyConflict                      the key was used before, for another request
+    ├── ReservationClosed                settling, forfeiting or voiding what is no longer reserved
+    └── InteractionClosed                asking an interaction that will not answer again
+
+    UnsettledWarning (UserWarning)       a reservation was left without a part and was charged in full
+
+Errors speak of public values only: parameters, shapes, types, names, balances. Private values never
+cause an error. The exceptions carry the objects they speak of, and they survive pickling.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from expost.cost import Cost
+
+
+class ExpostError(Exception):
+    """The root of every error that expost raises on purpose."""
+
+
+class InvalidValue(ExpostError, ValueError):
+    """A public value breaks a rule. The message names the value, the rule and the remedy."""
+
+
+class NeighbourMismatch(InvalidValue):
+    """A claim about one neighbour relation met another; relations are never mixed silently."""
+
+    def __init__(self, claimed: str, expected: str, where: str) -> None:
+        super().__init__(claimed, expected, where)
+        self.claimed = claimed
+        self.expected = expected
+        self.where = where
+
+    def __str__(self) -> str:
+        remedy = (
+            "convert the claim with guarantee.under('substitute')"
+            if (self.claimed, self.expected) == ("add-remove", "substitute")
+            else f"declare sensitivities and mechanisms for {self.expected!r} neighbours"
+        )
+        return f"{self.where} is about {self.expected!r} neighbours, the claim about {self.claimed!r}: {remedy}"
+
+
+class UnknownPart(ExpostError, LookupError):
+    """A part that the guarantee does not know."""
+
+    def __init__(self, part: Any, guarantee: Any) -> None:
+        super().__init__(part, guarantee)
+        self.part = part
+        self.guarantee = guarantee
+
+    def __str__(self) -> str:
+        return f"{self.part!r} is no part of {self.guarantee!r}; give `otherwise=` a price for labels not listed"
+
+
+class UnknownEntry(ExpostError, LookupError):
+    """No account, reservation or key of that name."""
+
+
+class BudgetExceeded(ExpostError):
+    """An over-ask. Nothing was charged, nothing was sampled, and the ledger goes on.
+
+    ``requested`` and ``remaining`` are costs, ``short`` names which of ``"epsilon"`` and ``"delta"`` do
+    not fit, ``ledger`` names the ledger or account that is short.
+    """
+
+    def __init__(self, requested: Cost, remaining: Cost, ledger: str) -> None:
+        super().__init__(requested, remaining, ledger)
+        self.requested = requested
+        self.remaining = remaining
+        self.ledger = ledger
+
+    @property
+    def short(self) -> tuple[str, ...]:
+        """Which of ``"epsilon"`` and ``"delta"`` were asked for beyond what remains."""
+        return tuple(
+            name
+            for name, asked, left in (
+                ("epsilon", self.requested.epsilon_units, self.remaining.epsilon_units),
+                ("delta", self.requested.delta_units, self.remaining.delta_units),
+            )
+            if asked > left
+        )
+
+    @property
+    def affordable_epsilon(self) -> float:
+        """The largest ε that the same ledger would still admit (at a δ that fits)."""
+        return self.remaining.epsilon
+
+    def __str__(self) -> str:
+        short = " and ".join({"epsilon": "ε", "delta": "δ"}[name] for name in self.short)
+        return (
+            f"asked for {self.requested}, but {self.ledger!r} has {self.remaining} left (short of {short}): "
+            f"the largest affordable ε is {self.affordable_epsilon:g}; nothing was charged"
+        )
+
+
+class AlreadyReserved(ExpostError):
+    """The key was used before. ``entry`` is what the ledger holds under it."""
+
+    def __init__(self, entry: Any) -> None:
+        super().__init__(entry)
+        self.entry = entry
+
+    def __str__(self) -> str:
+        remedy = (
+            "settle it through ledger.reservation(key)"
+            if self.entry.state == "reserved"
+            else "nothing is sampled twice; take a new key for a new request"
+        )
+        return f"key {self.entry.key!r} stands for entry {self.entry.id}, which is {self.entry.state}: {remedy}"
+
+
+class KeyConflict(ExpostError):
+    """The key was used before, for another request. ``entry`` is what the ledger holds under it."""
+
+    def __init__(self, entry: Any, differs: str) -> None:
+        super().__init__(entry, differs)
+        self.entry = entry
+        self.differs = differs
+
+    def __str__(self) -> str:
+        return (
+            f"key {self.entry.key!r} stands for entry {self.entry.id}, a request with another {self.differs}: "
+            "a key names one request for ever; take a new key"
+        )
+
+
+class ReservationClosed(ExpostError):
+    """Settling, forfeiting or voiding what is no longer reserved. ``entry`` is how it ended."""
+
+    def __init__(self, entry: Any, attempted: str) -> None:
+        super().__init__(entry, attempted)
+        self.entry = entry
+        self.attempted = attempted
+
+    def __str__(self) -> str:
+        if self.entry.state == "reserved":
+            return f"cannot {self.attempted} entry {self.entry.id}: sampling has begun; settle or forfeit it"
+        return f"cannot {self.attempted} entry {self.entry.id}: it is {self.entry.state} already"
+
+
+class InteractionClosed(ExpostError):
+    """Asking an interaction that will not answer again."""
+
+
+class UnsettledWarning(UserWarning):
+    """A reservation was left without a part and was charged its worst case."""

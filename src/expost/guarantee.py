@@ -1,0 +1,367 @@
+"""`Guarantee`: what a mechanism promises, output by output.
+
+A guarantee is the triple (P, E, δ) of output differential privacy: a partition P of the outputs into
+labelled parts, an ε for each part, and one δ for all of them. For neighbours x, x' and every set S of
+outputs,
+
+    Pr[M(x) ∈ S]  ≤  δ + Σ_part e^{E(part)} · Pr[M(x') ∈ S ∩ part].
+
+The lemmas that make new guarantees out of old ones are this class's constructors and methods; each
+names its proof in ``docs/theory.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from fractions import Fraction
+from math import ceil
+from typing import Any, Literal, Self, TypeAlias, cast, get_args
+
+from expost import bracket
+from expost.cost import DELTA_UNITS, Cost, Number, decimal_text
+from expost.errors import InvalidValue, NeighbourMismatch, UnknownPart
+
+Part: TypeAlias = int | str | tuple["Part", ...]
+"""A label: an int, a string, or a tuple of labels. It is durable; it stands in the ledger."""
+
+Neighbours: TypeAlias = Literal["add-remove", "substitute"]
+"""Which databases differ by one person: one record more or less, or one record exchanged."""
+
+
+class Guarantee:
+    """(P, E, δ): a finite table of parts, and optionally a price for every label that is not in it.
+
+    >>> coin = Guarantee({"answered": 1, "nothing": 0})
+    >>> coin.epsilon_of("nothing"), coin.worst_case
+    (0.0, Cost(1))
+
+    ``neighbours`` says which relation the claim is about; None leaves it to whichever relation the
+    declared sensitivity was for. Claims round up: an ε to 10⁻¹², δ to 10⁻¹⁸.
+
+    Proof: thm-odp-hockey-stick
+    """
+
+    __slots__ = ("_delta", "_neighbours", "_otherwise", "_table", "_worst")
+
+    def __init__(
+        self,
+        epsilons: Mapping[Part, Number],
+        delta: Number = 0,
+        *,
+        otherwise: Number | None = None,
+        neighbours: Neighbours | None = None,
+    ) -> None:
+        if not isinstance(epsilons, Mapping):
+            raise InvalidValue(f"the parts are a mapping from label to ε, got {epsilons!r}")
+        self._table = {as_part(part): Cost(epsilon) for part, epsilon in epsilons.items()}
+        self._otherwise = None if otherwise is None else Cost(otherwise)
+        self._delta = Cost(0, delta).delta_units
+        self._neighbours = as_neighbours(neighbours)
+        prices = [*self._table.values(), *([] if self._otherwise is None else [self._otherwise])]
+        if not prices:
+            raise InvalidValue("a guarantee needs at least one part: list parts, or give `otherwise=`")
+        self._worst = Cost.of_units(max(price.epsilon_units for price in prices), self._delta)
+
+    # ---- the lemmas as constructors
+
+    @classmethod
+    def uniform(cls, epsilon: Number, delta: Number = 0, *, neighbours: Neighbours | None = None) -> Self:
+        """What every (ε, δ)-differentially private mechanism promises: ε for any part.
+
+        >>> Guarantee.uniform(0.5).epsilon_of("whatever came out")
+        0.5
+
+        Proof: lem-dp-to-odp
+        """
+        return cls({}, delta, otherwise=epsilon, neighbours=neighbours)
+
+    @classmethod
+    def from_subsets(
+        cls, subsets: Mapping[Part, tuple[Number, Number]], *, neighbours: Neighbours | None = None
+    ) -> Self:
+        """From subset guarantees {part: (ε, δ)}, each proved on its part alone. The δ's add up.
+
+        >>> Guarantee.from_subsets({"small": (1, 1e-6), "large": (2, 3e-6)})
+        Guarantee({'small': 1, 'large': 2}, delta=4e-6)
+
+        Proof: lem-subsets
+        """
+        claims = {part: Cost(*claim) for part, claim in subsets.items()}
+        delta = Fraction(sum(claim.delta_units for claim in claims.values()), DELTA_UNITS)
+        return cls({part: claim.exact_epsilon for part, claim in claims.items()}, delta, neighbours=neighbours)
+
+    @classmethod
+    def parallel(cls, blocks: Iterable[Guarantee], *, split: Literal["record", "value"]) -> Self:
+        """Mechanisms on the disjoint blocks of a fixed split of the data, one guarantee a block.
+
+        One person touches one block, so the price is that of the costliest block: the parts are
+        ``(block, part)``, computed from the blocks' parts by :func:`costliest`, and δ is the largest.
+
+        ``split="record"``: each record's block is fixed by who it is, never by what it says.
+        ``split="value"``: a record's contents choose its block. A record that changes may then leave one
+        block and enter another, so the blocks must promise for add-remove neighbours, and so does the
+        result; ``.under("substitute")`` converts it.
+
+        >>> Guarantee.parallel([Guarantee({"hit": 1, "miss": 0})] * 2, split="record")
+        Guarantee({(0, 'hit'): 1, (0, 'miss'): 0, (1, 'hit'): 1, (1, 'miss'): 0})
+
+        Proof: lem-parallel
+        """
+        blocks = list(blocks)
+        if not blocks:
+            raise InvalidValue("parallel composition needs at least one block")
+        if split not in ("record", "value"):
+            raise InvalidValue(f"split must be 'record' or 'value', got {split!r}")
+        relation = blocks[0]._neighbours
+        for block in blocks:
+            if block._neighbours != relation:
+                raise NeighbourMismatch(str(block._neighbours), str(relation), "the first block")
+        if split == "value" and relation != "add-remove":
+            raise InvalidValue(
+                f"a split by value needs blocks that promise for 'add-remove' neighbours, these say {relation!r}: "
+                "a record that changes its value may leave one block and enter another"
+            )
+        table: dict[Part, Cost] = {
+            (j, part): price for j, block in enumerate(blocks) for part, price in block._table.items()
+        }
+        open_ended = any(block._otherwise is not None for block in blocks)
+        worst = max((block._worst for block in blocks), key=lambda cost: cost.epsilon_units)
+        delta = max(block._delta for block in blocks)
+        return cls._of(table, worst if open_ended else None, delta, relation)
+
+    # ---- the lemmas as methods
+
+    def post_process(self, images: Mapping[Part, Part | Set[Part]]) -> Self:
+        """The guarantee after relabelling the parts: a new part costs the most of those that can become it.
+
+        ``images`` says for each part of the table what it becomes: one label, or a set of labels when the
+        relabelling is randomised. Labels priced by ``otherwise`` keep themselves.
+
+        >>> fine = Guarantee({0: 0.1, 1: 0.4, 2: 0.9})
+        >>> fine.post_process({0: "few", 1: "few", 2: "many"})
+        Guarantee({'few': 0.4, 'many': 0.9})
+
+        Proof: lem-post-processing
+        """
+        missing = [part for part in self._table if part not in images]
+        unknown = [part for part in images if part not in self._table]
+        if missing or unknown:
+            raise InvalidValue(
+                "post-processing must map every part of the table and no other: "
+                f"missing {missing!r}, not in the table {unknown!r}"
+            )
+        table: dict[Part, Cost] = {}
+        for part, price in self._table.items():
+            for image in _images(images[part]):
+                table[image] = max(table.get(image, price), price)
+                if self._otherwise is not None and image not in self._table:  # it also comes from itself
+                    table[image] = max(table[image], self._otherwise)
+        return self._of(table, self._otherwise, self._delta, self._neighbours)
+
+    def group(self, size: int) -> Self:
+        """The same mechanism seen by a group of ``size`` people: size·E, and δ·(1 + e^s + … + e^{(size−1)s}).
+
+        s is the largest E. The mechanism must be defined on every database on the way.
+
+        >>> Guarantee({"yes": 1, "no": 0.25}).group(2)
+        Guarantee({'yes': 2, 'no': 0.5})
+
+        Proof: lem-group
+        """
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise InvalidValue(f"a group has at least one person, got {size!r}")
+        factor = sum(bracket.exp(i * self._worst.exact_epsilon).upper for i in range(size))
+        delta = ceil(self._delta * factor)
+        if delta > DELTA_UNITS:
+            raise InvalidValue(
+                f"for groups of {size}, δ would be {float(Fraction(delta, DELTA_UNITS)):.3g}, past 1, "
+                "and the claim would promise nothing: take a smaller δ or ε"
+            )
+        table = {part: price * size for part, price in self._table.items()}
+        otherwise = None if self._otherwise is None else self._otherwise * size
+        return self._of(table, otherwise, delta, self._neighbours)
+
+    def under(self, neighbours: Neighbours) -> Self:
+        """The claim for another neighbour relation, where there is one.
+
+        From add-remove to substitution: exchanging a record is removing one and adding one, a group of two.
+        There is no way back: a claim for databases of one size says nothing about other sizes.
+
+        >>> Guarantee.uniform(1, neighbours="add-remove").under("substitute")
+        Guarantee.uniform(2, neighbours='substitute')
+
+        Proof: lem-group
+        """
+        target = as_neighbours(neighbours)
+        if target == self._neighbours:
+            return self
+        if self._neighbours is None:
+            raise InvalidValue(f"this claim does not say whose neighbours it is about: state it before {target!r}")
+        if target != "substitute":
+            raise NeighbourMismatch(self._neighbours, str(target), "the wanted claim")
+        pair = self.group(2)
+        return self._of(pair._table, pair._otherwise, pair._delta, target)
+
+    # ---- reading
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The labels in the table; labels priced by ``otherwise`` are not listed."""
+        return tuple(self._table)
+
+    @property
+    def delta(self) -> float:
+        """The one δ, as a float for reading."""
+        return self._worst.delta
+
+    @property
+    def neighbours(self) -> Neighbours | None:
+        """The relation that the claim is about."""
+        return self._neighbours
+
+    @property
+    def worst_case(self) -> Cost:
+        """(sup E, δ): the ordinary differential privacy of the mechanism, and what a ledger reserves.
+
+        Proof: lem-odp-to-dp
+        """
+        return self._worst
+
+    @property
+    def best_case(self) -> Cost:
+        """(min E, δ): the least that a run can be charged."""
+        prices = list(self._table.values()) if self._otherwise is None else [*self._table.values(), self._otherwise]
+        return Cost.of_units(min(price.epsilon_units for price in prices), self._delta)
+
+    def cost_of(self, part: Part) -> Cost:
+        """(E(part), δ), exactly: what a ledger charges when this part came out."""
+        price = self._table.get(part) if _is_part(part) else None
+        if price is None:
+            if self._otherwise is None or not _is_part(part):
+                raise UnknownPart(part, self)
+            price = self._otherwise
+        return Cost.of_units(price.epsilon_units, self._delta) if self._delta else price
+
+    def epsilon_of(self, part: Part) -> float:
+        """E(part), as a float for reading."""
+        return self.cost_of(part).epsilon
+
+    def __contains__(self, part: object) -> bool:
+        return _is_part(part) and (part in self._table or self._otherwise is not None)
+
+    # ---- keeping
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values; :meth:`from_json` reads them back exactly."""
+        return {
+            "parts": [[part, _epsilon_text(price)] for part, price in self._table.items()],
+            "otherwise": None if self._otherwise is None else _epsilon_text(self._otherwise),
+            "delta": decimal_text(self._delta, 18),
+            "neighbours": self._neighbours,
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self:
+        """The guarantee that :meth:`to_json` wrote."""
+        try:
+            parts = {_part_from_json(part): epsilon for part, epsilon in data["parts"]}
+            rest = {name: data[name] for name in ("delta", "otherwise", "neighbours")}
+        except (KeyError, TypeError, ValueError):
+            raise InvalidValue(
+                "a guarantee in JSON has 'parts' (pairs of label and ε), 'otherwise', 'delta' and 'neighbours', "
+                f"got {data!r}"
+            ) from None
+        return cls(parts, **rest)
+
+    @classmethod
+    def _of(
+        cls, table: dict[Part, Cost], otherwise: Cost | None, delta_units: int, neighbours: Neighbours | None
+    ) -> Self:
+        return cls(
+            {part: price.exact_epsilon for part, price in table.items()},
+            Fraction(delta_units, DELTA_UNITS),
+            otherwise=None if otherwise is None else otherwise.exact_epsilon,
+            neighbours=neighbours,
+        )
+
+    def _key(self) -> tuple[Any, ...]:
+        return frozenset(self._table.items()), self._otherwise, self._delta, self._neighbours
+
+    def __eq__(self, other: object) -> bool:
+        return self._key() == other._key() if isinstance(other, Guarantee) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        named = []
+        if self._table and self._otherwise is not None:
+            named.append(f"otherwise={_epsilon_text(self._otherwise)}")
+        if self._delta:
+            named.append(f"delta={decimal_text(self._delta, 18)}")
+        if self._neighbours is not None:
+            named.append(f"neighbours={self._neighbours!r}")
+        if not self._table:
+            return f"Guarantee.uniform({', '.join([_epsilon_text(self._worst), *named])})"
+        shown = list(self._table.items())
+        rows = [f"{part!r}: {_epsilon_text(price)}" for part, price in shown[:_SHOWN]]
+        if len(shown) > _SHOWN:
+            rows.append(f"… {len(shown) - _SHOWN} more")
+        return f"Guarantee({', '.join(['{' + ', '.join(rows) + '}', *named])})"
+
+
+_SHOWN = 8  # parts in a repr
+
+
+def costliest(blocks: Sequence[Guarantee], parts: Sequence[Part]) -> tuple[int, Part]:
+    """The part of a parallel composition, from the part that came out of each block.
+
+    The first of the blocks that cost the most, and its part; a function of published labels only.
+
+    >>> costliest([Guarantee({"hit": 1, "miss": 0})] * 3, ["miss", "hit", "miss"])
+    (1, 'hit')
+
+    Proof: lem-parallel
+    """
+    if len(blocks) != len(parts) or not blocks:
+        raise InvalidValue(f"one part a block is needed, got {len(parts)} parts for {len(blocks)} blocks")
+    prices = [block.cost_of(part).epsilon_units for block, part in zip(blocks, parts, strict=True)]
+    first = prices.index(max(prices))
+    return first, parts[first]
+
+
+def as_part(label: Any) -> Part:
+    """``label`` itself, if it may name a part."""
+    if not _is_part(label):
+        raise InvalidValue(f"a part is named by an int, a string or a tuple of such, got {label!r}")
+    return cast(Part, label)
+
+
+def as_neighbours(relation: Any) -> Neighbours | None:
+    """``relation`` itself, if it names a neighbour relation or is None."""
+    if relation is not None and relation not in get_args(Neighbours):
+        raise InvalidValue(f"neighbours must be 'add-remove' or 'substitute', got {relation!r}")
+    return cast("Neighbours | None", relation)
+
+
+def _is_part(label: object) -> bool:
+    kind = type(label)  # exact types: True would be the same key as 1, and numpy's ints do not go to JSON
+    if kind is tuple:
+        return all(_is_part(item) for item in cast(tuple[object, ...], label))
+    return kind is int or kind is str
+
+
+def _part_from_json(label: Any) -> Part:
+    return tuple(_part_from_json(item) for item in label) if isinstance(label, list) else as_part(label)
+
+
+def _images(images: Any) -> Iterable[Part]:
+    if isinstance(images, Set):
+        if not images:
+            raise InvalidValue("a part must become at least one part; an empty set is no image")
+        return [as_part(image) for image in images]
+    return [as_part(images)]
+
+
+def _epsilon_text(price: Cost) -> str:
+    return decimal_text(price.epsilon_units, 12)

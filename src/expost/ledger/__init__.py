@@ -1,0 +1,1 @@
+"""MONEY: who may spend how much, and what was spent."""

@@ -1,0 +1,230 @@
+"""The contract between mechanisms and ledgers: `Mechanism`, `Interaction`, `Release`, `WITHHELD`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from threading import RLock
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
+
+from expost.cost import Cost, decimal_text
+from expost.errors import InteractionClosed, InvalidValue
+from expost.guarantee import Guarantee, Part
+from expost.noise import Source
+
+Answer = TypeVar("Answer")
+
+
+class Withheld(Enum):
+    """The type of :data:`WITHHELD`."""
+
+    WITHHELD = "withheld"
+
+    def __repr__(self) -> str:
+        return "WITHHELD"
+
+    __str__ = __repr__
+
+    def __bool__(self) -> bool:
+        return False
+
+
+WITHHELD = Withheld.WITHHELD
+"""No answer: what a mechanism publishes instead of a value when its own test said no."""
+
+
+class Mechanism(ABC):
+    """A randomised algorithm and what it promises. It contains no data.
+
+    A mechanism is a small frozen object (a frozen dataclass): printable, comparable, costed without
+    touching data. Its docstring ends with ``Proof:`` and a label of ``docs/theory.md``.
+    """
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """(P, E, δ), for all data; an interactive one promises it for every adaptive way of asking."""
+
+    @abstractmethod
+    def part_of(self, output: Any) -> Part:
+        """The part of a published output. A function of the output only: anyone can recompute the charge."""
+
+    def check(self, data: Any) -> None:  # noqa: B027 - most mechanisms with a public fact to check override it
+        """Refuse what is publicly wrong with the data: its type, its shape, a declared size.
+
+        Called before anything is reserved. It never looks at private values.
+        """
+
+    def sample(self, data: Any, noise: Source) -> Any:
+        """One output. Private values never make it raise; they follow the mechanism's stated rules."""
+        raise InvalidValue(f"{type(self).__name__} answers questions one at a time: use ledger.open(…)")
+
+    def start(self, data: Any, noise: Source) -> Interaction:
+        """A conversation about the data."""
+        raise InvalidValue(f"{type(self).__name__} runs in one go: use ledger.run(…)")
+
+    def describe(self, output: Any) -> str:
+        """What came out, in a few words for a person."""
+        return "withheld" if output is WITHHELD else _brief(output)
+
+
+@dataclass(frozen=True)
+class Release:
+    """What was published, its part, and the receipt."""
+
+    mechanism: Mechanism
+    value: Any
+    part: Part | None
+    reserved: Cost
+    charged: Cost
+    entry: int
+
+    @property
+    def refunded(self) -> Cost:
+        """What came back of the reservation. δ never does, once sampling began."""
+        return self.reserved - self.charged
+
+    @property
+    def withheld(self) -> bool:
+        """Whether the mechanism published no answer."""
+        return self.value is WITHHELD
+
+    def __str__(self) -> str:
+        said = "nothing was asked" if self.part is None else self.mechanism.describe(self.value)
+        receipt = f"reserved {self.reserved}, charged {_amount(self.charged)}, refunded {_amount(self.refunded)}"
+        return f"{type(self.mechanism).__name__}: {said} · {receipt}"
+
+
+class Spending(Protocol):
+    """What an interaction needs of the reservation that pays for it. A ledger provides it."""
+
+    def begin(self) -> None:
+        """From here on, output may have leaked."""
+
+    def publish(self, mechanism: Mechanism, output: Any) -> Release:
+        """Settle the part of ``output``."""
+
+    def forfeit(self, error: BaseException | None = None) -> object:
+        """Charge the worst case; note it on ``error``."""
+
+    def abandon(self, mechanism: Mechanism) -> Release:
+        """Void: sampling never began."""
+
+
+class Interaction:
+    """A conversation with a mechanism. Leaving the ``with`` block is STOP, and settles what was published.
+
+    Subclasses give the way of asking, through :meth:`_answer`. Nothing asked costs nothing. The caller's
+    own exceptions settle too; only an exception while a private value was being evaluated forfeits.
+    One question is answered at a time, whatever the threads; a closed interaction never answers again.
+    """
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        self._mechanism = mechanism
+        self._lock = RLock()
+        self._transcript: list[Any] = []
+        self._spending: Spending | None = None
+        self._release: Release | None = None
+        self._begun = False
+        self._answering = False
+        self._closed = False
+
+    def paid_by(self, spending: Spending) -> Self:
+        """Let a reservation pay. Called once, by the ledger, before the first question."""
+        self._spending = spending
+        return self
+
+    @property
+    def closed(self) -> bool:
+        """Whether it will never answer again."""
+        return self._closed
+
+    @property
+    def transcript(self) -> tuple[Any, ...]:
+        """The answers so far."""
+        return tuple(self._transcript)
+
+    @property
+    def output(self) -> Any:
+        """What has been published, in the form that ``mechanism.part_of`` reads: the transcript."""
+        return self.transcript
+
+    @property
+    def release(self) -> Release:
+        """What was published, its part and the receipt; there once the interaction is closed."""
+        if self._release is None:
+            state = "it was forfeited, at its worst case" if self._closed else "close it first"
+            raise InteractionClosed(f"this interaction has no release: {state}")
+        return self._release
+
+    def close(self) -> None:
+        """STOP. Settles the part of what was published; closing again does nothing."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            if self._spending is None:
+                return
+            if self._begun:
+                self._release = self._spending.publish(self._mechanism, self.output)
+            else:
+                self._release = self._spending.abandon(self._mechanism)
+
+    def finished(self) -> bool:
+        """Whether the mechanism allows no further question. Reads the transcript only."""
+        return False
+
+    def _answer(self, evaluate: Callable[[], Answer]) -> Answer:
+        """Publish ``evaluate()``: the only place where private values are looked at."""
+        with self._lock:
+            if self._closed:
+                raise InteractionClosed(
+                    f"this {type(self._mechanism).__name__} is closed and answers no more; open another"
+                )
+            if self._answering:
+                raise InteractionClosed("a question may not ask the interaction that is answering it")
+            self._answering = True
+            try:
+                if self._spending is not None and not self._transcript:
+                    self._spending.begin()
+                answer = evaluate()
+            except BaseException as error:
+                self._closed = True
+                if self._spending is not None:
+                    self._spending.forfeit(error)
+                raise
+            finally:
+                self._answering = False
+            self._transcript.append(answer)
+            if self.finished():
+                self.close()
+            return answer
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "open"
+        return f"<{state} interaction with {self._mechanism!r}: {len(self._transcript)} answers>"
+
+
+def _brief(output: Any) -> str:
+    shape = getattr(output, "shape", None)
+    if shape:
+        return f"{' × '.join(map(str, shape))} values"
+    text = repr(output)
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def _amount(cost: Cost) -> str:
+    """A cost without the symbol of ε, for the middle of a receipt."""
+    text = decimal_text(cost.epsilon_units, 12)
+    return text if not cost.delta_units else f"{text} (δ {decimal_text(cost.delta_units, 18)})"

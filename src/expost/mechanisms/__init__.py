@@ -1,0 +1,1 @@
+"""ALGORITHMS: one file a family."""

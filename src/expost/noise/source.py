@@ -1,0 +1,63 @@
+"""Where randomness comes from: the operating system, or, for tests that say so, a seed."""
+
+from __future__ import annotations
+
+import os
+import random
+from abc import ABC, abstractmethod
+
+from expost.errors import InvalidValue
+
+
+class Source(ABC):
+    """A stream of independent, uniform random bytes. Samplers draw from it and from nothing else."""
+
+    private: bool
+    """Whether nobody can predict it. A durable ledger takes no other."""
+
+    @abstractmethod
+    def bytes(self, count: int) -> bytes:
+        """The next ``count`` bytes."""
+
+    def below(self, bound: int) -> int:
+        """A uniform integer among 0, …, bound − 1.
+
+        Proof: lem-uniform
+        """
+        if bound < 1:
+            raise InvalidValue(f"a uniform draw needs at least one possible value, got bound {bound}")
+        bits = (bound - 1).bit_length()
+        while True:
+            draw = int.from_bytes(self.bytes((bits + 7) // 8), "little") & ((1 << bits) - 1)
+            if draw < bound:
+                return draw
+
+
+class SystemNoise(Source):
+    """The operating system's cryptographic generator."""
+
+    private = True
+
+    def bytes(self, count: int) -> bytes:
+        """The next ``count`` bytes."""
+        return os.urandom(count)
+
+    def __repr__(self) -> str:
+        return "SystemNoise()"
+
+
+class SeededNoise(Source):
+    """Reproducible randomness for tests. **Not private**: whoever knows the seed can remove the noise."""
+
+    private = False
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._random = random.Random(seed)
+
+    def bytes(self, count: int) -> bytes:
+        """The next ``count`` bytes."""
+        return self._random.randbytes(count)
+
+    def __repr__(self) -> str:
+        return f"SeededNoise({self._seed}) [NOT PRIVATE: for tests]"

@@ -1,0 +1,1 @@
+"""EVIDENCE: exact checks of finite mechanisms."""
