@@ -1,5 +1,100 @@
-"""Differential privacy that charges for what an output actually leaked, and gives the rest back."""
+"""Differential privacy that charges for what an output actually leaked, and gives the rest back.
+
+The names below are loaded when they are first used, so that importing expost costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from expost._version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from expost.bracket import Bracket
+    from expost.cost import Cost
+    from expost.errors import (
+        AlreadyReserved,
+        BudgetExceeded,
+        ExpostError,
+        InteractionClosed,
+        InvalidValue,
+        KeyConflict,
+        NeighbourMismatch,
+        ReservationClosed,
+        UnknownEntry,
+        UnknownPart,
+        UnsettledWarning,
+    )
+    from expost.guarantee import Guarantee
+    from expost.ledger import Entry, Ledger, Quote, Reservation
+    from expost.mechanism import WITHHELD, Interaction, Mechanism, Release
+    from expost.mechanisms import Coin
+    from expost.noise import SeededNoise, Source, SystemNoise
+
+_ROOMS = {
+    "expost.bracket": ("Bracket",),
+    "expost.cost": ("Cost",),
+    "expost.errors": (
+        "AlreadyReserved",
+        "BudgetExceeded",
+        "ExpostError",
+        "InteractionClosed",
+        "InvalidValue",
+        "KeyConflict",
+        "NeighbourMismatch",
+        "ReservationClosed",
+        "UnknownEntry",
+        "UnknownPart",
+        "UnsettledWarning",
+    ),
+    "expost.guarantee": ("Guarantee",),
+    "expost.ledger": ("Entry", "Ledger", "Quote", "Reservation"),
+    "expost.mechanism": ("WITHHELD", "Interaction", "Mechanism", "Release"),
+    "expost.mechanisms": ("Coin",),
+    "expost.noise": ("SeededNoise", "Source", "SystemNoise"),
+}
+_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = [
+    "WITHHELD",
+    "AlreadyReserved",
+    "Bracket",
+    "BudgetExceeded",
+    "Coin",
+    "Cost",
+    "Entry",
+    "ExpostError",
+    "Guarantee",
+    "Interaction",
+    "InteractionClosed",
+    "InvalidValue",
+    "KeyConflict",
+    "Ledger",
+    "Mechanism",
+    "NeighbourMismatch",
+    "Quote",
+    "Release",
+    "Reservation",
+    "ReservationClosed",
+    "SeededNoise",
+    "Source",
+    "SystemNoise",
+    "UnknownEntry",
+    "UnknownPart",
+    "UnsettledWarning",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'expost' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,1 +1,8 @@
 """MONEY: who may spend how much, and what was spent."""
+
+from expost.ledger.entry import Balance, Entry, Request
+from expost.ledger.ledger import Ledger, Quote, Reservation
+from expost.ledger.memory import MemoryStore
+from expost.ledger.store import Store
+
+__all__ = ["Balance", "Entry", "Ledger", "MemoryStore", "Quote", "Request", "Reservation", "Store"]

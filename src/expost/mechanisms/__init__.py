@@ -1,1 +1,5 @@
 """ALGORITHMS: one file a family."""
+
+from expost.mechanisms.coin import Coin
+
+__all__ = ["Coin"]

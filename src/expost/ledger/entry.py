@@ -1,0 +1,113 @@
+"""The records that ledgers keep."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from expost.cost import Cost
+from expost.guarantee import Guarantee, Part
+
+Operation: TypeAlias = Literal["run", "open", "reserve"]
+State: TypeAlias = Literal["reserved", "settled", "forfeited", "voided"]
+Path: TypeAlias = tuple[str, ...]
+"""An account's name behind the names of those above it, the ledger's own first."""
+
+
+class Request(NamedTuple):
+    """Somebody wants to spend: who, what for, and under which key."""
+
+    operation: Operation
+    account: Path
+    subject: Any
+    """The mechanism; or, for a reservation, the guarantee."""
+    guarantee: Guarantee
+    label: str | None
+    key: str | None
+
+
+class Entry(NamedTuple):
+    """One line of a ledger, as it stood when it was read. Entries do not change; reading again reads anew.
+
+    States: reserved → settled | forfeited | voided. Settled charges the part that came out, forfeited the
+    worst case, voided nothing (only where sampling never began).
+    """
+
+    id: int
+    request: Request
+    state: State
+    begun: bool
+    part: Part | None
+    charged: Cost | None
+    reserved_at: float
+    ended_at: float | None
+
+    @property
+    def account(self) -> str:
+        """Who: the account's name, behind the names of those above it."""
+        return "/".join(self.request.account)
+
+    @property
+    def what(self) -> str:
+        """What for: the label, or else the mechanism or guarantee."""
+        return self.request.label or repr(self.request.subject)
+
+    @property
+    def when(self) -> datetime:
+        """When it was reserved (UTC)."""
+        return datetime.fromtimestamp(self.reserved_at, UTC)
+
+    @property
+    def ended(self) -> datetime | None:
+        """When it was settled, forfeited or voided (UTC)."""
+        return None if self.ended_at is None else datetime.fromtimestamp(self.ended_at, UTC)
+
+    @property
+    def operation(self) -> Operation:
+        """``"run"``, ``"open"`` or ``"reserve"``."""
+        return self.request.operation
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What was promised."""
+        return self.request.guarantee
+
+    @property
+    def label(self) -> str | None:
+        """What the caller called it."""
+        return self.request.label
+
+    @property
+    def key(self) -> str | None:
+        """The caller's own name for the request, if it gave one."""
+        return self.request.key
+
+    @property
+    def reserved(self) -> Cost:
+        """The worst case that was set aside."""
+        return self.request.guarantee.worst_case
+
+    @property
+    def refunded(self) -> Cost | None:
+        """What came back; None while it is still reserved."""
+        return None if self.charged is None else self.reserved - self.charged
+
+    def __repr__(self) -> str:
+        charged = "" if self.charged is None else f", charged {self.charged}"
+        part = "" if self.part is None else f", part {self.part!r}"
+        return (
+            f"<entry {self.id} of {self.account!r}: {self.what}, {self.state}{part}, reserved {self.reserved}{charged}>"
+        )
+
+
+class Balance(NamedTuple):
+    """What an account may spend, has spent, and has set aside."""
+
+    limit: Cost
+    spent: Cost
+    reserved: Cost
+
+    @property
+    def remaining(self) -> Cost:
+        """limit − spent − reserved."""
+        return self.limit - self.spent - self.reserved

@@ -1,0 +1,371 @@
+"""`Ledger`: reserve the worst case, run, charge what came out, give the rest back."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Any, NamedTuple, NoReturn, Self
+
+from expost.cost import Cost, Number
+from expost.errors import AlreadyReserved, InvalidValue, UnsettledWarning
+from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
+from expost.ledger.entry import Entry, Operation, Path, Request
+from expost.ledger.memory import MemoryStore
+from expost.ledger.statement import statement
+from expost.ledger.store import Store
+from expost.mechanism import Interaction, Mechanism, Release
+from expost.noise import Source, SystemNoise
+
+
+class Ledger:
+    """A privacy budget, or an account of one: a limit (ε, δ) that nobody who spends from it can pass.
+
+    Everything published under a ledger is (ε, δ)-differentially private for its limit, whatever is asked,
+    in whatever order, by however many threads, with every choice adaptive.
+
+    >>> ledger = Ledger(epsilon=1)
+    >>> with ledger.reserve(Guarantee({"large": 0.75, "small": 0.25})) as spending:
+    ...     entry = spending.settle("small")
+    >>> ledger.remaining
+    Cost(0.75)
+
+    ``neighbours`` may be left open; the first claim that has a relation then fixes it. ``unit`` says who
+    one record is about, for people who read the ledger. ``noise`` is where mechanisms draw from.
+
+    Proof: thm-ledger
+    """
+
+    def __init__(
+        self,
+        epsilon: Number,
+        delta: Number = 0,
+        *,
+        name: str = "ledger",
+        neighbours: Neighbours | None = None,
+        unit: str | None = None,
+        noise: Source | None = None,
+    ) -> None:
+        if noise is not None and not isinstance(noise, Source):
+            raise InvalidValue(f"noise must be a Source such as SystemNoise(), got {noise!r}")
+        limit = Cost.within(epsilon, delta)
+        self._path: Path = (_name(name, "a ledger"),)
+        self._store: Store = MemoryStore(name, limit, as_neighbours(neighbours))
+        self._noise: Source = noise or SystemNoise()
+        self._unit = unit
+
+    # ---- spending
+
+    def run(self, mechanism: Mechanism, on: Any = None, *, key: str | None = None, label: str | None = None) -> Release:
+        """Run a mechanism on data: reserve its worst case, sample, charge the part that came out, deliver.
+
+        A key that was used before returns the stored release and samples nothing. An exception while
+        sampling charges the worst case and is raised again with a note.
+        """
+        _require(mechanism, Mechanism, "run and open take a mechanism; reserve takes guarantees")
+        request = self._request("run", mechanism, mechanism.guarantee, label, key)
+        if key is not None:
+            earlier = self._store.earlier(request)
+            if earlier is not None:
+                return self._replay(mechanism, earlier)
+        if type(mechanism).sample is Mechanism.sample:
+            mechanism.sample(on, self._noise)  # raises: it has no way to run in one go
+        mechanism.check(on)
+        spending = self._spend(request, begin=True)
+        try:
+            output = mechanism.sample(on, self._noise)
+        except BaseException as error:
+            spending.forfeit(error)
+            raise
+        return spending.publish(mechanism, output)
+
+    def open(
+        self, mechanism: Mechanism, on: Any = None, *, key: str | None = None, label: str | None = None
+    ) -> Interaction:
+        """Start a conversation with an interactive mechanism. Leave its ``with`` block, or close it, to settle.
+
+        Until its first answer the conversation costs nothing. Conversations may be interleaved with one
+        another and with runs.
+        """
+        _require(mechanism, Mechanism, "run and open take a mechanism; reserve takes guarantees")
+        if type(mechanism).start is Mechanism.start:
+            mechanism.start(on, self._noise)  # raises: it is not interactive
+        request = self._request("open", mechanism, mechanism.guarantee, label, key)
+        if key is not None:
+            earlier = self._store.earlier(request)
+            if earlier is not None:
+                raise AlreadyReserved(earlier)
+        mechanism.check(on)
+        spending = self._spend(request, begin=False)
+        try:
+            return mechanism.start(on, self._noise).paid_by(spending)
+        except BaseException as error:
+            spending.forfeit(error)
+            raise
+
+    def reserve(
+        self, guarantee: Guarantee, *, label: str | None = None, key: str | None = None, begin: bool = True
+    ) -> Reservation:
+        """Set a guarantee's worst case aside, for an engine of one's own: ``settle(part)`` what came out.
+
+        Leaving the ``with`` block without settling charges the worst case, and warns. With ``begin=False``
+        the reservation can be voided until ``begin()`` is called.
+        """
+        _require(guarantee, Guarantee, "reserve takes a guarantee; run and open take mechanisms")
+        return self._spend(self._request("reserve", guarantee, guarantee, label, key), begin=begin)
+
+    def reservation(self, id_or_key: int | str) -> Reservation:
+        """The reservation of that entry number or key, to settle it from elsewhere."""
+        if isinstance(id_or_key, bool) or not isinstance(id_or_key, int | str):
+            raise InvalidValue(f"a reservation is found by entry number or key, got {id_or_key!r}")
+        return Reservation(self._store, self._store.find(id_or_key))
+
+    # ---- accounts
+
+    def account(self, name: str, epsilon: Number | None = None, delta: Number = 0) -> Ledger:
+        """With a limit: a new account. Without: the account of that name.
+
+        An account is a ledger whose every charge counts here too. Limits may add up to more than this
+        ledger's own; what remains is always the least up the chain.
+
+        >>> ledger = Ledger(epsilon=1)
+        >>> alice, bob = ledger.account("alice", epsilon=0.75), ledger.account("bob", epsilon=0.75)
+        >>> with alice.reserve(Guarantee.uniform(0.5)) as spending:
+        ...     entry = spending.settle("done")
+        >>> bob.remaining, ledger.account("alice").remaining
+        (Cost(0.5), Cost(0.25))
+        """
+        path = (*self._path, _name(name, "an account"))
+        if epsilon is not None:
+            self._store.create_account(path, Cost.within(epsilon, delta))
+        elif delta != 0:
+            raise InvalidValue("an account is created with an ε (0 if it may only spend δ): give epsilon=")
+        return self._below(path)
+
+    @property
+    def accounts(self) -> tuple[Ledger, ...]:
+        """The accounts directly below."""
+        return tuple(self._below((*self._path, name)) for name in self._store.accounts(self._path))
+
+    def _below(self, path: Path) -> Ledger:
+        self._store.balances(path)  # raises where there is no such account
+        account = object.__new__(Ledger)
+        account._path, account._store, account._noise, account._unit = path, self._store, self._noise, self._unit
+        return account
+
+    # ---- reading
+
+    @property
+    def name(self) -> str:
+        """The ledger's or account's name, behind the names of those above it."""
+        return "/".join(self._path)
+
+    @property
+    def limit(self) -> Cost:
+        """The most that may ever be spent here."""
+        return self._store.balances(self._path)[-1].limit
+
+    @property
+    def spent(self) -> Cost:
+        """What was charged, here and below."""
+        return self._store.balances(self._path)[-1].spent
+
+    @property
+    def reserved(self) -> Cost:
+        """The worst case of everything that is still open, here and below."""
+        return self._store.balances(self._path)[-1].reserved
+
+    @property
+    def remaining(self) -> Cost:
+        """What can still be asked for: the least of what is left here and at every level above."""
+        left = [balance.remaining for balance in self._store.balances(self._path)]
+        return Cost.of_units(min(cost.epsilon_units for cost in left), min(cost.delta_units for cost in left))
+
+    @property
+    def neighbours(self) -> Neighbours | None:
+        """The neighbour relation of every claim in this ledger; None until a claim fixes it."""
+        return self._store.neighbours
+
+    @property
+    def unit(self) -> str | None:
+        """Who one record is about."""
+        return self._unit
+
+    @property
+    def noise(self) -> Source:
+        """Where mechanisms draw their randomness from."""
+        return self._noise
+
+    def entries(self) -> Iterator[Entry]:
+        """Every entry of this ledger and the accounts below it, in order of reservation."""
+        return self._store.entries(self._path)
+
+    def quote(self, planned: Iterable[Mechanism | Guarantee]) -> Quote:
+        """What mechanisms would cost at worst and at best, touching no data and charging nothing.
+
+        >>> quote = Ledger(epsilon=1).quote([Guarantee({"hit": 0.75, "miss": 0.25})] * 2)
+        >>> quote.worst, quote.best, quote.fits
+        (Cost(1.5), Cost(0.5), False)
+        """
+        if isinstance(planned, Mechanism | Guarantee):
+            raise InvalidValue(f"quote takes a list of mechanisms or guarantees, got {planned!r}: write quote([…])")
+        claims = [plan.guarantee if isinstance(plan, Mechanism) else plan for plan in planned]
+        worst: Cost = sum((claim.worst_case for claim in claims), Cost(0))
+        best: Cost = sum((claim.best_case for claim in claims), Cost(0))
+        return Quote(worst, best, self.remaining)
+
+    def statement(self) -> str:
+        """Every entry as a table for people: what was reserved, charged and refunded."""
+        return statement(self.name, self.entries(), self._store.balances(self._path)[-1])
+
+    # ---- one book, never two
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"ledger {self.name!r} lives in this process's memory; a pickled copy could spend its budget twice"
+        )
+
+    def __repr__(self) -> str:
+        return f"<ledger {self.name!r}: {self.remaining} left of {self.limit}>"
+
+    # ---- inside
+
+    def _request(
+        self, operation: Operation, subject: Any, guarantee: Guarantee, label: str | None, key: str | None
+    ) -> Request:
+        for name, value in (("label", label), ("key", key)):
+            if value is not None and (not isinstance(value, str) or not value):
+                raise InvalidValue(f"a {name} is a string that is not empty, got {value!r}")
+        return Request(operation, self._path, subject, guarantee, label, key)
+
+    def _spend(self, request: Request, *, begin: bool) -> Reservation:
+        return Reservation(self._store, self._store.reserve(request, begin=begin))
+
+    def _replay(self, mechanism: Mechanism, entry: Entry) -> Release:
+        if entry.state != "settled" or entry.charged is None:
+            raise AlreadyReserved(entry)
+        return Release(mechanism, self._store.output(entry.id), entry.part, entry.reserved, entry.charged, entry.id)
+
+
+class Reservation:
+    """A worst case set aside: reserved → settled(part) | forfeited | voided.
+
+    Use it as a ``with`` block. Leaving the block without settling charges the worst case.
+    """
+
+    __slots__ = ("_entry", "_store")
+
+    def __init__(self, store: Store, entry: Entry) -> None:
+        self._store = store
+        self._entry = entry
+
+    @property
+    def id(self) -> int:
+        """The entry's number: ``ledger.reservation(id)`` finds it again."""
+        return self._entry.id
+
+    @property
+    def entry(self) -> Entry:
+        """The ledger's line about it, as it stands now."""
+        return self._store.find(self._entry.id)
+
+    def begin(self) -> None:
+        """Sampling starts now: output may leak from here on, and nothing can be voided."""
+        self._store.begin(self._entry.id)
+
+    def settle(self, part: Part) -> Entry:
+        """Charge the part that came out. A part that the guarantee does not know charges the worst case, and raises."""
+        return self._settle(part, None)
+
+    def forfeit(self, error: BaseException | None = None) -> Entry:
+        """Charge the worst case; say so in a note on ``error``."""
+        entry = self._store.forfeit(self._entry.id)
+        if error is not None:
+            error.add_note(
+                f"expost: this happened after sampling began, so the worst case ({entry.reserved}) was charged "
+                f"to {entry.account!r} as entry {entry.id}"
+            )
+        return entry
+
+    def void(self) -> Entry:
+        """Charge nothing. Only while sampling has not begun."""
+        return self._store.void(self._entry.id)
+
+    def publish(self, mechanism: Mechanism, output: Any) -> Release:
+        """Settle the part of an output and make its release."""
+        try:
+            part = mechanism.part_of(output)
+        except BaseException as error:
+            self.forfeit(error)
+            raise
+        return _release(mechanism, output, self._settle(part, output))
+
+    def abandon(self, mechanism: Mechanism) -> Release:
+        """Void an interaction that was never asked anything."""
+        return _release(mechanism, (), self.void())
+
+    def _settle(self, part: Part, output: Any) -> Entry:
+        try:
+            charged = self._entry.guarantee.cost_of(part)
+        except Exception as error:
+            self.forfeit(error)
+            raise
+        return self._store.settle(self._entry.id, part, charged, output)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        entry = self.entry
+        if entry.state != "reserved":
+            return
+        if error is not None and not entry.begun:
+            self.void()
+            return
+        entry = self.forfeit(error)
+        if error is None:
+            message = (
+                f"entry {entry.id} of {entry.account!r} was left without a part, so its worst case "
+                f"({entry.reserved}) was charged: call settle(part), or void() if nothing was sampled"
+            )
+            warnings.warn(message, UnsettledWarning, stacklevel=2)
+
+    def __repr__(self) -> str:
+        return f"<reservation {self.entry!r}>"
+
+
+class Quote(NamedTuple):
+    """What a plan would cost. δ is the same at worst and at best: it never comes back."""
+
+    worst: Cost
+    best: Cost
+    remaining: Cost
+
+    @property
+    def fits(self) -> bool:
+        """Whether even the worst case can be asked for now."""
+        return self.worst <= self.remaining
+
+
+def _release(mechanism: Mechanism, output: Any, entry: Entry) -> Release:
+    assert entry.charged is not None
+    return Release(mechanism, output, entry.part, entry.reserved, entry.charged, entry.id)
+
+
+def _require(value: Any, kind: type, rule: str) -> None:
+    if not isinstance(value, kind):
+        raise InvalidValue(f"{rule}; got {value!r}")
+
+
+def _name(name: Any, whose: str) -> str:
+    if not isinstance(name, str) or not name or "/" in name:
+        raise InvalidValue(f"{whose}'s name is a string that is not empty and has no '/', got {name!r}")
+    return name

@@ -1,0 +1,245 @@
+"""Books kept in this process's memory: safe across threads, gone when the process ends."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Iterator
+from threading import Lock
+from typing import Any
+
+from expost.accounting import HALT, OdpFilter
+from expost.cost import Cost
+from expost.errors import (
+    AlreadyReserved,
+    BudgetExceeded,
+    InvalidValue,
+    KeyConflict,
+    NeighbourMismatch,
+    ReservationClosed,
+    UnknownEntry,
+)
+from expost.guarantee import Neighbours, Part
+from expost.ledger.entry import Balance, Entry, Path, Request, State
+
+
+class _Account:
+    __slots__ = ("below", "levels", "path", "rule", "spent", "used")
+
+    def __init__(self, path: Path, limit: Cost, above: tuple[_Account, ...]) -> None:
+        self.path = path
+        self.rule = OdpFilter(limit)
+        self.spent = Cost(0)
+        self.used = Cost(0)
+        """Spent or set aside."""
+        self.below: dict[str, _Account] = {}
+        self.levels = (*above, self)
+        """This account and all above it, the ledger's own first."""
+
+    @property
+    def balance(self) -> Balance:
+        return Balance(self.rule.limit, self.spent, self.used - self.spent)
+
+
+class _Record:
+    """An entry in the making."""
+
+    __slots__ = ("account", "begun", "charged", "ended_at", "id", "output", "part", "request", "reserved_at", "state")
+
+    def __init__(self, number: int, request: Request, account: _Account, begun: bool) -> None:
+        self.id = number
+        self.request = request
+        self.account = account
+        self.begun = begun
+        self.state: State = "reserved"
+        self.part: Part | None = None
+        self.charged: Cost | None = None
+        self.output: Any = None
+        self.reserved_at = time.time()
+        self.ended_at: float | None = None
+
+    @property
+    def entry(self) -> Entry:
+        return Entry(
+            self.id,
+            self.request,
+            self.state,
+            self.begun,
+            self.part,
+            self.charged,
+            self.reserved_at,
+            self.ended_at,
+        )
+
+
+class MemoryStore:
+    """The :class:`~expost.ledger.store.Store` that in-memory ledgers use. One lock guards it all.
+
+    Proof: thm-ledger
+    """
+
+    def __init__(self, name: str, limit: Cost, neighbours: Neighbours | None) -> None:
+        self._lock = Lock()
+        self._root = _Account((name,), limit, ())
+        self._records: list[_Record] = []
+        self._keys: dict[str, _Record] = {}
+        self._neighbours = neighbours
+
+    @property
+    def neighbours(self) -> Neighbours | None:
+        """The relation that every claim in these books is about, once one has said."""
+        return self._neighbours
+
+    def create_account(self, path: Path, limit: Cost) -> None:
+        """A new account under an existing one."""
+        with self._lock:
+            parent = self._account(path[:-1])
+            if path[-1] in parent.below:
+                raise InvalidValue(f"account {'/'.join(path)!r} exists already: account({path[-1]!r}) finds it")
+            parent.below[path[-1]] = _Account(path, limit, parent.levels)
+
+    def accounts(self, path: Path) -> tuple[str, ...]:
+        """The names directly below an account."""
+        with self._lock:
+            return tuple(self._account(path).below)
+
+    def balances(self, path: Path) -> tuple[Balance, ...]:
+        """The balance of the account and of every one above it, at one instant."""
+        with self._lock:
+            return tuple(level.balance for level in self._account(path).levels)
+
+    def earlier(self, request: Request) -> Entry | None:
+        """What the request's key stands for."""
+        with self._lock:
+            return self._earlier(request)
+
+    def reserve(self, request: Request, *, begin: bool) -> Entry:
+        """Set the worst case aside at every level, or at none."""
+        worst = request.guarantee.worst_case
+        relation = request.guarantee.neighbours
+        with self._lock:
+            earlier = self._earlier(request)
+            if earlier is not None:
+                raise AlreadyReserved(earlier)
+            account = self._account(request.account)
+            if relation is not None and self._neighbours not in (None, relation):
+                raise NeighbourMismatch(relation, str(self._neighbours), f"ledger {self._root.path[0]!r}")
+            for level in account.levels:
+                if level.rule.decide(level.used, worst) is HALT:
+                    raise _over_ask(account, worst)
+            for level in account.levels:
+                level.used = level.used + worst
+            self._neighbours = self._neighbours or relation
+            record = _Record(len(self._records) + 1, request, account, begin)
+            self._records.append(record)
+            if request.key is not None:
+                self._keys[request.key] = record
+            return record.entry
+
+    def begin(self, entry: int) -> None:
+        """From here on the entry can no longer be voided."""
+        with self._lock:
+            self._reserved(entry, "begin").begun = True
+
+    def settle(self, entry: int, part: Part, charged: Cost, output: Any) -> Entry:
+        """Charge what came out and give the rest back."""
+        with self._lock:
+            record = self._reserved(entry, "settle")
+            if record.request.key is not None:
+                record.output = copy.deepcopy(output)
+            return self._end(record, "settled", charged, part)
+
+    def forfeit(self, entry: int) -> Entry:
+        """Charge the worst case."""
+        with self._lock:
+            record = self._reserved(entry, "forfeit")
+            return self._end(record, "forfeited", record.request.guarantee.worst_case)
+
+    def void(self, entry: int) -> Entry:
+        """Charge nothing; only while sampling has not begun."""
+        with self._lock:
+            record = self._reserved(entry, "void")
+            if record.begun:
+                raise ReservationClosed(record.entry, "void")
+            return self._end(record, "voided", Cost(0))
+
+    def output(self, entry: int) -> Any:
+        """The output that was kept for an entry with a key; a copy, so that nobody changes it."""
+        with self._lock:
+            return copy.deepcopy(self._record(entry).output)
+
+    def find(self, id_or_key: int | str) -> Entry:
+        """The entry of that number or key."""
+        with self._lock:
+            return self._record(id_or_key).entry
+
+    def entries(self, path: Path) -> Iterator[Entry]:
+        """The entries of an account and of all below it."""
+        with self._lock:
+            account = self._account(path)
+            records = list(self._records)
+        for record in records:
+            if account in record.account.levels:
+                with self._lock:
+                    entry = record.entry
+                yield entry
+
+    # ---- under the lock
+
+    def _end(self, record: _Record, state: State, charged: Cost, part: Part | None = None) -> Entry:
+        back = record.request.guarantee.worst_case - charged  # refuses a charge above the worst case
+        for level in record.account.levels:
+            level.used = level.used - back
+            level.spent = level.spent + charged
+        record.begun = state != "voided"
+        record.state, record.charged, record.part = state, charged, part
+        record.ended_at = time.time()
+        return record.entry
+
+    def _account(self, path: Path) -> _Account:
+        account = self._root
+        for name in path[1:]:
+            found = account.below.get(name)
+            if found is None:
+                known = ", ".join(map(repr, account.below)) or "none"
+                raise UnknownEntry(f"{'/'.join(account.path)!r} has no account {name!r} (it has {known}): create it")
+            account = found
+        return account
+
+    def _record(self, id_or_key: int | str) -> _Record:
+        if isinstance(id_or_key, str):
+            if id_or_key in self._keys:
+                return self._keys[id_or_key]
+            raise UnknownEntry(f"no entry under key {id_or_key!r} in ledger {self._root.path[0]!r}")
+        if not 1 <= id_or_key <= len(self._records):
+            raise UnknownEntry(f"no entry {id_or_key!r} in ledger {self._root.path[0]!r}")
+        return self._records[id_or_key - 1]
+
+    def _reserved(self, entry: int, attempted: str) -> _Record:
+        record = self._record(entry)
+        if record.state != "reserved":
+            raise ReservationClosed(record.entry, attempted)
+        return record
+
+    def _earlier(self, request: Request) -> Entry | None:
+        if request.key is None or request.key not in self._keys:
+            return None
+        entry = self._keys[request.key].entry
+        for name in ("operation", "account", "subject", "label"):
+            if getattr(entry.request, name) != getattr(request, name):
+                raise KeyConflict(entry, "mechanism or guarantee" if name == "subject" else name)
+        return entry
+
+
+def _over_ask(account: _Account, worst: Cost) -> BudgetExceeded:
+    """Name the level that is shortest, with what remains up the whole chain."""
+    short = [level for level in account.levels if level.rule.decide(level.used, worst) is HALT]
+    tightest = min(short, key=lambda level: _left(level))
+    epsilon = min(_left(level)[0] for level in account.levels)
+    delta = min(_left(level)[1] for level in account.levels)
+    return BudgetExceeded(worst, Cost.of_units(epsilon, delta), "/".join(tightest.path))
+
+
+def _left(level: _Account) -> tuple[int, int]:
+    remaining = level.balance.remaining
+    return remaining.epsilon_units, remaining.delta_units

@@ -1,0 +1,58 @@
+"""The seam between a ledger's rules and where its books are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from expost.cost import Cost
+from expost.guarantee import Neighbours, Part
+from expost.ledger.entry import Balance, Entry, Path, Request
+
+
+class Store(Protocol):
+    """The books. Each method is one atomic step: it happens at every level of the accounts, or not at all.
+
+    At every instant, for every account and everything below it: what was charged, plus the worst case of
+    everything still reserved, is within the limit (``docs/theory.md``, thm-ledger).
+    """
+
+    @property
+    def neighbours(self) -> Neighbours | None:
+        """The relation that every claim in these books is about, once one has said."""
+
+    def create_account(self, path: Path, limit: Cost) -> None:
+        """A new account under an existing one. Its limit may be larger than its parent's."""
+
+    def accounts(self, path: Path) -> tuple[str, ...]:
+        """The names directly below an account."""
+
+    def balances(self, path: Path) -> tuple[Balance, ...]:
+        """The balance of the account and of every one above it, the ledger's own first, at one instant."""
+
+    def earlier(self, request: Request) -> Entry | None:
+        """What the request's key stands for; ``KeyConflict`` if it stood for another request."""
+
+    def reserve(self, request: Request, *, begin: bool) -> Entry:
+        """Set the worst case aside. Raises ``BudgetExceeded``, ``AlreadyReserved``, ``NeighbourMismatch``."""
+
+    def begin(self, entry: int) -> None:
+        """From here on output may have leaked, and the entry can no longer be voided."""
+
+    def settle(self, entry: int, part: Part, charged: Cost, output: Any) -> Entry:
+        """Charge what came out and give the rest back. Keeps the output if the request had a key."""
+
+    def forfeit(self, entry: int) -> Entry:
+        """Charge the worst case."""
+
+    def void(self, entry: int) -> Entry:
+        """Charge nothing; only while sampling has not begun."""
+
+    def output(self, entry: int) -> Any:
+        """The output that was kept for an entry with a key."""
+
+    def find(self, id_or_key: int | str) -> Entry:
+        """The entry of that number or key."""
+
+    def entries(self, path: Path) -> Iterator[Entry]:
+        """The entries of an account and of all below it, in order of reservation."""
