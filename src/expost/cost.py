@@ -46,7 +46,8 @@ class Cost:
     delta_units: int
 
     def __init__(self, epsilon: Number, delta: Number = 0) -> None:
-        _set(self, _units(epsilon, "ε", ceil), _units(delta, "δ", ceil))
+        _set_epsilon(self, _units(epsilon, "ε", ceil))
+        _set_delta(self, _units(delta, "δ", ceil))
 
     @classmethod
     def within(cls, epsilon: Number, delta: Number = 0) -> Self:
@@ -60,8 +61,9 @@ class Cost:
     @classmethod
     def of_units(cls, epsilon_units: int, delta_units: int = 0) -> Self:
         """The cost of so many 10⁻¹² ε and 10⁻¹⁸ δ. Not checked: for sums that are known to be right."""
-        self = cls.__new__(cls)
-        _set(self, epsilon_units, delta_units)
+        self = _new(cls)
+        _set_epsilon(self, epsilon_units)
+        _set_delta(self, delta_units)
         return self
 
     @property
@@ -179,14 +181,9 @@ class Cost:
         return Cost.of_units, (self.epsilon_units, self.delta_units)
 
 
-_set_epsilon = Cost.__dict__["epsilon_units"].__set__
+_new = object.__new__
+_set_epsilon = Cost.__dict__["epsilon_units"].__set__  # past the cost's own refusal to change
 _set_delta = Cost.__dict__["delta_units"].__set__
-
-
-def _set(cost: Cost, epsilon_units: int, delta_units: int) -> None:
-    """Fill a new cost, past its own refusal to change."""
-    _set_epsilon(cost, epsilon_units)
-    _set_delta(cost, delta_units)
 
 
 def exact(value: Any, name: str) -> Fraction:

@@ -239,9 +239,10 @@ class Ledger:
     def _request(
         self, operation: Operation, subject: Any, guarantee: Guarantee, label: str | None, key: str | None
     ) -> Request:
-        for name, value in (("label", label), ("key", key)):
-            if value is not None and (not isinstance(value, str) or not value):
-                raise InvalidValue(f"a {name} is a string that is not empty, got {value!r}")
+        if label is not None:
+            _check_text(label, "label")
+        if key is not None:
+            _check_text(key, "key")
         return Request(operation, self._path, subject, guarantee, label, key)
 
     def _spend(self, request: Request, *, begin: bool) -> Reservation:
@@ -273,7 +274,9 @@ class Reservation:
     @property
     def entry(self) -> Entry:
         """The ledger's line about it, as it stands now."""
-        return self._store.find(self._entry.id)
+        if self._entry.state == "reserved":  # somebody else may have ended it
+            self._entry = self._store.find(self._entry.id)
+        return self._entry
 
     def begin(self) -> None:
         """Sampling starts now: output may leak from here on, and nothing can be voided."""
@@ -285,7 +288,7 @@ class Reservation:
 
     def forfeit(self, error: BaseException | None = None) -> Entry:
         """Charge the worst case; say so in a note on ``error``."""
-        entry = self._store.forfeit(self._entry.id)
+        self._entry = entry = self._store.forfeit(self._entry.id)
         if error is not None:
             error.add_note(
                 f"expost: this happened after sampling began, so the worst case ({entry.reserved}) was charged "
@@ -295,7 +298,8 @@ class Reservation:
 
     def void(self) -> Entry:
         """Charge nothing. Only while sampling has not begun."""
-        return self._store.void(self._entry.id)
+        self._entry = self._store.void(self._entry.id)
+        return self._entry
 
     def publish(self, mechanism: Mechanism, output: Any) -> Release:
         """Settle the part of an output and make its release."""
@@ -316,7 +320,8 @@ class Reservation:
         except Exception as error:
             self.forfeit(error)
             raise
-        return self._store.settle(self._entry.id, part, charged, output)
+        self._entry = self._store.settle(self._entry.id, part, charged, output)
+        return self._entry
 
     def __enter__(self) -> Self:
         return self
@@ -363,6 +368,11 @@ def _release(mechanism: Mechanism, output: Any, entry: Entry) -> Release:
 def _require(value: Any, kind: type, rule: str) -> None:
     if not isinstance(value, kind):
         raise InvalidValue(f"{rule}; got {value!r}")
+
+
+def _check_text(text: Any, what: str) -> None:
+    if not isinstance(text, str) or not text:
+        raise InvalidValue(f"a {what} is a string that is not empty, got {text!r}")
 
 
 def _name(name: Any, whose: str) -> str:

@@ -189,8 +189,9 @@ class MemoryStore:
     def _end(self, record: _Record, state: State, charged: Cost, part: Part | None = None) -> Entry:
         back = record.request.guarantee.worst_case - charged  # refuses a charge above the worst case
         for level in record.account.levels:
-            level.used = level.used - back
             level.spent = level.spent + charged
+            if back:
+                level.used = level.used - back
         record.begun = state != "voided"
         record.state, record.charged, record.part = state, charged, part
         record.ended_at = time.time()

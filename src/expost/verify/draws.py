@@ -1,0 +1,92 @@
+"""The exact law of code that draws: every draw it could make is made.
+
+A function of a noise source is run once for each sequence of draws, most likely first, with the exact
+probability of each. That turns the very code that runs in production into a
+:class:`~expost.verify.finite.FiniteMechanism`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Mapping
+from fractions import Fraction
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any, TypeVar
+
+from expost.errors import InvalidValue
+from expost.mechanism import Mechanism
+from expost.noise import Source
+from expost.verify.finite import FiniteMechanism
+
+Output = TypeVar("Output", bound=Hashable)
+
+
+class _Branch(BaseException):
+    """The code asked for a draw beyond the script."""
+
+    def __init__(self, bound: int) -> None:
+        self.bound = bound
+
+
+class _Script(Source):
+    """Answers draws from a script; asks for a branch when the script ends."""
+
+    private = False
+
+    def __init__(self, draws: tuple[int, ...]) -> None:
+        self._draws = iter(draws)
+
+    def bytes(self, count: int) -> bytes:
+        """Whole bytes are more than can be enumerated."""
+        raise InvalidValue("only code that draws by below(…) can be enumerated, as the scalar samplers do")
+
+    def below(self, bound: int) -> int:
+        """The next draw of the script."""
+        if bound == 1:
+            return 0
+        for draw in self._draws:
+            return draw
+        raise _Branch(bound)
+
+
+def law(run: Callable[[Source], Output], *, missing: Fraction = Fraction(1, 10**6)) -> dict[Output, Fraction]:
+    """The exact probability of each output of ``run``, up to at most ``missing`` mass left out.
+
+    >>> law(lambda source: source.below(3) + source.below(2))
+    {0: Fraction(1, 6), 1: Fraction(1, 3), 2: Fraction(1, 3), 3: Fraction(1, 6)}
+
+    Proof: lem-draws
+    """
+    found: dict[Output, Fraction] = {}
+    order = count()
+    paths: list[tuple[Fraction, int, tuple[int, ...]]] = [(Fraction(-1), next(order), ())]
+    left = Fraction(1)
+    while paths and left > missing:
+        minus, _, draws = heappop(paths)
+        try:
+            output = run(_Script(draws))
+        except _Branch as branch:
+            for draw in range(branch.bound):
+                heappush(paths, (minus / branch.bound, next(order), (*draws, draw)))
+        else:
+            found[output] = found.get(output, Fraction(0)) - minus
+            left += minus
+    return dict(sorted(found.items(), key=_sort_key))
+
+
+def tabulate(
+    mechanism: Mechanism,
+    databases: Mapping[Hashable, Any],
+    neighbours: Collection[tuple[Hashable, Hashable]],
+    *,
+    missing: Fraction = Fraction(1, 10**6),
+) -> FiniteMechanism:
+    """The law of a mechanism's own ``sample`` on each of some databases, given by name."""
+    laws = {name: law(lambda source, data=data: mechanism.sample(data, source), missing=missing)
+            for name, data in databases.items()}  # fmt: skip
+    return FiniteMechanism(laws, neighbours, mechanism.part_of)
+
+
+def _sort_key(item: tuple[Any, Fraction]) -> tuple[str, Any]:
+    output = item[0]
+    return (type(output).__name__, output if isinstance(output, int | str) else repr(output))
