@@ -186,10 +186,10 @@ class Interaction:
                 )
             if self._answering:
                 raise InteractionClosed("a question may not ask the interaction that is answering it")
-            self._answering = True
+            if self._spending is not None and not self._begun:
+                self._spending.begin()
+            self._begun = self._answering = True
             try:
-                if self._spending is not None and not self._transcript:
-                    self._spending.begin()
                 answer = evaluate()
             except BaseException as error:
                 self._closed = True

@@ -82,8 +82,11 @@ def tabulate(
     missing: Fraction = Fraction(1, 10**6),
 ) -> FiniteMechanism:
     """The law of a mechanism's own ``sample`` on each of some databases, given by name."""
-    laws = {name: law(lambda source, data=data: mechanism.sample(data, source), missing=missing)
-            for name, data in databases.items()}  # fmt: skip
+
+    def sampled(data: Any) -> dict[Any, Fraction]:
+        return law(lambda source: mechanism.sample(data, source), missing=missing)
+
+    laws = {name: sampled(data) for name, data in databases.items()}
     return FiniteMechanism(laws, neighbours, mechanism.part_of)
 
 

@@ -1,0 +1,79 @@
+# Each target sets up what it needs on a machine that has Python ≥ 3.11 and make.
+#
+#   make demo     the main job, from nothing
+#   make test     every check: style, types, rooms, tests, coverage
+#   make lint     style, types, rooms
+#   make bench    the benchmarks, or one subject: make bench ONLY=ledger
+#   make docs     the documentation, in docs/_build/html
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP     = $(BIN)/python -m pip --quiet --disable-pip-version-check
+
+.PHONY: demo test lint types bench docs format clean
+
+demo: $(VENV)/.installed
+	$(BIN)/python examples/coin.py
+
+test: lint
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage report
+	$(BIN)/python tests/coverage_floor.py
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache > $(VENV)/rooms.txt || (cat $(VENV)/rooms.txt; false)
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# ---- benchmarks: ours and the peers on the same work in one run
+
+ONLY ?= $(filter-out report,$(basename $(notdir $(wildcard benchmarks/*.py))))
+PEERS := .venvs
+
+bench: $(VENV)/.dev $(PEERS)/opendp/.installed $(PEERS)/diffprivlib/.installed
+	for subject in $(ONLY); do $(BIN)/python benchmarks/$$subject.py || exit 1; done
+	$(BIN)/python benchmarks/report.py
+
+$(PEERS)/opendp/.installed: benchmarks/peers/opendp.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip --quiet --disable-pip-version-check install -r $<
+	touch $@
+
+$(PEERS)/diffprivlib/.installed: benchmarks/peers/diffprivlib.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip --quiet --disable-pip-version-check install -r $<
+	touch $@
+
+# ---- documentation
+
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build -q -W -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+# ---- environments
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "expost needs Python 3.11 or newer: make PYTHON=python3.12 ..."'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) install -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.installed
+	$(PIP) install -c constraints.txt -e '.[dev]'
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.dev
+	$(PIP) install -c constraints.txt -e '.[dev,docs]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) $(PEERS) docs/_build .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,89 @@
+"""What the benchmarks share: a row, a table, a file of results; run alone, it writes docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+PEERS = ROOT / "benchmarks" / "peers"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison. ``ratio`` says how we compare with the peer; ``holds`` whether it reaches the goal."""
+
+    name: str
+    ours: float
+    peer: float
+    unit: str
+    ratio: float
+    goal: str
+    holds: bool
+
+
+def at_least(name: str, ours: float, peer: float, unit: str, ratio: float, goal: float) -> Row:
+    """A ratio that should be large."""
+    return Row(name, ours, peer, unit, ratio, f"≥ {goal:g}", ratio >= goal)
+
+
+def at_most(name: str, ours: float, peer: float, unit: str, ratio: float, goal: float) -> Row:
+    """A ratio that should be small."""
+    return Row(name, ours, peer, unit, ratio, f"≤ {goal:g}", ratio <= goal)
+
+
+def peer(environment: str, script: str, *arguments: object) -> Any:
+    """Run a peer's script in the virtual environment that the Makefile built for it; it prints JSON."""
+    python = ROOT / ".venvs" / environment / "bin" / "python"
+    command = [str(python), str(PEERS / script), *map(str, arguments)]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The rows as Markdown."""
+    lines = ["| what | ours | peer | unit | ratio | goal | |", "|---|---:|---:|---|---:|---:|---|"]
+    lines += [
+        f"| {row.name} | {row.ours:.4g} | {row.peer:.4g} | {row.unit} | {row.ratio:.3g} | {row.goal} | "
+        f"{'holds' if row.holds else '**does not hold**'} |"
+        for row in rows
+    ]
+    return "\n".join(lines)
+
+
+def report(subject: str, rows: Sequence[Row]) -> None:
+    """Print the table and keep it in benchmarks/results."""
+    print(f"\n{subject}\n\n{table(rows)}\n")
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    kept = [asdict(row) for row in rows]
+    (RESULTS / f"{subject}.json").write_text(json.dumps(kept, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_page() -> None:
+    """Put the last result of every subject into docs/benchmarks.md, with date and machine."""
+    machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
+    page = [
+        "# Benchmarks",
+        "",
+        "Ratios of ours to a peer on the same work in one run; `make bench` repeats them all, "
+        "`make bench ONLY=ledger` one subject.",
+        "",
+        f"Last written on {datetime.now(UTC):%Y-%m-%d}, on {machine}.",
+    ]
+    for results in sorted(RESULTS.glob("*.json")):
+        rows = [Row(**row) for row in json.loads(results.read_text())]
+        page += ["", f"## {results.stem}", "", table(rows)]
+    (ROOT / "docs" / "benchmarks.md").write_text("\n".join(page) + "\n")
+
+
+if __name__ == "__main__":
+    write_page()
+    sys.stdout.write("docs/benchmarks.md\n")

@@ -1,0 +1,402 @@
+import copy
+import pickle
+from datetime import UTC, datetime
+from threading import Barrier, Thread
+
+import pytest
+
+import expost as xp
+from expost import Cost, Guarantee, Ledger
+from toys import Fixed
+
+CLAIM = Guarantee({"large": 0.75, "small": 0.25}, delta="1e-6")
+
+
+def settle(ledger: Ledger, claim: Guarantee, part: str = "small") -> None:
+    with ledger.reserve(claim) as spending:
+        spending.settle(part)
+
+
+def test_ten_tenths_fill_one_and_the_eleventh_is_refused() -> None:
+    ledger = Ledger(epsilon=1)
+    for _ in range(10):
+        settle(ledger, Guarantee.uniform(0.1))
+    assert ledger.remaining == Cost(0)
+    with pytest.raises(xp.BudgetExceeded) as refused:
+        ledger.reserve(Guarantee.uniform(0.1))
+    assert refused.value.requested == Cost(0.1)
+    assert refused.value.remaining == Cost(0)
+    assert ledger.spent == Cost(1)
+    settle(ledger, Guarantee.uniform(0))
+    assert len(list(ledger.entries())) == 11
+
+
+def test_a_budget_split_in_three_is_spent_in_three() -> None:
+    ledger = Ledger(epsilon=1, delta=1e-6)
+    for share in ledger.remaining.split(3):
+        settle(ledger, Guarantee.uniform(share.epsilon, share.delta))
+    assert ledger.remaining == Cost(0)
+    thirds = Ledger(epsilon=1)
+    for _ in range(3):
+        thirds.run(xp.Coin(epsilon=1 / 3, sensitivity=1, heads=1), on=0)
+    assert thirds.remaining == Cost("1e-12")
+
+
+def test_everything_that_remains_can_be_asked_for() -> None:
+    ledger = Ledger(epsilon="1234567.123456789012")
+    ledger.run(xp.Coin(epsilon=ledger.remaining.epsilon, sensitivity=1), on=0)
+
+
+def test_refunds() -> None:
+    ledger = Ledger(epsilon=1, delta=1e-6)
+    with ledger.reserve(CLAIM, label="spark job 17") as spending:
+        assert ledger.reserved == Cost(0.75, delta="1e-6")
+        assert ledger.remaining == Cost(0.25)
+        entry = spending.settle("small")
+    assert entry.charged == Cost(0.25, delta="1e-6")
+    assert entry.refunded == Cost(0.5)
+    assert ledger.remaining == Cost(0.75)  # δ does not come back
+    assert ledger.reserved == Cost(0)
+
+
+def test_entries_say_who_what_when() -> None:
+    ledger = Ledger(epsilon=1, delta=1e-6, name="study")
+    before = datetime.now(UTC)
+    reservation = ledger.account("alice", epsilon=1, delta=1).reserve(CLAIM, label="job", key="k")
+    (entry,) = ledger.entries()
+    assert (entry.id, entry.account, entry.what, entry.operation) == (1, "study/alice", "job", "reserve")
+    assert (entry.key, entry.label) == ("k", "job")
+    assert (entry.state, entry.part, entry.charged, entry.refunded, entry.ended) == ("reserved", None, None, None, None)
+    assert entry.guarantee == CLAIM
+    assert before <= entry.when <= datetime.now(UTC)
+    reservation.settle("large")
+    (later,) = ledger.entries()
+    assert later.ended is not None
+    assert later.ended >= later.when
+    assert entry.state == "reserved"  # what was read does not change
+    with pytest.raises(AttributeError):
+        entry.state = "settled"  # type: ignore[misc]
+    assert (
+        repr(later)
+        == "<entry 1 of 'study/alice': job, settled, part 'large', reserved ε 0.75, δ 1e-6, charged ε 0.75, δ 1e-6>"
+    )
+
+
+def test_leaving_without_a_part_charges_the_worst_case_and_warns() -> None:
+    ledger = Ledger(epsilon=1, delta=1e-6)
+    with pytest.warns(xp.UnsettledWarning, match=r"worst case \(ε 0.75, δ 1e-6\) was charged"), ledger.reserve(CLAIM):
+        pass
+    assert ledger.spent == CLAIM.worst_case
+
+
+def test_an_exception_in_the_block_charges_the_worst_case_with_a_note() -> None:
+    ledger = Ledger(epsilon=1, delta=1e-6)
+    with pytest.raises(RuntimeError) as caught, ledger.reserve(CLAIM):
+        raise RuntimeError("engine down")
+    assert "worst case (ε 0.75, δ 1e-6) was charged to 'ledger' as entry 1" in caught.value.__notes__[0]
+    assert next(ledger.entries()).state == "forfeited"
+
+
+def test_before_it_began_nothing_is_charged() -> None:
+    ledger = Ledger(epsilon=1, delta=1e-6)
+    with pytest.raises(RuntimeError), ledger.reserve(CLAIM, begin=False):
+        raise RuntimeError("no connection")
+    spending = ledger.reserve(CLAIM, begin=False)
+    assert spending.void().refunded == CLAIM.worst_case
+    assert [entry.state for entry in ledger.entries()] == ["voided", "voided"]
+    assert ledger.remaining == ledger.limit
+    begun = ledger.reserve(CLAIM, begin=False)
+    begun.begin()
+    with pytest.raises(xp.ReservationClosed, match="sampling has begun"):
+        begun.void()
+    begun.settle("small")
+    forgotten = ledger.account("late", epsilon=1).reserve(Guarantee.uniform(0.1), begin=False)
+    with pytest.warns(xp.UnsettledWarning), forgotten:
+        pass
+
+
+def test_a_reservation_ends_once() -> None:
+    ledger = Ledger(epsilon=1, delta=1e-6)
+    spending = ledger.reserve(CLAIM)
+    spending.settle("small")
+    for again in (lambda: spending.settle("small"), spending.forfeit, spending.void, spending.begin):
+        with pytest.raises(xp.ReservationClosed, match="it is settled already"):
+            again()
+    assert ledger.spent == Cost(0.25, delta="1e-6")
+    assert repr(spending).startswith("<reservation <entry 1")
+
+
+def test_an_unknown_part_charges_the_worst_case_and_raises() -> None:
+    ledger = Ledger(epsilon=1, delta=1e-6)
+    with pytest.raises(xp.UnknownPart) as caught, ledger.reserve(CLAIM) as spending:
+        spending.settle("medium")
+    assert "worst case" in caught.value.__notes__[0]
+    assert ledger.spent == CLAIM.worst_case
+    other = Ledger(epsilon=1, delta=1e-6)
+    with pytest.raises(xp.UnknownPart):
+        other.run(Fixed(CLAIM, None, part="medium"))
+    with pytest.raises(ValueError, match="cannot tell"):
+        Ledger(epsilon=1, delta=1).run(Fixed(CLAIM, None, part=ValueError("cannot tell")))
+    assert other.spent == CLAIM.worst_case
+
+
+@pytest.mark.parametrize("error", [ValueError("bad"), KeyboardInterrupt()])
+def test_an_exception_while_sampling_charges_the_worst_case(error: BaseException) -> None:
+    def broken() -> None:
+        raise error
+
+    ledger = Ledger(epsilon=1, delta=1e-6)
+    with pytest.raises(type(error)) as caught:
+        ledger.run(Fixed(CLAIM, None), on=broken)
+    assert "worst case" in caught.value.__notes__[0]
+    assert ledger.spent == CLAIM.worst_case
+
+
+def test_public_mistakes_are_free() -> None:
+    ledger = Ledger(epsilon=1)
+    with pytest.raises(xp.InvalidValue, match="one integer, got data of type str"):
+        ledger.run(xp.Coin(epsilon=1, sensitivity=1), on="seven")
+    for wrong in ("coin", None, CLAIM):
+        with pytest.raises(xp.InvalidValue, match="take a mechanism"):
+            ledger.run(wrong)  # type: ignore[arg-type]
+    with pytest.raises(xp.InvalidValue, match="reserve takes a guarantee"):
+        ledger.reserve(xp.Coin(epsilon=1, sensitivity=1))  # type: ignore[arg-type]
+    for text in ("", 7):
+        with pytest.raises(xp.InvalidValue, match="a label is a string"):
+            ledger.reserve(CLAIM, label=text)  # type: ignore[arg-type]
+        with pytest.raises(xp.InvalidValue, match="a key is a string"):
+            ledger.reserve(CLAIM, key=text)  # type: ignore[arg-type]
+    for name in ("", "a/b", 7):
+        with pytest.raises(xp.InvalidValue, match="no '/'"):
+            Ledger(epsilon=1, name=name)  # type: ignore[arg-type]
+    with pytest.raises(xp.InvalidValue, match="noise must be a Source"):
+        Ledger(epsilon=1, noise=42)  # type: ignore[arg-type]
+    with pytest.raises(xp.InvalidValue, match="neighbours must be"):
+        Ledger(epsilon=1, neighbours="any")  # type: ignore[arg-type]
+    assert list(ledger.entries()) == []
+
+
+def test_starting_an_interaction_badly_forfeits() -> None:
+    class Broken(xp.Mechanism):
+        guarantee = Guarantee.uniform(1)
+
+        def part_of(self, output: object) -> str:
+            return "never"
+
+        def start(self, data: object, noise: xp.Source) -> xp.Interaction:
+            raise RuntimeError("lost")
+
+    ledger = Ledger(epsilon=1)
+    with pytest.raises(RuntimeError):
+        ledger.open(Broken())
+    assert ledger.remaining == Cost(0)
+
+
+# ---- keys
+
+
+def test_a_replayed_run_samples_nothing() -> None:
+    ledger = Ledger(epsilon=10)
+    coin = xp.Coin(epsilon=1, sensitivity=1, heads=1)
+    first = ledger.run(coin, on=100, key="monday")
+    for data in (100, None, "not even data"):
+        again = ledger.run(coin, on=data, key="monday")
+        assert again == first
+    assert ledger.spent == Cost(1)
+
+
+def test_a_stored_output_cannot_be_changed() -> None:
+    ledger = Ledger(epsilon=10, delta=1)
+    told = Fixed(Guarantee.uniform(1), [1, 2])
+    first = ledger.run(told, key="k")
+    first.value.append(3)
+    ledger.run(told, key="k").value.append(4)
+    assert ledger.run(told, key="k").value == [1, 2]
+
+
+def test_a_used_key_never_pretends() -> None:
+    ledger = Ledger(epsilon=10, delta=1)
+    spending = ledger.reserve(CLAIM, key="k")
+    with pytest.raises(xp.AlreadyReserved, match="which is reserved: settle it through") as caught:
+        ledger.reserve(CLAIM, key="k")
+    assert caught.value.entry.id == spending.id
+    ledger.reservation("k").settle("small")
+    with pytest.raises(xp.AlreadyReserved, match="which is settled: nothing is sampled twice"):
+        ledger.reserve(CLAIM, key="k")
+    told = Fixed(CLAIM, None, part="unknown")
+    with pytest.raises(xp.UnknownPart):
+        ledger.run(told, key="forfeited")
+    with pytest.raises(xp.AlreadyReserved, match="forfeited"):
+        ledger.run(told, key="forfeited")
+
+
+def test_a_used_key_of_an_interaction() -> None:
+    from fractions import Fraction
+
+    from toys import Responses
+
+    ledger = Ledger(epsilon=10)
+    with ledger.open(Responses(Fraction(2), 1), key="talk"):
+        pass
+    with pytest.raises(xp.AlreadyReserved, match="voided"):
+        ledger.open(Responses(Fraction(2), 1), key="talk")
+
+
+def test_the_same_key_with_another_request() -> None:
+    ledger = Ledger(epsilon=10, delta=1)
+    other = ledger.account("other", epsilon=5, delta=1)
+    coin = xp.Coin(epsilon=1, sensitivity=1)
+    ledger.run(coin, on=1, key="k", label="a")
+    for differs, attempt in (
+        ("label", lambda: ledger.run(coin, on=1, key="k", label="b")),
+        ("account", lambda: other.run(coin, on=1, key="k", label="a")),
+        ("mechanism or guarantee", lambda: ledger.run(xp.Coin(epsilon=2, sensitivity=1), on=1, key="k", label="a")),
+        ("operation", lambda: ledger.reserve(coin.guarantee, key="k", label="a")),
+    ):
+        with pytest.raises(xp.KeyConflict, match=f"another {differs}"):
+            attempt()
+    assert ledger.spent <= Cost(1)
+
+
+def test_a_refused_request_leaves_its_key_free() -> None:
+    ledger = Ledger(epsilon=1)
+    with pytest.raises(xp.BudgetExceeded):
+        ledger.reserve(Guarantee.uniform(2), key="k")
+    ledger.reserve(Guarantee.uniform(1), key="k").settle("done")
+
+
+def test_finding_reservations() -> None:
+    ledger = Ledger(epsilon=1)
+    spending = ledger.reserve(Guarantee.uniform(0.5), key="k")
+    assert ledger.reservation(spending.id).entry == ledger.reservation("k").entry
+    ledger.reservation(spending.id).forfeit()
+    assert spending.entry.state == "forfeited"
+    for unknown in (0, 2, "nobody"):
+        with pytest.raises(xp.UnknownEntry, match="no entry"):
+            ledger.reservation(unknown)
+    with pytest.raises(xp.InvalidValue, match="entry number or key"):
+        ledger.reservation(1.5)  # type: ignore[arg-type]
+
+
+# ---- accounts
+
+
+def test_a_charge_counts_at_every_level_or_at_none() -> None:
+    ledger = Ledger(epsilon=1, name="study")
+    team = ledger.account("team", epsilon=0.75)
+    alice = team.account("alice", epsilon=2)
+    settle(alice, Guarantee.uniform(0.5), "any")
+    assert [level.spent for level in (ledger, team, alice)] == [Cost(0.5)] * 3
+    assert [level.remaining for level in (ledger, team, alice)] == [Cost(0.5), Cost(0.25), Cost(0.25)]
+    with pytest.raises(xp.BudgetExceeded) as refused:
+        alice.reserve(Guarantee.uniform(0.3))
+    assert refused.value.ledger == "study/team"
+    assert refused.value.affordable_epsilon == 0.25
+    assert [level.spent for level in (ledger, team, alice)] == [Cost(0.5)] * 3
+    with pytest.raises(xp.BudgetExceeded) as refused:
+        ledger.account("bob", epsilon=9).reserve(Guarantee.uniform(0.6))
+    assert refused.value.ledger == "study"
+
+
+def test_accounts_are_found_by_name() -> None:
+    ledger = Ledger(epsilon=1, unit="person")
+    ledger.account("alice", epsilon=0.5).account("thesis", epsilon=0.1)
+    assert ledger.account("alice").account("thesis").limit == Cost(0.1)
+    assert [account.name for account in ledger.accounts] == ["ledger/alice"]
+    assert ledger.accounts[0].unit == "person"
+    with pytest.raises(xp.UnknownEntry, match="has no account 'bob' \\(it has 'alice'\\)"):
+        ledger.account("bob")
+    with pytest.raises(xp.UnknownEntry, match="it has none"):
+        ledger.account("alice").account("thesis").account("x")
+    with pytest.raises(xp.InvalidValue, match="exists already"):
+        ledger.account("alice", epsilon=1)
+    with pytest.raises(xp.InvalidValue, match="give epsilon="):
+        ledger.account("carol", delta=0.1)
+    with pytest.raises(xp.InvalidValue, match="an account's name"):
+        ledger.account("a/b", epsilon=1)
+
+
+def test_entries_of_an_account() -> None:
+    ledger = Ledger(epsilon=1)
+    alice, bob = ledger.account("alice", epsilon=1), ledger.account("bob", epsilon=1)
+    for account in (alice, bob, ledger):
+        settle(account, Guarantee.uniform(0.1), "any")
+    assert [entry.account for entry in ledger.entries()] == ["ledger/alice", "ledger/bob", "ledger"]
+    assert [entry.id for entry in bob.entries()] == [2]
+
+
+# ---- neighbours, quotes, copies, looks
+
+
+def test_the_first_relation_fixes_it() -> None:
+    ledger = Ledger(epsilon=10)
+    settle(ledger, Guarantee.uniform(1), "any")
+    assert ledger.neighbours is None
+    with pytest.raises(xp.BudgetExceeded):
+        ledger.reserve(Guarantee.uniform(100, neighbours="add-remove"))
+    assert ledger.neighbours is None  # a refusal changes nothing
+    settle(ledger, Guarantee.uniform(1, neighbours="substitute"), "any")
+    assert ledger.neighbours == "substitute"
+    claim = Guarantee.uniform(1, neighbours="add-remove")
+    with pytest.raises(xp.NeighbourMismatch, match=r"guarantee\.under\('substitute'\)"):
+        ledger.reserve(claim)
+    settle(ledger, claim.under("substitute"), "any")
+    assert ledger.spent == Cost(4)
+    with pytest.raises(xp.NeighbourMismatch):
+        Ledger(epsilon=1, neighbours="add-remove").reserve(Guarantee.uniform(1, neighbours="substitute"))
+
+
+def test_a_quote_charges_nothing() -> None:
+    ledger = Ledger(epsilon=2, delta=1e-6)
+    quote = ledger.quote([xp.Coin(epsilon=1, sensitivity=1), CLAIM])
+    assert (quote.worst, quote.best) == (Cost(1.75, delta="1e-6"), Cost(0.25, delta="1e-6"))
+    assert quote.fits
+    assert not ledger.quote([CLAIM, CLAIM]).fits
+    assert ledger.quote([]).worst == Cost(0)
+    assert list(ledger.entries()) == []
+    with pytest.raises(xp.InvalidValue, match=r"quote\(\[…\]\)"):
+        ledger.quote(CLAIM)  # type: ignore[arg-type]
+
+
+def test_a_ledger_is_never_copied() -> None:
+    ledger = Ledger(epsilon=1)
+    assert copy.copy(ledger) is ledger
+    assert copy.deepcopy({"ledger": ledger})["ledger"] is ledger
+    with pytest.raises(TypeError, match="could spend its budget twice"):
+        pickle.dumps(ledger)
+
+
+def test_how_ledgers_look() -> None:
+    ledger = Ledger(epsilon=1, delta=1e-6, name="study", noise=xp.SeededNoise(3))
+    assert repr(ledger) == "<ledger 'study': ε 1, δ 1e-6 left of ε 1, δ 1e-6>"
+    assert "NOT PRIVATE" in repr(ledger.noise)
+    settle(ledger, CLAIM)
+    ledger.reserve(Guarantee.uniform(0.25), label="a label that is much too long to be printed in a table cell")
+    lines = ledger.statement().splitlines()
+    assert lines[0].split() == ["#", "account", "what", "state", "part", "reserved", "charged", "refunded"]
+    assert "settled" in lines[2]
+    assert "…" in lines[3]
+    assert lines[-1] == "study: limit ε 1, δ 1e-6 · spent ε 0.25, δ 1e-6 · set aside ε 0.25 · remaining ε 0.5"
+
+
+def test_threads_never_pass_the_limit() -> None:
+    ledger = Ledger(epsilon=1)
+    accounts = [ledger.account(f"analyst {i}", epsilon="0.6") for i in range(4)]
+    barrier, refused = Barrier(8), []
+
+    def spend(account: Ledger) -> None:
+        barrier.wait()
+        for _ in range(100):
+            try:
+                settle(account, Guarantee({"small": "0.001", "large": "0.002"}), "small")
+            except xp.BudgetExceeded as error:
+                refused.append(error)
+
+    threads = [Thread(target=spend, args=(accounts[i % 4],)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert ledger.spent + Cost(0.001) * len(refused) == Cost(0.8)
+    assert ledger.spent == sum((account.spent for account in accounts), Cost(0))
+    assert ledger.reserved == Cost(0)

@@ -1,0 +1,166 @@
+import json
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from expost import Cost, Guarantee, InvalidValue, NeighbourMismatch, UnknownPart, bracket
+from expost.guarantee import Part, costliest
+
+labels: st.SearchStrategy[Part] = st.recursive(
+    st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=4
+)
+epsilons = st.integers(0, 10**13).map(lambda units: Fraction(units, 10**12))
+guarantees = st.builds(
+    Guarantee,
+    st.dictionaries(labels, epsilons, min_size=1, max_size=5),
+    st.integers(0, 10**18).map(lambda units: Fraction(units, 10**18)),
+    otherwise=st.none() | epsilons,
+    neighbours=st.sampled_from([None, "add-remove", "substitute"]),
+)
+
+
+def test_reading() -> None:
+    claim = Guarantee({"large": 0.75, "small": 0.25}, delta=1e-6, otherwise=0.5)
+    assert claim.epsilon_of("small") == 0.25
+    assert claim.epsilon_of("anything else") == 0.5
+    assert claim.cost_of("large") == Cost(0.75, delta=1e-6)
+    assert claim.worst_case == Cost(0.75, delta=1e-6)
+    assert claim.best_case == Cost(0.25, delta=1e-6)
+    assert claim.delta == 1e-6
+    assert claim.parts == ("large", "small")
+    assert "anything" in claim
+    assert 1.5 not in claim
+
+
+def test_claims_round_up() -> None:
+    claim = Guarantee({"a": "1/3"}, delta="1/3")
+    assert claim.worst_case.exact_epsilon > Fraction(1, 3)
+    assert claim.worst_case.exact_delta > Fraction(1, 3)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Guarantee({}), "at least one part"),
+        (lambda: Guarantee({"a": float("inf")}), "finite"),
+        (lambda: Guarantee({"a": -1}), "negative"),
+        (lambda: Guarantee({"a": 1}, delta=2), "at most 1"),
+        (lambda: Guarantee({"a": 1}, otherwise=float("inf")), "finite"),
+        (lambda: Guarantee({1.5: 1}), "a part is named by"),
+        (lambda: Guarantee({True: 1}), "a part is named by"),
+        (lambda: Guarantee({("a", None): 1}), "a part is named by"),
+        (lambda: Guarantee([("a", 1)]), "mapping"),
+        (lambda: Guarantee({"a": 1}, neighbours="swap"), "'add-remove' or 'substitute', got 'swap'"),
+        (lambda: Guarantee.from_subsets({}), "at least one part"),
+        (lambda: Guarantee.from_subsets({"a": (1, 0.6), "b": (1, 0.6)}), "at most 1"),
+        (lambda: Guarantee.parallel([], split="record"), "at least one block"),
+        (lambda: Guarantee.parallel([Guarantee({"a": 1})], split="column"), "'record' or 'value'"),
+        (lambda: Guarantee({"a": 1}).group(0), "at least one person"),
+        (lambda: Guarantee({"a": 1}).group(True), "at least one person"),
+        (lambda: Guarantee({"a": 5}, delta=0.5).group(2), "past 1"),
+        (lambda: Guarantee({"a": 1}).under("substitute"), "does not say whose neighbours"),
+        (lambda: Guarantee({"a": 1}).post_process({}), r"missing \['a'\]"),
+        (lambda: Guarantee({"a": 1}).post_process({"a": "x", "b": "x"}), r"not in the table \['b'\]"),
+        (lambda: Guarantee({"a": 1}).post_process({"a": set()}), "at least one part"),
+        (lambda: costliest([Guarantee({"a": 1})], []), "one part a block"),
+        (lambda: Guarantee.from_json({"parts": 3}), "a guarantee in JSON"),
+        (lambda: Guarantee.from_json(None), "a guarantee in JSON"),
+    ],
+)
+def test_bad_claims_are_named(make: object, message: str) -> None:
+    with pytest.raises(InvalidValue, match=message):
+        make()  # type: ignore[operator]
+
+
+def test_unknown_parts() -> None:
+    claim = Guarantee({1: 1})
+    for part in ("a", True, 1.0, None, [1]):
+        with pytest.raises(UnknownPart, match="is no part of"):
+            claim.cost_of(part)  # type: ignore[arg-type]
+        assert part not in claim
+    open_ended = Guarantee.uniform(1)
+    with pytest.raises(UnknownPart):
+        open_ended.cost_of(0.5)  # type: ignore[arg-type]
+
+
+def test_subsets_add_their_deltas() -> None:
+    claim = Guarantee.from_subsets({"a": (1, "1e-6"), "b": (2, "3e-6")}, neighbours="substitute")
+    assert claim == Guarantee({"a": 1, "b": 2}, delta="4e-6", neighbours="substitute")
+
+
+def test_post_processing_takes_the_largest() -> None:
+    claim = Guarantee({0: 0.1, 1: 0.4, 2: 0.9}, delta=0.1)
+    coarse = claim.post_process({0: "few", 1: {"few", "some"}, 2: "many"})
+    assert coarse == Guarantee({"few": 0.4, "some": 0.4, "many": 0.9}, delta=0.1)
+
+
+def test_post_processing_with_other_labels() -> None:
+    claim = Guarantee({"a": 0.1}, otherwise=0.5)
+    moved = claim.post_process({"a": "b"})
+    assert moved.epsilon_of("b") == 0.5  # "b" may also be one of the other labels, which keep themselves
+    assert moved.epsilon_of("z") == 0.5
+    assert claim.post_process({"a": "a"}) == claim
+
+
+def test_parallel_blocks() -> None:
+    blocks = [Guarantee({"hit": 1, "miss": 0.25}, delta=0.1), Guarantee({"hit": 0.5, "miss": 0}, delta=0.2)]
+    both = Guarantee.parallel(blocks, split="record")
+    assert both.delta == 0.2
+    assert both.cost_of(costliest(blocks, ["miss", "hit"])).epsilon == 0.5
+    assert both.cost_of(costliest(blocks, ["hit", "hit"])).epsilon == 1
+    assert both.cost_of(costliest(blocks, ["miss", "miss"])).epsilon == 0.25
+    assert costliest(blocks[:1] * 2, ["hit", "hit"]) == (0, "hit")
+
+
+def test_parallel_blocks_of_any_label() -> None:
+    blocks = [Guarantee.uniform(1), Guarantee({"a": 2})]
+    both = Guarantee.parallel(blocks, split="record")
+    assert both.epsilon_of((1, "a")) == 2
+    assert both.epsilon_of(costliest(blocks[:1], ["whatever"])) == 2
+
+
+def test_parallel_by_value_is_about_add_remove() -> None:
+    block = Guarantee({"a": 1}, delta="1e-9", neighbours="add-remove")
+    both = Guarantee.parallel([block, block], split="value")
+    assert both.neighbours == "add-remove"
+    exchanged = both.under("substitute")
+    assert exchanged.epsilon_of((0, "a")) == 2
+    for relation in (None, "substitute"):
+        with pytest.raises(InvalidValue, match="add-remove"):
+            Guarantee.parallel([Guarantee({"a": 1}, neighbours=relation)], split="value")
+    with pytest.raises(NeighbourMismatch):
+        Guarantee.parallel([block, Guarantee({"a": 1}, neighbours="substitute")], split="record")
+
+
+def test_groups_and_substitution() -> None:
+    claim = Guarantee({"a": 1, "b": 0.5}, delta="1e-6", otherwise=0.75, neighbours="add-remove")
+    exchanged = claim.under("substitute")
+    assert exchanged.neighbours == "substitute"
+    assert exchanged.epsilon_of("b") == 1
+    assert exchanged.epsilon_of("else") == 1.5
+    least = Fraction(1, 10**6) * (1 + bracket.exp(Fraction(1)).upper)
+    assert 0 <= exchanged.worst_case.exact_delta - least < Fraction(1, 10**17)
+    assert exchanged.under("substitute") is exchanged
+    with pytest.raises(NeighbourMismatch, match="'substitute'"):
+        exchanged.under("add-remove")
+    assert claim.group(1) == claim
+    assert claim.group(3).epsilon_of("a") == 3
+
+
+@given(guarantees)
+def test_json_both_ways(claim: Guarantee) -> None:
+    again = Guarantee.from_json(json.loads(json.dumps(claim.to_json())))
+    assert again == claim
+    assert hash(again) == hash(claim)
+    assert again != claim.to_json()
+
+
+def test_how_guarantees_look() -> None:
+    assert repr(Guarantee.uniform(0.5, 1e-6)) == "Guarantee.uniform(0.5, delta=1e-6)"
+    assert (
+        repr(Guarantee({"a": 1}, otherwise=2, neighbours="substitute"))
+        == "Guarantee({'a': 1}, otherwise=2, neighbours='substitute')"
+    )
+    assert repr(Guarantee({k: k for k in range(10)})).endswith("7: 7, … 2 more})")

@@ -1,0 +1,144 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import expost as xp
+from expost import WITHHELD, Cost
+from toys import Asking, Fixed, Responses
+
+
+def asking(ledger: xp.Ledger, at_most: int = 3) -> Asking:
+    interaction = ledger.open(Responses(Fraction(2), at_most))
+    assert isinstance(interaction, Asking)
+    return interaction
+
+
+def test_leaving_settles_what_was_published() -> None:
+    ledger = xp.Ledger(epsilon=5)
+    with asking(ledger) as ask:
+        ask(True)
+        assert ledger.reserved.epsilon == pytest.approx(3 * np.log(2))
+        assert not ask.closed
+    assert ask.closed
+    assert ask.release.part == 1
+    assert ask.release.value == ask.transcript
+    assert ledger.spent == ask.release.charged
+    assert ledger.reserved == Cost(0)
+
+
+def test_it_closes_itself_when_finished_and_never_answers_again() -> None:
+    ledger = xp.Ledger(epsilon=5)
+    ask = asking(ledger)
+    for _ in range(3):
+        assert not ask.closed
+        ask(lambda: True)
+    assert ask.closed
+    with pytest.raises(xp.InteractionClosed, match="answers no more"):
+        ask(True)
+    assert ask.release.refunded == Cost(0)
+    ask.close()
+    assert len(ask.transcript) == 3
+
+
+def test_nothing_asked_costs_nothing_not_even_delta() -> None:
+    ledger = xp.Ledger(epsilon=5)
+    with asking(ledger) as ask:
+        pass
+    assert ledger.spent == ledger.reserved == Cost(0)
+    assert ask.release.part is None
+    assert str(ask.release).startswith("Responses: nothing was asked · reserved ε 2.07")
+    assert next(ledger.entries()).state == "voided"
+
+
+def interrupt_after_one_question(ledger: xp.Ledger, asked: list[Asking]) -> None:
+    with asking(ledger) as ask:
+        asked.append(ask)
+        ask(True)
+        raise KeyboardInterrupt
+
+
+def test_the_callers_own_exception_settles() -> None:
+    ledger = xp.Ledger(epsilon=5)
+    asked: list[Asking] = []
+    with pytest.raises(KeyboardInterrupt):
+        interrupt_after_one_question(ledger, asked)
+    assert asked[0].release.part == 1
+
+
+def test_an_exception_in_a_private_value_forfeits() -> None:
+    ledger = xp.Ledger(epsilon=5)
+    ask = asking(ledger)
+    ask(True)
+    with pytest.raises(ZeroDivisionError) as caught:
+        ask(lambda: bool(1 // 0))
+    assert "worst case (ε 2.07944154168) was charged" in caught.value.__notes__[0]
+    assert next(ledger.entries()).state == "forfeited"
+    assert ask.closed
+    with pytest.raises(xp.InteractionClosed, match="forfeited"):
+        _ = ask.release
+
+
+def test_a_question_may_not_ask_the_interaction_that_answers_it() -> None:
+    ledger = xp.Ledger(epsilon=5)
+    with pytest.raises(xp.InteractionClosed, match="is answering it"), asking(ledger) as ask:
+        ask(lambda: ask(True))
+    assert next(ledger.entries()).state == "forfeited"
+
+
+def test_an_interrupt_between_drawing_and_publishing_publishes_nothing_but_was_begun() -> None:
+    class Interrupted(Asking):
+        def _answer(self, evaluate):  # type: ignore[no-untyped-def]
+            self._spending.begin()  # type: ignore[union-attr]
+            self._begun = True
+            evaluate()
+            raise KeyboardInterrupt
+
+    class Interruptible(Responses):
+        def start(self, data: object, noise: xp.Source) -> Interrupted:
+            return Interrupted(self, noise)
+
+    ledger = xp.Ledger(epsilon=5)
+    with pytest.raises(KeyboardInterrupt), ledger.open(Interruptible(Fraction(2), 3)) as ask:
+        ask(True)  # type: ignore[operator]
+    assert ask.release.part == 0
+    assert next(ledger.entries()).state == "settled"
+
+
+def test_a_release_before_the_end() -> None:
+    ask = asking(xp.Ledger(epsilon=5))
+    with pytest.raises(xp.InteractionClosed, match="close it first"):
+        _ = ask.release
+    assert repr(ask) == "<open interaction with Responses(ratio=Fraction(2, 1), at_most=3): 0 answers>"
+
+
+def test_without_a_ledger_it_answers_and_pays_nobody() -> None:
+    ask = Responses(Fraction(2), 1).start(None, xp.SeededNoise(1))
+    assert ask(True) in (True, False)
+    assert ask.closed
+
+
+def test_the_wrong_way_to_run() -> None:
+    ledger = xp.Ledger(epsilon=5)
+    with pytest.raises(xp.InvalidValue, match=r"use ledger\.open"):
+        ledger.run(Responses(Fraction(2), 1))
+    with pytest.raises(xp.InvalidValue, match=r"use ledger\.run"):
+        ledger.open(xp.Coin(epsilon=1, sensitivity=1))
+    assert list(ledger.entries()) == []
+
+
+def test_withheld() -> None:
+    assert not WITHHELD
+    assert repr(WITHHELD) == str(WITHHELD) == "WITHHELD"
+    release = xp.Ledger(epsilon=1).run(xp.Coin(epsilon=1, sensitivity=1, heads=0), on=5)
+    assert release.withheld
+    assert str(release) == "Coin: withheld · reserved ε 1, charged 0, refunded 1"
+
+
+def test_how_releases_look() -> None:
+    claim = xp.Guarantee.uniform(0.5, 1e-6)
+    ledger = xp.Ledger(epsilon=2, delta=1e-5)
+    assert str(ledger.run(Fixed(claim, np.zeros((2, 3))))) == (
+        "Fixed: 2 × 3 values · reserved ε 0.5, δ 1e-6, charged 0.5 (δ 1e-6), refunded 0"
+    )
+    assert len(str(ledger.run(Fixed(claim, list(range(100)))))) < 150
