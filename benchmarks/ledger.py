@@ -9,9 +9,8 @@ from __future__ import annotations
 import time
 from statistics import median
 
-from report import at_least, at_most, peer, report
-
 import expost as xp
+from report import at_least, at_most, peer, report
 
 CHARGES = 4_000
 FEW, MANY = 1_000, 100_000

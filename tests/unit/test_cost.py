@@ -24,12 +24,12 @@ def test_ten_times_a_tenth_is_one() -> None:
     "value", [1, 1.0, "1", "1.0", "2/2", Decimal(1), Fraction(1), np.int64(1), np.float64(1), np.float32(1)]
 )
 def test_every_kind_of_number(value: object) -> None:
-    assert Cost(value) == Cost(1)  # type: ignore[arg-type]
+    assert Cost(value) == Cost(1)
 
 
 def test_floats_mean_what_they_print() -> None:
     assert Cost(0.1).exact_epsilon == Fraction(1, 10)
-    assert Cost(np.float64(0.1)).exact_epsilon == Fraction(1, 10)  # type: ignore[arg-type]
+    assert Cost(np.float64(0.1)).exact_epsilon == Fraction(1, 10)
 
 
 def test_claims_round_up_and_requests_down() -> None:
@@ -62,7 +62,7 @@ def test_claims_round_up_and_requests_down() -> None:
 )
 def test_bad_numbers_are_named(epsilon: object, delta: object, message: str) -> None:
     with pytest.raises(InvalidValue, match=message.replace("(", r"\(")):
-        Cost(epsilon, delta)  # type: ignore[arg-type]
+        Cost(epsilon, delta)
 
 
 def test_order_is_by_both() -> None:
@@ -118,7 +118,7 @@ def test_weighted_shares_add_up(cost: Cost, weights: list[int]) -> None:
 @pytest.mark.parametrize("among", [0, -1, [], [0, 0], [1, -1]])
 def test_bad_splits(among: object) -> None:
     with pytest.raises(InvalidValue):
-        Cost(1).split(among)  # type: ignore[arg-type]
+        Cost(1).split(among)
 
 
 @given(costs)

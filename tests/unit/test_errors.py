@@ -10,7 +10,7 @@ from expost.ledger import Entry, Request
 def entry(state: str = "settled") -> Entry:
     claim = xp.Guarantee({"a": 1})
     request = Request("reserve", ("ledger",), claim, claim, None, "k")
-    return Entry(1, request, state, True, "a", xp.Cost(1), 0.0, 1.0)  # type: ignore[arg-type]
+    return Entry(1, request, state, True, "a", xp.Cost(1), 0.0, 1.0)
 
 
 EXAMPLES = [

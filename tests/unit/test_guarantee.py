@@ -78,11 +78,11 @@ def test_unknown_parts() -> None:
     claim = Guarantee({1: 1})
     for part in ("a", True, 1.0, None, [1]):
         with pytest.raises(UnknownPart, match="is no part of"):
-            claim.cost_of(part)  # type: ignore[arg-type]
+            claim.cost_of(part)
         assert part not in claim
     open_ended = Guarantee.uniform(1)
     with pytest.raises(UnknownPart):
-        open_ended.cost_of(0.5)  # type: ignore[arg-type]
+        open_ended.cost_of(0.5)
 
 
 def test_subsets_add_their_deltas() -> None:

@@ -18,7 +18,7 @@ def bernoulli(source: Source, probability: Fraction) -> bool:
     """
     if not 0 <= probability <= 1:
         raise InvalidValue(f"a probability lies between 0 and 1, got {probability}")
-    return source.below(probability.denominator) < probability.numerator
+    return source.chance(probability.numerator, probability.denominator)
 
 
 def bernoulli_exp(source: Source, rate: Fraction) -> bool:

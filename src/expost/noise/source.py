@@ -32,6 +32,13 @@ class Source(ABC):
             if draw < bound:
                 return draw
 
+    def chance(self, numerator: int, denominator: int) -> bool:
+        """True with probability exactly numerator/denominator.
+
+        Proof: lem-uniform
+        """
+        return self.below(denominator) < numerator
+
 
 class SystemNoise(Source):
     """The operating system's cryptographic generator."""

@@ -22,10 +22,10 @@ Output = TypeVar("Output", bound=Hashable)
 
 
 class _Branch(BaseException):
-    """The code asked for a draw beyond the script."""
+    """The code asked for a draw beyond the script. Carries the probability of each value it could have."""
 
-    def __init__(self, bound: int) -> None:
-        self.bound = bound
+    def __init__(self, choices: list[Fraction]) -> None:
+        self.choices = choices
 
 
 class _Script(Source):
@@ -41,12 +41,20 @@ class _Script(Source):
         raise InvalidValue("only code that draws by below(…) can be enumerated, as the scalar samplers do")
 
     def below(self, bound: int) -> int:
-        """The next draw of the script."""
-        if bound == 1:
-            return 0
+        """The next draw of the script, among equally likely ones."""
+        return self._next([Fraction(1, bound)] * bound)
+
+    def chance(self, numerator: int, denominator: int) -> bool:
+        """The next draw of the script, among two."""
+        heads = Fraction(numerator, denominator)
+        return bool(self._next([1 - heads, heads]))
+
+    def _next(self, choices: list[Fraction]) -> int:
+        if 1 in choices:
+            return choices.index(Fraction(1))
         for draw in self._draws:
             return draw
-        raise _Branch(bound)
+        raise _Branch(choices)
 
 
 def law(run: Callable[[Source], Output], *, missing: Fraction = Fraction(1, 10**6)) -> dict[Output, Fraction]:
@@ -66,8 +74,8 @@ def law(run: Callable[[Source], Output], *, missing: Fraction = Fraction(1, 10**
         try:
             output = run(_Script(draws))
         except _Branch as branch:
-            for draw in range(branch.bound):
-                heappush(paths, (minus / branch.bound, next(order), (*draws, draw)))
+            for draw, probability in enumerate(branch.choices):
+                heappush(paths, (minus * probability, next(order), (*draws, draw)))
         else:
             found[output] = found.get(output, Fraction(0)) - minus
             left += minus

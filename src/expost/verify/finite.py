@@ -10,7 +10,7 @@ decision takes; it always falls (prop-decidable).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
@@ -26,7 +26,8 @@ from expost.guarantee import Guarantee, Neighbours, Part
 Law: TypeAlias = Mapping[Any, Fraction]
 """The probability of each output."""
 
-Database: TypeAlias = Hashable
+Database: TypeAlias = Any
+"""A database's name: anything hashable."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class FiniteMechanism:
     {'no': Fraction(3, 1), 'yes': Fraction(3, 1)}
     """
 
-    laws: Mapping[Database, Law]
+    laws: Mapping[Database, Mapping[Any, Any]]
+    """Probabilities as Fractions, or whatever else says an exact number: ints, "1/3", "0.25"."""
     neighbours: Collection[tuple[Database, Database]]
     part_of: Callable[[Any], Part] = lambda output: output
 

@@ -158,21 +158,21 @@ def test_public_mistakes_are_free() -> None:
         ledger.run(xp.Coin(epsilon=1, sensitivity=1), on="seven")
     for wrong in ("coin", None, CLAIM):
         with pytest.raises(xp.InvalidValue, match="take a mechanism"):
-            ledger.run(wrong)  # type: ignore[arg-type]
+            ledger.run(wrong)
     with pytest.raises(xp.InvalidValue, match="reserve takes a guarantee"):
-        ledger.reserve(xp.Coin(epsilon=1, sensitivity=1))  # type: ignore[arg-type]
+        ledger.reserve(xp.Coin(epsilon=1, sensitivity=1))
     for text in ("", 7):
         with pytest.raises(xp.InvalidValue, match="a label is a string"):
-            ledger.reserve(CLAIM, label=text)  # type: ignore[arg-type]
+            ledger.reserve(CLAIM, label=text)
         with pytest.raises(xp.InvalidValue, match="a key is a string"):
-            ledger.reserve(CLAIM, key=text)  # type: ignore[arg-type]
+            ledger.reserve(CLAIM, key=text)
     for name in ("", "a/b", 7):
         with pytest.raises(xp.InvalidValue, match="no '/'"):
-            Ledger(epsilon=1, name=name)  # type: ignore[arg-type]
+            Ledger(epsilon=1, name=name)
     with pytest.raises(xp.InvalidValue, match="noise must be a Source"):
-        Ledger(epsilon=1, noise=42)  # type: ignore[arg-type]
+        Ledger(epsilon=1, noise=42)
     with pytest.raises(xp.InvalidValue, match="neighbours must be"):
-        Ledger(epsilon=1, neighbours="any")  # type: ignore[arg-type]
+        Ledger(epsilon=1, neighbours="any")
     assert list(ledger.entries()) == []
 
 
@@ -275,7 +275,7 @@ def test_finding_reservations() -> None:
         with pytest.raises(xp.UnknownEntry, match="no entry"):
             ledger.reservation(unknown)
     with pytest.raises(xp.InvalidValue, match="entry number or key"):
-        ledger.reservation(1.5)  # type: ignore[arg-type]
+        ledger.reservation(1.5)
 
 
 # ---- accounts
@@ -355,7 +355,7 @@ def test_a_quote_charges_nothing() -> None:
     assert ledger.quote([]).worst == Cost(0)
     assert list(ledger.entries()) == []
     with pytest.raises(xp.InvalidValue, match=r"quote\(\[…\]\)"):
-        ledger.quote(CLAIM)  # type: ignore[arg-type]
+        ledger.quote(CLAIM)
 
 
 def test_a_ledger_is_never_copied() -> None:
