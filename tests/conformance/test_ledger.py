@@ -1,13 +1,28 @@
+"""What every ledger does, wherever its books are kept. One suite that each store passes."""
+
 import copy
-import pickle
+from collections.abc import Callable
 from datetime import UTC, datetime
+from fractions import Fraction
 from threading import Barrier, Thread
+from typing import TypeAlias
 
 import pytest
 
 import expost as xp
 from expost import Cost, Guarantee, Ledger
-from toys import Fixed
+from toys import Fixed, Responses
+
+NewLedger: TypeAlias = Callable[..., Ledger]
+
+STORES: dict[str, NewLedger] = {"memory": Ledger}
+
+
+@pytest.fixture(params=STORES)
+def new_ledger(request: pytest.FixtureRequest) -> NewLedger:
+    """Makes an empty ledger of the store under test, given a limit and options."""
+    return STORES[request.param]
+
 
 CLAIM = Guarantee({"large": 0.75, "small": 0.25}, delta="1e-6")
 
@@ -17,8 +32,8 @@ def settle(ledger: Ledger, claim: Guarantee, part: str = "small") -> None:
         spending.settle(part)
 
 
-def test_ten_tenths_fill_one_and_the_eleventh_is_refused() -> None:
-    ledger = Ledger(epsilon=1)
+def test_ten_tenths_fill_one_and_the_eleventh_is_refused(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=1)
     for _ in range(10):
         settle(ledger, Guarantee.uniform(0.1))
     assert ledger.remaining == Cost(0)
@@ -31,24 +46,24 @@ def test_ten_tenths_fill_one_and_the_eleventh_is_refused() -> None:
     assert len(list(ledger.entries())) == 11
 
 
-def test_a_budget_split_in_three_is_spent_in_three() -> None:
-    ledger = Ledger(epsilon=1, delta=1e-6)
+def test_a_budget_split_in_three_is_spent_in_three(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=1, delta=1e-6)
     for share in ledger.remaining.split(3):
         settle(ledger, Guarantee.uniform(share.epsilon, share.delta))
     assert ledger.remaining == Cost(0)
-    thirds = Ledger(epsilon=1)
+    thirds = new_ledger(epsilon=1)
     for _ in range(3):
         thirds.run(xp.Coin(epsilon=1 / 3, sensitivity=1, heads=1), on=0)
     assert thirds.remaining == Cost("1e-12")
 
 
-def test_everything_that_remains_can_be_asked_for() -> None:
-    ledger = Ledger(epsilon="1234567.123456789012")
+def test_everything_that_remains_can_be_asked_for(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon="1234567.123456789012")
     ledger.run(xp.Coin(epsilon=ledger.remaining.epsilon, sensitivity=1), on=0)
 
 
-def test_refunds() -> None:
-    ledger = Ledger(epsilon=1, delta=1e-6)
+def test_refunds(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=1, delta=1e-6)
     with ledger.reserve(CLAIM, label="spark job 17") as spending:
         assert ledger.reserved == Cost(0.75, delta="1e-6")
         assert ledger.remaining == Cost(0.25)
@@ -59,8 +74,8 @@ def test_refunds() -> None:
     assert ledger.reserved == Cost(0)
 
 
-def test_entries_say_who_what_when() -> None:
-    ledger = Ledger(epsilon=1, delta=1e-6, name="study")
+def test_entries_say_who_what_when(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=1, delta=1e-6, name="study")
     before = datetime.now(UTC)
     reservation = ledger.account("alice", epsilon=1, delta=1).reserve(CLAIM, label="job", key="k")
     (entry,) = ledger.entries()
@@ -82,23 +97,23 @@ def test_entries_say_who_what_when() -> None:
     )
 
 
-def test_leaving_without_a_part_charges_the_worst_case_and_warns() -> None:
-    ledger = Ledger(epsilon=1, delta=1e-6)
+def test_leaving_without_a_part_charges_the_worst_case_and_warns(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=1, delta=1e-6)
     with pytest.warns(xp.UnsettledWarning, match=r"worst case \(ε 0.75, δ 1e-6\) was charged"), ledger.reserve(CLAIM):
         pass
     assert ledger.spent == CLAIM.worst_case
 
 
-def test_an_exception_in_the_block_charges_the_worst_case_with_a_note() -> None:
-    ledger = Ledger(epsilon=1, delta=1e-6)
+def test_an_exception_in_the_block_charges_the_worst_case_with_a_note(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=1, delta=1e-6)
     with pytest.raises(RuntimeError) as caught, ledger.reserve(CLAIM):
         raise RuntimeError("engine down")
     assert "worst case (ε 0.75, δ 1e-6) was charged to 'ledger' as entry 1" in caught.value.__notes__[0]
     assert next(ledger.entries()).state == "forfeited"
 
 
-def test_before_it_began_nothing_is_charged() -> None:
-    ledger = Ledger(epsilon=1, delta=1e-6)
+def test_before_it_began_nothing_is_charged(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=1, delta=1e-6)
     with pytest.raises(RuntimeError), ledger.reserve(CLAIM, begin=False):
         raise RuntimeError("no connection")
     spending = ledger.reserve(CLAIM, begin=False)
@@ -115,8 +130,8 @@ def test_before_it_began_nothing_is_charged() -> None:
         pass
 
 
-def test_a_reservation_ends_once() -> None:
-    ledger = Ledger(epsilon=1, delta=1e-6)
+def test_a_reservation_ends_once(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=1, delta=1e-6)
     spending = ledger.reserve(CLAIM)
     spending.settle("small")
     for again in (lambda: spending.settle("small"), spending.forfeit, spending.void, spending.begin):
@@ -126,34 +141,34 @@ def test_a_reservation_ends_once() -> None:
     assert repr(spending).startswith("<reservation <entry 1")
 
 
-def test_an_unknown_part_charges_the_worst_case_and_raises() -> None:
-    ledger = Ledger(epsilon=1, delta=1e-6)
+def test_an_unknown_part_charges_the_worst_case_and_raises(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=1, delta=1e-6)
     with pytest.raises(xp.UnknownPart) as caught, ledger.reserve(CLAIM) as spending:
         spending.settle("medium")
     assert "worst case" in caught.value.__notes__[0]
     assert ledger.spent == CLAIM.worst_case
-    other = Ledger(epsilon=1, delta=1e-6)
+    other = new_ledger(epsilon=1, delta=1e-6)
     with pytest.raises(xp.UnknownPart):
         other.run(Fixed(CLAIM, None, part="medium"))
     with pytest.raises(ValueError, match="cannot tell"):
-        Ledger(epsilon=1, delta=1).run(Fixed(CLAIM, None, part=ValueError("cannot tell")))
+        new_ledger(epsilon=1, delta=1).run(Fixed(CLAIM, None, part=ValueError("cannot tell")))
     assert other.spent == CLAIM.worst_case
 
 
 @pytest.mark.parametrize("error", [ValueError("bad"), KeyboardInterrupt()])
-def test_an_exception_while_sampling_charges_the_worst_case(error: BaseException) -> None:
+def test_an_exception_while_sampling_charges_the_worst_case(new_ledger: NewLedger, error: BaseException) -> None:
     def broken() -> None:
         raise error
 
-    ledger = Ledger(epsilon=1, delta=1e-6)
+    ledger = new_ledger(epsilon=1, delta=1e-6)
     with pytest.raises(type(error)) as caught:
         ledger.run(Fixed(CLAIM, None), on=broken)
     assert "worst case" in caught.value.__notes__[0]
     assert ledger.spent == CLAIM.worst_case
 
 
-def test_public_mistakes_are_free() -> None:
-    ledger = Ledger(epsilon=1)
+def test_public_mistakes_are_free(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=1)
     with pytest.raises(xp.InvalidValue, match="one integer, got data of type str"):
         ledger.run(xp.Coin(epsilon=1, sensitivity=1), on="seven")
     for wrong in ("coin", None, CLAIM):
@@ -168,15 +183,15 @@ def test_public_mistakes_are_free() -> None:
             ledger.reserve(CLAIM, key=text)
     for name in ("", "a/b", 7):
         with pytest.raises(xp.InvalidValue, match="no '/'"):
-            Ledger(epsilon=1, name=name)
+            new_ledger(epsilon=1, name=name)
     with pytest.raises(xp.InvalidValue, match="noise must be a Source"):
-        Ledger(epsilon=1, noise=42)
+        new_ledger(epsilon=1, noise=42)
     with pytest.raises(xp.InvalidValue, match="neighbours must be"):
-        Ledger(epsilon=1, neighbours="any")
+        new_ledger(epsilon=1, neighbours="any")
     assert list(ledger.entries()) == []
 
 
-def test_starting_an_interaction_badly_forfeits() -> None:
+def test_starting_an_interaction_badly_forfeits(new_ledger: NewLedger) -> None:
     class Broken(xp.Mechanism):
         guarantee = Guarantee.uniform(1)
 
@@ -186,7 +201,7 @@ def test_starting_an_interaction_badly_forfeits() -> None:
         def start(self, data: object, noise: xp.Source) -> xp.Interaction:
             raise RuntimeError("lost")
 
-    ledger = Ledger(epsilon=1)
+    ledger = new_ledger(epsilon=1)
     with pytest.raises(RuntimeError):
         ledger.open(Broken())
     assert ledger.remaining == Cost(0)
@@ -195,8 +210,8 @@ def test_starting_an_interaction_badly_forfeits() -> None:
 # ---- keys
 
 
-def test_a_replayed_run_samples_nothing() -> None:
-    ledger = Ledger(epsilon=10)
+def test_a_replayed_run_samples_nothing(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=10)
     coin = xp.Coin(epsilon=1, sensitivity=1, heads=1)
     first = ledger.run(coin, on=100, key="monday")
     for data in (100, None, "not even data"):
@@ -205,8 +220,8 @@ def test_a_replayed_run_samples_nothing() -> None:
     assert ledger.spent == Cost(1)
 
 
-def test_a_stored_output_cannot_be_changed() -> None:
-    ledger = Ledger(epsilon=10, delta=1)
+def test_a_stored_output_cannot_be_changed(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=10, delta=1)
     told = Fixed(Guarantee.uniform(1), [1, 2])
     first = ledger.run(told, key="k")
     first.value.append(3)
@@ -214,8 +229,8 @@ def test_a_stored_output_cannot_be_changed() -> None:
     assert ledger.run(told, key="k").value == [1, 2]
 
 
-def test_a_used_key_never_pretends() -> None:
-    ledger = Ledger(epsilon=10, delta=1)
+def test_a_used_key_never_pretends(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=10, delta=1)
     spending = ledger.reserve(CLAIM, key="k")
     with pytest.raises(xp.AlreadyReserved, match="which is reserved: settle it through") as caught:
         ledger.reserve(CLAIM, key="k")
@@ -230,20 +245,16 @@ def test_a_used_key_never_pretends() -> None:
         ledger.run(told, key="forfeited")
 
 
-def test_a_used_key_of_an_interaction() -> None:
-    from fractions import Fraction
-
-    from toys import Responses
-
-    ledger = Ledger(epsilon=10)
+def test_a_used_key_of_an_interaction(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=10)
     with ledger.open(Responses(Fraction(2), 1), key="talk"):
         pass
     with pytest.raises(xp.AlreadyReserved, match="voided"):
         ledger.open(Responses(Fraction(2), 1), key="talk")
 
 
-def test_the_same_key_with_another_request() -> None:
-    ledger = Ledger(epsilon=10, delta=1)
+def test_the_same_key_with_another_request(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=10, delta=1)
     other = ledger.account("other", epsilon=5, delta=1)
     coin = xp.Coin(epsilon=1, sensitivity=1)
     ledger.run(coin, on=1, key="k", label="a")
@@ -258,15 +269,15 @@ def test_the_same_key_with_another_request() -> None:
     assert ledger.spent <= Cost(1)
 
 
-def test_a_refused_request_leaves_its_key_free() -> None:
-    ledger = Ledger(epsilon=1)
+def test_a_refused_request_leaves_its_key_free(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=1)
     with pytest.raises(xp.BudgetExceeded):
         ledger.reserve(Guarantee.uniform(2), key="k")
     ledger.reserve(Guarantee.uniform(1), key="k").settle("done")
 
 
-def test_finding_reservations() -> None:
-    ledger = Ledger(epsilon=1)
+def test_finding_reservations(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=1)
     spending = ledger.reserve(Guarantee.uniform(0.5), key="k")
     assert ledger.reservation(spending.id).entry == ledger.reservation("k").entry
     ledger.reservation(spending.id).forfeit()
@@ -281,8 +292,8 @@ def test_finding_reservations() -> None:
 # ---- accounts
 
 
-def test_a_charge_counts_at_every_level_or_at_none() -> None:
-    ledger = Ledger(epsilon=1, name="study")
+def test_a_charge_counts_at_every_level_or_at_none(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=1, name="study")
     team = ledger.account("team", epsilon=0.75)
     alice = team.account("alice", epsilon=2)
     settle(alice, Guarantee.uniform(0.5), "any")
@@ -298,8 +309,8 @@ def test_a_charge_counts_at_every_level_or_at_none() -> None:
     assert refused.value.ledger == "study"
 
 
-def test_accounts_are_found_by_name() -> None:
-    ledger = Ledger(epsilon=1, unit="person")
+def test_accounts_are_found_by_name(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=1, unit="person")
     ledger.account("alice", epsilon=0.5).account("thesis", epsilon=0.1)
     assert ledger.account("alice").account("thesis").limit == Cost(0.1)
     assert [account.name for account in ledger.accounts] == ["ledger/alice"]
@@ -316,8 +327,8 @@ def test_accounts_are_found_by_name() -> None:
         ledger.account("a/b", epsilon=1)
 
 
-def test_entries_of_an_account() -> None:
-    ledger = Ledger(epsilon=1)
+def test_entries_of_an_account(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=1)
     alice, bob = ledger.account("alice", epsilon=1), ledger.account("bob", epsilon=1)
     for account in (alice, bob, ledger):
         settle(account, Guarantee.uniform(0.1), "any")
@@ -328,8 +339,8 @@ def test_entries_of_an_account() -> None:
 # ---- neighbours, quotes, copies, looks
 
 
-def test_the_first_relation_fixes_it() -> None:
-    ledger = Ledger(epsilon=10)
+def test_the_first_relation_fixes_it(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=10)
     settle(ledger, Guarantee.uniform(1), "any")
     assert ledger.neighbours is None
     with pytest.raises(xp.BudgetExceeded):
@@ -343,11 +354,11 @@ def test_the_first_relation_fixes_it() -> None:
     settle(ledger, claim.under("substitute"), "any")
     assert ledger.spent == Cost(4)
     with pytest.raises(xp.NeighbourMismatch):
-        Ledger(epsilon=1, neighbours="add-remove").reserve(Guarantee.uniform(1, neighbours="substitute"))
+        new_ledger(epsilon=1, neighbours="add-remove").reserve(Guarantee.uniform(1, neighbours="substitute"))
 
 
-def test_a_quote_charges_nothing() -> None:
-    ledger = Ledger(epsilon=2, delta=1e-6)
+def test_a_quote_charges_nothing(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=2, delta=1e-6)
     quote = ledger.quote([xp.Coin(epsilon=1, sensitivity=1), CLAIM])
     assert (quote.worst, quote.best) == (Cost(1.75, delta="1e-6"), Cost(0.25, delta="1e-6"))
     assert quote.fits
@@ -358,16 +369,14 @@ def test_a_quote_charges_nothing() -> None:
         ledger.quote(CLAIM)
 
 
-def test_a_ledger_is_never_copied() -> None:
-    ledger = Ledger(epsilon=1)
+def test_a_ledger_is_never_copied(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=1)
     assert copy.copy(ledger) is ledger
     assert copy.deepcopy({"ledger": ledger})["ledger"] is ledger
-    with pytest.raises(TypeError, match="could spend its budget twice"):
-        pickle.dumps(ledger)
 
 
-def test_how_ledgers_look() -> None:
-    ledger = Ledger(epsilon=1, delta=1e-6, name="study", noise=xp.SeededNoise(3))
+def test_how_ledgers_look(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=1, delta=1e-6, name="study", noise=xp.SeededNoise(3))
     assert repr(ledger) == "<ledger 'study': ε 1, δ 1e-6 left of ε 1, δ 1e-6>"
     assert "NOT PRIVATE" in repr(ledger.noise)
     settle(ledger, CLAIM)
@@ -379,8 +388,8 @@ def test_how_ledgers_look() -> None:
     assert lines[-1] == "study: limit ε 1, δ 1e-6 · spent ε 0.25, δ 1e-6 · set aside ε 0.25 · remaining ε 0.5"
 
 
-def test_threads_never_pass_the_limit() -> None:
-    ledger = Ledger(epsilon=1)
+def test_threads_never_pass_the_limit(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=1)
     accounts = [ledger.account(f"analyst {i}", epsilon="0.6") for i in range(4)]
     barrier, refused = Barrier(8), []
 
