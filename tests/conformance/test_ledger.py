@@ -207,6 +207,14 @@ def test_starting_an_interaction_badly_forfeits(new_ledger: NewLedger) -> None:
     assert ledger.remaining == Cost(0)
 
 
+def test_an_output_that_cannot_be_kept_charges_the_worst_case(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=1, delta=1e-6)
+    with pytest.raises(TypeError) as caught:
+        ledger.run(Fixed(CLAIM, (x for x in "abc"), part="small"), key="k")
+    assert "worst case" in caught.value.__notes__[0]
+    assert ledger.spent == CLAIM.worst_case
+
+
 # ---- keys
 
 

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, NoReturn, Self
 
 from expost.cost import Cost, Number
-from expost.errors import AlreadyReserved, InvalidValue, UnsettledWarning
+from expost.errors import AlreadyReserved, InvalidValue, ReservationClosed, UnsettledWarning
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
 from expost.ledger.entry import Entry, Operation, Path, Request
 from expost.ledger.memory import MemoryStore
@@ -317,10 +317,12 @@ class Reservation:
     def _settle(self, part: Part, output: Any) -> Entry:
         try:
             charged = self._entry.guarantee.cost_of(part)
-        except Exception as error:
+            self._entry = self._store.settle(self._entry.id, part, charged, output)
+        except ReservationClosed:
+            raise
+        except BaseException as error:
             self.forfeit(error)
             raise
-        self._entry = self._store.settle(self._entry.id, part, charged, output)
         return self._entry
 
     def __enter__(self) -> Self:

@@ -17,7 +17,7 @@ def test_the_store_itself_refuses_a_charge_above_the_worst_case() -> None:
     store = MemoryStore("ledger", Cost(1), None)
     claim = Guarantee({"a": 0.5})
     entry = store.reserve(Request("reserve", ("ledger",), claim, claim, None, None), begin=True)
-    with pytest.raises(xp.InvalidValue, match="cannot take ε 0.6 from ε 0.5"):
+    with pytest.raises(xp.InvalidValue, match=r"cannot take ε 0\.6 from ε 0\.5"):
         store.settle(entry.id, "a", Cost(0.6), None)
     (balance,) = store.balances(("ledger",))
     assert (balance.spent, balance.reserved, balance.remaining) == (Cost(0), Cost(0.5), Cost(0.5))

@@ -1,0 +1,62 @@
+"""Promises that the project makes about itself."""
+
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import expost as xp
+import expost.mechanisms
+
+ROOT = Path(__file__).resolve().parents[2]
+LABELS = {
+    label
+    for page in (ROOT / "docs").glob("theory*.md")
+    for label in re.findall(r"^:label: (\S+)$", page.read_text(), re.MULTILINE)
+}
+
+
+def test_every_proof_that_is_cited_exists() -> None:
+    cited = {
+        label: path.name
+        for path in (ROOT / "src").rglob("*.py")
+        for label in re.findall(r"Proof: ([\w-]+)", path.read_text())
+    }
+    assert len(cited) >= 15
+    assert {label: name for label, name in cited.items() if label not in LABELS} == {}
+
+
+def test_every_mechanism_cites_its_proof() -> None:
+    mechanisms = [
+        kind for _, kind in inspect.getmembers(expost.mechanisms, inspect.isclass) if issubclass(kind, xp.Mechanism)
+    ]
+    assert mechanisms
+    for kind in mechanisms:
+        last = (inspect.getdoc(kind) or "").splitlines()[-1]
+        assert re.fullmatch(r"Proof: [\w-]+", last), f"{kind.__name__} ends with {last!r}"
+        assert xp.__all__.count(kind.__name__) == 1
+
+
+def test_every_statement_has_its_proof() -> None:
+    for page in (ROOT / "docs").glob("theory*.md"):
+        blocks = re.findall(r"^```\{prf:(\w+)\}", page.read_text(), re.MULTILINE)
+        for block, following in zip(blocks, [*blocks[1:], "end"], strict=True):
+            if block in ("theorem", "lemma", "proposition", "corollary"):
+                assert following == "proof", f"a {block} in {page.name} is followed by {following}"
+
+
+def test_public_names_are_there_and_lazy() -> None:
+    for name in xp.__all__:
+        assert getattr(xp, name) is not None
+        assert name in dir(xp)
+    assert not hasattr(xp, "Nothing")
+    lazy = "import sys, expost; print([m for m in sys.modules if m.startswith('expost.')])"
+    loaded = subprocess.run([sys.executable, "-c", lazy], check=True, capture_output=True, text=True).stdout
+    assert loaded.strip() == "['expost._version']"
+
+
+def test_constraints_hold_no_addresses() -> None:
+    text = (ROOT / "constraints.txt").read_text()
+    assert "://" not in text
+    assert "@" not in text
