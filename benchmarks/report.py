@@ -1,10 +1,11 @@
-"""What the benchmarks share: a row, a table, a file of results; run alone, it writes docs/benchmarks.md."""
+"""What the benchmarks share: a row, a table, a file of results. Run alone, it writes the tables into the docs."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -67,6 +68,23 @@ def report(subject: str, rows: Sequence[Row]) -> None:
     (RESULTS / f"{subject}.json").write_text(json.dumps(kept, indent=2, ensure_ascii=False) + "\n")
 
 
+def rows_of(subject: str) -> list[Row]:
+    """The last result of a subject."""
+    return [Row(**row) for row in json.loads((RESULTS / f"{subject}.json").read_text())]
+
+
+def write_readme() -> None:
+    """Put the last results between the marks `<!-- benchmarks:subject,… -->` of the README."""
+    readme = ROOT / "README.md"
+
+    def fill(mark: re.Match[str]) -> str:
+        rows = [row for subject in mark[1].split(",") for row in rows_of(subject)]
+        return f"<!-- benchmarks:{mark[1]} -->\n{table(rows)}\n<!-- /benchmarks -->"
+
+    text = re.sub(r"<!-- benchmarks:([\w,]+) -->.*?<!-- /benchmarks -->", fill, readme.read_text(), flags=re.DOTALL)
+    readme.write_text(text)
+
+
 def write_page() -> None:
     """Put the last result of every subject into docs/benchmarks.md, with date and machine."""
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
@@ -79,11 +97,11 @@ def write_page() -> None:
         f"Last written on {datetime.now(UTC):%Y-%m-%d}, on {machine}.",
     ]
     for results in sorted(RESULTS.glob("*.json")):
-        rows = [Row(**row) for row in json.loads(results.read_text())]
-        page += ["", f"## {results.stem}", "", table(rows)]
+        page += ["", f"## {results.stem}", "", table(rows_of(results.stem))]
     (ROOT / "docs" / "benchmarks.md").write_text("\n".join(page) + "\n")
 
 
 if __name__ == "__main__":
     write_page()
-    sys.stdout.write("docs/benchmarks.md\n")
+    write_readme()
+    sys.stdout.write("docs/benchmarks.md, README.md\n")
