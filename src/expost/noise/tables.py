@@ -101,7 +101,7 @@ def _bottom(law: Law, tail: int) -> int:
     return k
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)  # half a megabyte each
 def table(law: Law) -> Table:
     """The table of a law, built once."""
     return Table(law)

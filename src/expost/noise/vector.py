@@ -2,7 +2,7 @@
 
 Every function takes the source, the law's rational parameters and a size (a number or a shape), and
 returns integers whose distribution is the mathematical one. Array noise is exact below magnitude 2^61 and
-only keeps its sign beyond; scales stay below 2^40, so that nobody will ever see that happen, and
+only keeps its sign beyond; scales stay below 2^50, so that nobody will ever see that happen, and
 lem-saturation says why it is harmless if they do.
 """
 
@@ -26,7 +26,7 @@ from expost.noise.uniform import Uniform, invert
 Size: TypeAlias = int | tuple[int, ...]
 Integers: TypeAlias = NDArray[np.int64]
 
-LARGEST_SCALE = 2**40
+LARGEST_SCALE = 2**50
 """The largest scale (1/rate, or standard deviation) that array noise may have, in whole units."""
 
 _DIRECT = 64  # up to this scale one table does
@@ -38,7 +38,7 @@ def geometric(source: Source, rate: Fraction, size: Size) -> Integers:
 
     Proof: thm-split
     """
-    return _Split.geometric(_rate(rate)).draw(source, _count(size)).reshape(size)
+    return _Split.geometric(check_rate(rate)).draw(source, _count(size)).reshape(size)
 
 
 def discrete_laplace(source: Source, rate: Fraction, size: Size) -> Integers:
@@ -46,7 +46,7 @@ def discrete_laplace(source: Source, rate: Fraction, size: Size) -> Integers:
 
     Proof: thm-split
     """
-    return _Split.laplace(_rate(rate)).draw(source, _count(size)).reshape(size)
+    return _Split.laplace(check_rate(rate)).draw(source, _count(size)).reshape(size)
 
 
 def geometric_reaches(source: Source, rate: Fraction, margins: Integers) -> NDArray[np.bool_]:
@@ -54,7 +54,7 @@ def geometric_reaches(source: Source, rate: Fraction, margins: Integers) -> NDAr
 
     Proof: thm-split
     """
-    return _Split.geometric(_rate(rate)).reaches(source, margins.ravel()).reshape(margins.shape)
+    return _Split.geometric(check_rate(rate)).reaches(source, margins.ravel()).reshape(margins.shape)
 
 
 def laplace_reaches(source: Source, rate: Fraction, margins: Integers) -> NDArray[np.bool_]:
@@ -62,7 +62,7 @@ def laplace_reaches(source: Source, rate: Fraction, margins: Integers) -> NDArra
 
     Proof: thm-split
     """
-    return _Split.laplace(_rate(rate)).reaches(source, margins.ravel()).reshape(margins.shape)
+    return _Split.laplace(check_rate(rate)).reaches(source, margins.ravel()).reshape(margins.shape)
 
 
 def rounded_laplace(source: Source, rate: Fraction, size: Size) -> Integers:
@@ -70,7 +70,7 @@ def rounded_laplace(source: Source, rate: Fraction, size: Size) -> Integers:
 
     Proof: lem-rounded-laplace
     """
-    sign = draw(source, Sign(_rate(rate)), _count(size))
+    sign = draw(source, Sign(check_rate(rate)), _count(size))
     magnitude = geometric(source, rate, _count(size))
     np.minimum(magnitude, LARGEST - 1, out=magnitude)
     magnitude += 1
@@ -82,7 +82,7 @@ def discrete_gaussian(source: Source, variance: Fraction, size: Size) -> Integer
 
     Proof: thm-strips
     """
-    if _variance(variance) <= _DIRECT**2:
+    if check_variance(variance) <= _DIRECT**2:
         return draw(source, Gaussian(variance), _count(size)).reshape(size)
     return gaussian.discrete(source, variance, _count(size)).reshape(size)
 
@@ -92,7 +92,7 @@ def rounded_gaussian(source: Source, variance: Fraction, size: Size) -> Integers
 
     Proof: thm-strips
     """
-    return gaussian.rounded(source, _variance(variance), _count(size)).reshape(size)
+    return gaussian.rounded(source, check_variance(variance), _count(size)).reshape(size)
 
 
 def bernoulli(source: Source, probability: Fraction, size: Size) -> NDArray[np.bool_]:
@@ -225,15 +225,17 @@ def _laplace_split(rate: Fraction) -> _Split:
     return _Split(Laplace(rate, 1 << sum(digits)), rate, digits)
 
 
-def _rate(rate: Fraction) -> Fraction:
+def check_rate(rate: Fraction) -> Fraction:
+    """``rate`` itself, if array noise may have it."""
     if not rate * LARGEST_SCALE >= 1:
-        raise InvalidValue(f"a rate must be at least 2^−40, got {rate}: take a coarser grid or a larger ε")
+        raise InvalidValue(f"a rate must be at least 2^−50, got {rate}: take a coarser grid or a larger ε")
     return rate
 
 
-def _variance(variance: Fraction) -> Fraction:
+def check_variance(variance: Fraction) -> Fraction:
+    """``variance`` itself, if array noise may have it."""
     if not Fraction(1, LARGEST_SCALE**2) <= variance <= LARGEST_SCALE**2:
-        raise InvalidValue(f"a variance lies between 2^−80 and 2^80, got {variance}: take another grid")
+        raise InvalidValue(f"a variance lies between 2^−100 and 2^100, got {variance}: take another grid")
     return variance
 
 
