@@ -128,9 +128,10 @@ def _decide(
 
 def _fill(batch: Callable[[int], Integers], size: int) -> Integers:
     """The first ``size`` accepted numbers of as many batches as it takes."""
-    kept = batch(size + size // 64 + 8)
-    while kept.size < size:
-        kept = np.concatenate([kept, batch((size - kept.size) * 2 + 8)])
+    kept = np.empty(0, np.int64)
+    while (missing := size - kept.size) > 0:
+        more = batch(missing + missing // 64 + 8)
+        kept = np.concatenate([kept, more]) if kept.size else more
     return kept[:size]
 
 

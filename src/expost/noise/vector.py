@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from expost.errors import InvalidValue
 from expost.noise import gaussian
-from expost.noise.laws import Coin, Digit, Finite, Gaussian, Geometric, Laplace, Law, Powers, Rate, Ratio, Sign
+from expost.noise.laws import Coin, Digit, Finite, Gaussian, Geometric, Laplace, Law, Lie, Powers, Rate, Ratio, Sign
 from expost.noise.source import Source
 from expost.noise.tables import LARGEST, draw
 from expost.noise.uniform import Uniform, invert
@@ -115,6 +115,17 @@ def bernoulli_exp(source: Source, rate: Fraction, size: Size) -> NDArray[np.bool
     if rate < 0:
         raise InvalidValue(f"e^−rate is a probability only for rate ≥ 0, got {rate}")
     return draw(source, Coin(rate), _count(size)).astype(np.bool_).reshape(size)
+
+
+def lies(source: Source, rate: Fraction, choices: int, size: Size) -> Integers:
+    """What randomised response adds, modulo ``choices``: 0 weighs 1, each other number e^−rate.
+
+    Proof: thm-randomized-response
+    """
+    lying = draw(source, Lie(rate, choices), _count(size))
+    which = uniform(source, choices - 1, int(lying.sum()))
+    lying[lying == 1] = which + 1
+    return lying.reshape(size)
 
 
 def uniform(source: Source, bound: int, size: Size) -> Integers:
