@@ -29,7 +29,15 @@ if TYPE_CHECKING:
     from expost.guarantee import Guarantee
     from expost.ledger import Entry, Ledger, Quote, Reservation
     from expost.mechanism import WITHHELD, Interaction, Mechanism, Release
-    from expost.mechanisms import Coin
+    from expost.mechanisms import (
+        Coin,
+        DiscreteGaussian,
+        Exponential,
+        Gaussian,
+        Laplace,
+        PermuteAndFlip,
+        RandomizedResponse,
+    )
     from expost.noise import SeededNoise, Source, SystemNoise
 
 _ROOMS = {
@@ -51,7 +59,15 @@ _ROOMS = {
     "expost.guarantee": ("Guarantee",),
     "expost.ledger": ("Entry", "Ledger", "Quote", "Reservation"),
     "expost.mechanism": ("WITHHELD", "Interaction", "Mechanism", "Release"),
-    "expost.mechanisms": ("Coin",),
+    "expost.mechanisms": (
+        "Coin",
+        "DiscreteGaussian",
+        "Exponential",
+        "Gaussian",
+        "Laplace",
+        "PermuteAndFlip",
+        "RandomizedResponse",
+    ),
     "expost.noise": ("SeededNoise", "Source", "SystemNoise"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
@@ -63,17 +79,23 @@ __all__ = [
     "BudgetExceeded",
     "Coin",
     "Cost",
+    "DiscreteGaussian",
     "Entry",
+    "Exponential",
     "ExpostError",
+    "Gaussian",
     "Guarantee",
     "Interaction",
     "InteractionClosed",
     "InvalidValue",
     "KeyConflict",
+    "Laplace",
     "Ledger",
     "Mechanism",
     "NeighbourMismatch",
+    "PermuteAndFlip",
     "Quote",
+    "RandomizedResponse",
     "Release",
     "Reservation",
     "ReservationClosed",

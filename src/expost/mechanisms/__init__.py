@@ -1,5 +1,9 @@
 """ALGORITHMS: one file a family."""
 
 from expost.mechanisms.coin import Coin
+from expost.mechanisms.gaussian import DiscreteGaussian, Gaussian
+from expost.mechanisms.laplace import Laplace
+from expost.mechanisms.response import RandomizedResponse
+from expost.mechanisms.selection import Exponential, PermuteAndFlip
 
-__all__ = ["Coin"]
+__all__ = ["Coin", "DiscreteGaussian", "Exponential", "Gaussian", "Laplace", "PermuteAndFlip", "RandomizedResponse"]

@@ -1,6 +1,17 @@
-"""RANDOMNESS: exact samplers on a cryptographic source; a seeded source for tests only."""
+"""RANDOMNESS: exact samplers on a cryptographic source; a seeded source for tests only.
 
-from expost.noise.scalar import bernoulli, bernoulli_exp, discrete_laplace, geometric
+One number at a time: the functions here. Arrays: the functions of :mod:`expost.noise.vector`.
+"""
+
+from expost.noise.scalar import (
+    bernoulli,
+    bernoulli_exp,
+    categorical,
+    discrete_gaussian,
+    discrete_laplace,
+    geometric,
+    rounded_gaussian,
+)
 from expost.noise.source import SeededNoise, Source, SystemNoise
 
 __all__ = [
@@ -9,6 +20,9 @@ __all__ = [
     "SystemNoise",
     "bernoulli",
     "bernoulli_exp",
+    "categorical",
+    "discrete_gaussian",
     "discrete_laplace",
     "geometric",
+    "rounded_gaussian",
 ]

@@ -5,10 +5,14 @@ Every probability here is the mathematical one: the samplers only ever ask a sou
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
+from math import ceil, floor, isqrt
 
 from expost.errors import InvalidValue
+from expost.noise.fixed import exp_minus
 from expost.noise.source import Source
+from expost.noise.uniform import Uniform
 
 
 def bernoulli(source: Source, probability: Fraction) -> bool:
@@ -69,3 +73,82 @@ def discrete_laplace(source: Source, rate: Fraction) -> int:
         size = geometric(source, rate)
         if not (negative and size == 0):
             return -size if negative else size
+
+
+def discrete_gaussian(source: Source, variance: Fraction) -> int:
+    """k with probability proportional to e^−k²/(2·variance), for any rational variance > 0.
+
+    Proof: lem-discrete-gaussian
+    """
+    if variance <= 0:
+        raise InvalidValue(f"a normal law needs a variance above 0, got {variance}")
+    scale = isqrt(int(variance)) + 1
+    while True:
+        candidate = discrete_laplace(source, Fraction(1, scale))
+        if bernoulli_exp(source, (abs(candidate) - variance / scale) ** 2 / (2 * variance)):
+            return candidate
+
+
+def rounded_gaussian(source: Source, variance: Fraction) -> int:
+    """The nearest integer to a continuous normal number of mean 0 and this variance.
+
+    One strip is one unit wide, or one standard deviation if that is more.
+
+    Proof: thm-strips
+    """
+    if variance <= 0:
+        raise InvalidValue(f"a normal law needs a variance above 0, got {variance}")
+    width = isqrt(int(variance)) or 1
+    scaled = variance / width**2
+    while True:
+        strip = discrete_gaussian(source, scaled)
+        if strip >= 0 and keeps(Uniform(source), strip, place := Uniform(source), scaled):
+            number = _nearest(width, strip, place)
+            return -number if source.below(2) else number
+
+
+def categorical(source: Source, exponents: Sequence[int], ratio: Fraction) -> int:
+    """An index i with probability proportional to ratio^exponents[i], for a rational 0 < ratio ≤ 1.
+
+    Proof: lem-categorical
+    """
+    if not 0 < ratio <= 1 or not exponents or min(exponents) < 0:
+        raise InvalidValue(f"weights need a ratio in (0, 1] and exponents ≥ 0, got {ratio} and {exponents!r}")
+    most = max(exponents)
+    weights = [ratio.numerator**k * ratio.denominator ** (most - k) for k in exponents]
+    draw = source.below(sum(weights))
+    for index, weight in enumerate(weights):
+        draw -= weight
+        if draw < 0:
+            return index
+    raise AssertionError("unreachable: the draw is below the sum of the weights")
+
+
+def keeps(coin: Uniform, strip: int, place: Uniform, variance: Fraction, exact: bool = False) -> bool:
+    """Whether the coin is below e^−V(2·strip + V)/(2·variance), learning bits of both as needed.
+
+    V is the place: the real number that begins with its bits, or, if ``exact``, the number that they are.
+
+    Proof: thm-strips
+    """
+    while True:
+        near, far = place.span
+        far = near if exact else far
+        low, _ = exp_minus(far * (2 * strip + far) / (2 * variance), coin.bits)
+        _, high = exp_minus(near * (2 * strip + near) / (2 * variance), coin.bits)
+        if coin.draw < low:
+            return True
+        if high <= coin.draw:
+            return False
+        coin.more()
+        if not exact:
+            place.more()
+
+
+def _nearest(width: int, strip: int, place: Uniform) -> int:
+    """⌊width·(strip + V) + ½⌋."""
+    while True:
+        low, high = (width * (strip + end) + Fraction(1, 2) for end in place.span)
+        if floor(low) == ceil(high) - 1:
+            return floor(low)
+        place.more()

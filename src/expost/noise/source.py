@@ -5,8 +5,13 @@ from __future__ import annotations
 import os
 import random
 from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
 
 from expost.errors import InvalidValue
+
+if TYPE_CHECKING:  # numpy itself is imported when arrays are drawn
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Source(ABC):
@@ -39,9 +44,20 @@ class Source(ABC):
         """
         return self.below(denominator) < numerator
 
+    def words(self, count: int, bits: int = 64) -> NDArray[np.unsignedinteger[Any]]:
+        """``count`` uniform unsigned integers of so many bits (8, 16, 32 or 64). The array is read-only."""
+        import numpy as np
+
+        return np.frombuffer(self.bytes(count * (bits // 8)), dtype=f"<u{bits // 8}")
+
 
 class SystemNoise(Source):
-    """The operating system's cryptographic generator."""
+    """The operating system's cryptographic generator.
+
+    Arrays are drawn in one call. Small draws go to the system one by one: half a microsecond each, which
+    is less than the lock, the process check and the wiping of a buffer in Python would cost. So nothing
+    is kept: threads and forked processes have no bytes to share, and a used byte is nowhere.
+    """
 
     private = True
 

@@ -1,0 +1,208 @@
+"""Normal noise, for vectors that one person moves little in L2: each analysis with the noise it is about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.accounting.gaussian import epsilon_of_zcdp, normal_noise_for, normal_quantile
+from expost.cost import EPSILON_UNITS, Number, exact
+from expost.guarantee import Guarantee, Neighbours
+from expost.mechanisms.additive import (
+    Additive,
+    Shape,
+    cheapest,
+    requested_delta,
+    requested_epsilon,
+    root_above,
+    whole_sensitivity,
+)
+from expost.noise import Source, discrete_gaussian, rounded_gaussian, vector
+from expost.noise.grid import Grid
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gaussian(Additive):
+    """Data plus normal noise, rounded: (ε, δ)-differentially private by the exact analysis of normal noise.
+
+    ``sensitivity`` bounds the L2 distance of the data on neighbouring databases. The noise is continuous
+    normal noise rounded to the data's grid, sampled exactly: the result is what rounding the continuous
+    mechanism's output would give. Whole numbers stay whole. Floats are rounded to a grid (``grid``, a power
+    of two; by default about a thousandth of the noise, finer for longer arrays), and the noise covers the
+    rounding. Data and results are clamped to ±2^60 steps; NaN counts as ``missing``.
+
+    >>> Gaussian(epsilon=1, delta=1e-6, sensitivity=1).error_bound(0.95)
+    8
+
+    Proof: thm-analytic-gaussian
+    """
+
+    epsilon: Number
+    delta: Number
+    sensitivity: Number
+    grid: Number | None = None
+    missing: Number = 0
+    neighbours: Neighbours | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
+        object.__setattr__(self, "delta", requested_delta(self.delta))
+        super().__post_init__()
+        self._ratio()
+
+    @classmethod
+    def for_accuracy(
+        cls,
+        within: Number,
+        confidence: Number,
+        *,
+        delta: Number,
+        sensitivity: Number,
+        size: int = 1,
+        floats: bool = False,
+        grid: Number | None = None,
+        missing: Number = 0,
+        neighbours: Neighbours | None = None,
+    ) -> Gaussian:
+        """The one with (nearly) the least ε whose :meth:`error_bound` is at most ``within``.
+
+        >>> Gaussian.for_accuracy(10, 0.95, delta=1e-6, sensitivity=1).error_bound(0.95)
+        10
+        """
+
+        def at(epsilon: Fraction) -> Gaussian:
+            return cls(
+                epsilon=epsilon,
+                delta=delta,
+                sensitivity=sensitivity,
+                grid=grid,
+                missing=missing,
+                neighbours=neighbours,
+            )
+
+        return cheapest(at, within, confidence, size, floats, most=1000 * EPSILON_UNITS)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """(ε, δ) for every output."""
+        return Guarantee.uniform(self.epsilon, self.delta, neighbours=self.neighbours)
+
+    def _ratio(self) -> Fraction:
+        return normal_noise_for(exact(self.epsilon, "ε"), exact(self.delta, "δ"))
+
+    def _calibrate(self, shape: Shape) -> tuple[Grid, Fraction]:
+        ratio = self._ratio()
+        grid, sensitivity = _on_grid(self, shape, min(ratio, Fraction(1)))
+        return grid, (ratio * sensitivity) ** 2
+
+    def _one(self, noise: Source, parameter: Fraction) -> int:
+        return rounded_gaussian(noise, parameter)
+
+    def _many(self, noise: Source, parameter: Fraction, size: int) -> NDArray[np.int64]:
+        return vector.rounded_gaussian(noise, parameter, size)
+
+    def _reach(self, parameter: Fraction, miss: Fraction) -> int:
+        """|X| > t means that the normal number was at least t + ½ away from 0.
+
+        Proof: lem-gaussian-error
+        """
+        return max(ceil(_normal_reach(parameter, miss) - Fraction(1, 2)), 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscreteGaussian(Additive):
+    """Data plus discrete normal noise: ρ-zCDP, and so (ε, δ)-differentially private for the δ given.
+
+    ``sensitivity`` bounds the L2 distance of the data on neighbouring databases, and the noise has variance
+    sensitivity²/2ρ. ε is what zCDP implies at this δ. Whole numbers stay whole; floats, clamping and NaN
+    are as in :class:`Gaussian`.
+
+    >>> DiscreteGaussian(rho=0.1, delta=1e-6, sensitivity=1).guarantee
+    Guarantee.uniform(2.141939361353, delta=1e-6)
+
+    Proof: thm-zcdp
+    """
+
+    rho: Number
+    delta: Number
+    sensitivity: Number
+    grid: Number | None = None
+    missing: Number = 0
+    neighbours: Neighbours | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rho", requested_epsilon(self.rho, "ρ"))
+        object.__setattr__(self, "delta", requested_delta(self.delta))
+        super().__post_init__()
+
+    @classmethod
+    def for_accuracy(
+        cls,
+        within: Number,
+        confidence: Number,
+        *,
+        delta: Number,
+        sensitivity: Number,
+        size: int = 1,
+        floats: bool = False,
+        grid: Number | None = None,
+        missing: Number = 0,
+        neighbours: Neighbours | None = None,
+    ) -> DiscreteGaussian:
+        """The one with (nearly) the least ρ whose :meth:`error_bound` is at most ``within``.
+
+        >>> DiscreteGaussian.for_accuracy(10, 0.95, delta=1e-6, sensitivity=1).error_bound(0.95)
+        10
+        """
+
+        def at(rho: Fraction) -> DiscreteGaussian:
+            return cls(
+                rho=rho,
+                delta=delta,
+                sensitivity=sensitivity,
+                grid=grid,
+                missing=missing,
+                neighbours=neighbours,
+            )
+
+        return cheapest(at, within, confidence, size, floats)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """(ε, δ) for every output."""
+        epsilon = epsilon_of_zcdp(exact(self.rho, "ρ"), exact(self.delta, "δ"))
+        return Guarantee.uniform(epsilon, self.delta, neighbours=self.neighbours)
+
+    def _calibrate(self, shape: Shape) -> tuple[Grid, Fraction]:
+        rho = exact(self.rho, "ρ")
+        grid, sensitivity = _on_grid(self, shape, 1 / (1 + rho))
+        return grid, sensitivity**2 / (2 * rho)
+
+    def _one(self, noise: Source, parameter: Fraction) -> int:
+        return discrete_gaussian(noise, parameter)
+
+    def _many(self, noise: Source, parameter: Fraction, size: int) -> NDArray[np.int64]:
+        return vector.discrete_gaussian(noise, parameter, size)
+
+    def _reach(self, parameter: Fraction, miss: Fraction) -> int:
+        """|X| > t is at most as likely as a normal number at least t away from 0.
+
+        Proof: lem-gaussian-error
+        """
+        return ceil(_normal_reach(parameter, miss))
+
+
+def _on_grid(mechanism: Additive, shape: Shape, finest: Fraction) -> tuple[Grid, Fraction]:
+    """The grid, and the L2 sensitivity in its steps."""
+    sensitivity = exact(mechanism.sensitivity, "sensitivity")
+    grid = mechanism.grid_for(shape, sensitivity * finest)
+    return grid, grid.l2(sensitivity, shape.size) if shape.floats else whole_sensitivity(mechanism.sensitivity)
+
+
+def _normal_reach(variance: Fraction, miss: Fraction) -> Fraction:
+    """A bound that a normal number of this variance passes with probability at most ``miss``."""
+    return Fraction(normal_quantile(miss)) * root_above(variance)

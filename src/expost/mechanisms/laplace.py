@@ -1,0 +1,93 @@
+"""The Laplace mechanism: noise for sums and counts that one person moves little, in L1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost import bracket
+from expost.cost import Number, exact
+from expost.guarantee import Guarantee, Neighbours
+from expost.mechanisms.additive import Additive, Shape, cheapest, requested_epsilon, whole_sensitivity
+from expost.noise import Source, discrete_laplace, vector
+from expost.noise.grid import Grid
+
+
+@dataclass(frozen=True, kw_only=True)
+class Laplace(Additive):
+    """Data plus discrete Laplace noise: ε-differentially private, whatever comes out.
+
+    ``sensitivity`` bounds the L1 distance of the data on neighbouring databases. The data is an int, a
+    float, or an array of either. Whole numbers stay whole. Floats are rounded to a grid (``grid``, a power
+    of two; by default about a thousandth of the noise, finer for longer arrays) and the noise covers the
+    rounding. Data and results are clamped to ±2^60 steps; NaN counts as ``missing``.
+
+    >>> Laplace(epsilon=0.5, sensitivity=1).error_bound(0.95)
+    6
+
+    Proof: thm-laplace
+    """
+
+    epsilon: Number
+    sensitivity: Number
+    grid: Number | None = None
+    missing: Number = 0
+    neighbours: Neighbours | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
+        super().__post_init__()
+
+    @classmethod
+    def for_accuracy(
+        cls,
+        within: Number,
+        confidence: Number,
+        *,
+        sensitivity: Number,
+        size: int = 1,
+        floats: bool = False,
+        grid: Number | None = None,
+        missing: Number = 0,
+        neighbours: Neighbours | None = None,
+    ) -> Laplace:
+        """The one with the least ε whose :meth:`error_bound` is at most ``within``.
+
+        >>> Laplace.for_accuracy(10, 0.95, sensitivity=1).epsilon
+        0.284348512423
+        """
+
+        def at(epsilon: Fraction) -> Laplace:
+            return cls(epsilon=epsilon, sensitivity=sensitivity, grid=grid, missing=missing, neighbours=neighbours)
+
+        return cheapest(at, within, confidence, size, floats)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """ε for every output."""
+        return Guarantee.uniform(self.epsilon, neighbours=self.neighbours)
+
+    def _calibrate(self, shape: Shape) -> tuple[Grid, Fraction]:
+        epsilon, sensitivity = exact(self.epsilon, "ε"), exact(self.sensitivity, "sensitivity")
+        grid = self.grid_for(shape, min(sensitivity, sensitivity / epsilon))
+        if shape.floats:
+            return grid, epsilon / grid.l1(sensitivity, shape.size)
+        return grid, epsilon / floor(whole_sensitivity(self.sensitivity))
+
+    def _one(self, noise: Source, parameter: Fraction) -> int:
+        return discrete_laplace(noise, parameter)
+
+    def _many(self, noise: Source, parameter: Fraction, size: int) -> NDArray[np.int64]:
+        return vector.discrete_laplace(noise, parameter, size)
+
+    def _reach(self, parameter: Fraction, miss: Fraction) -> int:
+        """|X| > t has probability 2·e^−(rate·(t+1))/(1 + e^−rate).
+
+        Proof: lem-laplace-error
+        """
+        odds = 2 / (miss * (1 + bracket.exp(-parameter).lower))
+        return max(ceil(bracket.log(odds).upper / parameter) - 1, 0)

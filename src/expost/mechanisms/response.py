@@ -1,0 +1,130 @@
+"""Randomised response: everyone's answer, true or not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import exp, log, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost import bracket
+from expost.cost import EPSILON_UNITS, Number, exact
+from expost.errors import InvalidValue
+from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
+from expost.mechanism import Mechanism
+from expost.mechanisms.additive import RELEASED, requested_epsilon, shape_of, whole_numbers
+from expost.noise import Source, bernoulli_exp, vector
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomizedResponse(Mechanism):
+    """One of ``choices`` answers 0, …, choices − 1 for each person: the truth e^ε times as likely as each lie.
+
+    The data is a whole number, or an array with one entry a person; an entry outside the choices counts as
+    the nearest one. :meth:`estimate` turns the answers into shares of the population, without bias.
+    An array's length is public: the claim is about people whose answer changes.
+
+    Proof: thm-randomized-response
+    """
+
+    epsilon: Number
+    choices: int
+    neighbours: Neighbours | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
+        if isinstance(self.choices, bool) or not isinstance(self.choices, int) or self.choices < 2:
+            raise InvalidValue(f"randomised response needs at least 2 choices, got {self.choices!r}")
+        as_neighbours(self.neighbours)
+
+    @classmethod
+    def for_accuracy(
+        cls,
+        within: Number,
+        confidence: Number,
+        *,
+        answers: int,
+        choices: int,
+        neighbours: Neighbours | None = None,
+    ) -> RandomizedResponse:
+        """The one with (nearly) the least ε whose :meth:`error_bound` is at most ``within``.
+
+        >>> RandomizedResponse.for_accuracy(0.05, 0.95, answers=10_000, choices=2).epsilon
+        0.610350355964
+        """
+        wanted = float(exact(within, "within"))
+        least = _sampling_error(float(exact(confidence, "confidence")), answers, choices)
+        if not least < wanted:
+            raise InvalidValue(
+                f"{answers} answers know a share only to ± {least:.3g} at {confidence}, even if all are true: "
+                f"± {within} needs more answers"
+            )
+        # error_bound = least·(e^ε + choices − 1)/(e^ε − 1), solved for ε
+        epsilon = log((wanted + least * (choices - 1)) / (wanted - least)) * (1 + 1e-9)
+        return cls(
+            epsilon=Fraction(int(epsilon * EPSILON_UNITS) + 1, EPSILON_UNITS), choices=choices, neighbours=neighbours
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """ε for every output."""
+        return Guarantee.uniform(self.epsilon, neighbours=self.neighbours)
+
+    def part_of(self, output: Any) -> Part:
+        """All outputs cost the same."""
+        return RELEASED
+
+    def check(self, data: Any) -> None:
+        """Whole numbers."""
+        if shape_of(data).floats:
+            raise InvalidValue(f"randomised response needs whole numbers 0 to {self.choices - 1}, got floats")
+
+    def sample(self, data: Any, noise: Source) -> Any:
+        """Each entry, or another choice in its place."""
+        shape = shape_of(data)
+        if shape.dimensions is None:
+            return self._answer(min(max(int(data), 0), self.choices - 1), noise)
+        truth = np.clip(whole_numbers(data), 0, self.choices - 1)
+        lies = vector.lies(noise, exact(self.epsilon, "ε"), self.choices, shape.size)
+        return (truth + lies.reshape(truth.shape)) % self.choices
+
+    def _answer(self, truth: int, noise: Source) -> int:
+        rate = exact(self.epsilon, "ε")
+        while True:
+            answer = noise.below(self.choices)
+            if answer == truth or bernoulli_exp(noise, rate):
+                return answer
+
+    def estimate(self, answers: NDArray[np.integer]) -> NDArray[np.float64]:
+        """The share of each choice among those who answered, without bias; it may leave [0, 1].
+
+        Proof: lem-response-estimate
+        """
+        counts = np.bincount(np.asarray(answers).ravel(), minlength=self.choices)
+        growth = exp(float(exact(self.epsilon, "ε")))
+        shares = counts / max(counts.sum(), 1)
+        return np.asarray((shares * (growth + self.choices - 1) - 1) / (growth - 1), np.float64)
+
+    def error_bound(self, confidence: Number, *, answers: int) -> float:
+        """How far off every estimated share is at most, with this confidence, from so many answers.
+
+        Proof: lem-response-estimate
+        """
+        growth = bracket.exp(exact(self.epsilon, "ε")).lower
+        spread = float((growth + self.choices - 1) / (growth - 1))
+        return _sampling_error(float(exact(confidence, "confidence")), answers, self.choices) * spread
+
+    def describe(self, output: Any) -> str:
+        """How many answers there are."""
+        shape = getattr(output, "shape", None)
+        return f"answer {output}" if shape is None else f"{np.size(output)} answers among {self.choices} choices"
+
+
+def _sampling_error(confidence: float, answers: int, choices: int) -> float:
+    """Hoeffding's bound on every share at once."""
+    if not 0 < confidence < 1 or answers < 1:
+        raise InvalidValue(f"needs 0 < confidence < 1 and at least one answer, got {confidence} and {answers}")
+    return sqrt(log(2 * choices / (1 - confidence)) / (2 * answers))

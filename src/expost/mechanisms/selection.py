@@ -1,0 +1,169 @@
+"""Choosing the best of several candidates by score: the exponential mechanism and permute-and-flip."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost import bracket
+from expost.cost import EPSILON_UNITS, Number, exact
+from expost.errors import InvalidValue
+from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
+from expost.mechanism import Mechanism
+from expost.mechanisms.additive import RELEASED, requested_epsilon, shape_of, whole_numbers, whole_sensitivity
+from expost.noise import Source, bernoulli_exp, vector
+from expost.noise.grid import FARTHEST, Grid
+from expost.noise.laws import Rate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exponential(Mechanism):
+    """The index of a candidate, e^(rate·score) times as likely the higher it scores.
+
+    ``sensitivity`` bounds how far one person moves any score. ``monotone`` says that between neighbours all
+    scores move the same way, which doubles the rate. The data is a one-dimensional array of scores, whole
+    or floats; floats are rounded to a grid first (``grid``, a power of two; by default a thousandth of the
+    sensitivity), scores are clamped to ±2^60 steps, and NaN is the lowest score of all.
+
+    Proof: thm-exponential
+    """
+
+    epsilon: Number
+    sensitivity: Number
+    monotone: bool = False
+    grid: Number | None = None
+    neighbours: Neighbours | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
+        if exact(self.sensitivity, "sensitivity") <= 0:
+            raise InvalidValue(f"sensitivity must be above 0, got {self.sensitivity!r}")
+        as_neighbours(self.neighbours)
+        if self.grid is not None:
+            Grid.of(exact(self.grid, "grid"))
+
+    @classmethod
+    def for_accuracy(
+        cls,
+        within: Number,
+        confidence: Number,
+        *,
+        sensitivity: Number,
+        candidates: int,
+        monotone: bool = False,
+        floats: bool = False,
+        grid: Number | None = None,
+        neighbours: Neighbours | None = None,
+    ) -> Exponential:
+        """The one with the least ε whose :meth:`error_bound` is at most ``within``.
+
+        >>> chosen = Exponential.for_accuracy(10, 0.95, sensitivity=1, candidates=100)
+        >>> chosen.epsilon, chosen.error_bound(0.95, candidates=100)
+        (1.38015493158, 10)
+        """
+        wanted, low, high = exact(within, "within"), 0, 1
+
+        def at(units: int) -> Exponential:
+            return cls(
+                epsilon=Fraction(units, EPSILON_UNITS),
+                sensitivity=sensitivity,
+                monotone=monotone,
+                grid=grid,
+                neighbours=neighbours,
+            )
+
+        def suffices(units: int) -> bool:
+            bound = at(units).error_bound(confidence, candidates=candidates, floats=floats)
+            return exact(bound, "error bound") <= wanted
+
+        while not suffices(high):
+            low, high = high, 2 * high
+            if high >= 2**63:
+                raise InvalidValue(f"no ε chooses within {within} at {confidence}: take a finer grid or ask for less")
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if suffices(middle) else (middle, high)
+        return at(high)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """ε for every output."""
+        return Guarantee.uniform(self.epsilon, neighbours=self.neighbours)
+
+    def part_of(self, output: Any) -> Part:
+        """All outputs cost the same."""
+        return RELEASED
+
+    def check(self, data: Any) -> None:
+        """A one-dimensional array of at least one score."""
+        shape = shape_of(data)
+        if shape.dimensions is None or len(shape.dimensions) != 1 or not shape.size:
+            raise InvalidValue("scores are a one-dimensional numpy array with at least one entry")
+        vector.check_rate(self._calibrate(shape.floats)[1])
+
+    def sample(self, data: Any, noise: Source) -> int:
+        """The chosen index."""
+        grid, rate = self._calibrate(shape_of(data).floats)
+        return self._choose(_shortfalls(np.asarray(data), grid), rate, noise)
+
+    def error_bound(self, confidence: Number, *, candidates: int, floats: bool = False) -> float:
+        """How far below the best score the chosen one is at most, with this confidence.
+
+        Proof: lem-selection-error
+        """
+        miss = 1 - exact(confidence, "confidence")
+        if not 0 < miss < 1 or candidates < 1:
+            raise InvalidValue(f"needs 0 < confidence < 1 and a candidate, got {confidence} and {candidates}")
+        grid, rate = self._calibrate(floats)
+        steps = max(ceil(bracket.log((candidates - 1) / miss).upper / rate) - 1, 0) if candidates > 1 else 0
+        return grid.value(steps + 1) if floats else steps
+
+    def describe(self, output: Any) -> str:
+        """Which candidate was chosen."""
+        return f"candidate {output}"
+
+    def _choose(self, shortfalls: NDArray[np.int64], rate: Fraction, noise: Source) -> int:
+        return vector.categorical(noise, shortfalls, Rate(rate))
+
+    def _calibrate(self, floats: bool) -> tuple[Grid, Fraction]:
+        """The grid of the scores, and the rate at which a step of score counts."""
+        sensitivity = exact(self.sensitivity, "sensitivity")
+        if not floats:
+            grid, steps = Grid(0), floor(whole_sensitivity(self.sensitivity))
+        else:
+            step = sensitivity / 1024 if self.grid is None else exact(self.grid, "grid")
+            grid = Grid.within(step)
+            steps = grid.l1(sensitivity, 1)
+        return grid, exact(self.epsilon, "ε") / (steps if self.monotone else 2 * steps)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PermuteAndFlip(Exponential):
+    """The index of a candidate with a high score: never worse on average than :class:`Exponential`.
+
+    Each candidate flips a coin that shows heads with probability e^(−rate·shortfall), where the shortfall is
+    how far it is below the best score, and one of the heads is chosen uniformly. The same as permuting the
+    candidates and taking the first heads, and as reporting the largest score under one-sided exponential
+    noise. Parameters are those of :class:`Exponential`.
+
+    Proof: thm-permute-and-flip
+    """
+
+    def _choose(self, shortfalls: NDArray[np.int64], rate: Fraction, noise: Source) -> int:
+        if shortfalls.size < 32:
+            heads = [i for i, short in enumerate(shortfalls.tolist()) if bernoulli_exp(noise, rate * short)]
+        else:
+            heads = np.flatnonzero(vector.geometric_reaches(noise, rate, shortfalls)).tolist()
+        return int(heads[noise.below(len(heads))])
+
+
+def _shortfalls(scores: NDArray[Any], grid: Grid) -> NDArray[np.int64]:
+    """How many steps each score is below the best."""
+    lowest = -FARTHEST * grid.step
+    points = grid.round_all(scores, missing=lowest) if scores.dtype.kind == "f" else whole_numbers(scores)
+    return np.asarray(points.max() - points, np.int64)

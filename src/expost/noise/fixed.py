@@ -1,0 +1,67 @@
+"""Certified fixed point: integers lo ≤ 2^bits·x ≤ hi around a real number x, a few units apart.
+
+The samplers compare random bits with probabilities. They need the probabilities' own leading bits, as
+many as a comparison asks for, and they need to know which of them are certain.
+"""
+
+from __future__ import annotations
+
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import TypeAlias
+
+Bounds: TypeAlias = tuple[int, int]
+"""Integers lo ≤ 2^bits·x ≤ hi."""
+
+
+@lru_cache(maxsize=64)
+def _context(digits: int) -> Context:
+    return Context(prec=digits, rounding=ROUND_HALF_EVEN, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
+
+
+@lru_cache(maxsize=4096)
+def exp_minus(x: Fraction, bits: int) -> Bounds:
+    """Bounds on 2^bits·e^−x for a rational x ≥ 0, at most three units apart.
+
+    Proof: lem-fixed-exp
+    """
+    if x == 0:
+        return 1 << bits, 1 << bits
+    if x > bits:  # e^−x < 2^−bits
+        return 0, 1
+    context = _context((bits * 4) // 13 + bits.bit_length() + 6)
+    power = context.exp(context.divide(Decimal(-x.numerator), Decimal(x.denominator)))
+    near = int(context.multiply(power, Decimal(1 << bits)))
+    return max(near - 1, 0), near + 2
+
+
+def ratio(numerator: Bounds, denominator: Bounds, bits: int) -> Bounds:
+    """Bounds on 2^bits·a/b for 0 ≤ a ≤ b, b > 0, from bounds on a and b in one common unit."""
+    if denominator[0] <= 0:
+        return 0, 1 << bits
+    low = (max(numerator[0], 0) << bits) // denominator[1]
+    high = -((-numerator[1] << bits) // denominator[0])
+    return low, min(high, 1 << bits)
+
+
+def power(base: Fraction, exponent: int, bits: int) -> Bounds:
+    """Bounds on 2^bits·base^exponent for a rational 0 < base ≤ 1, at most three units apart.
+
+    Proof: lem-fixed-power
+    """
+    work = bits + 2 * exponent.bit_length() + 3
+    low = (base.numerator << work) // base.denominator
+    square = (low, min(low + 1, 1 << work))
+    result = (1 << work, 1 << work)
+    while exponent:
+        if exponent & 1:
+            result = _product(result, square, work)
+        square = _product(square, square, work)
+        exponent >>= 1
+    spare = work - bits
+    return result[0] >> spare, -(-result[1] >> spare)
+
+
+def _product(a: Bounds, b: Bounds, bits: int) -> Bounds:
+    return a[0] * b[0] >> bits, -(-a[1] * b[1] >> bits)

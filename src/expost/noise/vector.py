@@ -1,0 +1,254 @@
+"""Exact samplers for arrays: the laws of :mod:`expost.noise.scalar` and more, millions a second.
+
+Every function takes the source, the law's rational parameters and a size (a number or a shape), and
+returns integers whose distribution is the mathematical one. Array noise is exact below magnitude 2^61 and
+only keeps its sign beyond; scales stay below 2^50, so that nobody will ever see that happen, and
+lem-saturation says why it is harmless if they do.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.errors import InvalidValue
+from expost.noise import gaussian
+from expost.noise.laws import Coin, Digit, Finite, Gaussian, Geometric, Laplace, Law, Lie, Powers, Rate, Ratio, Sign
+from expost.noise.source import Source
+from expost.noise.tables import LARGEST, draw
+from expost.noise.uniform import Uniform, invert
+
+Size: TypeAlias = int | tuple[int, ...]
+Integers: TypeAlias = NDArray[np.int64]
+
+LARGEST_SCALE = 2**50
+"""The largest scale (1/rate, or standard deviation) that array noise may have, in whole units."""
+
+_DIRECT = 64  # up to this scale one table does
+_DIGIT = 10  # bits
+
+
+def geometric(source: Source, rate: Fraction, size: Size) -> Integers:
+    """k ≥ 0 with probability (1 − e^−rate)·e^−(rate·k).
+
+    Proof: thm-split
+    """
+    return _Split.geometric(check_rate(rate)).draw(source, _count(size)).reshape(size)
+
+
+def discrete_laplace(source: Source, rate: Fraction, size: Size) -> Integers:
+    """k with probability proportional to e^−(rate·|k|).
+
+    Proof: thm-split
+    """
+    return _Split.laplace(check_rate(rate)).draw(source, _count(size)).reshape(size)
+
+
+def geometric_reaches(source: Source, rate: Fraction, margins: Integers) -> NDArray[np.bool_]:
+    """For each margin (within ±2^61), whether fresh geometric noise is at least the margin.
+
+    Proof: thm-split
+    """
+    return _Split.geometric(check_rate(rate)).reaches(source, margins.ravel()).reshape(margins.shape)
+
+
+def laplace_reaches(source: Source, rate: Fraction, margins: Integers) -> NDArray[np.bool_]:
+    """For each margin (within ±2^61), whether fresh discrete Laplace noise is at least the margin.
+
+    Proof: thm-split
+    """
+    return _Split.laplace(check_rate(rate)).reaches(source, margins.ravel()).reshape(margins.shape)
+
+
+def rounded_laplace(source: Source, rate: Fraction, size: Size) -> Integers:
+    """The nearest integers to continuous Laplace numbers of density (rate/2)·e^−(rate·|z|).
+
+    Proof: lem-rounded-laplace
+    """
+    sign = draw(source, Sign(check_rate(rate)), _count(size))
+    magnitude = geometric(source, rate, _count(size))
+    np.minimum(magnitude, LARGEST - 1, out=magnitude)
+    magnitude += 1
+    return np.multiply(magnitude, sign, out=magnitude).reshape(size)
+
+
+def discrete_gaussian(source: Source, variance: Fraction, size: Size) -> Integers:
+    """k with probability proportional to e^−k²/(2·variance).
+
+    Proof: thm-strips
+    """
+    if check_variance(variance) <= _DIRECT**2:
+        return draw(source, Gaussian(variance), _count(size)).reshape(size)
+    return gaussian.discrete(source, variance, _count(size)).reshape(size)
+
+
+def rounded_gaussian(source: Source, variance: Fraction, size: Size) -> Integers:
+    """The nearest integers to continuous normal numbers of mean 0 and this variance.
+
+    Proof: thm-strips
+    """
+    return gaussian.rounded(source, check_variance(variance), _count(size)).reshape(size)
+
+
+def bernoulli(source: Source, probability: Fraction, size: Size) -> NDArray[np.bool_]:
+    """True with exactly this probability.
+
+    Proof: thm-inversion
+    """
+    if not 0 <= probability <= 1:
+        raise InvalidValue(f"a probability lies between 0 and 1, got {probability}")
+    heads = probability.numerator
+    coins = draw(source, Finite.of((probability.denominator - heads, heads)), _count(size))
+    return coins.astype(np.bool_).reshape(size)
+
+
+def bernoulli_exp(source: Source, rate: Fraction, size: Size) -> NDArray[np.bool_]:
+    """True with probability exactly e^−rate.
+
+    Proof: thm-inversion
+    """
+    if rate < 0:
+        raise InvalidValue(f"e^−rate is a probability only for rate ≥ 0, got {rate}")
+    return draw(source, Coin(rate), _count(size)).astype(np.bool_).reshape(size)
+
+
+def lies(source: Source, rate: Fraction, choices: int, size: Size) -> Integers:
+    """What randomised response adds, modulo ``choices``: 0 weighs 1, each other number e^−rate.
+
+    Proof: thm-randomized-response
+    """
+    lying = draw(source, Lie(rate, choices), _count(size))
+    which = uniform(source, choices - 1, int(lying.sum()))
+    lying[lying == 1] = which + 1
+    return lying.reshape(size)
+
+
+def uniform(source: Source, bound: int, size: Size) -> Integers:
+    """Uniform integers among 0, …, bound − 1, for a bound up to 2^62.
+
+    Proof: lem-uniform
+    """
+    if not 1 <= bound <= LARGEST:
+        raise InvalidValue(f"uniform integers need a bound from 1 to 2^62, got {bound}")
+    wanted = _count(size)
+    mask = (1 << (bound - 1).bit_length()) - 1
+    kept = np.empty(0, np.int64)
+    while kept.size < wanted:
+        bits = 16 if mask < 2**16 else 32 if mask < 2**32 else 64
+        spare = (wanted - kept.size) * (mask + 1) // bound * 9 // 8 + 16
+        numbers = (source.words(spare, bits) & np.uint64(mask).astype(f"u{bits // 8}")).astype(np.int64)
+        kept = np.concatenate([kept, numbers[numbers < bound]])
+    return kept[:wanted].reshape(size)
+
+
+def categorical(source: Source, exponents: Integers, weight: Rate | Ratio) -> int:
+    """An index i with probability proportional to e^−(rate·exponents[i]), or ratio^exponents[i].
+
+    Exponents are whole numbers ≥ 0, one of them 0. Equal exponents share one cell of the inversion, and
+    one among them is then drawn uniformly.
+
+    Proof: lem-categorical
+    """
+    levels, counts = np.unique(exponents, return_counts=True)
+    law = Powers(weight, tuple(levels.tolist()), tuple(counts.tolist()))
+    level = invert(law, Uniform(source))
+    return int(np.flatnonzero(exponents == levels[level])[source.below(int(counts[level]))])
+
+
+class _Split:
+    """A geometric or Laplace number as a high part and independent low digits.
+
+    Proof: thm-split
+    """
+
+    def __init__(self, top: Law, rate: Fraction, digits: tuple[int, ...]) -> None:
+        self._top = top
+        self._bits = sum(digits)
+        self._digits = []
+        position = 0
+        for bits in digits:
+            self._digits.append((position, Digit(rate * (1 << position), 1 << bits)))
+            position += bits
+
+    @classmethod
+    def geometric(cls, rate: Fraction) -> _Split:
+        return _geometric_split(rate)
+
+    @classmethod
+    def laplace(cls, rate: Fraction) -> _Split:
+        return _laplace_split(rate)
+
+    def draw(self, source: Source, size: int) -> Integers:
+        high = draw(source, self._top, size)
+        return high if not self._bits else self._join(high, self._low(source, high))
+
+    def reaches(self, source: Source, margins: Integers) -> NDArray[np.bool_]:
+        """Whether the number is at least the margin. Low digits are drawn only where the high part ties."""
+        high = draw(source, self._top, margins.size)
+        if not self._bits:
+            return high >= margins
+        above = margins >> self._bits
+        result = high > above
+        ties = np.flatnonzero(high == above)
+        result[ties] = self._low(source, high[ties]) >= margins[ties] & ((1 << self._bits) - 1)
+        return result
+
+    def _low(self, source: Source, high: Integers) -> Integers:
+        """The low digits; those of a negative number count from the other end."""
+        low = np.zeros(high.size, np.int64)
+        for position, digit in self._digits:
+            low |= draw(source, digit, high.size) << position
+        low ^= (high >> 63) & ((1 << self._bits) - 1)
+        return low
+
+    def _join(self, high: Integers, low: Integers) -> Integers:
+        limit = LARGEST >> self._bits
+        np.clip(high, -limit, limit - 1, out=high)
+        high <<= self._bits
+        high |= low
+        return high
+
+
+def _digits(rate: Fraction) -> tuple[int, ...]:
+    """How many low bits to split off so that the scale of what is left lies between 16 and 32."""
+    scale = rate.denominator // rate.numerator
+    if scale < _DIRECT:
+        return ()
+    bits = scale.bit_length() - 5
+    pieces = -(-bits // _DIGIT)
+    return tuple(bits // pieces + (i < bits % pieces) for i in range(pieces))
+
+
+@lru_cache(maxsize=256)
+def _geometric_split(rate: Fraction) -> _Split:
+    digits = _digits(rate)
+    return _Split(Geometric(rate * (1 << sum(digits))), rate, digits)
+
+
+@lru_cache(maxsize=256)
+def _laplace_split(rate: Fraction) -> _Split:
+    digits = _digits(rate)
+    return _Split(Laplace(rate, 1 << sum(digits)), rate, digits)
+
+
+def check_rate(rate: Fraction) -> Fraction:
+    """``rate`` itself, if array noise may have it."""
+    if not rate * LARGEST_SCALE >= 1:
+        raise InvalidValue(f"a rate must be at least 2^−50, got {rate}: take a coarser grid or a larger ε")
+    return rate
+
+
+def check_variance(variance: Fraction) -> Fraction:
+    """``variance`` itself, if array noise may have it."""
+    if not Fraction(1, LARGEST_SCALE**2) <= variance <= LARGEST_SCALE**2:
+        raise InvalidValue(f"a variance lies between 2^−100 and 2^100, got {variance}: take another grid")
+    return variance
+
+
+def _count(size: Size) -> int:
+    return size if isinstance(size, int) else prod(size)
