@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from expost.ledger import Entry, Ledger, Quote, Reservation
     from expost.mechanism import WITHHELD, Interaction, Mechanism, Release
     from expost.mechanisms import (
+        AdaptiveSparseVector,
         Coin,
         DiscreteGaussian,
         Exponential,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         Laplace,
         PermuteAndFlip,
         RandomizedResponse,
+        SparseVector,
     )
     from expost.noise import SeededNoise, Source, SystemNoise
 
@@ -60,6 +62,7 @@ _ROOMS = {
     "expost.ledger": ("Entry", "Ledger", "Quote", "Reservation"),
     "expost.mechanism": ("WITHHELD", "Interaction", "Mechanism", "Release"),
     "expost.mechanisms": (
+        "AdaptiveSparseVector",
         "Coin",
         "DiscreteGaussian",
         "Exponential",
@@ -67,6 +70,7 @@ _ROOMS = {
         "Laplace",
         "PermuteAndFlip",
         "RandomizedResponse",
+        "SparseVector",
     ),
     "expost.noise": ("SeededNoise", "Source", "SystemNoise"),
 }
@@ -74,6 +78,7 @@ _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
     "WITHHELD",
+    "AdaptiveSparseVector",
     "AlreadyReserved",
     "Bracket",
     "BudgetExceeded",
@@ -101,6 +106,7 @@ __all__ = [
     "ReservationClosed",
     "SeededNoise",
     "Source",
+    "SparseVector",
     "SystemNoise",
     "UnknownEntry",
     "UnknownPart",

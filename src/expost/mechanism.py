@@ -58,6 +58,9 @@ class Mechanism(ABC):
         Called before anything is reserved. It never looks at private values.
         """
 
+    def check_start(self, data: Any) -> None:  # noqa: B027
+        """The same for a conversation about the data; by default anything will do, nothing included."""
+
     def sample(self, data: Any, noise: Source) -> Any:
         """One output. Private values never make it raise; they follow the mechanism's stated rules."""
         raise InvalidValue(f"{type(self).__name__} answers questions one at a time: use ledger.open(…)")

@@ -95,7 +95,7 @@ class Ledger:
             earlier = self._store.earlier(request)
             if earlier is not None:
                 raise AlreadyReserved(earlier)
-        mechanism.check(on)
+        mechanism.check_start(on)
         spending = self._spend(request, begin=False)
         try:
             return mechanism.start(on, self._noise).paid_by(spending)

@@ -5,5 +5,16 @@ from expost.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from expost.mechanisms.laplace import Laplace
 from expost.mechanisms.response import RandomizedResponse
 from expost.mechanisms.selection import Exponential, PermuteAndFlip
+from expost.mechanisms.sparse_vector import AdaptiveSparseVector, SparseVector
 
-__all__ = ["Coin", "DiscreteGaussian", "Exponential", "Gaussian", "Laplace", "PermuteAndFlip", "RandomizedResponse"]
+__all__ = [
+    "AdaptiveSparseVector",
+    "Coin",
+    "DiscreteGaussian",
+    "Exponential",
+    "Gaussian",
+    "Laplace",
+    "PermuteAndFlip",
+    "RandomizedResponse",
+    "SparseVector",
+]
