@@ -1,0 +1,184 @@
+"""Sparse vector on paper: exact probabilities of its answers, for rational e^−rate, and of its wrong relatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+from expost.guarantee import Part
+from expost.mechanisms import AdaptiveSparseVector, SparseVector
+from expost.verify import Conversation, log_up
+from expost.verify.conversation import History
+
+REACH = 24  # the threshold's noise is summed over −REACH, …, REACH; what is left out bounds the error
+BELOW = "below"
+GAPS = 3  # gaps 0, …, GAPS − 1 are told apart, larger ones lumped together
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Two-sided or one-sided noise with Pr[k] falling by ``fall`` a step."""
+
+    fall: Fraction
+    one_sided: bool
+
+    def mass(self, k: int) -> Fraction:
+        if self.one_sided:
+            return (1 - self.fall) * self.fall**k if k >= 0 else Fraction(0)
+        return (1 - self.fall) / (1 + self.fall) * self.fall ** abs(k)
+
+    def reaches(self, m: int) -> Fraction:
+        """Pr[noise ≥ m]."""
+        if self.one_sided:
+            return self.fall**m if m > 0 else Fraction(1)
+        return self.fall**m / (1 + self.fall) if m > 0 else 1 - self.fall ** (1 - m) / (1 + self.fall)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A sparse vector whose threshold noise falls by ``alpha`` and whose values' noise falls by ``a`` a step."""
+
+    alpha: Fraction
+    a: Fraction
+    at_most: int
+    monotone: bool = False
+    one_sided: bool = False
+    gap: bool = False
+
+    @property
+    def mechanism(self) -> SparseVector:
+        """The real mechanism with this noise: ε₁ = ln 1/α, a share = ln 1/a."""
+        shares = self.at_most * (1 if self.monotone else 2)
+        return SparseVector(
+            threshold=0,
+            at_most=self.at_most,
+            epsilon=(log_up(1 / self.alpha).exact_epsilon, log_up(1 / self.a).exact_epsilon * shares),
+            sensitivity=1,
+            monotone=self.monotone,
+            gap=self.gap,
+            noise="one-sided" if self.one_sided else "two-sided",
+            neighbours="add-remove" if self.monotone else None,
+        )
+
+    def ratio(self, part: Part) -> Fraction:
+        """e^E of a part (t, k), exactly."""
+        t, k = part  # type: ignore[misc]
+        return self.alpha ** -int(t) * self.a ** -int(k)  # type: ignore[no-any-return, call-overload]
+
+    def part_of(self, history: History) -> Part:
+        positives = sum(answer != BELOW for _, answer in history)
+        return self.mechanism_part(positives, len(history))
+
+    @cache  # noqa: B019
+    def mechanism_part(self, positives: int, answers: int) -> Part:
+        return self.mechanism.part(positives, answers)
+
+    def answer(self, noise: Noise, margin: int, answer: Any) -> Fraction:
+        """Pr[answer] given that positive means: noise ≥ margin."""
+        if answer == BELOW:
+            return 1 - noise.reaches(margin)
+        if not self.gap:
+            return noise.reaches(margin)
+        return noise.mass(margin + answer) if answer < GAPS else noise.reaches(margin + GAPS)
+
+    def probability(self, side: int, history: History) -> Fraction:
+        """Σ over the threshold's noise of the product over answers. A question is its value on either database."""
+        threshold, value = Noise(self.alpha, self.one_sided), Noise(self.a, self.one_sided)
+        total = Fraction(0)
+        for z in range(0 if self.one_sided else -REACH, REACH + 1):
+            product = threshold.mass(z)
+            for question, answer in history:
+                product *= self.answer(value, z - question[side], answer)
+            total += product
+        return total
+
+    @property
+    def slack(self) -> Fraction:
+        """More than what cutting off the threshold's noise can add to any hockey-stick sum."""
+        return 4 * self.alpha ** (REACH - 2) / (1 - self.alpha)
+
+    def conversation(self, questions: Sequence[tuple[int, int]], rounds: int) -> Conversation:
+        answers = [BELOW, *range(GAPS + 1)] if self.gap else [BELOW, True]
+        return conversation(self.probability, questions, rounds, answers, self.part_of, self.finished)
+
+    def finished(self, history: History) -> bool:
+        return sum(answer != BELOW for _, answer in history) == self.at_most
+
+
+def conversation(
+    probability: Callable[[int, History], Fraction],
+    questions: Sequence[tuple[int, int]],
+    rounds: int,
+    answers: Sequence[Any],
+    part_of: Callable[[History], Part],
+    finished: Callable[[History], bool],
+) -> Conversation:
+    """The tree of these questions; databases are called 0 and 1."""
+    return Conversation(
+        questions=lambda history: [] if len(history) == rounds or finished(history) else questions,
+        answers=lambda history, question: answers,
+        probability=cache(probability),
+        part_of=part_of,
+        neighbours=[(0, 1)],
+    )
+
+
+@dataclass(frozen=True)
+class AdaptiveModel:
+    """The adaptive sparse vector: noise for "far above" falls by ``a`` for one share, for "above" by its square."""
+
+    alpha: Fraction
+    a: Fraction
+    at_most: int
+    margin: int
+    monotone: bool = False
+    one_sided: bool = False
+
+    @property
+    def mechanism(self) -> AdaptiveSparseVector:
+        share = log_up(1 / self.a).exact_epsilon * (1 if self.monotone else 2)
+        return AdaptiveSparseVector(
+            threshold=0,
+            at_most=self.at_most,
+            epsilon=(log_up(1 / self.alpha).exact_epsilon, share * 2 * self.at_most),
+            sensitivity=1,
+            margin=self.margin,
+            monotone=self.monotone,
+            noise="one-sided" if self.one_sided else "two-sided",
+            neighbours="add-remove" if self.monotone else None,
+        )
+
+    def ratio(self, part: Part) -> Fraction:
+        t, k = part  # type: ignore[misc]
+        share = self.a ** (-1 if self.monotone else -2)
+        return self.alpha ** -int(t) * share ** int(k)  # type: ignore[no-any-return, call-overload]
+
+    def probability(self, side: int, history: History) -> Fraction:
+        far, near = Noise(self.a, self.one_sided), Noise(self.a**2, self.one_sided)
+        threshold, total = Noise(self.alpha, self.one_sided), Fraction(0)
+        for z in range(0 if self.one_sided else -REACH, REACH + 1):
+            product = threshold.mass(z)
+            for question, answer in history:
+                m = z - question[side]
+                miss = 1 - far.reaches(m + self.margin)
+                product *= {2: 1 - miss, 1: miss * near.reaches(m), 0: miss * (1 - near.reaches(m))}[answer]
+            total += product
+        return total
+
+    @property
+    def slack(self) -> Fraction:
+        return 4 * self.alpha ** (REACH - 2) / (1 - self.alpha)
+
+    def conversation(self, questions: Sequence[tuple[int, int]], rounds: int) -> Conversation:
+        mechanism = self.mechanism
+
+        def part_of(history: History) -> Part:
+            return mechanism.part_of([answer for _, answer in history])
+
+        def finished(history: History) -> bool:
+            return 2 * self.at_most - sum(answer * (3 - answer) for _, answer in history) < 2
+
+        return conversation(self.probability, questions, rounds, [0, 1, 2], part_of, finished)
