@@ -11,7 +11,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP     = $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo test lint types bench docs format clean
+.PHONY: demo test lint bench docs format clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/coin.py

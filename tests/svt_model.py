@@ -63,10 +63,10 @@ class Model:
             neighbours="add-remove" if self.monotone else None,
         )
 
-    def ratio(self, part: Part) -> Fraction:
+    def ratio(self, part: Any) -> Fraction:
         """e^E of a part (t, k), exactly."""
-        t, k = part  # type: ignore[misc]
-        return self.alpha ** -int(t) * self.a ** -int(k)  # type: ignore[no-any-return, call-overload]
+        t, k = part
+        return Fraction(self.alpha**-t * self.a**-k)
 
     def part_of(self, history: History) -> Part:
         positives = sum(answer != BELOW for _, answer in history)
@@ -105,7 +105,7 @@ class Model:
         return conversation(self.probability, questions, rounds, answers, self.part_of, self.finished)
 
     def finished(self, history: History) -> bool:
-        return sum(answer != BELOW for _, answer in history) == self.at_most
+        return bool(sum(answer != BELOW for _, answer in history) == self.at_most)
 
 
 def conversation(
@@ -151,10 +151,10 @@ class AdaptiveModel:
             neighbours="add-remove" if self.monotone else None,
         )
 
-    def ratio(self, part: Part) -> Fraction:
-        t, k = part  # type: ignore[misc]
+    def ratio(self, part: Any) -> Fraction:
+        t, k = part
         share = self.a ** (-1 if self.monotone else -2)
-        return self.alpha ** -int(t) * share ** int(k)  # type: ignore[no-any-return, call-overload]
+        return Fraction(self.alpha**-t * share**k)
 
     def probability(self, side: int, history: History) -> Fraction:
         far, near = Noise(self.a, self.one_sided), Noise(self.a**2, self.one_sided)
@@ -179,6 +179,6 @@ class AdaptiveModel:
             return mechanism.part_of([answer for _, answer in history])
 
         def finished(history: History) -> bool:
-            return 2 * self.at_most - sum(answer * (3 - answer) for _, answer in history) < 2
+            return bool(2 * self.at_most - sum(answer * (3 - answer) for _, answer in history) < 2)
 
         return conversation(self.probability, questions, rounds, [0, 1, 2], part_of, finished)

@@ -13,7 +13,11 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Generic, TypeVar
 
+from expost.errors import InvalidValue
+
 Real = TypeVar("Real", Fraction, float)
+
+_LARGEST_EXPONENT = 10_000  # e^10000 has 4343 digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,8 @@ def exp(value: Fraction, digits: int = 40) -> Bracket[Fraction]:
     """
     if value == 0:
         return Bracket(Fraction(1), Fraction(1))
+    if abs(value) > _LARGEST_EXPONENT:
+        raise InvalidValue(f"e to the {float(value):g} is not written out; exponents go up to {_LARGEST_EXPONENT}")
     down, up = _contexts(digits)
     low, high = _decimals(value, down, up)
     # Decimal.exp is rounded half-even to the context's precision, whatever its rounding mode.

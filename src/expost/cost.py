@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
-from math import ceil, floor, inf, nextafter
-from numbers import Rational, Real
+from math import ceil, floor, inf, lcm, nextafter
+from numbers import Integral, Rational, Real
 from typing import Any, Literal, Self, TypeAlias
 
 from expost.errors import InvalidValue
@@ -77,6 +77,11 @@ class Cost:
         return _reading(self.delta_units, DELTA_UNITS)
 
     @property
+    def epsilon_text(self) -> str:
+        """ε with every digit, as a person would write it."""
+        return decimal_text(self.epsilon_units, 12)
+
+    @property
     def exact_epsilon(self) -> Fraction:
         """ε as it is."""
         return Fraction(self.epsilon_units, EPSILON_UNITS)
@@ -140,16 +145,14 @@ class Cost:
     __rmul__ = __mul__
 
     def __le__(self, other: Cost) -> bool:
+        if not isinstance(other, Cost):
+            return NotImplemented
         return self.epsilon_units <= other.epsilon_units and self.delta_units <= other.delta_units
 
     def __lt__(self, other: Cost) -> bool:
+        if not isinstance(other, Cost):
+            return NotImplemented
         return self <= other and self != other
-
-    def __ge__(self, other: Cost) -> bool:
-        return other <= self
-
-    def __gt__(self, other: Cost) -> bool:
-        return other < self
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Cost):
@@ -175,7 +178,8 @@ class Cost:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("costs do not change; make a new one")
 
-    __delattr__ = None  # type: ignore[assignment]
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("costs do not change; make a new one")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Cost.of_units, (self.epsilon_units, self.delta_units)
@@ -193,37 +197,48 @@ def exact(value: Any, name: str) -> Fraction:
     (Fraction(1, 10), Fraction(1, 1000))
     """
     if isinstance(value, bool) or not isinstance(value, Real | Decimal | str):
-        raise InvalidValue(f"{name} must be a number, got {value!r}: give an int, float, string, Decimal or Fraction")
+        raise InvalidValue(
+            f"{name} must be a number, got {said(value)}: give an int, float, string, Decimal or Fraction"
+        )
     if isinstance(value, Rational):
         return Fraction(int(value.numerator), int(value.denominator))
     text = str(value)  # not repr: numpy's floats print as numbers, and repr as np.float64(…)
     try:
         number = Fraction(text) if "/" in text else _fraction_of_decimal(text)
     except (ArithmeticError, ValueError):
-        raise InvalidValue(f"{name} must be a number, got {value!r}: give for instance 0.5, '1e-6' or '1/3'") from None
+        raise InvalidValue(
+            f"{name} must be a number, got {said(value)}: give for instance 0.5, '1e-6' or '1/3'"
+        ) from None
     if number is None:
-        raise InvalidValue(f"{name} must be a finite number, got {value!r}")
+        raise InvalidValue(f"{name} must be a finite number between 1e-400 and 1e400, got {said(value)}")
     return number
+
+
+def said(value: object) -> str:
+    """What somebody gave, short enough to be said back to them."""
+    try:
+        text = repr(value)
+    except ValueError:  # an int too long for Python to write out
+        return f"a very long {type(value).__name__}"
+    return text if len(text) <= 80 else f"{text[:77]}…"
 
 
 def _fraction_of_decimal(text: str) -> Fraction | None:
     number = Decimal(text)
-    if not number.is_finite() or number.adjusted() > 400:
+    if not number.is_finite() or (number and abs(number.adjusted()) > 400):
         return None
-    if number and number.adjusted() < -400:  # too small to matter to any rounding, too long to write out
-        number = Decimal(1 if number > 0 else -1).scaleb(-400)
-    return Fraction(number)
+    return Fraction(number) if number else Fraction(0)
 
 
 def _units(value: Any, symbol: _Symbol, rounding: Any) -> int:
     number = exact(value, symbol)
     if number < 0:
-        raise InvalidValue(f"{symbol} must not be negative, got {value!r}")
+        raise InvalidValue(f"{symbol} must not be negative, got {said(value)}")
     if symbol == "δ" and number > 1:
-        raise InvalidValue(f"δ is a probability and must be at most 1, got {value!r}")
+        raise InvalidValue(f"δ is a probability and must be at most 1, got {said(value)}")
     units: int = rounding(number * (EPSILON_UNITS if symbol == "ε" else DELTA_UNITS))
     if units > _LARGEST:
-        raise InvalidValue(f"ε must be at most {_LARGEST // EPSILON_UNITS}, got {value!r}: a larger ε promises nothing")
+        raise InvalidValue(f"ε must be at most {_LARGEST // EPSILON_UNITS}, got {said(value)}: more promises nothing")
     return units
 
 
@@ -232,6 +247,14 @@ def _reading(units: int, scale: int) -> float:
     value = units / scale
     while exact(value, "") * scale > units:
         value = nextafter(value, -inf)
+    return value
+
+
+def reading_up(units: int, scale: int) -> float:
+    """The float nearest to units/scale among those that print as no less than it: how claims read."""
+    value = units / scale
+    while exact(value, "") * scale < units:
+        value = nextafter(value, inf)
     return value
 
 
@@ -258,24 +281,27 @@ def _literal(units: int, places: int) -> str:
     return text if exact(float(text), "") == Fraction(text) else repr(text)
 
 
-def _weights(among: int | Iterable[Number]) -> list[Fraction]:
-    if isinstance(among, int):
-        if among < 1:
-            raise InvalidValue(f"a cost is split among at least one share, got {among}")
-        return [Fraction(1)] * among
+def _weights(among: Any) -> list[int]:
+    if isinstance(among, Integral):
+        if not 1 <= int(among) <= 10**6:
+            raise InvalidValue(f"a cost is split among 1 to 1,000,000 shares, got {said(among)}")
+        return [1] * int(among)
+    if isinstance(among, str) or not isinstance(among, Iterable):
+        raise InvalidValue(f"a cost is split among a number of shares, or by a list of weights, got {said(among)}")
     weights = [exact(weight, "a weight") for weight in among]
     if any(weight < 0 for weight in weights) or not any(weights):
-        raise InvalidValue(f"weights must not be negative and not all zero, got {[str(w) for w in weights]}")
-    return weights
+        raise InvalidValue(f"weights must not be negative and not all zero, got {said([str(w) for w in weights])}")
+    common = lcm(*(weight.denominator for weight in weights))
+    return [int(weight * common) for weight in weights]
 
 
-def _shares(units: int, weights: list[Fraction]) -> list[int]:
+def _shares(units: int, weights: list[int]) -> list[int]:
     """Whole shares in proportion to weights, summing to units: cumulative sums, rounded up."""
-    total, running, given = sum(weights), Fraction(0), 0
+    total, running, given = sum(weights), 0, 0
     shares = []
     for weight in weights:
         running += weight
-        upto = ceil(units * running / total)
+        upto = -(-units * running // total)
         shares.append(upto - given)
         given = upto
     return shares

@@ -62,6 +62,10 @@ class UnknownPart(ExpostError, LookupError):
         self.guarantee = guarantee
 
     def __str__(self) -> str:
+        if type(self.part) not in (int, str, tuple):
+            return (
+                f"{self.part!r} is no part: parts are ints, strings and tuples of them, not {type(self.part).__name__}"
+            )
         return f"{self.part!r} is no part of {self.guarantee!r}; give `otherwise=` a price for labels not listed"
 
 
@@ -72,15 +76,17 @@ class UnknownEntry(ExpostError, LookupError):
 class BudgetExceeded(ExpostError):
     """An over-ask. Nothing was charged, nothing was sampled, and the ledger goes on.
 
-    ``requested`` and ``remaining`` are costs, ``short`` names which of ``"epsilon"`` and ``"delta"`` do
-    not fit, ``ledger`` names the ledger or account that is short.
+    ``ledger`` names the ledger or account that is short and ``remaining`` is what it has left; ``short``
+    names which of ``"epsilon"`` and ``"delta"`` do not fit there. ``affordable`` is what would fit at every
+    level, the accounts above and the ledger itself included.
     """
 
-    def __init__(self, requested: Cost, remaining: Cost, ledger: str) -> None:
-        super().__init__(requested, remaining, ledger)
+    def __init__(self, requested: Cost, remaining: Cost, ledger: str, affordable: Cost | None = None) -> None:
+        super().__init__(requested, remaining, ledger, affordable)
         self.requested = requested
         self.remaining = remaining
         self.ledger = ledger
+        self.affordable = remaining if affordable is None else affordable
 
     @property
     def short(self) -> tuple[str, ...]:
@@ -96,14 +102,14 @@ class BudgetExceeded(ExpostError):
 
     @property
     def affordable_epsilon(self) -> float:
-        """The largest ε that the same ledger would still admit (at a δ that fits)."""
-        return self.remaining.epsilon
+        """The largest ε that would be admitted now (at a δ that fits)."""
+        return self.affordable.epsilon
 
     def __str__(self) -> str:
         short = " and ".join({"epsilon": "ε", "delta": "δ"}[name] for name in self.short)
         return (
             f"asked for {self.requested}, but {self.ledger!r} has {self.remaining} left (short of {short}): "
-            f"the largest affordable ε is {self.affordable_epsilon:g}; nothing was charged"
+            f"the largest affordable ε is {self.affordable.epsilon_text}; nothing was charged"
         )
 
 
@@ -115,11 +121,12 @@ class AlreadyReserved(ExpostError):
         self.entry = entry
 
     def __str__(self) -> str:
-        remedy = (
-            "settle it through ledger.reservation(key)"
-            if self.entry.state == "reserved"
-            else "nothing is sampled twice; take a new key for a new request"
-        )
+        if self.entry.state != "reserved":
+            remedy = "nothing is sampled twice; take a new key for a new request"
+        elif self.entry.operation == "reserve":
+            remedy = "settle it through ledger.reservation(key)"
+        else:
+            remedy = "it is still running; if whoever ran it is gone, ledger.reservation(key).forfeit() ends it"
         return f"key {self.entry.key!r} stands for entry {self.entry.id}, which is {self.entry.state}: {remedy}"
 
 

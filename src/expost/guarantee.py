@@ -18,7 +18,7 @@ from math import ceil
 from typing import Any, Literal, Self, TypeAlias, cast, get_args
 
 from expost import bracket
-from expost.cost import DELTA_UNITS, Cost, Number, decimal_text
+from expost.cost import DELTA_UNITS, EPSILON_UNITS, Cost, Number, decimal_text, reading_up, said
 from expost.errors import InvalidValue, NeighbourMismatch, UnknownPart
 
 Part: TypeAlias = int | str | tuple["Part", ...]
@@ -86,6 +86,10 @@ class Guarantee:
 
         Proof: lem-subsets
         """
+        if not isinstance(subsets, Mapping) or not all(
+            isinstance(claim, tuple | list) and len(claim) == 2 for claim in subsets.values()
+        ):
+            raise InvalidValue(f"subsets are a mapping from part to (ε, δ), got {said(subsets)}")
         claims = {part: Cost(*claim) for part, claim in subsets.items()}
         delta = Fraction(sum(claim.delta_units for claim in claims.values()), DELTA_UNITS)
         return cls({part: claim.exact_epsilon for part, claim in claims.items()}, delta, neighbours=neighbours)
@@ -95,7 +99,8 @@ class Guarantee:
         """Mechanisms on the disjoint blocks of a fixed split of the data, one guarantee a block.
 
         One person touches one block, so the price is that of the costliest block: the parts are
-        ``(block, part)``, computed from the blocks' parts by :func:`costliest`, and δ is the largest.
+        ``(block, part)``, computed from the blocks' parts by :func:`costliest`, and δ is the largest. Labels
+        that a block prices by ``otherwise`` cost as much here as the worst of any block.
 
         ``split="record"``: each record's block is fixed by who it is, never by what it says.
         ``split="value"``: a record's contents choose its block. A record that changes may then leave one
@@ -107,9 +112,9 @@ class Guarantee:
 
         Proof: lem-parallel
         """
-        blocks = list(blocks)
-        if not blocks:
-            raise InvalidValue("parallel composition needs at least one block")
+        blocks = list(blocks) if isinstance(blocks, Iterable) else []
+        if not blocks or not all(isinstance(block, Guarantee) for block in blocks):
+            raise InvalidValue("parallel composition takes a list of guarantees, at least one, one a block")
         if split not in ("record", "value"):
             raise InvalidValue(f"split must be 'record' or 'value', got {split!r}")
         relation = blocks[0]._neighbours
@@ -143,6 +148,8 @@ class Guarantee:
 
         Proof: lem-post-processing
         """
+        if not isinstance(images, Mapping):
+            raise InvalidValue(f"images are a mapping from each part to what it becomes, got {said(images)}")
         missing = [part for part in self._table if part not in images]
         unknown = [part for part in images if part not in self._table]
         if missing or unknown:
@@ -170,12 +177,10 @@ class Guarantee:
         """
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise InvalidValue(f"a group has at least one person, got {size!r}")
-        factor = sum(bracket.exp(i * self._worst.exact_epsilon).upper for i in range(size))
-        delta = ceil(self._delta * factor)
+        delta = _group_delta(self._delta, self._worst.exact_epsilon, size)
         if delta > DELTA_UNITS:
             raise InvalidValue(
-                f"for groups of {size}, δ would be {float(Fraction(delta, DELTA_UNITS)):.3g}, past 1, "
-                "and the claim would promise nothing: take a smaller δ or ε"
+                f"for groups of {size}, δ would be past 1 and the claim would promise nothing: take a smaller δ or ε"
             )
         table = {part: price * size for part, price in self._table.items()}
         otherwise = None if self._otherwise is None else self._otherwise * size
@@ -185,7 +190,8 @@ class Guarantee:
         """The claim for another neighbour relation, where there is one.
 
         From add-remove to substitution: exchanging a record is removing one and adding one, a group of two.
-        There is no way back: a claim for databases of one size says nothing about other sizes.
+        The mechanism must be defined, and its claim true, on the database in between, which has one record
+        less. There is no way back: a claim for databases of one size says nothing about other sizes.
 
         >>> Guarantee.uniform(1, neighbours="add-remove").under("substitute")
         Guarantee.uniform(2, neighbours='substitute')
@@ -193,12 +199,14 @@ class Guarantee:
         Proof: lem-group
         """
         target = as_neighbours(neighbours)
+        if target is None:
+            raise InvalidValue("say which neighbours the claim should be about: 'add-remove' or 'substitute'")
         if target == self._neighbours:
             return self
         if self._neighbours is None:
             raise InvalidValue(f"this claim does not say whose neighbours it is about: state it before {target!r}")
         if target != "substitute":
-            raise NeighbourMismatch(self._neighbours, str(target), "the wanted claim")
+            raise NeighbourMismatch(self._neighbours, target, "the wanted claim")
         pair = self.group(2)
         return self._of(pair._table, pair._otherwise, pair._delta, target)
 
@@ -211,8 +219,8 @@ class Guarantee:
 
     @property
     def delta(self) -> float:
-        """The one δ, as a float for reading."""
-        return self._worst.delta
+        """The one δ, as a float for reading; what is lost in reading goes up, for this is a claim."""
+        return reading_up(self._delta, DELTA_UNITS)
 
     @property
     def neighbours(self) -> Neighbours | None:
@@ -243,8 +251,8 @@ class Guarantee:
         return Cost.of_units(price.epsilon_units, self._delta) if self._delta else price
 
     def epsilon_of(self, part: Part) -> float:
-        """E(part), as a float for reading."""
-        return self.cost_of(part).epsilon
+        """E(part), as a float for reading; what is lost in reading goes up, for this is a claim."""
+        return reading_up(self.cost_of(part).epsilon_units, EPSILON_UNITS)
 
     def __contains__(self, part: object) -> bool:
         return _is_part(part) and (part in self._table or self._otherwise is not None)
@@ -264,12 +272,17 @@ class Guarantee:
     def from_json(cls, data: Any) -> Self:
         """The guarantee that :meth:`to_json` wrote."""
         try:
-            parts = {_part_from_json(part): epsilon for part, epsilon in data["parts"]}
+            rows = [(_part_from_json(part), epsilon) for part, epsilon in data["parts"]]
+            parts = dict(rows)
+            if len(parts) < len(rows):
+                raise InvalidValue(f"a guarantee in JSON lists each part once, got {said(data)}")
             rest = {name: data[name] for name in ("delta", "otherwise", "neighbours")}
+        except InvalidValue:
+            raise
         except (KeyError, TypeError, ValueError):
             raise InvalidValue(
                 "a guarantee in JSON has 'parts' (pairs of label and ε), 'otherwise', 'delta' and 'neighbours', "
-                f"got {data!r}"
+                f"got {said(data)}"
             ) from None
         return cls(parts, **rest)
 
@@ -330,6 +343,18 @@ def costliest(blocks: Sequence[Guarantee], parts: Sequence[Part]) -> tuple[int, 
     return first, parts[first]
 
 
+def _group_delta(delta: int, epsilon: Fraction, size: int) -> int:
+    """δ·(1 + e^ε + … + e^{(size−1)ε}) in units, rounded up; more than one as soon as it is past one."""
+    if not delta:
+        return 0
+    total = Fraction(0)
+    for i in range(size):
+        if i * epsilon > 42 or total > DELTA_UNITS:  # one unit times e^42 is past one already
+            return DELTA_UNITS + 1
+        total += delta * bracket.exp(i * epsilon).upper
+    return ceil(total)
+
+
 def as_part(label: Any) -> Part:
     """``label`` itself, if it may name a part."""
     if not _is_part(label):
@@ -340,7 +365,7 @@ def as_part(label: Any) -> Part:
 def as_neighbours(relation: Any) -> Neighbours | None:
     """``relation`` itself, if it names a neighbour relation or is None."""
     if relation is not None and relation not in get_args(Neighbours):
-        raise InvalidValue(f"neighbours must be 'add-remove' or 'substitute', got {relation!r}")
+        raise InvalidValue(f"neighbours must be 'add-remove' or 'substitute', got {said(relation)}")
     return cast("Neighbours | None", relation)
 
 

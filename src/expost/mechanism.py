@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from threading import RLock
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, NoReturn, Protocol, Self, TypeVar
 
 from expost.cost import Cost, decimal_text
 from expost.errors import InteractionClosed, InvalidValue
@@ -66,7 +66,7 @@ class Mechanism(ABC):
         raise InvalidValue(f"{type(self).__name__} answers questions one at a time: use ledger.open(…)")
 
     def start(self, data: Any, noise: Source) -> Interaction:
-        """A conversation about the data."""
+        """A conversation about the data. Publishes nothing yet."""
         raise InvalidValue(f"{type(self).__name__} runs in one go: use ledger.run(…)")
 
     def describe(self, output: Any) -> str:
@@ -137,6 +137,8 @@ class Interaction:
 
     def paid_by(self, spending: Spending) -> Self:
         """Let a reservation pay. Called once, by the ledger, before the first question."""
+        if self._spending is not None or self._begun or self._closed:
+            raise InteractionClosed("this interaction is paid for already, or has begun without a ledger")
         self._spending = spending
         return self
 
@@ -166,6 +168,8 @@ class Interaction:
     def close(self) -> None:
         """STOP. Settles the part of what was published; closing again does nothing."""
         with self._lock:
+            if self._answering:
+                raise InteractionClosed("a question may not close the interaction that is answering it")
             if self._closed:
                 return
             self._closed = True
@@ -194,6 +198,7 @@ class Interaction:
             self._begun = self._answering = True
             try:
                 answer = evaluate()
+                self._transcript.append(answer)
             except BaseException as error:
                 self._closed = True
                 if self._spending is not None:
@@ -201,10 +206,18 @@ class Interaction:
                 raise
             finally:
                 self._answering = False
-            self._transcript.append(answer)
             if self.finished():
                 self.close()
             return answer
+
+    def __copy__(self) -> Self:
+        return self  # a copy would answer after the original was closed
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an interaction lives in this process; a pickled copy could answer after it was closed")
 
     def __enter__(self) -> Self:
         return self
@@ -229,5 +242,5 @@ def _brief(output: Any) -> str:
 
 def _amount(cost: Cost) -> str:
     """A cost without the symbol of ε, for the middle of a receipt."""
-    text = decimal_text(cost.epsilon_units, 12)
+    text = cost.epsilon_text
     return text if not cost.delta_units else f"{text} (δ {decimal_text(cost.delta_units, 18)})"

@@ -186,6 +186,10 @@ def test_public_mistakes_are_free(new_ledger: NewLedger) -> None:
             new_ledger(epsilon=1, name=name)
     with pytest.raises(xp.InvalidValue, match="noise must be a Source"):
         new_ledger(epsilon=1, noise=42)
+    with pytest.raises(xp.InvalidValue, match="a unit is a string"):
+        new_ledger(epsilon=1, unit=3)
+    with pytest.raises(xp.InvalidValue, match="quote takes a list"):
+        ledger.quote([1])
     with pytest.raises(xp.InvalidValue, match="neighbours must be"):
         new_ledger(epsilon=1, neighbours="any")
     assert list(ledger.entries()) == []
@@ -297,6 +301,45 @@ def test_finding_reservations(new_ledger: NewLedger) -> None:
         ledger.reservation(1.5)
 
 
+def test_a_reservation_is_found_from_its_own_account_and_above() -> None:
+    ledger = Ledger(epsilon=5)
+    alice, bob = ledger.account("alice", epsilon=1), ledger.account("bob", epsilon=1)
+    spending = bob.reserve(Guarantee.uniform(0.5))
+    with pytest.raises(xp.UnknownEntry, match="not one of 'ledger/alice'"):
+        alice.reservation(spending.id)
+    ledger.reservation(spending.id).settle("done")
+
+
+def test_a_run_that_is_under_way_elsewhere(new_ledger: NewLedger) -> None:
+    """The same key from within the run itself: in flight, neither replayed nor sampled again, nor settled."""
+    ledger = new_ledger(epsilon=5, delta=1)
+    told = Fixed(CLAIM, None, part="small")
+    seen = []
+
+    def meanwhile() -> str:
+        for attempt in (lambda: ledger.run(told, key="k"), lambda: ledger.reservation("k").settle("small")):
+            with pytest.raises((xp.AlreadyReserved, xp.InvalidValue)) as caught:
+                attempt()
+            seen.append(str(caught.value))
+        return "answer"
+
+    assert ledger.run(told, on=meanwhile, key="k").value == "answer"
+    assert "it is still running" in seen[0]
+    assert "forfeit() it" in seen[1]
+    assert ledger.run(told, key="k").value == "answer"
+
+
+def test_an_output_whose_copy_looks_at_the_ledger(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=5, delta=1)
+
+    class Curious:
+        def __deepcopy__(self, memo: object) -> "Curious":
+            assert ledger.remaining
+            return self
+
+    assert ledger.run(Fixed(CLAIM, Curious(), part="small"), key="k").part == "small"
+
+
 # ---- accounts
 
 
@@ -315,6 +358,22 @@ def test_a_charge_counts_at_every_level_or_at_none(new_ledger: NewLedger) -> Non
     with pytest.raises(xp.BudgetExceeded) as refused:
         ledger.account("bob", epsilon=9).reserve(Guarantee.uniform(0.6))
     assert refused.value.ledger == "study"
+
+
+def test_an_over_ask_names_the_level_that_is_short_of_what(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon="0.8684946", name="study")
+    alice = ledger.account("alice", epsilon=0.1, delta=1e-5)
+    with pytest.raises(xp.BudgetExceeded) as refused:
+        alice.reserve(Guarantee.uniform(0.5, 1e-6))
+    assert (refused.value.ledger, refused.value.short) == ("study/alice", ("epsilon",))
+    assert refused.value.affordable == Cost(0.1)
+    with pytest.raises(xp.BudgetExceeded, match=r"largest affordable ε is 0\.8684946;"):
+        ledger.reserve(Guarantee.uniform(1))
+
+
+def test_a_statement_knows_the_limits_above(new_ledger: NewLedger) -> None:
+    account = new_ledger(epsilon=1, name="study").account("rich", epsilon=5)
+    assert account.statement().endswith("limit ε 5 · spent ε 0 · set aside ε 0 · remaining ε 1")
 
 
 def test_accounts_are_found_by_name(new_ledger: NewLedger) -> None:

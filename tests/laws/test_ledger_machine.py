@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 import expost as xp
 from expost import Cost, Guarantee, Ledger, Reservation
+from toys import Fixed, Responses
 
 LIMIT = Cost(2, delta="1e-5")
 CLAIMS = [
@@ -29,10 +31,11 @@ class Model:
     def __init__(self, limit: Cost) -> None:
         self.limits: dict[tuple[str, ...], Cost] = {("ledger",): limit}
         self.open: dict[int, tuple[tuple[str, ...], Guarantee]] = {}
+        self.talks: dict[int, tuple[tuple[str, ...], Guarantee]] = {}
         self.charged: list[tuple[tuple[str, ...], Cost]] = []
 
     def used(self, path: tuple[str, ...]) -> Cost:
-        held = [(who, claim.worst_case) for who, claim in self.open.values()]
+        held = [(who, claim.worst_case) for who, claim in [*self.open.values(), *self.talks.values()]]
         return sum((cost for who, cost in held + self.charged if who[: len(path)] == path), Cost(0))
 
     def fits(self, path: tuple[str, ...], worst: Cost) -> bool:
@@ -44,12 +47,14 @@ class LedgerMachine(RuleBasedStateMachine):
 
     accounts: Bundle[Any] = Bundle("accounts")
     reservations: Bundle[Any] = Bundle("reservations")
+    conversations: Bundle[Any] = Bundle("conversations")
     make = staticmethod(lambda: Ledger(LIMIT.epsilon, LIMIT.delta))
 
     @initialize(target=accounts)
     def begin(self) -> Ledger:
         self.ledger = self.make()
         self.model = Model(LIMIT)
+        self.kept: list[Any] = []
         return self.ledger
 
     def on_thread(self, worker: int, step: Callable[[], Any]) -> Any:
@@ -135,6 +140,56 @@ class LedgerMachine(RuleBasedStateMachine):
         else:
             assert fits
             self.model.charged.append((path(account), claim.cost_of("high")))
+
+    @rule(account=accounts, claim=st.sampled_from(CLAIMS), part=st.sampled_from(["low", "high", "lost"]))
+    def run(self, account: Ledger, claim: Guarantee, part: str) -> None:
+        """A run charges its part; one whose part is unknown, its worst case."""
+        fits = self.model.fits(path(account), claim.worst_case)
+        try:
+            account.run(Fixed(claim, None, part=part))
+        except xp.BudgetExceeded:
+            assert not fits
+            return
+        except xp.UnknownPart:
+            assert part == "lost"
+        assert fits
+        cost = claim.worst_case if part == "lost" else claim.cost_of(part)
+        self.model.charged.append((path(account), cost))
+
+    @rule(target=conversations, account=accounts, worker=st.integers(0, 2))
+    def open(self, account: Ledger, worker: int) -> Any:
+        mechanism = Responses(Fraction(11, 10), 3)
+        if not self.model.fits(path(account), mechanism.guarantee.worst_case):
+            with pytest.raises(xp.BudgetExceeded):
+                account.open(mechanism)
+            return None
+        ask = self.on_thread(worker, lambda: account.open(mechanism))
+        self.model.talks[id(ask)] = (path(account), mechanism.guarantee)
+        return ask
+
+    @rule(ask=conversations, worker=st.integers(0, 2))
+    def question(self, ask: Any, worker: int) -> None:
+        if ask is None:
+            return
+        if ask.closed:
+            with pytest.raises(xp.InteractionClosed):
+                ask(True)
+            return
+        self.on_thread(worker, lambda: ask(lambda: True))
+        if ask.closed:
+            self.talk_ended(ask)
+
+    @rule(ask=consumes(conversations), worker=st.integers(0, 2))
+    def close(self, ask: Any, worker: int) -> None:
+        if ask is not None and not ask.closed:
+            self.on_thread(worker, ask.close)
+            self.talk_ended(ask)
+
+    def talk_ended(self, ask: Any) -> None:
+        who, claim = self.model.talks.pop(id(ask))
+        if ask.transcript:
+            self.model.charged.append((who, claim.cost_of(len(ask.transcript))))
+        self.kept.append(ask)  # so that no id is used twice
 
     @rule(account=accounts, claim=st.sampled_from(CLAIMS))
     def burst(self, account: Ledger, claim: Guarantee) -> None:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from expost import bracket
 from expost.bracket import Bracket
+from expost.errors import InvalidValue
 
 rationals = st.fractions(min_value=-30, max_value=30, max_denominator=10**12)
 
@@ -46,6 +47,11 @@ def test_log_keeps_its_sign_next_to_one() -> None:
     barely = 1 + Fraction(1, 10**60)
     assert 0 < bracket.log(barely).lower <= bracket.log(barely).upper <= Fraction(1, 10**60)
     assert bracket.log(1 / barely).upper < 0
+
+
+def test_exponents_beyond_reason_are_refused() -> None:
+    with pytest.raises(InvalidValue, match="exponents go up to"):
+        bracket.exp(Fraction(10**10))
 
 
 def test_exact_points() -> None:

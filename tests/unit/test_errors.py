@@ -20,6 +20,7 @@ EXAMPLES = [
     xp.UnknownPart("b", xp.Guarantee({"a": 1})),
     xp.UnknownEntry("no entry 7"),
     xp.BudgetExceeded(xp.Cost(2, delta=0.1), xp.Cost(1), "ledger"),
+    xp.BudgetExceeded(xp.Cost(2, delta=0.1), xp.Cost(1), "ledger/alice", xp.Cost(0.5)),
     xp.AlreadyReserved(entry()),
     xp.AlreadyReserved(entry("reserved")),
     xp.KeyConflict(entry(), "label"),

@@ -55,7 +55,7 @@ def test_claims_round_up() -> None:
         (lambda: Guarantee({"a": 1}, neighbours="swap"), "'add-remove' or 'substitute', got 'swap'"),
         (lambda: Guarantee.from_subsets({}), "at least one part"),
         (lambda: Guarantee.from_subsets({"a": (1, 0.6), "b": (1, 0.6)}), "at most 1"),
-        (lambda: Guarantee.parallel([], split="record"), "at least one block"),
+        (lambda: Guarantee.parallel([], split="record"), "a list of guarantees"),
         (lambda: Guarantee.parallel([Guarantee({"a": 1})], split="column"), "'record' or 'value'"),
         (lambda: Guarantee({"a": 1}).group(0), "at least one person"),
         (lambda: Guarantee({"a": 1}).group(True), "at least one person"),
@@ -66,6 +66,18 @@ def test_claims_round_up() -> None:
         (lambda: Guarantee({"a": 1}).post_process({"a": set()}), "at least one part"),
         (lambda: costliest([Guarantee({"a": 1})], []), "one part a block"),
         (lambda: Guarantee.from_json({"parts": 3}), "a guarantee in JSON"),
+        (
+            lambda: Guarantee.from_json(
+                {"parts": [["a", 2], ["a", 0]], "delta": 0, "otherwise": None, "neighbours": None}
+            ),
+            "each part once",
+        ),
+        (lambda: Guarantee.from_subsets({"a": 1}), "a mapping from part to"),
+        (lambda: Guarantee.from_subsets([("a", (1, 0))]), "a mapping from part to"),
+        (lambda: Guarantee.parallel([1], split="record"), "a list of guarantees"),
+        (lambda: Guarantee.parallel(Guarantee({"a": 1}), split="record"), "a list of guarantees"),
+        (lambda: Guarantee({"a": 1}).post_process([("a", "b")]), "images are a mapping"),
+        (lambda: Guarantee({"a": 1}).under(None), "say which neighbours"),
         (lambda: Guarantee.from_json(None), "a guarantee in JSON"),
     ],
 )
@@ -74,10 +86,23 @@ def test_bad_claims_are_named(make: object, message: str) -> None:
         make()  # type: ignore[operator]
 
 
+def test_claims_read_up_and_budgets_down() -> None:
+    claim = Guarantee({"a": "1234567.123456789012"}, delta="0.123456789012345678")
+    assert Fraction(str(claim.delta)) >= Fraction("0.123456789012345678")
+    assert Fraction(str(claim.epsilon_of("a"))) >= Fraction("1234567.123456789012")
+    assert Fraction(str(claim.worst_case.delta)) <= Fraction("0.123456789012345678")
+
+
+def test_large_groups_are_quick() -> None:
+    assert Guarantee.uniform(1).group(10**6).worst_case == Cost(10**6)
+    with pytest.raises(InvalidValue, match="past 1"):
+        Guarantee.uniform(5000, 1e-9).group(10**6)
+
+
 def test_unknown_parts() -> None:
     claim = Guarantee({1: 1})
     for part in ("a", True, 1.0, None, [1]):
-        with pytest.raises(UnknownPart, match="is no part of"):
+        with pytest.raises(UnknownPart, match="is no part"):
             claim.cost_of(part)
         assert part not in claim
     open_ended = Guarantee.uniform(1)

@@ -1,3 +1,5 @@
+import copy
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -84,6 +86,47 @@ def test_a_question_may_not_ask_the_interaction_that_answers_it() -> None:
     with pytest.raises(xp.InteractionClosed, match="is answering it"), asking(ledger) as ask:
         ask(lambda: ask(True))
     assert next(ledger.entries()).state == "forfeited"
+
+
+def test_a_question_may_not_close_the_interaction_that_answers_it() -> None:
+    ledger = xp.Ledger(epsilon=5)
+    ask = asking(ledger)
+    with pytest.raises(xp.InteractionClosed, match="may not close"):
+        ask(lambda: (ask.close(), True)[1])
+    assert next(ledger.entries()).state == "forfeited"
+
+
+def test_copies_do_not_outlive_the_original() -> None:
+    ask = asking(xp.Ledger(epsilon=5))
+    assert copy.copy(ask) is ask
+    assert copy.deepcopy(ask) is ask
+    with pytest.raises(TypeError, match="could answer after"):
+        pickle.dumps(ask)
+
+
+def test_an_interaction_is_paid_for_once() -> None:
+    ledger = xp.Ledger(epsilon=5)
+    ask = asking(ledger)
+    with pytest.raises(xp.InteractionClosed, match="paid for already"):
+        ask.paid_by(ledger.reserve(xp.Guarantee.uniform(0)))
+
+
+def test_an_interaction_can_only_be_forfeited_from_elsewhere() -> None:
+    """Its worst case is then charged, so whatever it still answers is paid for."""
+    ledger = xp.Ledger(epsilon=5)
+    ask = asking(ledger)
+    ask(True)
+    elsewhere = ledger.reservation(1)
+    for attempt in (lambda: elsewhere.settle(0), elsewhere.void):
+        with pytest.raises(xp.InvalidValue, match="it ends itself by what it published"):
+            attempt()
+    elsewhere.forfeit()
+    ask(True)
+    with pytest.raises(xp.ReservationClosed, match="it is forfeited already"):
+        ask.close()
+    assert ledger.spent == Responses(Fraction(2), 3).guarantee.worst_case
+    with pytest.raises(xp.InteractionClosed, match="forfeited"):
+        _ = ask.release
 
 
 def test_an_interrupt_between_drawing_and_publishing_publishes_nothing_but_was_begun() -> None:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol, TypeVar
 
-from expost.cost import Cost, Number
-from expost.errors import BudgetExceeded
+from expost.cost import Cost, Number, said
+from expost.errors import BudgetExceeded, InvalidValue
 
 State = TypeVar("State")
 
@@ -80,6 +80,10 @@ class OdpFilter:
 
     limit: Cost
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.limit, Cost):
+            raise InvalidValue(f"a filter's limit is a Cost, got {said(self.limit)}")
+
     def start(self) -> Cost:
         """Nothing was charged."""
         return Cost(0)
@@ -114,6 +118,9 @@ class Odometer:
 
     delta: Number
     spent: Cost = field(default_factory=lambda: Cost(0))
+
+    def __post_init__(self) -> None:
+        _ = self.bound  # refuses a δ that is none
 
     @property
     def bound(self) -> Cost:

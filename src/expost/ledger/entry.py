@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -98,6 +99,12 @@ class Entry(NamedTuple):
         return (
             f"<entry {self.id} of {self.account!r}: {self.what}, {self.state}{part}, reserved {self.reserved}{charged}>"
         )
+
+
+def least(costs: Iterable[Cost]) -> Cost:
+    """The smaller ε and the smaller δ of them all: what fits everywhere."""
+    epsilons, deltas = zip(*((cost.epsilon_units, cost.delta_units) for cost in costs), strict=True)
+    return Cost.of_units(min(epsilons), min(deltas))
 
 
 class Balance(NamedTuple):

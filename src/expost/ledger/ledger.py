@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, NamedTuple, NoReturn, Self
 
 from expost.cost import Cost, Number
-from expost.errors import AlreadyReserved, InvalidValue, ReservationClosed, UnsettledWarning
+from expost.errors import AlreadyReserved, InvalidValue, ReservationClosed, UnknownEntry, UnsettledWarning
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
-from expost.ledger.entry import Entry, Operation, Path, Request
+from expost.ledger.entry import Entry, Operation, Path, Request, least
 from expost.ledger.memory import MemoryStore
 from expost.ledger.statement import statement
 from expost.ledger.store import Store
@@ -19,10 +20,12 @@ from expost.noise import Source, SystemNoise
 
 
 class Ledger:
-    """A privacy budget, or an account of one: a limit (ε, δ) that nobody who spends from it can pass.
+    """A privacy budget: a limit (ε, δ) that nobody who spends from it can pass.
 
     Everything published under a ledger is (ε, δ)-differentially private for its limit, whatever is asked,
-    in whatever order, by however many threads, with every choice adaptive.
+    in whatever order, by however many threads, with every choice adaptive, as long as the mechanisms'
+    claims are true and what is asked depends on nothing but what was published. An :meth:`account` limits
+    what is charged to it; the promise about people is the whole ledger's.
 
     >>> ledger = Ledger(epsilon=1)
     >>> with ledger.reserve(Guarantee({"large": 0.75, "small": 0.25})) as spending:
@@ -48,6 +51,8 @@ class Ledger:
     ) -> None:
         if noise is not None and not isinstance(noise, Source):
             raise InvalidValue(f"noise must be a Source such as SystemNoise(), got {noise!r}")
+        if unit is not None:
+            _check_text(unit, "unit")
         limit = Cost.within(epsilon, delta)
         self._path: Path = (_name(name, "a ledger"),)
         self._store: Store = MemoryStore(name, limit, as_neighbours(neighbours))
@@ -64,14 +69,16 @@ class Ledger:
         """
         _require(mechanism, Mechanism, "run and open take a mechanism; reserve takes guarantees")
         request = self._request("run", mechanism, mechanism.guarantee, label, key)
-        if key is not None:
-            earlier = self._store.earlier(request)
-            if earlier is not None:
-                return self._replay(mechanism, earlier)
         if type(mechanism).sample is Mechanism.sample:
-            mechanism.sample(on, self._noise)  # raises: it has no way to run in one go
-        mechanism.check(on)
-        spending = self._spend(request, begin=True)
+            raise InvalidValue(f"{type(mechanism).__name__} answers questions one at a time: use ledger.open(…)")
+        try:
+            self._refuse_used(request)
+            mechanism.check(on)
+            spending = self._spend(request, begin=True)
+        except AlreadyReserved as used:
+            if used.entry.state != "settled":
+                raise
+            return _release(mechanism, self._store.output(used.entry.id), used.entry)
         try:
             output = mechanism.sample(on, self._noise)
         except BaseException as error:
@@ -89,12 +96,9 @@ class Ledger:
         """
         _require(mechanism, Mechanism, "run and open take a mechanism; reserve takes guarantees")
         if type(mechanism).start is Mechanism.start:
-            mechanism.start(on, self._noise)  # raises: it is not interactive
+            raise InvalidValue(f"{type(mechanism).__name__} runs in one go: use ledger.run(…)")
         request = self._request("open", mechanism, mechanism.guarantee, label, key)
-        if key is not None:
-            earlier = self._store.earlier(request)
-            if earlier is not None:
-                raise AlreadyReserved(earlier)
+        self._refuse_used(request)
         mechanism.check_start(on)
         spending = self._spend(request, begin=False)
         try:
@@ -115,10 +119,16 @@ class Ledger:
         return self._spend(self._request("reserve", guarantee, guarantee, label, key), begin=begin)
 
     def reservation(self, id_or_key: int | str) -> Reservation:
-        """The reservation of that entry number or key, to settle it from elsewhere."""
+        """The reservation of that entry number or key, here or in an account below, to end it from elsewhere.
+
+        A run or a conversation ends itself; from elsewhere it can only be forfeited.
+        """
         if isinstance(id_or_key, bool) or not isinstance(id_or_key, int | str):
             raise InvalidValue(f"a reservation is found by entry number or key, got {id_or_key!r}")
-        return Reservation(self._store, self._store.find(id_or_key))
+        entry = self._store.find(id_or_key)
+        if entry.request.account[: len(self._path)] != self._path:
+            raise UnknownEntry(f"entry {id_or_key!r} is not one of {self.name!r} or the accounts below it")
+        return Reservation(self._store, entry)
 
     # ---- accounts
 
@@ -178,8 +188,7 @@ class Ledger:
     @property
     def remaining(self) -> Cost:
         """What can still be asked for: the least of what is left here and at every level above."""
-        left = [balance.remaining for balance in self._store.balances(self._path)]
-        return Cost.of_units(min(cost.epsilon_units for cost in left), min(cost.delta_units for cost in left))
+        return least(balance.remaining for balance in self._store.balances(self._path))
 
     @property
     def neighbours(self) -> Neighbours | None:
@@ -210,13 +219,15 @@ class Ledger:
         if isinstance(planned, Mechanism | Guarantee):
             raise InvalidValue(f"quote takes a list of mechanisms or guarantees, got {planned!r}: write quote([…])")
         claims = [plan.guarantee if isinstance(plan, Mechanism) else plan for plan in planned]
+        for claim in claims:
+            _require(claim, Guarantee, "quote takes a list of mechanisms or guarantees")
         worst: Cost = sum((claim.worst_case for claim in claims), Cost(0))
         best: Cost = sum((claim.best_case for claim in claims), Cost(0))
         return Quote(worst, best, self.remaining)
 
     def statement(self) -> str:
         """Every entry as a table for people: what was reserved, charged and refunded."""
-        return statement(self.name, self.entries(), self._store.balances(self._path)[-1])
+        return statement(self.name, self.entries(), self._store.balances(self._path)[-1], self.remaining)
 
     # ---- one book, never two
 
@@ -248,10 +259,10 @@ class Ledger:
     def _spend(self, request: Request, *, begin: bool) -> Reservation:
         return Reservation(self._store, self._store.reserve(request, begin=begin))
 
-    def _replay(self, mechanism: Mechanism, entry: Entry) -> Release:
-        if entry.state != "settled" or entry.charged is None:
-            raise AlreadyReserved(entry)
-        return Release(mechanism, self._store.output(entry.id), entry.part, entry.reserved, entry.charged, entry.id)
+    def _refuse_used(self, request: Request) -> None:
+        earlier = self._store.earlier(request)
+        if earlier is not None:
+            raise AlreadyReserved(earlier)
 
 
 class Reservation:
@@ -284,6 +295,7 @@ class Reservation:
 
     def settle(self, part: Part) -> Entry:
         """Charge the part that came out. A part that the guarantee does not know charges the worst case, and raises."""
+        self._refuse_foreign("settle")
         return self._settle(part, None)
 
     def forfeit(self, error: BaseException | None = None) -> Entry:
@@ -298,8 +310,8 @@ class Reservation:
 
     def void(self) -> Entry:
         """Charge nothing. Only while sampling has not begun."""
-        self._entry = self._store.void(self._entry.id)
-        return self._entry
+        self._refuse_foreign("void")
+        return self._void()
 
     def publish(self, mechanism: Mechanism, output: Any) -> Release:
         """Settle the part of an output and make its release."""
@@ -312,16 +324,27 @@ class Reservation:
 
     def abandon(self, mechanism: Mechanism) -> Release:
         """Void an interaction that was never asked anything."""
-        return _release(mechanism, (), self.void())
+        return _release(mechanism, (), self._void())
+
+    def _refuse_foreign(self, attempted: str) -> None:
+        if self._entry.operation != "reserve":
+            raise InvalidValue(
+                f"cannot {attempted} entry {self.id} ({self._entry.operation}): it ends itself by what it published; "
+                "if whoever ran it is gone, forfeit() it"
+            )
+
+    def _void(self) -> Entry:
+        self._entry = self._store.void(self._entry.id)
+        return self._entry
 
     def _settle(self, part: Part, output: Any) -> Entry:
         try:
-            charged = self._entry.guarantee.cost_of(part)
-            self._entry = self._store.settle(self._entry.id, part, charged, output)
+            self._entry = self._store.settle(self._entry.id, part, output)
         except ReservationClosed:
             raise
         except BaseException as error:
-            self.forfeit(error)
+            with suppress(ReservationClosed):  # an interrupt may come when it has ended already
+                self.forfeit(error)
             raise
         return self._entry
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import time
 from collections.abc import Iterator
 from threading import Lock
@@ -20,7 +21,7 @@ from expost.errors import (
     UnknownEntry,
 )
 from expost.guarantee import Neighbours, Part
-from expost.ledger.entry import Balance, Entry, Path, Request, State
+from expost.ledger.entry import Balance, Entry, Path, Request, State, least
 
 
 class _Account:
@@ -84,6 +85,7 @@ class MemoryStore:
         self._records: list[_Record] = []
         self._keys: dict[str, _Record] = {}
         self._neighbours = neighbours
+        self._process = os.getpid()
 
     @property
     def neighbours(self) -> Neighbours | None:
@@ -110,17 +112,28 @@ class MemoryStore:
 
     def earlier(self, request: Request) -> Entry | None:
         """What the request's key stands for."""
+        if request.key is None:
+            return None
         with self._lock:
-            return self._earlier(request)
+            record = self._keys.get(request.key)
+            entry = None if record is None else record.entry
+        return None if entry is None else _same_request(entry, request)
 
     def reserve(self, request: Request, *, begin: bool) -> Entry:
         """Set the worst case aside at every level, or at none."""
         worst = request.guarantee.worst_case
         relation = request.guarantee.neighbours
+        if os.getpid() != self._process:
+            raise InvalidValue(
+                f"ledger {self._root.path[0]!r} lives in the memory of process {self._process}; "
+                "a forked copy could spend its budget twice"
+            )
+        earlier = self.earlier(request)
+        if earlier is not None:
+            raise AlreadyReserved(earlier)
         with self._lock:
-            earlier = self._earlier(request)
-            if earlier is not None:
-                raise AlreadyReserved(earlier)
+            if request.key in self._keys:  # somebody was quicker
+                raise AlreadyReserved(self._keys[request.key].entry)
             account = self._account(request.account)
             if relation is not None and self._neighbours not in (None, relation):
                 raise NeighbourMismatch(relation, str(self._neighbours), f"ledger {self._root.path[0]!r}")
@@ -141,12 +154,14 @@ class MemoryStore:
         with self._lock:
             self._reserved(entry, "begin").begun = True
 
-    def settle(self, entry: int, part: Part, charged: Cost, output: Any) -> Entry:
+    def settle(self, entry: int, part: Part, output: Any) -> Entry:
         """Charge what came out and give the rest back."""
+        request = self._record(entry).request
+        charged = request.guarantee.cost_of(part)
+        kept = None if request.key is None else copy.deepcopy(output)
         with self._lock:
             record = self._reserved(entry, "settle")
-            if record.request.key is not None:
-                record.output = copy.deepcopy(output)
+            record.output = kept
             return self._end(record, "settled", charged, part)
 
     def forfeit(self, entry: int) -> Entry:
@@ -166,7 +181,8 @@ class MemoryStore:
     def output(self, entry: int) -> Any:
         """The output that was kept for an entry with a key; a copy, so that nobody changes it."""
         with self._lock:
-            return copy.deepcopy(self._record(entry).output)
+            kept = self._record(entry).output
+        return copy.deepcopy(kept)
 
     def find(self, id_or_key: int | str) -> Entry:
         """The entry of that number or key."""
@@ -187,14 +203,16 @@ class MemoryStore:
     # ---- under the lock
 
     def _end(self, record: _Record, state: State, charged: Cost, part: Part | None = None) -> Entry:
-        back = record.request.guarantee.worst_case - charged  # refuses a charge above the worst case
+        """First the entry ends, then money is charged, then the rest goes back: an interrupt in between
+        leaves too much charged, never too little, and nothing can be refunded twice."""
+        back = record.request.guarantee.worst_case - charged
+        record.charged, record.part, record.ended_at = charged, part, time.time()
+        record.begun = state != "voided"
+        record.state = state
         for level in record.account.levels:
             level.spent = level.spent + charged
             if back:
                 level.used = level.used - back
-        record.begun = state != "voided"
-        record.state, record.charged, record.part = state, charged, part
-        record.ended_at = time.time()
         return record.entry
 
     def _account(self, path: Path) -> _Account:
@@ -222,25 +240,18 @@ class MemoryStore:
             raise ReservationClosed(record.entry, attempted)
         return record
 
-    def _earlier(self, request: Request) -> Entry | None:
-        if request.key is None or request.key not in self._keys:
-            return None
-        entry = self._keys[request.key].entry
-        for name in ("operation", "account", "subject", "label"):
-            if getattr(entry.request, name) != getattr(request, name):
-                raise KeyConflict(entry, "mechanism or guarantee" if name == "subject" else name)
-        return entry
+
+def _same_request(entry: Entry, request: Request) -> Entry:
+    """The entry that a key stands for, if it was for this very request."""
+    for name in ("operation", "account", "subject", "label"):
+        if getattr(entry.request, name) != getattr(request, name):
+            raise KeyConflict(entry, "mechanism or guarantee" if name == "subject" else name)
+    return entry
 
 
 def _over_ask(account: _Account, worst: Cost) -> BudgetExceeded:
-    """Name the level that is shortest, with what remains up the whole chain."""
-    short = [level for level in account.levels if level.rule.decide(level.used, worst) is HALT]
-    tightest = min(short, key=lambda level: _left(level))
-    epsilon = min(_left(level)[0] for level in account.levels)
-    delta = min(_left(level)[1] for level in account.levels)
-    return BudgetExceeded(worst, Cost.of_units(epsilon, delta), "/".join(tightest.path))
-
-
-def _left(level: _Account) -> tuple[int, int]:
-    remaining = level.balance.remaining
-    return remaining.epsilon_units, remaining.delta_units
+    """Name the shortest of the levels that are short, and the ε that would fit at all of them."""
+    left = {level.path: level.balance.remaining for level in account.levels}
+    short = {path: remaining for path, remaining in left.items() if not worst <= remaining}
+    path = min(short, key=lambda path: short[path].epsilon_units)
+    return BudgetExceeded(worst, short[path], "/".join(path), least(left.values()))

@@ -11,8 +11,8 @@ _HEADINGS = ("#", "account", "what", "state", "part", "reserved", "charged", "re
 _WIDEST = 44  # characters of a cell
 
 
-def statement(name: str, entries: Iterable[Entry], balance: Balance) -> str:
-    """One line an entry, then the balance.
+def statement(name: str, entries: Iterable[Entry], balance: Balance, remaining: Cost) -> str:
+    """One line an entry, then the balance; ``remaining`` also knows the limits above.
 
     A voided entry charged nothing; an open one shows what it holds.
     """
@@ -22,8 +22,7 @@ def statement(name: str, entries: Iterable[Entry], balance: Balance) -> str:
     lines.insert(1, "  ".join("─" * width for width in widths))
     lines.append("")
     lines.append(
-        f"{name}: limit {balance.limit} · spent {balance.spent} · set aside {balance.reserved} "
-        f"· remaining {balance.remaining}"
+        f"{name}: limit {balance.limit} · spent {balance.spent} · set aside {balance.reserved} · remaining {remaining}"
     )
     return "\n".join(lines)
 

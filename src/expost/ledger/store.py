@@ -39,8 +39,11 @@ class Store(Protocol):
     def begin(self, entry: int) -> None:
         """From here on output may have leaked, and the entry can no longer be voided."""
 
-    def settle(self, entry: int, part: Part, charged: Cost, output: Any) -> Entry:
-        """Charge what came out and give the rest back. Keeps the output if the request had a key."""
+    def settle(self, entry: int, part: Part, output: Any) -> Entry:
+        """Charge what the entry's own guarantee asks for this part, and give the rest back.
+
+        Keeps the output if the request had a key. Raises ``UnknownPart``.
+        """
 
     def forfeit(self, entry: int) -> Entry:
         """Charge the worst case."""

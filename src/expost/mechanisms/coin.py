@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 from expost.cost import Cost, Number, exact
@@ -49,14 +50,14 @@ class Coin(Mechanism):
 
     def check(self, data: Any) -> None:
         """The data is one integer."""
-        if isinstance(data, bool) or not isinstance(data, int):
+        if isinstance(data, bool) or not isinstance(data, Integral):
             raise InvalidValue(f"Coin answers about one integer, got data of type {type(data).__name__}")
 
     def sample(self, data: int, noise: Source) -> int | Withheld:
         """A noisy answer, or nothing."""
         if not bernoulli(noise, exact(self.heads, "heads")):
             return WITHHELD
-        return data + discrete_laplace(noise, Cost.within(self.epsilon).exact_epsilon / self.sensitivity)
+        return int(data) + discrete_laplace(noise, Cost.within(self.epsilon).exact_epsilon / self.sensitivity)
 
     def part_of(self, output: int | Withheld) -> Part:
         """Whether it answered."""

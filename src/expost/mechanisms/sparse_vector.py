@@ -495,6 +495,8 @@ def _requested(epsilon: Any) -> Any:
 
 def _finite(threshold: Any) -> NDArray[np.float64]:
     """One threshold as an array of no dimension, or several as an array of one."""
+    if isinstance(threshold, np.ndarray):
+        threshold = threshold.item() if threshold.ndim == 0 else threshold
     try:
         numbers = np.array(
             float(exact(threshold, "threshold")) if np.ndim(threshold) == 0 else threshold, dtype=np.float64

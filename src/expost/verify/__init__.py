@@ -11,7 +11,7 @@ from expost.verify.finite import (
     hockey_stick,
     least_delta,
     least_delta_at,
-    least_epsilons,
+    least_ratios,
     log_up,
     tightest,
 )
@@ -29,7 +29,7 @@ __all__ = [
     "law",
     "least_delta",
     "least_delta_at",
-    "least_epsilons",
+    "least_ratios",
     "log_up",
     "play",
     "tabulate",

@@ -11,7 +11,7 @@ and the claim holds when L at the root is at most δ for every ordered pair of n
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -19,7 +19,7 @@ from expost import bracket
 from expost.bracket import Bracket
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
-from expost.verify.finite import Database, Verdict
+from expost.verify.finite import Database, Verdict, Witness, both_orders, decide
 
 History: TypeAlias = tuple[tuple[Any, Any], ...]
 """(question, answer) pairs, in order."""
@@ -41,35 +41,43 @@ class Conversation:
     neighbours: Collection[tuple[Database, Database]]
     may_stop: Callable[[History], bool] = lambda history: True
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "neighbours", tuple(self.neighbours))
+
     def ordered_pairs(self) -> Iterator[tuple[Database, Database]]:
         """Every pair of neighbours, in both orders."""
-        for x, y in self.neighbours:
-            yield x, y
-            yield y, x
+        return both_orders(self.neighbours)
 
 
 def best_strategy(
     conversation: Conversation, pair: tuple[Database, Database], ratio: Callable[[Part], Fraction]
-) -> Fraction:
+) -> tuple[Fraction, frozenset[History]]:
     """max over adaptive strategies of Σ (P − ratio·Q)₊ over complete transcripts, exactly.
+
+    Also the event that attains it: the transcripts, of one strategy, whose gap is positive.
 
     Proof: thm-causal
     """
     x, y = pair
 
-    def value(history: History) -> Fraction:
+    def best(history: History) -> tuple[Fraction, frozenset[History]]:
         questions = conversation.questions(history)
-        best = Fraction(0)
+        found = Fraction(0), frozenset[History]()
         if not questions or conversation.may_stop(history):
-            allowed = ratio(conversation.part_of(history))
-            best = conversation.probability(x, history) - allowed * conversation.probability(y, history)
+            allowed = ratio(conversation.part_of(history)) * conversation.probability(y, history)
+            gap = conversation.probability(x, history) - allowed
+            if gap > 0:
+                found = gap, frozenset([history])
         for question in questions:
             after = [(*history, (question, answer)) for answer in conversation.answers(history, question)]
             _check_causal(conversation, x, history, after)
-            best = max(best, sum((value(later) for later in after), Fraction(0)))
-        return max(best, Fraction(0))
+            below = [best(later) for later in after]
+            total = sum((value for value, _ in below), Fraction(0))
+            if total > found[0]:
+                found = total, frozenset[History]().union(*(event for _, event in below))
+        return found
 
-    return value(())
+    return best(())
 
 
 def least_delta(conversation: Conversation, guarantee: Guarantee, digits: int = 40) -> Bracket[Fraction]:
@@ -80,22 +88,36 @@ def least_delta(conversation: Conversation, guarantee: Guarantee, digits: int = 
 
     lower = upper = Fraction(0)
     for pair in conversation.ordered_pairs():
-        lower = max(lower, best_strategy(conversation, pair, lambda part: ratio(part).upper))
-        upper = max(upper, best_strategy(conversation, pair, lambda part: ratio(part).lower))
+        lower = max(lower, best_strategy(conversation, pair, lambda part: ratio(part).upper)[0])
+        upper = max(upper, best_strategy(conversation, pair, lambda part: ratio(part).lower)[0])
     return Bracket(lower, upper)
 
 
 def check(conversation: Conversation, guarantee: Guarantee) -> Verdict:
-    """Whether the guarantee holds for every adaptive way of asking.
+    """Whether the guarantee holds for every adaptive way of asking. If not, the worst event is the witness:
+    transcripts of one strategy, questions included.
 
     Proof: prop-decidable
     """
-    delta, digits = guarantee.worst_case.exact_delta, 40
-    while True:
-        least = least_delta(conversation, guarantee, digits)
-        if least.upper <= delta or least.lower > delta:
-            return Verdict(least.upper <= delta, least)
-        digits *= 2
+    for pair in conversation.neighbours:
+        if any(conversation.probability(database, ()) != 1 for database in pair):
+            raise InvalidValue("the empty history has probability 1; bound a truncation with best_strategy yourself")
+    delta = guarantee.worst_case.exact_delta
+    verdict, digits = decide(lambda digits: least_delta(conversation, guarantee, digits), delta)
+    return verdict if verdict else replace(verdict, witness=_witness(conversation, guarantee, digits))
+
+
+def _witness(conversation: Conversation, guarantee: Guarantee, digits: int) -> Witness:
+    def ratio(part: Part) -> Fraction:
+        return bracket.exp(guarantee.cost_of(part).exact_epsilon, digits).upper
+
+    found = [(best_strategy(conversation, pair, ratio), pair) for pair in conversation.ordered_pairs()]
+    (_, event), (x, y) = max(found, key=lambda row: row[0][0])
+    probability = sum((conversation.probability(x, history) for history in event), Fraction(0))
+    allowed = guarantee.worst_case.exact_delta
+    for history in event:
+        allowed += ratio(conversation.part_of(history)) * conversation.probability(y, history)
+    return Witness((x, y), event, probability, allowed)
 
 
 def _check_causal(conversation: Conversation, database: Database, history: History, after: list[History]) -> None:

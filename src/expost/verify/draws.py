@@ -21,6 +21,9 @@ from expost.verify.finite import FiniteMechanism
 Output = TypeVar("Output", bound=Hashable)
 
 
+_WIDEST = 10_000  # branches of one draw
+
+
 class _Branch(BaseException):
     """The code asked for a draw beyond the script. Carries the probability of each value it could have."""
 
@@ -42,6 +45,8 @@ class _Script(Source):
 
     def below(self, bound: int) -> int:
         """The next draw of the script, among equally likely ones."""
+        if bound > _WIDEST:
+            raise InvalidValue(f"a draw among {bound} values has too many branches to make them all")
         return self._next([Fraction(1, bound)] * bound)
 
     def chance(self, numerator: int, denominator: int) -> bool:

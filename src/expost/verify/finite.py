@@ -11,7 +11,7 @@ decision takes; it always falls (prop-decidable).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
 from math import ceil
@@ -39,7 +39,7 @@ class FiniteMechanism:
     results become brackets.
 
     >>> response = FiniteMechanism({0: {"no": "3/4", "yes": "1/4"}, 1: {"no": "1/4", "yes": "3/4"}}, [(0, 1)])
-    >>> least_epsilons(response)
+    >>> least_ratios(response)
     {'no': Fraction(3, 1), 'yes': Fraction(3, 1)}
     """
 
@@ -54,20 +54,26 @@ class FiniteMechanism:
             for database, law in self.laws.items()
         }
         object.__setattr__(self, "laws", laws)
+        object.__setattr__(self, "neighbours", tuple(self.neighbours))
         for database, law in laws.items():
             if min(law.values(), default=Fraction(0)) < 0 or sum(law.values()) > 1:
                 raise InvalidValue(f"the law on database {database!r} is no law: probabilities are ≥ 0 and sum to 1")
         for pair in self.neighbours:
-            if len(pair) != 2 or any(database not in laws for database in pair):
+            if not isinstance(pair, tuple | list) or len(pair) != 2 or any(database not in laws for database in pair):
                 raise InvalidValue(f"neighbours are pairs of databases that have a law, got {pair!r}")
 
     def missing(self, database: Database) -> Fraction:
         """The mass that the law on this database leaves out."""
         return 1 - sum(self.laws[database].values(), Fraction(0))
 
+    def require_complete(self) -> None:
+        """Refuse a truncated law where the missing mass would be forgotten."""
+        if any(self.missing(database) for database in self.laws):
+            raise InvalidValue("this needs laws that sum to one; of truncated ones least_delta gives brackets")
+
     def ordered_pairs(self) -> Iterator[tuple[Database, Database]]:
         """Every pair of neighbours, in both orders."""
-        return chain.from_iterable(((x, y), (y, x)) for x, y in self.neighbours)
+        return both_orders(self.neighbours)
 
     def outputs(self, *databases: Database) -> Iterable[Any]:
         """Every output that has a probability on one of these databases."""
@@ -117,8 +123,7 @@ def least_delta_at(mechanism: FiniteMechanism, ratios: Mapping[Part, Any]) -> Fr
     >>> least_delta_at(response, {"no": 2, "yes": 2})
     Fraction(1, 4)
     """
-    if any(mechanism.missing(database) for database in mechanism.laws):
-        raise InvalidValue("an exact δ needs complete laws; least_delta gives a bracket for truncated ones")
+    mechanism.require_complete()
     allowed = {part: exact(ratio, "a ratio") for part, ratio in ratios.items()}
 
     def ratio(output: Any) -> Fraction:
@@ -148,22 +153,39 @@ def check(mechanism: FiniteMechanism, guarantee: Guarantee) -> Verdict:
     """
     delta = guarantee.worst_case.exact_delta
     complete = not any(mechanism.missing(database) for database in mechanism.laws)
+    verdict, digits = decide(lambda digits: least_delta(mechanism, guarantee, digits), delta, complete)
+    if verdict.holds is not False:
+        return verdict
+    found = [(_pair_delta(mechanism, guarantee, pair, digits), pair) for pair in mechanism.ordered_pairs()]
+    (_, event), pair = max(found, key=lambda row: row[0][0].lower)
+    return replace(verdict, witness=_witness(mechanism, guarantee, pair, event, digits))
+
+
+def decide(least: Callable[[int], Bracket[Fraction]], delta: Fraction, complete: bool = True) -> tuple[Verdict, int]:
+    """Bracket the least δ with more and more digits until it is on one side of the claim's.
+
+    Without complete laws the bracket need not shrink; then the first one must do.
+
+    Proof: prop-decidable
+    """
     digits = 40
     while True:
-        found = [(pair, *_pair_delta(mechanism, guarantee, pair, digits)) for pair in mechanism.ordered_pairs()]
-        total = _largest([least for _, least, _ in found])
-        if total.upper <= delta:
-            return Verdict(True, total)
-        if total.lower > delta:
-            pair, _, event = max(found, key=lambda row: row[1].lower)
-            return Verdict(False, total, _witness(mechanism, guarantee, pair, event, digits))
+        bounds = least(digits)
+        if bounds.upper <= delta or bounds.lower > delta:
+            return Verdict(bounds.upper <= delta, bounds), digits
         if not complete:
-            return Verdict(None, total)
+            return Verdict(None, bounds), digits
         digits *= 2
 
 
-def least_epsilons(mechanism: FiniteMechanism) -> dict[Part, Fraction | None]:
+def both_orders(pairs: Iterable[tuple[Database, Database]]) -> Iterator[tuple[Database, Database]]:
+    """Every pair, and every pair the other way round."""
+    return chain.from_iterable(((x, y), (y, x)) for x, y in pairs)
+
+
+def least_ratios(mechanism: FiniteMechanism) -> dict[Part, Fraction | None]:
     """The least e^E of each part at δ = 0, exactly: the largest ratio of probabilities. None: no finite one."""
+    mechanism.require_complete()
     least: dict[Part, Fraction | None] = {}
     for x, y in mechanism.ordered_pairs():
         p, q = mechanism.laws[x], mechanism.laws[y]
@@ -183,7 +205,7 @@ def tightest(mechanism: FiniteMechanism, *, neighbours: Neighbours | None = None
     Raises where some output is possible on one database and impossible on its neighbour.
     """
     table: dict[Part, Fraction] = {}
-    for part, ratio in least_epsilons(mechanism).items():
+    for part, ratio in least_ratios(mechanism).items():
         if ratio is None:
             raise InvalidValue(f"part {part!r} has no finite ε at δ = 0: an output is impossible on a neighbour")
         table[part] = log_up(ratio).exact_epsilon
@@ -226,7 +248,8 @@ def _witness(
     digits: int,
 ) -> Witness:
     p, q = mechanism.laws[pair[0]], mechanism.laws[pair[1]]
-    allowed = guarantee.worst_case.exact_delta + sum(
-        _ratio(guarantee, mechanism.part_of(output), digits).upper * q.get(output, Fraction(0)) for output in event
-    )
+    hidden = bracket.exp(guarantee.worst_case.exact_epsilon, digits).upper * mechanism.missing(pair[1])
+    allowed = guarantee.worst_case.exact_delta + hidden
+    for output in event:
+        allowed += _ratio(guarantee, mechanism.part_of(output), digits).upper * q.get(output, Fraction(0))
     return Witness(pair, event, sum((p[output] for output in event), Fraction(0)), allowed)

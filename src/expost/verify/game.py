@@ -18,8 +18,9 @@ from expost import bracket
 from expost.accounting import CONT, Filter, OdpFilter
 from expost.bracket import Bracket
 from expost.cost import Cost
+from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
-from expost.verify.finite import FiniteMechanism, Verdict
+from expost.verify.finite import FiniteMechanism, Verdict, decide
 
 State = TypeVar("State")
 
@@ -39,6 +40,7 @@ class Move:
 
     def outcomes(self) -> list[list[tuple[Fraction, Fraction, Cost]]]:
         """For each ordered pair of databases: (P, Q, charge) of each output."""
+        self.mechanism.require_complete()
         laws, part_of = self.mechanism.laws, self.mechanism.part_of
         return [
             [
@@ -52,7 +54,10 @@ class Move:
 class _Game(Generic[State]):
     """The tree of everything an adversary can do, merged where histories do not differ in what matters."""
 
-    def __init__(self, moves: Sequence[Move], rule: Filter[State]) -> None:
+    def __init__(self, moves: Sequence[Move], rule: Filter[State], rounds: int) -> None:
+        if rounds < 0:
+            raise InvalidValue(f"a game has rounds, 0 or more, got {rounds}")
+        self._rounds = rounds
         self._moves = [(move.worst, move.outcomes()) for move in moves]
         self._rule = rule
 
@@ -60,8 +65,8 @@ class _Game(Generic[State]):
         """The outcome tables that the filter lets the adversary choose among."""
         return [table for worst, tables in self._moves if self._rule.decide(state, worst) is CONT for table in tables]
 
-    def advantage(self, ratio: Fraction, rounds: int) -> Fraction:
-        """The best Σ (P − ratio·Q)₊ after so many rounds."""
+    def advantage(self, ratio: Fraction) -> Fraction:
+        """The best Σ (P − ratio·Q)₊ over views."""
         rule = self._rule
 
         @cache
@@ -80,9 +85,9 @@ class _Game(Generic[State]):
                 best = max(best, total)
             return best
 
-        return value(Fraction(1), rule.start(), rounds)
+        return value(Fraction(1), rule.start(), self._rounds)
 
-    def largest_ratio(self, rounds: int) -> Fraction | None:
+    def largest_ratio(self) -> Fraction | None:
         """The largest P/Q of any view, None if some view is impossible under Q."""
         rule = self._rule
 
@@ -101,7 +106,7 @@ class _Game(Generic[State]):
                     best = max(best, p / q * after)
             return best
 
-        return value(rule.start(), rounds)
+        return value(rule.start(), self._rounds)
 
 
 def worst_delta_at(moves: Sequence[Move], rule: Filter[Any], rounds: int, ratio: Fraction) -> Fraction:
@@ -109,16 +114,16 @@ def worst_delta_at(moves: Sequence[Move], rule: Filter[Any], rounds: int, ratio:
 
     Proof: thm-game
     """
-    return _Game(moves, rule).advantage(ratio, rounds)
+    return _Game(moves, rule, rounds).advantage(ratio)
 
 
 def worst_delta(
     moves: Sequence[Move], rule: Filter[Any], rounds: int, epsilon: Cost, digits: int = 40
 ) -> Bracket[Fraction]:
     """The δ that the best adversary reaches at ε, bracketed to about so many digits."""
-    game = _Game(moves, rule)
+    game = _Game(moves, rule, rounds)
     ratio = bracket.exp(epsilon.exact_epsilon, digits)
-    return Bracket(game.advantage(ratio.upper, rounds), game.advantage(ratio.lower, rounds))
+    return Bracket(game.advantage(ratio.upper), game.advantage(ratio.lower))
 
 
 def worst_ratio(moves: Sequence[Move], rule: Filter[Any], rounds: int) -> Fraction | None:
@@ -126,7 +131,7 @@ def worst_ratio(moves: Sequence[Move], rule: Filter[Any], rounds: int) -> Fracti
 
     Proof: thm-game
     """
-    return _Game(moves, rule).largest_ratio(rounds)
+    return _Game(moves, rule, rounds).largest_ratio()
 
 
 def play(moves: Sequence[Move], limit: Cost, rounds: int, rule: Filter[Any] | None = None) -> Verdict:
@@ -134,9 +139,5 @@ def play(moves: Sequence[Move], limit: Cost, rounds: int, rule: Filter[Any] | No
 
     Proof: prop-decidable
     """
-    digits = 40
-    while True:
-        delta = worst_delta(moves, rule or OdpFilter(limit), rounds, limit, digits)
-        if delta.upper <= limit.exact_delta or delta.lower > limit.exact_delta:
-            return Verdict(delta.upper <= limit.exact_delta, delta)
-        digits *= 2
+    admit = rule or OdpFilter(limit)
+    return decide(lambda digits: worst_delta(moves, admit, rounds, limit, digits), limit.exact_delta)[0]

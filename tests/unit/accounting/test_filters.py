@@ -1,6 +1,6 @@
 import pytest
 
-from expost import BudgetExceeded, Cost
+from expost import BudgetExceeded, Cost, InvalidValue
 from expost.accounting import CONT, HALT, Odometer, OdpFilter, decide
 
 
@@ -15,6 +15,14 @@ def test_the_filter_reads_a_sequence() -> None:
 
 def test_a_filter_past_its_limit_halts_even_for_nothing_more_than_it_has() -> None:
     assert OdpFilter(Cost(1)).decide(Cost(2), Cost(0)) is HALT
+
+
+def test_limits_that_are_none() -> None:
+    with pytest.raises(InvalidValue, match="limit is a Cost, got 1"):
+        OdpFilter(1)
+    for delta in (-1, "abc", 2):
+        with pytest.raises(InvalidValue, match="δ"):
+            Odometer(delta)
 
 
 def test_decisions_read_as_words() -> None:

@@ -1,10 +1,15 @@
+import contextlib
+import os
 import pickle
+import sys
+from collections.abc import Iterator
+from types import FrameType
 
 import pytest
 
 import expost as xp
 from expost import Cost, Guarantee, Ledger
-from expost.ledger import MemoryStore, Request
+from expost.ledger import MemoryStore, Request, memory
 
 
 def test_a_ledger_in_memory_is_not_pickled() -> None:
@@ -12,15 +17,69 @@ def test_a_ledger_in_memory_is_not_pickled() -> None:
         pickle.dumps(Ledger(epsilon=1))
 
 
-def test_the_store_itself_refuses_a_charge_above_the_worst_case() -> None:
-    """Not even a bug in the rules above it can overspend."""
+def test_the_store_itself_prices_a_part() -> None:
+    """Not even a bug in the rules above it can charge another price."""
     store = MemoryStore("ledger", Cost(1), None)
     claim = Guarantee({"a": 0.5})
     entry = store.reserve(Request("reserve", ("ledger",), claim, claim, None, None), begin=True)
-    with pytest.raises(xp.InvalidValue, match=r"cannot take ε 0\.6 from ε 0\.5"):
-        store.settle(entry.id, "a", Cost(0.6), None)
+    with pytest.raises(xp.UnknownPart):
+        store.settle(entry.id, "b", None)
     (balance,) = store.balances(("ledger",))
     assert (balance.spent, balance.reserved, balance.remaining) == (Cost(0), Cost(0.5), Cost(0.5))
+    assert store.settle(entry.id, "a", None).charged == Cost(0.5)
+
+
+def test_a_forked_copy_cannot_spend() -> None:
+    ledger = Ledger(epsilon=1)
+    child = os.fork()
+    if not child:
+        try:
+            ledger.reserve(Guarantee.uniform(1))
+        except xp.InvalidValue:
+            os._exit(0)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    ledger.reserve(Guarantee.uniform(1))
+
+
+@pytest.mark.parametrize("ending", ["settle", "void", "forfeit"])
+def test_an_interrupt_anywhere_never_gives_back_too_much(ending: str) -> None:
+    """Interrupt the moving of money at every line in turn, then let the caller end the entry as it may."""
+    for line in range(1, 15):
+        ledger = Ledger(epsilon=1)
+        spending = ledger.reserve(Guarantee({"small": 0.25, "large": 0.5}), begin=ending != "void")
+        with interrupted(line):
+            spending.settle("small") if ending == "settle" else getattr(spending, ending)()
+        for attempt in (spending.void, spending.forfeit):
+            with contextlib.suppress(xp.ReservationClosed):
+                attempt()
+        charged = sum((entry.charged for entry in ledger.entries() if entry.charged), Cost(0))
+        assert charged <= ledger.spent + ledger.reserved
+        assert ledger.spent + ledger.reserved <= Cost(0.5)
+
+
+@contextlib.contextmanager
+def interrupted(after: int) -> Iterator[None]:
+    """KeyboardInterrupt at the so-manieth line that the store runs of moving money."""
+    left = [after]
+
+    def trace(frame: FrameType, event: str, argument: object) -> object:
+        if frame.f_code.co_filename != memory.__file__ or frame.f_code.co_name != "_end":
+            return None
+        if event == "line":
+            left[0] -= 1
+            if left[0] == 0:
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(before)
 
 
 def test_entries_may_be_read_while_others_write() -> None:

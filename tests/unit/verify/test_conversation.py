@@ -35,7 +35,11 @@ def test_pay_per_answer() -> None:
 def test_one_unit_too_cheap_is_found_at_any_depth() -> None:
     for depth in range(1, 4):
         cheap = Guarantee({k: max(Fraction(0), k * THREE - (k == depth) * Fraction(1, 10**11)) for k in range(4)})
-        assert check_conversation(conversation(), cheap).holds is False
+        verdict = check_conversation(conversation(), cheap)
+        assert verdict.holds is False
+        assert verdict.witness is not None
+        assert {len(transcript) for transcript in verdict.witness.event} == {depth}
+        assert verdict.witness.probability > verdict.witness.allowed
 
 
 def test_an_adversary_that_may_stop_anywhere_gets_more() -> None:
@@ -64,3 +68,5 @@ def test_probabilities_must_add_up_along_the_tree() -> None:
 
     with pytest.raises(InvalidValue, match="must share the probability"):
         check_conversation(conversation(probability=clairvoyant), Guarantee.uniform(1))
+    with pytest.raises(InvalidValue, match="the empty history has probability 1"):
+        check_conversation(conversation(probability=lambda database, history: Fraction(0)), Guarantee.uniform(1))

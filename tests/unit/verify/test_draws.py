@@ -42,6 +42,11 @@ def test_the_coins_own_code_keeps_its_promise_and_not_half_of_it() -> None:
     assert check(table, Guarantee({"answered": 0.5, "nothing": 0}, delta="0.02")).holds is False
 
 
+def test_draws_with_too_many_branches() -> None:
+    with pytest.raises(xp.InvalidValue, match="too many branches"):
+        law(lambda source: source.below(10**6))
+
+
 def test_only_scalar_draws_can_be_enumerated() -> None:
     with pytest.raises(xp.InvalidValue, match="only code that draws by below"):
         law(lambda source: source.bytes(1))

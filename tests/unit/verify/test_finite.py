@@ -10,11 +10,13 @@ from expost import Guarantee, bracket
 from expost.guarantee import Part
 from expost.verify import (
     FiniteMechanism,
+    Move,
     check,
     least_delta,
     least_delta_at,
-    least_epsilons,
+    least_ratios,
     log_up,
+    play,
     tightest,
 )
 from tables import mechanisms, ratios
@@ -78,9 +80,9 @@ def test_close_calls_take_more_digits() -> None:
     assert not check(response(3), Guarantee.uniform(1, above - Fraction(1, 10**18)))
 
 
-def test_least_epsilons() -> None:
+def test_least_ratios() -> None:
     mechanism = FiniteMechanism({0: {"a": "1/2", "b": "1/2"}, 1: {"a": "1/4", "b": "1/2", "c": "1/4"}}, [(0, 1)])
-    assert least_epsilons(mechanism) == {"a": 2, "b": 1, "c": None}
+    assert least_ratios(mechanism) == {"a": 2, "b": 1, "c": None}
     with pytest.raises(xp.InvalidValue, match="part 'c' has no finite ε"):
         tightest(mechanism)
     claim = tightest(response(3), neighbours="substitute")
@@ -106,15 +108,32 @@ def test_truncated_laws_give_brackets() -> None:
     assert check(almost, Guarantee({"only": 0}, delta=0.6)).holds is True
     assert check(almost, Guarantee({"only": 0}, delta=0.4)).holds is None
     assert check(almost, Guarantee({"only": 0}, delta=0.2)).holds is False
-    with pytest.raises(xp.InvalidValue, match="complete laws"):
-        least_delta_at(almost, {"only": 1})
+    for exact_only in (
+        lambda: least_delta_at(almost, {"only": 1}),
+        lambda: least_ratios(almost),
+        lambda: tightest(almost),
+    ):
+        with pytest.raises(xp.InvalidValue, match="sum to one"):
+            exact_only()
+    with pytest.raises(xp.InvalidValue, match="sum to one"):
+        play([Move.of(almost, Guarantee({"only": 0}))], xp.Cost(0), 1)
+    witness = check(almost, Guarantee({"only": 0}, delta=0.2)).witness
+    assert witness is not None
+    assert witness.allowed == Fraction("0.2") + Fraction("0.3") + Fraction("0.1")  # δ, Q, and what Q may hide
+
+
+def test_neighbours_may_come_from_anywhere() -> None:
+    """An iterator is read once, not exhausted by the first look."""
+    mechanism = FiniteMechanism({0: {"a": 1}, 1: {"b": 1}}, iter([(0, 1)]), lambda output: "p")
+    assert check(mechanism, Guarantee({"p": 0})).holds is False
 
 
 def test_what_is_no_mechanism() -> None:
     for law in ({"a": "0.7", "b": "0.4"}, {"a": "-0.1", "b": "1.1"}):
         with pytest.raises(xp.InvalidValue, match="is no law"):
             FiniteMechanism({0: law}, [])
-    with pytest.raises(xp.InvalidValue, match="pairs of databases that have a law"):
-        FiniteMechanism({0: {"a": Fraction(1)}}, [(0, 1)])
+    for neighbours in ([(0, 1)], [0], [(0, 0, 0)]):
+        with pytest.raises(xp.InvalidValue, match="pairs of databases that have a law"):
+            FiniteMechanism({0: {"a": Fraction(1)}}, neighbours)
     with pytest.raises(xp.UnknownPart):
         check(response(2), Guarantee({"no": 1}))

@@ -1,6 +1,8 @@
 from fractions import Fraction
 
-from expost import Cost, Guarantee
+import pytest
+
+from expost import Cost, Guarantee, InvalidValue
 from expost.accounting import OdpFilter
 from expost.verify import Move, play, tightest, worst_delta, worst_delta_at, worst_ratio
 from toys import leaky_response, response
@@ -40,6 +42,13 @@ def test_an_output_that_is_impossible_on_the_neighbour() -> None:
     move = Move.of(leaky_response(1, Fraction(1, 4)), Guarantee({"answer": 0}, delta="0.25"))
     assert worst_ratio([move], OdpFilter(Cost(1, delta=1)), 1) is None
     assert play([move], Cost(0, delta="0.5"), 4)
+
+
+def test_a_game_has_rounds() -> None:
+    move = Move.of(response(3), tightest(response(3)))
+    assert worst_delta_at([move], OdpFilter(Cost(10)), 0, Fraction(1)) == 0
+    with pytest.raises(InvalidValue, match="0 or more, got -1"):
+        worst_ratio([move], OdpFilter(Cost(10)), -1)
 
 
 def test_too_cheap_a_claim_loses_the_game() -> None:
