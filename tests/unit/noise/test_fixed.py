@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from expost import bracket
@@ -14,6 +14,7 @@ bits = st.sampled_from([1, 15, 16, 63, 64, 80, 128, 200, 500])
 rates = st.fractions(min_value=0, max_value=400, max_denominator=10**13)
 
 
+@settings(deadline=None)
 @given(rates, bits)
 def test_exp_minus_brackets_the_exponential(x: Fraction, bits: int) -> None:
     low, high = exp_minus(x, bits)
@@ -23,6 +24,7 @@ def test_exp_minus_brackets_the_exponential(x: Fraction, bits: int) -> None:
     assert 0 <= high - low <= 3
 
 
+@settings(deadline=None)
 @given(st.fractions(min_value=Fraction(1, 10**6), max_value=1, max_denominator=10**6), st.integers(0, 300), bits)
 def test_power_brackets_the_power(base: Fraction, exponent: int, bits: int) -> None:
     low, high = power(base, exponent, bits)
@@ -30,6 +32,7 @@ def test_power_brackets_the_power(base: Fraction, exponent: int, bits: int) -> N
     assert high - low <= 3
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**9), st.integers(0, 50), st.integers(10**9 + 60, 10**10), st.integers(0, 50), bits)
 def test_ratio_brackets_every_quotient(a: int, wide: int, b: int, broad: int, bits: int) -> None:
     low, high = ratio((a, a + wide), (b, b + broad), bits)
