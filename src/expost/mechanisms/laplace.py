@@ -74,7 +74,7 @@ class Laplace(Additive):
 
     def _calibrate(self, shape: Shape) -> tuple[Grid, Fraction]:
         epsilon, sensitivity = exact(self.epsilon, "ε"), exact(self.sensitivity, "sensitivity")
-        grid = self.grid_for(shape, min(sensitivity, sensitivity / epsilon))
+        grid = self.grid_for(shape, min(sensitivity, sensitivity / epsilon) / max(shape.size, 1))
         if shape.floats:
             return grid, epsilon / grid.l1(sensitivity, shape.size)
         return grid, epsilon / floor(whole_sensitivity(self.sensitivity))

@@ -20,7 +20,6 @@ def _context(digits: int) -> Context:
     return Context(prec=digits, rounding=ROUND_HALF_EVEN, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 
 
-@lru_cache(maxsize=4096)
 def exp_minus(x: Fraction, bits: int) -> Bounds:
     """Bounds on 2^bits·e^−x for a rational x ≥ 0, at most three units apart.
 

@@ -139,6 +139,13 @@ def test_solvers_buy_what_was_asked_for_and_no_more(floats: bool) -> None:
         assert cheaper.error_bound(0.95, size=3, floats=floats) > 12
 
 
+def test_results_describe_themselves() -> None:
+    mechanism = m.Laplace(epsilon=0.5, sensitivity=1)
+    assert mechanism.describe(17) == "17 ± 6 at 95 %"
+    assert mechanism.describe(17.25) == "17.25 ± 5.99 at 95 %"
+    assert mechanism.describe(np.zeros((10, 100), int)) == "1000 values, all ± 20 at 95 %"
+
+
 def test_solvers_say_when_nothing_buys_it() -> None:
     with pytest.raises(InvalidValue, match="finer grid"):
         m.Laplace.for_accuracy(0.1, 0.95, sensitivity=1, floats=True, grid=1)
