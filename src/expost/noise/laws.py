@@ -14,11 +14,9 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate, count
 
-from expost.noise.fixed import Bounds, exp_minus, power, ratio
+from expost.noise.fixed import Bounds, exp_minus, exp_steps, power, ratio
 
 _GUARD = 16  # extra bits in which sums are carried
-
-_constant = lru_cache(maxsize=1024)(exp_minus)  # for a law's own constants; what depends on a draw is not kept
 
 
 class Law(ABC):
@@ -37,7 +35,7 @@ class Geometric(Law):
 
     def below(self, k: int, bits: int) -> Bounds:
         """Pr[X < k] = 1 − e^−(rate·k)."""
-        return (0, 0) if k <= 0 else _one_minus(exp_minus(self.rate * k, bits), bits)
+        return (0, 0) if k <= 0 else _one_minus(exp_steps(self.rate, k, bits), bits)
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class Digit(Law):
             return (0, 0) if k <= 0 else (1 << bits, 1 << bits)
         whole = self.rate * self.size
         work = bits + _GUARD + max(0, (whole.denominator // whole.numerator).bit_length())
-        part, rest = exp_minus(self.rate * k, work), _constant(whole, work)
+        part, rest = (exp_steps(self.rate, n, work) for n in (k, self.size))
         return ratio(_one_minus(part, work), _one_minus(rest, work), bits)
 
 
@@ -70,11 +68,11 @@ class Laplace(Law):
     def below(self, k: int, bits: int) -> Bounds:
         """Pr[X < m] is e^−(rate·(1−m))/(1 + e^−rate) for m ≤ 0, else 1 − e^−(rate·m)/(1 + e^−rate)."""
         m, work = k * self.step, bits + _GUARD
-        base = _constant(self.rate, work)
+        base = exp_steps(self.rate, 1, work)
         total = base[0] + (1 << work), base[1] + (1 << work)
         if m <= 0:
-            return ratio(exp_minus(self.rate * (1 - m), work), total, bits)
-        return _one_minus(ratio(exp_minus(self.rate * m, work), total, bits), bits)
+            return ratio(exp_steps(self.rate, 1 - m, work), total, bits)
+        return _one_minus(ratio(exp_steps(self.rate, m, work), total, bits), bits)
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ class RoundedLaplace(Law):
 
     def below(self, k: int, bits: int) -> Bounds:
         """Pr[X < k] = Pr[Z < k − ½]: e^−(rate·(½−k))/2 for k ≤ 0, else 1 − e^−(rate·(k−½))/2."""
-        low, high = exp_minus(self.rate * abs(k - Fraction(1, 2)), bits)
+        low, high = exp_steps(self.rate / 2, abs(2 * k - 1), bits)
         half = low // 2, (high + 1) // 2
         return half if k <= 0 else _one_minus(half, bits)
 
@@ -193,7 +191,7 @@ class Rate:
 
     def power(self, exponent: int, bits: int) -> Bounds:
         """Bounds on 2^bits·e^−(rate·exponent)."""
-        return exp_minus(self.rate * exponent, bits)
+        return exp_steps(self.rate, exponent, bits)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from expost import bracket
-from expost.noise.fixed import exp_minus, power, ratio
+from expost.noise.fixed import exp_minus, exp_steps, power, ratio
 
 bits = st.sampled_from([1, 15, 16, 63, 64, 80, 128, 200, 500])
 rates = st.fractions(min_value=0, max_value=400, max_denominator=10**13)
@@ -22,6 +22,19 @@ def test_exp_minus_brackets_the_exponential(x: Fraction, bits: int) -> None:
     assert low <= truth.lower * 2**bits
     assert truth.upper * 2**bits <= high
     assert 0 <= high - low <= 3
+
+
+@settings(deadline=None)
+@given(rates.filter(bool), st.integers(0, 10**6), bits)
+def test_exp_steps_brackets_the_exponential(rate: Fraction, steps: int, bits: int) -> None:
+    low, high = exp_steps(rate, steps, bits)
+    assert 0 <= high - low <= 3
+    if rate * steps < 2000:
+        truth = bracket.exp(-rate * steps, 400)
+        assert low <= truth.lower * 2**bits
+        assert truth.upper * 2**bits <= high
+    else:
+        assert low == 0 < high
 
 
 @settings(deadline=None)
