@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from expost import bracket
 from expost.errors import InvalidValue
 from expost.noise import SeededNoise, Source, gaussian, vector
-from expost.noise.laws import Rate, Ratio
+from expost.noise.laws import Digit, Laplace, Law, Rate, Ratio
 from expost.noise.scalar import keeps
 from expost.noise.uniform import Uniform
 
@@ -119,6 +119,45 @@ def test_values_that_are_refused() -> None:
     ):
         with pytest.raises(InvalidValue, match="got"):
             refused()
+
+
+# ---- splits
+
+
+def mass(law: Law, k: int) -> Fraction:
+    """Pr[X = k] to some 250 bits."""
+    return Fraction(law.below(k + 1, 256)[0] - law.below(k, 256)[0], 2**256)
+
+
+def test_digits_put_together_have_the_law_of_the_whole() -> None:
+    """Every number about 0 as high part × digits, sign and reflection included, against its own probability."""
+    rate, bits = Fraction(1, 100), (2, 3)
+    step = 1 << sum(bits)
+    top, low, high = Laplace(rate, step), Digit(rate, 4), Digit(rate * 4, 8)
+    for k in range(-3 * step, 3 * step):
+        digit = (k if k >= 0 else ~k) % step
+        joint = mass(top, k // step) * mass(low, digit % 4) * mass(high, digit // 4)
+        assert abs(joint - mass(Laplace(rate), k)) < Fraction(1, 2**240)
+    split = vector._Split(top, rate, bits)
+    assert [(position, digit) for position, digit in split._digits] == [(0, low), (2, high)]
+
+
+@pytest.mark.parametrize(("scale", "bits"), [(1, 0), (63, 0), (64, 2), (1000, 5), (10**5, 12), (2**50, 46)])
+def test_large_scales_are_split_down_to_a_small_one(scale: int, bits: int) -> None:
+    digits = vector._digits(Fraction(1, scale))
+    assert sum(digits) == bits
+    assert max(digits, default=0) <= 10
+    assert not bits or 16 <= scale >> bits < 32
+
+
+@pytest.mark.parametrize("high", [2**62, -(2**62), 2**40])
+def test_parts_that_do_not_fit_keep_their_sign(high: int) -> None:
+    split = vector._laplace_split(Fraction(1, 10**9))
+    low = np.array([3])
+    joined = int(split._join(np.array([high]), low)[0])
+    exact = (high << split._bits) + 3
+    assert joined == exact if abs(exact) < 2**61 else abs(joined) >= 2**61
+    assert (joined > 0) == (high > 0)
 
 
 # ---- strips
