@@ -127,13 +127,21 @@ class Additive(Mechanism):
         steps = self._reach(parameter, (1 - level) / size)
         return grid.value(2 * steps + 1) / 2 if floats else steps
 
+    def describe(self, output: Any) -> str:
+        """What came out, and how far off it may be."""
+        shape = shape_of(output)
+        bound = self.error_bound("0.95", size=max(shape.size, 1), floats=shape.floats)
+        if shape.dimensions is None:
+            return f"{output:.6g} ± {bound:.3g} at 95 %" if shape.floats else f"{output} ± {bound} at 95 %"
+        return f"{shape.size} values, all ± {bound:.3g} at 95 %"
+
     def grid_for(self, shape: Shape, finest: Fraction) -> Grid:
-        """The grid given, or one with a thousand steps and more in ``finest``."""
+        """The grid given, or one with a thousand steps in ``finest``."""
         if not shape.floats:
             return Grid(0)
         if self.grid is not None:
             return Grid.of(exact(self.grid, "grid"))
-        return Grid.within(finest / (1024 * max(shape.size, 1)))
+        return Grid.within(finest / 1024)
 
 
 def whole_numbers(data: Any) -> NDArray[np.int64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil
+from math import ceil, isqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -199,7 +199,7 @@ class DiscreteGaussian(Additive):
 def _on_grid(mechanism: Additive, shape: Shape, finest: Fraction) -> tuple[Grid, Fraction]:
     """The grid, and the L2 sensitivity in its steps."""
     sensitivity = exact(mechanism.sensitivity, "sensitivity")
-    grid = mechanism.grid_for(shape, sensitivity * finest)
+    grid = mechanism.grid_for(shape, sensitivity * finest / (isqrt(shape.size) + 1))
     return grid, grid.l2(sensitivity, shape.size) if shape.floats else whole_sensitivity(mechanism.sensitivity)
 
 

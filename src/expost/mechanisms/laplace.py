@@ -14,6 +14,7 @@ from expost.cost import Number, exact
 from expost.guarantee import Guarantee, Neighbours
 from expost.mechanisms.additive import Additive, Shape, cheapest, requested_epsilon, whole_sensitivity
 from expost.noise import Source, discrete_laplace, vector
+from expost.noise.fixed import exp_minus
 from expost.noise.grid import Grid
 
 
@@ -73,7 +74,7 @@ class Laplace(Additive):
 
     def _calibrate(self, shape: Shape) -> tuple[Grid, Fraction]:
         epsilon, sensitivity = exact(self.epsilon, "ε"), exact(self.sensitivity, "sensitivity")
-        grid = self.grid_for(shape, min(sensitivity, sensitivity / epsilon))
+        grid = self.grid_for(shape, min(sensitivity, sensitivity / epsilon) / max(shape.size, 1))
         if shape.floats:
             return grid, epsilon / grid.l1(sensitivity, shape.size)
         return grid, epsilon / floor(whole_sensitivity(self.sensitivity))
@@ -89,5 +90,5 @@ class Laplace(Additive):
 
         Proof: lem-laplace-error
         """
-        odds = 2 / (miss * (1 + bracket.exp(-parameter).lower))
+        odds = 2 / (miss * (1 + Fraction(exp_minus(parameter, 128)[0], 2**128)))
         return max(ceil(bracket.log(odds).upper / parameter) - 1, 0)

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost import bracket
 from expost.cost import EPSILON_UNITS, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
 from expost.mechanism import Mechanism
 from expost.mechanisms.additive import RELEASED, requested_epsilon, shape_of, whole_numbers
 from expost.noise import Source, bernoulli_exp, vector
+from expost.noise.fixed import exp_minus
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,17 +104,17 @@ class RandomizedResponse(Mechanism):
         Proof: lem-response-estimate
         """
         counts = np.bincount(np.asarray(answers).ravel(), minlength=self.choices)
-        growth = exp(float(exact(self.epsilon, "ε")))
+        lie = exp(-float(exact(self.epsilon, "ε")))
         shares = counts / max(counts.sum(), 1)
-        return np.asarray((shares * (growth + self.choices - 1) - 1) / (growth - 1), np.float64)
+        return np.asarray((shares * (1 + (self.choices - 1) * lie) - lie) / (1 - lie), np.float64)
 
     def error_bound(self, confidence: Number, *, answers: int) -> float:
         """How far off every estimated share is at most, with this confidence, from so many answers.
 
         Proof: lem-response-estimate
         """
-        growth = bracket.exp(exact(self.epsilon, "ε")).lower
-        spread = float((growth + self.choices - 1) / (growth - 1))
+        lie = Fraction(exp_minus(exact(self.epsilon, "ε"), 128)[1], 2**128)
+        spread = float((1 + (self.choices - 1) * lie) / (1 - lie))
         return _sampling_error(float(exact(confidence, "confidence")), answers, self.choices) * spread
 
     def describe(self, output: Any) -> str:

@@ -20,7 +20,6 @@ def _context(digits: int) -> Context:
     return Context(prec=digits, rounding=ROUND_HALF_EVEN, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 
 
-@lru_cache(maxsize=4096)
 def exp_minus(x: Fraction, bits: int) -> Bounds:
     """Bounds on 2^bits·e^−x for a rational x ≥ 0, at most three units apart.
 
@@ -34,6 +33,40 @@ def exp_minus(x: Fraction, bits: int) -> Bounds:
     power = context.exp(context.divide(Decimal(-x.numerator), Decimal(x.denominator)))
     near = int(context.multiply(power, Decimal(1 << bits)))
     return max(near - 1, 0), near + 2
+
+
+def exp_steps(rate: Fraction, steps: int, bits: int) -> Bounds:
+    """Bounds on 2^bits·e^−(rate·steps) for a rational rate > 0 and whole steps ≥ 0, at most three units apart.
+
+    Products of e^−(rate·2^i), which are kept, as many laws ask for one rate and many steps.
+
+    Proof: lem-fixed-steps
+    """
+    work = bits + _SPARE
+    known = _doublings(rate, work)
+    if steps >> len(known):  # rate·steps > work
+        return 0, 1
+    result = (1 << work, 1 << work)
+    for factor in known:
+        if steps & 1:
+            result = _product(result, factor, work)
+        steps >>= 1
+        if not steps:
+            break
+    return result[0] >> _SPARE, -(-result[1] >> _SPARE)
+
+
+_SPARE = 16
+
+
+@lru_cache(maxsize=256)
+def _doublings(rate: Fraction, work: int) -> tuple[Bounds, ...]:
+    """Bounds on 2^work·e^−(rate·2^i), for all i with rate·2^i ≤ work."""
+    known = []
+    while rate <= work:
+        known.append(exp_minus(rate, work))
+        rate *= 2
+    return tuple(known)
 
 
 def ratio(numerator: Bounds, denominator: Bounds, bits: int) -> Bounds:

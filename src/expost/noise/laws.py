@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate, count
 
-from expost.noise.fixed import Bounds, exp_minus, power, ratio
+from expost.noise.fixed import Bounds, exp_minus, exp_steps, power, ratio
 
 _GUARD = 16  # extra bits in which sums are carried
 
@@ -35,7 +35,7 @@ class Geometric(Law):
 
     def below(self, k: int, bits: int) -> Bounds:
         """Pr[X < k] = 1 − e^−(rate·k)."""
-        return (0, 0) if k <= 0 else _one_minus(exp_minus(self.rate * k, bits), bits)
+        return (0, 0) if k <= 0 else _one_minus(exp_steps(self.rate, k, bits), bits)
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class Digit(Law):
             return (0, 0) if k <= 0 else (1 << bits, 1 << bits)
         whole = self.rate * self.size
         work = bits + _GUARD + max(0, (whole.denominator // whole.numerator).bit_length())
-        part, total = (_one_minus(exp_minus(self.rate * n, work), work) for n in (k, self.size))
-        return ratio(part, total, bits)
+        part, rest = (exp_steps(self.rate, n, work) for n in (k, self.size))
+        return ratio(_one_minus(part, work), _one_minus(rest, work), bits)
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,11 @@ class Laplace(Law):
     def below(self, k: int, bits: int) -> Bounds:
         """Pr[X < m] is e^−(rate·(1−m))/(1 + e^−rate) for m ≤ 0, else 1 − e^−(rate·m)/(1 + e^−rate)."""
         m, work = k * self.step, bits + _GUARD
-        base = exp_minus(self.rate, work)
+        base = exp_steps(self.rate, 1, work)
         total = base[0] + (1 << work), base[1] + (1 << work)
         if m <= 0:
-            return ratio(exp_minus(self.rate * (1 - m), work), total, bits)
-        return _one_minus(ratio(exp_minus(self.rate * m, work), total, bits), bits)
+            return ratio(exp_steps(self.rate, 1 - m, work), total, bits)
+        return _one_minus(ratio(exp_steps(self.rate, m, work), total, bits), bits)
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class RoundedLaplace(Law):
 
     def below(self, k: int, bits: int) -> Bounds:
         """Pr[X < k] = Pr[Z < k − ½]: e^−(rate·(½−k))/2 for k ≤ 0, else 1 − e^−(rate·(k−½))/2."""
-        low, high = exp_minus(self.rate * abs(k - Fraction(1, 2)), bits)
+        low, high = exp_steps(self.rate / 2, abs(2 * k - 1), bits)
         half = low // 2, (high + 1) // 2
         return half if k <= 0 else _one_minus(half, bits)
 
@@ -191,7 +191,7 @@ class Rate:
 
     def power(self, exponent: int, bits: int) -> Bounds:
         """Bounds on 2^bits·e^−(rate·exponent)."""
-        return exp_minus(self.rate * exponent, bits)
+        return exp_steps(self.rate, exponent, bits)
 
 
 @dataclass(frozen=True)
@@ -215,17 +215,20 @@ class Powers(Law):
     weight: Rate | Ratio
     exponents: tuple[int, ...]
     counts: tuple[int, ...]
+    _known: dict[int, tuple[list[int], list[int], int]] = field(default_factory=dict, compare=False, repr=False)
 
     def below(self, k: int, bits: int) -> Bounds:
         """The running sum of the weights, divided by their total."""
         if not 0 < k < len(self.exponents):
             return (0, 0) if k <= 0 else (1 << bits, 1 << bits)
-        lows, highs, rest = self._sums(bits + _GUARD + sum(self.counts).bit_length())
+        work = bits + _GUARD + sum(self.counts).bit_length()
+        if work not in self._known:  # kept with the law, which is gone after the draw: levels are private
+            self._known[work] = self._sums(work)
+        lows, highs, rest = self._known[work]
         total = lows[-1], highs[-1] + rest
         part = (lows[k], highs[k]) if k < len(lows) else total
         return ratio(part, total, bits)
 
-    @lru_cache(maxsize=8)  # noqa: B019 - an inversion asks for the same sums at every probe
     def _sums(self, work: int) -> tuple[list[int], list[int], int]:
         """Running sums of both bounds until the terms vanish, and a bound on all that was left out."""
         lows, highs = [0], [0]

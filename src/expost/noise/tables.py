@@ -94,11 +94,14 @@ def _certain_cells(law: Law) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDA
 
 
 def _bottom(law: Law, tail: int) -> int:
-    """A k ≤ 0 below which the law has at most the weight ``tail``/2^64."""
-    k = 0
-    while law.below(k, WORD)[0] > tail:
-        k = 2 * k - 1
-    return k
+    """The largest k ≤ 0, nearly, below which the law has at most the weight ``tail``/2^64."""
+    heavy, light = 1, 0
+    while law.below(light, WORD)[0] > tail:
+        heavy, light = light, 2 * light - 1
+    while heavy - light > 1:
+        middle = (heavy + light) // 2
+        heavy, light = (middle, light) if law.below(middle, WORD)[0] > tail else (heavy, middle)
+    return light
 
 
 @lru_cache(maxsize=64)  # half a megabyte each
