@@ -17,7 +17,7 @@ from expost.errors import InvalidValue
 
 Real = TypeVar("Real", Fraction, float)
 
-_LARGEST_EXPONENT = 10_000  # e^10000 has 4343 digits
+_LARGEST_EXPONENT = 1_000_000  # e to that has half a million digits
 
 
 @dataclass(frozen=True, slots=True)

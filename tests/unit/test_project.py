@@ -10,11 +10,8 @@ import expost as xp
 import expost.mechanisms
 
 ROOT = Path(__file__).resolve().parents[2]
-LABELS = {
-    label
-    for page in (ROOT / "docs").glob("theory*.md")
-    for label in re.findall(r"^:label: (\S+)$", page.read_text(), re.MULTILINE)
-}
+THEORY = "\n".join(page.read_text() for page in sorted((ROOT / "docs").glob("theory*.md")))
+LABELS = re.findall(r"^:label: (\S+)$", THEORY, re.MULTILINE)
 
 
 def test_every_proof_that_is_cited_exists() -> None:
@@ -25,6 +22,11 @@ def test_every_proof_that_is_cited_exists() -> None:
     }
     assert len(cited) >= 15
     assert {label: name for label, name in cited.items() if label not in LABELS} == {}
+
+
+def test_labels_are_unique_and_references_lead_somewhere() -> None:
+    assert len(set(LABELS)) == len(LABELS)
+    assert set(re.findall(r"\{prf:ref\}`([\w-]+)`", THEORY)) <= set(LABELS)
 
 
 def test_every_mechanism_cites_its_proof() -> None:
