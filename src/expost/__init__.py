@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         SparseVector,
     )
     from expost.noise import SeededNoise, Source, SystemNoise
+    from expost.recipes import release_large
 
 _ROOMS = {
     "expost.bracket": ("Bracket",),
@@ -73,6 +74,7 @@ _ROOMS = {
         "SparseVector",
     ),
     "expost.noise": ("SeededNoise", "Source", "SystemNoise"),
+    "expost.recipes": ("release_large",),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
@@ -112,6 +114,7 @@ __all__ = [
     "UnknownPart",
     "UnsettledWarning",
     "__version__",
+    "release_large",
 ]
 
 

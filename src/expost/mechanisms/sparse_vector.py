@@ -171,12 +171,11 @@ class _Thresholded(Mechanism):
         reaches = vector.geometric_reaches if self.noise == "one-sided" else vector.laplace_reaches
         return reaches(noise, rate, margins + shift)
 
-    def _shift(self, noise: Source, rate: Fraction) -> int:
-        """How far the threshold moves: its noise, and what centres one-sided noise on both sides."""
-        shift = self._one(noise, self._threshold_rate)
-        if self.noise == "one-sided":
-            shift += round(1 / expm1(float(rate)) - 1 / expm1(float(self._threshold_rate)))
-        return shift
+    def _centre(self, rate: Fraction) -> int:
+        """What one-sided noise adds to a value on average, less what it adds to the threshold: a public number."""
+        if self.noise == "two-sided":
+            return 0
+        return round(1 / expm1(float(rate)) - 1 / expm1(float(self._threshold_rate)))
 
     def check(self, data: Any) -> None:
         """One-dimensional numbers, as many as there are thresholds."""
@@ -262,10 +261,19 @@ class SparseVector(_Thresholded):
         """The rate of a value's noise, in steps: e^−rate is the ratio of neighbouring probabilities."""
         return self._share / self._steps
 
+    @cached_property
+    def centre(self) -> int:
+        """How far thresholds are moved up, in steps, so that one-sided noise errs as far either way."""
+        return self._centre(self.rate)
+
+    def _shift(self, noise: Source) -> int:
+        """How far the threshold moves: its noise, and the centre."""
+        return self._one(noise, self._threshold_rate) + self.centre
+
     def sample(self, data: NDArray[Any], noise: Source) -> NDArray[Any]:
         """The mask of positives; with ``gap``, by how much each was above, and NaN elsewhere."""
         margins = self._bars - self.points(np.asarray(data))
-        shift, left = self._shift(noise, self.rate), self.at_most
+        shift, left = self._shift(noise), self.at_most
         output: NDArray[Any] = np.full(len(margins), np.nan) if self.gap else np.zeros(len(margins), np.bool_)
         for start in range(0, len(margins), _CHUNK):
             chunk = margins[start : start + _CHUNK]
@@ -369,10 +377,8 @@ class AdaptiveSparseVector(_Thresholded):
     def _moves(self, noise: Source) -> tuple[int, int]:
         """How far the two bars move: noise they share, each centred for its own noise."""
         shift = self._one(noise, self._threshold_rate)
-        offsets = [0, 0]
-        if self.noise == "one-sided":
-            offsets = [round(1 / expm1(float(r)) - 1 / expm1(float(self._threshold_rate))) for r in self.rates]
-        return shift + offsets[0] + int(self.bars(self.margin)), shift + offsets[1]
+        far, near = map(self._centre, self.rates)
+        return shift + far + int(self.bars(self.margin)), shift + near
 
     def compare(self, margins: Integers, moves: tuple[int, int], noise: Source) -> NDArray[np.int8]:
         """2, 1 or 0 for each margin."""
@@ -450,7 +456,7 @@ class Comparisons(_Asking):
     def _compare(self, margin: int) -> Any:
         svt = self._svt
         if self._shift is None:
-            self._shift = svt._shift(self._noise, svt.rate)
+            self._shift = svt._shift(self._noise)
         if not self._pool:  # noise for many questions at once; each is seen by one question only
             self._pool = svt._many(self._noise, svt.rate, self._block).tolist()
             self._block = min(2 * self._block, 4096)

@@ -1,0 +1,115 @@
+"""Several mechanisms and a ledger together."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.cost import Cost, Number, exact
+from expost.errors import InvalidValue
+from expost.guarantee import Neighbours
+from expost.ledger import Ledger
+from expost.mechanism import Release
+from expost.mechanisms import Laplace, SparseVector
+from expost.mechanisms.sparse_vector import Kind
+
+
+@dataclass(frozen=True)
+class LargeEntries:
+    """The entries that were found to be large, with noise; and the receipts."""
+
+    values: dict[Any, int | float]
+    """Index or name → noisy value."""
+    selection: Release
+    """Which entries were found; its value is a mask."""
+    release: Release | None
+    """Their noisy values; None if none was found, and then nothing was spent on values."""
+
+    @property
+    def charged(self) -> Cost:
+        """What both steps cost."""
+        return self.selection.charged + (self.release.charged if self.release else Cost(0))
+
+    def __str__(self) -> str:
+        found = ", ".join(f"{name}: {value:g}" for name, value in list(self.values.items())[:8])
+        more = ", …" if len(self.values) > 8 else ""
+        return f"{len(self.values)} large entries ({found}{more}) · charged {self.charged}"
+
+
+def release_large(
+    ledger: Ledger,
+    values: NDArray[Any] | Mapping[Hashable, int | float],
+    *,
+    threshold: Any,
+    at_most: int,
+    sensitivity: Number,
+    epsilon: Number | None = None,
+    selection: Number = "1/2",
+    l1: Number | None = None,
+    monotone: bool = False,
+    noise: Kind = "one-sided",
+    neighbours: Neighbours | None = None,
+    label: str | None = None,
+) -> LargeEntries:
+    """Release the entries of a vector, or of a histogram {name: count}, that are large; and only those.
+
+    A sparse vector with the share ``selection`` of ε finds entries whose absolute value is above
+    ``threshold``, at most ``at_most``. Everything that is then left of ε goes to the signed values of
+    those that were found: fewer found means less noise, and so does what the sparse vector gave back.
+
+    ``epsilon`` is the whole budget, by default all that remains. ``sensitivity`` bounds how far one entry
+    moves between neighbours, ``l1`` how far all of them move together (by default, ``sensitivity`` times the
+    entries found). Names must be public: a name that stands there because of one person tells on them.
+
+    >>> ledger = Ledger(epsilon=1)
+    >>> counts = np.zeros(100, int)
+    >>> counts[[3, 14, 15]] = 100_000
+    >>> large = release_large(ledger, counts, threshold=50_000, at_most=20, sensitivity=1)
+    >>> list(large.values), ledger.remaining
+    ([3, 14, 15], Cost(0))
+
+    Proof: thm-release-large
+    """
+    share = exact(selection, "selection")
+    if not 0 < share < 1:
+        raise InvalidValue(f"selection is the share of ε for finding entries, between 0 and 1, got {selection!r}")
+    total = ledger.remaining if epsilon is None else Cost.within(epsilon)
+    names, entries = _named(values)
+    finder = SparseVector(
+        threshold=threshold,
+        at_most=at_most,
+        epsilon=total.exact_epsilon * share,
+        sensitivity=sensitivity,
+        monotone=monotone,
+        noise=noise,
+        neighbours=neighbours,
+    )
+    found = ledger.run(finder, on=_magnitudes(entries), label=label and f"{label}: find")
+    chosen = np.flatnonzero(found.value)
+    if not len(chosen):
+        return LargeEntries({}, found, None)
+    together = exact(sensitivity, "sensitivity") * len(chosen)
+    if l1 is not None:
+        together = min(together, exact(l1, "l1"))
+    left = total.exact_epsilon - found.charged.exact_epsilon
+    teller = Laplace(epsilon=left, sensitivity=together, neighbours=neighbours)
+    told = ledger.run(teller, on=entries[chosen], label=label and f"{label}: values")
+    return LargeEntries(dict(zip((names[i] for i in chosen), told.value.tolist(), strict=True)), found, told)
+
+
+def _named(values: Any) -> tuple[Any, NDArray[Any]]:
+    if isinstance(values, Mapping):
+        return list(values), np.array(list(values.values()))
+    entries = np.asarray(values)
+    return range(len(entries)) if entries.ndim == 1 else None, entries
+
+
+def _magnitudes(entries: NDArray[Any]) -> NDArray[Any]:
+    """Absolute values; the most negative integer, which has none, becomes the largest."""
+    if entries.dtype.kind == "i":
+        return np.abs(np.maximum(entries, -np.iinfo(entries.dtype).max))
+    return np.abs(entries) if entries.dtype.kind == "f" else entries
