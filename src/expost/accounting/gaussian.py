@@ -8,7 +8,6 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, inf, isqrt, log
-from statistics import NormalDist
 
 from expost import bracket
 from expost.bracket import Bracket
@@ -86,6 +85,8 @@ def epsilon_of_zcdp(rho: Fraction, delta: Fraction) -> Fraction:
 
 def normal_quantile(miss: Fraction) -> float:
     """A z with Pr[|N(0, 1)| > z] ≤ ``miss``, certified."""
+    from statistics import NormalDist  # slow to import
+
     z = -NormalDist().inv_cdf(float(miss) / 2) if miss > Fraction(1, 10**300) else inf
     while z < 40 and 2 * normal_tail(Fraction(z), 256).upper > miss:
         z = z * (1 + 2.0**-40) + 2.0**-60

@@ -20,6 +20,8 @@ from expost.noise import Source, bernoulli_exp, vector
 from expost.noise.grid import FARTHEST, Grid
 from expost.noise.laws import Rate
 
+_FEW = 32  # fewer candidates than this are chosen from one coin at a time
+
 
 @dataclass(frozen=True, kw_only=True)
 class Exponential(Mechanism):
@@ -128,7 +130,13 @@ class Exponential(Mechanism):
         return f"candidate {output}"
 
     def _choose(self, shortfalls: NDArray[np.int64], rate: Fraction, noise: Source) -> int:
-        return vector.categorical(noise, shortfalls, Rate(rate))
+        if shortfalls.size >= _FEW:
+            return vector.categorical(noise, shortfalls, Rate(rate))
+        short = shortfalls.tolist()
+        while True:
+            candidate = noise.below(len(short))
+            if bernoulli_exp(noise, rate * short[candidate]):
+                return candidate
 
     def _calibrate(self, floats: bool) -> tuple[Grid, Fraction]:
         """The grid of the scores, and the rate at which a step of score counts."""
@@ -155,7 +163,7 @@ class PermuteAndFlip(Exponential):
     """
 
     def _choose(self, shortfalls: NDArray[np.int64], rate: Fraction, noise: Source) -> int:
-        if shortfalls.size < 32:
+        if shortfalls.size < _FEW:
             heads = [i for i, short in enumerate(shortfalls.tolist()) if bernoulli_exp(noise, rate * short)]
         else:
             heads = np.flatnonzero(vector.geometric_reaches(noise, rate, shortfalls)).tolist()
