@@ -179,6 +179,6 @@ class AdaptiveModel:
             return mechanism.part_of([answer for _, answer in history])
 
         def finished(history: History) -> bool:
-            return bool(2 * self.at_most - sum(answer * (3 - answer) for _, answer in history) < 2)
+            return bool(2 * self.at_most - sum((0, 2, 1)[answer] for _, answer in history) < 2)
 
         return conversation(self.probability, questions, rounds, [0, 1, 2], part_of, finished)

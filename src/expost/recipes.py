@@ -111,5 +111,6 @@ def _named(values: Any) -> tuple[Any, NDArray[Any]]:
 def _magnitudes(entries: NDArray[Any]) -> NDArray[Any]:
     """Absolute values; the most negative integer, which has none, becomes the largest."""
     if entries.dtype.kind == "i":
-        return np.abs(np.maximum(entries, -np.iinfo(entries.dtype).max))
-    return np.abs(entries) if entries.dtype.kind == "f" else entries
+        entries = np.maximum(entries, -np.iinfo(entries.dtype).max)
+    magnitudes: NDArray[Any] = np.abs(entries) if entries.dtype.kind in "if" else entries
+    return magnitudes

@@ -33,6 +33,8 @@ Integers: TypeAlias = NDArray[np.int64]
 FARTHEST = 2**58
 """Values are clamped to so many steps of the grid on either side of zero; thresholds must lie within."""
 
+_SHARES_FOR = np.array([0, 2, 1])  # below, above, far above
+
 _CHUNK = 2**17  # values compared at a time, so that an early stop stops early
 
 
@@ -354,8 +356,8 @@ class AdaptiveSparseVector(_Thresholded):
 
     def part_of(self, output: Any) -> Part:
         """From the answers alone."""
-        answers = np.asarray(output)
-        return (1, int((answers == 2).sum() + 2 * (answers == 1).sum())) if len(answers) else (0, 0)
+        answers = np.asarray(output, np.int64)
+        return (1, int(_SHARES_FOR[answers].sum())) if len(answers) else (0, 0)
 
     def sample(self, data: NDArray[Any], noise: Source) -> NDArray[np.int8]:
         """0, 1 or 2 for each value; 0 for those that were not compared any more."""
@@ -364,7 +366,7 @@ class AdaptiveSparseVector(_Thresholded):
         output, left = np.zeros(len(margins), np.int8), self._shares
         for start in range(0, len(margins), _CHUNK):
             answers = self.compare(margins[start : start + _CHUNK], moves, noise)
-            paid = np.cumsum(answers.astype(np.int64) * (3 - answers))  # 2 costs a share, 1 costs two, 0 none
+            paid = np.cumsum(_SHARES_FOR[answers])
             answers = answers[
                 : int(np.searchsorted(paid, left - 1)) + 1
             ]  # the one that leaves less than two is the last
@@ -484,7 +486,7 @@ class AdaptiveComparisons(_Asking):
         if self._moves is None:
             self._moves = self._svt._moves(self._noise)
         answer = int(self._svt.compare(np.array([margin]), self._moves, self._noise)[0])
-        self._left -= answer * (3 - answer)
+        self._left -= int(_SHARES_FOR[answer])
         return answer
 
 
