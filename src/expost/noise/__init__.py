@@ -11,6 +11,7 @@ from expost.noise.scalar import (
     discrete_laplace,
     geometric,
     rounded_gaussian,
+    rounded_laplace,
 )
 from expost.noise.source import SeededNoise, Source, SystemNoise
 
@@ -25,4 +26,5 @@ __all__ = [
     "discrete_laplace",
     "geometric",
     "rounded_gaussian",
+    "rounded_laplace",
 ]

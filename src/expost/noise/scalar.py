@@ -64,7 +64,7 @@ def geometric(source: Source, rate: Fraction) -> int:
 
 
 def discrete_laplace(source: Source, rate: Fraction) -> int:
-    """k with probability proportional to e^−(rate·|k|), for any rational rate > 0.
+    """k with probability proportional to e^−(rate·``|k|``), for any rational rate > 0.
 
     Proof: lem-discrete-laplace
     """
@@ -73,6 +73,19 @@ def discrete_laplace(source: Source, rate: Fraction) -> int:
         size = geometric(source, rate)
         if not (negative and size == 0):
             return -size if negative else size
+
+
+def rounded_laplace(source: Source, rate: Fraction) -> int:
+    """The nearest integer to a continuous Laplace number of density (rate/2)·e^−(rate·``|z|``).
+
+    Proof: lem-rounded-laplace
+    """
+    if rate <= 0:
+        raise InvalidValue(f"a Laplace law needs a rate above 0, got {rate}")
+    if not bernoulli_exp(source, rate / 2):
+        return 0
+    size = 1 + geometric(source, rate)
+    return -size if source.below(2) else size
 
 
 def discrete_gaussian(source: Source, variance: Fraction) -> int:
