@@ -15,6 +15,7 @@ PIP     = $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/coin.py
+	$(BIN)/python examples/large_entries.py
 
 test: lint
 	$(BIN)/coverage erase
@@ -54,6 +55,7 @@ $(PEERS)/diffprivlib/.installed: benchmarks/peers/diffprivlib.txt
 # ---- documentation
 
 docs: $(VENV)/.docs
+	$(BIN)/python -m expost.paper.figure1 docs/figures
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 

@@ -97,7 +97,8 @@ class Release:
 
     def __str__(self) -> str:
         said = "nothing was asked" if self.part is None else self.mechanism.describe(self.value)
-        receipt = f"reserved {self.reserved}, charged {_amount(self.charged)}, refunded {_amount(self.refunded)}"
+        charged, refunded = _amount(self.charged, up=True), _amount(self.refunded, up=False)
+        receipt = f"reserved {self.reserved}, charged {charged}, refunded {refunded}"
         return f"{type(self.mechanism).__name__}: {said} · {receipt}"
 
 
@@ -240,7 +241,11 @@ def _brief(output: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
-def _amount(cost: Cost) -> str:
-    """A cost without the symbol of ε, for the middle of a receipt."""
-    text = cost.epsilon_text
+def _amount(cost: Cost, *, up: bool) -> str:
+    """A cost without the symbol of ε, to six places, for the middle of a receipt: charges round up, refunds down."""
+    places = 10**6
+    units = cost.epsilon_units
+    if units > 10 * places:
+        units = (-(-units // places) if up else units // places) * places
+    text = decimal_text(units, 12)
     return text if not cost.delta_units else f"{text} (δ {decimal_text(cost.delta_units, 18)})"
