@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +42,7 @@ class LargeEntries:
 
 def release_large(
     ledger: Ledger,
-    values: NDArray[Any] | Mapping[Hashable, int | float],
+    values: NDArray[Any] | Mapping[Any, int | float],
     *,
     threshold: Any,
     at_most: int,

@@ -60,7 +60,7 @@ class Digit(Law):
 
 @dataclass(frozen=True)
 class Laplace(Law):
-    """⌊X/step⌋ where Pr[X = k] is proportional to e^−(rate·|k|); the discrete Laplace law for step 1."""
+    """⌊X/step⌋ where Pr[X = k] is proportional to e^−(rate·``|k|``); the discrete Laplace law for step 1."""
 
     rate: Fraction
     step: int = 1
@@ -77,7 +77,7 @@ class Laplace(Law):
 
 @dataclass(frozen=True)
 class RoundedLaplace(Law):
-    """The nearest integer to a continuous Laplace number of density (rate/2)·e^−(rate·|z|)."""
+    """The nearest integer to a continuous Laplace number of density (rate/2)·e^−(rate·``|z|``)."""
 
     rate: Fraction
 

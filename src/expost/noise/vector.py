@@ -42,7 +42,7 @@ def geometric(source: Source, rate: Fraction, size: Size) -> Integers:
 
 
 def discrete_laplace(source: Source, rate: Fraction, size: Size) -> Integers:
-    """k with probability proportional to e^−(rate·|k|).
+    """k with probability proportional to e^−(rate·``|k|``).
 
     Proof: thm-split
     """
@@ -66,7 +66,7 @@ def laplace_reaches(source: Source, rate: Fraction, margins: Integers) -> NDArra
 
 
 def rounded_laplace(source: Source, rate: Fraction, size: Size) -> Integers:
-    """The nearest integers to continuous Laplace numbers of density (rate/2)·e^−(rate·|z|).
+    """The nearest integers to continuous Laplace numbers of density (rate/2)·e^−(rate·``|z|``).
 
     Proof: lem-rounded-laplace
     """
