@@ -18,9 +18,7 @@ demo: $(VENV)/.installed
 	$(BIN)/python examples/large_entries.py
 
 test: lint
-	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest
-	$(BIN)/coverage report
+	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=term
 	$(BIN)/python tests/coverage_floor.py
 
 lint: $(VENV)/.dev

@@ -29,6 +29,7 @@ def test_the_store_itself_prices_a_part() -> None:
     assert store.settle(entry.id, "a", None).charged == Cost(0.5)
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_forked_copy_cannot_spend() -> None:
     ledger = Ledger(epsilon=1)
     child = os.fork()
