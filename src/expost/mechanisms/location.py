@@ -248,7 +248,7 @@ class Median(Quantile):
     """The median of the data (of an even number of records the lower one): :class:`Quantile` at one half.
 
     >>> Median.scaled(2, size=10_000, epsilon=1, delta=1e-6).proposed
-    0.048
+    0.0448
 
     Proof: thm-location
     """
