@@ -15,6 +15,7 @@ PIP     = $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/coin.py
+	$(BIN)/python examples/robust.py
 
 test: lint
 	$(BIN)/coverage erase
@@ -37,7 +38,7 @@ format: $(VENV)/.dev
 ONLY ?= $(filter-out report,$(basename $(notdir $(wildcard benchmarks/*.py))))
 PEERS := .venvs
 
-bench: $(VENV)/.dev $(PEERS)/opendp/.installed $(PEERS)/diffprivlib/.installed
+bench: $(VENV)/.bench $(PEERS)/opendp/.installed $(PEERS)/diffprivlib/.installed
 	for subject in $(ONLY); do $(BIN)/python benchmarks/$$subject.py || exit 1; done
 	$(BIN)/python benchmarks/report.py
 
@@ -69,6 +70,10 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.installed
 	$(PIP) install -c constraints.txt -e '.[dev]'
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.dev
+	$(PIP) install -c constraints.txt -e '.[dev,bench]'
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.dev
