@@ -147,6 +147,8 @@ class _Located(Mechanism):
     def __post_init__(self) -> None:
         if exact(self.proposed, "proposed") <= 0:
             raise InvalidValue(f"the proposed sensitivity must be above 0, got {self.proposed!r}")
+        if isinstance(self.epsilon, list):
+            object.__setattr__(self, "epsilon", tuple(self.epsilon))
         object.__setattr__(self, "bounds", as_bounds(self.bounds))
         object.__setattr__(self, "missing", finite(self.missing, "missing"))
         object.__setattr__(self, "delta", requested_delta(self.delta))

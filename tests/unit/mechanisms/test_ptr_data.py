@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import expost as xp
+from expost.mechanisms import location
 from expost.mechanisms.interquantile import Bin
 from expost.mechanisms.regression import Coefficients
 
@@ -129,6 +130,26 @@ def test_the_mean_of_ranks_is_summed_exactly() -> None:
     data = np.tile([2.0**50, -(2.0**50), 3.0, 5.0], 1000)
     value = mean._proposal.release(data, xp.SeededNoise(1))
     assert abs(value - 2) < 1e-4
+
+
+@pytest.mark.parametrize(("proposed", "epsilon"), [("1", "1"), ("0.3", "2"), ("1000", "0.1"), ("1e-6", "5")])
+def test_noise_is_for_the_proposed_sensitivity(proposed: str, epsilon: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The release is the quantile on the grid plus noise whose rate, times the steps in what was proposed, is ε."""
+    rates: list[Fraction] = []
+    monkeypatch.setattr(location, "discrete_laplace", lambda noise, rate: rates.append(rate) or 7)
+    proposal = xp.Median(epsilon=(1, epsilon), delta=1e-6, proposed=proposed)._proposal
+    step = proposal.grid.step
+    steps = -(-Fraction(proposed) // step)
+    assert 1024 * max(1, Fraction(epsilon)) <= steps < 2050 * max(1, Fraction(epsilon))
+    value = proposal.release(np.array([0.0, 4 * float(step), 9.0]), xp.SeededNoise(0))
+    assert rates == [Fraction(epsilon) / steps]
+    assert value == 11 * float(step)
+
+
+def test_mechanisms_compare_and_hash() -> None:
+    pair = [xp.Median(epsilon=epsilon, delta=1e-6, proposed=1) for epsilon in ([0.25, 0.75], (0.25, 0.75))]
+    assert pair[0] == pair[1]
+    assert len({*pair, *ALL, regression()}) == 2 + len(ALL)
 
 
 # ---- regression
