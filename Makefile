@@ -19,6 +19,7 @@ WATCHED := tests/conformance tests/laws tests/unit/accounting tests/unit/ledger 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/coin.py
 	$(BIN)/python examples/large_entries.py
+	$(BIN)/python examples/robust.py
 
 test: lint
 	$(BIN)/pytest -n 2 --dist worksteal
@@ -40,7 +41,7 @@ format: $(VENV)/.dev
 ONLY ?= $(filter-out report,$(basename $(notdir $(wildcard benchmarks/*.py))))
 PEERS := .venvs
 
-bench: $(VENV)/.dev $(PEERS)/opendp/.installed $(PEERS)/diffprivlib/.installed
+bench: $(VENV)/.bench $(PEERS)/opendp/.installed $(PEERS)/diffprivlib/.installed
 	for subject in $(ONLY); do $(BIN)/python benchmarks/$$subject.py || exit 1; done
 	$(BIN)/python benchmarks/report.py
 
@@ -73,6 +74,10 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.installed
 	$(PIP) install -c constraints.txt -e '.[dev]'
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.dev
+	$(PIP) install -c constraints.txt -e '.[dev,bench]'
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.dev

@@ -1,4 +1,4 @@
-"""Several mechanisms and a ledger together."""
+"""The large entries of a vector: find them, then release them with everything that is left."""
 
 from __future__ import annotations
 

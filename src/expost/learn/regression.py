@@ -1,0 +1,99 @@
+"""Linear regression by votes as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from expost.errors import InvalidValue
+from expost.ledger import Ledger
+from expost.mechanisms import RobustRegression
+
+
+class RobustRegressor(RegressorMixin, BaseEstimator):
+    """Linear regression that a person cannot move: :class:`~expost.mechanisms.RobustRegression` with ``fit`` and
+    ``predict``.
+
+    ``ledger`` pays; without one, a ledger of just (``epsilon``, ``delta``) is made for each fit. If the blocks do not
+    agree nothing is released: ``withheld_`` is True, coefficients are 0 and predictions the middle of
+    ``target_bounds``. ``release_`` is the receipt. ``bounds`` and ``target_bounds`` are public: declare them, do not
+    take them from the data. ``blocks`` is at most the number of records.
+
+    Proof: thm-regression
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Any,
+        delta: Any,
+        cell: Any,
+        blocks: int,
+        bounds: Any,
+        target_bounds: Any,
+        grids: int = 2,
+        fit_intercept: bool = True,
+        ledger: Ledger | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.cell = cell
+        self.blocks = blocks
+        self.bounds = bounds
+        self.target_bounds = target_bounds
+        self.grids = grids
+        self.fit_intercept = fit_intercept
+        self.ledger = ledger
+
+    def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
+        """Run the mechanism once and keep what it released."""
+        X = validate_data(self, X, dtype=np.float64, ensure_all_finite=False)  # noqa: N806
+        y = _target(y, len(X))
+        mechanism = RobustRegression(
+            cell=self.cell,
+            blocks=min(self.blocks, len(X)),
+            bounds=self.bounds,
+            target_bounds=self.target_bounds,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            grids=self.grids,
+            intercept=self.fit_intercept,
+        )
+        worst = mechanism.guarantee.worst_case
+        ledger = (
+            self.ledger if self.ledger is not None else Ledger(epsilon=worst.exact_epsilon, delta=worst.exact_delta)
+        )
+        self.release_ = ledger.run(mechanism, on=np.column_stack([X, y]))
+        self.withheld_ = self.release_.withheld
+        middle = (float(self.target_bounds[0]) + float(self.target_bounds[1])) / 2
+        values = [0.0] * X.shape[1] + [middle] if self.withheld_ else [*self.release_.value.values]
+        self.coef_ = np.array(values[: X.shape[1]])
+        self.intercept_ = values[-1] if self.fit_intercept or self.withheld_ else 0.0
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """The linear function that was released."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)  # noqa: N806
+        return np.asarray(X @ self.coef_ + self.intercept_, np.float64)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True  # private values never cause an error; they count as 0, and ±∞ as a bound
+        tags.non_deterministic = True  # by the noise of the test
+        tags.regressor_tags.poor_score = True  # the bounds are those of the data at hand, not of any test
+        return tags
+
+
+def _target(y: Any, size: int) -> NDArray[np.float64]:
+    """The target as floats; what may be wrong with it is its shape, its type and its length."""
+    if y is None:
+        raise InvalidValue("RobustRegressor requires y to be passed, but the target y is None")
+    target = np.asarray(column_or_1d(y, warn=True), np.float64)
+    if len(target) != size:
+        raise InvalidValue(f"there are {size} rows of features and {len(target)} targets: give one each")
+    return target

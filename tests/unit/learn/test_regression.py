@@ -1,0 +1,78 @@
+"""Regression by votes through scikit-learn's interface."""
+
+import subprocess
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import check_estimator
+
+import expost as xp
+import expost.learn
+from expost.learn import RobustRegressor
+
+USUAL: dict[str, Any] = {
+    "epsilon": 1,
+    "delta": 1e-6,
+    "cell": 0.5,
+    "blocks": 100,
+    "bounds": (-1, 1),
+    "target_bounds": (-3, 3),
+}
+
+
+def line() -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    features = rng.uniform(-1, 1, (4000, 2))
+    return features, features @ [1.2, -0.7] + 0.3 + rng.normal(0, 0.1, 4000)
+
+
+def test_it_is_an_estimator() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(RobustRegressor(**{**USUAL, "blocks": 20}), on_fail=None)
+    failed = {row["check_name"] for row in results if row["status"] == "failed"}
+    assert failed <= NOT_WANTED
+    assert sum(row["status"] == "passed" for row in results) > 30
+
+
+NOT_WANTED = {"check_supervised_y_no_nan"}
+"""Asks that NaN in y raise; here private values never cause an error."""
+
+
+def test_fit_and_predict() -> None:
+    features, target = line()
+    ledger = xp.Ledger(epsilon=3, delta=1e-5, noise=xp.SeededNoise(1))
+    model = RobustRegressor(**USUAL, ledger=ledger)
+    assert model.fit(features, target).score(features, target) > 0.9
+    assert model.coef_.tolist() == [1.25, -0.75]
+    assert model.intercept_ == 0.25
+    assert ledger.spent == xp.Cost(0.5, 1e-6) == model.release_.charged
+    clone(model).fit(features, target)  # the same ledger pays, for ledgers are never copied
+    assert ledger.spent.delta == 2e-6
+
+
+def test_withheld_predicts_the_middle() -> None:
+    features, target = line()
+    model = RobustRegressor(**{**USUAL, "cell": 1e-6, "target_bounds": (0, 4)}).fit(features, target)
+    assert model.withheld_
+    assert set(model.predict(features)) == {2.0}
+
+
+def test_private_values_cause_no_error_and_public_ones_do() -> None:
+    features, target = line()
+    features[3, 0], target[4], target[5] = np.nan, np.nan, np.inf
+    assert not RobustRegressor(**USUAL).fit(features, target).withheld_
+    with pytest.raises(xp.InvalidValue, match="one each"):
+        RobustRegressor(**USUAL).fit(features, target[:-1])
+    with pytest.raises(ValueError, match="y"):
+        RobustRegressor(**USUAL).fit(features, None)
+
+
+def test_the_room_is_lazy() -> None:
+    lazy = "import sys, expost.learn; print('sklearn' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", lazy], check=True, capture_output=True).stdout.strip() == b"False"
+    assert not hasattr(expost.learn, "Nothing")
