@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost import SparseVector
+from expost import AdaptiveSparseVector, SparseVector
 
 RUNS = 6_000
 CRITICAL = 50.0  # of χ² with 7 degrees of freedom: passed by chance less than once in ten million runs
@@ -19,8 +19,8 @@ VALUES = np.array([0, 3, -2])
 
 
 def law(svt: SparseVector, share: float) -> dict[tuple[bool, ...], float]:
-    """Pr[answers], with the noise of a value falling by e^−share·rate a step (share 1: as claimed)."""
-    first, rate = float(svt._threshold_rate), float(svt.rate) * share
+    """Pr[answers] for ε₁ = 0.8 and a share of 0.5, a value's noise being that of ``share`` times as much."""
+    first, rate = 0.8, 0.5 * share
     one_sided = svt.noise == "one-sided"
     z = np.arange(0 if one_sided else -200, 200)
     weight = np.exp(-first * np.abs(z))
@@ -62,6 +62,42 @@ def test_answers_have_the_law_that_was_proved(noise: Any, run: Any) -> None:
     assert chi_square(seen, law(svt, 1.0)) < CRITICAL
     assert chi_square(seen, law(svt, 1.4)) > CRITICAL  # noise 30 % too small
     assert chi_square(seen, law(svt, 0.7)) > CRITICAL  # or too large
+
+
+@pytest.mark.parametrize("noise", ["one-sided", "two-sided"])
+def test_gaps_have_the_mean_and_the_variance_that_were_proved(noise: Any) -> None:
+    """A value far above: gap = value − threshold + ν − ρ − centre, with rates 0.25 and 0.8."""
+    svt = SparseVector(threshold=0, at_most=1, epsilon=("0.8", "0.5"), sensitivity=1, gap=True, noise=noise)
+    gaps = np.array([svt.sample(np.array([1000]), xp.SystemNoise())[0] for _ in range(RUNS)])
+    sides = 1 if noise == "one-sided" else 2
+    variance = sum(sides * exp(-r) / (1 - exp(-r)) ** 2 for r in (0.25, 0.8))
+    mean = 1000 - svt.centre + (sides == 1) * (1 / (exp(0.25) - 1) - 1 / (exp(0.8) - 1))
+    assert abs(gaps.mean() - mean) < 6 * sqrt(variance / RUNS)
+    assert 0.75 < gaps.var() / variance < 1.33
+    assert not 0.75 < gaps.var() / (variance * 1.69) < 1.33  # as if the scale were 30 % larger
+
+
+def test_the_adaptive_one_has_the_law_that_was_proved() -> None:
+    """One value 2 above its threshold, ε₁ = 0.8, shares of 0.5: rates 0.25 (far) and 0.5 (near), margin 3."""
+    svt = AdaptiveSparseVector(threshold=0, at_most=1, epsilon=("0.8", 1), sensitivity=1, margin=3, noise="two-sided")
+    z = np.arange(-200, 200)
+    weight = np.exp(-0.8 * np.abs(z))
+    weight /= weight.sum()
+
+    def tail(margins: np.ndarray, rate: float) -> np.ndarray:
+        q = exp(-rate)
+        far = q ** np.abs(margins)
+        return np.asarray(np.where(margins > 0, far / (1 + q), 1 - far * q / (1 + q)))
+
+    def expected(factor: float) -> list[float]:
+        far, near = tail(z + 3 - 2, 0.25 * factor), tail(z - 2, 0.5 * factor)
+        return [float(weight @ p) for p in ((1 - far) * (1 - near), (1 - far) * near, far)]
+
+    seen = Counter(int(svt.sample(np.array([2]), xp.SystemNoise())[0]) for _ in range(RUNS))
+    asked = Counter(svt.start(None, xp.SystemNoise())(2) for _ in range(RUNS))
+    for counts in (seen, asked):
+        assert sum((counts[a] - RUNS * p) ** 2 / (RUNS * p) for a, p in enumerate(expected(1.0))) < CRITICAL
+        assert sum((counts[a] - RUNS * p) ** 2 / (RUNS * p) for a, p in enumerate(expected(2.0))) > CRITICAL
 
 
 def refuted(svt: SparseVector, epsilon: float) -> bool:

@@ -64,4 +64,31 @@ def test_mistakes_are_free() -> None:
     for values in (np.zeros((2, 2)), {"a": "many"}, np.array(["x"])):
         with pytest.raises(xp.InvalidValue):
             release_large(ledger, values, threshold=1, at_most=1, sensitivity=1)
+    for changes in ({"l1": 0}, {"l1": -1}, {"l1": "x"}, {"sensitivity": 0.5}):
+        with pytest.raises(xp.InvalidValue):
+            release_large(ledger, np.full(9, 10**6), **{"threshold": 1, "at_most": 1, "sensitivity": 1, **changes})
+    with pytest.raises(xp.InvalidValue, match=r"np\.asarray"):
+        release_large(ledger, [1, 2], threshold=1, at_most=1, sensitivity=1)
+    with pytest.raises(xp.BudgetExceeded):
+        release_large(ledger, np.zeros(9), threshold=1, at_most=1, sensitivity=1, epsilon=2)
     assert ledger.spent == Cost(0)
+    with pytest.raises(xp.BudgetExceeded, match="has ε 0 left"):
+        release_large(xp.Ledger(epsilon=0), np.zeros(9), threshold=1, at_most=1, sensitivity=1)
+
+
+def test_private_values_decide_nothing_about_the_release() -> None:
+    """Whole numbers stay whole however large they are, and None is 0."""
+    for extreme in (2**63 - 1, 2**63, 2**70, -(2**70), None):
+        counts = {"a": extreme, "b": 10**7, "c": 10**7}
+        large = release_large(xp.Ledger(epsilon=9), counts, threshold=10**6, at_most=3, sensitivity=1)
+        assert all(isinstance(value, int) for value in large.values.values())
+        assert {"b", "c"} <= set(large.values)
+
+
+def test_monotone_entries_below_zero_are_never_large() -> None:
+    """All entries grow with a record; the size of negative ones would shrink, and monotone noise be too little."""
+    values = np.array([-(10**6), 10**6])
+    large = release_large(
+        xp.Ledger(epsilon=5), values, threshold=10**5, at_most=2, sensitivity=1, monotone=True, neighbours="add-remove"
+    )
+    assert list(large.values) == [1]

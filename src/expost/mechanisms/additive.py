@@ -41,6 +41,8 @@ def shape_of(data: Any) -> Shape:
     """The public facts about ``data``. Looks at types and shapes, never at values."""
     if isinstance(data, int | float) and not isinstance(data, np.generic):
         return Shape(isinstance(data, float), None)
+    if isinstance(data, np.ma.MaskedArray):
+        raise InvalidValue("masked arrays are not read: fill them first, or make what is masked NaN")
     dtype = getattr(data, "dtype", None)
     if not isinstance(dtype, np.dtype):
         raise InvalidValue(
@@ -69,7 +71,7 @@ class Additive(Mechanism):
         exact(self.missing, "missing")
         as_neighbours(self.neighbours)
         if self.grid is not None:
-            Grid.of(exact(self.grid, "grid"))
+            Grid.of(self.grid)
 
     @abstractmethod
     def _calibrate(self, shape: Shape) -> tuple[Grid, Fraction]:
@@ -140,16 +142,13 @@ class Additive(Mechanism):
         if not shape.floats:
             return Grid(0)
         if self.grid is not None:
-            return Grid.of(exact(self.grid, "grid"))
+            return Grid.of(self.grid)
         return Grid.within(finest / 1024)
 
 
 def whole_numbers(data: Any) -> NDArray[np.int64]:
     """An array of whole numbers of any width, clamped to ±2^60."""
-    numbers = np.asarray(data)
-    if numbers.dtype.itemsize == 8:
-        numbers = np.clip(numbers, -FARTHEST if numbers.dtype.kind == "i" else 0, FARTHEST)
-    return numbers.astype(np.int64, copy=False)
+    return Grid(0).round_integers(np.asarray(data))
 
 
 def requested_epsilon(epsilon: Number, name: str = "ε") -> float:
@@ -166,6 +165,15 @@ def requested_delta(delta: Number) -> float:
     if not 0 < within.exact_delta < 1:
         raise InvalidValue(f"this mechanism needs a δ of at least 1e-18 and below 1, got {delta!r}")
     return within.delta
+
+
+def check_monotone(monotone: bool, neighbours: Neighbours | None) -> None:
+    """Refuse to take values as monotone under a relation for which counts are not."""
+    if monotone and neighbours != "add-remove":
+        raise InvalidValue(
+            "monotone values all move the same way when a record is added: say neighbours='add-remove', "
+            f"got {neighbours!r} (exchanging a record moves counts both ways)"
+        )
 
 
 def whole_sensitivity(sensitivity: Number) -> Fraction:

@@ -17,6 +17,7 @@ from expost.mechanism import Mechanism
 from expost.mechanisms.additive import RELEASED, requested_epsilon, shape_of, whole_numbers
 from expost.noise import Source, bernoulli_exp, vector
 from expost.noise.fixed import exp_minus
+from expost.noise.grid import FARTHEST
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +37,14 @@ class RandomizedResponse(Mechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
-        if isinstance(self.choices, bool) or not isinstance(self.choices, int) or self.choices < 2:
-            raise InvalidValue(f"randomised response needs at least 2 choices, got {self.choices!r}")
-        as_neighbours(self.neighbours)
+        if isinstance(self.choices, bool) or not isinstance(self.choices, int) or not 2 <= self.choices <= FARTHEST:
+            raise InvalidValue(f"randomised response has from 2 to 2^60 choices, got {self.choices!r}")
+        if as_neighbours(self.neighbours) == "add-remove":
+            raise InvalidValue(
+                "randomised response is about people who answer differently, neighbours='substitute': "
+                "with one answer more or less, their number would tell"
+            )
+        object.__setattr__(self, "neighbours", "substitute")
 
     @classmethod
     def for_accuracy(

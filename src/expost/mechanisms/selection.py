@@ -15,7 +15,14 @@ from expost.cost import EPSILON_UNITS, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
 from expost.mechanism import Mechanism
-from expost.mechanisms.additive import RELEASED, requested_epsilon, shape_of, whole_numbers, whole_sensitivity
+from expost.mechanisms.additive import (
+    RELEASED,
+    check_monotone,
+    requested_epsilon,
+    shape_of,
+    whole_numbers,
+    whole_sensitivity,
+)
 from expost.noise import Source, bernoulli_exp, vector
 from expost.noise.grid import FARTHEST, Grid
 from expost.noise.laws import Rate
@@ -47,7 +54,8 @@ class Exponential(Mechanism):
             raise InvalidValue(f"sensitivity must be above 0, got {self.sensitivity!r}")
         as_neighbours(self.neighbours)
         if self.grid is not None:
-            Grid.of(exact(self.grid, "grid"))
+            Grid.of(self.grid)
+        check_monotone(self.monotone, self.neighbours)
 
     @classmethod
     def for_accuracy(

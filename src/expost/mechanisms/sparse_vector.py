@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import ceil, expm1, floor, sqrt
+from math import ceil, exp, floor, log, nan, sqrt
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -23,7 +23,7 @@ from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
 from expost.mechanism import Interaction, Mechanism
-from expost.mechanisms.additive import requested_epsilon, shape_of
+from expost.mechanisms.additive import check_monotone, requested_epsilon, shape_of
 from expost.noise import Source, scalar, vector
 from expost.noise.grid import Grid
 
@@ -34,6 +34,8 @@ FARTHEST = 2**58
 """Values are clamped to so many steps of the grid on either side of zero; thresholds must lie within."""
 
 _SHARES_FOR = np.array([0, 2, 1])  # below, above, far above
+
+_MOST_SHARES = 40_000  # a guarantee lists each number of shares
 
 _CHUNK = 2**17  # values compared at a time, so that an early stop stops early
 
@@ -60,14 +62,12 @@ class _Thresholded(Mechanism):
             raise InvalidValue(f"noise must be 'one-sided' or 'two-sided', got {self.noise!r}")
         exact(self.missing, "missing")
         as_neighbours(self.neighbours)
-        if self.monotone and self.neighbours != "add-remove":
-            raise InvalidValue(
-                f"monotone questions all move the same way when a record is added: say neighbours='add-remove', "
-                f"got {self.neighbours!r} (exchanging a record moves counts both ways)"
-            )
+        check_monotone(self.monotone, self.neighbours)
         object.__setattr__(self, "epsilon", _requested(self.epsilon))
         object.__setattr__(self, "grid", self._grid.value(1))
         object.__setattr__(self, "threshold", self._shown(self.bars(self.threshold)))
+        if self._shares > _MOST_SHARES:
+            raise InvalidValue(f"at_most goes up to {_MOST_SHARES // 2:,}, got {self.at_most!r}: run it in portions")
         vector.check_rate(self._threshold_rate)
         vector.check_rate(self._share / self._steps)
 
@@ -101,7 +101,7 @@ class _Thresholded(Mechanism):
     @cached_property
     def _grid(self) -> Grid:
         if self.grid is not None:
-            return Grid.of(exact(self.grid, "grid"))
+            return Grid.of(self.grid)
         sensitivity = exact(self.sensitivity, "sensitivity")
         thresholds = _finite(self.threshold)
         if sensitivity.denominator == 1 and np.all(thresholds == np.floor(thresholds)):
@@ -130,10 +130,12 @@ class _Thresholded(Mechanism):
         return self.bars(self.threshold)
 
     def point(self, value: Any) -> int:
-        """One private value in steps of the grid, rounded half up and clamped; NaN is ``missing``."""
-        if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        """One private value in steps of the grid, rounded half up and clamped; NaN and None are ``missing``."""
+        if value is None:
+            value = nan
+        if isinstance(value, int | np.integer | np.bool_):
             number = int(value) if not self._grid.exponent else floor(int(value) / self._grid.step + Fraction(1, 2))
-        elif isinstance(value, float | np.floating):
+        elif isinstance(value, float | np.float32 | np.float16):  # not long doubles: float() would round them
             number = self._grid.round(float(value), exact(self.missing, "missing"))
         else:
             raise InvalidValue(f"a question's value is one int or float, got {type(value).__name__}")
@@ -141,18 +143,10 @@ class _Thresholded(Mechanism):
 
     def points(self, data: NDArray[Any]) -> Integers:
         """Private values in steps of the grid, rounded half up and clamped; NaN is ``missing``."""
-        exponent = self._grid.exponent
-        if data.dtype.kind == "f":
-            numbers = self._grid.round_all(data, exact(self.missing, "missing"))
-            return np.clip(numbers, -FARTHEST, FARTHEST, out=numbers)
-        reach = FARTHEST >> -exponent if exponent < 0 else FARTHEST << exponent
-        largest = np.iinfo(data.dtype).max if data.dtype.kind in "iu" else 1
-        if reach < largest:
-            data = np.clip(data, -reach if data.dtype.kind == "i" else 0, reach)
-        numbers = data.astype(np.int64)
-        if exponent < 0:
-            return numbers << -exponent
-        return numbers if exponent == 0 else (numbers + (1 << (exponent - 1))) >> min(exponent, 63)
+        if data.dtype.kind != "f":
+            return self._grid.round_integers(data, FARTHEST)
+        numbers = self._grid.round_all(data, exact(self.missing, "missing"))
+        return np.clip(numbers, -FARTHEST, FARTHEST, out=numbers)
 
     # ---- the noise
 
@@ -166,18 +160,36 @@ class _Thresholded(Mechanism):
     def _many(self, noise: Source, rate: Fraction, count: int) -> Integers:
         return (vector.geometric if self.noise == "one-sided" else vector.discrete_laplace)(noise, rate, count)
 
-    def _reach(self, noise: Source, rate: Fraction, margins: Integers, shift: int) -> NDArray[np.bool_]:
-        """For each margin, whether fresh noise is at least margin + shift."""
-        if abs(shift) > 2 * FARTHEST:  # once in e^256 runs or so; too far for arrays
-            return np.array([self._one(noise, rate) >= int(margin) + shift for margin in margins], np.bool_)
+    def _reaches(self, noise: Source, rate: Fraction, margins: Integers, shift: int) -> NDArray[np.bool_]:
+        """For each margin, whether fresh noise is at least margin + shift.
+
+        Proof: lem-comparisons
+        """
+        if _too_far(shift):
+            return self._excess(noise, rate, margins, shift) >= 0
         reaches = vector.geometric_reaches if self.noise == "one-sided" else vector.laplace_reaches
         return reaches(noise, rate, margins + shift)
 
+    def _excess(self, noise: Source, rate: Fraction, margins: Integers, shift: int) -> Integers:
+        """For each margin, fresh noise less margin and shift, clamped to 2^60 above and to −1 below.
+
+        Proof: lem-comparisons
+        """
+        if not _too_far(shift):
+            excess = self._many(noise, rate, len(margins)) - (margins + shift)
+            return np.clip(excess, -1, 4 * FARTHEST, out=excess)
+        one_by_one = (self._one(noise, rate) - int(margin) - shift for margin in margins)
+        return np.array([max(-1, min(4 * FARTHEST, excess)) for excess in one_by_one], np.int64)
+
     def _centre(self, rate: Fraction) -> int:
-        """What one-sided noise adds to a value on average, less what it adds to the threshold: a public number."""
+        """The median of one-sided noise on a value less that on the threshold: a public number.
+
+        Moving thresholds up by it makes a value at its threshold as likely to be above as below.
+        """
         if self.noise == "two-sided":
             return 0
-        return round(1 / expm1(float(rate)) - 1 / expm1(float(self._threshold_rate)))
+        a, b = float(rate), float(self._threshold_rate)
+        return round(log(2 * b / (a + b)) / a if b >= a else -log(2 * a / (a + b)) / b)
 
     def check(self, data: Any) -> None:
         """One-dimensional numbers, as many as there are thresholds."""
@@ -227,10 +239,16 @@ class SparseVector(_Thresholded):
     @cached_property
     def guarantee(self) -> Guarantee:
         """E of each part: what the cheapest shift of the threshold costs."""
-        total = self.halves[0].exact_epsilon + self.halves[1].exact_epsilon
-        free = 0 if self.noise == "one-sided" else floor(total / self._share)
-        parts = [(0, k) for k in range(free + 1)] + [(1, k) for k in range(self._shares + 1)]
+        parts = [(0, k) for k in range(self._free + 1)] + [(1, k) for k in range(self._shares + 1)]
         return Guarantee({part: self._price(part) for part in parts}, neighbours=self.neighbours)
+
+    @cached_property
+    def _free(self) -> int:
+        """The most shares that an output can be priced at without ε₁."""
+        if self.noise == "one-sided":
+            return 0
+        total = self.halves[0].exact_epsilon + self.halves[1].exact_epsilon
+        return min(floor(total / self._share), _MOST_SHARES)
 
     def part_of(self, output: Any) -> Part:
         """From the answers alone: how many there were, and how many positive."""
@@ -256,7 +274,7 @@ class SparseVector(_Thresholded):
         return max(up, down, key=self._price)
 
     def _cheapest(self, *parts: tuple[int, int]) -> tuple[int, int]:
-        return min(parts, key=self._price)
+        return min((part for part in parts if part[0] or part[1] <= self._free), key=self._price)
 
     @property
     def rate(self) -> Fraction:
@@ -265,7 +283,7 @@ class SparseVector(_Thresholded):
 
     @cached_property
     def centre(self) -> int:
-        """How far thresholds are moved up, in steps, so that one-sided noise errs as far either way."""
+        """How far thresholds are moved up, in steps, so that one-sided noise errs as often either way."""
         return self._centre(self.rate)
 
     def _shift(self, noise: Source) -> int:
@@ -280,11 +298,11 @@ class SparseVector(_Thresholded):
         for start in range(0, len(margins), _CHUNK):
             chunk = margins[start : start + _CHUNK]
             if self.gap:
-                excess = self._many(noise, self.rate, len(chunk)) - (chunk + shift)
+                excess = self._excess(noise, self.rate, chunk, shift)
                 above = np.flatnonzero(excess >= 0)[:left]
-                output[start + above] = self._grid.values(np.minimum(excess[above], 4 * FARTHEST))
+                output[start + above] = self._grid.values(excess[above])
             else:
-                above = np.flatnonzero(self._reach(noise, self.rate, chunk, shift))[:left]
+                above = np.flatnonzero(self._reaches(noise, self.rate, chunk, shift))[:left]
                 output[start + above] = True
             left -= len(above)
             if not left:
@@ -327,6 +345,7 @@ class AdaptiveSparseVector(_Thresholded):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        vector.check_rate(self.rates[0])
         margin = self._grid.values(np.array(self._default_margin)) if self.margin is None else _finite(self.margin)
         if margin.ndim or margin < 0:
             raise InvalidValue(f"margin is a distance above the threshold, one number ≥ 0, got {self.margin!r}")
@@ -344,8 +363,8 @@ class AdaptiveSparseVector(_Thresholded):
 
     @property
     def _default_margin(self) -> int:
-        far = float(self.rates[0])
-        deviation = sqrt(1 / (expm1(far) * -expm1(-far))) * (1 if self.noise == "one-sided" else sqrt(2))
+        fall = exp(-float(self.rates[0]))
+        deviation = sqrt(fall) / (1 - fall) * (1 if self.noise == "one-sided" else sqrt(2))
         return ceil(2 * deviation)
 
     @cached_property
@@ -384,7 +403,7 @@ class AdaptiveSparseVector(_Thresholded):
 
     def compare(self, margins: Integers, moves: tuple[int, int], noise: Source) -> NDArray[np.int8]:
         """2, 1 or 0 for each margin."""
-        far, above = (self._reach(noise, rate, margins, move) for rate, move in zip(self.rates, moves, strict=True))
+        far, above = (self._reaches(noise, rate, margins, move) for rate, move in zip(self.rates, moves, strict=True))
         return np.where(far, np.int8(2), above.astype(np.int8))
 
     def start(self, data: Any, noise: Source) -> AdaptiveComparisons:
@@ -460,8 +479,9 @@ class Comparisons(_Asking):
         if self._shift is None:
             self._shift = svt._shift(self._noise)
         if not self._pool:  # noise for many questions at once; each is seen by one question only
-            self._pool = svt._many(self._noise, svt.rate, self._block).tolist()
-            self._block = min(2 * self._block, 4096)
+            far, block = _too_far(self._shift), self._block
+            self._pool = [svt._one(self._noise, svt.rate)] if far else svt._many(self._noise, svt.rate, block).tolist()
+            self._block = min(2 * block, 4096)
         excess = self._pool.pop() - margin - self._shift
         if excess < 0:
             return None if svt.gap else False
@@ -488,6 +508,11 @@ class AdaptiveComparisons(_Asking):
         answer = int(self._svt.compare(np.array([margin]), self._moves, self._noise)[0])
         self._left -= int(_SHARES_FOR[answer])
         return answer
+
+
+def _too_far(shift: int) -> bool:
+    """Whether the threshold's noise is beyond what arrays compare with; once in e^512 runs, or less."""
+    return abs(shift) > 2 * FARTHEST
 
 
 def _requested(epsilon: Any) -> Any:

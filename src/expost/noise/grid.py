@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, floor, inf, isnan, isqrt, ldexp, nan
+from math import ceil, floor, inf, isfinite, isnan, isqrt, ldexp, nan
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.cost import exact
 from expost.errors import InvalidValue
 
 FARTHEST = 2**60
@@ -28,8 +30,11 @@ class Grid:
     exponent: int
 
     @classmethod
-    def of(cls, step: Fraction) -> Grid:
-        """The grid with this step, which must be a power of two."""
+    def of(cls, step: Any) -> Grid:
+        """The grid with this step, which must be a power of two. Floats count with every bit."""
+        if isinstance(step, float) and isfinite(step):
+            step = Fraction(step)
+        step = exact(step, "grid")
         size = max(step.numerator, step.denominator)
         if step <= 0 or min(step.numerator, step.denominator) != 1 or size & (size - 1):
             raise InvalidValue(f"a grid's step must be a power of two (such as 0.25, 1 or 2**10), got {step}")
@@ -95,6 +100,35 @@ class Grid:
             points[lost] = self.round(nan, missing)
         np.clip(points, -FARTHEST, FARTHEST, out=points)
         return points
+
+    def round_integers(self, values: NDArray[Any], farthest: int = FARTHEST) -> NDArray[np.int64]:
+        """The nearest points to whole numbers of any width, half up, clamped to so many steps. Nothing wraps.
+
+        ⌊n/2^e + ½⌋ is the number without its last e bits, plus the first of those bits.
+
+        Proof: lem-grid
+        """
+        if values.dtype.kind == "b":
+            values = values.astype(np.int64)
+        shift = abs(self.exponent)
+        if self.exponent <= 0:
+            reach = min(farthest >> shift, int(np.iinfo(values.dtype).max))
+            points = np.clip(values, -reach if values.dtype.kind == "i" else 0, reach).astype(np.int64) << min(
+                shift, 62
+            )
+            points[values > reach] = farthest
+            if values.dtype.kind == "i":
+                points[values < -reach] = -farthest
+            return np.asarray(points, np.int64)
+        if shift > 64 or (shift == 64 and values.dtype.kind == "i"):
+            return np.zeros(values.shape, np.int64)
+        wide = values.astype(np.int64 if values.dtype.kind == "i" else np.uint64)
+        one = wide.dtype.type(1)
+        points = (wide >> wide.dtype.type(shift - 1)) & one
+        if shift < 64:
+            points += wide >> wide.dtype.type(shift)
+        points = np.clip(points, -farthest if values.dtype.kind == "i" else 0, farthest)
+        return np.asarray(points, np.int64)
 
     def value(self, point: int) -> float:
         """The float nearest to a point of the grid."""

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expost.cost import Cost, Number, exact
-from expost.errors import InvalidValue
+from expost.errors import BudgetExceeded, InvalidValue
 from expost.guarantee import Neighbours
 from expost.ledger import Ledger
 from expost.mechanism import Release
 from expost.mechanisms import Laplace, SparseVector
+from expost.mechanisms.additive import shape_of, whole_sensitivity
 from expost.mechanisms.sparse_vector import Kind
+from expost.noise.grid import FARTHEST
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,9 @@ def release_large(
 
     ``epsilon`` is the whole budget, by default all that remains. ``sensitivity`` bounds how far one entry
     moves between neighbours, ``l1`` how far all of them move together (by default, ``sensitivity`` times the
-    entries found). Names must be public: a name that stands there because of one person tells on them.
+    entries found). ``monotone`` is for counts: all entries grow, or all shrink, when a record is added (negative
+    ones are then never large). NaN and None count as 0. Names must be public: a name that stands there because
+    of one person tells on them; and so must be whether a name has whole numbers or floats.
 
     >>> ledger = Ledger(epsilon=1)
     >>> counts = np.zeros(100, int)
@@ -77,8 +83,15 @@ def release_large(
     share = exact(selection, "selection")
     if not 0 < share < 1:
         raise InvalidValue(f"selection is the share of ε for finding entries, between 0 and 1, got {selection!r}")
-    total = ledger.remaining if epsilon is None else Cost.within(epsilon)
     names, entries = _named(values)
+    total = ledger.remaining if epsilon is None else Cost.within(epsilon)
+    if not Cost.of_units(total.epsilon_units) <= ledger.remaining or not total.epsilon_units:
+        raise BudgetExceeded(Cost(max(total.exact_epsilon, Fraction(1, 10**12))), ledger.remaining, ledger.name)
+    together = None if l1 is None else exact(l1, "l1")
+    if together is not None and together <= 0:
+        raise InvalidValue(f"l1 bounds how far all entries move together, above 0, got {l1!r}")
+    if entries.dtype.kind != "f":
+        whole_sensitivity(sensitivity)
     finder = SparseVector(
         threshold=threshold,
         at_most=at_most,
@@ -88,24 +101,38 @@ def release_large(
         noise=noise,
         neighbours=neighbours,
     )
-    found = ledger.run(finder, on=_magnitudes(entries), label=label and f"{label}: find")
+    sizes = np.maximum(entries, 0) if monotone else _magnitudes(entries)
+    found = ledger.run(finder, on=sizes, label=label and f"{label}: find")
     chosen = np.flatnonzero(found.value)
     if not len(chosen):
         return LargeEntries({}, found, None)
-    together = exact(sensitivity, "sensitivity") * len(chosen)
-    if l1 is not None:
-        together = min(together, exact(l1, "l1"))
+    separately = exact(sensitivity, "sensitivity") * len(chosen)
     left = total.exact_epsilon - found.charged.exact_epsilon
-    teller = Laplace(epsilon=left, sensitivity=together, neighbours=neighbours)
+    moves = separately if together is None else min(separately, together)
+    teller = Laplace(epsilon=left, sensitivity=_plain(moves), neighbours=neighbours)
     told = ledger.run(teller, on=entries[chosen], label=label and f"{label}: values")
     return LargeEntries(dict(zip((names[i] for i in chosen), told.value.tolist(), strict=True)), found, told)
 
 
 def _named(values: Any) -> tuple[Any, NDArray[Any]]:
+    """Names and entries. Floats if any entry is of a float type, whole numbers otherwise: values decide nothing."""
     if isinstance(values, Mapping):
-        return list(values), np.array(list(values.values()))
-    entries = np.asarray(values)
-    return range(len(entries)) if entries.ndim == 1 else None, entries
+        entries = list(values.values())
+        if not all(entry is None or isinstance(entry, Real) for entry in entries):
+            raise InvalidValue("a histogram maps names to ints, or to floats; some value is no number")
+        if any(isinstance(entry, float | np.floating) for entry in entries):
+            return list(values), np.array([np.nan if entry is None else float(entry) for entry in entries])
+        whole = [max(-FARTHEST, min(FARTHEST, int(entry or 0))) for entry in entries]
+        return list(values), np.array(whole, np.int64)
+    shape = shape_of(values)
+    if shape.dimensions is None or len(shape.dimensions) != 1:
+        raise InvalidValue(f"entries are those of a one-dimensional array, or of a mapping, got {shape.dimensions}")
+    return range(shape.size), np.asarray(values)
+
+
+def _plain(number: Fraction) -> int | Fraction:
+    """An int if it is one, which reads better in a ledger."""
+    return number.numerator if number.denominator == 1 else number
 
 
 def _magnitudes(entries: NDArray[Any]) -> NDArray[Any]:

@@ -49,7 +49,7 @@ def test_claims() -> None:
         0.5, neighbours="substitute"
     )
     assert m.Gaussian(epsilon=1, delta=1e-6, sensitivity=2).guarantee.worst_case == Cost(1, 1e-6)
-    assert m.RandomizedResponse(epsilon=2, choices=2).guarantee == Guarantee.uniform(2)
+    assert m.RandomizedResponse(epsilon=2, choices=2).guarantee == Guarantee.uniform(2, neighbours="substitute")
     assert m.PermuteAndFlip(epsilon=2, sensitivity=2).guarantee == Guarantee.uniform(2)
 
 
@@ -269,7 +269,9 @@ def _law(family: type[m.Exponential], rate: float) -> Any:
 
 @pytest.mark.parametrize("family", SELECTIONS)
 def test_monotone_scores_are_worth_twice_the_rate(family: type[m.Exponential]) -> None:
-    general, monotone = (family(epsilon=1, sensitivity=3, monotone=flag) for flag in (False, True))
+    general, monotone = (
+        family(epsilon=1, sensitivity=3, monotone=flag, neighbours="add-remove") for flag in (False, True)
+    )
     assert monotone._calibrate(False)[1] == 2 * general._calibrate(False)[1] == Fraction(1, 3)
 
 

@@ -1,7 +1,12 @@
+import dataclasses
+from fractions import Fraction
+from math import exp
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import expost as xp
 from expost import AdaptiveSparseVector, Cost, SparseVector
@@ -164,6 +169,76 @@ def test_private_values_never_cause_an_error(data: np.ndarray) -> None:
         assert np.all(np.abs(svt.points(data)) <= FARTHEST)
 
 
+@given(
+    st.sampled_from([np.int8, np.int16, np.int64, np.uint8, np.uint32, np.uint64]),
+    st.integers(-70, 70),
+    st.lists(
+        st.integers(0, 2**64 - 1) | st.sampled_from([0, 2**63 - 1, 2**63, 2**64 - 1, 2**62]), min_size=1, max_size=6
+    ),
+)
+def test_arrays_and_single_values_are_read_alike(kind: Any, exponent: int, bits: list[int]) -> None:
+    """Whole numbers of every width on every grid: nothing wraps, and one value moves as far as the claim says."""
+    svt = SparseVector(threshold=0, at_most=1, epsilon=1, sensitivity=2.0**exponent, grid=2.0**exponent)
+    data = np.array(bits, np.uint64).astype(kind)
+    points = svt.points(data)
+    assert points.tolist() == [svt.point(value) for value in data]
+    order = np.argsort(data, kind="stable")
+    assert np.all(np.diff(points[order]) >= 0)
+
+
+def test_grids_of_every_size_read_back() -> None:
+    for exponent in (-300, -24, -1, 0, 30):
+        svt = SparseVector(threshold=0, at_most=1, epsilon=1, sensitivity=2.0**exponent, grid=2.0**exponent)
+        assert svt._grid.exponent == exponent
+        assert dataclasses.replace(svt, epsilon=2)._grid.exponent == exponent
+
+
+def test_missing_and_yes_or_no_values() -> None:
+    with asking(xp.Ledger(epsilon=1), missing=100_000) as ask:
+        assert ask(lambda: None)
+        assert ask(None)
+    with asking(xp.Ledger(epsilon=100), epsilon=100, threshold=0.5, grid=2**-10) as ask:
+        assert ask(lambda: True) in (True, False)
+
+
+def test_the_noise_is_what_the_price_says() -> None:
+    """Rates from literals: ε₁ over Δ for the threshold, a share over Δ for a value."""
+    pair = {"epsilon": ("0.8", 4), "at_most": 4}
+    general, monotone = vector(**pair), vector(**pair, monotone=True, neighbours="add-remove")
+    assert (general._threshold_rate, general.rate) == (Fraction(4, 5), Fraction(1, 2))
+    assert (monotone._threshold_rate, monotone.rate) == (Fraction(4, 5), Fraction(1))
+    wide = vector(**pair, sensitivity=3, grid=1)
+    assert (wide._threshold_rate, wide.rate) == (Fraction(4, 15), Fraction(1, 6))
+    fine = vector(**pair, sensitivity=3, grid=0.5)
+    assert (fine._threshold_rate, fine.rate) == (Fraction(4, 30), Fraction(1, 12))
+    far = {"threshold": 0, "sensitivity": 2, "epsilon": ("0.8", 4), "at_most": 4}
+    assert AdaptiveSparseVector(**far).rates == (Fraction(1, 8), Fraction(1, 4))
+    assert AdaptiveSparseVector(**far, monotone=True, neighbours="add-remove").rates == (Fraction(1, 4), Fraction(1, 2))
+
+
+def test_one_sided_noise_is_right_more_often() -> None:
+    """Below the threshold a little, above it much: what the guide says about the default."""
+    for at_most, epsilon in ((20, 0.5), (5, 0.5), (100, 1)):
+        wrong = {}
+        for noise in ("one-sided", "two-sided"):
+            svt = vector(threshold=0, at_most=at_most, epsilon=epsilon, noise=noise)
+            a, b, q = float(svt.rate), float(svt._threshold_rate), exp(-float(svt.rate))
+            z = np.arange(0 if noise == "one-sided" else -int(40 / b), int(40 / b))
+            weight = np.exp(-b * np.abs(z)) / np.exp(-b * np.abs(z)).sum()
+            for scales in (0.1, 0.3, 1, 2, 4):
+                for value in (int(scales / a), -int(scales / a)):
+                    margins = z + svt.centre - value
+                    far = np.exp(-a * np.abs(margins))
+                    if noise == "one-sided":
+                        above = weight @ np.where(margins > 0, far, 1.0)
+                    else:
+                        above = weight @ np.where(margins > 0, far / (1 + q), 1 - far * q / (1 + q))
+                    wrong[noise, value] = above if value < 0 else 1 - above
+        values = {value for _, value in wrong}
+        assert all(wrong["one-sided", value] < wrong["two-sided", value] for value in values)
+        assert all(wrong["one-sided", v] < wrong["two-sided", v] / 2 for v in values if v * float(svt.rate) > 0.9)
+
+
 def test_missing_values_follow_the_rule() -> None:
     svt = vector(missing=100_000)
     assert xp.Ledger(epsilon=1).run(svt, on=np.array([np.nan, 0.0])).value.tolist() == [True, False]
@@ -194,6 +269,7 @@ def test_missing_values_follow_the_rule() -> None:
         ({"monotone": True, "neighbours": "substitute"}, "neighbours='add-remove'"),
         ({"neighbours": "any"}, "neighbours must be"),
         ({"epsilon": "1e-11", "sensitivity": 10**6}, "a rate must be at least"),
+        ({"at_most": 10**6}, "run it in portions"),
     ],
 )
 def test_bad_parameters(changes: dict[str, Any], message: str) -> None:
@@ -210,7 +286,7 @@ def test_bad_data_and_questions_are_free() -> None:
         with pytest.raises(xp.InvalidValue):
             ledger.run(vector(), on=data)
     ask = asking(ledger)
-    for question in ("much", None, [1], np.zeros(2), True):
+    for question in ("much", [1], np.zeros(2), np.longdouble(1), 1j):
         with pytest.raises(xp.InvalidValue, match="one int or float"):
             ask(question)
     for threshold in (float("nan"), [1, 2], "x"):
@@ -242,7 +318,23 @@ def test_the_adaptive_one_charges_half_for_what_is_far_above() -> None:
 
 def test_thresholds_too_noisy_for_arrays_are_compared_one_by_one() -> None:
     svt = vector()
-    margins = np.zeros(3, np.int64)
     noise = xp.SystemNoise()
-    assert not svt._reach(noise, svt.rate, margins, 2**60).any()
-    assert svt._reach(noise, svt.rate, margins, -(2**60)).all()
+    margins = np.array([-(2**60) + 10**6, -(2**60) - 10**6])
+    assert svt._reaches(noise, svt.rate, margins, 2**60).tolist() == [False, True]
+    assert svt._excess(noise, svt.rate, margins, 2**60)[0] == -1
+    gap = vector(gap=True, threshold=0)
+    ask = gap.start(None, noise)
+    ask._shift = 2**60
+    assert ask(5) is None
+    ask._shift = -(2**60)
+    assert ask(5) == pytest.approx(2.0**60)
+
+
+def test_very_large_budgets_and_uneven_halves_do_not_overflow() -> None:
+    for epsilon in (3000, (1, "1e-5"), ("1e-5", 1)):
+        for noise in ("one-sided", "two-sided"):
+            svt = vector(epsilon=epsilon, noise=noise, at_most=20)
+            assert xp.Ledger(epsilon=5000).run(svt, on=COUNTS).charged <= svt.guarantee.worst_case
+    AdaptiveSparseVector(threshold=0, at_most=1, epsilon=5000, sensitivity=1)
+    with pytest.raises(xp.InvalidValue, match="a rate must be at least"):
+        AdaptiveSparseVector(threshold=0, at_most=1, epsilon=(0.1, "2e-12"), sensitivity=1000)
