@@ -113,13 +113,11 @@ class Grid:
         shift = abs(self.exponent)
         if self.exponent <= 0:
             reach = min(farthest >> shift, int(np.iinfo(values.dtype).max))
-            points = np.clip(values, -reach if values.dtype.kind == "i" else 0, reach).astype(np.int64) << min(
-                shift, 62
-            )
-            points[values > reach] = farthest
-            if values.dtype.kind == "i":
-                points[values < -reach] = -farthest
-            return np.asarray(points, np.int64)
+            inside = np.asarray(np.clip(values, -reach if values.dtype.kind == "i" else 0, reach), np.int64)
+            if not shift:
+                return inside
+            points = np.where(values > reach, farthest, inside << min(shift, 62))
+            return np.where(values < -reach, -farthest, points) if values.dtype.kind == "i" else points
         if shift > 64 or (shift == 64 and values.dtype.kind == "i"):
             return np.zeros(values.shape, np.int64)
         wide = values.astype(np.int64 if values.dtype.kind == "i" else np.uint64)
