@@ -70,7 +70,8 @@ class Homogeneous:
         odds = bracket.exp(-self.step_epsilon, _DIGITS).lower  # of a lie
         ratio, inverse = int(odds * _ONE), int(_ONE / odds)
         mode = min(self.steps, int((self.steps + 1) * odds / (1 + odds)))
-        right, left = [_ONE], []
+        right: list[int] = [_ONE]
+        left: list[int] = []
         for lies in range(mode, self.steps):
             right.append(right[-1] * (self.steps - lies) * ratio // ((lies + 1) << _BITS))
             if right[-1] >> 100 == 0:

@@ -136,7 +136,7 @@ def _product(a: Floats, b: Floats, upper: bool) -> tuple[Floats, float]:
 
 
 def _norm(a: Floats) -> float:
-    return sqrt(float(a @ a)) * (1 + 1e-9)
+    return sqrt(float((a * a).sum())) * (1 + 1e-9)
 
 
 def _plus(a: tuple[float, ...], b: tuple[float, ...]) -> tuple[float, ...]:

@@ -51,7 +51,12 @@ class Law:
     @property
     def values(self) -> Floats:
         """The losses."""
-        return np.arange(self.low, self.high + 1) * self.step
+        return points(self.low, self.high, self.step)
+
+
+def points(low: int, high: int, step: float) -> Floats:
+    """The grid points from low to high."""
+    return np.arange(low, high + 1, dtype=np.float64) * step
 
 
 class Loss(ABC):
@@ -118,7 +123,7 @@ class Response(Loss):
 
 @dataclass(frozen=True)
 class LaplaceNoise(Loss):
-    """Laplace noise of ``ratio`` = scale/sensitivity.
+    """Laplace noise of ``ratio`` = scale/sensitivity on a single number.
 
     Proof: lem-laplace-loss
     """
@@ -197,7 +202,7 @@ class GaussianNoise(Loss):
     def _cells(self, step: float, reverse: bool) -> _Cells:
         mean, rate = float(1 / exact(self.ratio, "ratio")), float(exact(self.rate, "rate"))
         low, high = floor(_mixed_loss(-_FAR, mean, rate) / step), ceil(_mixed_loss(mean + _FAR, mean, rate) / step)
-        where = _places(np.arange(low, high + 1) * step, mean, rate)
+        where = _places(points(low, high, step), mean, rate)
         null, null_error = _normal_cells(where)
         moved, moved_error = _normal_cells(where - mean)
         mixed, mixed_error = (1 - rate) * null + rate * moved, (1 - rate) * null_error + rate * moved_error
@@ -205,8 +210,8 @@ class GaussianNoise(Loss):
         above = _tail(np.array([where[-1], where[-1] - mean]))
         if not reverse:
             return _Cells(step, low, mixed, mixed_error, null, null_error, float(below.max()), float(above.max()))
-        rows = (row[::-1] for row in (null, null_error, mixed, mixed_error))
-        return _Cells(step, -high, *rows, float(above[0]), float(below[0]))
+        p, p_error, q, q_error = (row[::-1] for row in (null, null_error, mixed, mixed_error))
+        return _Cells(step, -high, p, p_error, q, q_error, float(above[0]), float(below[0]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +228,7 @@ class _Cells:
     above: float
 
     def _ratio(self) -> Floats:
-        return np.exp(np.arange(self.low, self.low + self.p.size) * self.step)
+        return np.asarray(np.exp(points(self.low, self.low + self.p.size - 1, self.step)))
 
     def upper(self) -> Law:
         """Each cell split between its ends, errors to the right; the tails go to the lowest point and to infinity."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from math import ceil, exp, expm1, floor, gcd, lcm, sqrt
 
 import numpy as np
 
-from expost.accounting.losses import Floats
+from expost.accounting.losses import Floats, points
 from expost.bracket import Bracket
 
 Pair = tuple[Fraction, Fraction]
@@ -44,10 +44,10 @@ def _lattice(epsilons: Sequence[Fraction]) -> tuple[list[tuple[int, float]], flo
     scale = lcm(*(epsilon.denominator for epsilon in positive))
     common = Fraction(gcd(*(int(epsilon * scale) for epsilon in positive)), scale)
     deviation = 2 * sqrt(sum(float(epsilon) ** 2 for epsilon in epsilons))
-    points = max(64.0, min(_MOST_POINTS, _WORK / len(epsilons)))
-    if 2 * _FAR * deviation / float(2 * common) <= points:
+    most = max(64.0, min(_MOST_POINTS, _WORK / len(epsilons)))
+    if 2 * _FAR * deviation / float(2 * common) <= most:
         return [(int(epsilon / common), 0.0) for epsilon in epsilons], float(2 * common)
-    unit = Fraction(2 * _FAR * deviation / points)
+    unit = Fraction(2 * _FAR * deviation / most)
     wholes = [floor(2 * epsilon / unit) for epsilon in epsilons]
     rows = zip(epsilons, wholes, strict=True)
     return [(whole, float(2 * epsilon / unit - whole)) for epsilon, whole in rows], float(unit)
@@ -65,8 +65,10 @@ class _Induction:
         """The values at the start, from both sides."""
         last = len(self.steps)
         windows = self._windows()
-        margin = 4 + max(whole for whole, _ in self.moves) + max(
-            max(abs(a[0] - b[0]), abs(a[1] - b[1])) for a, b in zip(windows, windows[1:], strict=False)
+        margin = (
+            4
+            + max(whole for whole, _ in self.moves)
+            + max(max(abs(a[0] - b[0]), abs(a[1] - b[1])) for a, b in pairwise(windows))
         )
         start = min(low for low, _ in windows) - margin
         rows = np.zeros((3, max(high for _, high in windows) + margin + 1 - start))
@@ -77,7 +79,7 @@ class _Induction:
             if k < last:
                 self._step(rows, k, low, high)
             if k in stops:
-                losses = np.arange(windows[k][0], windows[k][1] + 1) * self.unit - offsets[k]
+                losses = points(*windows[k], self.unit) - offsets[k]
                 self._stop(rows[:, low:high], losses, float(stops[k]), k == last)
             if not exact:
                 rows[2, low + 1 : high - 2] += _gaps(rows[1, low:high], self.unit)

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
-from math import ceil, floor, sqrt
+from itertools import pairwise
+from math import ceil, floor, inf, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from expost.accounting.composition import (
     Step,
     as_loss,
     composed,
-    epsilon_above,
+    curve,
     grid_step,
     window_of,
 )
@@ -49,9 +50,9 @@ def sum_delta(
     Proof: lem-sum-delta
     """
     _check(steps, stops, epsilons)
-    best = rule or (lambda some, epsilon: optimal_delta(some, [len(some)], [epsilon]))
+    best: Callable[[Sequence[Step], Number], Any] = rule or _best_delta
     found = [best(steps[:stop], epsilon) for stop, epsilon in zip(stops, epsilons, strict=True)]
-    deltas = [float(getattr(delta, "upper", delta)) for delta in found]
+    deltas = [float(delta.upper if isinstance(delta, Bracket) else delta) for delta in found]
     return min(1.0, sum(deltas) * (1 + 1e-12))
 
 
@@ -63,7 +64,7 @@ def optimal_delta(
     Steps are (ε, δ) pairs (exact where the ε's are commensurable) or losses; with ``step`` pairs count as losses too.
 
     >>> print(optimal_delta([(0.1, 1e-6)] * 10, [5, 10], [0.4, 0.6]))
-    [0.0217..., 0.0217...]
+    [0.00510849, 0.00510849]
 
     Proof: thm-optimal-stopping
     """
@@ -78,6 +79,10 @@ def optimal_delta(
     return Bracket(min(lower, upper), upper)
 
 
+def _best_delta(steps: Sequence[Step], epsilon: Number) -> Bracket[float]:
+    return optimal_delta(steps, [len(steps)], [epsilon])
+
+
 class Recursion:
     """Backward induction on a grid of losses, one correlation for each block of steps between two stops.
 
@@ -89,9 +94,7 @@ class Recursion:
     def __init__(self, steps: Sequence[Step], stops: Sequence[int], step: float | None = None) -> None:
         losses = [as_loss(each) for each in steps]
         ends = [0, *stops]
-        self._blocks: list[Counts] = [
-            tuple(Counter(losses[a:b]).items()) for a, b in zip(ends, ends[1:], strict=False)
-        ]
+        self._blocks: list[Counts] = [tuple(Counter(losses[a:b]).items()) for a, b in pairwise(ends)]
         self._whole: Counts = tuple(Counter(losses).items())
         self._step = step or grid_step(self._whole)
         self._directions = (False,) if all(loss.symmetric for loss, _ in self._whole) else (False, True)
@@ -107,14 +110,12 @@ class Recursion:
         return max(self._blocks_of(reverse, upper).value(epsilons) for reverse in self._directions)
 
     def prefix_epsilons(self, deltas: Sequence[float]) -> list[float]:
-        """About the ε of the fixed-length composition up to each stop at the given δ's (from above)."""
-        return [
-            max(epsilon_above(laws[i], delta) for laws in self._prefixes) for i, delta in enumerate(deltas)
-        ]
+        """About the ε of the fixed-length composition up to each stop at these δ's; infinite where there is none."""
+        return [max(_read(curves[i], delta) for curves in self._curves) for i, delta in enumerate(deltas)]
 
     @cached_property
-    def _prefixes(self) -> list[list[Law]]:
-        return [self._blocks_of(reverse, True).prefixes() for reverse in self._directions]
+    def _curves(self) -> list[list[tuple[Floats, Floats]]]:
+        return [[curve(law) for law in self._blocks_of(reverse, True).prefixes()] for reverse in self._directions]
 
     def _blocks_of(self, reverse: bool, upper: bool) -> _Blocks:
         if (reverse, upper) not in self._prepared:
@@ -140,6 +141,9 @@ class _Blocks:
         size = self._high - self._low + 1 + self._before + self._after
         self._length = fast_length(size)
         self._transforms = {block: np.fft.rfft(_wrapped(law, self._length)) for block, (law, _) in laws.items()}
+        self._norms = {
+            block: (float(law.mass.sum()), sqrt(float((law.mass**2).sum()))) for block, (law, _) in laws.items()
+        }
         self._keys = blocks
 
     def prefixes(self) -> list[Law]:
@@ -174,19 +178,19 @@ class _Blocks:
         padded[size:] = 1.0 if self._upper else values[-1]
         means = np.fft.irfft(np.fft.rfft(padded) * self._transforms[self._keys[i]].conj(), self._length)
         result = means[self._before : size]
-        weight, norm = float(law.mass.sum()), sqrt(float(law.mass @ law.mass))
-        error = _correlation_error(self._length, weight, norm, sqrt(float(padded @ padded)))
+        error = fft_error(self._length, *(size * sqrt(self._length) for size in self._norms[self._keys[i]]))
         if self._upper:
             return np.clip(result + (law.infinity + error), 0.0, 1.0)
         return np.clip(result + (law.infinity - law.lost - error), 0.0, 1.0)
 
 
-def _correlation_error(length: int, weight: float, norm: float, size: float) -> float:
-    """A bound on the largest error of a correlation by FFT: of masses (L1, L2 norms) with values (L2 norm).
-
-    Proof: lem-fft
-    """
-    return fft_error(length, weight * size, norm * size)
+def _read(curve: tuple[Floats, Floats], delta: float) -> float:
+    """ε at this δ, between the points of a curve."""
+    epsilons, deltas = curve
+    if delta <= deltas[-1]:
+        return inf
+    logs = np.log(np.maximum(deltas[::-1], 1e-300))
+    return max(0.0, float(np.interp(log(delta), logs, epsilons[::-1])))
 
 
 def _wrapped(law: Law, length: int) -> Floats:
@@ -211,8 +215,9 @@ def plan(
     weights make their stops cheaper, and the others dearer.
 
     >>> from expost.accounting.losses import GaussianNoise
-    >>> plan([GaussianNoise(10)] * 20, [10, 20], 1e-5, step=2.0**-9)
-    Guarantee({10: 1.2..., 20: 1.8...}, delta=0.00001)
+    >>> promise = plan([GaussianNoise(10)] * 20, [10, 20], 1e-5)
+    >>> [round(promise.epsilon_of(stop), 2) for stop in (10, 20)], promise.delta
+    ([1.25, 1.83], 1e-05)
 
     Proof: thm-optimal-stopping
     """
@@ -227,7 +232,7 @@ def plan(
     def shape(scale: float) -> list[Fraction]:
         deltas = [target * scale * float(share) / largest for share in shares]
         found = recursion.prefix_epsilons(deltas)
-        if max(found) == float("inf"):
+        if max(found) == inf:
             raise InvalidValue(f"these steps lose more than δ {float(limit):g} whatever is promised: give a larger δ")
         return [Cost(epsilon).exact_epsilon for epsilon in found]
 
@@ -255,5 +260,3 @@ def _check(steps: Sequence[Any], stops: Sequence[int], epsilons: Sequence[Any]) 
         )
     if len(epsilons) != len(stops):
         raise InvalidValue(f"each of the {len(stops)} stops has one value, got {len(epsilons)}")
-
-

@@ -2,6 +2,7 @@
 
 from expost.mechanisms.coin import Coin
 from expost.mechanisms.gaussian import DiscreteGaussian, Gaussian
+from expost.mechanisms.iterative import Iterative
 from expost.mechanisms.laplace import Laplace
 from expost.mechanisms.response import RandomizedResponse
 from expost.mechanisms.selection import Exponential, PermuteAndFlip
@@ -13,6 +14,7 @@ __all__ = [
     "DiscreteGaussian",
     "Exponential",
     "Gaussian",
+    "Iterative",
     "Laplace",
     "PermuteAndFlip",
     "RandomizedResponse",
