@@ -7,6 +7,7 @@ commensurable (exact), else between two, where convexity brackets the value.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -25,6 +26,7 @@ _FAR = 7.0  # Hoeffding: a sum leaves mean ± 7·√Σ range² with probability 
 _MISS = 1e-42
 _WORK = 2.5e8  # grid points times steps
 _MOST_POINTS = 2**18
+_TOGETHER = 256  # steps whose law is made at once
 
 
 def optimal_response(steps: Sequence[Pair], stops: Sequence[int], epsilons: Sequence[Fraction]) -> Bracket[float]:
@@ -33,7 +35,10 @@ def optimal_response(steps: Sequence[Pair], stops: Sequence[int], epsilons: Sequ
     Proof: thm-optimal-stopping
     """
     moves, unit = _lattice([epsilon for epsilon, _ in steps])
-    return _Induction(steps, moves, unit).run(dict(zip(stops, epsilons, strict=True)))
+    promised = dict(zip(stops, epsilons, strict=True))
+    if all(share == 0 for _, share in moves):
+        return _Lattice(steps, [whole for whole, _ in moves], unit).run(promised)
+    return _Induction(steps, moves, unit).run(promised)
 
 
 def _lattice(epsilons: Sequence[Fraction]) -> tuple[list[tuple[int, float]], float]:
@@ -45,7 +50,7 @@ def _lattice(epsilons: Sequence[Fraction]) -> tuple[list[tuple[int, float]], flo
     common = Fraction(gcd(*(int(epsilon * scale) for epsilon in positive)), scale)
     deviation = 2 * sqrt(sum(float(epsilon) ** 2 for epsilon in epsilons))
     most = max(64.0, min(_MOST_POINTS, _WORK / len(epsilons)))
-    if 2 * _FAR * deviation / float(2 * common) <= most:
+    if 2 * _FAR * deviation / float(2 * common) <= _MOST_POINTS:
         return [(int(epsilon / common), 0.0) for epsilon in epsilons], float(2 * common)
     unit = Fraction(2 * _FAR * deviation / most)
     wholes = [floor(2 * epsilon / unit) for epsilon in epsilons]
@@ -54,8 +59,100 @@ def _lattice(epsilons: Sequence[Fraction]) -> tuple[list[tuple[int, float]], flo
 
 
 @dataclass(frozen=True, eq=False)
+class _Lattice:
+    """Backward induction where every 2ε is a whole number of grid steps: L = unit·i − Σε, no point between two.
+
+    Steps between stops are taken together, by their law; all terms are positive, so errors stay relative.
+    """
+
+    steps: Sequence[Pair]
+    moves: Sequence[int]
+    unit: float
+
+    def run(self, stops: dict[int, Fraction]) -> Bracket[float]:
+        """The values at the start, from both sides."""
+        last = len(self.steps)
+        marks = sorted({0, last, *stops, *range(0, last, _TOGETHER)}, reverse=True)
+        windows = _windows(self.steps, [(move, 0.0) for move in self.moves])
+        offsets = list(accumulate((epsilon for epsilon, _ in self.steps), initial=Fraction(0)))
+        kernels: dict[tuple[tuple[int, Pair], ...], tuple[Floats, float]] = {}
+        rows = np.zeros((2, windows[last][1] - windows[last][0] + 1))
+        before = last
+        for k in marks:
+            if k < before:
+                key = tuple(Counter(zip(self.moves[k:before], self.steps[k:before], strict=True)).items())
+                flat = tuple((move, step) for (move, step), count in key for _ in range(count))
+                if flat not in kernels:
+                    kernels[flat] = _kernel(flat)
+                rows = _correlated(rows, windows[before], windows[k], *kernels[flat])
+            if k in stops:
+                losses = points(windows[k][0], windows[k][1], self.unit) - float(offsets[k])
+                worth = _worth(losses, float(stops[k]))
+                rows = worth if k == last else np.maximum(rows, worth)
+            before = k
+        drift = 1e-15 * 64 * (last + 1)
+        lower, upper = (float(row[0]) for row in rows)
+        upper = min(1.0, upper * (1 + drift) + 2 * _MISS * last)
+        return Bracket(min(max(0.0, lower * (1 - drift) - 2 * _MISS * last), upper), upper)
+
+
+def _windows(steps: Sequence[Pair], moves: Sequence[tuple[int, float]]) -> list[tuple[int, int]]:
+    """Where the grid index is after each step, but for e^−98 on either side."""
+    exact = all(share == 0 for _, share in moves)
+    before, after = (0, 0) if exact else (4, 6)
+    windows, mean, squares, most = [(-before, after)], 0.0, 0.0, 0
+    for (epsilon, _), (whole, share) in zip(steps, moves, strict=True):
+        mean += (whole + share) / (1 + exp(-float(epsilon)))
+        squares += (whole + share) ** 2
+        most += whole + (share > 0)
+        reach = _FAR * sqrt(squares) + 2
+        drift = 0 if exact else len(windows)  # a cell's error may come from the cell beside it, in every step
+        high = min(most, ceil(mean + reach) + drift) + after
+        windows.append((max(0, floor(mean - reach)) - before, high))
+    return windows
+
+
+def _kernel(block: tuple[tuple[int, Pair], ...]) -> tuple[Floats, float]:
+    """The law of the moves of some steps, and the mass that goes to infinity."""
+    law, kept = np.ones(1), 1.0
+    lost = 0.0
+    for move, (epsilon, delta) in block:
+        truth = 1 / (1 + exp(-float(epsilon)))
+        one = np.zeros(move + 1)
+        one[0] += (1 - truth) if move == 0 else truth * exp(-float(epsilon))
+        one[move] += truth
+        lost += kept * float(delta)
+        kept *= 1 - float(delta)
+        law = np.convolve(law, one)
+    return law * kept, lost
+
+
+def _correlated(rows: Floats, there: tuple[int, int], here: tuple[int, int], kernel: Floats, infinity: float) -> Floats:
+    """Σ kernel(j)·w(i + j) + infinity for i in the window ``here``, from w in ``there``.
+
+    Beyond the window values never fall, and lie between 0 and 1.
+    """
+    first, last = here[0], here[1] + kernel.size - 1
+    left, right = max(0, there[0] - first), max(0, last - there[1])
+    inside = rows[:, max(0, first - there[0]) : rows.shape[1] - max(0, there[1] - last)]
+    edges = ((0.0, rows[0, -1]), (rows[1, 0], 1.0))
+    new = [
+        np.correlate(np.concatenate([np.full(left, low), row, np.full(right, high)]), kernel, "valid")
+        for row, (low, high) in zip(inside, edges, strict=True)
+    ]
+    return np.stack(new) + infinity
+
+
+def _worth(losses: Floats, epsilon: float) -> Floats:
+    """Stopping is worth 1 − e^{E − L}; what rounding did to E − L is counted on either side."""
+    slack = 8 * _ULP * (abs(epsilon) + np.abs(losses) + 1)
+    gaps = epsilon - losses
+    return np.asarray(-np.expm1(np.minimum(np.stack([gaps + slack, gaps - slack]), 0.0)))
+
+
+@dataclass(frozen=True, eq=False)
 class _Induction:
-    """Backward induction on the grid L = unit·i − Σε. Rows: from below, from above, and how far a cell may be below."""
+    """Backward induction on the grid L = unit·i − Σε. Rows: values from above, and how far a cell may be below them."""
 
     steps: Sequence[Pair]
     moves: Sequence[tuple[int, float]]
@@ -64,81 +161,44 @@ class _Induction:
     def run(self, stops: dict[int, Fraction]) -> Bracket[float]:
         """The values at the start, from both sides."""
         last = len(self.steps)
-        windows = self._windows()
-        margin = (
-            4
-            + max(whole for whole, _ in self.moves)
-            + max(max(abs(a[0] - b[0]), abs(a[1] - b[1])) for a, b in pairwise(windows))
-        )
+        windows = _windows(self.steps, self.moves)
+        shifts = [max(abs(a[0] - b[0]), abs(a[1] - b[1])) for a, b in pairwise(windows)]
+        margin = 4 + max(whole for whole, _ in self.moves) + max(shifts)
         start = min(low for low, _ in windows) - margin
-        rows = np.zeros((3, max(high for _, high in windows) + margin + 1 - start))
-        offsets = [float(x) for x in accumulate((epsilon for epsilon, _ in self.steps), initial=Fraction(0))]
-        exact = all(share == 0 for _, share in self.moves)
+        rows = np.zeros((2, max(high for _, high in windows) + margin + 1 - start))
+        offsets = list(accumulate((epsilon for epsilon, _ in self.steps), initial=Fraction(0)))
         for k in range(last, -1, -1):
             low, high = windows[k][0] - start, windows[k][1] + 1 - start
             if k < last:
                 self._step(rows, k, low, high)
             if k in stops:
-                losses = points(*windows[k], self.unit) - offsets[k]
-                self._stop(rows[:, low:high], losses, float(stops[k]), k == last)
-            if not exact:
-                rows[2, low + 1 : high - 2] += _gaps(rows[1, low:high], self.unit)
+                worth = _worth(points(windows[k][0], windows[k][1], self.unit) - float(offsets[k]), float(stops[k]))[1]
+                rows[0, low:high] = worth if k == last else np.maximum(rows[0, low:high], worth)
+            rows[1, low + 1 : high - 2] += _gaps(rows[0, low:high], self.unit)
             if k:
                 self._extend(rows, low, high, margin)
-        lower, upper, below = rows[:, -start]
+        value, below = (float(row[-start]) for row in rows)
         drift = 1e-15 * 16 * (last + 1)
-        if not exact:
-            lower = upper - below - 1e-12
-        upper = min(1.0, upper * (1 + drift) + 2 * _MISS * last)
-        return Bracket(min(max(0.0, lower * (1 - drift) - 2 * _MISS * last), upper), upper)
-
-    def _windows(self) -> list[tuple[int, int]]:
-        """Where the grid index is after each step, but for 10⁻⁴² on either side."""
-        exact = all(share == 0 for _, share in self.moves)
-        before, after = (0, 0) if exact else (4, 6)
-        windows, mean, squares, most = [(-before, after)], 0.0, 0.0, 0
-        for (epsilon, _), (whole, share) in zip(self.steps, self.moves, strict=True):
-            mean += (whole + share) / (1 + exp(-float(epsilon)))
-            squares += (whole + share) ** 2
-            most += whole + (share > 0)
-            reach = _FAR * sqrt(squares) + 2
-            drift = 0 if exact else len(windows)  # a cell's error may come from the cell beside it, in every step
-            high = min(most, ceil(mean + reach) + drift) + after
-            windows.append((max(0, floor(mean - reach)) - before, high))
-        return windows
+        upper = min(1.0, value * (1 + drift) + 2 * _MISS * last)
+        return Bracket(min(max(0.0, value * (1 - drift) - below - 1e-12), upper), upper)
 
     def _step(self, rows: Floats, k: int, low: int, high: int) -> None:
         """One step of randomised response, in place."""
         epsilon, delta = (float(x) for x in self.steps[k])
-        (whole, share) = self.moves[k]
+        whole, share = self.moves[k]
         truth = (1 - delta) / (1 + exp(-epsilon))
-        lie = truth * exp(-epsilon)
-        moved = rows[:, low + whole : high + whole]
-        if share:
-            onward = rows[:, low + whole + 1 : high + whole + 1]
-            weight = expm1(-share * self.unit) / expm1(-self.unit)
-            told = (1 - weight) * moved + weight * onward
-            told[2] = np.maximum(moved[2], onward[2])
-        else:
-            told = moved
-        new = truth * told + lie * rows[:, low:high]
-        new[:2] += delta
-        rows[:, low:high] = new
-
-    def _stop(self, rows: Floats, losses: Floats, epsilon: float, last: bool) -> None:
-        """Stopping is worth 1 − e^{E − L}; what rounding did to E − L is counted on either side."""
-        slack = 8 * _ULP * (abs(epsilon) + np.abs(losses) + 1)
-        gaps = epsilon - losses
-        worth = -np.expm1(np.minimum(np.stack([gaps + slack, gaps - slack]), 0.0))
-        rows[:2] = worth if last else np.maximum(rows[:2], worth)
+        moved, onward = rows[:, low + whole : high + whole], rows[:, low + whole + 1 : high + whole + 1]
+        weight = expm1(-share * self.unit) / expm1(-self.unit)
+        told = np.stack([(1 - weight) * moved[0] + weight * onward[0], np.maximum(moved[1], onward[1])])
+        rows[:, low:high] *= truth * exp(-epsilon)
+        rows[:, low:high] += truth * told
+        rows[0, low:high] += delta
 
     def _extend(self, rows: Floats, low: int, high: int, margin: int) -> None:
         """Beyond the window: values never fall, and lie between 0 and 1."""
-        rows[0, max(low - margin, 0) : low] = 0.0
-        rows[1, max(low - margin, 0) : low] = rows[1, low]
-        rows[0, high : high + margin] = rows[0, high - 1]
-        rows[1, high : high + margin] = 1.0
-        rows[2, max(low - margin, 0) : low + 1] = rows[2, high - 2 : high + margin] = 1.0
+        rows[0, max(low - margin, 0) : low] = rows[0, low]
+        rows[0, high : high + margin] = 1.0
+        rows[1, max(low - margin, 0) : low + 1] = rows[1, high - 2 : high + margin] = 1.0
 
 
 def _gaps(values: Floats, unit: float) -> Floats:

@@ -185,12 +185,17 @@ class _Blocks:
 
 
 def _read(curve: tuple[Floats, Floats], delta: float) -> float:
-    """ε at this δ, between the points of a curve."""
+    """ε at this δ, between two points of a curve."""
     epsilons, deltas = curve
-    if delta <= deltas[-1]:
+    if delta < deltas[-1]:
         return inf
-    logs = np.log(np.maximum(deltas[::-1], 1e-300))
-    return max(0.0, float(np.interp(log(delta), logs, epsilons[::-1])))
+    right = int(np.searchsorted(-deltas, -delta, side="left"))
+    if right == 0:
+        return max(0.0, float(epsilons[0]))
+    (high, low), (start, stop) = deltas[right - 1 : right + 1], epsilons[right - 1 : right + 1]
+    steep = low * 100 < high  # a chord is above a convex curve
+    share = (high - delta) / (high - low) if steep else log(high / delta) / log(high / low)
+    return max(0.0, float(start + share * (stop - start)))
 
 
 def _wrapped(law: Law, length: int) -> Floats:
