@@ -42,7 +42,7 @@ def tree(laws: Sequence[Law], allowed: dict[int, Fraction]) -> Fraction:
         here = max(p - allowed[k] * q, Fraction(0)) if k in allowed else Fraction(0)
         if k == len(laws) or p == 0:
             return here
-        return max(here, sum(best(k + 1, p * a, q * b) for a, b in laws[k]))
+        return max(here, sum((best(k + 1, p * a, q * b) for a, b in laws[k]), Fraction(0)))
 
     return best(0, Fraction(1), Fraction(1))
 

@@ -10,12 +10,19 @@ import pytest
 import expost as xp
 from expost.accounting import GaussianNoise, LaplaceNoise, optimal_delta, plan
 from expost.errors import InteractionClosed, InvalidValue
+from expost.mechanisms.iterative import Run
 
 DATA = np.linspace(0, 1, 60).reshape(20, 3)
 
 
 def ledger() -> xp.Ledger:
     return xp.Ledger(epsilon=9, delta=1e-4, noise=xp.SeededNoise(11))
+
+
+def opened(book: xp.Ledger, mechanism: xp.Iterative) -> Run:
+    run = book.open(mechanism)
+    assert isinstance(run, Run)
+    return run
 
 
 def walk(**changes: Any) -> xp.Iterative:
@@ -26,7 +33,7 @@ def walk(**changes: Any) -> xp.Iterative:
 @pytest.mark.parametrize(("taken", "part"), [(1, 4), (4, 4), (5, 8), (8, 8), (9, 12), (12, 12)])
 def test_a_run_settles_at_the_stop_reached_or_the_next(taken: int, part: int) -> None:
     book, mechanism = ledger(), walk()
-    with book.open(mechanism) as run:
+    with opened(book, mechanism) as run:
         for step in run:
             value = step(DATA.mean(axis=0))
             assert value.shape == (3,)
@@ -44,12 +51,12 @@ def test_a_run_settles_at_the_stop_reached_or_the_next(taken: int, part: int) ->
 
 def test_all_steps_close_the_run_and_none_cost_nothing() -> None:
     book = ledger()
-    with book.open(walk()) as run:
+    with opened(book, walk()) as run:
         for step in run:
             step(0.5)
     assert run.closed
     assert len(run.release.value) == 12
-    with book.open(walk()) as run:
+    with opened(book, walk()) as run:
         pass
     assert run.release.charged == xp.Cost(0)
 
@@ -58,7 +65,7 @@ def test_an_exception_of_the_caller_settles_what_was_published() -> None:
     book, mechanism = ledger(), walk()
 
     def interrupted() -> None:
-        with book.open(mechanism) as run:
+        with opened(book, mechanism) as run:
             for step in run:
                 step(1.0)
                 if step.number == 3:
@@ -82,7 +89,7 @@ def test_in_one_go_until_the_rule_says_so() -> None:
 
 def test_samples_are_drawn_once_and_are_required() -> None:
     sampled = walk(steps=[GaussianNoise(2, "0.25")] * 12, neighbours="add-remove")
-    with ledger().open(sampled) as run:
+    with opened(ledger(), sampled) as run:
         for step in run:
             with pytest.raises(InvalidValue, match="batch"):
                 step(1.0)
@@ -104,7 +111,7 @@ def test_samples_are_drawn_once_and_are_required() -> None:
 
 
 def test_a_step_without_a_value_is_noticed() -> None:
-    with pytest.raises(InteractionClosed, match="no value"), ledger().open(walk()) as run:
+    with pytest.raises(InteractionClosed, match="no value"), opened(ledger(), walk()) as run:
         for _ in run:
             pass
 
@@ -140,7 +147,7 @@ def test_any_mechanism_may_be_a_step() -> None:
 
 def test_laplace_steps_are_for_single_numbers() -> None:
     mechanism = walk(steps=[LaplaceNoise(10)] * 12)
-    with ledger().open(mechanism) as run:
+    with opened(ledger(), mechanism) as run:
         for step in run:
             with pytest.raises(InvalidValue, match="single number"):
                 step(np.ones(3))
@@ -148,7 +155,7 @@ def test_laplace_steps_are_for_single_numbers() -> None:
             if step.number == 1:
                 break
     whole = walk(steps=[LaplaceNoise(10)] * 12)
-    with ledger().open(whole) as run:
+    with opened(ledger(), whole) as run:
         for step in run:
             assert isinstance(step(7), int)
             break
@@ -167,7 +174,7 @@ def test_what_makes_no_sense_is_refused() -> None:
 
 def test_the_noise_has_the_deviation_that_was_paid_for() -> None:
     mechanism = xp.Iterative(steps=[GaussianNoise(3)] * 2, stops=[1, 2], delta=1e-3, sensitivity=2)
-    with xp.Ledger(epsilon=9, delta=1, noise=xp.SeededNoise(5)).open(mechanism) as run:
+    with opened(xp.Ledger(epsilon=9, delta=1, noise=xp.SeededNoise(5)), mechanism) as run:
         for step in run:
             noise = step(np.zeros(4000))
     assert np.std(noise) == pytest.approx(6, rel=0.05)
