@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from expost.accounting.binomial import Homogeneous
-from expost.accounting.convolution import Tails, convolve, lighter, point, power, product, total
+from expost.accounting.convolution import Tails, lighter, power, product, total
 from expost.accounting.losses import Floats, Law, Loss, Response
 from expost.bracket import Bracket
 from expost.cost import Cost, Number, exact
@@ -149,48 +149,6 @@ def grid_step(counts: Sequence[tuple[Loss, int]]) -> float:
     return float(2.0 ** int(np.floor(log2(max(wanted, 2 * reach / _MOST_POINTS)))))
 
 
-class Running:
-    """A composition that grows step by step, and is read after each.
-
-    >>> from expost.accounting.losses import GaussianNoise
-    >>> running = Running(2.0**-10)
-    >>> for _ in range(3):
-    ...     running.add(GaussianNoise(5))
-    >>> 1.326 < running.epsilon(1e-5) < 1.327
-    True
-
-    Proof: thm-optimal-stopping
-    """
-
-    def __init__(self, step: float, *, miss: float = 1e-20) -> None:
-        self._step, self._miss = step, miss
-        self._totals: list[tuple[Law, Tails | None]] = [(point(step), None)] * 2
-        self._known: dict[Loss, list[tuple[Law, Tails]]] = {}
-
-    def add(self, loss: Step) -> None:
-        """One step more."""
-        each = as_loss(loss)
-        if each not in self._known:
-            laws = [lighter(each.upper(self._step, reverse)) for reverse in (False, True)]
-            self._known[each] = [(law, Tails.of(law)) for law in laws]
-            if each.symmetric:
-                self._known[each][1] = self._known[each][0]
-        before = self._totals
-        self._totals = [self._added(total_, step) for total_, step in zip(before, self._known[each], strict=True)]
-
-    def _added(self, total_: tuple[Law, Tails | None], step: tuple[Law, Tails]) -> tuple[Law, Tails]:
-        tails = step[1] if total_[1] is None else total_[1] + step[1]
-        return convolve(total_[0], step[0], tails, self._miss, upper=True), tails
-
-    def epsilon(self, delta: Number) -> float:
-        """An ε that is certainly enough at this δ."""
-        return max(epsilon_above(law, float(exact(delta, "δ"))) for law, _ in self._totals)
-
-    def delta(self, epsilon: Number) -> float:
-        """A δ that is certainly enough at this ε."""
-        return max(_delta_above(law, float(exact(epsilon, "ε"))) for law, _ in self._totals)
-
-
 def window_of(counts: Sequence[tuple[Loss, int]], step: float, reverse: bool, miss: float) -> tuple[float, float]:
     """Where the sum of these losses lies, but for ``miss`` on either side."""
     rows = [Tails.of(lighter(loss.upper(step, reverse))) * count for loss, count in counts]
@@ -265,7 +223,6 @@ def _ordered(lower: float, upper: float) -> Bracket[float]:
 __all__ = [
     "Composition",
     "Homogeneous",
-    "Running",
     "Step",
     "compose",
     "kairouz",

@@ -27,7 +27,10 @@ class Tails:
     def of(cls, law: Law) -> Tails:
         """Of the finite losses."""
         keep = law.mass > 0
-        logs, values = np.log(law.mass[keep]), law.values[keep]
+        mass, values = law.mass[keep], law.values[keep]
+        if float(np.abs(values).max()) * _TILTS[-1] < 600:
+            return cls(_moments(mass, np.exp(_TILTS[0] * values)), _moments(mass, np.exp(-_TILTS[0] * values)))
+        logs = np.log(mass)
 
         def moment(tilt: float) -> float:
             terms = logs + tilt * values
@@ -133,6 +136,15 @@ def _product(a: Floats, b: Floats, upper: bool) -> tuple[Floats, float]:
     mass = np.fft.irfft(transformed * other, length)[:size]
     error = fft_error(length, float(a.sum()) * _norm(b), float(b.sum()) * _norm(a))
     return np.clip(mass, 0.0, None), sqrt(size) * error
+
+
+def _moments(mass: Floats, growth: Floats) -> tuple[float, ...]:
+    """ln Σ mass·growth^(1, 2, 4, …): squaring keeps the error below what is added."""
+    found = []
+    for _ in _TILTS:
+        found.append(log(float((mass * growth).sum())) + 1e-9)
+        growth = growth * growth
+    return tuple(found)
 
 
 def _norm(a: Floats) -> float:

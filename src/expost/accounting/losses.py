@@ -204,7 +204,8 @@ class GaussianNoise(Loss):
         low, high = floor(_mixed_loss(-_FAR, mean, rate) / step), ceil(_mixed_loss(mean + _FAR, mean, rate) / step)
         where = _places(points(low, high, step), mean, rate)
         null, null_error = _normal_cells(where)
-        moved, moved_error = _normal_cells(where - mean)
+        mirrored = rate == 1 and low == -high
+        moved, moved_error = (null[::-1], null_error[::-1]) if mirrored else _normal_cells(where - mean)
         mixed, mixed_error = (1 - rate) * null + rate * moved, (1 - rate) * null_error + rate * moved_error
         below = _tail(np.array([-where[0], mean - where[0]]))
         above = _tail(np.array([where[-1], where[-1] - mean]))
