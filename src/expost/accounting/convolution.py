@@ -140,10 +140,10 @@ def _product(a: Floats, b: Floats, upper: bool) -> tuple[Floats, float]:
 
 def _moments(mass: Floats, growth: Floats) -> tuple[float, ...]:
     """ln Σ mass·growth^(1, 2, 4, …): squaring keeps the error below what is added."""
-    found = []
-    for _ in _TILTS:
-        found.append(log(float((mass * growth).sum())) + 1e-9)
+    found = [log(float((mass * growth).sum())) + 1e-9]
+    for _ in _TILTS[1:]:
         growth = growth * growth
+        found.append(log(float((mass * growth).sum())) + 1e-9)
     return tuple(found)
 
 

@@ -1,9 +1,14 @@
-"""A composition that grows step by step and is read after each: spectra are multiplied, and inverted to read."""
+"""A composition that grows step by step and is read after each.
+
+Spectra are multiplied. Sums of many losses are smooth, so that only the lowest frequencies matter; the others are
+dropped, with a bound on what they could have been, and δ is read off those that are left.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import ceil, floor, inf, log, log2, sqrt
+from functools import lru_cache
+from math import ceil, exp, floor, inf, log, log2, sqrt
 from typing import Any
 
 import numpy as np
@@ -15,6 +20,7 @@ from expost.accounting.losses import Floats, Law, Loss
 from expost.cost import Number, exact
 
 _ULP = 2.0**-52
+_UNSURE = 1e-11  # absolute: what reading a sum off up to 2²⁰ frequencies may be off by, and more
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +100,7 @@ class _Side:
     shift: float = 0.0
     error: float = 0.0
     hint: int = 0
+    dropped: float = 0.0
 
     def _after(self, term: _Term) -> Tails:
         return term.tails if self.tails is None else self.tails + term.tails
@@ -106,7 +113,11 @@ class _Side:
     def add(self, term: _Term, size: int) -> None:
         """One step more."""
         self.tails = self._after(term)
-        self.spectrum = term.spectrum.copy() if self.spectrum is None else self.spectrum * term.spectrum
+        if self.spectrum is None:
+            self.spectrum = term.spectrum.copy()
+        else:
+            self.spectrum = self.spectrum * term.spectrum[: self.spectrum.size]
+        self._drop()
         self.error = self.error * (1 + 1e-9) + 64 * _ULP * log2(size) * term.norm
         self.infinity = (self.infinity + term.law.infinity) * (1 + 4 * _ULP) + 2 * self.miss
         self.shift += term.law.shift
@@ -116,7 +127,7 @@ class _Side:
         assert self.spectrum is not None
         assert self.tails is not None
         low = floor(self.tails.window(self.miss)[0] / self.step) - 1
-        circle = np.fft.irfft(self.spectrum, size)
+        circle = np.fft.irfft(self.spectrum, size)  # dropped frequencies are zeros
         cut = low % size
         return low, np.concatenate([circle[cut:], circle[:cut]])
 
@@ -128,44 +139,73 @@ class _Side:
         circle = np.zeros(size)
         circle[np.arange(low, low + masses.size) % size] = masses
         self.spectrum = np.fft.rfft(circle)
-        self.error += 64 * _ULP * log2(size)
+        self.error += 64 * _ULP * log2(size) + self.dropped
+        self.dropped = 0.0
+
+    def _drop(self) -> None:
+        """Forget high frequencies that are negligible now; later ones are at most as large."""
+        assert self.spectrum is not None
+        last = self.spectrum.size // 2
+        if last >= 64 and abs(self.spectrum[last]) < 1e-18:
+            rest = float(np.abs(self.spectrum[last:]).sum())
+            if rest < 1e-15:
+                self.spectrum = self.spectrum[:last].copy()
+                self.dropped += 2 * rest
 
     def epsilon(self, delta: float, size: int) -> float:
         """An ε at which δ is certainly at most this."""
-        if self.spectrum is None:
+        if self.spectrum is None or self.tails is None:
             return 0.0
-        low, masses = self.masses(size)
-        unsure = sqrt(size) * (self.error + 32 * _ULP * log2(size))
+        unsure = sqrt(size) * self.error + (self.dropped + 1e-15) * 2 + _UNSURE
         wanted = delta * (1 - 1e-12) - self.infinity - unsure
         if wanted <= 0:
             return inf
-        index, here, there = self._cell(np.maximum(masses, 0.0), low, wanted)
-        inside = log(max(1.0, (here - wanted) / there)) if there > 0 else 0.0
+        low, top = self.tails.window(self.miss)
+        first, last = floor(low / self.step) - 1, floor(low / self.step) - 2 + size
+        index, inside = self._cell(wanted, max(first, -1), min(last, ceil(top / self.step) + 1), last, size)
         return max(0.0, index * self.step + inside + self.shift + 1e-12)
 
-    def _cell(self, masses: Floats, low: int, wanted: float) -> tuple[int, float, float]:
-        """The last grid point whose δ is above what is wanted, searched for from where it was before."""
-        decays = np.exp(-self.step * np.arange(1, masses.size + 1))
+    def _cell(self, wanted: float, least: int, most: int, last: int, size: int) -> tuple[int, float]:
+        """The cell in which δ is what is wanted, and where in it: Newton's steps, from where it was before."""
+        index = min(max(self.hint, least), most)
+        left, right = least, most + 1
+        for _ in range(64):
+            here, there = self._sums(index, last, size)
+            inside = log((here - wanted) / there) if here - wanted > 0 and there > 0 else -self.step
+            if here - there <= wanted:
+                right = min(right, index)
+            else:
+                left = max(left, index)
+                if inside <= self.step:
+                    self.hint = index
+                    return index, inside
+            if right - left <= 1:
+                self.hint = right
+                return right, 0.0
+            index = min(max(index + floor(inside / self.step), left + 1), right - 1)
+        return right, 0.0
 
-        def sums(index: int) -> tuple[float, float]:
-            above = masses[max(index + 1 - low, 0) :]
-            skipped = max(low - index - 1, 0)
-            here, there = float(above.sum()), float((above * decays[: above.size]).sum())
-            return here, there * float(np.exp(-self.step * skipped))
+    def _sums(self, index: int, last: int, size: int) -> tuple[float, float]:
+        """Σ mass and Σ mass·e^{ε − y} over the losses above the grid point, read off the spectrum."""
+        assert self.spectrum is not None
+        count = max(last - index, 1)
+        steps = np.arange(self.spectrum.size)
+        turns = _roots(size)
+        here, there = turns[(steps * index) % size] * self.spectrum, turns[steps]
+        decay = exp(-self.step)
+        ends = turns[(steps * count) % size]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            flat = there * (1 - ends) / (1 - there)
+        flat[0] = count
+        falling = decay * there * (1 - decay**count * ends) / (1 - decay * there)
+        weights = np.full(steps.size, 2.0)
+        weights[0] = 1.0
+        if steps.size == size // 2 + 1:
+            weights[-1] = 1.0
+        return float((weights * (here * flat).real).sum()) / size, float((weights * (here * falling).real).sum()) / size
 
-        def enough(index: int) -> bool:
-            here, there = sums(index)
-            return here - there + 1e-13 * here <= wanted
 
-        left, right, gap = self.hint, self.hint + 1, 1
-        while right < low + masses.size and not enough(right):
-            left, right, gap = right, right + gap, 2 * gap
-        gap = 1
-        while left > -1 and enough(left):
-            left, right, gap = left - gap, left, 2 * gap
-        left = max(left, -1)
-        while right - left > 1:
-            middle = (left + right) // 2
-            left, right = (left, middle) if enough(middle) else (middle, right)
-        self.hint = max(left, 0)
-        return left, *sums(left)
+@lru_cache(maxsize=8)
+def _roots(size: int) -> NDArray[np.complexfloating[Any, Any]]:
+    """e^{2πi·j/size}."""
+    return np.exp(2j * np.pi * np.arange(size) / size)
