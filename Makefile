@@ -13,8 +13,9 @@ PIP     = $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .PHONY: demo test lint bench docs format clean
 
-demo: $(VENV)/.installed
+demo: $(VENV)/.dev
 	$(BIN)/python examples/coin.py
+	$(BIN)/python examples/early_stopping.py
 
 test: lint
 	$(BIN)/coverage erase

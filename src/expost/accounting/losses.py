@@ -308,12 +308,12 @@ def _split_atoms(atoms: list[tuple[float, float]], step: float, infinity: float)
 
 
 def _on_points(atoms: list[tuple[float, float]], step: float, infinity: float) -> Law:
-    """Atoms that are on the grid already."""
-    points = [round(loss / step) for loss, _ in atoms]
-    mass = np.zeros(max(points) - min(points) + 1)
-    for point, (_, weight) in zip(points, atoms, strict=True):
-        mass[point - min(points)] += weight
-    return Law(step, min(points), mass, infinity, _shift(max(abs(loss) for loss, _ in atoms)))
+    """Atoms that are on the grid already, but for 10⁻¹² of a step, which the shift covers."""
+    places = [round(loss / step) for loss, _ in atoms]
+    mass = np.zeros(max(places) - min(places) + 1)
+    for place, (_, weight) in zip(places, atoms, strict=True):
+        mass[place - min(places)] += weight
+    return Law(step, min(places), mass, infinity, _shift(max(abs(loss) for loss, _ in atoms)) + 2e-12 * step)
 
 
 def _join(first: Law, second: Law) -> Law:
@@ -331,8 +331,8 @@ def _laplace_atoms(epsilon: float, factor: float) -> list[tuple[float, float]]:
 
 
 def _down(value: float, step: float) -> float:
-    """The largest multiple of the step that is no more than ``value`` (but for 10⁻⁹ of a step, which shift covers)."""
-    return floor(value / step + 1e-12) * step
+    """The largest multiple of the step that is no more than ``value``, or ``value`` if that is all but one itself."""
+    return min(floor(value / step + 1e-12) * step, value)
 
 
 def _shift(reach: float) -> float:
@@ -365,7 +365,7 @@ def _places(losses: Floats, mean: float, rate: float) -> Floats:
 
 def _tail(z: Floats) -> Floats:
     """Pr[N(0, 1) > z] for each z, within a relative (z² + 32)·2⁻⁵² (the C library's erfc and its argument)."""
-    return np.array([erfc(x / 1.4142135623730951) / 2 for x in z.tolist()])
+    return np.fromiter(map(erfc, (z / 1.4142135623730951).tolist()), np.float64, z.size) / 2
 
 
 def _normal_cells(knots: Floats) -> tuple[Floats, Floats]:

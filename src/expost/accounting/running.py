@@ -208,4 +208,4 @@ class _Side:
 @lru_cache(maxsize=8)
 def _roots(size: int) -> NDArray[np.complexfloating[Any, Any]]:
     """e^{2πi·j/size}."""
-    return np.exp(2j * np.pi * np.arange(size) / size)
+    return np.asarray(np.exp(2j * np.pi * np.arange(size) / size))

@@ -242,7 +242,7 @@ def plan(
         return [Cost(epsilon).exact_epsilon for epsilon in found]
 
     def fits(epsilons: Sequence[Fraction]) -> bool:
-        return recursion.value(epsilons, upper=True) <= float(limit)
+        return Fraction(recursion.value(epsilons, upper=True)) <= limit
 
     low, high = 0.0, 1.0
     best = shape(high)

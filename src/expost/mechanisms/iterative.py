@@ -94,7 +94,7 @@ class Iterative(Mechanism):
         if self.epsilons is None:
             return plan(losses, self.stops, self.delta, weights=self.weights, neighbours=self.neighbours)
         needed = optimal_delta(losses, self.stops, self.epsilons).upper
-        if exact(needed, "δ") > exact(self.delta, "δ"):
+        if Fraction(needed) > exact(self.delta, "δ"):
             raise InvalidValue(
                 f"these ε's need a δ of {needed:.6g}, got {self.delta!r}: leave epsilons out to plan them"
             )
