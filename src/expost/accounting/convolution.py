@@ -59,7 +59,7 @@ def fft_error(size: int, first: float, second: float) -> float:
 
     Proof: lem-fft
     """
-    return 32 * _ULP * log2(size + 2) * (first + second)
+    return 16 * _ULP * log2(size + 2) * (first + second)
 
 
 def convolve(a: Law, b: Law, tails: Tails, miss: float, upper: bool) -> Law:

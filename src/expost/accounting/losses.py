@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import ceil, erfc, exp, expm1, floor, log, log1p, sqrt
 from typing import Any, TypeAlias
 
@@ -228,13 +229,14 @@ class _Cells:
     below: float
     above: float
 
+    @cached_property
     def _ratio(self) -> Floats:
         return np.asarray(np.exp(points(self.low, self.low + self.p.size - 1, self.step)))
 
     def upper(self) -> Law:
         """Each cell split between its ends, errors to the right; the tails go to the lowest point and to infinity."""
         most = self.p + self.p_error
-        error = (self.p_error + _ratio_times(self._ratio(), self.q_error) + 8 * _ULP * most) / -expm1(-self.step)
+        error = (self.p_error + _ratio_times(self._ratio, self.q_error) + 8 * _ULP * most) / -expm1(-self.step)
         right = np.clip(self._right() + error, 0.0, most)
         mass = np.append(most - right, 0.0)
         mass[1:] += right
@@ -244,16 +246,16 @@ class _Cells:
     def lower(self, edges: bool = False) -> Law:
         """The split law with every cell pulled together a little: a contraction, so dominated."""
         least = np.clip(self.p - self.p_error, 0.0, None)
-        error = (self.p_error + _ratio_times(self._ratio(), self.q_error) + 8 * _ULP * self.p) / -expm1(-self.step)
+        error = (self.p_error + _ratio_times(self._ratio, self.q_error) + 8 * _ULP * self.p) / -expm1(-self.step)
         right = np.clip(self._right() - error, 0.0, least)
         mass = np.append(least - right, 0.0)
         mass[1:] += right
-        mass, lost = _pull(mass, _ratio_times(self._ratio(), self.q + self.q_error), self.step, edges)
+        mass, lost = _pull(mass, _ratio_times(self._ratio, self.q + self.q_error), self.step, edges)
         return Law(self.step, self.low, mass, 0.0, _shift(self._reach()), lost)
 
     def _right(self) -> Floats:
         """The share of each cell that belongs to its right end."""
-        return (self.p - _ratio_times(self._ratio(), self.q)) / -expm1(-self.step)
+        return (self.p - _ratio_times(self._ratio, self.q)) / -expm1(-self.step)
 
     def _reach(self) -> float:
         return max(abs(self.low), abs(self.low + self.p.size)) * self.step
