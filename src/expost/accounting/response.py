@@ -20,6 +20,7 @@ from expost.accounting.losses import Floats, points
 from expost.bracket import Bracket
 
 Pair = tuple[Fraction, Fraction]
+Block = tuple[tuple[tuple[int, tuple[float, float]], int], ...]
 
 _ULP = 2.0**-52
 _FAR = 7.0  # Hoeffding: a sum leaves mean ± 7·√Σ range² with probability e^−98 on either side
@@ -34,28 +35,35 @@ def optimal_response(steps: Sequence[Pair], stops: Sequence[int], epsilons: Sequ
 
     Proof: thm-optimal-stopping
     """
-    moves, unit = _lattice([epsilon for epsilon, _ in steps])
-    promised = dict(zip(stops, epsilons, strict=True))
+    kinds = {id(step): step for step in steps}  # fractions are slow to hash: the same step is mostly the same object
+    order = [id(step) for step in steps]
+    counts = Counter(order)
+    moves, unit = _lattice([(kind[0], counts[key]) for key, kind in kinds.items()])
+    move_of = dict(zip(kinds, moves, strict=True))
+    float_of = {key: (float(epsilon), float(delta)) for key, (epsilon, delta) in kinds.items()}
+    promised = {stop: float(epsilon) for stop, epsilon in zip(stops, epsilons, strict=True)}
+    pairs, moved = [float_of[key] for key in order], [move_of[key] for key in order]
     if all(share == 0 for _, share in moves):
-        return _Lattice(steps, [whole for whole, _ in moves], unit).run(promised)
-    return _Induction(steps, moves, unit).run(promised)
+        return _Lattice(pairs, [whole for whole, _ in moved], unit).run(promised)
+    offsets = accumulate((epsilon for epsilon, _ in steps), initial=Fraction(0))
+    return _Induction(pairs, moved, unit, [float(offset) for offset in offsets]).run(promised)
 
 
-def _lattice(epsilons: Sequence[Fraction]) -> tuple[list[tuple[int, float]], float]:
-    """Each step's 2ε in grid steps, whole and fractional part, and the grid's step."""
-    positive = {epsilon for epsilon in epsilons if epsilon > 0}
+def _lattice(epsilons: Sequence[tuple[Fraction, int]]) -> tuple[list[tuple[int, float]], float]:
+    """Each ε (given with its number of steps) as 2ε in grid steps, whole and fractional part, and the grid's step."""
+    positive = {epsilon for epsilon, _ in epsilons if epsilon > 0}
     if not positive:
         return [(0, 0.0)] * len(epsilons), 1.0
     scale = lcm(*(epsilon.denominator for epsilon in positive))
     common = Fraction(gcd(*(int(epsilon * scale) for epsilon in positive)), scale)
-    deviation = 2 * sqrt(sum(float(epsilon) ** 2 for epsilon in epsilons))
-    most = max(64.0, min(_MOST_POINTS, _WORK / len(epsilons)))
+    deviation = 2 * sqrt(sum(count * float(epsilon) ** 2 for epsilon, count in epsilons))
     if 2 * _FAR * deviation / float(2 * common) <= _MOST_POINTS:
-        return [(int(epsilon / common), 0.0) for epsilon in epsilons], float(2 * common)
+        return [(int(epsilon / common), 0.0) for epsilon, _ in epsilons], float(2 * common)
+    most = max(64.0, min(_MOST_POINTS, _WORK / sum(count for _, count in epsilons)))
     unit = Fraction(2 * _FAR * deviation / most)
-    wholes = [floor(2 * epsilon / unit) for epsilon in epsilons]
+    wholes = [floor(2 * epsilon / unit) for epsilon, _ in epsilons]
     rows = zip(epsilons, wholes, strict=True)
-    return [(whole, float(2 * epsilon / unit - whole)) for epsilon, whole in rows], float(unit)
+    return [(whole, float(2 * epsilon / unit - whole)) for (epsilon, _), whole in rows], float(unit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,29 +73,28 @@ class _Lattice:
     Steps between stops are taken together, by their law; all terms are positive, so errors stay relative.
     """
 
-    steps: Sequence[Pair]
+    steps: Sequence[tuple[float, float]]
     moves: Sequence[int]
     unit: float
 
-    def run(self, stops: dict[int, Fraction]) -> Bracket[float]:
+    def run(self, stops: dict[int, float]) -> Bracket[float]:
         """The values at the start, from both sides."""
         last = len(self.steps)
         marks = sorted({0, last, *stops, *range(0, last, _TOGETHER)}, reverse=True)
         windows = _windows(self.steps, [(move, 0.0) for move in self.moves])
-        offsets = list(accumulate((epsilon for epsilon, _ in self.steps), initial=Fraction(0)))
-        kernels: dict[tuple[tuple[int, Pair], ...], tuple[Floats, float]] = {}
+        taken = list(accumulate(self.moves, initial=0))
+        kernels: dict[Block, tuple[Floats, float]] = {}
         rows = np.zeros((2, windows[last][1] - windows[last][0] + 1))
         before = last
         for k in marks:
             if k < before:
-                key = tuple(Counter(zip(self.moves[k:before], self.steps[k:before], strict=True)).items())
-                flat = tuple((move, step) for (move, step), count in key for _ in range(count))
-                if flat not in kernels:
-                    kernels[flat] = _kernel(flat)
-                rows = _correlated(rows, windows[before], windows[k], *kernels[flat])
+                block = tuple(Counter(zip(self.moves[k:before], self.steps[k:before], strict=True)).items())
+                if block not in kernels:
+                    kernels[block] = _kernel(block)
+                rows = _correlated(rows, windows[before], windows[k], *kernels[block])
             if k in stops:
-                losses = points(windows[k][0], windows[k][1], self.unit) - float(offsets[k])
-                worth = _worth(losses, float(stops[k]))
+                losses = points(2 * windows[k][0], 2 * windows[k][1], self.unit / 2)[::2] - taken[k] * self.unit / 2
+                worth = _worth(losses, stops[k], taken[k] * self.unit)
                 rows = worth if k == last else np.maximum(rows, worth)
             before = k
         drift = 1e-15 * 64 * (last + 1)
@@ -96,13 +103,13 @@ class _Lattice:
         return Bracket(min(max(0.0, lower * (1 - drift) - 2 * _MISS * last), upper), upper)
 
 
-def _windows(steps: Sequence[Pair], moves: Sequence[tuple[int, float]]) -> list[tuple[int, int]]:
+def _windows(steps: Sequence[tuple[float, float]], moves: Sequence[tuple[int, float]]) -> list[tuple[int, int]]:
     """Where the grid index is after each step, but for e^−98 on either side."""
     exact = all(share == 0 for _, share in moves)
     before, after = (0, 0) if exact else (4, 6)
     windows, mean, squares, most = [(-before, after)], 0.0, 0.0, 0
     for (epsilon, _), (whole, share) in zip(steps, moves, strict=True):
-        mean += (whole + share) / (1 + exp(-float(epsilon)))
+        mean += (whole + share) / (1 + exp(-epsilon))
         squares += (whole + share) ** 2
         most += whole + (share > 0)
         reach = _FAR * sqrt(squares) + 2
@@ -112,18 +119,18 @@ def _windows(steps: Sequence[Pair], moves: Sequence[tuple[int, float]]) -> list[
     return windows
 
 
-def _kernel(block: tuple[tuple[int, Pair], ...]) -> tuple[Floats, float]:
+def _kernel(block: Block) -> tuple[Floats, float]:
     """The law of the moves of some steps, and the mass that goes to infinity."""
-    law, kept = np.ones(1), 1.0
-    lost = 0.0
-    for move, (epsilon, delta) in block:
-        truth = 1 / (1 + exp(-float(epsilon)))
+    law, kept, lost = np.ones(1), 1.0, 0.0
+    for (move, (epsilon, delta)), count in block:
+        truth = 1 / (1 + exp(-epsilon))
         one = np.zeros(move + 1)
-        one[0] += (1 - truth) if move == 0 else truth * exp(-float(epsilon))
+        one[0] += 1 - truth if move == 0 else truth * exp(-epsilon)
         one[move] += truth
-        lost += kept * float(delta)
-        kept *= 1 - float(delta)
-        law = np.convolve(law, one)
+        for _ in range(count):
+            lost += kept * delta
+            kept *= 1 - delta
+            law = np.convolve(law, one)
     return law * kept, lost
 
 
@@ -143,9 +150,9 @@ def _correlated(rows: Floats, there: tuple[int, int], here: tuple[int, int], ker
     return np.stack(new) + infinity
 
 
-def _worth(losses: Floats, epsilon: float) -> Floats:
-    """Stopping is worth 1 − e^{E − L}; what rounding did to E − L is counted on either side."""
-    slack = 8 * _ULP * (abs(epsilon) + np.abs(losses) + 1)
+def _worth(losses: Floats, epsilon: float, scale: float) -> Floats:
+    """Stopping is worth 1 − e^{E − L}; what rounding did to numbers up to ``scale`` is counted on either side."""
+    slack = 8 * _ULP * (abs(epsilon) + np.abs(losses) + 2 * scale + 1)
     gaps = epsilon - losses
     return np.asarray(-np.expm1(np.minimum(np.stack([gaps + slack, gaps - slack]), 0.0)))
 
@@ -154,11 +161,12 @@ def _worth(losses: Floats, epsilon: float) -> Floats:
 class _Induction:
     """Backward induction on the grid L = unit·i − Σε. Rows: values from above, and how far a cell may be below them."""
 
-    steps: Sequence[Pair]
+    steps: Sequence[tuple[float, float]]
     moves: Sequence[tuple[int, float]]
     unit: float
+    offsets: Sequence[float]
 
-    def run(self, stops: dict[int, Fraction]) -> Bracket[float]:
+    def run(self, stops: dict[int, float]) -> Bracket[float]:
         """The values at the start, from both sides."""
         last = len(self.steps)
         windows = _windows(self.steps, self.moves)
@@ -166,13 +174,13 @@ class _Induction:
         margin = 4 + max(whole for whole, _ in self.moves) + max(shifts)
         start = min(low for low, _ in windows) - margin
         rows = np.zeros((2, max(high for _, high in windows) + margin + 1 - start))
-        offsets = list(accumulate((epsilon for epsilon, _ in self.steps), initial=Fraction(0)))
         for k in range(last, -1, -1):
             low, high = windows[k][0] - start, windows[k][1] + 1 - start
             if k < last:
                 self._step(rows, k, low, high)
             if k in stops:
-                worth = _worth(points(windows[k][0], windows[k][1], self.unit) - float(offsets[k]), float(stops[k]))[1]
+                losses = points(windows[k][0], windows[k][1], self.unit) - self.offsets[k]
+                worth = _worth(losses, stops[k], self.offsets[k])[1]
                 rows[0, low:high] = worth if k == last else np.maximum(rows[0, low:high], worth)
             rows[1, low + 1 : high - 2] += _gaps(rows[0, low:high], self.unit)
             if k:
@@ -184,7 +192,7 @@ class _Induction:
 
     def _step(self, rows: Floats, k: int, low: int, high: int) -> None:
         """One step of randomised response, in place."""
-        epsilon, delta = (float(x) for x in self.steps[k])
+        epsilon, delta = self.steps[k]
         whole, share = self.moves[k]
         truth = (1 - delta) / (1 + exp(-epsilon))
         moved, onward = rows[:, low + whole : high + whole], rows[:, low + whole + 1 : high + whole + 1]

@@ -72,8 +72,12 @@ def optimal_delta(
     losses = [as_loss(each) for each in steps]
     promised = [exact(epsilon, "ε") for epsilon in epsilons]
     if step is None and all(isinstance(loss, Response) for loss in losses):
-        pairs = [(exact(loss.epsilon, "ε"), exact(loss.delta, "δ")) for loss in losses if isinstance(loss, Response)]
-        return optimal_response(pairs, stops, promised)
+        kinds: dict[Loss, tuple[Fraction, Fraction]] = {
+            loss: (exact(loss.epsilon, "ε"), exact(loss.delta, "δ"))
+            for loss in set(losses)
+            if isinstance(loss, Response)
+        }
+        return optimal_response([kinds[loss] for loss in losses], stops, promised)
     recursion = Recursion(losses, stops, step)
     lower, upper = recursion.value(promised, upper=False), recursion.value(promised, upper=True)
     return Bracket(min(lower, upper), upper)
