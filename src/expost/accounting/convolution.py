@@ -13,7 +13,7 @@ from expost.accounting.losses import Floats, Law
 
 _ULP = 2.0**-52
 _DIRECT = 2**19  # products: up to here direct convolution is as fast, and its error is relative
-_TILTS = tuple(2.0**i for i in range(-6, 9))
+_TILTS = tuple(2.0**i for i in range(-5, 8))
 
 
 @dataclass(frozen=True)
