@@ -16,10 +16,11 @@ WATCHED := tests/conformance tests/laws tests/unit/accounting tests/unit/ledger 
 
 .PHONY: demo test lint bench docs format clean
 
-demo: $(VENV)/.installed
+demo: $(VENV)/.dev
 	$(BIN)/python examples/coin.py
 	$(BIN)/python examples/large_entries.py
 	$(BIN)/python examples/robust.py
+	$(BIN)/python examples/early_stopping.py
 
 test: lint
 	$(BIN)/pytest -n 2 --dist worksteal

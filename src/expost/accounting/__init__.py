@@ -1,5 +1,58 @@
-"""ARITHMETIC on facts: filters and odometers. Pure functions, certified bounds."""
+"""ARITHMETIC on facts: filters and odometers, composition, early stopping. Pure functions, certified bounds.
+
+Composition and early stopping load numpy when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from expost.accounting.filters import CONT, HALT, Decision, Filter, Odometer, OdpFilter, decide
 
-__all__ = ["CONT", "HALT", "Decision", "Filter", "Odometer", "OdpFilter", "decide"]
+if TYPE_CHECKING:
+    from expost.accounting.composition import Composition, compose, kairouz, murtagh_vadhan, simple
+    from expost.accounting.events import losses_of
+    from expost.accounting.losses import GaussianNoise, LaplaceNoise, Loss, Response
+    from expost.accounting.running import Running
+    from expost.accounting.stopping import optimal_delta, plan, sum_delta
+
+_ROOMS = {
+    "composition": ("Composition", "compose", "kairouz", "murtagh_vadhan", "simple"),
+    "events": ("losses_of",),
+    "losses": ("GaussianNoise", "LaplaceNoise", "Loss", "Response"),
+    "running": ("Running",),
+    "stopping": ("optimal_delta", "plan", "sum_delta"),
+}
+_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = [
+    "CONT",
+    "HALT",
+    "Composition",
+    "Decision",
+    "Filter",
+    "GaussianNoise",
+    "LaplaceNoise",
+    "Loss",
+    "Odometer",
+    "OdpFilter",
+    "Response",
+    "Running",
+    "compose",
+    "decide",
+    "kairouz",
+    "losses_of",
+    "murtagh_vadhan",
+    "optimal_delta",
+    "plan",
+    "simple",
+    "sum_delta",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'expost.accounting' has no attribute {name!r}")
+    return getattr(import_module(f"expost.accounting.{home}"), name)

@@ -3,6 +3,7 @@
 from expost.mechanisms.coin import Coin
 from expost.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from expost.mechanisms.interquantile import InterquantileRange, InterquartileRange, NoisyInterquartileRange
+from expost.mechanisms.iterative import Iterative
 from expost.mechanisms.laplace import Laplace
 from expost.mechanisms.location import Median, Quantile, TrimmedMean
 from expost.mechanisms.propose_test_release import Chain, FirstStable, Proposal, ProposeTestRelease, TestedRelease
@@ -21,6 +22,7 @@ __all__ = [
     "Gaussian",
     "InterquantileRange",
     "InterquartileRange",
+    "Iterative",
     "Laplace",
     "Median",
     "NoisyInterquartileRange",

@@ -26,14 +26,14 @@ CASES: list[tuple[Any, Shape, float]] = [
 
 @pytest.mark.parametrize(("mechanism", "shape", "deviation"), CASES)
 def test_samples_deviate_as_far_as_the_analysis_wants(mechanism: Any, shape: Shape, deviation: float) -> None:
-    """Within 4 % of 60,000 draws; 30 % more or less would be seen."""
+    """Within 6 %, in 20,000 draws; 30 % more or less would be seen."""
     data = np.zeros(4, np.float64 if shape.floats else np.int64)
     noise = xp.SystemNoise()
-    values = np.concatenate([mechanism.sample(data, noise) for _ in range(15_000)])
+    values = np.concatenate([mechanism.sample(data, noise) for _ in range(5_000)])
     ratio = float(values.std()) / deviation
-    assert 0.96 < ratio < 1.04
-    assert not 0.96 < ratio * 0.7 < 1.04
-    assert not 0.96 < ratio * 1.3 < 1.04
+    assert 0.94 < ratio < 1.06
+    assert not 0.94 < ratio * 0.7 < 1.06
+    assert not 0.94 < ratio * 1.3 < 1.06
 
 
 def test_parameters_are_exact() -> None:

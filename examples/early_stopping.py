@@ -1,0 +1,101 @@
+"""Train until it is good enough, and pay only for the steps taken.
+
+Logistic regression by differentially private gradient steps: each takes a fresh Poisson sample of the patients, clips
+every patient's gradient, and releases the sum with rounded normal noise on a grid. After each of some steps a score on
+public data says whether to go on.
+"""
+
+import sys
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer
+
+import expost as xp
+from expost.accounting import GaussianNoise, compose, plan, sum_delta
+
+STEPS, EVERY, RATE, NOISE, DELTA = 400, 40, 0.06, 1.8, 1e-5
+CLIP, RATE_OF_LEARNING, PATIENCE = 1.0, 0.35, 2
+
+
+def tables() -> tuple[Any, ...]:
+    """Private patients to learn from, and public ones to score on; scaled by public medical ranges."""
+    data = load_breast_cancer()
+    order = np.random.default_rng(0).permutation(len(data.target))
+    means = [30.0, 40, 200, 2500, 0.2, 0.4, 0.5, 0.2, 0.4, 0.1]
+    errors = [3.0, 5, 25, 550, 0.03, 0.15, 0.4, 0.06, 0.08, 0.03]
+    worst = [40.0, 50, 260, 4300, 0.25, 1.1, 1.3, 0.3, 0.7, 0.22]
+    ranges = np.array([*means, *errors, *worst])
+    rows = np.hstack([2 * np.clip(data.data / ranges, 0, 1) - 0.6, np.ones((len(order), 1))])[order]
+    labels = 2.0 * data.target[order] - 1
+    return rows[150:], labels[150:], rows[:150], labels[:150]
+
+
+def gradient(weights: Any, rows: Any, labels: Any) -> Any:
+    """The sum of the clipped gradients: one patient more or less moves it by at most CLIP."""
+    each = -(labels / (1 + np.exp(labels * (rows @ weights))))[:, None] * rows
+    norms = np.linalg.norm(each, axis=1, keepdims=True)
+    return (each * np.minimum(1, CLIP * (1 - 1e-12) / np.maximum(norms, 1e-12))).sum(axis=0)
+
+
+def score(weights: Any, rows: Any, labels: Any) -> float:
+    """The loss on public data."""
+    return float(np.log1p(np.exp(-labels * (rows @ weights))).mean())
+
+
+def progress(done: int, loss: float) -> None:
+    """A bar on the terminal."""
+    filled = 40 * done // STEPS
+    sys.stdout.write(f"\r  [{'█' * filled}{'·' * (40 - filled)}] step {done:3d} of {STEPS}, public loss {loss:.4f}")
+    sys.stdout.flush()
+
+
+def renyi(steps: int) -> float:
+    """What a Rényi filter charges after so many steps, where stopping anywhere is free."""
+    from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
+    from dp_accounting.rdp import RdpAccountant
+
+    event = SelfComposedDpEvent(PoissonSampledDpEvent(RATE, GaussianDpEvent(NOISE)), steps)
+    return float(RdpAccountant().compose(event).get_epsilon(DELTA))
+
+
+def main() -> None:
+    """Plan, train, stop, and compare the bills."""
+    rows, labels, public_rows, public_labels = tables()
+    loss, stops = GaussianNoise(NOISE, RATE), tuple(range(EVERY, STEPS + 1, EVERY))
+    training = xp.Iterative(steps=(loss,) * STEPS, stops=stops, delta=DELTA, sensitivity=CLIP, neighbours="add-remove")
+    ledger = xp.Ledger(epsilon=8, delta=1e-4, name="clinic", neighbours="add-remove", unit="patient")
+    weights, best, waited = np.zeros(rows.shape[1]), np.inf, 0
+
+    print(f"{len(labels)} patients, {STEPS} steps at most, stops every {EVERY}:")
+    with ledger.open(training, label="logistic regression") as run:
+        for step in run:  # type: ignore[attr-defined]
+            sample = step.batch(len(labels))
+            noisy = step(gradient(weights, rows[sample], labels[sample]))
+            weights = weights - RATE_OF_LEARNING / (RATE * len(labels)) * noisy
+            if step.may_stop:
+                found = score(weights, public_rows, public_labels)
+                progress(step.number, found)
+                waited = 0 if found < best * 0.985 else waited + 1
+                best = min(best, found)
+                if waited >= PATIENCE:
+                    break
+    taken = len(run.transcript)
+    accuracy = float(((public_rows @ weights) * public_labels > 0).mean())
+    print(f"\n  stopped after {taken} steps; {accuracy:.1%} right on public patients\n  {run.release}\n")
+
+    lemma = plan((loss,) * STEPS, (STEPS,), DELTA / len(stops)), compose([loss] * taken).epsilon(DELTA / len(stops))
+    promised = training.guarantee
+    print(f"What {taken} steps are charged at δ = {DELTA:g}, and what {STEPS} would have been:")
+    print(f"  fixed length        ε {compose([loss] * STEPS).epsilon(DELTA).upper:.4f}  whether it stops or not")
+    print(f"  Lemma 11            ε {lemma[1].upper:.4f}, at full length {lemma[0].epsilon_of(STEPS):.4f}")
+    print(f"  Rényi filter        ε {renyi(taken):.4f}, at full length {renyi(STEPS):.4f}")
+    charged = promised.epsilon_of(training.part_of(run.transcript))
+    print(f"  optimal stopping    ε {charged:.4f}, at full length {promised.epsilon_of(STEPS):.4f}")
+    each = [promised.epsilon_of(stop) for stop in stops]
+    print(f"At these E's Lemma 11 would claim δ = {sum_delta((loss,) * STEPS, stops, each):.2e} instead of {DELTA:g}.")
+    print(f"Came back: {run.release.refunded}; left in the ledger: {ledger.remaining}.")
+
+
+if __name__ == "__main__":
+    main()

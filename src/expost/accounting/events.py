@@ -1,0 +1,76 @@
+"""Events of Google's dp-accounting as losses. The library is imported when one is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log1p, sqrt
+from typing import Any
+
+import numpy as np
+
+from expost.accounting.losses import GaussianNoise, LaplaceNoise, Law, Loss, Response
+from expost.errors import InvalidValue
+
+
+def losses_of(event: Any) -> list[Loss]:
+    """The losses of a ``DpEvent``, one for each step, for sensitivity 1 as is that library's custom.
+
+    >>> import dp_accounting
+    >>> losses_of(dp_accounting.SelfComposedDpEvent(dp_accounting.GaussianDpEvent(2.0), 2))
+    [GaussianNoise(ratio=2.0, rate=1), GaussianNoise(ratio=2.0, rate=1)]
+
+    What has no law here (mixtures, other sampling) takes that library's, from above only.
+    """
+    import dp_accounting as dp
+
+    if isinstance(event, dp.NoOpDpEvent):
+        return []
+    if isinstance(event, dp.GaussianDpEvent):
+        return [GaussianNoise(event.noise_multiplier)]
+    if isinstance(event, dp.LaplaceDpEvent):
+        return [LaplaceNoise(event.noise_multiplier)]
+    if isinstance(event, dp.RandomizedResponseDpEvent):
+        lying = event.noise_parameter
+        return [Response(log1p(event.num_buckets * (1 - lying) / lying) * (1 + 1e-15))]
+    if isinstance(event, dp.PoissonSampledDpEvent) and isinstance(event.event, dp.GaussianDpEvent):
+        return [GaussianNoise(event.event.noise_multiplier, event.sampling_probability)]
+    if isinstance(event, dp.SelfComposedDpEvent):
+        return losses_of(event.event) * int(event.count)
+    if isinstance(event, dp.ComposedDpEvent):
+        return [loss for part in event.events for loss in losses_of(part)]
+    if isinstance(event, dp.DpEvent):
+        return [EventLoss(event)]
+    raise InvalidValue(f"losses_of takes a DpEvent of dp-accounting, got {event!r}")
+
+
+@dataclass(frozen=True)
+class EventLoss(Loss):
+    """The loss of an event by dp-accounting's own privacy-loss distribution: as rigorous above as that, 0 below."""
+
+    event: Any
+
+    @property
+    def symmetric(self) -> bool:
+        """Not known."""
+        return False
+
+    def spread(self) -> float:
+        """The standard deviation of its finite losses."""
+        law = self.upper(2.0**-8)
+        mean = float((law.mass * law.values).sum())
+        return sqrt(max(float((law.mass * law.values**2).sum()) - mean**2, 1e-12))
+
+    def upper(self, step: float, reverse: bool = False) -> Law:
+        """The pessimistic estimate on this grid."""
+        from dp_accounting.pld import PLDAccountant
+
+        accountant = PLDAccountant(value_discretization_interval=step)
+        if not accountant.supports(self.event):
+            raise InvalidValue(f"dp-accounting has no privacy-loss distribution for {self.event!r}")
+        found = accountant.compose(self.event)._pld
+        law = (found._pmf_add if reverse else found._pmf_remove).to_dense_pmf()
+        return Law(step, int(law._lower_loss), np.asarray(law._probs, np.float64), float(law._infinity_mass), 1e-12)
+
+    def lower(self, step: float, reverse: bool = False) -> Law:
+        """Nothing is known."""
+        return Law(step, 0, np.full(1, 1e-300))

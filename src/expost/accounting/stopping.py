@@ -1,0 +1,271 @@
+"""Mechanisms that may stop early: the δ of an E for each stop, and the E's to promise for a δ.
+
+A mechanism runs steps 1, 2, … and may stop after any of some numbers of steps, by a rule that sees what came out.
+The least δ is the value of an optimal-stopping problem, found by backward induction (thm-optimal-stopping).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from math import ceil, floor, inf, log, sqrt
+from typing import Any
+
+import numpy as np
+
+from expost.accounting.composition import (
+    MISS,
+    Step,
+    as_loss,
+    composed,
+    curve,
+    grid_step,
+    window_of,
+)
+from expost.accounting.convolution import Tails, convolve, fast_length, fft_error
+from expost.accounting.losses import Floats, Law, Loss, Response
+from expost.accounting.response import optimal_response
+from expost.bracket import Bracket
+from expost.cost import Cost, Number, exact
+from expost.errors import InvalidValue
+from expost.guarantee import Guarantee, Neighbours
+
+Counts = tuple[tuple[Loss, int], ...]
+
+
+def sum_delta(
+    steps: Sequence[Step],
+    stops: Sequence[int],
+    epsilons: Sequence[Number],
+    *,
+    rule: Callable[[Sequence[Step], Number], Any] | None = None,
+) -> float:
+    """Lemma 11: the δ's of the fixed-length compositions, one for each stop, add up. For any composition rule.
+
+    ``rule(steps, ε)`` gives the δ of a composition (a number or a bracket); by default the best one known here.
+
+    Proof: lem-sum-delta
+    """
+    _check(steps, stops, epsilons)
+    best: Callable[[Sequence[Step], Number], Any] = rule or _best_delta
+    found = [best(steps[:stop], epsilon) for stop, epsilon in zip(stops, epsilons, strict=True)]
+    deltas = [float(delta.upper if isinstance(delta, Bracket) else delta) for delta in found]
+    return min(1.0, sum(deltas) * (1 + 1e-12))
+
+
+def optimal_delta(
+    steps: Sequence[Step], stops: Sequence[int], epsilons: Sequence[Number], *, step: float | None = None
+) -> Bracket[float]:
+    """Theorem 15: the least δ at which stopping after ``stops[i]`` steps may promise ``epsilons[i]``.
+
+    Steps are (ε, δ) pairs (exact where the ε's are commensurable) or losses; with ``step`` pairs count as losses too.
+
+    >>> print(optimal_delta([(0.1, 1e-6)] * 10, [5, 10], [0.4, 0.6]))
+    [0.00510849, 0.00510849]
+
+    Proof: thm-optimal-stopping
+    """
+    _check(steps, stops, epsilons)
+    losses = [as_loss(each) for each in steps]
+    promised = [exact(epsilon, "ε") for epsilon in epsilons]
+    if step is None and all(isinstance(loss, Response) for loss in losses):
+        kinds: dict[Loss, tuple[Fraction, Fraction]] = {
+            loss: (exact(loss.epsilon, "ε"), exact(loss.delta, "δ"))
+            for loss in set(losses)
+            if isinstance(loss, Response)
+        }
+        return optimal_response([kinds[loss] for loss in losses], stops, promised)
+    recursion = Recursion(losses, stops, step)
+    lower, upper = recursion.value(promised, upper=False), recursion.value(promised, upper=True)
+    return Bracket(min(lower, upper), upper)
+
+
+def _best_delta(steps: Sequence[Step], epsilon: Number) -> Bracket[float]:
+    return optimal_delta(steps, [len(steps)], [epsilon])
+
+
+class Recursion:
+    """Backward induction on a grid of losses, one correlation for each block of steps between two stops.
+
+    Made once for some steps and stops, and evaluated for any E.
+
+    Proof: thm-optimal-stopping
+    """
+
+    def __init__(self, steps: Sequence[Step], stops: Sequence[int], step: float | None = None) -> None:
+        losses = [as_loss(each) for each in steps]
+        ends = [0, *stops]
+        self._blocks: list[Counts] = [tuple(Counter(losses[a:b]).items()) for a, b in pairwise(ends)]
+        self._whole: Counts = tuple(Counter(losses).items())
+        self._step = step or grid_step(self._whole)
+        self._directions = (False,) if all(loss.symmetric for loss, _ in self._whole) else (False, True)
+        self._prepared: dict[tuple[bool, bool], _Blocks] = {}
+
+    @property
+    def step(self) -> float:
+        """The grid's."""
+        return self._step
+
+    def value(self, epsilons: Sequence[Fraction], upper: bool) -> float:
+        """The value of the optimal-stopping problem, from above or from below; the larger of the two directions."""
+        return max(self._blocks_of(reverse, upper).value(epsilons) for reverse in self._directions)
+
+    def prefix_epsilons(self, deltas: Sequence[float]) -> list[float]:
+        """About the ε of the fixed-length composition up to each stop at these δ's; infinite where there is none."""
+        return [max(_read(curves[i], delta) for curves in self._curves) for i, delta in enumerate(deltas)]
+
+    @cached_property
+    def _curves(self) -> list[list[tuple[Floats, Floats]]]:
+        return [[curve(law) for law in self._blocks_of(reverse, True).prefixes()] for reverse in self._directions]
+
+    def _blocks_of(self, reverse: bool, upper: bool) -> _Blocks:
+        if (reverse, upper) not in self._prepared:
+            self._prepared[reverse, upper] = _Blocks(self._blocks, self._whole, self._step, reverse, upper)
+        return self._prepared[reverse, upper]
+
+
+class _Blocks:
+    """One direction, from one side: the blocks' laws and their transforms."""
+
+    def __init__(self, blocks: list[Counts], whole: Counts, step: float, reverse: bool, upper: bool) -> None:
+        self._step, self._upper = step, upper
+        laws: dict[Counts, tuple[Law, Tails]] = {}
+        for block in blocks:
+            if block not in laws:
+                law = composed(block, step, reverse, upper, MISS / len(blocks))
+                laws[block] = law, Tails.of(law)
+        self._laws = [laws[block] for block in blocks]
+        low, high = window_of(whole, step, reverse, 1e-17)
+        self._low, self._high = floor(min(low, -4 * step) / step), ceil(max(high, 4 * step) / step)
+        self._before = max(0, -min(law.low for law, _ in laws.values()))
+        self._after = max(0, max(law.high for law, _ in laws.values()))
+        size = self._high - self._low + 1 + self._before + self._after
+        self._length = fast_length(size)
+        self._transforms = {block: np.fft.rfft(_wrapped(law, self._length)) for block, (law, _) in laws.items()}
+        self._norms = {
+            block: (float(law.mass.sum()), sqrt(float((law.mass**2).sum()))) for block, (law, _) in laws.items()
+        }
+        self._keys = blocks
+
+    def prefixes(self) -> list[Law]:
+        """The law of the loss up to each stop."""
+        law, tails = self._laws[0]
+        found = [law]
+        for more, more_tails in self._laws[1:]:
+            tails = tails + more_tails
+            law = convolve(law, more, tails, MISS / len(self._laws), self._upper)
+            found.append(law)
+        return found
+
+    def value(self, epsilons: Sequence[Fraction]) -> float:
+        """Backward induction from the last stop to the start, where the loss is 0."""
+        losses = np.arange(self._low, self._high + 1) * self._step
+        sign = 1.0 if self._upper else -1.0
+        slack = sum(law.shift for law, _ in self._laws) + 1e-14 * (1 + float(np.abs(losses).max()))
+        values = np.zeros(losses.size)
+        for i in range(len(self._keys) - 1, -1, -1):
+            worth = -np.expm1(np.minimum(float(epsilons[i]) * (1 - sign * 1e-15) - sign * slack - losses, 0.0))
+            np.maximum(values, worth, out=values)
+            values = self._back(values, i)
+        return float(values[-self._low])
+
+    def _back(self, values: Floats, i: int) -> Floats:
+        """E[w(L + Y)] for the block's loss Y, with the transform's error on the safe side."""
+        law, _ = self._laws[i]
+        padded = np.empty(self._length)
+        size = self._before + values.size
+        padded[: self._before] = values[0] if self._upper else 0.0
+        padded[self._before : size] = values
+        padded[size:] = 1.0 if self._upper else values[-1]
+        means = np.fft.irfft(np.fft.rfft(padded) * self._transforms[self._keys[i]].conj(), self._length)
+        result = means[self._before : size]
+        error = fft_error(self._length, *(size * sqrt(self._length) for size in self._norms[self._keys[i]]))
+        if self._upper:
+            return np.clip(result + (law.infinity + error), 0.0, 1.0)
+        return np.clip(result + (law.infinity - law.lost - error), 0.0, 1.0)
+
+
+def _read(curve: tuple[Floats, Floats], delta: float) -> float:
+    """ε at this δ, between two points of a curve."""
+    epsilons, deltas = curve
+    if delta < deltas[-1]:
+        return inf
+    right = int(np.searchsorted(-deltas, -delta, side="left"))
+    if right == 0:
+        return max(0.0, float(epsilons[0]))
+    (high, low), (start, stop) = deltas[right - 1 : right + 1], epsilons[right - 1 : right + 1]
+    steep = low * 100 < high  # a chord is above a convex curve
+    share = (high - delta) / (high - low) if steep else log(high / delta) / log(high / low)
+    return max(0.0, float(start + share * (stop - start)))
+
+
+def _wrapped(law: Law, length: int) -> Floats:
+    """The masses on a circle, the loss 0 in front."""
+    circle = np.zeros(length)
+    circle[np.arange(law.low, law.high + 1) % length] = law.mass
+    return circle
+
+
+def plan(
+    steps: Sequence[Step],
+    stops: Sequence[int],
+    delta: Number,
+    *,
+    weights: Sequence[Number] | None = None,
+    step: float | None = None,
+    neighbours: Neighbours | None = None,
+) -> Guarantee:
+    """The E to promise at each stop for a δ in all: a guarantee whose parts are the stops.
+
+    E is the ε of the fixed-length composition at δ·s·weight, with the largest s that the optimum allows. Larger
+    weights make their stops cheaper, and the others dearer.
+
+    >>> from expost.accounting.losses import GaussianNoise
+    >>> promise = plan([GaussianNoise(10)] * 20, [10, 20], 1e-5)
+    >>> [round(promise.epsilon_of(stop), 2) for stop in (10, 20)], promise.delta
+    ([1.25, 1.83], 1e-05)
+
+    Proof: thm-optimal-stopping
+    """
+    shares = [exact(weight, "a weight") for weight in weights] if weights is not None else [Fraction(1)] * len(stops)
+    _check(steps, stops, shares)
+    limit = Cost.within(0, delta).exact_delta
+    if min(shares) <= 0 or not 0 < limit < 1:
+        raise InvalidValue(f"a plan needs 0 < δ < 1 and positive weights, got {delta!r} and {weights!r}")
+    recursion = Recursion(steps, stops, step)
+    target, largest = float(limit) * (1 - 1e-12), float(max(shares))
+
+    def shape(scale: float) -> list[Fraction]:
+        deltas = [target * scale * float(share) / largest for share in shares]
+        found = recursion.prefix_epsilons(deltas)
+        if max(found) == inf:
+            raise InvalidValue(f"these steps lose more than δ {float(limit):g} whatever is promised: give a larger δ")
+        return [Cost(epsilon).exact_epsilon for epsilon in found]
+
+    def fits(epsilons: Sequence[Fraction]) -> bool:
+        return Fraction(recursion.value(epsilons, upper=True)) <= limit
+
+    low, high = 0.0, 1.0
+    best = shape(high)
+    if not fits(best):
+        low = 0.99 / len(stops)  # Lemma 11, and a little for the transforms' errors
+        best = shape(low)
+        if not fits(best):
+            raise InvalidValue(f"no E was found for δ {float(limit):g}: give a larger δ or another grid step")
+    while low and high / low > 1.002:
+        middle = sqrt(low * high)
+        epsilons = shape(middle)
+        low, high, best = (middle, high, epsilons) if fits(epsilons) else (low, middle, best)
+    return Guarantee(dict(zip(stops, best, strict=True)), limit, neighbours=neighbours)
+
+
+def _check(steps: Sequence[Any], stops: Sequence[int], epsilons: Sequence[Any]) -> None:
+    if not stops or list(stops) != sorted(set(stops)) or stops[0] < 1 or stops[-1] != len(steps):
+        raise InvalidValue(
+            f"stops are growing numbers of steps, the last of them all {len(steps)} steps, got {list(stops)!r}"
+        )
+    if len(epsilons) != len(stops):
+        raise InvalidValue(f"each of the {len(stops)} stops has one value, got {len(epsilons)}")

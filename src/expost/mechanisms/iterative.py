@@ -1,0 +1,300 @@
+"""Steps until it is good enough: an iterative mechanism pays for the steps that it took (Algorithm 3)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import ceil
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.accounting.losses import GaussianNoise, LaplaceNoise, Loss, Response
+from expost.accounting.stopping import optimal_delta, plan
+from expost.cost import Cost, Number, exact
+from expost.errors import InteractionClosed, InvalidValue
+from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
+from expost.mechanism import Interaction, Mechanism
+from expost.mechanisms.additive import Additive, Shape, requested_delta, root_above, whole_sensitivity
+from expost.mechanisms.gaussian import _normal_reach, _on_grid
+from expost.noise import Source, rounded_gaussian, vector
+from expost.noise.grid import Grid
+
+Rule = Callable[[tuple[Any, ...]], bool]
+"""Whether to stop, from the outputs released so far. It must look at nothing else that is private."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Iterative(Mechanism):
+    """Steps M₁, M₂, …, each on what came out before, that may stop after any of ``stops`` steps.
+
+    A step is :class:`~expost.accounting.losses.GaussianNoise` (normal noise on a value of L2 ``sensitivity``, also on
+    a fresh Poisson sample), ``LaplaceNoise`` (on a single number), or any mechanism, which counts with its worst case.
+    The part is the stop that was reached, or would have been next. E is planned for ``delta`` (``weights`` makes some
+    stops cheaper) unless ``epsilons`` are given.
+
+    Driven from outside: ``with ledger.open(…) as run: for step in run: …``, leaving when it is good enough. In one go:
+    ``compute(data, outputs so far)`` gives each step's value and ``until(outputs so far)`` says whether to stop. What
+    decides to stop may read released outputs and public data only; a rule that reads private data must be a step.
+
+    >>> from expost.accounting.losses import GaussianNoise
+    >>> walk = Iterative(steps=(GaussianNoise(10),) * 20, stops=(10, 20), delta=1e-5, sensitivity=1)
+    >>> walk.part_of([0.5] * 7), walk.part_of([0.5] * 11)
+    (10, 20)
+
+    Proof: thm-iterative
+    """
+
+    steps: tuple[Loss | Mechanism, ...]
+    stops: tuple[int, ...]
+    delta: Number
+    sensitivity: Number | None = None
+    weights: tuple[Number, ...] | None = None
+    epsilons: tuple[Number, ...] | None = None
+    compute: Callable[[Any, tuple[Any, ...]], Any] | None = None
+    until: Rule | None = None
+    grid: Number | None = None
+    missing: Number = 0
+    neighbours: Neighbours | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "stops", "weights", "epsilons"):
+            given = getattr(self, name)
+            object.__setattr__(self, name, None if given is None else tuple(given))
+        object.__setattr__(self, "delta", requested_delta(self.delta))
+        as_neighbours(self.neighbours)
+        for step in set(self.steps):
+            self._check_step(step)
+        _ = self.guarantee
+
+    def _check_step(self, step: Any) -> None:
+        if isinstance(step, GaussianNoise | LaplaceNoise):
+            if self.sensitivity is None:
+                raise InvalidValue("steps that add noise need the sensitivity of the values that they are given")
+            self._additive(step)
+        elif not isinstance(step, Mechanism):
+            raise InvalidValue(f"a step is GaussianNoise(…), LaplaceNoise(…) or a mechanism, got {step!r}")
+        if _rate(step) < 1 and self.neighbours != "add-remove":
+            raise InvalidValue(
+                f"Poisson samples are analysed for adding or removing a record: say neighbours='add-remove', "
+                f"got {self.neighbours!r}"
+            )
+        relation = step.guarantee.neighbours if isinstance(step, Mechanism) else None
+        if relation is not None and relation != self.neighbours:
+            raise InvalidValue(f"a step is about {relation!r} neighbours: say neighbours={relation!r}")
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """E at each stop, and δ."""
+        losses = [_loss(step) for step in self.steps]
+        if self.epsilons is None:
+            return plan(losses, self.stops, self.delta, weights=self.weights, neighbours=self.neighbours)
+        needed = optimal_delta(losses, self.stops, self.epsilons).upper
+        if Fraction(needed) > exact(self.delta, "δ"):
+            raise InvalidValue(
+                f"these ε's need a δ of {needed:.6g}, got {self.delta!r}: leave epsilons out to plan them"
+            )
+        table = dict(zip(self.stops, self.epsilons, strict=True))
+        return Guarantee(table, self.delta, neighbours=self.neighbours)  # type: ignore[arg-type]
+
+    def part_of(self, output: Any) -> Part:
+        """The stop that was reached, or the next one."""
+        return self.stops[min(bisect_left(self.stops, len(output)), len(self.stops) - 1)]
+
+    def check(self, data: Any) -> None:
+        """A run in one go needs to know what to compute."""
+        if self.compute is None:
+            raise InvalidValue("to run in one go give compute=…; or drive it from outside with ledger.open(…)")
+        if any(_rate(step) < 1 for step in self.steps):
+            len(data)
+
+    def sample(self, data: Any, noise: Source) -> tuple[Any, ...]:
+        """All steps up to the first stop at which ``until`` says so."""
+        assert self.compute is not None
+        run = Run(self, noise)
+        for step in run:
+            rows = data[step.batch(len(data))] if step.rate < 1 else data
+            step(self.compute(rows, run.transcript))
+            if step.may_stop and self.until is not None and self.until(run.transcript):
+                break
+        return run.transcript
+
+    def start(self, data: Any, noise: Source) -> Run:
+        """A run driven from outside: iterate over its steps."""
+        return Run(self, noise)
+
+    def describe(self, output: Any) -> str:
+        """How far it went."""
+        return f"{len(output)} of at most {len(self.steps)} steps"
+
+    def _additive(self, step: Loss) -> Additive:
+        kind = _NormalStep if isinstance(step, GaussianNoise) else _LaplaceStep
+        assert self.sensitivity is not None
+        ratio: Number = step.ratio  # type: ignore[attr-defined]
+        return kind(
+            ratio=ratio,
+            sensitivity=self.sensitivity,
+            grid=self.grid,
+            missing=self.missing,
+            neighbours=self.neighbours,
+        )
+
+    def _answer(self, index: int, value: Any, noise: Source) -> Any:
+        step = self.steps[index]
+        return step.sample(value, noise) if isinstance(step, Mechanism) else self._additive(step).sample(value, noise)
+
+    def _check_value(self, index: int, value: Any) -> None:
+        step = self.steps[index]
+        (step if isinstance(step, Mechanism) else self._additive(step)).check(value)
+
+
+class Run(Interaction):
+    """An iterative mechanism under way: iterate over its steps. Leaving settles at the stop reached, or the next."""
+
+    def __init__(self, mechanism: Iterative, noise: Source) -> None:
+        super().__init__(mechanism)
+        self._iterative = mechanism
+        self._noise = noise
+
+    def __iter__(self) -> Iterator[Step]:
+        """The steps that are left. Each must be given its value before the next one comes."""
+        while not self.closed and len(self._transcript) < len(self._iterative.steps):
+            step = Step(self, len(self._transcript))
+            yield step
+            if not step.answered and not self.closed:
+                raise InteractionClosed(f"step {step.number} was given no value: call step(value), or leave the loop")
+
+    def finished(self) -> bool:
+        """Whether all steps were taken."""
+        return len(self._transcript) == len(self._iterative.steps)
+
+    def take(self, index: int, value: Any) -> Any:
+        """The output of a step."""
+        self._iterative._check_value(index, value)
+        return self._answer(lambda: self._evaluate(index, value))
+
+    def _evaluate(self, index: int, value: Any) -> Any:
+        if index != len(self._transcript):
+            raise InteractionClosed(f"step {index + 1} was taken already")
+        return self._iterative._answer(index, value, self._noise)
+
+    def mask(self, rate: Fraction, size: int) -> NDArray[np.bool_]:
+        """A fresh Poisson sample. It is secret: only the step's own output may depend on it."""
+        return vector.bernoulli(self._noise, rate, size)
+
+
+class Step:
+    """One step of a run: ``step.batch(n)``, then ``step(value)``."""
+
+    def __init__(self, run: Run, index: int) -> None:
+        self._run = run
+        self._index = index
+        self._sampled = False
+        self.answered = False
+
+    @property
+    def number(self) -> int:
+        """1 for the first step."""
+        return self._index + 1
+
+    @property
+    def rate(self) -> Fraction:
+        """How likely each record is in the step's sample; 1 if there is none."""
+        return _rate(self._run._iterative.steps[self._index])
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether a run may stop after this step without paying for more."""
+        return self.number in self._run._iterative.stops
+
+    def batch(self, size: int) -> NDArray[np.bool_]:
+        """Which of ``size`` records this step may use, each with probability ``rate``. Drawn once, and secret."""
+        if self._sampled:
+            raise InvalidValue(f"step {self.number} has its sample already; a second one would tell records apart")
+        self._sampled = True
+        return self._run.mask(self.rate, size)
+
+    def __call__(self, value: Any) -> Any:
+        """The output of the step for this value, which may use the records of :meth:`batch` only."""
+        if self.answered:
+            raise InteractionClosed(f"step {self.number} was taken already")
+        if self.rate < 1 and not self._sampled:
+            raise InvalidValue(
+                f"step {self.number} is paid for a sample: call step.batch(n) and use those records only"
+            )
+        output = self._run.take(self._index, value)
+        self.answered = True
+        return output
+
+
+@dataclass(frozen=True, kw_only=True)
+class _NormalStep(Additive):
+    """Values plus rounded normal noise of a given ratio to their L2 sensitivity on the grid.
+
+    Proof: thm-iterative
+    """
+
+    ratio: Number
+    sensitivity: Number
+    grid: Number | None
+    missing: Number
+    neighbours: Neighbours | None
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """A step promises nothing by itself."""
+        raise InvalidValue("a step is paid for by the iterative mechanism that it belongs to")
+
+    def _calibrate(self, shape: Shape) -> tuple[Grid, Fraction]:
+        ratio = exact(self.ratio, "ratio")
+        grid, sensitivity = _on_grid(self, shape, min(ratio, Fraction(1)))
+        return grid, (ratio * sensitivity) ** 2
+
+    def _one(self, noise: Source, parameter: Fraction) -> int:
+        return rounded_gaussian(noise, parameter)
+
+    def _many(self, noise: Source, parameter: Fraction, size: int) -> NDArray[np.int64]:
+        return vector.rounded_gaussian(noise, parameter, size)
+
+    def _reach(self, parameter: Fraction, miss: Fraction) -> int:
+        return ceil(_normal_reach(parameter, miss))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _LaplaceStep(_NormalStep):
+    """A number plus rounded Laplace noise of a given ratio to its sensitivity on the grid.
+
+    Proof: thm-iterative
+    """
+
+    def _calibrate(self, shape: Shape) -> tuple[Grid, Fraction]:
+        if shape.size > 1:
+            raise InvalidValue("a Laplace step is for a single number; for arrays take GaussianNoise, or a mechanism")
+        ratio, sensitivity = exact(self.ratio, "ratio"), exact(self.sensitivity, "sensitivity")
+        grid = self.grid_for(shape, sensitivity * min(ratio, Fraction(1)))
+        moved = Fraction(grid.l1(sensitivity, 1)) if shape.floats else whole_sensitivity(self.sensitivity)
+        return grid, 1 / (ratio * moved)
+
+    def _one(self, noise: Source, parameter: Fraction) -> int:
+        return int(self._many(noise, parameter, 1)[0])
+
+    def _many(self, noise: Source, parameter: Fraction, size: int) -> NDArray[np.int64]:
+        return vector.rounded_laplace(noise, parameter, size)
+
+    def _reach(self, parameter: Fraction, miss: Fraction) -> int:
+        return ceil(root_above(1 / (miss * parameter) ** 2))
+
+
+def _rate(step: Any) -> Fraction:
+    return exact(step.rate, "rate") if isinstance(step, GaussianNoise) else Fraction(1)
+
+
+def _loss(step: Loss | Mechanism) -> Loss:
+    if isinstance(step, Loss):
+        return step
+    worst: Cost = step.guarantee.worst_case
+    return Response(worst.exact_epsilon, worst.exact_delta)

@@ -1,0 +1,220 @@
+"""Composition against closed forms, exact binomials and dp-accounting."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import comb, erfc, exp, log, sqrt
+
+import numpy as np
+import pytest
+from dp_accounting import (
+    ComposedDpEvent,
+    GaussianDpEvent,
+    LaplaceDpEvent,
+    NoOpDpEvent,
+    PoissonSampledDpEvent,
+    RandomizedResponseDpEvent,
+    SelfComposedDpEvent,
+)
+from dp_accounting.pld import PLDAccountant
+from dp_accounting.pld.privacy_loss_distribution import from_randomized_response
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from expost import Cost, bracket
+from expost.accounting import (
+    GaussianNoise,
+    LaplaceNoise,
+    Loss,
+    Response,
+    Running,
+    compose,
+    kairouz,
+    losses_of,
+    simple,
+)
+from expost.accounting.gaussian import delta_of_normal_noise
+from expost.accounting.losses import Law
+from expost.errors import InvalidValue
+
+EACH: list[Loss] = [
+    GaussianNoise(1),
+    GaussianNoise(7),
+    GaussianNoise(1, 0.01),
+    GaussianNoise(2, 0.3),
+    LaplaceNoise(1),
+    LaplaceNoise(15),
+    Response(0.7, 0.01),
+    Response("1/3"),
+]
+
+
+def normal_tail(z: float) -> float:
+    return erfc(z / sqrt(2)) / 2
+
+
+def stick(loss: Loss, alpha: float, reverse: bool) -> float:
+    """The true hockey stick, in closed form."""
+    if reverse:
+        return 1 - alpha + alpha * stick(loss, 1 / alpha, False)
+    if isinstance(loss, Response):
+        epsilon, delta = float(Fraction(str(loss.epsilon))), float(loss.delta)
+        chord = delta + (1 - delta) * max(exp(epsilon) - alpha, 0) / (1 + exp(epsilon))
+        return max(1 - alpha * (1 - delta), chord, delta)
+    if isinstance(loss, LaplaceNoise):
+        return max(1 - alpha, 1 - sqrt(alpha) * exp(-loss.spread() / 2) if alpha < exp(loss.spread()) else 0, 0)
+    assert isinstance(loss, GaussianNoise)
+    mean, rate = 1 / float(loss.ratio), float(loss.rate)
+    inside = (alpha - 1 + rate) / rate
+    if inside <= 0:
+        return 1 - alpha
+    place = log(inside) / mean + mean / 2
+    mixed = (1 - rate) * normal_tail(place) + rate * normal_tail(place - mean)
+    return mixed - alpha * normal_tail(place)
+
+
+def stick_of(law: Law, alpha: float) -> float:
+    return float((law.mass * np.maximum(1 - alpha * np.exp(-law.values), 0)).sum()) + law.infinity
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("loss", EACH, ids=str)
+def test_grid_laws_are_above_and_below_at_every_alpha(loss: Loss, reverse: bool) -> None:
+    """For all α > 0, between the grid's points too."""
+    step = min(loss.spread() / 20.3, 0.01)
+    upper, lower = loss.upper(step, reverse), loss.lower(step, reverse)
+    for y in np.linspace(-1.5, 1.5, 301) * max(loss.spread(), 4 * step):
+        true = stick(loss, exp(y), reverse)
+        assert stick_of(lower, exp(y)) - lower.lost <= true + 1e-13
+        assert true <= stick_of(upper, exp(y)) + 1e-13
+    assert upper.mass.min() >= 0
+    assert lower.mass.min() >= 0
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(1, 60), st.integers(1, 200), st.integers(0, 99), st.sampled_from(["0", "1e-6", "0.01"]))
+def test_kairouz_is_the_binomial_sum(steps: int, percent: int, share: int, delta: str) -> None:
+    epsilon = Fraction(percent, 100)
+    at = epsilon * steps * share / 100
+    ratio, allowed = bracket.exp(epsilon, 60).lower, bracket.exp(at, 60).lower
+    pure = (
+        sum(
+            comb(steps, lies) * max(ratio ** (steps - lies) - allowed * ratio**lies, Fraction(0))
+            for lies in range(steps + 1)
+        )
+        / (1 + ratio) ** steps
+    )
+    exact = 1 - (1 - Fraction(delta)) ** steps * (1 - pure)
+    found = kairouz(epsilon, delta, steps).delta(at)
+    assert found.lower - Fraction(1, 10**45) <= exact <= found.upper + Fraction(1, 10**45)
+    assert found.width < Fraction(1, 10**49)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 17, 1000, 100_000])
+def test_kairouz_inverts(steps: int) -> None:
+    whole = kairouz(0.05, 1e-9, steps)
+    for delta in (1e-3, 0.02):
+        epsilon = whole.epsilon(delta)
+        assert whole.delta(epsilon.upper).upper <= Fraction(str(delta)) + Fraction(1, 10**45)
+        if epsilon.lower > 0:
+            assert whole.delta(epsilon.lower * (1 - Fraction(1, 10**20))).upper > Fraction(str(delta))
+    with pytest.raises(InvalidValue, match="whatever"):
+        kairouz(0.05, 1e-3, steps).epsilon(1e-4)
+
+
+def test_kairouz_at_the_edges() -> None:
+    assert kairouz(0, 0, 5).delta(0).upper == 0
+    assert kairouz(0, 0.5, 1).epsilon(0.5).upper == 0
+    assert kairouz(1, 0, 3).delta(3).upper == 0
+    assert kairouz(1, 0, 3).epsilon(0).upper == 3
+    for wrong in ((-1, 0, 1), (1, 2, 1), (1, 0, 0)):
+        with pytest.raises(InvalidValue):
+            kairouz(*wrong)
+    with pytest.raises(InvalidValue):
+        kairouz(1, 0, 1).delta(-1)
+
+
+def test_simple_adds_up() -> None:
+    assert simple([(0.1, 0.4), (0.2, 0.7)]) == Cost("0.3", 1)
+
+
+@pytest.mark.parametrize(("ratio", "steps"), [(1, 1), (3, 10), (20, 400), (60, 3000)])
+def test_normal_noise_composes_to_normal_noise(ratio: int, steps: int) -> None:
+    """k steps at σ/Δ are one at σ/(Δ√k), whose δ is known to forty digits."""
+    found = compose([GaussianNoise(ratio)] * steps)
+    single = Fraction(ratio) / Fraction(sqrt(steps))
+    epsilon = found.epsilon(1e-5)
+    assert epsilon.width <= 1e-3
+    for at in (0.5, 1.7, round(epsilon.upper, 3)):
+        exact = delta_of_normal_noise(single, Fraction(str(at)))
+        delta = found.delta(at)
+        assert delta.lower <= exact.upper
+        assert exact.lower <= delta.upper
+
+
+PEERS = [
+    (SelfComposedDpEvent(GaussianDpEvent(8.0), 50), 1e-3),
+    (SelfComposedDpEvent(LaplaceDpEvent(20.0), 50), 1e-3),
+    (SelfComposedDpEvent(PoissonSampledDpEvent(0.02, GaussianDpEvent(1.0)), 200), 1e-3),
+    (ComposedDpEvent([GaussianDpEvent(8.0), LaplaceDpEvent(5.0), NoOpDpEvent()]), 1e-3),
+]
+
+
+@pytest.mark.parametrize(("event", "width"), PEERS)
+def test_dp_accounting_agrees_within_the_brackets(event: object, width: float) -> None:
+    """Its pessimistic ε on a fine grid is above our lower end, and within a thousandth of our upper end."""
+    ours = compose(losses_of(event)).epsilon(1e-5)
+    theirs = PLDAccountant(value_discretization_interval=1e-4).compose(event).get_epsilon(1e-5)
+    assert ours.width <= width
+    assert ours.lower <= theirs + 1e-9
+    assert theirs == pytest.approx(ours.upper, abs=2e-3)
+
+
+def test_randomised_response_agrees_with_dp_accounting() -> None:
+    """With its distribution itself: the accountant of version 0.6 forgets how often such an event is repeated."""
+    ours = compose(losses_of(SelfComposedDpEvent(RandomizedResponseDpEvent(0.9, 2), 50)))
+    theirs = from_randomized_response(0.9, 2, value_discretization_interval=1e-4).self_compose(50)
+    assert ours.epsilon(1e-5).width <= 1e-3
+    assert ours.epsilon(1e-5).upper == pytest.approx(theirs.get_epsilon_for_delta(1e-5), abs=2e-3)
+
+
+def test_other_events_take_their_law_from_dp_accounting() -> None:
+    event = SelfComposedDpEvent(PoissonSampledDpEvent(0.1, LaplaceDpEvent(2.0)), 20)
+    ours = compose(losses_of(event), step=2.0**-10).epsilon(1e-5)
+    theirs = PLDAccountant(value_discretization_interval=2.0**-10).compose(event).get_epsilon(1e-5)
+    assert ours.upper == pytest.approx(theirs, abs=1e-4)
+    assert ours.lower == 0
+    with pytest.raises(InvalidValue):
+        losses_of("a string")
+
+
+def test_running_is_the_composition_so_far() -> None:
+    running, steps = Running(2.0**-9), [GaussianNoise(4, 0.1), LaplaceNoise(9), GaussianNoise(6)] * 4
+    for loss in steps:
+        running.add(loss)
+    whole = compose(steps, step=2.0**-9)
+    assert running.epsilon(1e-5) == pytest.approx(whole.epsilon(1e-5).upper, abs=1e-6)
+    assert running.epsilon(1e-5) >= whole.epsilon(1e-5).lower
+    assert Running(2.0**-9).epsilon(1e-5) == 0
+    assert running.epsilon(1e-15) == float("inf")
+
+
+def test_a_hundred_thousand_steps_do_not_overflow() -> None:
+    for loss in (GaussianNoise(300), LaplaceNoise(1), Response(0.3), GaussianNoise(2, "0.001")):
+        found = compose([loss] * 100_000, step=loss.spread() / 4)
+        assert 0 < found.epsilon(1e-5).upper < 1e5
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    for wrong in (
+        lambda: GaussianNoise(0),
+        lambda: LaplaceNoise(-1),
+        lambda: GaussianNoise(1, 2),
+        lambda: Response(-1),
+    ):
+        with pytest.raises(InvalidValue):
+            wrong()
+    with pytest.raises(InvalidValue):
+        compose([])
+    with pytest.raises(InvalidValue):
+        compose([3])

@@ -1,0 +1,180 @@
+"""Iterative: steps through a ledger, stopping anywhere, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import expost as xp
+from expost.accounting import GaussianNoise, LaplaceNoise, optimal_delta, plan
+from expost.errors import InteractionClosed, InvalidValue
+from expost.mechanisms.iterative import Run
+
+DATA = np.linspace(0, 1, 60).reshape(20, 3)
+
+
+def ledger() -> xp.Ledger:
+    return xp.Ledger(epsilon=9, delta=1e-4, noise=xp.SeededNoise(11))
+
+
+def opened(book: xp.Ledger, mechanism: xp.Iterative) -> Run:
+    run = book.open(mechanism)
+    assert isinstance(run, Run)
+    return run
+
+
+def walk(**changes: Any) -> xp.Iterative:
+    given: dict[str, Any] = {"steps": [GaussianNoise(4)] * 12, "stops": [4, 8, 12], "delta": 1e-5, "sensitivity": 1}
+    return xp.Iterative(**(given | changes))
+
+
+@pytest.mark.parametrize(("taken", "part"), [(1, 4), (4, 4), (5, 8), (8, 8), (9, 12), (12, 12)])
+def test_a_run_settles_at_the_stop_reached_or_the_next(taken: int, part: int) -> None:
+    book, mechanism = ledger(), walk()
+    with opened(book, mechanism) as run:
+        for step in run:
+            value = step(DATA.mean(axis=0))
+            assert value.shape == (3,)
+            assert step.may_stop == (step.number in (4, 8, 12))
+            if step.number == taken:
+                break
+    assert run.release.part == part
+    assert run.release.charged == mechanism.guarantee.cost_of(part)
+    assert run.release.refunded.epsilon_units == (
+        mechanism.guarantee.worst_case.epsilon_units - run.release.charged.epsilon_units
+    )
+    assert str(run.release).startswith(f"Iterative: {taken} of at most 12 steps")
+    assert book.spent == run.release.charged
+
+
+def test_all_steps_close_the_run_and_none_cost_nothing() -> None:
+    book = ledger()
+    with opened(book, walk()) as run:
+        for step in run:
+            step(0.5)
+    assert run.closed
+    assert len(run.release.value) == 12
+    with opened(book, walk()) as run:
+        pass
+    assert run.release.charged == xp.Cost(0)
+
+
+def test_an_exception_of_the_caller_settles_what_was_published() -> None:
+    book, mechanism = ledger(), walk()
+
+    def interrupted() -> None:
+        with opened(book, mechanism) as run:
+            for step in run:
+                step(1.0)
+                if step.number == 3:
+                    raise KeyError
+
+    with pytest.raises(KeyError):
+        interrupted()
+    assert book.spent == mechanism.guarantee.cost_of(4)
+
+
+def test_in_one_go_until_the_rule_says_so() -> None:
+    def until(outputs: tuple[Any, ...]) -> bool:
+        return len(outputs) >= 6
+
+    mechanism = walk(compute=lambda rows, outputs: rows.mean(axis=0), until=until)
+    release = ledger().run(mechanism, on=DATA)
+    assert (release.part, len(release.value)) == (8, 8)  # the rule is asked at stops only
+    with pytest.raises(InvalidValue, match="compute"):
+        ledger().run(walk(), on=DATA)
+
+
+def test_samples_are_drawn_once_and_are_required() -> None:
+    sampled = walk(steps=[GaussianNoise(2, "0.25")] * 12, neighbours="add-remove")
+    with opened(ledger(), sampled) as run:
+        for step in run:
+            with pytest.raises(InvalidValue, match="batch"):
+                step(1.0)
+            mask = step.batch(4000)
+            assert 800 < mask.sum() < 1200
+            with pytest.raises(InvalidValue, match="already"):
+                step.batch(4000)
+            step(1.0)
+            with pytest.raises(InteractionClosed):
+                step(1.0)
+            if step.number == 2:
+                break
+    with pytest.raises(InvalidValue, match="add-remove"):
+        walk(steps=[GaussianNoise(2, "0.25")] * 12)
+    once = walk(
+        steps=[GaussianNoise(2, "0.25")] * 12, neighbours="add-remove", compute=lambda rows, _: rows.sum(axis=0)
+    )
+    assert len(ledger().run(once, on=DATA).value) == 12
+
+
+def test_a_step_without_a_value_is_noticed() -> None:
+    with pytest.raises(InteractionClosed, match="no value"), opened(ledger(), walk()) as run:
+        for _ in run:
+            pass
+
+
+def test_promises_are_planned_or_checked() -> None:
+    losses = [GaussianNoise(4)] * 12
+    planned = plan(losses, [4, 8, 12], 1e-5)
+    assert walk().guarantee == planned
+    assert optimal_delta(losses, [4, 8, 12], [planned.epsilon_of(stop) for stop in (4, 8, 12)]).upper <= 1e-5
+    given = walk(epsilons=(3, 4, 5))
+    assert given.guarantee.epsilon_of(8) == 4
+    with pytest.raises(InvalidValue, match="need a δ"):
+        walk(epsilons=(1, 1, 1))
+
+
+def test_any_mechanism_may_be_a_step() -> None:
+    """Randomised responses as steps, stopped by their answers: the exact law keeps the guarantee."""
+    answer = xp.RandomizedResponse(epsilon=0.5, choices=2)
+    mechanism = xp.Iterative(
+        steps=[answer] * 2,
+        stops=[1, 2],
+        delta="0.17",
+        epsilons=("0.2", "0.6"),
+        compute=lambda bit, outputs: bit,
+        until=lambda outputs: outputs[-1] == 1,
+    )
+    assert mechanism.guarantee.worst_case.epsilon == 0.6
+    release = xp.Ledger(epsilon=1, delta=0.2, noise=xp.SeededNoise(3)).run(mechanism, on=1)
+    assert release.part == len(release.value)
+    with pytest.raises(InvalidValue, match="need a δ"):
+        xp.Iterative(steps=[answer] * 2, stops=[1, 2], delta="0.05", epsilons=("0.2", "0.6"))
+
+
+def test_laplace_steps_are_for_single_numbers() -> None:
+    mechanism = walk(steps=[LaplaceNoise(10)] * 12)
+    with opened(ledger(), mechanism) as run:
+        for step in run:
+            with pytest.raises(InvalidValue, match="single number"):
+                step(np.ones(3))
+            assert isinstance(step(0.5), float)
+            if step.number == 1:
+                break
+    whole = walk(steps=[LaplaceNoise(10)] * 12)
+    with opened(ledger(), whole) as run:
+        for step in run:
+            assert isinstance(step(7), int)
+            break
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    with pytest.raises(InvalidValue, match="sensitivity"):
+        walk(sensitivity=None)
+    with pytest.raises(InvalidValue, match="a step is"):
+        walk(steps=[(0.1, 0)] * 12)
+    with pytest.raises(InvalidValue, match="stops"):
+        walk(stops=[4, 8])
+    with pytest.raises(InvalidValue, match="neighbours"):
+        walk(steps=[xp.Laplace(epsilon=0.1, sensitivity=1, neighbours="substitute")] * 12)
+
+
+def test_the_noise_has_the_deviation_that_was_paid_for() -> None:
+    mechanism = xp.Iterative(steps=[GaussianNoise(3)] * 2, stops=[1, 2], delta=1e-3, sensitivity=2)
+    with opened(xp.Ledger(epsilon=9, delta=1, noise=xp.SeededNoise(5)), mechanism) as run:
+        for step in run:
+            noise = step(np.zeros(4000))
+    assert np.std(noise) == pytest.approx(6, rel=0.05)
