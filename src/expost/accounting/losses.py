@@ -278,11 +278,13 @@ def _pull(mass: Floats, inner: Floats, step: float, edges: bool) -> tuple[Floats
         mode = int(pull.argmax())
         steep = np.flatnonzero(pull[2 : mode + 1] > 3 * pull[1:mode])
         start = int(steep[-1]) + 2 if steep.size else 1
-        pull[:start] = pull[start] * np.exp(-step * np.arange(start, 0, -1))
+        np.maximum(pull[:start], pull[start] * np.exp(-step * np.arange(start, 0, -1)), out=pull[:start])
+        pull[0] = pull[1] * exp(-step)
         steep = np.flatnonzero(pull[mode:-2] > 3 * pull[mode + 1 : -1])
         stop = mode + int(steep[0]) if steep.size else mass.size
-        pull[stop:] = pull[stop]
-        lost = expm1(step) / 4 * float(pull[stop])
+        np.maximum(pull[stop:], pull[stop], out=pull[stop:])
+        pull[-1] = pull[-2]
+        lost = expm1(step) / 4 * float(pull[-1])
     growth = exp(step)
     pulled = mass - (pull[2:] - (1 + growth) * pull[1:-1] + growth * pull[:-2]) / 4
     return pulled, lost + 16 * _ULP * float(pull.sum())

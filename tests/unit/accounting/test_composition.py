@@ -218,3 +218,9 @@ def test_what_makes_no_sense_is_refused() -> None:
         compose([])
     with pytest.raises(InvalidValue):
         compose([3])
+
+
+@pytest.mark.parametrize("kind", [GaussianNoise, LaplaceNoise])
+def test_steps_that_differ_are_bracketed_as_closely(kind: type[Loss]) -> None:
+    found = compose([kind(scale / 10) for scale in range(101, 300, 11)]).epsilon(1e-5)  # type: ignore[call-arg]
+    assert found.width <= 1e-3
