@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from itertools import accumulate, product
+from itertools import accumulate, chain, combinations, product
 from math import exp, log, sqrt
 
 import pytest
@@ -66,16 +66,20 @@ def e(number: object) -> Fraction:
     return bracket.exp(Fraction(str(number))).upper
 
 
-SMALL: list[tuple[list[tuple[str, str]], dict[int, str]]] = [
-    ([("0.5", "0")], {1: "0.2"}),
-    ([("0.5", "0.1"), ("0.3", "0.2")], {1: "0.2", 2: "0.4"}),
-    ([("0.5", "0"), ("0.3", "0"), ("0.8", "0")], {1: "0.1", 2: "0.5", 3: "0.6"}),
-    ([("0.5", "0"), ("0.3", "0"), ("0.8", "0"), ("0.2", "0")], {1: "0.4", 4: "0.9"}),
-    ([("0.4", "0")] * 4, {1: "0.3", 2: "0.3", 3: "0.35", 4: "0.7"}),
-]
+PROMISED = {1: "0.2", 2: "0.4", 3: "0.55", 4: "0.9"}
 
 
-@pytest.mark.parametrize(("steps", "stops"), SMALL)
+def small_cases() -> Iterator[tuple[list[tuple[str, str]], dict[int, str]]]:
+    """Every set of stops of up to three steps (two, where δ > 0: the sets explode), equal steps and different ones."""
+    for steps in ([("0.5", "0"), ("0.3", "0"), ("0.8", "0")], [("0.4", "0")] * 3, [("0.5", "0.1"), ("0.3", "0.2")]):
+        for count in range(1, len(steps) + 1):
+            for early in chain.from_iterable(combinations(range(1, count), size) for size in range(count)):
+                yield steps[:count], {k: PROMISED[k] for k in (*early, count)}
+    yield [("0.5", "0"), ("0.3", "0"), ("0.8", "0"), ("0.2", "0")], {1: "0.4", 4: "0.9"}
+    yield [("0.4", "0")] * 4, {1: "0.3", 2: "0.3", 3: "0.35", 4: "0.7"}
+
+
+@pytest.mark.parametrize(("steps", "stops"), list(small_cases()))
 def test_theorem_15_is_the_maximum_over_all_prefix_free_sets(
     steps: list[tuple[str, str]], stops: dict[int, str]
 ) -> None:

@@ -137,12 +137,13 @@ def test_any_mechanism_may_be_a_step() -> None:
         epsilons=("0.2", "0.6"),
         compute=lambda bit, outputs: bit,
         until=lambda outputs: outputs[-1] == 1,
+        neighbours="substitute",
     )
     assert mechanism.guarantee.worst_case.epsilon == 0.6
     release = xp.Ledger(epsilon=1, delta=0.2, noise=xp.SeededNoise(3)).run(mechanism, on=1)
     assert release.part == len(release.value)
     with pytest.raises(InvalidValue, match="need a δ"):
-        xp.Iterative(steps=[answer] * 2, stops=[1, 2], delta="0.05", epsilons=("0.2", "0.6"))
+        xp.Iterative(steps=[answer] * 2, stops=[1, 2], delta="0.05", epsilons=("0.2", "0.6"), neighbours="substitute")
 
 
 def test_laplace_steps_are_for_single_numbers() -> None:
