@@ -45,7 +45,7 @@ class Case:
 
 
 def cases() -> list[Case]:
-    import statsmodels.api as sm  # type: ignore[import-untyped]
+    import statsmodels.api as sm
     from sklearn.datasets import load_diabetes, load_digits
 
     diseases = sm.datasets.randhie.load_pandas().data["disea"].to_numpy(np.float64).round(2)
