@@ -171,18 +171,19 @@ class _Side:
         left, right = least, most + 1
         for _ in range(64):
             here, there = self._sums(index, last, size)
-            inside = log((here - wanted) / there) if here - wanted > 0 and there > 0 else -self.step
+            inside = log((here - wanted) / there) if here - wanted > 0 and there > 0 else None
             if here - there <= wanted:
                 right = min(right, index)
             else:
                 left = max(left, index)
-                if inside <= self.step:
+                if inside is not None and inside <= self.step:
                     self.hint = index
                     return index, inside
             if right - left <= 1:
                 self.hint = right
                 return right, 0.0
-            index = min(max(index + floor(inside / self.step), left + 1), right - 1)
+            guess = (left + right) // 2 if inside is None else index + floor(inside / self.step)
+            index = min(max(guess, left + 1), right - 1)
         return right, 0.0
 
     def _sums(self, index: int, last: int, size: int) -> tuple[float, float]:

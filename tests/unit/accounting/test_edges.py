@@ -1,0 +1,81 @@
+"""The corners of the accounting: nothing lost, nothing known, nothing affordable."""
+
+from fractions import Fraction
+from math import inf
+
+import pytest
+
+import expost.accounting
+from expost import InvalidValue
+from expost.accounting import (
+    GaussianNoise,
+    LaplaceNoise,
+    Response,
+    Running,
+    compose,
+    kairouz,
+    losses_of,
+    optimal_delta,
+    plan,
+)
+
+
+def test_names_that_are_not_there() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = expost.accounting.nothing
+
+
+def test_steps_that_lose_nothing() -> None:
+    quiet = Response(0, 0)
+    assert compose([quiet] * 3).delta(0).upper < 1e-9
+    assert optimal_delta([(0, 0)] * 3, [1, 3], [0, 0]).upper < 1e-9
+    assert plan([quiet] * 3, [1, 3], 1e-6).worst_case.epsilon < 1e-6
+
+
+def test_noise_so_large_that_a_step_is_lost_on_the_grid() -> None:
+    faint = compose([LaplaceNoise(10**6)] * 2, step=2.0**-8)
+    assert faint.delta(0.0).lower <= faint.delta(0.0).upper < 0.05
+
+
+def test_kairouz_at_the_ends_of_its_curve() -> None:
+    law = kairouz("0.5", 0, 4)
+    assert law.epsilon(0).upper == 2
+    assert law.epsilon(1).upper == 0
+    with pytest.raises(InvalidValue, match="whatever ε is"):
+        kairouz("0.5", "0.1", 4).epsilon(0)
+
+
+def test_the_running_sum_before_and_beyond() -> None:
+    running = Running(2.0**-8)
+    assert running.epsilon(1e-6) == 0
+    running.add(Response("0.1", "1e-3"))
+    assert running.epsilon(1e-6) == inf  # this step alone may lose more than δ
+    assert 0.08 < running.epsilon(0.01) < 0.1
+
+
+def test_the_running_sum_agrees_with_composition_as_it_grows() -> None:
+    """Also where the circle must grow, and whatever was asked before."""
+    running = Running(2.0**-8)
+    for count in range(1, 61):
+        running.add(GaussianNoise(3))
+        if count in (1, 10, 60):
+            for delta in (0.3, 1e-5, 0.9, 1e-3):
+                exact = compose([GaussianNoise(3)] * count, step=2.0**-8).epsilon(delta)
+                assert exact.lower <= running.epsilon(delta) <= exact.upper + 0.02
+
+
+def test_what_cannot_be_planned() -> None:
+    with pytest.raises(InvalidValue, match="larger δ"):
+        plan([Response("0.1", "0.01")] * 10, [5, 10], Fraction(1, 10**6))
+
+
+def test_events_that_are_none_or_have_no_distribution() -> None:
+    import dp_accounting as dp
+
+    with pytest.raises(InvalidValue, match="takes a DpEvent"):
+        losses_of("gaussian")
+    with pytest.raises(InvalidValue, match="no privacy-loss distribution"):
+        compose(losses_of(dp.ZCDpEvent(0.1)))
+    mixed = losses_of(dp.ComposedDpEvent([dp.LaplaceDpEvent(1.0), dp.GaussianDpEvent(2.0)]))
+    assert len(mixed) == 2
+    assert compose(mixed, step=2.0**-8).delta(0.5).upper < 1
