@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from expost.cost import exact
 from expost.errors import InvalidValue
 from expost.ledger import Ledger
 from expost.mechanisms import RobustRegression
@@ -67,9 +68,9 @@ class RobustRegressor(RegressorMixin, BaseEstimator):
         ledger = (
             self.ledger if self.ledger is not None else Ledger(epsilon=worst.exact_epsilon, delta=worst.exact_delta)
         )
+        middle = float(sum(exact(bound, "target_bounds") for bound in self.target_bounds) / 2)
         self.release_ = ledger.run(mechanism, on=np.column_stack([X, y]))
         self.withheld_ = self.release_.withheld
-        middle = (float(self.target_bounds[0]) + float(self.target_bounds[1])) / 2
         values = [0.0] * X.shape[1] + [middle] if self.withheld_ else [*self.release_.value.values]
         self.coef_ = np.array(values[: X.shape[1]])
         self.intercept_ = values[-1] if self.fit_intercept or self.withheld_ else 0.0

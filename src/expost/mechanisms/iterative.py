@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -38,7 +39,8 @@ class Iterative(Mechanism):
     stops cheaper) unless ``epsilons`` are given.
 
     Driven from outside: ``with ledger.open(…) as run: for step in run: …``, leaving when it is good enough. In one go:
-    ``compute(data, outputs so far)`` gives each step's value and ``until(outputs so far)`` says whether to stop. What
+    ``compute(data, outputs so far)`` gives each step's value (failing there, or a value of the wrong shape, costs the
+    worst case: sampling has begun) and ``until(outputs so far)`` says whether to stop. What
     decides to stop may read released outputs and public data only; a rule that reads private data must be a step.
 
     >>> from expost.accounting.losses import GaussianNoise
@@ -110,7 +112,12 @@ class Iterative(Mechanism):
         if self.compute is None:
             raise InvalidValue("to run in one go give compute=…; or drive it from outside with ledger.open(…)")
         if any(_rate(step) < 1 for step in self.steps):
-            len(data)
+            try:
+                data[np.zeros(len(data), np.bool_)]
+            except (TypeError, IndexError, KeyError):
+                raise InvalidValue(
+                    f"sampled steps choose records by a mask, which {type(data).__name__} does not take: try np.asarray"
+                ) from None
 
     def sample(self, data: Any, noise: Source) -> tuple[Any, ...]:
         """All steps up to the first stop at which ``until`` says so."""
@@ -173,14 +180,21 @@ class Run(Interaction):
         return len(self._transcript) == len(self._iterative.steps)
 
     def take(self, index: int, value: Any) -> Any:
-        """The output of a step."""
+        """The output of a step. Arrays cannot be written to: they are what will be published."""
+        if index != len(self._transcript):
+            raise InteractionClosed(f"step {index + 1} was taken already, or is not next")
         self._iterative._check_value(index, value)
         return self._answer(lambda: self._evaluate(index, value))
+
+    @property
+    def transcript(self) -> tuple[Any, ...]:
+        """The outputs so far; copies of those that could be changed."""
+        return tuple(one if isinstance(one, np.ndarray) else copy.deepcopy(one) for one in self._transcript)
 
     def _evaluate(self, index: int, value: Any) -> Any:
         if index != len(self._transcript):
             raise InteractionClosed(f"step {index + 1} was taken already")
-        return self._iterative._answer(index, value, self._noise)
+        return _frozen(self._iterative._answer(index, value, self._noise))
 
     def mask(self, rate: Fraction, size: int) -> NDArray[np.bool_]:
         """A fresh Poisson sample. It is secret: only the step's own output may depend on it."""
@@ -287,6 +301,13 @@ class _LaplaceStep(_NormalStep):
 
     def _reach(self, parameter: Fraction, miss: Fraction) -> int:
         return ceil(root_above(1 / (miss * parameter) ** 2))
+
+
+def _frozen(output: Any) -> Any:
+    """The output, so that nobody can write private values over what will be published."""
+    if isinstance(output, np.ndarray):
+        output.setflags(write=False)
+    return output
 
 
 def _rate(step: Any) -> Fraction:

@@ -58,7 +58,7 @@ def _select(values: NDArray[Any], inside: list[tuple[int, int]]) -> None:
     done = 0
     for place in sorted({place for span in inside for place in span}):  # one at a time: numpy is fastest at that
         values[done:].partition(place - done)
-        done = place
+        done = place + 1  # what was placed must not be moved again
     for start, end in inside:
         values[start : end + 1].sort()
 

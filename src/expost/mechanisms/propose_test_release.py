@@ -253,8 +253,10 @@ class Chain(Mechanism):
         return Guarantee(table, exact(self.delta, "δ"), neighbours=self.neighbours)
 
     def check(self, data: Any) -> None:
-        """What the first leg refuses."""
-        self.legs[0](()).check(data)
+        """What the first leg refuses, and a first leg that does not fit the chain."""
+        first = self.legs[0](())
+        self._refuse_dearer(first, self.prices[0])
+        first.check(data)
 
     def sample(self, data: Any, noise: Source) -> tuple[Any, ...]:
         """The values up to the first ⊥."""
@@ -270,6 +272,11 @@ class Chain(Mechanism):
 
     def _refuse_dearer(self, proposal: Proposal, price: Number) -> None:
         """Speaks of published values only, as the proposal is made of nothing else."""
+        if proposal.neighbours != self.neighbours:
+            raise InvalidValue(
+                f"a leg proposed {proposal!r}, which is about {proposal.neighbours!r} neighbours; "
+                f"the chain is about {self.neighbours!r}"
+            )
         if exact(proposal.price, "price") > exact(price, "price") or exact(proposal.slack, "slack"):
             raise InvalidValue(
                 f"a leg proposed {proposal!r}, which costs more than the {price} that the chain promised"

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from expost.cost import Cost, Number, exact
-from expost.errors import InvalidValue
+from expost.errors import BudgetExceeded, InvalidValue
 from expost.ledger import Ledger
 from expost.mechanism import Release
 from expost.mechanisms import InterquartileRange, Median, NoisyInterquartileRange, ProposeTestRelease
@@ -103,7 +103,11 @@ def interquartile_range_in_two(
 
     Proof: thm-composition
     """
+    check_records(data, "the inter-quartile range")
     both = NoisyInterquartileRange(epsilon=3 * exact(epsilon, "ε"), delta=delta, base=base, missing=missing)
+    most = Cost(3 * exact(epsilon, "ε"), 2 * exact(delta, "δ"))
+    if not most <= ledger.remaining:
+        raise BudgetExceeded(most, ledger.remaining, ledger.name)
     proposals = both.proposals(both.legs.test.epsilon)
     swapped = ledger.noise.below(2) == 1
     releases: list[Release] = []

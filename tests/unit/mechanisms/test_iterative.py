@@ -179,3 +179,40 @@ def test_the_noise_has_the_deviation_that_was_paid_for() -> None:
         for step in run:
             noise = step(np.zeros(4000))
     assert np.std(noise) == pytest.approx(6, rel=0.05)
+
+
+def test_outputs_cannot_be_overwritten_with_private_values() -> None:
+    def compute(data: Any, outputs: tuple[Any, ...]) -> Any:
+        if outputs:
+            with pytest.raises(ValueError, match="read-only"):
+                outputs[-1][:] = data
+        return np.zeros(3)
+
+    mechanism = xp.Iterative(steps=(GaussianNoise(10),) * 2, stops=(1, 2), delta=1e-5, sensitivity=1, compute=compute)
+    release = xp.Ledger(epsilon=10, delta=1e-4).run(mechanism, on=np.array([1e9, 1e9, 1e9]))
+    assert all(np.abs(output).max() < 1e6 for output in release.value)
+
+
+def test_data_that_takes_no_mask_is_refused_for_free() -> None:
+    mechanism = xp.Iterative(
+        steps=(GaussianNoise(10, rate=0.5),) * 2,
+        stops=(1, 2),
+        delta=1e-5,
+        sensitivity=1,
+        neighbours="add-remove",
+        compute=lambda rows, outputs: 0.0,
+    )
+    book = xp.Ledger(epsilon=10, delta=1e-4)
+    with pytest.raises(InvalidValue, match=r"np\.asarray"):
+        book.run(mechanism, on=[1, 2, 3])
+    assert not book.spent
+
+
+def test_a_step_out_of_turn_is_refused_and_the_run_goes_on() -> None:
+    book = xp.Ledger(epsilon=10, delta=1e-4)
+    with opened(book, walk()) as run:
+        first, twin = next(iter(run)), next(iter(run))
+        first(1.0)
+        with pytest.raises(xp.InteractionClosed, match="taken already"):
+            twin(1.0)
+    assert next(book.entries()).state == "settled"

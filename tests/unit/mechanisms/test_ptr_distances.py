@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations_with_replacement, pairwise, product
+from typing import Any
 
 import numpy as np
 import pytest
 
+import expost as xp
 from expost.mechanisms.interquantile import BinOfRange, Scale, Spread, spread
 from expost.mechanisms.location import MeanOfRanks
 from expost.mechanisms.order import arranged, rank
@@ -156,6 +158,33 @@ def test_arranging_puts_the_spans_where_sorting_would(size: int) -> None:
                 place = slice(max(first, 1) - 1, max(last, 0))
                 assert np.array_equal(there[place], ordered[place])
             assert np.array_equal(np.sort(there), ordered)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64, np.uint64, np.int8, np.bool_])
+def test_several_short_spans_of_long_data(kind: Any) -> None:
+    """Spans apart from one another, of one record and more: what one selection placed, the next must not move."""
+    rng = np.random.default_rng(7)
+    for _ in range(200):
+        size = int(rng.integers(100, 400))
+        values = rng.permutation(size).astype(kind)
+        starts = rng.integers(1, size, 3)
+        spans = [(int(start), int(start + rng.integers(0, 6))) for start in starts]
+        there, ordered = arranged(values, 0.0, spans), np.sort(values)
+        for first, last in spans:
+            assert np.array_equal(there[first - 1 : last], ordered[first - 1 : last])
+
+
+def test_neighbours_at_full_distance_release_the_same_bin() -> None:
+    proposal = BinOfRange(low=Fraction(1, 4), high=Fraction(3, 4), scale=Scale(Fraction(2), Fraction(0)), missing=0.0)
+    for seed in range(560, 580):
+        data = np.random.default_rng(seed).normal(size=1000) * 4.2
+        bins = set()
+        for record in range(3):
+            neighbour = data.copy()
+            neighbour[record] = 0.0
+            if proposal.distance(neighbour, 58) == 58:
+                bins.add(proposal.release(neighbour, xp.SystemNoise()))
+        assert len(bins) <= 1
 
 
 def test_floats_are_told_apart_exactly() -> None:
