@@ -23,7 +23,7 @@ def test_the_curves() -> None:
     alone = 1 / (0.5 + second.epsilon * 19 / 20)
     assert found["ledger, exact"][0] == pytest.approx(alone, rel=0.25)  # false positives add a little
     assert found["ledger, exact"][-1] == pytest.approx(40, rel=0.01)
-    # the simulation agrees with the computation, within ten standard errors (a false alarm in a billion runs), and with nothing else
+    # the simulation agrees with the computation, within ten standard errors, and with nothing else
     scales = figure1.scale(np.arange(figure1.AT_MOST + 1, dtype=np.float64))
     laws = [figure1.found_law(large, "two-sided") for large in figure1.COUNTS]
     errors = np.array([sqrt(max(law @ scales**2 - (law @ scales) ** 2, 1e-3) / 40) for law in laws])
