@@ -69,3 +69,16 @@ def test_two_mechanisms_charge_two_three_or_two() -> None:
             expected = {(1, False): (2, 1), (2, False): (3, 2), (2, True): (2, 2)}[case]
             assert found.charged == xp.Cost(expected[0], delta=expected[1] * 1e-6)
     assert seen == {(1, False), (2, False), (2, True)}
+
+
+def test_two_ranges_and_extreme_slack_are_refused_before_anything_is_charged() -> None:
+    data = np.array([1.0, 2.0, 3.0, 4.0])
+    poor = xp.Ledger(epsilon=2, delta=0.1)
+    with pytest.raises(xp.BudgetExceeded):
+        interquartile_range_in_two(poor, data, epsilon=1, delta=1e-6)
+    with pytest.raises(xp.InvalidValue):
+        interquartile_range_in_two(poor, np.zeros((2, 2)), epsilon="0.1", delta=1e-6)
+    for slack in ("1e30", "1e-30"):
+        with pytest.raises(xp.InvalidValue, match="slack"):
+            location_and_spread(poor, data, fallback=1, slack=slack)
+    assert not poor.spent

@@ -53,6 +53,8 @@ def location_and_spread(
     size = check_records(data, "location and spread")
     if exact(fallback, "fallback") <= 0:
         raise InvalidValue(f"fallback is a public guess of the inter-quartile range, above 0, got {fallback!r}")
+    if not Fraction(1, 10**6) <= exact(slack, "slack") <= 10**6:
+        raise InvalidValue(f"slack multiplies the proposed sensitivity; it lies between 1e-6 and 1e6, got {slack!r}")
     if spread is None:
         half = ledger.remaining.split(2)[1]
         spread = InterquartileRange(epsilon=half.epsilon, delta=half.delta)

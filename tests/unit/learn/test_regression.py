@@ -76,3 +76,10 @@ def test_the_room_is_lazy() -> None:
     lazy = "import sys, expost.learn; print('sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", lazy], check=True, capture_output=True).stdout.strip() == b"False"
     assert not hasattr(expost.learn, "Nothing")
+
+
+def test_target_bounds_may_be_written_as_people_write_them() -> None:
+    """Everything about the parameters is read before anything is charged."""
+    features = np.random.default_rng(1).uniform(size=(200, 2))
+    model = RobustRegressor(**{**USUAL, "target_bounds": ("0", "1/3")}).fit(features, features[:, 0] / 3)
+    assert np.isfinite(model.predict(features)).all()

@@ -386,3 +386,22 @@ def test_noise_on_the_logarithm_stays_in_its_bin_without_noise() -> None:
         value = proposal.release(np.array([0.0, 0.0, width, width]), xp.SeededNoise(0))
         assert width / 1.002 <= value <= width * 1.0001
     assert proposal.release(np.zeros(4), xp.SeededNoise(0)) == 0.0
+
+
+def test_a_chain_refuses_a_first_leg_about_other_neighbours_for_free() -> None:
+    @dataclass(frozen=True)
+    class Elsewhere(xp.Proposal):
+        price = 0
+        neighbours = "add-remove"
+
+        def distance(self, data: Any, cap: int) -> int:
+            return cap
+
+        def release(self, data: Any, noise: xp.Source) -> int:
+            return 1
+
+    ledger = xp.Ledger(epsilon=5, delta=1e-3)
+    chain = xp.Chain(legs=(lambda values: Elsewhere(),), prices=(0,), epsilon=1, delta=1e-6)
+    with pytest.raises(xp.InvalidValue, match="'add-remove' neighbours"):
+        ledger.run(chain, on=np.zeros(5))
+    assert not ledger.spent
