@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from expost.accounting import GaussianNoise, compose, optimal_delta, plan
 from expost.paper import stopping_gain
 
 
@@ -20,6 +21,18 @@ def test_training_promises() -> None:
     assert stopping_gain.renyi(2000) < full < full_sum  # with many stops a Rényi filter is cheaper at full length
     assert full == pytest.approx(2.895, abs=0.003)
     assert first == pytest.approx(0.911, abs=0.003)
+    assert (first_sum, full_sum) == pytest.approx((1.033, 3.063), abs=0.001)
+
+
+def test_small_deltas_keep_their_digits() -> None:
+    """Lemma 11 reads δ = 10⁻⁷ here, and a plan at 10⁻⁹ is found: rounding errors are far below both."""
+    loss = GaussianNoise(1, "0.01")
+    assert compose([loss] * 2000, step=2.0**-10).epsilon_above(1e-7) == pytest.approx(3.305, abs=0.001)
+    promise = plan([loss] * 400, range(100, 401, 100), 1e-9, step=2.0**-10)
+    each = [promise.epsilon_of(stop) for stop in (100, 200, 300, 400)]
+    found = optimal_delta([loss] * 400, range(100, 401, 100), each, step=2.0**-10)
+    assert found.lower <= found.upper <= 1e-9
+    assert found.upper > 0.9e-9
 
 
 def test_table_1_is_one_lower_than_printed() -> None:

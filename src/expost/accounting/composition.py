@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf, log, log2, sqrt
+from math import exp, inf, log, log1p, log2, sqrt
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from expost.accounting.binomial import Homogeneous
-from expost.accounting.convolution import Tails, lighter, power, product, total
+from expost.accounting.convolution import Tails, lighter, power, product, tilted, total
 from expost.accounting.losses import Floats, Law, Loss, Response
 from expost.bracket import Bracket
 from expost.cost import Cost, Number, exact
@@ -24,10 +24,13 @@ from expost.errors import InvalidValue
 Step: TypeAlias = "Loss | tuple[Number, Number]"
 """What a step can lose at most: a loss law, or an (ε, δ) pair."""
 
+Row: TypeAlias = tuple[Law, Tails, int]
+"""A loss on the grid, its tails, and how many there are of it."""
+
 MISS = 1e-16
 """Mass that windows may cut off, in all."""
 _MOST_POINTS = 2**20
-_ROUNDING = 1e-12  # relative: what a sum of up to 2²⁰ positive terms may be off by, and more
+_ROUNDING = 1e-11  # relative: what a sum of up to 2²⁰ positive terms, tilted back, may be off by, and more
 
 
 def simple(steps: Iterable[tuple[Number, Number]]) -> Cost:
@@ -91,23 +94,48 @@ class Composition:
     def delta(self, epsilon: Number) -> Bracket[float]:
         """Bounds on the least δ at this ε."""
         at = float(exact(epsilon, "ε"))
-        lower = max(_delta_below(law, at) for law in self._laws(upper=False))
-        return _ordered(lower, max(_delta_above(law, at) for law in self.upper_laws))
+        tilt = self._tails.tilt_at(at)
+        lower = max(delta_below(law, at) for law in self._laws(tilt, upper=False))
+        return _ordered(lower, max(delta_above(law, at) for law in self._laws(tilt, upper=True)))
 
     def epsilon(self, delta: Number) -> Bracket[float]:
         """Bounds on the least ε at this δ; infinite above if δ is less than what is lost in any case."""
+        upper = self.epsilon_above(delta)
         at = float(exact(delta, "δ"))
-        lower = max(epsilon_below(law, at) for law in self._laws(upper=False))
-        return _ordered(lower, max(epsilon_above(law, at) for law in self.upper_laws))
+        return _ordered(max(_epsilon_below(law, at) for law in self._laws(self._tilt_for(at), upper=False)), upper)
+
+    def epsilon_above(self, delta: Number) -> float:
+        """The upper end of :meth:`epsilon`, which is what one pays, in half the time."""
+        at = float(exact(delta, "δ"))
+        return max(_epsilon_above(law, at) for law in self._laws(self._tilt_for(at), upper=True))
 
     @cached_property
-    def upper_laws(self) -> tuple[Law, ...]:
-        """The composed law, from above: one, or one for each direction."""
-        return self._laws(upper=True)
+    def _rows(self) -> dict[tuple[bool, bool], list[Row]]:
+        return {}
 
-    def _laws(self, upper: bool) -> tuple[Law, ...]:
-        directions = (False,) if all(loss.symmetric for loss, _ in self.counts) else (False, True)
-        return tuple(composed(self.counts, self.step, reverse, upper) for reverse in directions)
+    @cached_property
+    def _laws_known(self) -> dict[tuple[float, bool], tuple[Law, ...]]:
+        return {}
+
+    @cached_property
+    def _tails(self) -> Tails:
+        return total([tails * count for _, tails, count in self._singles(reverse=False, upper=True)])
+
+    def _tilt_for(self, delta: float) -> float:
+        return self._tails.tilt_at(self._tails.window(delta)[1]) if delta > 0 else 0.0
+
+    def _singles(self, reverse: bool, upper: bool) -> list[Row]:
+        if (reverse, upper) not in self._rows:
+            self._rows[reverse, upper] = singles(self.counts, self.step, reverse, upper)
+        return self._rows[reverse, upper]
+
+    def _laws(self, tilt: float, upper: bool) -> tuple[Law, ...]:
+        """The composed law: one, or one for each direction."""
+        if (tilt, upper) not in self._laws_known:
+            directions = (False,) if all(loss.symmetric for loss, _ in self.counts) else (False, True)
+            laws = [composed(self._singles(reverse, upper), upper, tilt=tilt) for reverse in directions]
+            self._laws_known[tilt, upper] = tuple(laws)
+        return self._laws_known[tilt, upper]
 
 
 def compose(steps: Iterable[Step], *, step: float | None = None) -> Composition:
@@ -118,14 +146,19 @@ def compose(steps: Iterable[Step], *, step: float | None = None) -> Composition:
     return Composition(counts, step or grid_step(counts))
 
 
-def composed(counts: Sequence[tuple[Loss, int]], step: float, reverse: bool, upper: bool, miss: float = MISS) -> Law:
-    """The law of the sum of so many of each loss."""
-    rows = []
-    for loss, count in counts:
-        law = lighter(loss.upper(step, reverse) if upper else loss.lower(step, reverse))
-        tails = Tails.of(law)
-        rows.append((power(law, tails, count, miss / (4 * len(counts)), upper), tails * count))
-    return product(rows, miss, upper)
+def singles(counts: Sequence[tuple[Loss, int]], step: float, reverse: bool, upper: bool) -> list[Row]:
+    """Each loss on the grid, its tails, and how many there are of it."""
+    laws = [lighter(loss.upper(step, reverse) if upper else loss.lower(step, reverse)) for loss, _ in counts]
+    return [(law, Tails.of(law), count) for law, (_, count) in zip(laws, counts, strict=True)]
+
+
+def composed(rows: Sequence[Row], upper: bool, miss: float = MISS, tilt: float = 0.0) -> Law:
+    """The law of the sum of so many of each loss, tilted if so wished."""
+    if tilt:
+        turned = [lighter(tilted(law, tails, tilt, upper)) for law, tails, _ in rows]
+        rows = [(law, Tails.of(law), count) for law, (_, _, count) in zip(turned, rows, strict=True)]
+    share = miss / (4 * len(rows))
+    return product([(power(law, tails, count, share, upper), tails * count) for law, tails, count in rows], miss, upper)
 
 
 def grid_step(counts: Sequence[tuple[Loss, int]]) -> float:
@@ -149,30 +182,50 @@ def grid_step(counts: Sequence[tuple[Loss, int]]) -> float:
     return float(2.0 ** int(np.floor(log2(max(wanted, 2 * reach / _MOST_POINTS)))))
 
 
-def window_of(counts: Sequence[tuple[Loss, int]], step: float, reverse: bool, miss: float) -> tuple[float, float]:
-    """Where the sum of these losses lies, but for ``miss`` on either side."""
-    rows = [Tails.of(lighter(loss.upper(step, reverse))) * count for loss, count in counts]
-    return total(rows).window(miss)
+def tails_of(counts: Sequence[tuple[Loss, int]], step: float, reverse: bool) -> Tails:
+    """The tails of the sum of so many of each loss."""
+    return total([tails * count for _, tails, count in singles(counts, step, reverse, True)])
 
 
-def _delta_above(law: Law, epsilon: float) -> float:
-    return min(1.0, (_excess(law, epsilon - law.shift) + law.infinity) * (1 + _ROUNDING))
+def delta_above(law: Law, epsilon: float) -> float:
+    """The upper law's δ."""
+    at = epsilon - law.shift
+    return min(1.0, (_excess(law, at) + law.infinity + _unsure(law, at)) * (1 + _ROUNDING))
 
 
-def _delta_below(law: Law, epsilon: float) -> float:
-    return max(0.0, (_excess(law, epsilon + law.shift) + law.infinity) * (1 - _ROUNDING) - law.lost)
+def delta_below(law: Law, epsilon: float) -> float:
+    """The lower law's δ."""
+    at = epsilon + law.shift
+    return max(0.0, (_excess(law, at) + law.infinity) * (1 - _ROUNDING) - law.lost - _unsure(law, at))
 
 
-def epsilon_above(law: Law, delta: float) -> float:
+def _epsilon_above(law: Law, delta: float) -> float:
     """An ε at which the upper law's δ is at most this."""
-    found = _solve(law, delta * (1 - _ROUNDING) - law.infinity)
+    found = _solve(law, delta * (1 - _ROUNDING) - law.infinity, 1)
     return max(0.0, found + law.shift + 1e-12)
 
 
-def epsilon_below(law: Law, delta: float) -> float:
+def _epsilon_below(law: Law, delta: float) -> float:
     """An ε at which the lower law's δ is at least this."""
-    found = _solve(law, (delta + law.lost) * (1 + _ROUNDING) - law.infinity)
+    found = _solve(law, (delta + law.lost) * (1 + _ROUNDING) - law.infinity, -1)
     return max(0.0, found - law.shift - 1e-12)
+
+
+def _unsure(law: Law, epsilon: float) -> float:
+    """What the law's slack may add to δ or take from it.
+
+    Proof: lem-tilt
+    """
+    tilt = law.tilt
+    peak = tilt * log(tilt) - (1 + tilt) * log1p(tilt) if tilt else 0.0
+    return law.slack * _exp(law.level - tilt * epsilon + peak + 1e-9) if law.slack else 0.0
+
+
+def _sums(law: Law, base: float, first: int) -> tuple[float, float]:
+    """Σ mass and Σ mass·e^{base − y} over the losses from the given place on, each without e^{level − tilt·base}."""
+    gaps = base - np.arange(law.low + first, law.high + 1) * law.step
+    mass = law.mass[first:] * np.exp(law.tilt * gaps) if law.tilt else law.mass[first:]
+    return float(mass.sum()), -_dot(mass, np.expm1(np.minimum(gaps, 0.0)))
 
 
 def _excess(law: Law, epsilon: float) -> float:
@@ -180,28 +233,38 @@ def _excess(law: Law, epsilon: float) -> float:
     first = max(0, int(np.ceil(epsilon / law.step)) - law.low)
     if first >= law.mass.size:
         return 0.0
-    gaps = epsilon - np.arange(law.low + first, law.high + 1) * law.step
-    return -_dot(law.mass[first:], np.expm1(np.minimum(gaps, 0.0)))
+    return _exp(law.level - law.tilt * epsilon) * _sums(law, epsilon, first)[1]
 
 
-def _solve(law: Law, excess: float) -> float:
-    """The ε at which the excess is this: bisection on the grid, then one logarithm."""
-    if excess <= 0:
-        return inf if excess < 0 or law.mass[-1] > 0 else law.high * law.step
-    left, right = min(law.low - 1, -1), law.high
-    if _excess(law, left * law.step) <= excess:
-        return min(0.0, left * law.step)
+def _solve(law: Law, wanted: float, sign: int) -> float:
+    """The ε at which the excess, and the slack with this sign, is what is wanted: bisection, then one logarithm."""
+
+    def passes(place: int) -> bool:
+        base = place * law.step
+        return _excess(law, base) + sign * _unsure(law, base) > wanted
+
+    right = max(law.high, 0)
+    if passes(right):
+        return inf
+    starts = [-1] if sign > 0 else [right - (right + 1) * i // 64 for i in range(1, 65)]  # far left slack may be large
+    left = next(filter(passes, starts), None)
+    if left is None:
+        return 0.0
     while right - left > 1:
         middle = (left + right) // 2
-        left, right = (middle, right) if _excess(law, middle * law.step) > excess else (left, middle)
+        left, right = (middle, right) if passes(middle) else (left, middle)
     base = left * law.step
-    above = law.mass[max(0, left + 1 - law.low) :]
-    decay = _dot(above, np.exp(base - np.arange(law.high + 1 - above.size, law.high + 1) * law.step))
-    return base + log(max(1.0, (float(above.sum()) - excess) / decay)) if decay else base
+    here, excess = _sums(law, base, max(0, left + 1 - law.low))
+    target = (wanted - sign * _unsure(law, base)) / _exp(law.level - law.tilt * base)
+    return base + min(law.step, log(max(1.0, (here - target) / (here - excess)))) if here > excess else base
+
+
+def _exp(exponent: float) -> float:
+    return exp(exponent) if exponent < 700 else inf
 
 
 def curve(law: Law, points: int = 4096) -> tuple[Floats, Floats]:
-    """About the law's δ at some losses, ascending: for shapes, not for claims."""
+    """About the law's δ at some losses, ascending: for shapes, not for claims; the law is not tilted."""
     values = law.values - law.values[0]
     scaled = np.exp(-np.minimum(values, 700.0))
     here = np.append(np.cumsum(law.mass[::-1])[::-1][1:], 0.0)

@@ -51,6 +51,32 @@ class Tails:
         low = max((log(miss) - moment) / tilt for moment, tilt in zip(self.left, _TILTS, strict=True))
         return low, high
 
+    def moments(self) -> list[tuple[float, float]]:
+        """Each t with ln E[e^{tY}]."""
+        return list(zip(_TILTS, self.right, strict=True))
+
+    def tilt_at(self, loss: float) -> float:
+        """Which tilt says most about passing this loss; 0 if none says anything that floating point can hold."""
+        bounds = {0.0: 0.0}
+        bounds |= {tilt: moment - tilt * loss for tilt, moment in self.moments() if moment < 600}
+        return min(bounds, key=bounds.__getitem__)
+
+
+def tilted(law: Law, tails: Tails, tilt: float, upper: bool) -> Law:
+    """The masses times e^{tilt·loss}, scaled to add up to no more than 1; the tilt is 0 or one of those of the tails.
+
+    Proof: lem-tilt
+    """
+    if tilt == 0:
+        return law
+    level = tails.right[_TILTS.index(tilt)]
+    with np.errstate(divide="ignore"):
+        logs = np.log(law.mass)
+    turned = tilt * law.values
+    drift = 4 * _ULP * (np.where(law.mass > 0, np.abs(logs), 0.0) + np.abs(turned) + abs(level) + 2)
+    mass = np.exp(logs + turned - level) * (1 + drift if upper else 1 - drift)
+    return replace(law, mass=mass, slack=law.mass.size * 1e-300, tilt=tilt, level=level)
+
 
 def fft_error(size: int, first: float, second: float) -> float:
     """A bound on the L2 error of a convolution by FFT of this size, from the factors' norms.
@@ -59,7 +85,7 @@ def fft_error(size: int, first: float, second: float) -> float:
 
     Proof: lem-fft
     """
-    return 16 * _ULP * log2(size + 2) * (first + second)
+    return 32 * _ULP * log2(size + 2) * (first + second)
 
 
 def convolve(a: Law, b: Law, tails: Tails, miss: float, upper: bool) -> Law:
@@ -70,12 +96,19 @@ def convolve(a: Law, b: Law, tails: Tails, miss: float, upper: bool) -> Law:
     stop = min(ceil(high / a.step) - a.low - b.low + 1, mass.size)
     start = min(start, mass.size - 1)
     cut = mass[start : max(stop, start + 1)]
-    infinity = a.infinity + b.infinity - a.infinity * b.infinity * (1 - 4 * _ULP if upper else 1 + 4 * _ULP)
-    slack = error + (2 * miss if upper else 0.0)
-    if upper:
-        return Law(a.step, a.low + b.low + start, cut, infinity * (1 + 4 * _ULP) + slack, a.shift + b.shift, 0.0)
-    lost = a.lost + b.lost + slack
-    return Law(a.step, a.low + b.low + start, cut, infinity * (1 - 4 * _ULP), a.shift + b.shift, lost)
+    sign = 1 if upper else -1
+    infinity = a.infinity + b.infinity - a.infinity * b.infinity * (1 - sign * 4 * _ULP)
+    return Law(
+        a.step,
+        a.low + b.low + start,
+        cut,
+        infinity=infinity * (1 + sign * 4 * _ULP),
+        shift=a.shift + b.shift,
+        lost=a.lost + b.lost,
+        slack=(a.slack + b.slack + a.slack * b.slack + error + (2 * miss if upper else 0.0)) * (1 + 1e-9),
+        tilt=a.tilt,
+        level=a.level + b.level,
+    )
 
 
 def power(law: Law, tails: Tails, count: int, miss: float, upper: bool) -> Law:

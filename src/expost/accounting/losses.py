@@ -30,11 +30,12 @@ _FAR = 9.0  # standard deviations: a normal number passes them with probability 
 class Law:
     """P-masses of the losses (low + i)·step.
 
-    An upper law promises E[w(L + Y)] ≤ Σ mass·w(L + y + shift) + infinity, and a lower law
-    E[w(L + Y)] ≥ Σ mass·w(L + y − shift) + infinity − lost, for every w between 0 and 1 that the recursion of
-    thm-optimal-stopping meets.
+    An upper law promises E[w(L + Y)] ≤ Σ mass·w(L + y + shift) + infinity + slack, and a lower law
+    E[w(L + Y)] ≥ Σ mass·w(L + y − shift) + infinity − lost − slack, for every w between 0 and 1 that the recursion
+    of thm-optimal-stopping meets. A *tilted* law keeps mass·e^{tilt·y − level} instead, and its slack bounds the sum
+    of what these may be off by: small numbers of large losses keep their digits.
 
-    Proof: thm-grid-laws
+    Proof: thm-grid-laws, lem-tilt
     """
 
     step: float
@@ -43,6 +44,9 @@ class Law:
     infinity: float = 0.0
     shift: float = 0.0
     lost: float = 0.0
+    slack: float = 0.0
+    tilt: float = 0.0
+    level: float = 0.0
 
     @property
     def high(self) -> int:

@@ -119,7 +119,7 @@ class _Side:
             self.spectrum = self.spectrum * term.spectrum[: self.spectrum.size]
         self._drop()
         self.error = self.error * (1 + 1e-9) + 64 * _ULP * log2(size) * term.norm
-        self.infinity = (self.infinity + term.law.infinity) * (1 + 4 * _ULP) + 2 * self.miss
+        self.infinity = (self.infinity + term.law.infinity + term.law.slack) * (1 + 4 * _ULP) + 2 * self.miss
         self.shift += term.law.shift
 
     def masses(self, size: int) -> tuple[int, Floats]:

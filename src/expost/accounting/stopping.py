@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from math import ceil, floor, inf, log, sqrt
+from math import ceil, exp, floor, fsum, inf, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -23,10 +23,11 @@ from expost.accounting.composition import (
     composed,
     curve,
     grid_step,
-    window_of,
+    singles,
+    tails_of,
 )
 from expost.accounting.convolution import Tails, convolve, fast_length, fft_error
-from expost.accounting.losses import Floats, Law, Loss, Response
+from expost.accounting.losses import Floats, Law, Loss, Response, points
 from expost.accounting.response import optimal_response
 from expost.bracket import Bracket
 from expost.cost import Cost, Number, exact
@@ -34,6 +35,7 @@ from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours
 
 Counts = tuple[tuple[Loss, int], ...]
+_EXP = 1e-11  # relative: what an exponential may be off by, and more
 
 
 def sum_delta(
@@ -98,11 +100,13 @@ class Recursion:
     def __init__(self, steps: Sequence[Step], stops: Sequence[int], step: float | None = None) -> None:
         losses = [as_loss(each) for each in steps]
         ends = [0, *stops]
+        self._stops = tuple(stops)
         self._blocks: list[Counts] = [tuple(Counter(losses[a:b]).items()) for a, b in pairwise(ends)]
         self._whole: Counts = tuple(Counter(losses).items())
         self._step = step or grid_step(self._whole)
         self._directions = (False,) if all(loss.symmetric for loss, _ in self._whole) else (False, True)
-        self._prepared: dict[tuple[bool, bool], _Blocks] = {}
+        self._tails = {reverse: tails_of(self._whole, self._step, reverse) for reverse in self._directions}
+        self._prepared: dict[tuple[bool, bool, float], _Blocks] = {}
 
     @property
     def step(self) -> float:
@@ -111,7 +115,20 @@ class Recursion:
 
     def value(self, epsilons: Sequence[Fraction], upper: bool) -> float:
         """The value of the optimal-stopping problem, from above or from below; the larger of the two directions."""
-        return max(self._blocks_of(reverse, upper).value(epsilons) for reverse in self._directions)
+        promised = [float(epsilon) for epsilon in epsilons]
+        tilts = {reverse: self._tilt(promised, reverse) for reverse in self._directions}
+        return max(self._blocks_of(reverse, upper, tilts[reverse]).value(epsilons) for reverse in self._directions)
+
+    def _tilt(self, epsilons: Sequence[float], reverse: bool) -> float:
+        """A tilt under which rounding errors matter little. Any is sound: lem-tilt."""
+        tails = self._tails[reverse]
+        left = -tails.window(1e-17)[0] * (1 + 1 / sqrt(len(self._stops)))
+        bounds = {0.0: 0.0}
+        for tilt, moment in tails.moments():
+            if tilt * left + moment < 40:  # else 10⁻¹⁷, which is lost anywhere, would weigh more than 1 at the left end
+                done = [stop / self._stops[-1] for stop in self._stops]
+                bounds[tilt] = max(moment * k - tilt * epsilon for k, epsilon in zip(done, epsilons, strict=True))
+        return min(bounds, key=bounds.__getitem__)
 
     def prefix_epsilons(self, deltas: Sequence[float]) -> list[float]:
         """About the ε of the fixed-length composition up to each stop at these δ's; infinite where there is none."""
@@ -119,31 +136,52 @@ class Recursion:
 
     @cached_property
     def _curves(self) -> list[list[tuple[Floats, Floats]]]:
-        return [[curve(law) for law in self._blocks_of(reverse, True).prefixes()] for reverse in self._directions]
+        return [[curve(law) for law in self._blocks_of(reverse, True, 0.0).prefixes()] for reverse in self._directions]
 
-    def _blocks_of(self, reverse: bool, upper: bool) -> _Blocks:
-        if (reverse, upper) not in self._prepared:
-            self._prepared[reverse, upper] = _Blocks(self._blocks, self._whole, self._step, reverse, upper)
-        return self._prepared[reverse, upper]
+    def _blocks_of(self, reverse: bool, upper: bool, tilt: float) -> _Blocks:
+        key = reverse, upper, tilt
+        if key not in self._prepared:
+            window = self._tails[reverse].window(1e-17)
+            blocks = _Blocks(self._blocks, self._step, reverse, upper, tilt, window)
+            self._prepared[key] = blocks if not tilt or blocks.can_tilt else self._blocks_of(reverse, upper, 0.0)
+        return self._prepared[key]
 
 
 class _Blocks:
-    """One direction, from one side: the blocks' laws and their transforms."""
+    """One direction, from one side: the blocks' laws and their transforms.
 
-    def __init__(self, blocks: list[Counts], whole: Counts, step: float, reverse: bool, upper: bool) -> None:
-        self._step, self._upper = step, upper
+    Values w(L) are kept as w(L)·e^{−tilt·L − level}, so that small ones keep their digits where they matter.
+
+    Proof: lem-tilt
+    """
+
+    def __init__(
+        self,
+        blocks: list[Counts],
+        step: float,
+        reverse: bool,
+        upper: bool,
+        tilt: float,
+        window: tuple[float, float],
+    ) -> None:
+        self._step, self._upper, self._tilt = step, upper, tilt
         laws: dict[Counts, tuple[Law, Tails]] = {}
         for block in blocks:
             if block not in laws:
-                law = composed(block, step, reverse, upper, MISS / len(blocks))
+                law = composed(singles(block, step, reverse, upper), upper, MISS / len(blocks), tilt)
                 laws[block] = law, Tails.of(law)
         self._laws = [laws[block] for block in blocks]
-        low, high = window_of(whole, step, reverse, 1e-17)
+        low, high = window
         self._low, self._high = floor(min(low, -4 * step) / step), ceil(max(high, 4 * step) / step)
         self._before = max(0, -min(law.low for law, _ in laws.values()))
-        self._after = max(0, max(law.high for law, _ in laws.values()))
-        size = self._high - self._low + 1 + self._before + self._after
+        after = max(0, max(law.high for law, _ in laws.values()))
+        self._certain = sum(law.infinity for law, _ in self._laws)  # at every loss the same: it would drown the rest
+        size = self._high - self._low + 1 + self._before + after
         self._length = fast_length(size)
+        first = self._low - self._before
+        reach = tilt * step * max(-first, first + self._length)
+        self.can_tilt = reach < 600 and self._certain < 1e-15
+        self._ones = np.exp(-tilt * points(first, first + self._length - 1, step)) if reach < 600 else np.zeros(0)
         self._transforms = {block: np.fft.rfft(_wrapped(law, self._length)) for block, (law, _) in laws.items()}
         self._norms = {
             block: (float(law.mass.sum()), sqrt(float((law.mass**2).sum()))) for block, (law, _) in laws.items()
@@ -162,30 +200,43 @@ class _Blocks:
 
     def value(self, epsilons: Sequence[Fraction]) -> float:
         """Backward induction from the last stop to the start, where the loss is 0."""
-        losses = np.arange(self._low, self._high + 1) * self._step
+        losses = points(self._low, self._high, self._step)
+        ones = self._ones[self._before : self._before + losses.size]
         sign = 1.0 if self._upper else -1.0
-        slack = sum(law.shift for law, _ in self._laws) + 1e-14 * (1 + float(np.abs(losses).max()))
-        values = np.zeros(losses.size)
+        shift = sum(law.shift for law, _ in self._laws) + 1e-14 * (1 + float(np.abs(losses).max()))
+        values, level, most = np.zeros(losses.size), 0.0, 0.0
         for i in range(len(self._keys) - 1, -1, -1):
-            worth = -np.expm1(np.minimum(float(epsilons[i]) * (1 - sign * 1e-15) - sign * slack - losses, 0.0))
-            np.maximum(values, worth, out=values)
-            values = self._back(values, i)
-        return float(values[-self._low])
+            worth = -np.expm1(np.minimum(float(epsilons[i]) * (1 - sign * 1e-15) - sign * shift - losses, 0.0))
+            np.maximum(values, worth * ones * (exp(-level) * (1 + sign * _EXP)), out=values)
+            most += exp(self._tilt * (shift - float(epsilons[i])) - level + 1e-9)
+            before, level = level, fsum(law.level for law, _ in self._laws[i:])
+            values = self._back(self._padded(values, exp(-before), most), i, exp(-level))
+        return min(1.0, float(values[-self._low]) * exp(level) * (1 + sign * _EXP))
 
-    def _back(self, values: Floats, i: int) -> Floats:
+    def _padded(self, values: Floats, scale: float, most: float) -> Floats:
+        """The values and what they are at most, or at least, past the window; on the left none is above ``most``."""
+        left, right = self._before, self._before + values.size
+        padded = self._ones * (scale * (1 + _EXP) if self._upper else values[-1] / self._ones[right - 1] * (1 - _EXP))
+        padded[left:right] = values
+        if self._upper:
+            flat = values[0] / self._ones[left] * self._ones[:left] * (1 + _EXP)
+            padded[:left] = np.minimum(flat, most + self._certain * scale * (1 + _EXP) * self._ones[:left])
+        else:
+            padded[:left] = 0.0
+        return np.asarray(padded)
+
+    def _back(self, padded: Floats, i: int, scale: float) -> Floats:
         """E[w(L + Y)] for the block's loss Y, with the transform's error on the safe side."""
         law, _ = self._laws[i]
-        padded = np.empty(self._length)
-        size = self._before + values.size
-        padded[: self._before] = values[0] if self._upper else 0.0
-        padded[self._before : size] = values
-        padded[size:] = 1.0 if self._upper else values[-1]
         means = np.fft.irfft(np.fft.rfft(padded) * self._transforms[self._keys[i]].conj(), self._length)
-        result = means[self._before : size]
-        error = fft_error(self._length, *(size * sqrt(self._length) for size in self._norms[self._keys[i]]))
+        norm = sqrt(float((padded**2).sum())) * (1 + 1e-9)
+        error = fft_error(self._length, *(each * norm for each in self._norms[self._keys[i]]))
+        error += law.slack * float(padded.max())
+        inside = slice(self._before, self._before + self._high - self._low + 1)
+        more, less = (self._ones[inside] * (scale * (1 + sign * _EXP)) for sign in (1, -1))
         if self._upper:
-            return np.clip(result + (law.infinity + error), 0.0, 1.0)
-        return np.clip(result + (law.infinity - law.lost - error), 0.0, 1.0)
+            return np.clip(means[inside] + (law.infinity * more + error), 0.0, more)
+        return np.clip(means[inside] + (law.infinity * less - law.lost * more - error), 0.0, less)
 
 
 def _read(curve: tuple[Floats, Floats], delta: float) -> float:

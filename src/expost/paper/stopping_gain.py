@@ -31,7 +31,7 @@ def training_gain(stops: int) -> tuple[float, ...]:
     """ε at the first stop and at full length, by Lemma 11 and at the optimum: σ = 1, rate 0.01, 2000 steps."""
     loss, every = GaussianNoise(1, 0.01), 2000 // stops
     promise = plan([loss] * 2000, range(every, 2001, every), DELTA, step=2.0**-10)
-    first, full = (compose([loss] * k, step=2.0**-11).epsilon(DELTA / stops).upper for k in (every, 2000))
+    first, full = (compose([loss] * k, step=2.0**-10).epsilon_above(DELTA / stops) for k in (every, 2000))
     return first, promise.epsilon_of(every), full, promise.epsilon_of(2000)
 
 
