@@ -5,8 +5,8 @@ every patient's gradient, and releases the sum with rounded normal noise on a gr
 public data says whether to go on.
 
 Noise, rate, number of stops and what is good enough are chosen by hand. The last table shows what other numbers of
-stops would have cost: few stops are cheap, and with many a Rényi filter, for which stopping anywhere is free, is cheaper
-at full length.
+stops would have cost: few stops are cheap, and with many a Rényi filter, for which stopping anywhere is free, is
+cheaper at full length.
 """
 
 import sys

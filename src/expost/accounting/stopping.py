@@ -143,7 +143,8 @@ class Recursion:
         if key not in self._prepared:
             window = self._tails[reverse].window(1e-17)
             blocks = _Blocks(self._blocks, self._step, reverse, upper, tilt, window)
-            self._prepared[key] = blocks if not tilt or blocks.can_tilt else self._blocks_of(reverse, upper, 0.0)
+            usable = blocks.usable_tilt
+            self._prepared[key] = blocks if usable == tilt else self._blocks_of(reverse, upper, usable)
         return self._prepared[key]
 
 
@@ -180,7 +181,8 @@ class _Blocks:
         self._length = fast_length(size)
         first = self._low - self._before
         reach = tilt * step * max(-first, first + self._length)
-        self.can_tilt = reach < 600 and self._certain < 1e-15
+        gentler = tilt / 2 if self._certain < 1e-15 and tilt > 0.1 else 0.0
+        self.usable_tilt = tilt if not tilt or (reach < 600 and self._certain < 1e-15) else gentler
         self._ones = np.exp(-tilt * points(first, first + self._length - 1, step)) if reach < 600 else np.zeros(0)
         self._transforms = {block: np.fft.rfft(_wrapped(law, self._length)) for block, (law, _) in laws.items()}
         self._norms = {
