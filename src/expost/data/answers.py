@@ -27,17 +27,24 @@ from expost.noise.grid import FARTHEST
 class Asked(Mechanism):
     """A mechanism that brings its own data: a question to a table."""
 
+    question: Question | Mean | Discovery
+
     def check(self, data: Any) -> None:
         """There is nothing to run it on but its table."""
         if data is not None:
             raise InvalidValue("a question knows its table: run it without on=…")
+        _ = self.question.plan
 
     def part_of(self, output: Any) -> Part:
         """All outputs cost the same."""
         return RELEASED
 
+    def __repr__(self) -> str:
+        noise = getattr(self, "noise", None) or f"{self.guarantee.worst_case}"
+        return f"{type(self).__name__}({self.question.title} of {self.question.table.title}; {noise})"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Noisy(Asked):
     """A count, a sum or a histogram with noise for its own sensitivity.
 
@@ -74,7 +81,7 @@ class Noisy(Asked):
         return f"{self.question.title} {said} ± {bound:.6g} at 95 %"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Above(Asked):
     """Which cells of a histogram have more than a threshold, by a sparse vector.
 
@@ -103,7 +110,7 @@ class Above(Asked):
         return self.noise.describe(np.array(list(output.values()), bool))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NoisyMean(Asked):
     """A mean: the noisy sum of differences from the middle of the bounds, over the count, within the bounds.
 
@@ -153,7 +160,7 @@ class NoisyMean(Asked):
         return f"{self.question.title} {output:.6g}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Discovered(Asked):
     """{key: noisy count} of those keys whose noisy count reaches :attr:`threshold`, the largest first.
 

@@ -70,6 +70,7 @@ class Column:
     def shape(self) -> tuple[int, ...]:
         """As many as there are units, which is public; the declared size is checked here."""
         units = self.table.counted()
+        _ = self.plan
         return (units,) if len(self.names) == 1 else (units, len(self.names))
 
     @property
@@ -81,16 +82,22 @@ class Column:
         return self.shape[0]
 
     @cached_property
-    def _values(self) -> NDArray[np.float64]:
+    def plan(self) -> str:
+        """The query that will be run."""
         trees = [_numeric(self.table, name) for name in self.names]
         doubles = [exp.cast(tree, "DOUBLE") for tree in trees]
         if self.table.unit.column is None:
             named = [exp.alias_(tree, f"v{i}") for i, tree in enumerate(doubles)]
             asked = exp.select(*named).from_(query.relation(self.table).subquery("r"))
-            values = np.column_stack(self.table.engine.arrays(asked))
         else:
-            kept = query.kept_rows(self.table, doubles[0], drop=False, cells=1)
-            values = np.sort(self.table.engine.arrays(kept)[0]).reshape(-1, 1)
+            asked = query.kept_rows(self.table, doubles[0], drop=False, cells=1)
+        return self.table.engine.text(asked)
+
+    @cached_property
+    def _values(self) -> NDArray[np.float64]:
+        values = np.column_stack(self.table.engine.arrays(self.plan))
+        if self.table.unit.column is not None:
+            values.sort(axis=0)
         if len(values) != self.shape[0]:
             raise InvalidValue(f"{said(self.table.name)} changed while it was read")
         return values[:, 0] if self.ndim == 1 else values

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import glob
+import gzip
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +21,7 @@ from expost.data.engine import Kind
 from expost.errors import EngineFailed, InvalidValue
 
 _VIEW = "expost_source"
+_LONGEST_LINE = 2**24  # of CSV, in bytes; longer rows are left out
 _INTEGERS = {f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG", "HUGE")} | {
     "INTEGER",
     "UINTEGER",
@@ -51,7 +55,7 @@ class DuckDB:
                 f"read takes a path, or an open DuckDB connection with table=…, got {type(source).__name__}"
             )
         path = str(source)
-        ending = "".join(Path(path).suffixes[-2:]).lower().removesuffix(".gz").removesuffix(".zst")
+        ending = "".join(Path(path).suffixes[-2:]).lower().removesuffix(".gz")
         if ending.endswith((".duckdb", ".db")):
             if not isinstance(table, str) or not table:
                 raise InvalidValue(f"{path} is a database with many tables: say which, with table='visits'")
@@ -93,20 +97,24 @@ class DuckDB:
         """A sum of 64-bit integers has 128 bits."""
         return exp.Sum(this=column)
 
-    def fetch(self, query: exp.Select) -> list[tuple[Any, ...]]:
+    def text(self, query: exp.Select) -> str:
+        """DuckDB's SQL."""
+        return query.sql("duckdb")
+
+    def fetch(self, query: str) -> list[tuple[Any, ...]]:
         """All at once."""
         rows: list[tuple[Any, ...]] = self._run(query, lambda cursor: cursor.fetchall())
         return rows
 
-    def arrays(self, query: exp.Select) -> list[NDArray[np.float64]]:
+    def arrays(self, query: str) -> list[NDArray[np.float64]]:
         """Straight into numpy."""
         columns = self._run(query, lambda cursor: cursor.fetchnumpy().values())
         return [np.ma.filled(np.ma.asarray(column, np.float64), np.nan) for column in columns]
 
-    def _run(self, query: exp.Select, read: Callable[[duckdb.DuckDBPyConnection], Any]) -> Any:
+    def _run(self, query: str, read: Callable[[duckdb.DuckDBPyConnection], Any]) -> Any:
         try:
             with self._lock:
-                return read(self._cursor().execute(query.sql("duckdb")))
+                return read(self._cursor().execute(query))
         except duckdb.Error as error:
             kind = type(error).__name__
         raise EngineFailed(kind)  # outside, so that not even the context quotes data
@@ -140,21 +148,38 @@ def _csv(connection: duckdb.DuckDBPyConnection, path: str, schema: Mapping[str, 
 
     Names come from the header. Without a declared schema the types come from a look at the file, and are then public.
     """
-    form = f"header = true, delim = {_text(delimiter)}, quote = '\"', escape = '\"', nullstr = ''"
-    looked = f"DESCRIBE SELECT * FROM read_csv({_text(path)}, {form}, all_varchar = {str(schema is not None).lower()})"
-    found = {name: str(kind) for name, kind, *_ in _public(connection, looked, path)}
-    if schema is not None:
-        unknown = [name for name in schema if name not in found]
-        if unknown:
-            raise InvalidValue(f"{path} has no column {unknown[0]!r}: its header says {', '.join(map(repr, found))}")
-        for name, kind in schema.items():
-            found[name] = _type(connection, name, kind)
-    texts = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in found)
-    casts = ", ".join(f"TRY_CAST({_name(name)} AS {kind}) AS {_name(name)}" for name, kind in found.items())
-    return (
-        f"SELECT {casts} FROM read_csv({_text(path)}, {form}, auto_detect = false, columns = {{{texts}}}, "
-        "null_padding = true, ignore_errors = true, strict_mode = false, parallel = false)"
+    form = (
+        f"header = true, delim = {_text(delimiter)}, quote = '\"', escape = '\"', nullstr = '', null_padding = true, "
+        f"ignore_errors = true, strict_mode = false, parallel = false, max_line_size = {_LONGEST_LINE}"
     )
+    types = dict.fromkeys(_header(path, delimiter), "VARCHAR")
+    if schema is None:
+        looked = f"DESCRIBE SELECT * FROM read_csv({_text(path)}, {form})"
+        found = {name: str(kind) for name, kind, *_ in _public(connection, looked, path)}
+        types = {name: found.get(name, kind) for name, kind in types.items()}
+    else:
+        for name, kind in schema.items():
+            if name not in types:
+                raise InvalidValue(f"{path} has no column {name!r}: its header says {', '.join(map(repr, types))}")
+            types[name] = _type(connection, name, kind)
+    texts = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in types)
+    casts = ", ".join(f"TRY_CAST({_name(name)} AS {kind}) AS {_name(name)}" for name, kind in types.items())
+    return f"SELECT {casts} FROM read_csv({_text(path)}, {form}, auto_detect = false, columns = {{{texts}}})"
+
+
+def _header(path: str, delimiter: str) -> list[str]:
+    """The names in the first line of the (first) file."""
+    files = sorted(glob.glob(path))
+    if not files:
+        raise InvalidValue(f"{path} cannot be read: is the path right?")
+    opened = gzip.open if files[0].lower().endswith(".gz") else open
+    with opened(files[0], "rt", encoding="utf-8-sig", errors="replace", newline="") as lines:
+        names = next(csv.reader(lines, delimiter=delimiter), [])
+    if not names or not all(names) or len({name.lower() for name in names}) < len(names):
+        raise InvalidValue(
+            f"the first line of {files[0]} should name its columns, each once; is {delimiter!r} between?"
+        )
+    return names
 
 
 _WORDS = {"integer": "BIGINT", "number": "DOUBLE", "text": "VARCHAR", "boolean": "BOOLEAN", "time": "TIMESTAMP"}

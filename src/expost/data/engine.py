@@ -45,8 +45,11 @@ class Engine(Protocol):
     def total(self, column: exp.Expression) -> exp.Expression:
         """The exact sum of a column of 64-bit whole numbers, whatever their number."""
 
-    def fetch(self, query: exp.Select) -> list[tuple[Any, ...]]:
+    def text(self, query: exp.Select) -> str:
+        """The query in the engine's own words. Made when a question is planned, before anything is charged."""
+
+    def fetch(self, query: str) -> list[tuple[Any, ...]]:
         """The rows of a query. A failure raises :class:`~expost.errors.EngineFailed`, which quotes no data."""
 
-    def arrays(self, query: exp.Select) -> list[NDArray[np.float64]]:
+    def arrays(self, query: str) -> list[NDArray[np.float64]]:
         """The columns of a query, all numbers; NULL is NaN. The rows keep the source's order."""

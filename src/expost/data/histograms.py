@@ -78,10 +78,12 @@ class Histogram(Question):
         return sensitivity.of_units(fewest, unit.groups, cells, self.table.neighbours)
 
     @cached_property
-    def plan(self) -> exp.Select:
-        """The query."""
+    def plan(self) -> str:
+        """The query that will be run, with the key of the hash."""
         kept = query.kept_rows if self.of == "rows" else query.kept_pairs
-        return query.tally(kept(self.table, self.cell, drop=self.other is None, cells=len(self.labels)))
+        return self.table.engine.text(
+            query.tally(kept(self.table, self.cell, drop=self.other is None, cells=len(self.labels)))
+        )
 
     def exact(self) -> NDArray[np.int64]:
         """The counts, in the order of the labels; cells without rows have 0."""
@@ -142,10 +144,10 @@ class Discovery:
         return sensitivity.of_units(0, unit.groups, 2 * unit.groups + 1, relation)
 
     @cached_property
-    def plan(self) -> exp.Select:
-        """The query."""
+    def plan(self) -> str:
+        """The query that will be run, with the key of the hash."""
         kept = query.kept_rows if self.of == "rows" else query.kept_pairs
-        return query.tally(kept(self.table, self.cell, drop=True, cells=None))
+        return self.table.engine.text(query.tally(kept(self.table, self.cell, drop=True, cells=None)))
 
     def exact(self) -> list[tuple[Any, int]]:
         """Every value and its count. Private, the values included."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlglot import exp
 
 from expost.cost import Number, exact, said
 from expost.data import query, sensitivity
@@ -37,6 +36,11 @@ class Question(ABC):
     @abstractmethod
     def sensitivity(self) -> Sensitivity:
         """How far one unit moves the exact answer."""
+
+    @cached_property
+    @abstractmethod
+    def plan(self) -> str:
+        """The query that will be run, with the key of the hash."""
 
     @abstractmethod
     def exact(self) -> int | NDArray[np.int64]:
@@ -103,9 +107,10 @@ class Count(Question):
         return sensitivity.of_number(self.table.fewest, most, self.table.neighbours)
 
     @cached_property
-    def plan(self) -> exp.Select:
-        """The query."""
-        return query.count_rows(self.table) if self.of == "rows" else query.count_units(self.table)
+    def plan(self) -> str:
+        """The query that will be run, with the key of the hash."""
+        counted = query.count_rows(self.table) if self.of == "rows" else query.count_units(self.table)
+        return self.table.engine.text(counted)
 
     def exact(self) -> int:
         """The count."""

@@ -105,9 +105,9 @@ class Sum(Question):
         return sensitivity.of_number(least, most, table.neighbours)
 
     @cached_property
-    def plan(self) -> exp.Select:
-        """The query."""
-        return query.total(self.table, self.value.kept(self.table))
+    def plan(self) -> str:
+        """The query that will be run, with the key of the hash."""
+        return self.table.engine.text(query.total(self.table, self.value.kept(self.table)))
 
     def exact(self) -> int:
         """The sum in steps."""
@@ -154,9 +154,9 @@ class Mean:
         return sensitivity.of_number(fewest, self.table.unit.rows, self.table.neighbours)
 
     @cached_property
-    def plan(self) -> exp.Select:
-        """The query."""
-        return query.total(self.table, self.value.kept(self.table, self.middle))
+    def plan(self) -> str:
+        """The query that will be run, with the key of the hash."""
+        return self.table.engine.text(query.total(self.table, self.value.kept(self.table, self.middle)))
 
     def exact(self) -> tuple[int, int]:
         """The sum of differences from the middle, in steps; and the count."""

@@ -222,7 +222,7 @@ class PrivateTable:
     def counted(self) -> int:
         """The number of units in the engine; only where it is public. What was declared must be true."""
         whole = replace(self, steps=())
-        found = int(self.engine.fetch(query.count_units(whole))[0][0])
+        found = int(self.engine.fetch(self.engine.text(query.count_units(whole)))[0][0])
         if self.declared is not None and self.declared != found:
             raise InvalidValue(f"{self.name} has {found} units, and size={self.declared} was declared: declare {found}")
         return found
