@@ -113,6 +113,19 @@ def test_what_cannot_be_computed_is_null(read: Read) -> None:
     assert nulls == UNCOMPUTABLE
 
 
+def test_conditions_on_whole_numbers(read: Read) -> None:
+    table = read(EXTREMES)
+    found = {
+        "n >= 1": 6,
+        "n > -1 AND n < 100": 6,
+        "NOT (n = 1)": 5,
+        "n IN (1, 5) OR n IS NULL": 5,
+        "n BETWEEN -3 AND 3": 4,
+        "n <> 1 AND person IS NOT NULL": 5,
+    }
+    assert {condition: table.where(condition).count().exact() for condition in found} == found
+
+
 def test_floats_never_fail(read: Read) -> None:
     table = read(EXTREMES)
     for expression in ("sqrt(x)", "ln(x)", "x / 0", "x % 0", "exp(x)", "x ** 1000", "round(x, 3)"):

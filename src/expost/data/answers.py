@@ -193,7 +193,7 @@ class Discovered(Asked):
     @cached_property
     def threshold(self) -> int:
         """The least that keeps δ."""
-        low = self.question.rows  # too little: one unit alone would reach it half of the time
+        low = max(first for first, _ in self.question.alone)  # one unit alone would reach it half of the time
         high = 2 * low + 1
         while not self._suffices(high):
             high *= 2
@@ -205,7 +205,7 @@ class Discovered(Asked):
         return high
 
     def _suffices(self, threshold: int) -> bool:
-        return leak(threshold, self.rate, self.question.rows, self.question.table.unit.groups) <= exact(self.delta, "δ")
+        return leak(threshold, self.rate, self.question.alone) <= exact(self.delta, "δ")
 
     def sample(self, data: Any, noise: Source) -> dict[Any, int]:
         """Noise for every key that is there; keys that are not there are never released."""
@@ -221,11 +221,10 @@ class Discovered(Asked):
         return f"{len(output)} keys with at least {self.threshold}"
 
 
-def leak(threshold: int, rate: Fraction, rows: int, groups: int) -> Fraction:
+def leak(threshold: int, rate: Fraction, alone: tuple[tuple[int, int], ...]) -> Fraction:
     """An upper bound on the probability that some key reaches the threshold that one unit alone brought in.
 
-    The unit has at most ``rows`` in all, in at most ``groups`` keys; the worst is all in one key, or one in each
-    key and the rest in one of them.
+    ``alone`` are the worst ways to bring keys in: so much in one key, and 1 in each of so many others.
 
     Proof: lem-lone-keys
     """
@@ -233,6 +232,4 @@ def leak(threshold: int, rate: Fraction, rows: int, groups: int) -> Fraction:
     def tail(count: int) -> Fraction:
         return bracket.exp(-rate * (threshold - count)).upper / (1 + bracket.exp(-rate).lower)
 
-    together = tail(rows)
-    spread = 1 - (1 - tail(rows - groups + 1)) * (1 - tail(1)) ** (groups - 1)
-    return max(together, spread)
+    return max(tail(first) + others * tail(1) for first, others in alone)

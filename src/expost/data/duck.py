@@ -20,13 +20,13 @@ from expost.cost import said
 from expost.data.engine import Kind
 from expost.errors import EngineFailed, InvalidValue
 
-_VIEW = "expost_source"
+_VIEW, _BLANK = "expost_source", "expost_blank"
 _LONGEST_LINE = 2**24  # of CSV, in bytes; longer rows are left out
-_INTEGERS = {f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG", "HUGE")} | {
+_INTEGERS = {f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG", "HUGE")} - {"UHUGEINT"} | {
     "INTEGER",
     "UINTEGER",
 }
-_NUMBERS = {"FLOAT", "DOUBLE", "DECIMAL"}
+_NUMBERS = {"FLOAT", "DOUBLE", "DECIMAL", "UHUGEINT"}
 _TEXTS = {"VARCHAR", "UUID", "ENUM"}
 _TIMES = {"DATE", "TIME", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"}
 
@@ -34,13 +34,13 @@ _TIMES = {"DATE", "TIME", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP
 class DuckDB:
     """One table, view or set of files, through DuckDB. Data stays inside; larger than memory is fine."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, table: str, name: str) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, table: str, name: str, blank: str | None = None) -> None:
         self._connection = connection
-        self._table = table
+        self._table, self._blank = table, blank or table
         self.name = name
         self._lock = RLock()
         self._shared = _sees(connection.cursor(), self.source())
-        self.schema: Mapping[str, Kind] = self.describe(exp.select("*").from_(self.source()))
+        self.schema: Mapping[str, Kind] = self.describe(exp.select("*").from_(self.blank()))
 
     @classmethod
     def of(cls, source: Any, table: str | None, schema: Mapping[str, str] | None, delimiter: str | None) -> DuckDB:
@@ -72,11 +72,16 @@ class DuckDB:
         else:
             raise InvalidValue(f"{path} ends in none of .parquet, .csv, .tsv, .duckdb: expost goes by the ending")
         _public(connection, f"CREATE VIEW {_VIEW} AS {rows}", path)
-        return cls(connection, _VIEW, path)
+        _public(connection, f"CREATE TABLE {_BLANK} AS SELECT * FROM {_VIEW} LIMIT 0", path)
+        return cls(connection, _VIEW, path, _BLANK)
 
     def source(self) -> exp.Table:
         """The table."""
-        return exp.to_table(exp.to_identifier(self._table, quoted=True).sql("duckdb"), dialect="duckdb")
+        return exp.table_(self._table, quoted=True)
+
+    def blank(self) -> exp.Table:
+        """An empty table where the source is files, for these take time to open; else the table itself."""
+        return exp.table_(self._blank, quoted=True)
 
     def describe(self, query: exp.Select) -> Mapping[str, Kind]:
         """Binds the query without running it."""
@@ -99,7 +104,7 @@ class DuckDB:
 
     def text(self, query: exp.Select) -> str:
         """DuckDB's SQL."""
-        return query.sql("duckdb")
+        return query.sql("duckdb", copy=False)
 
     def fetch(self, query: str) -> list[tuple[Any, ...]]:
         """All at once."""

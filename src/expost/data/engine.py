@@ -33,6 +33,9 @@ class Engine(Protocol):
     def source(self) -> exp.Table:
         """All rows, with the columns of the schema."""
 
+    def blank(self) -> exp.Table:
+        """The same columns, but no rows: what queries are planned on. Where that is not at hand, the source will do."""
+
     def describe(self, query: exp.Select) -> Mapping[str, Kind]:
         """The columns that a query would give. Reads no data; what is wrong with the query raises InvalidValue."""
 

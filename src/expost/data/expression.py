@@ -46,6 +46,28 @@ def parse(text: Any, schema: Mapping[str, Kind]) -> exp.Expression:
     return cast(exp.Expression, tree)
 
 
+def is_total(tree: exp.Expression, schema: Mapping[str, Kind]) -> bool:
+    """Whether a condition can be computed for every row: whole numbers compared with literals, and so on.
+
+    Only whole numbers: to compare other kinds an engine may cast, and a cast may fail.
+    """
+    if isinstance(tree, exp.And | exp.Or | exp.Not | exp.Paren):
+        return all(is_total(part, schema) for part in tree.iter_expressions())
+    if isinstance(tree, exp.Is):
+        return isinstance(tree.this, exp.Column) and isinstance(tree.expression, exp.Null)
+    if not isinstance(tree, exp.EQ | exp.NEQ | exp.GT | exp.GTE | exp.LT | exp.LTE | exp.In | exp.Between):
+        return False
+    compared, *others = tree.iter_expressions()
+    if not isinstance(compared, exp.Column):
+        return False
+    return schema[compared.name] == "integer" and all(map(_is_whole, others))
+
+
+def _is_whole(tree: Any) -> bool:
+    literal = tree.this if isinstance(tree, exp.Neg) else tree
+    return isinstance(literal, exp.Literal) and literal.is_int and len(literal.name) <= 18
+
+
 def find(name: Any, schema: Mapping[str, Kind]) -> str:
     """The column of that name, as the schema spells it."""
     if isinstance(name, str):

@@ -131,9 +131,13 @@ class Discovery:
         return cls(table, value, of, exp.cast(tree, "TEXT") if kind == "text" else tree)
 
     @property
-    def rows(self) -> int:
-        """The most that a unit adds to all counts together."""
-        return self.table.unit.rows if self.of == "rows" else self.table.unit.groups
+    def alone(self) -> tuple[tuple[int, int], ...]:
+        """The worst that a unit can do to keys that nobody else has: so much in one, and 1 in each of so many others.
+
+        Proof: lem-lone-keys
+        """
+        rows, groups = self.table.unit.rows, self.table.unit.groups
+        return ((1, groups - 1),) if self.of == "units" else ((rows, 0), (rows - groups + 1, groups - 1))
 
     @property
     def sensitivity(self) -> Sensitivity:

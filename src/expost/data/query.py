@@ -9,12 +9,14 @@ Proof: lem-truncation
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import floor, inf, nextafter
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from expost.data.expression import column, parse
+from expost.data.engine import Engine, Kind
+from expost.data.expression import column, is_total, parse
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
@@ -23,32 +25,36 @@ UNIT, CELL = exp.column("u"), exp.column("c")
 _NUMBER, _GROUP, _PLACE = exp.column("j"), exp.column("g"), exp.column("p")
 
 
-def relation(table: PrivateTable) -> exp.Select:
-    """The table's rows, filtered and with its derived columns."""
-    rows = exp.select("*").from_(table.engine.source())
+def relation(table: PrivateTable, *, blank: bool = False) -> exp.Select:
+    """The table's rows, filtered and with its derived columns; or, for planning, none of them."""
+    rows = _from(table.engine.blank() if blank else table.engine.source(), [exp.Star()])
     schema = dict(table.engine.schema)
     for step in table.steps:
-        value = table.engine.attempt(parse(step.expression, schema))
+        value = guarded(table.engine, parse(step.expression, schema), schema)
         if step.column is None:
-            rows = exp.select("*").from_(rows.subquery("r")).where(value)
+            rows = _from(rows, [exp.Star()]).where(value, copy=False)
         else:
-            rows = exp.select("*", exp.alias_(value, step.column, quoted=True)).from_(rows.subquery("r"))
+            rows = _from(rows, [exp.Star(), exp.alias_(value, step.column, quoted=True, copy=False)])
             schema[step.column] = dict(table.columns)[step.column]
     return rows
 
 
+def guarded(engine: Engine, expression: exp.Expression, schema: Mapping[str, Kind]) -> exp.Expression:
+    """The expression, which is NULL where it cannot be computed; comparisons that always can be are left alone."""
+    return expression if is_total(expression, schema) else engine.attempt(expression)
+
+
 def base(table: PrivateTable, cell: exp.Expression | None, *, drop: bool = False) -> exp.Select:
     """One row for each row that belongs to somebody: its unit ``u`` and its cell ``c``; ``drop`` those without cell."""
-    named = [] if cell is None else [exp.alias_(cell.copy(), "c")]
+    named: list[exp.Expr] = [] if cell is None else [exp.alias_(cell, "c")]
     owner = table.unit.column
-    rows = relation(table).subquery("r")
     if owner is None:
-        picked = exp.select(*named or [exp.Literal.number(1)]).from_(rows)
+        picked = _from(relation(table), named or [exp.Literal.number(1)])
     else:
-        kept = column(owner).is_(exp.null()).not_()
-        picked = exp.select(exp.alias_(column(owner), "u"), *named).from_(rows).where(kept)
+        picked = _from(relation(table), [exp.alias_(column(owner), "u"), *named])
+        picked.where(column(owner).is_(exp.null()).not_(), copy=False)
     if drop and cell is not None:
-        picked = exp.select("*").from_(picked.subquery("b")).where(CELL.is_(exp.null()).not_())
+        picked = _from(picked, [exp.Star()]).where(CELL.is_(exp.null()).not_(), copy=False)
     return picked
 
 
@@ -62,12 +68,12 @@ def kept_rows(table: PrivateTable, cell: exp.Expression, *, drop: bool, cells: i
     if cut:
         order = [table.engine.scramble(table.key, [UNIT, CELL]), CELL]
         numbered.append(exp.alias_(_over(exp.Anonymous(this="dense_rank"), [UNIT], order), "g"))
-    inner = exp.select(*numbered).from_(rows.subquery("b"))
+    inner = _from(rows, numbered)
     order = [table.engine.scramble(table.key, [UNIT, CELL, _NUMBER]), CELL, _NUMBER]
-    placed = exp.select(CELL, exp.alias_(_over(exp.RowNumber(), [UNIT], order), "p")).from_(inner.subquery("n"))
+    placed = _from(inner, [CELL, exp.alias_(_over(exp.RowNumber(), [UNIT], order), "p")])
     if cut:
-        placed = placed.where(_within(_GROUP, unit.groups))
-    return exp.select(CELL).from_(placed.subquery("k")).where(_within(_PLACE, unit.rows))
+        placed.where(_within(_GROUP, unit.groups), copy=False)
+    return _from(placed, [CELL]).where(_within(_PLACE, unit.rows), copy=False)
 
 
 def kept_pairs(table: PrivateTable, cell: exp.Expression, *, drop: bool, cells: int | None) -> exp.Select:
@@ -75,40 +81,39 @@ def kept_pairs(table: PrivateTable, cell: exp.Expression, *, drop: bool, cells: 
     rows, unit = base(table, cell, drop=drop), table.unit
     if unit.column is None:
         return rows
-    pairs = exp.select(UNIT, CELL).distinct().from_(rows.subquery("b"))
+    pairs = _from(rows, [UNIT, CELL]).distinct(copy=False)
     if cells is not None and unit.groups >= cells:
-        return exp.select(CELL).from_(pairs.subquery("k"))
+        return _from(pairs, [CELL])
     order = [table.engine.scramble(table.key, [UNIT, CELL]), CELL]
-    placed = exp.select(CELL, exp.alias_(_over(exp.RowNumber(), [UNIT], order), "p")).from_(pairs.subquery("n"))
-    return exp.select(CELL).from_(placed.subquery("k")).where(_within(_PLACE, unit.groups))
+    placed = _from(pairs, [CELL, exp.alias_(_over(exp.RowNumber(), [UNIT], order), "p")])
+    return _from(placed, [CELL]).where(_within(_PLACE, unit.groups), copy=False)
 
 
 def count_rows(table: PrivateTable) -> exp.Select:
     """How many rows count. Which of a unit's rows they are makes no difference."""
     rows, unit = base(table, None), table.unit
     if unit.column is None:
-        return exp.select(exp.Count(this=exp.Star())).from_(rows.subquery("b"))
-    sizes = exp.select(exp.alias_(exp.Count(this=exp.Star()), "n")).from_(rows.subquery("b")).group_by(UNIT)
+        return _from(rows, [_count()])
+    sizes = _from(rows, [exp.alias_(_count(), "n")]).group_by(UNIT, copy=False)
     counted = _least(exp.column("n"), exp.Literal.number(unit.rows))
-    return exp.select(table.engine.total(exp.cast(counted, "BIGINT"))).from_(sizes.subquery("k"))
+    return _from(sizes, [table.engine.total(exp.cast(counted, "BIGINT"))])
 
 
 def count_units(table: PrivateTable) -> exp.Select:
     """How many units have a row."""
     if table.unit.column is None:
         return count_rows(table)
-    units = exp.select(UNIT).distinct().from_(base(table, None).subquery("b"))
-    return exp.select(exp.Count(this=exp.Star())).from_(units.subquery("k"))
+    return _from(_from(base(table, None), [UNIT]).distinct(copy=False), [_count()])
 
 
 def tally(kept: exp.Select) -> exp.Select:
     """How many rows each cell has."""
-    return exp.select(CELL, exp.Count(this=exp.Star())).from_(kept.subquery("t")).group_by(CELL)
+    return _from(kept, [CELL, _count()]).group_by(CELL, copy=False)
 
 
 def total(table: PrivateTable, kept: exp.Select) -> exp.Select:
     """The exact sum of the cells, and how many there are."""
-    return exp.select(table.engine.total(CELL), exp.Count(this=exp.Star())).from_(kept.subquery("t"))
+    return _from(kept, [table.engine.total(CELL.copy()), _count()])
 
 
 def steps_of(value: exp.Expression, exponent: int, low: int, high: int, missing: int | None) -> exp.Expression:
@@ -143,17 +148,31 @@ def bin_of(value: exp.Expression, edges: Sequence[float]) -> exp.Expression:
 
 
 def even_bin_of(value: exp.Expression, low: float, high: float, bins: int) -> exp.Expression:
-    """The number of the bin of equal width that a value lies in, by arithmetic: as :func:`bin_of`, but faster."""
+    """The number of the bin of equal width that a value lies in, by arithmetic: as :func:`bin_of`, but faster.
+
+    The arithmetic never gives less for more, so if the largest value below ``high`` is in the last bin, all are.
+    """
+    width, last = (high - low) / bins, nextafter(high, -inf)
     number = exp.cast(value, "DOUBLE")
-    share = exp.Div(this=exp.paren(number - _double(low)), expression=_double((high - low) / bins))
-    place = exp.cast(exp.Floor(this=share), "INTEGER")
-    inside = exp.and_(number >= _double(low), number < _double(high))
-    return exp.case().when(inside, _least(place, exp.Literal.number(bins - 1)))
+    above = exp.paren(number - _double(low)) if low else number
+    place: exp.Expression = exp.cast(exp.Floor(this=exp.Div(this=above, expression=_double(width))), "INTEGER")
+    if floor((last - low) / width) >= bins:
+        place = _least(place, exp.Literal.number(bins - 1))
+    return exp.case().when(exp.and_(number >= _double(low), number < _double(high)), place)
 
 
 def one_of(value: exp.Expression, keys: Sequence[object]) -> exp.Expression:
     """The value if it is one of the keys, else NULL."""
     return exp.case().when(value.isin(*keys), value)
+
+
+def _from(rows: exp.Select | exp.Table, columns: Sequence[exp.Expr]) -> exp.Select:
+    source = rows if isinstance(rows, exp.Table) else rows.subquery("r", copy=False)
+    return exp.select(*(each.copy() for each in columns)).from_(source, copy=False)
+
+
+def _count() -> exp.Expression:
+    return exp.Count(this=exp.Star())
 
 
 def _within(value: exp.Expression, most: int) -> exp.Expression:

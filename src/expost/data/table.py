@@ -242,7 +242,7 @@ class PrivateTable:
 
     def _kind_of(self, expression: str) -> Kind:
         tree = self.engine.attempt(parse(expression, self.schema))
-        asked = exp.select(exp.alias_(tree, "v")).from_(query.relation(self).subquery("r"))
+        asked = exp.select(exp.alias_(tree, "v")).from_(query.relation(self, blank=True).subquery("r"))
         try:
             return self.engine.describe(asked)["v"]
         except InvalidValue as error:
