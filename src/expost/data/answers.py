@@ -20,7 +20,7 @@ from expost.guarantee import Guarantee, Part
 from expost.mechanism import Mechanism
 from expost.mechanisms import Laplace, SparseVector
 from expost.mechanisms.additive import RELEASED, Additive, requested_delta, requested_epsilon
-from expost.noise import Source, vector
+from expost.noise import Source, SystemNoise, vector
 from expost.noise.grid import FARTHEST
 
 
@@ -59,6 +59,11 @@ class Noisy(Asked):
         """That of the noise."""
         return self.noise.guarantee
 
+    def check(self, data: Any) -> None:
+        """The noise can be made for so many numbers."""
+        super().check(data)
+        self.noise.check(np.zeros(len(self.question.labels), int) if isinstance(self.question, Histogram) else 0)
+
     def sample(self, data: Any, noise: Source) -> Any:
         """Ask the table, add noise, say it in the question's terms."""
         return self.question.present(self.noise.sample(self.question.exact(), noise))
@@ -95,6 +100,11 @@ class Above(Asked):
     def guarantee(self) -> Guarantee:
         """That of the sparse vector: it pays for the positives that came."""
         return self.noise.guarantee
+
+    def check(self, data: Any) -> None:
+        """The sparse vector can be run on so many numbers."""
+        super().check(data)
+        self.noise.check(np.zeros(len(self.question.labels), int))
 
     def sample(self, data: Any, noise: Source) -> dict[Any, bool]:
         """{label: whether it was found to be above}."""
@@ -144,6 +154,13 @@ class NoisyMean(Asked):
         if not moved.l1:
             return None
         return Laplace(epsilon=share.exact_epsilon, sensitivity=moved.l1, neighbours=self.question.table.neighbours)
+
+    def check(self, data: Any) -> None:
+        """The noise can be made."""
+        super().check(data)
+        for each in self._shares:
+            if each is not None:
+                each.check(0)
 
     def sample(self, data: Any, noise: Source) -> float:
         """Within the bounds, whatever the noise."""
@@ -206,6 +223,11 @@ class Discovered(Asked):
 
     def _suffices(self, threshold: int) -> bool:
         return leak(threshold, self.rate, self.question.alone) <= exact(self.delta, "δ")
+
+    def check(self, data: Any) -> None:
+        """The noise can be made."""
+        super().check(data)
+        vector.discrete_laplace(SystemNoise(), self.rate, 0)
 
     def sample(self, data: Any, noise: Source) -> dict[Any, int]:
         """Noise for every key that is there; keys that are not there are never released."""

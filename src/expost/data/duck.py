@@ -86,7 +86,7 @@ class DuckDB:
     def describe(self, query: exp.Select) -> Mapping[str, Kind]:
         """Binds the query without running it."""
         with self._lock:
-            described = _public(self._cursor(), f"DESCRIBE {query.sql('duckdb')}", self.name)
+            described = _public(self._cursor(), f"DESCRIBE {self.text(query)}", self.name)
         return {name: _kind(str(kind)) for name, kind, *_ in described}
 
     def attempt(self, expression: exp.Expression) -> exp.Expression:
@@ -104,7 +104,7 @@ class DuckDB:
 
     def text(self, query: exp.Select) -> str:
         """DuckDB's SQL."""
-        return query.sql("duckdb", copy=False)
+        return query.sql("duckdb", copy=False, comments=False)
 
     def fetch(self, query: str) -> list[tuple[Any, ...]]:
         """All at once."""

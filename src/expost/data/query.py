@@ -4,7 +4,7 @@ The rows of a query have a cell each: the cell of a histogram, or a value in ste
 interchangeable, so *which* of them are kept need not be said, only how many: rows in the same cell are numbered, and
 a unit's rows are ordered by a keyed hash of cell and number, with cell and number to break ties.
 
-Proof: lem-truncation
+Proof: lem-unit-truncation
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class Unit:
     >>> Unit("person", rows=10, groups=3)
     Unit('person', rows=10, groups=3)
 
-    Proof: lem-truncation
+    Proof: lem-unit-truncation
     """
 
     column: str | None

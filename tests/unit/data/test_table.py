@@ -211,6 +211,15 @@ def test_neighbours_must_match(visits: xp.PrivateTable) -> None:
         xp.Ledger(epsilon=1).run(visits.count().laplace(epsilon=0.5), on=[1])
 
 
+def test_noise_that_cannot_be_made_is_refused_before_the_charge(visits: xp.PrivateTable) -> None:
+    ledger = xp.Ledger(epsilon=1, delta=1e-6)
+    huge = visits.sum("cost", bounds=(0, 2.0**52), step=1)
+    for asked in (huge.laplace(epsilon=1e-11), visits.mean("cost", bounds=(0, 2.0**52), step=1).laplace(epsilon=1e-11)):
+        with pytest.raises(xp.InvalidValue):
+            ledger.run(asked)
+    assert ledger.remaining == ledger.limit
+
+
 def test_the_table_is_asked_after_the_reservation(connection: duckdb.DuckDBPyConnection) -> None:
     table = xp.read(connection, table="visits", unit="row", neighbours="add-remove")
     asked = table.count().laplace(epsilon=0.5)
