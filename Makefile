@@ -21,6 +21,7 @@ demo: $(VENV)/.dev
 	$(BIN)/python examples/large_entries.py
 	$(BIN)/python examples/robust.py
 	$(BIN)/python examples/early_stopping.py
+	$(BIN)/python examples/tables.py
 
 test: lint
 	$(BIN)/pytest -n 2 --dist worksteal

@@ -13,9 +13,11 @@ from expost._version import __version__
 if TYPE_CHECKING:
     from expost.bracket import Bracket
     from expost.cost import Cost
+    from expost.data import PrivateTable, Unit, read
     from expost.errors import (
         AlreadyReserved,
         BudgetExceeded,
+        EngineFailed,
         ExpostError,
         InteractionClosed,
         InvalidValue,
@@ -59,9 +61,11 @@ if TYPE_CHECKING:
 _ROOMS = {
     "expost.bracket": ("Bracket",),
     "expost.cost": ("Cost",),
+    "expost.data": ("PrivateTable", "Unit", "read"),
     "expost.errors": (
         "AlreadyReserved",
         "BudgetExceeded",
+        "EngineFailed",
         "ExpostError",
         "InteractionClosed",
         "InvalidValue",
@@ -114,6 +118,7 @@ __all__ = [
     "Coin",
     "Cost",
     "DiscreteGaussian",
+    "EngineFailed",
     "Entry",
     "Exponential",
     "ExpostError",
@@ -134,6 +139,7 @@ __all__ = [
     "NeighbourMismatch",
     "NoisyInterquartileRange",
     "PermuteAndFlip",
+    "PrivateTable",
     "Proposal",
     "ProposeTestRelease",
     "Quantile",
@@ -149,11 +155,13 @@ __all__ = [
     "SystemNoise",
     "TestedRelease",
     "TrimmedMean",
+    "Unit",
     "UnknownEntry",
     "UnknownPart",
     "UnsettledWarning",
     "__version__",
     "location_and_spread",
+    "read",
     "release_large",
 ]
 

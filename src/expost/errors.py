@@ -11,7 +11,8 @@
     ├── AlreadyReserved                  the key was used before; carries its entry
     ├── KeyConflict                      the key was used before, for another request
     ├── ReservationClosed                settling, forfeiting or voiding what is no longer reserved
-    └── InteractionClosed                asking an interaction that will not answer again
+    ├── InteractionClosed                asking an interaction that will not answer again
+    └── EngineFailed                     the engine behind a private table broke down; it says no more than that
 
     UnsettledWarning (UserWarning)       a reservation was left without a part and was charged in full
 
@@ -46,9 +47,9 @@ class NeighbourMismatch(InvalidValue):
 
     def __str__(self) -> str:
         remedy = (
-            "convert the claim with guarantee.under('substitute')"
+            "convert the claim with guarantee.under('substitute'), or read the table with neighbours='substitute'"
             if (self.claimed, self.expected) == ("add-remove", "substitute")
-            else f"declare sensitivities and mechanisms for {self.expected!r} neighbours"
+            else f"declare sensitivities, mechanisms and tables for {self.expected!r} neighbours"
         )
         return f"{self.where} is about {self.expected!r} neighbours, the claim about {self.claimed!r}: {remedy}"
 
@@ -161,6 +162,23 @@ class ReservationClosed(ExpostError):
 
 class InteractionClosed(ExpostError):
     """Asking an interaction that will not answer again."""
+
+
+class EngineFailed(ExpostError):
+    """The engine behind a private table broke down: out of memory or disk, a file gone or damaged.
+
+    Its own message is kept back, because it may quote data.
+    """
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+    def __str__(self) -> str:
+        return (
+            f"the engine failed with {self.kind}; its message may quote data and is kept back: "
+            "look whether the file is there and whole, and whether memory and disk suffice"
+        )
 
 
 class UnsettledWarning(UserWarning):

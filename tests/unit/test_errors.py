@@ -27,6 +27,7 @@ EXAMPLES = [
     xp.ReservationClosed(entry(), "void"),
     xp.ReservationClosed(entry("reserved"), "void"),
     xp.InteractionClosed("closed"),
+    xp.EngineFailed("IOException"),
 ]
 
 

@@ -1,0 +1,117 @@
+"""Private tables: a count and a histogram of 20 million rows of Parquet, against the same question in plain DuckDB.
+
+Ours is everything from the question to the receipt: planning, reserving, the query, exact noise, settling. The peer is
+the query alone, written by hand, on a connection of its own with the same settings; for units by person it cuts units
+down to their rows as ours does. Each number is the median of runs taken in turn, after one that warms up.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+
+import expost as xp
+from report import Row, at_most, report
+
+SIZE = 20_000_000
+PEOPLE = 2_000_000
+MOST = 10
+RUNS, RUNS_WITH_UNITS = 15, 3
+GOAL = 1.2
+
+
+def write(path: Path) -> None:
+    """Each person has ten rows on average; many have more, and are cut down."""
+    duckdb.sql(
+        f"""COPY (
+            SELECT CAST(random() * {PEOPLE} AS BIGINT) AS person, CAST(random() * 90 AS INTEGER) AS age,
+                   random() * 1000 AS amount
+            FROM range({SIZE})
+        ) TO '{path}' (FORMAT parquet)"""
+    )
+
+
+def medians(ours: Callable[[], object], peer: Callable[[], object], runs: int) -> tuple[float, float]:
+    """Seconds of each, in turn."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for turn in range(runs + 1):
+        for work, kept in zip((ours, peer), times, strict=True):
+            start = time.perf_counter()
+            work()
+            if turn:
+                kept.append(time.perf_counter() - start)
+    return statistics.median(times[0]), statistics.median(times[1])
+
+
+def compare(name: str, ask: Callable[[], xp.Mechanism], raw: str, peer: duckdb.DuckDBPyConnection, runs: int) -> Row:
+    ledger = xp.Ledger(epsilon=1000)
+    mine, theirs = medians(lambda: ledger.run(ask()), lambda: peer.execute(raw).fetchall(), runs)
+    return at_most(f"{name}, the query alone", mine, theirs, "s", mine / theirs, GOAL)
+
+
+def main() -> None:
+    """Write the file, ask, and report."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "visits.parquet"
+        write(path)
+        peer = duckdb.connect()
+        rows = xp.read(path, unit="row", neighbours="add-remove")
+        people = xp.read(path, unit=xp.Unit("person", rows=MOST), neighbours="add-remove")
+        raw = f"read_parquet('{path}')"
+        cell = "CASE WHEN amount >= 0 AND amount < 1000 THEN CAST(floor(amount / 10) AS INTEGER) END AS c"
+        numbered = (
+            f"SELECT u, c, row_number() OVER (PARTITION BY u, c) AS j FROM (SELECT person AS u, {cell} FROM {raw})"
+        )
+        order = "hash('12345678901234567890', u, c, j), c, j"
+        kept = f"SELECT c, row_number() OVER (PARTITION BY u ORDER BY {order}) AS p FROM ({numbered})"
+        each = f"SELECT count(*) AS n FROM {raw} GROUP BY person"
+        with_units = f"at most {MOST} rows a person"
+        report(
+            "data",
+            [
+                compare(
+                    f"count of {SIZE:,} rows where age >= 18",
+                    lambda: rows.where("age >= 18").count().laplace(epsilon=0.1),
+                    f"SELECT count(*) FROM {raw} WHERE age >= 18",
+                    peer,
+                    RUNS,
+                ),
+                compare(
+                    f"histogram of {SIZE:,} rows in 100 bins",
+                    lambda: rows.histogram("amount", bins=100, bounds=(0, 1000)).laplace(epsilon=0.1),
+                    f"SELECT c, count(*) FROM (SELECT {cell} FROM {raw}) GROUP BY c",
+                    peer,
+                    RUNS,
+                ),
+                compare(
+                    f"count of {SIZE:,} rows, {with_units}",
+                    lambda: people.count().laplace(epsilon=0.1),
+                    f"SELECT sum(least(n, {MOST})) FROM ({each})",
+                    peer,
+                    RUNS_WITH_UNITS,
+                ),
+                compare(
+                    f"histogram of {SIZE:,} rows in 100 bins, {with_units}",
+                    lambda: people.histogram("amount", bins=100, bounds=(0, 1000)).laplace(epsilon=0.1),
+                    f"SELECT c, count(*) FROM ({kept}) WHERE p <= {MOST} GROUP BY c",
+                    peer,
+                    RUNS_WITH_UNITS,
+                ),
+                compare(
+                    f"count of all {SIZE:,} rows, which stands in the file's footer",
+                    lambda: rows.count().laplace(epsilon=0.1),
+                    f"SELECT count(*) FROM {raw}",
+                    peer,
+                    RUNS,
+                ),
+            ],
+        )
+
+
+if __name__ == "__main__":
+    main()

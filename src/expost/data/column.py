@@ -1,0 +1,114 @@
+"""`Column`: values that stay in the engine until a mechanism, already paid for, reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlglot import exp
+
+from expost.cost import said
+from expost.data import query
+from expost.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from expost.data.table import PrivateTable
+
+
+@dataclass(frozen=True)
+class Column:
+    """One value a unit, or one row of values: what rank statistics and regressions run ``on``. Reads like an array.
+
+    Under substitution the number of units is public, and so is the shape. NULL is NaN; the mechanism says what it
+    counts as. The rows of a table whose unit is a row stand in the source's order, those of others in ascending order.
+
+    Proof: lem-column
+    """
+
+    table: PrivateTable
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, table: PrivateTable, names: Sequence[str]) -> Column:
+        """Refuse whatever has no public number of values, with the remedy."""
+        if not names:
+            raise InvalidValue("name at least one column")
+        for name in names:
+            _numeric(table, name)
+        if table.neighbours != "substitute":
+            raise InvalidValue(
+                "columns need a public number of units, and under 'add-remove' it is private: read the table with "
+                "neighbours='substitute'"
+            )
+        if table.filtered:
+            raise InvalidValue(
+                "how many rows a filter leaves is private, and columns need a public number: take the unfiltered "
+                "table, and derive(x='CASE WHEN … THEN … END') a column that is NULL elsewhere"
+            )
+        if table.unit.rows != 1:
+            raise InvalidValue(
+                f"columns need one row a unit, and a unit may have {table.unit.rows}: read the table with "
+                f"unit=Unit({table.unit.column!r}, rows=1), or 'row' if every row is somebody else's"
+            )
+        if table.unit.column is not None and len(names) > 1:
+            raise InvalidValue(
+                f"several columns keep the order of the rows, and units by {table.unit.column!r} have none: write a "
+                "file with one row a unit and read it with unit='row'"
+            )
+        return cls(table, tuple(names))
+
+    @property
+    def dtype(self) -> np.dtype[np.float64]:
+        """Floats, always."""
+        return np.dtype(np.float64)
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """As many as there are units, which is public; the declared size is checked here."""
+        units = self.table.counted()
+        _ = self.plan
+        return (units,) if len(self.names) == 1 else (units, len(self.names))
+
+    @property
+    def ndim(self) -> int:
+        """1, or 2 for several columns."""
+        return 1 if len(self.names) == 1 else 2
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @cached_property
+    def plan(self) -> str:
+        """The query that will be run."""
+        trees = [_numeric(self.table, name) for name in self.names]
+        doubles = [exp.cast(tree, "DOUBLE") for tree in trees]
+        if self.table.unit.column is None:
+            named = [exp.alias_(tree, f"v{i}") for i, tree in enumerate(doubles)]
+            asked = exp.select(*named).from_(query.relation(self.table).subquery("r"))
+        else:
+            asked = query.kept_rows(self.table, doubles[0], drop=False, cells=1)
+        return self.table.engine.text(asked)
+
+    @cached_property
+    def _values(self) -> NDArray[np.float64]:
+        values = np.column_stack(self.table.engine.arrays(self.plan))
+        if self.table.unit.column is not None:
+            values.sort(axis=0)
+        if len(values) != self.shape[0]:
+            raise InvalidValue(f"{said(self.table.name)} changed while it was read")
+        return values[:, 0] if self.ndim == 1 else values
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        values = self._values if dtype is None else self._values.astype(dtype, copy=False)
+        return values.copy() if copy is not False else values
+
+    def __repr__(self) -> str:
+        return f"Column({', '.join(map(repr, self.names))}, table={self.table!r})"
+
+
+def _numeric(table: PrivateTable, name: str) -> exp.Expression:
+    return table.expression(name, ("integer", "number", "boolean"), "a statistic of ranks")[0]

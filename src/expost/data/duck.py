@@ -1,0 +1,241 @@
+"""DuckDB as an engine: files of Parquet and CSV, tables of a database, an open connection."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import gzip
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+from sqlglot import exp
+
+from expost.cost import said
+from expost.data.engine import Kind
+from expost.errors import EngineFailed, InvalidValue
+
+_VIEW, _BLANK = "expost_source", "expost_blank"
+_LONGEST_LINE = 2**24  # of CSV, in bytes; longer rows are left out
+_INTEGERS = {f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG", "HUGE")} - {"UHUGEINT"} | {
+    "INTEGER",
+    "UINTEGER",
+}
+_NUMBERS = {"FLOAT", "DOUBLE", "DECIMAL", "UHUGEINT"}
+_TEXTS = {"VARCHAR", "UUID", "ENUM"}
+_TIMES = {"DATE", "TIME", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"}
+
+
+class DuckDB:
+    """One table, view or set of files, through DuckDB. Data stays inside; larger than memory is fine."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, table: str, name: str, blank: str | None = None) -> None:
+        self._connection = connection
+        self._table, self._blank = table, blank or table
+        self.name = name
+        self._lock = RLock()
+        self._shared = _sees(connection.cursor(), self.source())
+        self.schema: Mapping[str, Kind] = self.describe(exp.select("*").from_(self.blank()))
+
+    @classmethod
+    def of(cls, source: Any, table: str | None, schema: Mapping[str, str] | None, delimiter: str | None) -> DuckDB:
+        """The engine for a path, a pattern of paths, a database file, or an open connection."""
+        if isinstance(source, duckdb.DuckDBPyConnection):
+            if not isinstance(table, str) or not table:
+                raise InvalidValue("a connection has many tables: say which, with table='visits'")
+            _refuse(schema=schema, delimiter=delimiter, what="a table of a connection")
+            return cls(source, table, table)
+        if not isinstance(source, str | Path):
+            raise InvalidValue(
+                f"read takes a path, or an open DuckDB connection with table=…, got {type(source).__name__}"
+            )
+        path = str(source)
+        ending = "".join(Path(path).suffixes[-2:]).lower().removesuffix(".gz")
+        if ending.endswith((".duckdb", ".db")):
+            if not isinstance(table, str) or not table:
+                raise InvalidValue(f"{path} is a database with many tables: say which, with table='visits'")
+            _refuse(schema=schema, delimiter=delimiter, what="a database")
+            return cls(_open(path), table, f"{path}:{table}")
+        if table is not None:
+            raise InvalidValue(f"{path} is a file of rows, not a database: leave out table={table!r}")
+        if ending.endswith((".parquet", ".pq")):
+            _refuse(schema=schema, delimiter=delimiter, what="a Parquet file, which states its columns itself,")
+            connection, rows = _open(":memory:"), f"SELECT * FROM read_parquet({_text(path)})"
+        elif ending.endswith((".csv", ".tsv", ".txt")):
+            connection = _open(":memory:")
+            rows = _csv(connection, path, schema, delimiter or ("\t" if ending.endswith(".tsv") else ","))
+        else:
+            raise InvalidValue(f"{path} ends in none of .parquet, .csv, .tsv, .duckdb: expost goes by the ending")
+        _public(connection, f"CREATE VIEW {_VIEW} AS {rows}", path)
+        _public(connection, f"CREATE TABLE {_BLANK} AS SELECT * FROM {_VIEW} LIMIT 0", path)
+        return cls(connection, _VIEW, path, _BLANK)
+
+    def source(self) -> exp.Table:
+        """The table."""
+        return exp.table_(self._table, quoted=True)
+
+    def blank(self) -> exp.Table:
+        """An empty table where the source is files, for these take time to open; else the table itself."""
+        return exp.table_(self._blank, quoted=True)
+
+    def describe(self, query: exp.Select) -> Mapping[str, Kind]:
+        """Binds the query without running it."""
+        with self._lock:
+            described = _public(self._cursor(), f"DESCRIBE {self.text(query)}", self.name)
+        return {name: _kind(str(kind)) for name, kind, *_ in described}
+
+    def attempt(self, expression: exp.Expression) -> exp.Expression:
+        """TRY, which gives NULL where it would raise."""
+        return exp.Try(this=expression)
+
+    def scramble(self, key: int, columns: Sequence[exp.Expression]) -> exp.Expression:
+        """DuckDB's 64-bit hash of the key and the columns."""
+        secret = exp.cast(exp.Literal.string(str(key)), "VARCHAR")
+        return exp.Anonymous(this="hash", expressions=[secret, *(column.copy() for column in columns)])
+
+    def total(self, column: exp.Expression) -> exp.Expression:
+        """A sum of 64-bit integers has 128 bits."""
+        return exp.Sum(this=column)
+
+    def text(self, query: exp.Select) -> str:
+        """DuckDB's SQL."""
+        return query.sql("duckdb", copy=False, comments=False)
+
+    def fetch(self, query: str) -> list[tuple[Any, ...]]:
+        """All at once."""
+        rows: list[tuple[Any, ...]] = self._run(query, lambda cursor: cursor.fetchall())
+        return rows
+
+    def arrays(self, query: str) -> list[NDArray[np.float64]]:
+        """Straight into numpy."""
+        columns = self._run(query, lambda cursor: cursor.fetchnumpy().values())
+        return [np.ma.filled(np.ma.asarray(column, np.float64), np.nan) for column in columns]
+
+    def _run(self, query: str, read: Callable[[duckdb.DuckDBPyConnection], Any]) -> Any:
+        try:
+            with self._lock:
+                return read(self._cursor().execute(query))
+        except duckdb.Error as error:
+            kind = type(error).__name__
+        raise EngineFailed(kind)  # outside, so that not even the context quotes data
+
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
+        """One that sees the table: temporary tables and registered frames are seen by their own connection only."""
+        return self._connection.cursor() if self._shared else self._connection
+
+
+def _sees(cursor: duckdb.DuckDBPyConnection, table: exp.Table) -> bool:
+    try:
+        cursor.execute(f"DESCRIBE {exp.select('*').from_(table).sql('duckdb')}")
+    except duckdb.Error:
+        return False
+    return True
+
+
+def _open(path: str) -> duckdb.DuckDBPyConnection:
+    if path != ":memory:" and not Path(path).is_file():
+        raise InvalidValue(f"there is no database {path!r}")
+    try:
+        connection = duckdb.connect(path, read_only=path != ":memory:")
+    except duckdb.Error as error:
+        raise InvalidValue(f"{path!r} cannot be opened: {type(error).__name__}") from None
+    connection.execute(f"SET temp_directory = {_text(str(Path(tempfile.gettempdir()) / 'expost-spill'))}")
+    return connection
+
+
+def _csv(connection: duckdb.DuckDBPyConnection, path: str, schema: Mapping[str, str] | None, delimiter: str) -> str:
+    """Every field is read as text and then cast: a field that does not fit its column's type is NULL.
+
+    Names come from the header. Without a declared schema the types come from a look at the file, and are then public.
+    """
+    form = (
+        f"header = true, delim = {_text(delimiter)}, quote = '\"', escape = '\"', nullstr = '', null_padding = true, "
+        f"ignore_errors = true, strict_mode = false, parallel = false, max_line_size = {_LONGEST_LINE}"
+    )
+    types = dict.fromkeys(_header(path, delimiter), "VARCHAR")
+    if schema is None:
+        looked = f"DESCRIBE SELECT * FROM read_csv({_text(path)}, {form})"
+        found = {name: str(kind) for name, kind, *_ in _public(connection, looked, path)}
+        types = {name: found.get(name, kind) for name, kind in types.items()}
+    else:
+        for name, kind in schema.items():
+            if name not in types:
+                raise InvalidValue(f"{path} has no column {name!r}: its header says {', '.join(map(repr, types))}")
+            types[name] = _type(connection, name, kind)
+    texts = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in types)
+    casts = ", ".join(f"TRY_CAST({_name(name)} AS {kind}) AS {_name(name)}" for name, kind in types.items())
+    return f"SELECT {casts} FROM read_csv({_text(path)}, {form}, auto_detect = false, columns = {{{texts}}})"
+
+
+def _header(path: str, delimiter: str) -> list[str]:
+    """The names in the first line of the (first) file."""
+    files = sorted(glob.glob(path))
+    if not files:
+        raise InvalidValue(f"{path} cannot be read: is the path right?")
+    opened = gzip.open if files[0].lower().endswith(".gz") else open
+    with opened(files[0], "rt", encoding="utf-8-sig", errors="replace", newline="") as lines:
+        names = next(csv.reader(lines, delimiter=delimiter), [])
+    if not names or not all(names) or len({name.lower() for name in names}) < len(names):
+        raise InvalidValue(
+            f"the first line of {files[0]} should name its columns, each once; is {delimiter!r} between?"
+        )
+    return names
+
+
+_WORDS = {"integer": "BIGINT", "number": "DOUBLE", "text": "VARCHAR", "boolean": "BOOLEAN", "time": "TIMESTAMP"}
+
+
+def _type(connection: duckdb.DuckDBPyConnection, name: str, kind: Any) -> str:
+    word = _WORDS.get(kind, kind)
+    known = [*_WORDS, "date"]
+    if not isinstance(word, str) or not word.replace("_", "").replace(" ", "").isalnum():
+        raise InvalidValue(f"column {name!r} cannot be of type {said(kind)}: say one of {', '.join(known)}")
+    try:
+        connection.execute(f"SELECT CAST(NULL AS {word})")
+    except duckdb.Error:
+        raise InvalidValue(f"column {name!r} cannot be of type {kind!r}: say one of {', '.join(known)}") from None
+    return word
+
+
+def _public(connection: duckdb.DuckDBPyConnection, statement: str, name: str) -> list[tuple[Any, ...]]:
+    """Run what reads no private value: what goes wrong is about names and types, and may be told."""
+    try:
+        return connection.execute(statement).fetchall()
+    except duckdb.IOException:
+        raise InvalidValue(f"{name} cannot be read: is the path right?") from None
+    except (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException) as error:
+        raise InvalidValue(f"{name}: {str(error).splitlines()[0]}") from None
+    except duckdb.Error as error:
+        raise InvalidValue(f"{name} cannot be read: {type(error).__name__}") from None
+
+
+def _refuse(*, schema: object, delimiter: object, what: str) -> None:
+    if schema is not None or delimiter is not None:
+        raise InvalidValue(f"schema= and delimiter= are for CSV; {what} has no use for them")
+
+
+def _kind(declared: str) -> Kind:
+    base = declared.split("(")[0]
+    if declared.endswith("]"):
+        return "other"
+    kinds: tuple[tuple[set[str], Kind], ...] = (
+        (_INTEGERS, "integer"),
+        (_NUMBERS, "number"),
+        (_TEXTS, "text"),
+        ({"BOOLEAN"}, "boolean"),
+        (_TIMES, "time"),
+    )
+    return next((kind for names, kind in kinds if base in names), "other")
+
+
+def _text(value: str) -> str:
+    return exp.Literal.string(value).sql("duckdb")
+
+
+def _name(value: str) -> str:
+    return exp.to_identifier(value, quoted=True).sql("duckdb")

@@ -1,0 +1,133 @@
+"""Questions to a private table. Each is a small frozen plan that knows its sensitivity; noise makes it a mechanism."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.cost import Number, exact, said
+from expost.data import query, sensitivity
+from expost.data.sensitivity import Sensitivity
+from expost.errors import InvalidValue
+from expost.mechanisms import DiscreteGaussian, Gaussian, Laplace
+
+if TYPE_CHECKING:
+    from expost.data.answers import Noisy
+    from expost.data.table import Of, PrivateTable
+
+
+class Question(ABC):
+    """What questions answered with numbers have in common: the ways of adding noise."""
+
+    table: PrivateTable
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What is asked, with the rules for values, in a few words."""
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> Sensitivity:
+        """How far one unit moves the exact answer."""
+
+    @cached_property
+    @abstractmethod
+    def plan(self) -> str:
+        """The query that will be run, with the key of the hash."""
+
+    @abstractmethod
+    def exact(self) -> int | NDArray[np.int64]:
+        """The exact answer, in whole numbers. Private: called by mechanisms, after the reservation."""
+
+    def present(self, numbers: Any) -> Any:
+        """Noisy whole numbers as people read them."""
+        return numbers
+
+    def laplace(self, *, epsilon: Number) -> Noisy:
+        """The question with Laplace noise for its L1 sensitivity: ε-differentially private."""
+        from expost.data.answers import Noisy
+
+        moved = self._moved().l1
+        return Noisy(self, Laplace(epsilon=epsilon, sensitivity=moved, neighbours=self.table.neighbours))
+
+    def gaussian(self, *, epsilon: Number, delta: Number) -> Noisy:
+        """The question with normal noise for its L2 sensitivity: (ε, δ)-differentially private."""
+        from expost.data.answers import Noisy
+
+        relation = self.table.neighbours
+        return Noisy(self, Gaussian(epsilon=epsilon, delta=delta, sensitivity=self._moved().l2, neighbours=relation))
+
+    def discrete_gaussian(self, *, rho: Number, delta: Number) -> Noisy:
+        """The question with discrete normal noise for its L2 sensitivity: ρ-zCDP."""
+        from expost.data.answers import Noisy
+
+        relation = self.table.neighbours
+        return Noisy(self, DiscreteGaussian(rho=rho, delta=delta, sensitivity=self._moved().l2, neighbours=relation))
+
+    def _moved(self) -> Sensitivity:
+        if not self.sensitivity.l1:
+            raise InvalidValue(f"the {self.title} is public under substitution and needs no noise: see table.size")
+        return self.sensitivity
+
+    def __repr__(self) -> str:
+        moved = self.sensitivity
+        far = f"L1 {moved.l1}, L2 {float(moved.l2):.6g}, each {moved.each}"
+        return f"<{self.title} of {self.table.title}: one unit moves it by {far}>"
+
+
+@dataclass(frozen=True, repr=False)
+class Count(Question):
+    """How many rows, or units, there are. Of each unit at most ``unit.rows`` rows count.
+
+    Proof: lem-number
+    """
+
+    table: PrivateTable
+    of: Of = "rows"
+
+    def __post_init__(self) -> None:
+        as_of(self.of)
+
+    @property
+    def title(self) -> str:
+        """What is counted."""
+        return f"count of {self.of}"
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """From the most rows of a unit, and from whether it can have none."""
+        most = self.table.unit.rows if self.of == "rows" else 1
+        return sensitivity.of_number(self.table.fewest, most, self.table.neighbours)
+
+    @cached_property
+    def plan(self) -> str:
+        """The query that will be run, with the key of the hash."""
+        counted = query.count_rows(self.table) if self.of == "rows" else query.count_units(self.table)
+        return self.table.engine.text(counted)
+
+    def exact(self) -> int:
+        """The count."""
+        return int(self.table.engine.fetch(self.plan)[0][0] or 0)
+
+
+def as_bounds(bounds: Any) -> tuple[Fraction, Fraction]:
+    """The two ends, exactly: as the floats that the engine gets."""
+    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+        raise InvalidValue(f"bounds are a pair (lowest, highest), got {said(bounds)}")
+    low, high = (Fraction(float(exact(end, "a bound"))) for end in bounds)
+    if low > high:
+        raise InvalidValue(f"bounds are a pair (lowest, highest), got {said(bounds)}")
+    return low, high
+
+
+def as_of(of: Any) -> None:
+    """Refuse to count anything but rows and units."""
+    if of not in ("rows", "units"):
+        raise InvalidValue(f"of says what is counted: 'rows' or 'units'; got {said(of)}")

@@ -1,0 +1,199 @@
+"""Sums and means of clamped values, in whole numbers of a step: exact whatever the order, whatever the threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from math import ceil, floor
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from expost.cost import Number, exact, said
+from expost.data import query, sensitivity
+from expost.data.questions import Question, as_bounds
+from expost.data.sensitivity import Sensitivity
+from expost.errors import InvalidValue
+from expost.noise.grid import FARTHEST, Grid
+
+if TYPE_CHECKING:
+    from expost.data.answers import NoisyMean
+    from expost.data.table import PrivateTable
+
+MOST_STEPS = 2**52
+"""Values have at most so many steps on either side of zero, so that no sum of 2^63 of them passes 128 bits."""
+
+
+@dataclass(frozen=True)
+class Clipped:
+    """A value as a whole number of steps between two bounds."""
+
+    text: str
+    bounds: tuple[float, float]
+    grid: Grid
+    missing: float | None
+    """What NULL and NaN count as; None if they do not count."""
+    expression: exp.Expression = field(compare=False, repr=False)
+
+    @classmethod
+    def of(cls, table: PrivateTable, value: str, bounds: Any, missing: Any, step: Number | None) -> Clipped:
+        """Everything about it is checked here."""
+        tree, kind = table.expression(value, ("integer", "number", "boolean"), "a sum")
+        if kind == "boolean":
+            tree = exp.cast(tree, "INTEGER")
+        low, high = as_bounds(bounds)
+        whole = kind != "number" and low.denominator == high.denominator == 1
+        grid = Grid.of(step) if step is not None else _fine_grid(low, high, whole)
+        if max(abs(low), abs(high)) / grid.step > MOST_STEPS:
+            raise InvalidValue(f"bounds of {said(bounds)} are more than 2^52 steps of {grid.step}: take a larger step")
+        return cls(value, (float(low), float(high)), grid, _missing(missing, low, high), tree)
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The bounds in steps, rounded like the values between them."""
+        return self.point(self.bounds[0]), self.point(self.bounds[1])
+
+    def point(self, value: float) -> int:
+        """The nearest whole number of steps, half away from zero, as the engine rounds."""
+        number = Fraction(value) / self.grid.step
+        return floor(number + Fraction(1, 2)) if number >= 0 else ceil(number - Fraction(1, 2))
+
+    def fewest(self, table: PrivateTable) -> int:
+        """The fewest values that a unit can have."""
+        return 0 if self.missing is None else table.fewest
+
+    def kept(self, table: PrivateTable, shift: int = 0) -> exp.Select:
+        """The values that count, less ``shift``."""
+        low, high = self.ends
+        gone = None if self.missing is None else self.point(self.missing)
+        steps = query.steps_of(self.expression, self.grid.exponent, low, high, gone)
+        moved = exp.Sub(this=exp.paren(steps), expression=exp.paren(exp.Literal.number(shift))) if shift else steps
+        return query.kept_rows(table, moved, drop=gone is None, cells=1)
+
+    def __repr__(self) -> str:
+        low, high = self.bounds
+        gone = "missing dropped" if self.missing is None else f"missing {self.missing:g}"
+        return f"{self.text} ({low:g} … {high:g}, {gone}, step {float(self.grid.step):g})"
+
+
+@dataclass(frozen=True, repr=False)
+class Sum(Question):
+    """The sum of clamped values, in whole numbers of a step, so that it is exact whatever the order.
+
+    Proof: lem-sum
+    """
+
+    table: PrivateTable
+    value: Clipped
+
+    @classmethod
+    def of(cls, table: PrivateTable, value: str, bounds: Any, missing: Any, step: Number | None) -> Sum:
+        """From what a person says."""
+        return cls(table, Clipped.of(table, value, bounds, missing, step))
+
+    @property
+    def title(self) -> str:
+        """What is summed."""
+        return f"sum of {self.value!r}"
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """In steps: from the bounds, and from how many rows a unit can have."""
+        table = self.table
+        least, most = sensitivity.of_sum(self.value.fewest(table), table.unit.rows, *self.value.ends)
+        return sensitivity.of_number(least, most, table.neighbours)
+
+    @cached_property
+    def plan(self) -> str:
+        """The query that will be run, with the key of the hash."""
+        return self.table.engine.text(query.total(self.table, self.value.kept(self.table)))
+
+    def exact(self) -> int:
+        """The sum in steps."""
+        return clamp(self.table.engine.fetch(self.plan)[0][0])
+
+    def present(self, numbers: Any) -> float:
+        """Steps as a number."""
+        return self.value.grid.value(int(numbers))
+
+
+@dataclass(frozen=True, repr=False)
+class Mean:
+    """The mean of clamped values: a noisy sum around the middle of the bounds, over a noisy count.
+
+    Under substitution, where every unit has just one value, the count is public, and all of ε goes to the sum.
+
+    Proof: thm-mean
+    """
+
+    table: PrivateTable
+    value: Clipped
+
+    @classmethod
+    def of(cls, table: PrivateTable, value: str, bounds: Any, missing: Any, step: Number | None) -> Mean:
+        """From what a person says."""
+        return cls(table, Clipped.of(table, value, bounds, missing, step))
+
+    @property
+    def middle(self) -> int:
+        """The middle of the bounds, in steps."""
+        return sum(self.value.ends) // 2
+
+    @property
+    def sum_sensitivity(self) -> Sensitivity:
+        """Of the sum of what values differ from the middle, in steps."""
+        low, high = (end - self.middle for end in self.value.ends)
+        least, most = sensitivity.of_sum(self.value.fewest(self.table), self.table.unit.rows, low, high)
+        return sensitivity.of_number(least, most, self.table.neighbours)
+
+    @property
+    def count_sensitivity(self) -> Sensitivity:
+        """Of the number of values; 0 where it is public."""
+        fewest = self.value.fewest(self.table)
+        return sensitivity.of_number(fewest, self.table.unit.rows, self.table.neighbours)
+
+    @cached_property
+    def plan(self) -> str:
+        """The query that will be run, with the key of the hash."""
+        return self.table.engine.text(query.total(self.table, self.value.kept(self.table, self.middle)))
+
+    def exact(self) -> tuple[int, int]:
+        """The sum of differences from the middle, in steps; and the count."""
+        total, count = self.table.engine.fetch(self.plan)[0]
+        return clamp(total), int(count)
+
+    def laplace(self, *, epsilon: Number, count_share: Number = "1/2") -> NoisyMean:
+        """With Laplace noise; ``count_share`` is how much of ε the count gets where it is not public."""
+        from expost.data.answers import NoisyMean
+
+        return NoisyMean(self, epsilon, count_share)
+
+    @property
+    def title(self) -> str:
+        """What is averaged."""
+        return f"mean of {self.value!r}"
+
+    def __repr__(self) -> str:
+        return f"<{self.title} of {self.table.title}>"
+
+
+def _fine_grid(low: Fraction, high: Fraction, whole: bool) -> Grid:
+    """Steps of 1 for whole numbers; else a thousand million or more between the bounds."""
+    if low == high:
+        raise InvalidValue(f"a value between {float(low):g} and {float(high):g} is known: give bounds that differ")
+    return Grid(0) if whole else Grid.within((high - low) / 2**30)
+
+
+def _missing(missing: Any, low: Fraction, high: Fraction) -> float | None:
+    """What NULL and NaN count as, within the bounds; None for nothing."""
+    if missing == "drop":
+        return None
+    if isinstance(missing, str):
+        raise InvalidValue(f"missing says what NULL and NaN count as: a number, or 'drop'; got {said(missing)}")
+    return float(min(max(exact(missing, "missing"), low), high))
+
+
+def clamp(total: Any) -> int:
+    """An exact sum within ±2^60; none at all is 0."""
+    return max(-FARTHEST, min(FARTHEST, int(total or 0)))

@@ -1,0 +1,287 @@
+"""`read` and `PrivateTable`: a table of private data, of which only the schema can be looked at."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from sqlglot import exp
+
+from expost.cost import Number, said
+from expost.data import query
+from expost.data.engine import Engine, Kind
+from expost.data.expression import column, find, parse
+from expost.data.unit import Unit, as_unit
+from expost.errors import InvalidValue
+from expost.guarantee import Neighbours, as_neighbours
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+    from expost.data.column import Column
+    from expost.data.histograms import Discovery, Histogram
+    from expost.data.questions import Count
+    from expost.data.sums import Mean, Sum
+
+Of = Literal["rows", "units"]
+
+
+def read(
+    source: str | Path | DuckDBPyConnection | Engine,
+    *,
+    unit: Unit | Literal["row"],
+    neighbours: Neighbours,
+    table: str | None = None,
+    schema: Mapping[str, str] | None = None,
+    delimiter: str | None = None,
+    size: int | None = None,
+    key: int | None = None,
+) -> PrivateTable:
+    """A private table: a Parquet or CSV file (or a pattern such as ``"visits-*.parquet"``), or a table of DuckDB.
+
+    ``unit`` says whose privacy is protected: ``"row"``, or ``Unit("person", rows=10)`` for the value of a column, with
+    the most rows that count of any one. ``neighbours`` says which databases differ by one unit: ``"add-remove"``, or
+    ``"substitute"``, under which the number of units is public (``size``, if you know it).
+
+    ``table`` names a table of a ``.duckdb`` file, or of a connection. ``schema`` says what the columns of a CSV file
+    hold (``{"age": "integer"}``, or any type of DuckDB; others are text); without it the types come from a look at
+    the file, and are then public. Fields that do not fit are NULL. ``key`` makes the choice of rows, where a unit has
+    too many, the same from run to run; by default it is drawn anew, and secret.
+
+    An :class:`~expost.data.Engine` of your own will do for ``source``, too.
+    """
+    engine = _engine(source, table, schema, delimiter)
+    whose, relation = as_unit(unit), as_neighbours(neighbours)
+    if relation is None:
+        raise InvalidValue("say which tables are neighbours: 'add-remove' or 'substitute'")
+    if whose.column is not None:
+        owner = find(whose.column, engine.schema)
+        if engine.schema[owner] not in ("integer", "text", "boolean", "time"):
+            raise InvalidValue(
+                f"column {owner!r} holds {engine.schema[owner]!r} and cannot say who is who: take a column of whole "
+                "numbers or text"
+            )
+        whose = Unit(owner, rows=whose.rows, groups=whose.groups)
+    if size is not None and relation != "substitute":
+        raise InvalidValue("under 'add-remove' the number of units is private: leave out size=, or count() it")
+    if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 0):
+        raise InvalidValue(f"size is the number of units, got {said(size)}")
+    if key is None:
+        key = secrets.randbits(128)
+    elif isinstance(key, bool) or not isinstance(key, int):
+        raise InvalidValue("a key is a whole number")
+    return PrivateTable(engine.name, whose, relation, tuple(engine.schema.items()), (), size, engine, key)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A filter, or a derived column."""
+
+    expression: str
+    column: str | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class PrivateTable:
+    """Private rows: ask it questions and give these to a ledger. Printing it shows no data.
+
+    A table never changes; :meth:`where` and :meth:`derive` give new ones. Questions know their sensitivity, and what is
+    publicly wrong with them is said before anything is charged. No value in the table ever makes a question fail.
+
+    Proof: thm-table
+    """
+
+    name: str
+    unit: Unit
+    neighbours: Neighbours
+    columns: tuple[tuple[str, Kind], ...]
+    """Names and what they hold."""
+    steps: tuple[Step, ...]
+    """Filters and derived columns."""
+    declared: int | None
+    engine: Engine = field(compare=False)
+    key: int = field(compare=False)
+
+    # ---- other tables
+
+    def where(self, condition: str) -> PrivateTable:
+        """The rows for which an expression is true: ``visits.where("age >= 18 AND city <> 'Rome'")``.
+
+        Where it is NULL, or cannot be computed, the row is left out. Units are cut down to their rows after filters.
+        """
+        if self._kind_of(condition) != "boolean":
+            raise InvalidValue(f"a filter is true or false for a row; {said(condition)} is not: write a comparison")
+        return replace(self, steps=(*self.steps, Step(condition)))
+
+    def derive(self, **columns: str) -> PrivateTable:
+        """With more columns, each an expression: ``visits.derive(bmi="weight / (height * height)")``.
+
+        What cannot be computed is NULL.
+        """
+        table = self
+        for name, expression in columns.items():
+            if name.lower() in (known.lower() for known, _ in table.columns):
+                raise InvalidValue(f"there is a column {name!r} already: take another name")
+            kind = table._kind_of(expression)
+            steps = (*table.steps, Step(expression, name))
+            table = replace(table, columns=(*table.columns, (name, kind)), steps=steps)
+        return table
+
+    # ---- questions
+
+    def count(self, *, of: Of = "rows") -> Count:
+        """How many rows there are, or how many units."""
+        from expost.data.questions import Count
+
+        return Count(self, of)
+
+    def sum(
+        self, value: str, *, bounds: tuple[Number, Number], missing: Number | str = "drop", step: Number | None = None
+    ) -> Sum:
+        """The sum of a column or an expression, its values clamped to ``bounds`` and rounded to ``step``.
+
+        NULL and NaN count as ``missing``, or not at all. ``step`` is a power of two; by default 1 for whole numbers,
+        and otherwise so fine that it does not matter.
+        """
+        from expost.data.sums import Sum
+
+        return Sum.of(self, value, bounds, missing, step)
+
+    def mean(
+        self, value: str, *, bounds: tuple[Number, Number], missing: Number | str = "drop", step: Number | None = None
+    ) -> Mean:
+        """The mean of a column or an expression; as :meth:`sum`."""
+        from expost.data.sums import Mean
+
+        return Mean.of(self, value, bounds, missing, step)
+
+    def histogram(
+        self,
+        value: str,
+        *,
+        keys: Any = None,
+        bins: Any = None,
+        bounds: tuple[Number, Number] | None = None,
+        other: str | None = "other",
+        of: Of = "rows",
+    ) -> Histogram:
+        """How many rows, or units, have each of the stated ``keys``, or lie in each of the ``bins``.
+
+        ``bins`` is a list of edges; or a number of bins of equal width, between ``bounds``. A bin contains its lower
+        edge, not its upper one. All that is in none of them, NULL and NaN included, is in ``other``; with
+        ``other=None`` it is not counted.
+        """
+        from expost.data.histograms import Histogram
+
+        return Histogram.of_values(self, value, keys, bins, bounds, other, of)
+
+    def discover(self, value: str, *, of: Of = "units") -> Discovery:
+        """How many units, or rows, have each value that enough of them have: the keys need not be known."""
+        from expost.data.histograms import Discovery
+
+        return Discovery.of_values(self, value, of)
+
+    def column(self, *names: str) -> Column:
+        """Columns for statistics of ranks and for regressions: one row a unit, unfiltered, as many as is public."""
+        from expost.data.column import Column
+
+        return Column.of(self, names)
+
+    # ---- public facts
+
+    @property
+    def schema(self) -> dict[str, Kind]:
+        """The columns and what they hold."""
+        return dict(self.columns)
+
+    @property
+    def filtered(self) -> bool:
+        """Whether a unit may have no row left."""
+        return any(step.column is None for step in self.steps)
+
+    @property
+    def fewest(self) -> int:
+        """The fewest rows that a unit of the table can have: 1, or 0 after a filter."""
+        return 0 if self.filtered else 1
+
+    @property
+    def size(self) -> int:
+        """The number of units, which is public under substitution."""
+        if self.neighbours != "substitute":
+            raise InvalidValue(
+                "under 'add-remove' the number of units is private: ask count(of='units'), or read the table with "
+                "neighbours='substitute'"
+            )
+        if self.declared is not None:
+            return self.declared
+        return self.counted()
+
+    def counted(self) -> int:
+        """The number of units in the engine; only where it is public. What was declared must be true."""
+        whole = replace(self, steps=())
+        found = int(self.engine.fetch(self.engine.text(query.count_units(whole)))[0][0])
+        if self.declared is not None and self.declared != found:
+            raise InvalidValue(f"{self.name} has {found} units, and size={self.declared} was declared: declare {found}")
+        return found
+
+    def expression(self, value: Any, kinds: tuple[Kind, ...], purpose: str) -> tuple[exp.Expression, Kind]:
+        """A column or an expression that holds one of these kinds."""
+        schema = self.schema
+        plain = isinstance(value, str) and value in schema
+        kind = schema[value] if plain else self._kind_of(value)
+        tree = column(value) if plain else self.engine.attempt(parse(value, schema))
+        if kind not in kinds:
+            wanted = " or ".join(kinds)
+            raise InvalidValue(
+                f"{purpose} needs {wanted}, and {said(value)} holds {kind}: cast or derive what is meant"
+            )
+        return tree, kind
+
+    def _kind_of(self, expression: str) -> Kind:
+        tree = self.engine.attempt(parse(expression, self.schema))
+        asked = exp.select(exp.alias_(tree, "v")).from_(query.relation(self, blank=True).subquery("r"))
+        try:
+            return self.engine.describe(asked)["v"]
+        except InvalidValue as error:
+            raise InvalidValue(f"{said(expression)} cannot be computed: {error}") from None
+
+    @property
+    def title(self) -> str:
+        """Its name and its filters."""
+        wheres = [step.expression for step in self.steps if step.column is None]
+        return f"{self.name} where {' and '.join(wheres)}" if wheres else self.name
+
+    def __repr__(self) -> str:
+        return f"<private table {self.title}: unit {self.unit!r}, {self.neighbours}>"
+
+    def __str__(self) -> str:
+        unit = self.unit
+        whose = (
+            "every row is a unit"
+            if unit.column is None
+            else f"one unit a {unit.column!r}; of each, at most {unit.rows} rows and {unit.groups} groups count, "
+            "chosen by a keyed hash; rows without one are left out"
+        )
+        derived = {step.column: step.expression for step in self.steps if step.column is not None}
+        width = max((len(name) for name, _ in self.columns), default=0)
+        lines = [f"private table {self.name!r}", f"  unit        {whose}", f"  neighbours  {self.neighbours}"]
+        if self.declared is not None:
+            lines.append(f"  units       {self.declared}")
+        lines += [f"  where       {step.expression}" for step in self.steps if step.column is None]
+        for name, kind in self.columns:
+            meant = f" = {derived[name]}" if name in derived else ""
+            lines.append(f"  {name:<{width}}  {kind}{meant}")
+        return "\n".join(lines)
+
+
+def _engine(source: Any, table: str | None, schema: Mapping[str, str] | None, delimiter: str | None) -> Engine:
+    if isinstance(source, Engine):
+        return source
+    try:
+        from expost.data.duck import DuckDB
+    except ModuleNotFoundError as error:  # pragma: no cover - the development environment has it
+        raise InvalidValue(f"tables need {error.name}: pip install 'expost[data]'") from None
+    return DuckDB.of(source, table, schema, delimiter)

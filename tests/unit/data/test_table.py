@@ -1,0 +1,323 @@
+"""Private tables as people use them: with a ledger, with mistakes, and without ever seeing data."""
+
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+import expost as xp
+import expost.data
+
+SECRET = "Xanthippe"
+
+
+@pytest.fixture
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as made:
+        made.execute(f"""
+            CREATE TABLE visits AS SELECT 'p' || (i % 400) AS person, (i * 7) % 90 AS age,
+            CASE WHEN i % 3 = 0 THEN 'Rome' WHEN i = 5 THEN '{SECRET}' ELSE 'Oslo' END AS city, i / 8 AS cost,
+            DATE '2024-01-01' + CAST(i % 300 AS INTEGER) AS day, [i] AS list
+            FROM range(2000) t(i)""")
+        yield made
+
+
+@pytest.fixture
+def visits(connection: duckdb.DuckDBPyConnection) -> xp.PrivateTable:
+    return xp.read(connection, table="visits", unit=xp.Unit("person", rows=3, groups=2), neighbours="add-remove")
+
+
+@pytest.fixture
+def people(connection: duckdb.DuckDBPyConnection) -> xp.PrivateTable:
+    return xp.read(connection, table="visits", unit="row", neighbours="substitute")
+
+
+@pytest.fixture
+def ledger() -> xp.Ledger:
+    return xp.Ledger(epsilon=100, delta=1e-3, noise=xp.SeededNoise(2))
+
+
+def test_answers_are_near_the_truth(visits: xp.PrivateTable, ledger: xp.Ledger) -> None:
+    adults = visits.where("age >= 18")
+    count = ledger.run(adults.count().laplace(epsilon=5)).value
+    assert abs(count - adults.count().exact()) < 20
+    total = ledger.run(visits.sum("cost", bounds=(0, 100)).gaussian(epsilon=5, delta=1e-6)).value
+    assert abs(total - visits.sum("cost", bounds=(0, 100), step=2**-10).exact() / 2**10) < 5000
+    mean = ledger.run(visits.mean("age", bounds=(0, 100)).laplace(epsilon=10)).value
+    assert abs(mean - 44.5) < 4
+    cities = ledger.run(visits.histogram("city", keys=["Rome", "Oslo"]).discrete_gaussian(rho=2, delta=1e-6)).value
+    assert list(cities) == ["Rome", "Oslo", "other"]
+    assert abs(sum(cities.values()) - 1200) < 60
+
+
+def test_a_sparse_vector_gives_back(visits: xp.PrivateTable, ledger: xp.Ledger) -> None:
+    bins = visits.histogram("age", bins=30, bounds=(0, 90))
+    large = ledger.run(bins.above(1000, at_most=10, epsilon=1))
+    assert list(large.value) == list(bins.labels)
+    assert not any(large.value.values())
+    assert large.refunded.epsilon > 0.4
+    assert large.mechanism.guarantee.neighbours == "add-remove"
+    assert bins.above(1000, at_most=10, epsilon=1).noise.monotone
+    assert str(large).startswith("Above: 0 of at most 10 above 1000")
+
+
+def test_a_mean_over_a_public_number_spends_all_on_the_sum(people: xp.PrivateTable) -> None:
+    public = people.mean("age", bounds=(0, 100), missing=50)
+    assert public.count_sensitivity.l1 == 0
+    assert public.laplace(epsilon=1)._shares[1] is None
+    assert abs(public.laplace(epsilon=1).sample(None, xp.SeededNoise(1)) - 44.5) < 1
+    private = people.mean("age", bounds=(0, 100))
+    of_count = private.laplace(epsilon=1, count_share=0.25)._shares[1]
+    assert of_count is not None
+    assert of_count.epsilon == 0.25
+
+
+def test_rank_statistics_run_on_columns(people: xp.PrivateTable, ledger: xp.Ledger) -> None:
+    ages = people.column("age")
+    assert len(ages) == people.size == 2000
+    spread = ledger.run(xp.InterquartileRange(epsilon=2, delta=1e-6), on=ages)
+    assert not spread.withheld
+    middle = ledger.run(xp.Median.scaled(45, size=people.size, epsilon=2, delta=1e-6), on=ages)
+    assert abs(middle.value - 44) < 5
+    both = xp.location_and_spread(ledger, people.column("age"), fallback=40)
+    assert abs(both.location.value - 44) < 5
+
+
+def test_regressions_run_on_columns(people: xp.PrivateTable, ledger: xp.Ledger) -> None:
+    columns = people.derive(target="age / 2").column("age", "target")
+    fit = xp.RobustRegression(cell=0.4, blocks=100, bounds=(0, 90), target_bounds=(0, 45), epsilon=5, delta=1e-5)
+    assert abs(ledger.run(fit, on=columns).value.values[0] - 0.5) <= 0.2
+
+
+# ---- nothing is charged for public mistakes, and nothing private is said
+
+
+MISTAKES = {
+    "a filter is true or false": lambda t: t.where("age + 1"),
+    "there is no column 'agee': did you mean 'age'": lambda t: t.where("agee > 1"),
+    "two names": lambda t: t.where("visits.age > 1"),
+    "count(), sum()": lambda t: t.where("sum(age) > 1"),
+    "looks at others": lambda t: t.where("age = (SELECT max(age) FROM visits)"),
+    "rand() is not allowed": lambda t: t.where("random() < 0.5"),
+    "now() is not allowed": lambda t: t.where("now() > day"),
+    "getvariable() is not allowed": lambda t: t.where("getvariable('x') = 1"),
+    "readcsv() is not allowed": lambda t: t.derive(x="read_csv('/etc/passwd')"),
+    "is no expression": lambda t: t.where("age >"),
+    "block is not allowed": lambda t: t.where("true; DROP TABLE visits"),
+    "an expression is text": lambda t: t.where(3),
+    "explicit cast": lambda t: t.where("city > 3"),
+    "already": lambda t: t.derive(AGE="age + 1"),
+    "needs integer or number or boolean": lambda t: t.sum("city", bounds=(0, 1)),
+    "pair (lowest, highest)": lambda t: t.sum("age", bounds=(5, 1)),
+    "is known": lambda t: t.sum("age", bounds=(5, 5)),
+    "2^52 steps": lambda t: t.sum("age", bounds=(0, 1e30), step=1),
+    "power of two": lambda t: t.sum("age", bounds=(0, 10), step=0.3),
+    "a number, or 'drop'": lambda t: t.sum("age", bounds=(0, 10), missing="zero"),
+    "one of them": lambda t: t.histogram("age"),
+    "goes with bounds": lambda t: t.histogram("age", bins=10),
+    "ascend": lambda t: t.histogram("age", bins=[1, 1]),
+    "listed once each": lambda t: t.histogram("city", keys=["Rome", "Rome"]),
+    "keys are values of the column": lambda t: t.histogram("city", keys=["Rome", 3]),
+    "is one of the keys": lambda t: t.histogram("city", keys=["other"]),
+    "needs text or integer or boolean": lambda t: t.discover("cost"),
+    "'rows' or 'units'": lambda t: t.count(of="people"),
+    "needs integer or number": lambda t: t.histogram("list", bins=[0, 1]),
+    "neighbours='substitute'": lambda t: t.column("age"),
+    "ask count(of='units')": lambda t: t.size,
+    "at least 1e-12": lambda t: t.count().laplace(epsilon=0),
+}
+
+
+@pytest.mark.parametrize("message", MISTAKES)
+def test_mistakes_are_free_and_named(visits: xp.PrivateTable, message: str) -> None:
+    with pytest.raises(xp.InvalidValue, match=re.escape(message)):
+        MISTAKES[message](visits)
+
+
+def test_columns_say_what_would_do(people: xp.PrivateTable, connection: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(xp.InvalidValue, match="CASE WHEN"):
+        people.where("age > 3").column("age")
+    with pytest.raises(xp.InvalidValue, match="name at least one"):
+        people.column()
+    persons = xp.read(connection, table="visits", unit=xp.Unit("person", rows=2), neighbours="substitute")
+    with pytest.raises(xp.InvalidValue, match=re.escape("Unit('person', rows=1)")):
+        persons.column("age")
+    one = xp.read(connection, table="visits", unit=xp.Unit("person", rows=1), neighbours="substitute")
+    with pytest.raises(xp.InvalidValue, match="unit='row'"):
+        one.column("age", "cost")
+    assert len(one.column("age")) == 400
+
+
+def test_what_is_public_needs_no_noise(people: xp.PrivateTable, connection: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(xp.InvalidValue, match="public under substitution"):
+        people.count().laplace(epsilon=1)
+    assert people.size == 2000
+    declared = xp.read(connection, table="visits", unit="row", neighbours="substitute", size=1999)
+    assert declared.size == 1999  # planning takes one's word
+    ledger = xp.Ledger(epsilon=1, delta=1e-6)
+    with pytest.raises(xp.InvalidValue, match="declare 2000"):
+        ledger.run(xp.Median.scaled(45, size=1999, epsilon=1, delta=1e-6), on=declared.column("age"))
+    assert ledger.remaining == xp.Cost(1, delta=1e-6)
+
+
+def test_reading_says_what_is_missing(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    def refused(match: str, source: Any = connection, **said: Any) -> None:
+        with pytest.raises(xp.InvalidValue, match=re.escape(match)):
+            xp.read(source, **{"unit": "row", "neighbours": "add-remove", **said})
+
+    refused("table='visits'")
+    refused("unit says whose privacy", table="visits", unit="person")
+    refused("'add-remove' or 'substitute'", table="visits", neighbours=None)
+    refused("cannot say who is who", table="visits", unit=xp.Unit("cost", rows=1))
+    refused("did you mean 'person'", table="visits", unit=xp.Unit("persn", rows=1))
+    refused("leave out size=", table="visits", size=3)
+    refused("does not exist", table="nothing")
+    refused("is the path right", tmp_path / "none.parquet")
+    refused("is the path right", tmp_path / "none.csv")
+    refused("there is no database", tmp_path / "none.duckdb", table="t")
+    refused("goes by the ending", tmp_path / "none.xls")
+    refused("leave out table", tmp_path / "none.parquet", table="t")
+    refused("are for CSV", tmp_path / "none.parquet", schema={})
+    refused("takes a path", 3)
+    file = tmp_path / "some.csv"
+    file.write_text("a,b\n1,2\n")
+    refused("has no column 'c'", file, schema={"c": "integer"})
+    refused("say one of integer", file, schema={"a": "whole"})
+    refused("say one of integer", file, schema={"a": "INT); DROP"})
+    refused("a key is a whole number", file, key="x")
+    file.write_text("a,a\n1,2\n")
+    refused("should name its columns", file)
+
+
+def test_units_are_stated_completely() -> None:
+    with pytest.raises(TypeError):
+        xp.Unit("person")  # type: ignore[call-arg]
+    with pytest.raises(xp.InvalidValue, match="at least one"):
+        xp.Unit("person", rows=0)
+    assert xp.Unit("person", rows=2, groups=9).groups == 2
+
+
+def test_neighbours_must_match(visits: xp.PrivateTable) -> None:
+    ledger = xp.Ledger(epsilon=1, neighbours="substitute")
+    with pytest.raises(xp.NeighbourMismatch, match="neighbours='substitute'"):
+        ledger.run(visits.count().laplace(epsilon=0.5))
+    assert ledger.remaining == xp.Cost(1)
+    with pytest.raises(xp.InvalidValue, match="without on="):
+        xp.Ledger(epsilon=1).run(visits.count().laplace(epsilon=0.5), on=[1])
+
+
+def test_noise_that_cannot_be_made_is_refused_before_the_charge(visits: xp.PrivateTable) -> None:
+    ledger = xp.Ledger(epsilon=1, delta=1e-6)
+    huge = visits.sum("cost", bounds=(0, 2.0**52), step=1)
+    for asked in (huge.laplace(epsilon=1e-11), visits.mean("cost", bounds=(0, 2.0**52), step=1).laplace(epsilon=1e-11)):
+        with pytest.raises(xp.InvalidValue):
+            ledger.run(asked)
+    assert ledger.remaining == ledger.limit
+
+
+def test_the_table_is_asked_after_the_reservation(connection: duckdb.DuckDBPyConnection) -> None:
+    table = xp.read(connection, table="visits", unit="row", neighbours="add-remove")
+    asked = table.count().laplace(epsilon=0.5)
+    ledger = xp.Ledger(epsilon=0.75)
+    with pytest.raises(xp.BudgetExceeded):
+        ledger.run(table.count().laplace(epsilon=1))
+    connection.execute("DROP TABLE visits")
+    assert asked.guarantee.worst_case == xp.Cost(0.5)
+    with pytest.raises(xp.EngineFailed) as failed:
+        ledger.run(asked)
+    assert ledger.remaining == xp.Cost(0.25)  # it began, so it is paid for
+    assert failed.value.__context__ is None
+    assert failed.value.__cause__ is None
+
+
+def test_an_engines_message_is_kept_back(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("CREATE VIEW trap AS SELECT person, CAST(city AS INTEGER) AS n FROM visits")
+    table = xp.read(connection, table="trap", unit="row", neighbours="add-remove")
+    with pytest.raises(xp.EngineFailed) as failed:
+        xp.Ledger(epsilon=1).run(table.sum("n", bounds=(0, 1)).laplace(epsilon=1))
+    assert "Rome" not in str(failed.value) + repr(failed.value.__context__)
+
+
+def test_printing_shows_no_data(visits: xp.PrivateTable, people: xp.PrivateTable) -> None:
+    adults = visits.where("age >= 18").derive(half="cost / 2")
+    shown = str(adults)
+    assert "at most 3 rows and 2 groups" in shown
+    assert "half    number = cost / 2" in shown
+    assert "where       age >= 18" in shown
+    things: list[Any] = [adults, visits.histogram("city", keys=["Rome"]), visits.discover("city"), people.column("age")]
+    things += [visits.mean("age", bounds=(0, 9)), visits.count().laplace(epsilon=1), visits.sum("age", bounds=(0, 9))]
+    for thing in things:
+        assert SECRET not in repr(thing) + str(thing)
+        assert not re.search(r"\b(2000|1200|400)\b", repr(thing) + str(thing))
+    assert "missing dropped" in repr(visits.sum("age", bounds=(0, 9)))
+    assert "one unit moves it by L1 27" in repr(visits.sum("age", bounds=(0, 9)))
+
+
+def test_plans_are_equal_if_they_ask_the_same(visits: xp.PrivateTable, ledger: xp.Ledger) -> None:
+    def plan() -> Any:
+        return visits.where("age > 3").histogram("city", keys=["Rome"]).laplace(epsilon=1)
+
+    assert plan() == plan()
+    assert hash(plan()) == hash(plan())
+    first, again = ledger.run(plan(), key="k"), ledger.run(plan(), key="k")
+    assert first == again
+    with pytest.raises(xp.KeyConflict):
+        ledger.run(visits.count().laplace(epsilon=1), key="k")
+
+
+def test_every_mechanism_here_cites_its_proof() -> None:
+    mechanisms = [
+        kind for _, kind in inspect.getmembers(expost.data, inspect.isclass) if issubclass(kind, xp.Mechanism)
+    ]
+    assert len(mechanisms) == 4
+    for kind in mechanisms:
+        assert re.fullmatch(r"Proof: [\w-]+", (inspect.getdoc(kind) or "").splitlines()[-1])
+
+
+# ---- files
+
+
+def test_a_csv_file_with_everything_wrong_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "bad.csv"
+    lines = ["p,1,1.5", "p,x,nan", "q", "q,3,3,9,9", "r,99999999999999999999,inf", "caf\xe9,1,1", ",4,", "s,5,-0"]
+    file.write_bytes(("person,n,x\n" + "\n".join(lines) + "\n").encode("latin1"))
+    table = xp.read(file, unit="row", neighbours="add-remove", schema={"n": "integer", "x": "number"})
+    assert table.schema == {"person": "text", "n": "integer", "x": "number"}
+    assert table.where("n IS NULL").count().exact() == 3  # not a number, not there, too large
+    assert table.sum("x", bounds=(0, 10), step=1).exact() == 2 + 3 + 10 + 1
+    assert {key for key, _ in table.discover("person").exact()} >= {"p", "q", "r", "s"}
+
+
+def test_files_come_in_several(tmp_path: Path) -> None:
+    for i in range(3):
+        duckdb.sql(f"COPY (SELECT {i} AS n FROM range(5)) TO '{tmp_path}/part-{i}.parquet'")
+        (tmp_path / f"part-{i}.csv").write_text("n,day\n" + f"{i},2024-01-0{i + 1}\n" * 5)
+    parquet = xp.read(f"{tmp_path}/part-*.parquet", unit="row", neighbours="add-remove")
+    csv = xp.read(f"{tmp_path}/part-*.csv", unit="row", neighbours="add-remove")
+    assert csv.schema == {"n": "integer", "day": "time"}
+    for table in (parquet, csv):
+        counted = table.histogram("n", keys=[0, 1, 2])
+        assert counted.exact().tolist() == [5, 5, 5, 0]
+    assert csv.where("year(day) = 2024 AND day >= DATE '2024-01-02'").count().exact() == 10
+
+
+def test_temporary_tables_are_seen(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("CREATE TEMP TABLE hidden AS SELECT 1 AS n")
+    assert xp.read(connection, table="hidden", unit="row", neighbours="add-remove").count().exact() == 1
+
+
+def test_threads_and_their_number_change_nothing(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("CREATE TABLE many AS SELECT i % 5000 AS person, sin(i) * 1e6 AS x FROM range(300000) t(i)")
+    table = xp.read(connection, table="many", unit=xp.Unit("person", rows=20), neighbours="add-remove", key=1)
+    asked = [table.sum("x", bounds=(-1e6, 1e6)), table.histogram("x", bins=9, bounds=(-1e6, 1e6))]
+    answers = []
+    for threads in (1, 3):
+        connection.execute(f"SET threads = {threads}")
+        answers.append([question.exact() for question in asked])
+    assert np.array_equal(answers[0][0], answers[1][0])
+    assert np.array_equal(answers[0][1], answers[1][1])
