@@ -20,6 +20,9 @@ if TYPE_CHECKING:
         InteractionClosed,
         InvalidValue,
         KeyConflict,
+        LedgerClosed,
+        LedgerCorrupt,
+        LedgerUnavailable,
         NeighbourMismatch,
         ReservationClosed,
         UnknownEntry,
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
         UnsettledWarning,
     )
     from expost.guarantee import Guarantee
-    from expost.ledger import Entry, Ledger, Quote, Reservation
+    from expost.ledger import Entry, Ledger, Quote, Reservation, ledgers
     from expost.mechanism import WITHHELD, Interaction, Mechanism, Release
     from expost.mechanisms import (
         AdaptiveSparseVector,
@@ -66,6 +69,9 @@ _ROOMS = {
         "InteractionClosed",
         "InvalidValue",
         "KeyConflict",
+        "LedgerClosed",
+        "LedgerCorrupt",
+        "LedgerUnavailable",
         "NeighbourMismatch",
         "ReservationClosed",
         "UnknownEntry",
@@ -73,7 +79,7 @@ _ROOMS = {
         "UnsettledWarning",
     ),
     "expost.guarantee": ("Guarantee",),
-    "expost.ledger": ("Entry", "Ledger", "Quote", "Reservation"),
+    "expost.ledger": ("Entry", "Ledger", "Quote", "Reservation", "ledgers"),
     "expost.mechanism": ("WITHHELD", "Interaction", "Mechanism", "Release"),
     "expost.mechanisms": (
         "AdaptiveSparseVector",
@@ -129,6 +135,9 @@ __all__ = [
     "KeyConflict",
     "Laplace",
     "Ledger",
+    "LedgerClosed",
+    "LedgerCorrupt",
+    "LedgerUnavailable",
     "Mechanism",
     "Median",
     "NeighbourMismatch",
@@ -153,6 +162,7 @@ __all__ = [
     "UnknownPart",
     "UnsettledWarning",
     "__version__",
+    "ledgers",
     "location_and_spread",
     "release_large",
 ]

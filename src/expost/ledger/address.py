@@ -1,0 +1,86 @@
+"""Where durable ledgers are: ``sqlite:///path`` or ``postgresql://…``."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import NamedTuple
+
+from expost.cost import Cost
+from expost.errors import InvalidValue
+from expost.guarantee import Neighbours
+from expost.ledger.durable import Address, DurableStore
+from expost.ledger.engine import Engine
+from expost.ledger.entry import Balance
+
+_SQLITE, _POSTGRES = "sqlite:///", ("postgresql://", "postgres://")
+
+
+class Summary(NamedTuple):
+    """A durable ledger at a glance."""
+
+    name: str
+    limit: Cost
+    spent: Cost
+    reserved: Cost
+    remaining: Cost
+    neighbours: Neighbours
+    unit: str
+    closed: bool
+
+
+def ledgers(url: str) -> tuple[Summary, ...]:
+    """The ledgers in a database, with their limits and what remains. Loads none of them."""
+    engine = open_engine(url, create=False)
+    try:
+        rows = engine.rows(
+            "SELECT l.name, l.neighbours, l.unit, a.epsilon_limit, a.delta_limit, a.epsilon_spent, a.delta_spent, "
+            "a.epsilon_reserved, a.delta_reserved, a.closed FROM expost_ledger l JOIN expost_account a "
+            "ON a.ledger = l.id AND a.parent IS NULL ORDER BY l.name"
+        )
+    finally:
+        engine.close()
+    return tuple(_summary(*row) for row in rows)
+
+
+def open_store(url: str, name: str) -> DurableStore:
+    """The books of one ledger."""
+    engine = open_engine(url, create=False)
+    try:
+        store = DurableStore(engine, Address(absolute(url), name))
+    except BaseException:
+        engine.close()
+        raise
+    weakref.finalize(store, engine.close)
+    return store
+
+
+def open_engine(url: str, *, create: bool) -> Engine:
+    """The database at an address; its tables are brought up to date."""
+    url = absolute(url)
+    if url.startswith(_SQLITE):
+        from expost.ledger.sqlite import SqliteEngine
+
+        return SqliteEngine(url.removeprefix(_SQLITE), create=create)
+    from expost.ledger.postgres import PostgresEngine
+
+    return PostgresEngine(url)
+
+
+def absolute(url: str) -> str:
+    """The same address from every folder."""
+    if isinstance(url, str) and url.startswith(_POSTGRES):
+        return url
+    path = url.removeprefix(_SQLITE) if isinstance(url, str) and url.startswith(_SQLITE) else ""
+    if not path or path == ":memory:" or "\0" in path:
+        raise InvalidValue(
+            f"a ledger lasts at an address such as 'sqlite:///study.db' or 'postgresql://host/database', got {url!r}; "
+            "Ledger(epsilon=…) lives in memory"
+        )
+    return _SQLITE + os.path.abspath(path)
+
+
+def _summary(name: str, neighbours: Neighbours, unit: str, *amounts: int) -> Summary:
+    costs = [Cost.of_units(epsilon, delta) for epsilon, delta in zip(amounts[0:6:2], amounts[1:6:2], strict=True)]
+    balance = Balance(costs[0], costs[1], costs[2], bool(amounts[6]))
+    return Summary(name, *costs, balance.remaining, neighbours, unit, balance.closed)
