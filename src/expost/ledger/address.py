@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from expost.cost import Cost
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours
-from expost.ledger.durable import Address, DurableStore
+from expost.ledger.durable import Address, DurableStore, create
 from expost.ledger.engine import Engine
 from expost.ledger.entry import Balance
 
@@ -31,16 +33,19 @@ class Summary(NamedTuple):
 
 def ledgers(url: str) -> tuple[Summary, ...]:
     """The ledgers in a database, with their limits and what remains. Loads none of them."""
-    engine = open_engine(url, create=False)
-    try:
+    with _opened(url, create=False) as engine:
         rows = engine.rows(
             "SELECT l.name, l.neighbours, l.unit, a.epsilon_limit, a.delta_limit, a.epsilon_spent, a.delta_spent, "
             "a.epsilon_reserved, a.delta_reserved, a.closed FROM expost_ledger l JOIN expost_account a "
             "ON a.ledger = l.id AND a.parent IS NULL ORDER BY l.name"
         )
-    finally:
-        engine.close()
     return tuple(_summary(*row) for row in rows)
+
+
+def create_ledger(url: str, name: str, limit: Cost, neighbours: Neighbours, unit: str) -> None:
+    """A new ledger in a database, which is made if there is none."""
+    with _opened(url, create=True) as engine:
+        create(engine, name, limit, neighbours, unit)
 
 
 def open_store(url: str, name: str) -> DurableStore:
@@ -65,6 +70,15 @@ def open_engine(url: str, *, create: bool) -> Engine:
     from expost.ledger.postgres import PostgresEngine
 
     return PostgresEngine(url)
+
+
+@contextmanager
+def _opened(url: str, *, create: bool) -> Iterator[Engine]:
+    engine = open_engine(url, create=create)
+    try:
+        yield engine
+    finally:
+        engine.close()
 
 
 def absolute(url: str) -> str:

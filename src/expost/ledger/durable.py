@@ -223,7 +223,8 @@ class DurableStore:
             "SELECT id, identity FROM expost_owner WHERE ledger = ? AND expired = 0", self._ledger
         )
         dead = [owner for owner, who in owners if is_gone(who)]
-        return int(self._do({"do": "recover", "dead": codec.canonical(dead)})["forfeited"])
+        step = {"do": "recover", "dead": codec.canonical(dead), "by": self._owners.get(os.getpid(), "")}
+        return int(self._do(step)["forfeited"])
 
     def beat(self) -> None:
         """Say that this process is alive, end what could not be ended before, and look after the others' work."""

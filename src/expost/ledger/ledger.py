@@ -11,9 +11,8 @@ from typing import Any, Literal, NamedTuple, Self
 from expost.cost import Cost, Number
 from expost.errors import AlreadyReserved, InvalidValue, LedgerUnavailable, ReservationClosed, UnknownEntry, UnsettledWarning
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
-from expost.ledger.address import open_engine, open_store
+from expost.ledger.address import create_ledger, open_store
 from expost.ledger.chain import GENESIS, Event, Head, chained, replay
-from expost.ledger.durable import create
 from expost.ledger.entry import Entry, Note, Operation, Path, Request, least
 from expost.ledger.memory import MemoryStore
 from expost.ledger.statement import day_rows, entry_rows, statement
@@ -86,7 +85,7 @@ class Ledger:
         if as_neighbours(neighbours) is None:
             raise InvalidValue("a ledger that lasts says whose neighbours its claims are about: give neighbours=")
         _check_private(noise)
-        create(open_engine(url, create=True), name, limit, neighbours, unit)
+        create_ledger(url, name, limit, neighbours, unit)
         return cls.load(url, name, noise=noise)
 
     @classmethod

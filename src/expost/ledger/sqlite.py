@@ -204,9 +204,9 @@ class Transaction:
     def recover(self, op: Operation) -> Outcome:
         """Forfeit what belongs to processes that are gone or silent, and what was left past its own lease."""
         self._run(
-            "UPDATE expost_owner SET expired = 1 WHERE ledger = ? AND expired = 0 AND (deadline < ? "
+            "UPDATE expost_owner SET expired = 1 WHERE ledger = ? AND expired = 0 AND ((deadline < ? AND id <> ?) "
             "OR id IN (SELECT value FROM json_each(?)))",
-            self._ledger, self._at, op["dead"],
+            self._ledger, self._at, op["by"], op["dead"],
         )  # fmt: skip
         lost = self._connection.execute(
             "SELECT e.number, e.account, e.epsilon, e.delta FROM expost_entry e LEFT JOIN expost_owner o "
