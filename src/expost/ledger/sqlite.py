@@ -23,6 +23,10 @@ from expost.ledger.engine import Operation, Outcome
 
 OLDEST = (3, 51, 3)
 """SQLite before this has a race in resetting its write-ahead log that can corrupt it."""
+SYNCHRONOUS = "FULL"
+"""A commit returns when it is on the disk. (Tests show what happens with less.)"""
+VFS: str | None = None
+"""How files are read and written: the operating system's way. (Tests cut the power here.)"""
 PATIENCE = 10.0
 """Seconds that a request waits for other processes to finish theirs."""
 
@@ -35,13 +39,13 @@ def now() -> int:
 class SqliteEngine:
     """One file. Writes go through one connection, reads through another; nothing is open across a fork."""
 
-    def __init__(self, path: str, *, create: bool, vfs: str | None = None) -> None:
+    def __init__(self, path: str, *, create: bool) -> None:
         version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
         if version < OLDEST:
             raise InvalidValue(f"SQLite {apsw.sqlite_lib_version()} can corrupt its log: install a newer apsw")
         if not create and not FilePath(path).exists():
             raise InvalidValue(f"there is no ledger file {path!r}: Ledger.create(…) makes one")
-        self._path, self._vfs = path, vfs
+        self._path = path
         self._writer: apsw.Connection | None = None
         self._reader: apsw.Connection | None = None
         self._reading = Lock()
@@ -99,10 +103,10 @@ class SqliteEngine:
         return self._writer
 
     def _connect(self) -> apsw.Connection:
-        connection = apsw.Connection(self._path, vfs=self._vfs)
+        connection = apsw.Connection(self._path, vfs=VFS)
         connection.set_busy_handler(_patience())
         connection.execute("PRAGMA foreign_keys = ON").fetchall()
-        connection.execute("PRAGMA synchronous = FULL").fetchall()
+        connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS}").fetchall()
         return connection
 
     def _commit(self, writer: apsw.Connection, ledger: int, operations: list[Operation]) -> list[Outcome]:
