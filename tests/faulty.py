@@ -8,6 +8,7 @@ import random
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ SOAK = int(os.environ.get("EXPOST_SOAK", "0"))
 """How many kills a test makes; 0 for the short form."""
 
 
-def make(url: str, epsilon: object = 1000) -> Ledger:
+def make(url: str, epsilon: int | str = 1000) -> Ledger:
     return Ledger.create(url, NAME, epsilon=epsilon, delta=1e-3, neighbours="add-remove", unit="person")
 
 
@@ -39,10 +40,8 @@ class Worker:
     def work(self, steps: int = 10**9) -> None:
         for _ in range(steps):
             kind = self._random.choice(["settle", "settle", "forfeit", "void", "run", "account"])
-            try:
-                getattr(self, f"_{kind}")()
-            except (xp.LedgerUnavailable, xp.ReservationClosed, xp.AlreadyReserved):
-                pass  # nothing was acknowledged
+            with suppress(xp.LedgerUnavailable, xp.ReservationClosed, xp.AlreadyReserved):
+                getattr(self, f"_{kind}")()  # else nothing was acknowledged
 
     def _acknowledged(self, what: str, since: float, **facts: Any) -> None:
         facts |= {"what": what, "since": since, "until": time.monotonic()}
@@ -130,7 +129,7 @@ def check(ledger: Ledger, told: list[dict[str, Any]], *, lost: int = 0) -> None:
         elif fact["what"] != "reserve":
             assert (entry.state, str(entry.charged)) == (fact["what"], fact["charged"])
     for account in (ledger, *below(ledger)):
-        mine = [entry for entry in account.entries()]
+        mine = list(account.entries())
         assert account.spent == sum((entry.charged for entry in mine if entry.charged is not None), Cost(0))
         assert account.reserved == sum((entry.reserved for entry in mine if entry.state == "reserved"), Cost(0))
         assert account.spent + account.reserved <= account.limit
@@ -176,9 +175,12 @@ def happen(model: MemoryStore | None, event: Event, entries: dict[int, xp.Entry]
         model.begin(event.entry or 0)
     else:
         assert event.entry is not None
-        part = entries[event.entry].part
-        end = {"settle": lambda n: model.settle(n, part, None), "forfeit": model.forfeit, "void": model.void}
-        assert end[event.kind](event.entry).charged == cost["charged"]
+        part: Any = entries[event.entry].part
+        if event.kind == "settle":
+            entry = model.settle(event.entry, part, None)
+        else:
+            entry = (model.forfeit if event.kind == "forfeit" else model.void)(event.entry)
+        assert entry.charged == cost["charged"]
     return model
 
 

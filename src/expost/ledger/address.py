@@ -11,9 +11,9 @@ from typing import NamedTuple
 from expost.cost import Cost
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours
-from expost.ledger.durable import Address, DurableStore, create
+from expost.ledger.batch import OPENING
+from expost.ledger.durable import Address, DurableStore, balance_of, create
 from expost.ledger.engine import Engine
-from expost.ledger.entry import Balance
 
 _SQLITE, _POSTGRES = "sqlite:///", ("postgresql://", "postgres://")
 
@@ -50,12 +50,13 @@ def create_ledger(url: str, name: str, limit: Cost, neighbours: Neighbours, unit
 
 def open_store(url: str, name: str) -> DurableStore:
     """The books of one ledger."""
-    engine = open_engine(url, create=False)
-    try:
-        store = DurableStore(engine, Address(absolute(url), name))
-    except BaseException:
-        engine.close()
-        raise
+    with OPENING:
+        engine = open_engine(url, create=False)
+        try:
+            store = DurableStore(engine, Address(absolute(url), name))
+        except BaseException:
+            engine.close()
+            raise
     weakref.finalize(store, engine.close)
     return store
 
@@ -74,11 +75,12 @@ def open_engine(url: str, *, create: bool) -> Engine:
 
 @contextmanager
 def _opened(url: str, *, create: bool) -> Iterator[Engine]:
-    engine = open_engine(url, create=create)
-    try:
-        yield engine
-    finally:
-        engine.close()
+    with OPENING:
+        engine = open_engine(url, create=create)
+        try:
+            yield engine
+        finally:
+            engine.close()
 
 
 def absolute(url: str) -> str:
@@ -95,6 +97,6 @@ def absolute(url: str) -> str:
 
 
 def _summary(name: str, neighbours: Neighbours, unit: str, *amounts: int) -> Summary:
-    costs = [Cost.of_units(epsilon, delta) for epsilon, delta in zip(amounts[0:6:2], amounts[1:6:2], strict=True)]
-    balance = Balance(costs[0], costs[1], costs[2], bool(amounts[6]))
-    return Summary(name, *costs, balance.remaining, neighbours, unit, balance.closed)
+    balance = balance_of(amounts)
+    limit, spent, reserved, closed = balance
+    return Summary(name, limit, spent, reserved, balance.remaining, neighbours, unit, closed)

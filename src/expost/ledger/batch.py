@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import weakref
 from contextlib import suppress
-from threading import Condition, Lock
+from threading import Condition, Lock, RLock
 
 from expost.errors import LedgerUnavailable
 from expost.ledger.engine import Engine, Operation, Outcome
@@ -119,9 +119,12 @@ def _again(error: Exception) -> Exception:
 
 _ALL: weakref.WeakSet[Batch] = weakref.WeakSet()
 _PAUSED: list[Batch] = []
+OPENING = RLock()
+"""Held while a database is open outside of any batch."""
 
 
 def _before() -> None:
+    OPENING.acquire()
     for batch in list(_ALL):
         batch.pause()
         _PAUSED.append(batch)
@@ -130,6 +133,7 @@ def _before() -> None:
 def _after(*, child: bool) -> None:
     while _PAUSED:
         _PAUSED.pop().resume(child=child)
+    OPENING.release()
 
 
 os.register_at_fork(

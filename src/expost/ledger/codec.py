@@ -123,7 +123,8 @@ def _read_array(content: Any) -> Any:
     import numpy as np
 
     descr, shape, data = content
-    dtype = np.lib.format.descr_to_dtype(descr if isinstance(descr, str) else _tuples(descr))
+    plain: Any = descr if isinstance(descr, str) else _tuples(descr)
+    dtype = np.lib.format.descr_to_dtype(plain)
     return np.frombuffer(base64.b64decode(data), dtype=dtype).reshape(shape).copy()
 
 
@@ -134,11 +135,11 @@ def _tuples(descr: list[Any]) -> list[Any]:
 
 def _read_record(content: Any) -> Any:
     name, fields = content
-    kind = _class(name)
+    kind: Any = _class(name)
     values = {field: _read(item) for field, item in fields}
-    if not dataclasses.is_dataclass(kind):
+    if issubclass(kind, tuple):
         return kind(**values)
-    record = object.__new__(kind)
+    record = kind.__new__(kind)
     for field, item in values.items():
         object.__setattr__(record, field, item)
     return record

@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from expost.cost import Cost
@@ -21,7 +22,7 @@ from expost.errors import (
 from expost.guarantee import Guarantee, Neighbours, Part, as_part
 from expost.ledger import codec
 from expost.ledger.batch import Batch
-from expost.ledger.chain import Books, Event, Head, Line, create_body, end_body, limit_body, reserve_body
+from expost.ledger.chain import Books, Event, Head, Line, create_body, end_body, limit_body, replay, reserve_body
 from expost.ledger.engine import Engine, Operation, Outcome
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, State, raised, refusal, same_request
 from expost.ledger.lease import HEART, TTL, identity, is_gone
@@ -67,7 +68,8 @@ class DurableStore:
     @property
     def neighbours(self) -> Neighbours | None:
         """The relation that every claim in these books is about."""
-        return self._neighbours
+        relation: Neighbours = self._neighbours
+        return relation
 
     # ---- accounts
 
@@ -89,7 +91,7 @@ class DurableStore:
         ids = self._ids(path)
         marks = ", ".join("?" * len(ids))
         rows = self._engine.rows(f"SELECT {_BALANCE} FROM expost_account WHERE id IN ({marks}) ORDER BY id", *ids)
-        return tuple(_balance(row) for row in rows)
+        return tuple(balance_of(row) for row in rows)
 
     def raise_limit(self, path: Path, epsilon: Cost | None, delta: Cost | None, note: Note) -> None:
         """Allow more from now on."""
@@ -140,7 +142,7 @@ class DurableStore:
             raise AlreadyReserved(same_request(self.find(outcome["used"]), kept))
         if "levels" in outcome:
             paths = [request.account[: k + 1] for k in range(len(levels))]
-            balances = map(_balance, outcome["levels"])
+            balances = map(balance_of, outcome["levels"])
             raise refusal(dict(zip(paths, balances, strict=True)), worst)
         self._claims.add(claim)
         entry = Entry(outcome["entry"], kept, "reserved", begin, None, None, outcome["at"] / 1e6, None)
@@ -231,10 +233,8 @@ class DurableStore:
         if os.getpid() in self._owners:
             self._do({"do": "beat", **self._who(True)})
         for entry in list(self._orphans):
-            try:
+            with suppress(ReservationClosed):
                 self.forfeit(entry)
-            except ReservationClosed:
-                pass
             self._orphans.discard(entry)
         self.recover()
 
@@ -264,15 +264,21 @@ class DurableStore:
                 except (ValueError, TypeError, KeyError):
                     raise LedgerCorrupt(f"line {after} of the audit trail cannot be read") from None
 
-    def compare(self, books: Books, head: Head) -> None:
-        """Whether the tables say what the trail says; only while nobody writes."""
+    def verify(self, known: Head | None) -> Head:
+        """Recompute the trail, and compare what it adds up to with the tables, at one instant."""
+        with self._engine.snapshot():
+            books, head = replay(self.events(), known=known)
+            self._compare(books, head)
+        return head
+
+    def _compare(self, books: Books, head: Head) -> None:
         ((sequence, digest, count),) = self._engine.rows(
             "SELECT sequence, head, entries FROM expost_ledger WHERE id = ?", self._ledger
         )
         if (sequence, digest) != tuple(head) or count != len(books.entries):
             raise LedgerCorrupt("the ledger's own line and the audit trail end differently")
         rows = self._engine.rows(f"SELECT path, {_BALANCE} FROM expost_account WHERE ledger = ?", self._ledger)
-        if {path: _balance(row) for path, *row in rows} != books.accounts:
+        if {path: balance_of(row) for path, *row in rows} != books.accounts:
             raise LedgerCorrupt("the accounts' balances are not what the audit trail adds up to")
         for number, told in self._told():
             if books.entries.get(number) != told:
@@ -282,7 +288,8 @@ class DurableStore:
         question = (
             "SELECT e.number, a.path, e.epsilon, e.delta, e.claim, c.json, e.key, e.state, e.begun, e.charged_epsilon, "
             "e.charged_delta, e.part, e.digest FROM expost_entry e JOIN expost_account a ON a.id = e.account "
-            f"JOIN expost_claim c ON c.digest = e.claim WHERE e.ledger = ? AND e.number > ? ORDER BY e.number LIMIT {_PAGE}"
+            "JOIN expost_claim c ON c.digest = e.claim WHERE e.ledger = ? AND e.number > ? "
+            f"ORDER BY e.number LIMIT {_PAGE}"
         )
         after = 0
         while rows := self._engine.rows(question, self._ledger, after):
@@ -345,8 +352,8 @@ class DurableStore:
                 _check_text(text, what)
         if request.key is not None and not codec.lasting(request.subject):
             raise InvalidValue(
-                f"another process could not tell {request.subject!r} from other mechanisms, so no key can stand for it: "
-                "give its class fields that a durable ledger can keep, or a repr without memory addresses"
+                f"another process could not tell {request.subject!r} from other mechanisms, so no key can stand for "
+                "it: give its class fields that a durable ledger can keep, or a repr without memory addresses"
             )
 
 
@@ -366,7 +373,8 @@ def _units(cost: Cost) -> Operation:
     return {"epsilon": cost.epsilon_units, "delta": cost.delta_units}
 
 
-def _balance(row: Any) -> Balance:
+def balance_of(row: Any) -> Balance:
+    """The balance that a row of an account's seven numbers says."""
     limit, limit_delta, spent, spent_delta, reserved, reserved_delta, closed = row
     return Balance(
         Cost.of_units(limit, limit_delta),
@@ -378,9 +386,7 @@ def _balance(row: Any) -> Balance:
 
 def _entry(row: Any) -> Entry:
     number, path, operation, text, fingerprint, claim, label, key, state, begun, part, paid, paid_delta, at, ended = row
-    request = Request(
-        operation, tuple(path.split("/")), codec.Described(text, fingerprint), _claim(claim), label, key
-    )
+    request = Request(operation, tuple(path.split("/")), codec.Described(text, fingerprint), _claim(claim), label, key)
     return Entry(
         number,
         request,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeAlias
 
 Operation: TypeAlias = dict[str, Any]
@@ -18,6 +19,9 @@ class Engine(Protocol):
 
     def rows(self, sql: str, *values: Any) -> list[Any]:
         """What a question gives, from what is committed. Placeholders are ``?``."""
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """All questions inside are about one instant."""
 
     def create(self, name: str, row: Operation) -> None:
         """A new ledger and its own account; ``InvalidValue`` if the name is taken."""

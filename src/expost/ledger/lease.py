@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-import socket
+import platform
 import threading
 import weakref
 from functools import cache
@@ -37,10 +37,10 @@ def is_gone(told: str) -> bool:
     """Whether the process of that identity is known to have ended. Of another machine's nothing is known."""
     try:
         who = json.loads(told)
-        machine, pid, started = who["machine"], int(who["pid"]), who["started"]
+        machine, pid, started = str(who["machine"]), int(who["pid"]), str(who["started"])
     except (ValueError, TypeError, KeyError):
         return False
-    if started is None or machine != _machine():
+    if machine != _machine() or started == "None":
         return False
     return _started(pid) != started
 
@@ -52,7 +52,7 @@ def _machine() -> str:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"
     except OSError:
-        return socket.gethostname()
+        return platform.node()
 
 
 def _started(pid: int) -> str | None:

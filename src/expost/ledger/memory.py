@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from threading import Lock
-from typing import Any
+from typing import Any, TypeAlias
 
 from expost.accounting import HALT, OdpFilter
 from expost.cost import Cost
@@ -21,10 +21,10 @@ from expost.errors import (
     UnknownEntry,
 )
 from expost.guarantee import Neighbours, Part
-from expost.ledger.chain import Books, Event, Head, Trail, create_body, end_body, limit_body, reserve_body
+from expost.ledger.chain import Event, Head, Trail, create_body, end_body, limit_body, replay, reserve_body
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, State, raised, refusal, same_request
 
-
+_Log: TypeAlias = list[tuple[float, str, int | None, Callable[[], str]]]
 _ENDINGS = {"settled": "settle", "forfeited": "forfeit", "voided": "void"}
 
 
@@ -98,7 +98,7 @@ class MemoryStore:
         self._keys: dict[str, _Record] = {}
         self._neighbours = neighbours
         self._process = os.getpid()
-        self._log: list[tuple[float, str, int | None, Callable[[], str]]] = []
+        self._log: _Log = []
         """What happened, in order: when, what, to which entry, and how to write it down."""
         self._note("create", None, partial(create_body, name, limit, neighbours, unit))
 
@@ -245,16 +245,17 @@ class MemoryStore:
         """What happened, in order, each line chained to the one before."""
         with self._lock:
             log = list(self._log)
-        trail = Trail()
-        for at, kind, entry, body in log:
-            yield trail.append(int(at * 1e6), kind, entry, body())
+        return _chain(log)
 
-    def compare(self, books: Books, head: Head) -> None:
-        """Whether the balances are what the events add up to; only while nobody writes."""
+    def verify(self, known: Head | None) -> Head:
+        """Whether the balances are what the events add up to."""
         with self._lock:
             found = {"/".join(account.path): account.balance for account in _below(self._root)}
-        if found != books.accounts or len(self._records) != len(books.entries):
+            entries, log = len(self._records), list(self._log)
+        books, head = replay(_chain(log), known=known)
+        if found != books.accounts or entries != len(books.entries):
             raise LedgerCorrupt("the accounts' balances are not what the audit trail adds up to")
+        return head
 
     # ---- under the lock
 
@@ -299,6 +300,12 @@ class MemoryStore:
         if record.state != "reserved":
             raise ReservationClosed(record.entry, attempted)
         return record
+
+
+def _chain(log: _Log) -> Iterator[Event]:
+    trail = Trail()
+    for at, kind, entry, body in log:
+        yield trail.append(int(at * 1e6), kind, entry, body())
 
 
 def _below(account: _Account) -> Iterator[_Account]:

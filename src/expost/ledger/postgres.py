@@ -12,7 +12,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from expost.errors import InvalidValue, LedgerCorrupt, LedgerUnavailable
@@ -45,7 +45,7 @@ class PostgresEngine:
         self._url = url
         self._writer: psycopg.Connection[Any] | None = None
         self._reader: psycopg.Connection[Any] | None = None
-        self._reading = Lock()
+        self._reading = RLock()
         self._names: dict[int, str] = {}
         self._before: set[str] = set()
         """The batch, or batches, that the database may have seen last from this process."""
@@ -69,7 +69,8 @@ class PostgresEngine:
     def _apply(self, ledger: int, operations: list[Operation]) -> list[Outcome]:
         owner = self._owner(operations)
         batch = secrets.token_hex(8)
-        values = (ledger, owner, identity(os.getpid()), TTL, batch, canonical(sorted(self._before)), json.dumps(operations))
+        before, steps = canonical(sorted(self._before)), json.dumps(operations)
+        values = (ledger, owner, identity(os.getpid()), TTL, batch, before, steps)
         self._before.add(batch)  # from here on, until the answer is known
         answer = self._steady(lambda: self._writing().execute(_APPLY, values).fetchone())
         outcomes = answer[0] if answer is not None else None
@@ -94,10 +95,27 @@ class PostgresEngine:
         def ask() -> list[Any]:
             if self._reader is None or self._reader.closed:
                 self._reader = self._connect()
-            return self._reader.execute(question, values).fetchall()  # type: ignore[arg-type]
+            return self._reader.execute(question, values).fetchall()
 
         with self._reading:
             return self._steady(ask)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """All questions inside are about one instant. Other threads' questions wait."""
+        with self._reading:
+            self.rows("SELECT 1")  # connected
+            reader = self._reader
+            assert reader is not None
+            with _translated():
+                reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            try:
+                yield
+                if self._reader is not reader or reader.closed:
+                    raise LedgerUnavailable("the connection was lost while the ledger was being read: try again")
+            finally:
+                if not reader.closed:
+                    reader.rollback()
 
     def create(self, name: str, row: Operation) -> None:
         """A new ledger and its own account."""
@@ -168,7 +186,7 @@ class PostgresEngine:
         settings = dict(rows)
         for name in ("fsync", "full_page_writes"):
             if settings[name] != "on":
-                raise InvalidValue(f"this PostgreSQL has {name} = {settings[name]}: it would forget charges; turn it on")
+                raise InvalidValue(f"this PostgreSQL has {name} = {settings[name]}: it would forget; turn it on")
         if settings["synchronous_commit"] == "off":
             connection.execute("SET synchronous_commit = on")
 
@@ -176,12 +194,12 @@ class PostgresEngine:
         connection = self._writing()
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-            connection.execute(_MARK)  # type: ignore[arg-type]
-            done = connection.execute(f"SELECT name, digest FROM {schema.MARK} ORDER BY number").fetchall()  # type: ignore[arg-type]
+            connection.execute(_MARK)
+            done = connection.execute(f"SELECT name, digest FROM {schema.MARK} ORDER BY number").fetchall()
             for name, text in schema.missing("postgres", done):
-                connection.execute(text)  # type: ignore[arg-type]
+                connection.execute(text)
                 connection.execute(
-                    f"INSERT INTO {schema.MARK} (name, digest) VALUES (%s, %s)",  # type: ignore[arg-type]
+                    f"INSERT INTO {schema.MARK} (name, digest) VALUES (%s, %s)",
                     (name, sha256(text)),
                 )
 

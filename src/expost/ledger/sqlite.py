@@ -1,6 +1,6 @@
 """Books in an SQLite file: one writer at a time, durable at every commit.
 
-SQLite itself is the one that apsw brings along. Write-ahead log, ``synchronous=FULL``: a commit that
+SQLite itself is the one that apsw brings along. Write-ahead log, ``synchronous=EXTRA``: a commit that
 returned is on the disk.
 """
 
@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path as FilePath
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 import apsw
@@ -23,8 +23,9 @@ from expost.ledger.engine import Operation, Outcome
 
 OLDEST = (3, 51, 3)
 """SQLite before this has a race in resetting its write-ahead log that can corrupt it."""
-SYNCHRONOUS = "FULL"
-"""A commit returns when it is on the disk. (Tests show what happens with less.)"""
+SYNCHRONOUS = "EXTRA"
+"""A commit returns when it is on the disk. EXTRA is FULL, and makes sure of the file's first transaction, too: the one
+that turns the write-ahead log on removes a journal, which must not be back after a power cut."""
 VFS: str | None = None
 """How files are read and written: the operating system's way. (Tests cut the power here.)"""
 PATIENCE = 10.0
@@ -48,7 +49,7 @@ class SqliteEngine:
         self._path = path
         self._writer: apsw.Connection | None = None
         self._reader: apsw.Connection | None = None
-        self._reading = Lock()
+        self._reading = RLock()
         with _translated():
             self._migrate()
 
@@ -75,6 +76,16 @@ class SqliteEngine:
             if self._reader is None:
                 self._reader = self._connect()
             return self._reader.execute(sql, values).fetchall()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """All questions inside are about one instant. Other threads' questions wait."""
+        with self._reading:
+            self.rows("BEGIN")
+            try:
+                yield
+            finally:
+                self.rows("ROLLBACK")
 
     def create(self, name: str, row: Operation) -> None:
         """A new ledger and its own account, or nothing if the name is taken."""
@@ -110,7 +121,8 @@ class SqliteEngine:
         return connection
 
     def _commit(self, writer: apsw.Connection, ledger: int, operations: list[Operation]) -> list[Outcome]:
-        return _transact(writer, lambda _: Transaction(writer, ledger).apply(operations))
+        outcomes: list[Outcome] = _transact(writer, lambda _: Transaction(writer, ledger).apply(operations))
+        return outcomes
 
     def _migrate(self) -> None:
         writer = self._writing()
@@ -120,7 +132,7 @@ class SqliteEngine:
 
         def run(writer: apsw.Connection) -> None:
             writer.execute(mark).fetchall()
-            done = writer.execute(f"SELECT name, digest FROM {schema.MARK} ORDER BY number").fetchall()
+            done: list[Any] = writer.execute(f"SELECT name, digest FROM {schema.MARK} ORDER BY number").fetchall()
             for name, text in schema.missing("sqlite", done):
                 writer.execute(text).fetchall()
                 writer.execute(
@@ -167,8 +179,9 @@ class Transaction:
             return {"expired": True}
         for account in op["levels"]:
             self._run(
-                "UPDATE expost_account SET epsilon_reserved = epsilon_reserved + ?1, delta_reserved = delta_reserved + ?2 "
-                "WHERE id = ?3 AND closed = 0 AND ?1 <= epsilon_limit - epsilon_spent - epsilon_reserved "
+                "UPDATE expost_account SET epsilon_reserved = epsilon_reserved + ?1, "
+                "delta_reserved = delta_reserved + ?2 WHERE id = ?3 AND closed = 0 "
+                "AND ?1 <= epsilon_limit - epsilon_spent - epsilon_reserved "
                 "AND ?2 <= delta_limit - delta_spent - delta_reserved",
                 op["epsilon"], op["delta"], account,
             )  # fmt: skip
@@ -191,9 +204,7 @@ class Transaction:
         if state != "reserved":
             return {"ended": state}
         if not begun:
-            self._run(
-                "UPDATE expost_entry SET begun = 1 WHERE ledger = ? AND number = ?", self._ledger, op["entry"]
-            )
+            self._run("UPDATE expost_entry SET begun = 1 WHERE ledger = ? AND number = ?", self._ledger, op["entry"])
             self._note("begin", op["entry"], "{}")
         return {"at": self._at}
 
@@ -212,7 +223,7 @@ class Transaction:
             "OR id IN (SELECT value FROM json_each(?)))",
             self._ledger, self._at, op["by"], op["dead"],
         )  # fmt: skip
-        lost = self._connection.execute(
+        lost: list[Any] = self._connection.execute(
             "SELECT e.number, e.account, e.epsilon, e.delta FROM expost_entry e LEFT JOIN expost_owner o "
             "ON o.id = e.owner WHERE e.ledger = ? AND e.state = 'reserved' AND (o.expired = 1 OR e.lease_until < ?) "
             "ORDER BY e.number",
@@ -260,15 +271,16 @@ class Transaction:
 
     def _finish(self, op: Operation, account: int, epsilon: int, delta: int) -> None:
         self._run(
-            "UPDATE expost_entry SET state = ?, begun = ?, part = ?, charged_epsilon = ?, charged_delta = ?, output = ?, "
-            "digest = ?, ended_at = ? WHERE ledger = ? AND number = ? AND state = 'reserved'",
+            "UPDATE expost_entry SET state = ?, begun = ?, part = ?, charged_epsilon = ?, charged_delta = ?, "
+            "output = ?, digest = ?, ended_at = ? WHERE ledger = ? AND number = ? AND state = 'reserved'",
             op["state"], int(op["state"] != "voided"), op.get("part"), op["epsilon"], op["delta"], op.get("output"),
             op.get("digest"), self._at, self._ledger, op["entry"],
         )  # fmt: skip
         for level in self._levels(account):
             self._run(
-                "UPDATE expost_account SET epsilon_reserved = epsilon_reserved - ?1, delta_reserved = delta_reserved - ?2, "
-                "epsilon_spent = epsilon_spent + ?3, delta_spent = delta_spent + ?4 WHERE id = ?5",
+                "UPDATE expost_account SET epsilon_reserved = epsilon_reserved - ?1, "
+                "delta_reserved = delta_reserved - ?2, epsilon_spent = epsilon_spent + ?3, "
+                "delta_spent = delta_spent + ?4 WHERE id = ?5",
                 epsilon, delta, op["epsilon"], op["delta"], level,
             )  # fmt: skip
         self._note(_ENDINGS[op["state"]], op["entry"], op["body"])

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from expost.cost import Cost
 from expost.guarantee import Neighbours, Part
-from expost.ledger.chain import Books, Event, Head
+from expost.ledger.chain import Event, Head
 from expost.ledger.entry import Balance, Entry, Note, Path, Request
 
 
@@ -18,10 +18,13 @@ class Store(Protocol):
     everything still reserved, is within the limit (``docs/theory.md``, thm-ledger).
     """
 
-    address: tuple[str, str] | None
-    """Where another process finds these books: an url and the ledger's name; None if nowhere."""
-    unit: str | None
-    """Who one record is about."""
+    @property
+    def address(self) -> tuple[str, str] | None:
+        """Where another process finds these books: an url and the ledger's name; None if nowhere."""
+
+    @property
+    def unit(self) -> str | None:
+        """Who one record is about."""
 
     @property
     def neighbours(self) -> Neighbours | None:
@@ -40,8 +43,10 @@ class Store(Protocol):
         """What the request's key stands for; ``KeyConflict`` if it stood for another request."""
 
     def reserve(self, request: Request, *, begin: bool, lease: float | None = None) -> Entry:
-        """Set the worst case aside, bound to this process's life, or for ``lease`` seconds whoever lives. Raises ``BudgetExceeded``, ``AlreadyReserved``,
-        ``NeighbourMismatch``, ``LedgerClosed``."""
+        """Set the worst case aside, bound to this process's life, or for ``lease`` seconds whoever lives.
+
+        Raises ``BudgetExceeded``, ``LedgerClosed``, ``AlreadyReserved``, ``NeighbourMismatch``.
+        """
 
     def begin(self, entry: int) -> None:
         """From here on output may have leaked, and the entry can no longer be voided."""
@@ -79,5 +84,5 @@ class Store(Protocol):
     def events(self) -> Iterator[Event]:
         """What happened, in order, each line chained to the one before."""
 
-    def compare(self, books: Books, head: Head) -> None:
-        """``LedgerCorrupt`` if the balances and entries are not what the events add up to."""
+    def verify(self, known: Head | None) -> Head:
+        """Recompute the events' chain, and all balances and entries from it; ``LedgerCorrupt`` if one differs."""
