@@ -12,7 +12,7 @@ from expost.cost import Cost
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours
 from expost.ledger.batch import OPENING
-from expost.ledger.durable import Address, DurableStore, balance_of, create
+from expost.ledger.durable import Address, DurableStore, balance_of, check_text, create
 from expost.ledger.engine import Engine
 
 _SQLITE, _POSTGRES = "sqlite:///", ("postgresql://", "postgres://")
@@ -44,6 +44,8 @@ def ledgers(url: str) -> tuple[Summary, ...]:
 
 def create_ledger(url: str, name: str, limit: Cost, neighbours: Neighbours, unit: str) -> None:
     """A new ledger in a database, which is made if there is none."""
+    check_text(name, "a ledger's name")
+    check_text(unit, "a unit")
     with _opened(url, create=True) as engine:
         create(engine, name, limit, neighbours, unit)
 

@@ -75,7 +75,7 @@ class DurableStore:
 
     def create_account(self, path: Path, limit: Cost) -> None:
         """A new account under an existing one."""
-        _check_text(path[-1], "an account's name")
+        check_text(path[-1], "an account's name")
         parent = self._ids(path[:-1])[-1]
         step = {"do": "account", "parent": parent, "path": "/".join(path), "body": limit_body(path, limit)}
         if "exists" in self._do(step | _units(limit)):
@@ -349,7 +349,7 @@ class DurableStore:
             raise NeighbourMismatch(relation, str(self._neighbours), f"ledger {self.address.name!r}")
         for text, what in ((request.label, "a label"), (request.key, "a key")):
             if text is not None:
-                _check_text(text, what)
+                check_text(text, what)
         if request.key is not None and not codec.lasting(request.subject):
             raise InvalidValue(
                 f"another process could not tell {request.subject!r} from other mechanisms, so no key can stand for "
@@ -359,8 +359,6 @@ class DurableStore:
 
 def create(engine: Engine, name: str, limit: Cost, neighbours: Neighbours, unit: str) -> None:
     """A new ledger in a database."""
-    for text, what in ((name, "a ledger's name"), (unit, "a unit")):
-        _check_text(text, what)
     body = create_body(name, limit, neighbours, unit)
     engine.create(name, {"neighbours": neighbours, "unit": unit, "body": body, **_units(limit)})
 
@@ -417,11 +415,12 @@ def _part(label: Any) -> Part:
 
 
 def _check_note(note: Note) -> None:
-    _check_text(note.by, "by")
-    _check_text(note.reason, "a reason")
+    check_text(note.by, "by")
+    check_text(note.reason, "a reason")
 
 
-def _check_text(text: str, what: str) -> None:
+def check_text(text: str, what: str) -> None:
+    """Refuse what not every database can keep."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -49,8 +49,12 @@ class PostgresEngine:
         self._names: dict[int, str] = {}
         self._before: set[str] = set()
         """The batch, or batches, that the database may have seen last from this process."""
-        with _translated():
-            self._migrate()
+        try:
+            with _translated():
+                self._migrate()
+        except BaseException:
+            self.close()
+            raise
 
     def apply(self, ledger: int, operations: list[Operation]) -> list[Outcome]:
         """All operations, in order, in one durable transaction."""

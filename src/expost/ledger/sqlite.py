@@ -50,8 +50,12 @@ class SqliteEngine:
         self._writer: apsw.Connection | None = None
         self._reader: apsw.Connection | None = None
         self._reading = RLock()
-        with _translated():
-            self._migrate()
+        try:
+            with _translated():
+                self._migrate()
+        except BaseException:
+            self.close()
+            raise
 
     def apply(self, ledger: int, operations: list[Operation]) -> list[Outcome]:
         """All operations, in order, in one durable transaction."""
@@ -59,16 +63,13 @@ class SqliteEngine:
             writer = self._writing()
             try:
                 return self._commit(writer, ledger, operations)
-            except apsw.ConstraintError:
+            except apsw.ConstraintError as error:
                 if len(operations) == 1:
-                    raise
-            outcomes = []  # one of them breaks a rule of the tables: the others must not suffer
-            for operation in operations:
-                try:
-                    outcomes += self._commit(writer, ledger, [operation])
-                except apsw.ConstraintError as error:
-                    outcomes.append({"error": str(error)})
-            return outcomes
+                    return [{"error": str(error)}]
+        outcomes: list[Outcome] = []  # one of them breaks a rule of the tables: the others must not suffer
+        for operation in operations:
+            outcomes += self.apply(ledger, [operation])
+        return outcomes
 
     def rows(self, sql: str, *values: Any) -> list[Any]:
         """What a question gives, from what is committed."""
