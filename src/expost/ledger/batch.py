@@ -39,45 +39,45 @@ class Batch:
         self._ledger = ledger
         self._turn = Condition(Lock())
         self._waiting: list[_Ticket] = []
+        self._taken: list[_Ticket] = []
         self._busy = False
         _ALL.add(self)
 
     def submit(self, operation: Operation) -> Outcome:
         """What became of the operation, once that is on the disk."""
-        ticket = _Ticket(operation)
-        with self._turn:
-            self._waiting.append(ticket)
-            try:
+        ticket, leading = _Ticket(operation), False
+        try:
+            with self._turn:
+                self._waiting.append(ticket)
                 while self._busy and not ticket.done:
                     self._turn.wait()
-            except BaseException:  # an interrupt: if it was not taken up yet, it never will be
-                with suppress(ValueError):
-                    self._waiting.remove(ticket)
-                raise
-            leading = not ticket.done
-            if leading:
-                self._busy = True
-        if leading:
-            self._lead(ticket)
+                leading = not ticket.done
+                if leading:
+                    self._busy = True
+            while leading and not ticket.done:
+                with self._turn:
+                    self._taken = self._waiting[:MOST]
+                    del self._waiting[:MOST]
+                self._commit(self._taken)
+        finally:
+            self._leave(ticket, leading)
         if ticket.error is not None:
             raise ticket.error
         assert ticket.outcome is not None
         return ticket.outcome
 
-    def _lead(self, mine: _Ticket) -> None:
-        taken: list[_Ticket] = []
-        try:
-            while not mine.done:
-                with self._turn:
-                    taken = self._waiting[:MOST]
-                    del self._waiting[:MOST]
-                self._commit(taken)
-        finally:
-            with self._turn:
-                for ticket in taken:  # an interrupt struck in between: what became of it is not known
-                    if not ticket.done:
-                        ticket.error = LedgerUnavailable("the commit was interrupted; what was set aside stays so")
-                self._busy = False
+    def _leave(self, ticket: _Ticket, leading: bool) -> None:
+        """Let the next one lead. If an interrupt struck, what was taken may or may not have been committed."""
+        if ticket.done and not leading:
+            return
+        with self._turn:
+            with suppress(ValueError):  # an interrupted caller that was not taken up yet never will be
+                self._waiting.remove(ticket)
+            if leading:
+                for taken in self._taken:
+                    if not taken.done:
+                        taken.error = LedgerUnavailable("the commit was interrupted; what was set aside stays so")
+                self._taken, self._busy = [], False
                 self._turn.notify_all()
 
     def _commit(self, taken: list[_Ticket]) -> None:

@@ -313,6 +313,8 @@ class DurableStore:
         before = self._entry(entry)
         outcome = self._do({"do": "end", "entry": entry, "state": state, **_units(charged), **rest})
         if "ended" in outcome:
+            if outcome["ended"] != "reserved":
+                self._open.pop(entry, None)
             raise ReservationClosed(self.find(entry), attempted)
         self._open.pop(entry, None)
         ended = outcome["at"] / 1e6

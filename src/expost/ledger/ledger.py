@@ -418,8 +418,15 @@ class Reservation:
         return self._settle(part, None)
 
     def forfeit(self, error: BaseException | None = None) -> Entry:
-        """Charge the worst case; say so in a note on ``error``."""
-        self._entry = entry = self._store.forfeit(self._entry.id)
+        """Charge the worst case. With an ``error``, say so in a note on it, and raise nothing else in its place."""
+        try:
+            self._entry = entry = self._store.forfeit(self._entry.id)
+        except (ReservationClosed, LedgerUnavailable) as failure:
+            if error is None:
+                raise
+            if isinstance(failure, LedgerUnavailable):
+                error.add_note(f"expost: entry {self.id} stays reserved at its worst case, and will be charged it")
+            return self._entry
         if error is not None:
             error.add_note(
                 f"expost: this happened after sampling began, so the worst case ({entry.reserved}) was charged "
@@ -462,12 +469,7 @@ class Reservation:
         except ReservationClosed:
             raise
         except BaseException as error:
-            try:
-                self.forfeit(error)
-            except ReservationClosed:  # an interrupt may come when it has ended already
-                pass
-            except LedgerUnavailable:
-                error.add_note(f"expost: entry {self.id} stays reserved at its worst case, and will be charged it")
+            self.forfeit(error)  # an interrupt may come when it has ended already: then that stands
             raise
         return self._entry
 
@@ -477,7 +479,13 @@ class Reservation:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        entry = self.entry
+        try:
+            entry = self.entry
+        except LedgerUnavailable as failure:
+            self.forfeit(error or failure)
+            if error is None:
+                raise
+            return
         if entry.state != "reserved":
             return
         if error is not None and not entry.begun:

@@ -64,7 +64,7 @@ class PostgresEngine:
             return self._apply(ledger, operations)
         except psycopg.IntegrityError as error:
             if len(operations) == 1:
-                return [{"error": str(error)}]
+                return [{"error": error.diag.message_primary or "a rule of the tables"}]  # its detail shows rows
         outcomes: list[Outcome] = []  # one of them breaks a rule of the tables: the others must not suffer
         for operation in operations:
             outcomes += self.apply(ledger, [operation])
