@@ -130,9 +130,10 @@ def test_a_power_cut_at_every_sync(disk: Disk, tmp_path: Path, monkeypatch: pyte
     """Only synced bytes are kept, with and without some of the others: all that was acknowledged is there."""
     chance = random.Random(6)
     ledger = begin(disk, tmp_path)
-    spend(ledger, disk, SOAK or 30)
+    count = 120 if SOAK else 30
+    spend(ledger, disk, count)
     monkeypatch.setattr(sqlite, "VFS", None)
-    assert len(disk.cuts) > 2 * (SOAK or 30)
+    assert len(disk.cuts) > 2 * count
     for number, (synced, written, told) in enumerate(disk.cuts):
         for kind, files in (("clean", synced), ("torn", torn(synced, written, chance))):
             after = Ledger.load(after_the_cut(tmp_path / f"{kind} {number}", files), NAME)

@@ -258,11 +258,11 @@ class DurableStore:
         )
         while rows := self._engine.rows(question, self._ledger, after):
             after = rows[-1][0]
-            for _, line, digest in rows:
+            for sequence, line, digest in rows:
                 try:
                     yield Event.read(line, digest)
                 except (ValueError, TypeError, KeyError):
-                    raise LedgerCorrupt(f"line {after} of the audit trail cannot be read") from None
+                    raise LedgerCorrupt(f"line {sequence} of the audit trail cannot be read") from None
 
     def verify(self, known: Head | None) -> Head:
         """Recompute the trail, and compare what it adds up to with the tables, at one instant."""
