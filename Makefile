@@ -3,18 +3,20 @@
 #   make demo     the main job, from nothing
 #   make test     every check: style, types, rooms, tests, coverage
 #   make lint     style, types, rooms
+#   make soak     the tests of faults in their long form: a thousand kills each
 #   make bench    the benchmarks, or one subject: make bench ONLY=ledger
 #   make docs     the documentation, in docs/_build/html
 
 PYTHON ?= python3
+KILLS  ?= 1000
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP     = $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 # The tests of the rooms whose branch coverage has a floor; they run once more, slower, to count branches.
-WATCHED := tests/conformance tests/laws tests/unit/accounting tests/unit/ledger $(wildcard tests/unit/test_*.py)
+WATCHED := tests/conformance tests/faults/test_disk.py tests/faults/test_processes.py tests/laws tests/unit/accounting tests/unit/ledger $(wildcard tests/unit/test_*.py)
 
-.PHONY: demo test lint bench docs format clean
+.PHONY: demo test lint soak bench docs format clean
 
 demo: $(VENV)/.dev
 	$(BIN)/python examples/coin.py
@@ -22,6 +24,7 @@ demo: $(VENV)/.dev
 	$(BIN)/python examples/robust.py
 	$(BIN)/python examples/early_stopping.py
 	$(BIN)/python examples/tables.py
+	$(BIN)/python examples/durable.py
 
 test: lint
 	$(BIN)/pytest -n 2 --dist worksteal
@@ -33,6 +36,9 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache > $(VENV)/rooms.txt || (cat $(VENV)/rooms.txt; false)
+
+soak: $(VENV)/.dev
+	EXPOST_SOAK=$(KILLS) $(BIN)/pytest -n 2 --dist worksteal tests/faults -o faulthandler_timeout=1800
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
         InteractionClosed,
         InvalidValue,
         KeyConflict,
+        LedgerClosed,
+        LedgerCorrupt,
+        LedgerUnavailable,
         NeighbourMismatch,
         ReservationClosed,
         UnknownEntry,
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
         UnsettledWarning,
     )
     from expost.guarantee import Guarantee
-    from expost.ledger import Entry, Ledger, Quote, Reservation
+    from expost.ledger import Entry, Ledger, Quote, Reservation, ledgers
     from expost.mechanism import WITHHELD, Interaction, Mechanism, Release
     from expost.mechanisms import (
         AdaptiveSparseVector,
@@ -70,6 +73,9 @@ _ROOMS = {
         "InteractionClosed",
         "InvalidValue",
         "KeyConflict",
+        "LedgerClosed",
+        "LedgerCorrupt",
+        "LedgerUnavailable",
         "NeighbourMismatch",
         "ReservationClosed",
         "UnknownEntry",
@@ -77,7 +83,7 @@ _ROOMS = {
         "UnsettledWarning",
     ),
     "expost.guarantee": ("Guarantee",),
-    "expost.ledger": ("Entry", "Ledger", "Quote", "Reservation"),
+    "expost.ledger": ("Entry", "Ledger", "Quote", "Reservation", "ledgers"),
     "expost.mechanism": ("WITHHELD", "Interaction", "Mechanism", "Release"),
     "expost.mechanisms": (
         "AdaptiveSparseVector",
@@ -134,6 +140,9 @@ __all__ = [
     "KeyConflict",
     "Laplace",
     "Ledger",
+    "LedgerClosed",
+    "LedgerCorrupt",
+    "LedgerUnavailable",
     "Mechanism",
     "Median",
     "NeighbourMismatch",
@@ -160,6 +169,7 @@ __all__ = [
     "UnknownPart",
     "UnsettledWarning",
     "__version__",
+    "ledgers",
     "location_and_spread",
     "read",
     "release_large",

@@ -8,6 +8,9 @@
     ├── UnknownPart (LookupError)        a part that the guarantee does not know
     ├── UnknownEntry (LookupError)       no account, reservation or key of that name
     ├── BudgetExceeded                   an over-ask; the ledger is as it was
+    ├── LedgerClosed                     its owner allows no further spending
+    ├── LedgerUnavailable                the database does not answer; what was set aside stays set aside
+    ├── LedgerCorrupt                    the books contradict their audit trail
     ├── AlreadyReserved                  the key was used before; carries its entry
     ├── KeyConflict                      the key was used before, for another request
     ├── ReservationClosed                settling, forfeiting or voiding what is no longer reserved
@@ -112,6 +115,25 @@ class BudgetExceeded(ExpostError):
             f"asked for {self.requested}, but {self.ledger!r} has {self.remaining} left (short of {short}): "
             f"the largest affordable ε is {self.affordable.epsilon_text}; nothing was charged"
         )
+
+
+class LedgerClosed(ExpostError):
+    """Its owner allows no further spending. Nothing was charged; what was reserved before can still end."""
+
+    def __init__(self, ledger: str) -> None:
+        super().__init__(ledger)
+        self.ledger = ledger
+
+    def __str__(self) -> str:
+        return f"{self.ledger!r} was closed by its owner and reserves nothing more; new data need a new ledger"
+
+
+class LedgerUnavailable(ExpostError):
+    """The database does not answer. Nothing was delivered, and what was set aside stays set aside."""
+
+
+class LedgerCorrupt(ExpostError):
+    """The books contradict their audit trail: somebody changed one of them by hand, or the disk did."""
 
 
 class AlreadyReserved(ExpostError):

@@ -1,9 +1,12 @@
 """What every ledger does, wherever its books are kept. One suite that each store passes."""
 
 import copy
+import hashlib
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from fractions import Fraction
+from pathlib import Path
 from threading import Barrier, Thread
 from typing import TypeAlias
 
@@ -11,17 +14,24 @@ import pytest
 
 import expost as xp
 from expost import Cost, Guarantee, Ledger
+from expost.ledger.chain import replay
 from toys import Fixed, Responses
 
 NewLedger: TypeAlias = Callable[..., Ledger]
 
-STORES: dict[str, NewLedger] = {"memory": Ledger}
 
-
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 def new_ledger(request: pytest.FixtureRequest) -> NewLedger:
     """Makes an empty ledger of the store under test, given a limit and options."""
-    return STORES[request.param]
+    return Ledger if request.param == "memory" else durable(request.getfixturevalue(f"{request.param}_url"))
+
+
+def durable(new_url: Callable[[], str]) -> NewLedger:
+    def make(epsilon: object, delta: object = 0, **options: object) -> Ledger:
+        options = {"name": "ledger", "neighbours": "add-remove", "unit": "person", **options}
+        return Ledger.create(new_url(), epsilon=epsilon, delta=delta, **options)
+
+    return make
 
 
 CLAIM = Guarantee({"large": 0.75, "small": 0.25}, delta="1e-6")
@@ -214,7 +224,7 @@ def test_starting_an_interaction_badly_forfeits(new_ledger: NewLedger) -> None:
 def test_an_output_that_cannot_be_kept_charges_the_worst_case(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=1, delta=1e-6)
     with pytest.raises(TypeError) as caught:
-        ledger.run(Fixed(CLAIM, (x for x in "abc"), part="small"), key="k")
+        ledger.run(Fixed(CLAIM, None, part="small"), on=lambda: (x for x in "abc"), key="k")
     assert "worst case" in caught.value.__notes__[0]
     assert ledger.spent == CLAIM.worst_case
 
@@ -234,8 +244,8 @@ def test_a_replayed_run_samples_nothing(new_ledger: NewLedger) -> None:
 
 def test_a_stored_output_cannot_be_changed(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=10, delta=1)
-    told = Fixed(Guarantee.uniform(1), [1, 2])
-    first = ledger.run(told, key="k")
+    told = Fixed(Guarantee.uniform(1), None)
+    first = ledger.run(told, on=lambda: [1, 2], key="k")
     first.value.append(3)
     ledger.run(told, key="k").value.append(4)
     assert ledger.run(told, key="k").value == [1, 2]
@@ -329,8 +339,8 @@ def test_a_run_that_is_under_way_elsewhere(new_ledger: NewLedger) -> None:
     assert ledger.run(told, key="k").value == "answer"
 
 
-def test_an_output_whose_copy_looks_at_the_ledger(new_ledger: NewLedger) -> None:
-    ledger = new_ledger(epsilon=5, delta=1)
+def test_an_output_whose_copy_looks_at_the_ledger() -> None:
+    ledger = Ledger(epsilon=5, delta=1)
 
     class Curious:
         def __deepcopy__(self, memo: object) -> "Curious":
@@ -406,8 +416,8 @@ def test_entries_of_an_account(new_ledger: NewLedger) -> None:
 # ---- neighbours, quotes, copies, looks
 
 
-def test_the_first_relation_fixes_it(new_ledger: NewLedger) -> None:
-    ledger = new_ledger(epsilon=10)
+def test_the_first_relation_fixes_it() -> None:
+    ledger = Ledger(epsilon=10)
     settle(ledger, Guarantee.uniform(1), "any")
     assert ledger.neighbours is None
     with pytest.raises(xp.BudgetExceeded):
@@ -420,8 +430,14 @@ def test_the_first_relation_fixes_it(new_ledger: NewLedger) -> None:
         ledger.reserve(claim)
     settle(ledger, claim.under("substitute"), "any")
     assert ledger.spent == Cost(4)
+
+
+def test_one_relation_in_one_ledger(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=1, neighbours="add-remove")
     with pytest.raises(xp.NeighbourMismatch):
-        new_ledger(epsilon=1, neighbours="add-remove").reserve(Guarantee.uniform(1, neighbours="substitute"))
+        ledger.reserve(Guarantee.uniform(1, neighbours="substitute"))
+    settle(ledger, Guarantee.uniform(1, neighbours="add-remove"), "any")
+    assert ledger.neighbours == "add-remove"
 
 
 def test_a_quote_charges_nothing(new_ledger: NewLedger) -> None:
@@ -443,9 +459,8 @@ def test_a_ledger_is_never_copied(new_ledger: NewLedger) -> None:
 
 
 def test_how_ledgers_look(new_ledger: NewLedger) -> None:
-    ledger = new_ledger(epsilon=1, delta=1e-6, name="study", noise=xp.SeededNoise(3))
+    ledger = new_ledger(epsilon=1, delta=1e-6, name="study")
     assert repr(ledger) == "<ledger 'study': ε 1, δ 1e-6 left of ε 1, δ 1e-6>"
-    assert "NOT PRIVATE" in repr(ledger.noise)
     settle(ledger, CLAIM)
     ledger.reserve(Guarantee.uniform(0.25), label="a label that is much too long to be printed in a table cell")
     lines = ledger.statement().splitlines()
@@ -456,13 +471,13 @@ def test_how_ledgers_look(new_ledger: NewLedger) -> None:
 
 
 def test_threads_never_pass_the_limit(new_ledger: NewLedger) -> None:
-    ledger = new_ledger(epsilon=1)
-    accounts = [ledger.account(f"analyst {i}", epsilon="0.6") for i in range(4)]
+    ledger = new_ledger(epsilon="0.15")
+    accounts = [ledger.account(f"analyst {i}", epsilon="0.1") for i in range(4)]
     barrier, refused = Barrier(8), []
 
     def spend(account: Ledger) -> None:
         barrier.wait()
-        for _ in range(100):
+        for _ in range(25):
             try:
                 settle(account, Guarantee({"small": "0.001", "large": "0.002"}), "small")
             except xp.BudgetExceeded as error:
@@ -473,6 +488,114 @@ def test_threads_never_pass_the_limit(new_ledger: NewLedger) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert ledger.spent + Cost(0.001) * len(refused) == Cost(0.8)
+    assert ledger.spent + Cost(0.001) * len(refused) == Cost(0.2)
+    assert refused
     assert ledger.spent == sum((account.spent for account in accounts), Cost(0))
     assert ledger.reserved == Cost(0)
+
+
+# ---- the owner's business, and auditing
+
+
+def test_a_limit_is_raised_by_somebody_for_a_reason(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=1, delta=1e-6)
+    alice = ledger.account("alice", epsilon=0.5)
+    with pytest.raises(xp.BudgetExceeded):
+        alice.reserve(Guarantee.uniform(0.75))
+    alice.raise_limit(epsilon=0.75, by="the board", reason="a second wave")
+    settle(alice, Guarantee.uniform(0.75), "any")
+    assert (alice.limit, alice.remaining) == (Cost(0.75), Cost(0))
+    ledger.raise_limit(delta=1e-5, by="the board", reason="δ of the new study")
+    assert ledger.limit == Cost(1, delta=1e-5)
+    for less in ({"epsilon": 0.5}, {"delta": 1e-9}, {"epsilon": 5, "delta": 0}):
+        with pytest.raises(xp.InvalidValue, match="only goes up"):
+            ledger.raise_limit(**less, by="the board", reason="thrift")
+    with pytest.raises(xp.InvalidValue, match="give epsilon= or delta="):
+        ledger.raise_limit(by="the board", reason="none")
+    with pytest.raises(xp.InvalidValue, match="a reason is"):
+        ledger.raise_limit(epsilon=9, by="the board", reason="")
+    told = [event.body for event in ledger.audit() if event.kind == "raise"]
+    assert told == [
+        {"account": "ledger/alice", "limit": [75 * 10**10, 0], "by": "the board", "reason": "a second wave"},
+        {"account": "ledger", "limit": [10**12, 10**13], "by": "the board", "reason": "δ of the new study"},
+    ]
+    ledger.verify_chain()
+
+
+def test_a_closed_ledger_reserves_nothing_more(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=1)
+    alice, bob = ledger.account("alice", epsilon=0.5), ledger.account("bob", epsilon=0.5)
+    spending = alice.reserve(Guarantee({"a": 0.25, "b": 0.1}))
+    alice.close(by="the board", reason="she left")
+    for claim in (Guarantee.uniform(0.1), Guarantee.uniform(0)):
+        with pytest.raises(xp.LedgerClosed, match="'ledger/alice' was closed by its owner"):
+            alice.reserve(claim)
+    assert (alice.closed, alice.remaining, ledger.closed) == (True, Cost(0), False)
+    assert spending.settle("b").charged == Cost(0.1)
+    settle(bob, Guarantee.uniform(0.1), "any")
+    ledger.close(by="the board", reason="the study is over")
+    with pytest.raises(xp.LedgerClosed, match="'ledger' was closed"):
+        bob.reserve(Guarantee.uniform(0.1))
+    assert bob.closed
+    assert ledger.statement().endswith("closed")
+    assert [event.body["reason"] for event in ledger.audit() if event.kind == "close"] == [
+        "she left",
+        "the study is over",
+    ]
+    ledger.verify_chain()
+
+
+def test_the_audit_trail_adds_up(new_ledger: NewLedger, tmp_path: Path) -> None:
+    ledger = new_ledger(epsilon=5, delta=1e-5, name="study", unit="person", neighbours="add-remove")
+    alice = ledger.account("alice", epsilon=3, delta=1e-5)
+    settle(alice, CLAIM)
+    noted = ledger.verify_chain()
+    alice.reserve(CLAIM, begin=False).void()
+    ledger.run(xp.Coin(epsilon=1, sensitivity=1, heads=1), on=3, key="k")
+    waiting = ledger.reserve(CLAIM, begin=False)
+    waiting.begin()
+    waiting.forfeit()
+    ledger.reserve(Guarantee.uniform(0.5))
+    head = ledger.verify_chain(known=noted)
+    kinds = "create account reserve settle reserve void reserve settle reserve begin forfeit reserve"
+    assert " ".join(event.kind for event in ledger.audit()) == kinds
+    books, again = replay(ledger.audit())
+    assert again == head == ledger.export(tmp_path / "trail.jsonl")
+    assert books.accounts["study"] == (ledger.limit, ledger.spent, ledger.reserved, False)
+    assert books.accounts["study/alice"].spent == Cost(0.25, delta="1e-6")
+    lines = [json.loads(line) for line in (tmp_path / "trail.jsonl").read_text().splitlines()]
+    assert [line["line"]["sequence"] for line in lines] == list(range(1, 13))
+    before = "0" * 64
+    for line in lines:  # as anyone can, without expost
+        text = json.dumps(line["line"], sort_keys=True, separators=(",", ":"))
+        before = hashlib.sha256(f"{before}\n{text}".encode()).hexdigest()
+        assert line["hash"] == before
+    assert before == head.hash
+    with pytest.raises(xp.LedgerCorrupt, match="was rewritten"):
+        ledger.verify_chain(known=noted._replace(hash="0" * 64))
+    with pytest.raises(xp.LedgerCorrupt, match="old backup"):
+        ledger.verify_chain(known=head._replace(sequence=99))
+
+
+def test_a_statement_by_day(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=5, delta=1e-5, name="study")
+    alice = ledger.account("alice", epsilon=3, delta=1e-5)
+    for account in (ledger, alice, alice):
+        settle(account, CLAIM)
+    ledger.reserve(Guarantee.uniform(1))
+    lines = ledger.statement(by="day").splitlines()
+    assert lines[0].split() == ["day", "account", "reserved", "charged", "refunded"]
+    assert " ".join(lines[2].split()[1:]) == "study ε 1.75, δ 1e-6 ε 0.25, δ 1e-6 ε 0.5"
+    assert " ".join(lines[3].split()[1:]) == "study/alice ε 1.5, δ 2e-6 ε 0.5, δ 2e-6 ε 1"
+    with pytest.raises(xp.InvalidValue, match="by 'entry' or by 'day'"):
+        ledger.statement(by="week")
+
+
+def test_leases_are_positive_numbers(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=1)
+    for wrong in (0, -1, True, "soon", float("nan")):
+        with pytest.raises(xp.InvalidValue, match="a lease is"):
+            ledger.reserve(Guarantee.uniform(0.1), lease=wrong)
+    ledger.reserve(Guarantee.uniform(0.1), lease=60, key="k")
+    assert ledger.recover() == 0
+    assert ledger.reservation("k").settle("any").charged == Cost(0.1)

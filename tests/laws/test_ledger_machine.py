@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 import expost as xp
 from expost import Cost, Guarantee, Ledger, Reservation
+from servers import Server, new_schema
 from toys import Fixed, Responses
 
 LIMIT = Cost(2, delta="1e-5")
@@ -48,7 +51,9 @@ class LedgerMachine(RuleBasedStateMachine):
     accounts: Bundle[Any] = Bundle("accounts")
     reservations: Bundle[Any] = Bundle("reservations")
     conversations: Bundle[Any] = Bundle("conversations")
-    make = staticmethod(lambda: Ledger(LIMIT.epsilon, LIMIT.delta))
+
+    def make(self) -> Ledger:
+        return Ledger(LIMIT.epsilon, LIMIT.delta)
 
     @initialize(target=accounts)
     def begin(self) -> Ledger:
@@ -210,6 +215,18 @@ class LedgerMachine(RuleBasedStateMachine):
         if admitted < 6 and high_is_worst:
             assert not self.model.fits(path(account), claim.worst_case)
 
+    @rule(account=accounts, more=st.sampled_from(["0.1", "1"]))
+    def raise_limit(self, account: Ledger, more: str) -> None:
+        """The owner allows more."""
+        limit = self.model.limits[path(account)] + Cost(more)
+        account.raise_limit(limit.exact_epsilon, by="the owner", reason="more")
+        self.model.limits[path(account)] = limit
+
+    def teardown(self) -> None:
+        """In the end the audit trail adds up to what the ledger says."""
+        if hasattr(self, "ledger"):
+            self.ledger.verify_chain()
+
     @invariant()
     def agrees_with_the_model(self) -> None:
         if not hasattr(self, "model"):
@@ -231,3 +248,38 @@ def path(ledger: Ledger) -> tuple[str, ...]:
 
 TestMemoryLedger = LedgerMachine.TestCase
 TestMemoryLedger.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+
+
+class SqliteMachine(LedgerMachine):
+    """The same on a file."""
+
+    def make(self) -> Ledger:
+        self.folder = tempfile.TemporaryDirectory()
+        return durable(f"sqlite:///{self.folder.name}/books.db")
+
+    def teardown(self) -> None:
+        super().teardown()
+        if hasattr(self, "folder"):
+            self.folder.cleanup()
+
+
+class PostgresMachine(LedgerMachine):
+    """The same on a server."""
+
+    def make(self) -> Ledger:
+        return durable(new_schema(server()))
+
+
+@cache
+def server() -> Server:
+    return Server()
+
+
+def durable(url: str) -> Ledger:
+    return Ledger.create(url, "ledger", LIMIT.epsilon, LIMIT.delta, neighbours="add-remove", unit="person")
+
+
+TestSqliteLedger = SqliteMachine.TestCase
+TestSqliteLedger.settings = settings(max_examples=15, stateful_step_count=30, deadline=None)
+TestPostgresLedger = PostgresMachine.TestCase
+TestPostgresLedger.settings = settings(max_examples=8, stateful_step_count=30, deadline=None)

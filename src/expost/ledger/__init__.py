@@ -1,8 +1,23 @@
 """MONEY: who may spend how much, and what was spent."""
 
+from expost.ledger.address import Summary, ledgers
+from expost.ledger.chain import Event, Head
 from expost.ledger.entry import Balance, Entry, Request
 from expost.ledger.ledger import Ledger, Quote, Reservation
 from expost.ledger.memory import MemoryStore
 from expost.ledger.store import Store
 
-__all__ = ["Balance", "Entry", "Ledger", "MemoryStore", "Quote", "Request", "Reservation", "Store"]
+__all__ = [
+    "Balance",
+    "Entry",
+    "Event",
+    "Head",
+    "Ledger",
+    "MemoryStore",
+    "Quote",
+    "Request",
+    "Reservation",
+    "Store",
+    "Summary",
+    "ledgers",
+]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from expost.cost import Cost
+from expost.errors import BudgetExceeded, InvalidValue, KeyConflict, LedgerClosed
 from expost.guarantee import Guarantee, Part
 
 Operation: TypeAlias = Literal["run", "open", "reserve"]
@@ -113,8 +114,46 @@ class Balance(NamedTuple):
     limit: Cost
     spent: Cost
     reserved: Cost
+    closed: bool = False
 
     @property
     def remaining(self) -> Cost:
-        """limit − spent − reserved."""
-        return self.limit - self.spent - self.reserved
+        """limit − spent − reserved; nothing once it is closed."""
+        return Cost(0) if self.closed else self.limit - self.spent - self.reserved
+
+
+class Note(NamedTuple):
+    """Who changed a limit, and why. It stands in the audit trail."""
+
+    by: str
+    reason: str
+
+
+def refusal(levels: Mapping[Path, Balance], worst: Cost) -> LedgerClosed | BudgetExceeded:
+    """Why a request was refused: a closed level, else the shortest of those that are short and what fits at all."""
+    for path, balance in levels.items():
+        if balance.closed:
+            return LedgerClosed("/".join(path))
+    left = {path: balance.remaining for path, balance in levels.items()}
+    short = {path: remaining for path, remaining in left.items() if not worst <= remaining}
+    path = min(short, key=lambda path: short[path].epsilon_units)
+    return BudgetExceeded(worst, short[path], "/".join(path), least(left.values()))
+
+
+def same_request(entry: Entry, request: Request) -> Entry:
+    """The entry that a key stands for, if it was for this very request."""
+    for name in ("operation", "account", "subject", "label"):
+        if getattr(entry.request, name) != getattr(request, name):
+            raise KeyConflict(entry, "mechanism or guarantee" if name == "subject" else name)
+    return entry
+
+
+def raised(current: Cost, epsilon: Cost | None, delta: Cost | None) -> Cost:
+    """The new limit, if it is nowhere below the current one."""
+    new = Cost.of_units(
+        current.epsilon_units if epsilon is None else epsilon.epsilon_units,
+        current.delta_units if delta is None else delta.delta_units,
+    )
+    if not current <= new:
+        raise InvalidValue(f"a limit only goes up: it is {current}, {new} would be less; close() ends spending")
+    return new

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from types import TracebackType
-from typing import Any, NamedTuple, NoReturn, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from expost.cost import Cost, Number
-from expost.errors import AlreadyReserved, InvalidValue, ReservationClosed, UnknownEntry, UnsettledWarning
+from expost.errors import (
+    AlreadyReserved,
+    InvalidValue,
+    LedgerUnavailable,
+    ReservationClosed,
+    UnknownEntry,
+    UnsettledWarning,
+)
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
-from expost.ledger.entry import Entry, Operation, Path, Request, least
+from expost.ledger.address import create_ledger, open_store
+from expost.ledger.chain import GENESIS, Event, Head, chained
+from expost.ledger.entry import Entry, Note, Operation, Path, Request, least
 from expost.ledger.memory import MemoryStore
-from expost.ledger.statement import statement
+from expost.ledger.statement import day_rows, entry_rows, statement
 from expost.ledger.store import Store
 from expost.mechanism import Interaction, Mechanism, Release
 from expost.noise import Source, SystemNoise
@@ -55,9 +64,47 @@ class Ledger:
             _check_text(unit, "unit")
         limit = Cost.within(epsilon, delta)
         self._path: Path = (_name(name, "a ledger"),)
-        self._store: Store = MemoryStore(name, limit, as_neighbours(neighbours))
+        self._store: Store = MemoryStore(name, limit, as_neighbours(neighbours), unit)
         self._noise: Source = noise or SystemNoise()
-        self._unit = unit
+
+    @classmethod
+    def create(
+        cls,
+        url: str,
+        name: str,
+        epsilon: Number,
+        delta: Number = 0,
+        *,
+        neighbours: Neighbours,
+        unit: str,
+        noise: Source | None = None,
+    ) -> Self:
+        """A new ledger that lasts, in a database: ``sqlite:///study.db`` or ``postgresql://host/database``.
+
+        What such a ledger acknowledged survives crashes and power cuts; what was being sampled when a process
+        died is charged its worst case.
+
+        Proof: thm-durable
+        """
+        limit = Cost.within(epsilon, delta)
+        _name(name, "a ledger")
+        _check_text(unit, "unit")
+        if as_neighbours(neighbours) is None:
+            raise InvalidValue("a ledger that lasts says whose neighbours its claims are about: give neighbours=")
+        _check_private(noise)
+        create_ledger(url, name, limit, neighbours, unit)
+        return cls.load(url, name, noise=noise)
+
+    @classmethod
+    def load(cls, url: str, name: str, *, noise: Source | None = None) -> Self:
+        """The ledger of that name in a database. What dead processes left behind is forfeited first."""
+        _name(name, "a ledger")
+        _check_private(noise)
+        ledger = object.__new__(cls)
+        ledger._path, ledger._store = (name,), open_store(url, name)
+        ledger._noise = noise or SystemNoise()
+        ledger._store.recover()
+        return ledger
 
     # ---- spending
 
@@ -108,15 +155,27 @@ class Ledger:
             raise
 
     def reserve(
-        self, guarantee: Guarantee, *, label: str | None = None, key: str | None = None, begin: bool = True
+        self,
+        guarantee: Guarantee,
+        *,
+        label: str | None = None,
+        key: str | None = None,
+        begin: bool = True,
+        lease: float | None = None,
     ) -> Reservation:
         """Set a guarantee's worst case aside, for an engine of one's own: ``settle(part)`` what came out.
 
         Leaving the ``with`` block without settling charges the worst case, and warns. With ``begin=False``
         the reservation can be voided until ``begin()`` is called.
+
+        If this process dies, what it had reserved is forfeited. With ``lease`` the reservation is kept for so
+        many seconds instead, whoever lives, and any process may settle it: ``ledger.reservation(key)``.
         """
         _require(guarantee, Guarantee, "reserve takes a guarantee; run and open take mechanisms")
-        return self._spend(self._request("reserve", guarantee, guarantee, label, key), begin=begin)
+        if lease is not None and (isinstance(lease, bool) or not isinstance(lease, int | float) or not 0 < lease < 1e9):
+            raise InvalidValue(f"a lease is a positive number of seconds, got {lease!r}")
+        request = self._request("reserve", guarantee, guarantee, label, key)
+        return Reservation(self._store, self._store.reserve(request, begin=begin, lease=lease))
 
     def reservation(self, id_or_key: int | str) -> Reservation:
         """The reservation of that entry number or key, here or in an account below, to end it from elsewhere.
@@ -160,8 +219,62 @@ class Ledger:
     def _below(self, path: Path) -> Ledger:
         self._store.balances(path)  # raises where there is no such account
         account = object.__new__(Ledger)
-        account._path, account._store, account._noise, account._unit = path, self._store, self._noise, self._unit
+        account._path, account._store, account._noise = path, self._store, self._noise
         return account
+
+    # ---- the owner's business
+
+    def raise_limit(self, epsilon: Number | None = None, delta: Number | None = None, *, by: str, reason: str) -> None:
+        """Allow more from now on: a new limit that is nowhere below the old one. It stands in the audit trail.
+
+        Whatever was published before stays published: the promise about people is the new limit's. New people
+        need a new ledger; a limit is never set back to nothing spent.
+        """
+        note = _note(by, reason)
+        if epsilon is None and delta is None:
+            raise InvalidValue("say what the limit should be: give epsilon= or delta=")
+        self._store.raise_limit(
+            self._path,
+            None if epsilon is None else Cost.within(epsilon),
+            None if delta is None else Cost.within(0, delta),
+            note,
+        )
+
+    def close(self, *, by: str, reason: str) -> None:
+        """Reserve nothing more, here and below, for ever. What is open can still end; everything stays readable."""
+        self._store.close(self._path, _note(by, reason))
+
+    @property
+    def closed(self) -> bool:
+        """Whether it, or a ledger above it, reserves nothing more."""
+        return any(balance.closed for balance in self._store.balances(self._path))
+
+    def recover(self) -> int:
+        """Forfeit what processes left behind that are gone or silent; how many entries. Done at every load, too."""
+        return self._store.recover()
+
+    # ---- auditing
+
+    def audit(self) -> Iterator[Event]:
+        """The whole ledger's audit trail: every event, in order, each chained to the one before by its hash."""
+        return self._store.events()
+
+    def verify_chain(self, known: Head | None = None) -> Head:
+        """Recompute the audit trail and everything that it adds up to. Raises ``LedgerCorrupt``.
+
+        Returns the trail's head. Keep it somewhere else: given back as ``known`` later, it shows that nothing
+        up to it was rewritten, and that no old backup was restored. Others may spend meanwhile.
+        """
+        return self._store.verify(known)
+
+    def export(self, path: str | os.PathLike[str]) -> Head:
+        """Write the audit trail as JSON lines, each with its hash; the head of what was written."""
+        head = Head(0, GENESIS)
+        with open(path, "w", encoding="ascii") as lines:
+            for event in chained(self._store.events()):
+                lines.write(f'{{"hash":"{event.hash}","line":{event.line}}}\n')
+                head = Head(event.sequence, event.hash)
+        return head
 
     # ---- reading
 
@@ -198,7 +311,7 @@ class Ledger:
     @property
     def unit(self) -> str | None:
         """Who one record is about."""
-        return self._unit
+        return self._store.unit
 
     @property
     def noise(self) -> Source:
@@ -225,9 +338,12 @@ class Ledger:
         best: Cost = sum((claim.best_case for claim in claims), Cost(0))
         return Quote(worst, best, self.remaining)
 
-    def statement(self) -> str:
-        """Every entry as a table for people: what was reserved, charged and refunded."""
-        return statement(self.name, self.entries(), self._store.balances(self._path)[-1], self.remaining)
+    def statement(self, *, by: Literal["entry", "day"] = "entry") -> str:
+        """A table for people: what was reserved, charged and refunded, for each entry, or for each account and day."""
+        if by not in ("entry", "day"):
+            raise InvalidValue(f"a statement is by 'entry' or by 'day', got {by!r}")
+        table = entry_rows if by == "entry" else day_rows
+        return statement(self.name, table(self.entries()), self._store.balances(self._path)[-1], self.remaining)
 
     # ---- one book, never two
 
@@ -237,10 +353,13 @@ class Ledger:
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            f"ledger {self.name!r} lives in this process's memory; a pickled copy could spend its budget twice"
-        )
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._store.address is None:
+            raise TypeError(
+                f"ledger {self.name!r} lives in this process's memory; a pickled copy could spend its budget twice"
+            )
+        noise = None if type(self._noise) is SystemNoise else self._noise
+        return _at, (*self._store.address, self._path[1:], noise)
 
     def __repr__(self) -> str:
         return f"<ledger {self.name!r}: {self.remaining} left of {self.limit}>"
@@ -299,8 +418,15 @@ class Reservation:
         return self._settle(part, None)
 
     def forfeit(self, error: BaseException | None = None) -> Entry:
-        """Charge the worst case; say so in a note on ``error``."""
-        self._entry = entry = self._store.forfeit(self._entry.id)
+        """Charge the worst case. With an ``error``, say so in a note on it, and raise nothing else in its place."""
+        try:
+            self._entry = entry = self._store.forfeit(self._entry.id)
+        except (ReservationClosed, LedgerUnavailable) as failure:
+            if error is None:
+                raise
+            if isinstance(failure, LedgerUnavailable):
+                error.add_note(f"expost: entry {self.id} stays reserved at its worst case, and will be charged it")
+            return self._entry
         if error is not None:
             error.add_note(
                 f"expost: this happened after sampling began, so the worst case ({entry.reserved}) was charged "
@@ -343,8 +469,7 @@ class Reservation:
         except ReservationClosed:
             raise
         except BaseException as error:
-            with suppress(ReservationClosed):  # an interrupt may come when it has ended already
-                self.forfeit(error)
+            self.forfeit(error)  # an interrupt may come when it has ended already: then that stands
             raise
         return self._entry
 
@@ -354,7 +479,13 @@ class Reservation:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        entry = self.entry
+        try:
+            entry = self.entry
+        except LedgerUnavailable as failure:
+            self.forfeit(error or failure)
+            if error is None:
+                raise
+            return
         if entry.state != "reserved":
             return
         if error is not None and not entry.begun:
@@ -398,6 +529,29 @@ def _require(value: Any, kind: type, rule: str) -> None:
 def _check_text(text: Any, what: str) -> None:
     if not isinstance(text, str) or not text:
         raise InvalidValue(f"a {what} is a string that is not empty, got {text!r}")
+
+
+def _note(by: str, reason: str) -> Note:
+    _check_text(by, "by")
+    _check_text(reason, "reason")
+    return Note(by, reason)
+
+
+def _check_private(noise: Any) -> None:
+    if noise is None:
+        return
+    if not isinstance(noise, Source):
+        raise InvalidValue(f"noise must be a Source such as SystemNoise(), got {noise!r}")
+    if not noise.private:
+        raise InvalidValue(f"a ledger that lasts protects people, so nobody may be able to predict {noise!r}")
+
+
+def _at(url: str, name: str, below: Path, noise: Source | None) -> Ledger:
+    """The ledger or account at an address: what a pickled one becomes."""
+    ledger = Ledger.load(url, name, noise=noise)
+    for account in below:
+        ledger = ledger.account(account)
+    return ledger
 
 
 def _name(name: Any, whose: str) -> str:

@@ -5,27 +5,35 @@ from __future__ import annotations
 import copy
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from threading import Lock
-from typing import Any
+from typing import Any, TypeAlias
 
 from expost.accounting import HALT, OdpFilter
 from expost.cost import Cost
 from expost.errors import (
     AlreadyReserved,
-    BudgetExceeded,
     InvalidValue,
-    KeyConflict,
+    LedgerCorrupt,
     NeighbourMismatch,
     ReservationClosed,
     UnknownEntry,
 )
 from expost.guarantee import Neighbours, Part
-from expost.ledger.entry import Balance, Entry, Path, Request, State, least
+from expost.ledger.chain import Event, Head, Trail, create_body, end_body, limit_body, replay, reserve_body
+from expost.ledger.entry import Balance, Entry, Note, Path, Request, State, raised, refusal, same_request
+
+_Log: TypeAlias = list[tuple[float, str, int | None, Callable[[], str]]]
+_ENDINGS = {"settled": "settle", "forfeited": "forfeit", "voided": "void"}
+
+
+def _nothing() -> str:
+    return "{}"
 
 
 class _Account:
-    __slots__ = ("below", "levels", "path", "rule", "spent", "used")
+    __slots__ = ("below", "closed", "levels", "path", "rule", "spent", "used")
 
     def __init__(self, path: Path, limit: Cost, above: tuple[_Account, ...]) -> None:
         self.path = path
@@ -33,13 +41,14 @@ class _Account:
         self.spent = Cost(0)
         self.used = Cost(0)
         """Spent or set aside."""
+        self.closed = False
         self.below: dict[str, _Account] = {}
         self.levels = (*above, self)
         """This account and all above it, the ledger's own first."""
 
     @property
     def balance(self) -> Balance:
-        return Balance(self.rule.limit, self.spent, self.used - self.spent)
+        return Balance(self.rule.limit, self.spent, self.used - self.spent, self.closed)
 
 
 class _Record:
@@ -79,13 +88,19 @@ class MemoryStore:
     Proof: thm-ledger
     """
 
-    def __init__(self, name: str, limit: Cost, neighbours: Neighbours | None) -> None:
+    address = None
+
+    def __init__(self, name: str, limit: Cost, neighbours: Neighbours | None, unit: str | None = None) -> None:
+        self.unit = unit
         self._lock = Lock()
         self._root = _Account((name,), limit, ())
         self._records: list[_Record] = []
         self._keys: dict[str, _Record] = {}
         self._neighbours = neighbours
         self._process = os.getpid()
+        self._log: _Log = []
+        """What happened, in order: when, what, to which entry, and how to write it down."""
+        self._note("create", None, partial(create_body, name, limit, neighbours, unit))
 
     @property
     def neighbours(self) -> Neighbours | None:
@@ -99,6 +114,7 @@ class MemoryStore:
             if path[-1] in parent.below:
                 raise InvalidValue(f"account {'/'.join(path)!r} exists already: account({path[-1]!r}) finds it")
             parent.below[path[-1]] = _Account(path, limit, parent.levels)
+            self._note("account", None, partial(limit_body, path, limit))
 
     def accounts(self, path: Path) -> tuple[str, ...]:
         """The names directly below an account."""
@@ -117,10 +133,10 @@ class MemoryStore:
         with self._lock:
             record = self._keys.get(request.key)
             entry = None if record is None else record.entry
-        return None if entry is None else _same_request(entry, request)
+        return None if entry is None else same_request(entry, request)
 
-    def reserve(self, request: Request, *, begin: bool) -> Entry:
-        """Set the worst case aside at every level, or at none."""
+    def reserve(self, request: Request, *, begin: bool, lease: float | None = None) -> Entry:
+        """Set the worst case aside at every level, or at none. It is bound to this process's life, lease or not."""
         worst = request.guarantee.worst_case
         relation = request.guarantee.neighbours
         if os.getpid() != self._process:
@@ -138,8 +154,8 @@ class MemoryStore:
             if relation is not None and self._neighbours not in (None, relation):
                 raise NeighbourMismatch(relation, str(self._neighbours), f"ledger {self._root.path[0]!r}")
             for level in account.levels:
-                if level.rule.decide(level.used, worst) is HALT:
-                    raise _over_ask(account, worst)
+                if level.closed or level.rule.decide(level.used, worst) is HALT:
+                    raise refusal({level.path: level.balance for level in account.levels}, worst)
             for level in account.levels:
                 level.used = level.used + worst
             self._neighbours = self._neighbours or relation
@@ -147,12 +163,16 @@ class MemoryStore:
             self._records.append(record)
             if request.key is not None:
                 self._keys[request.key] = record
+            self._note("reserve", record.id, partial(reserve_body, request, begin))
             return record.entry
 
     def begin(self, entry: int) -> None:
         """From here on the entry can no longer be voided."""
         with self._lock:
-            self._reserved(entry, "begin").begun = True
+            record = self._reserved(entry, "begin")
+            if not record.begun:
+                record.begun = True
+                self._note("begin", entry, _nothing)
 
     def settle(self, entry: int, part: Part, output: Any) -> Entry:
         """Charge what came out and give the rest back."""
@@ -200,6 +220,43 @@ class MemoryStore:
                     entry = record.entry
                 yield entry
 
+    # ---- the owner's business
+
+    def raise_limit(self, path: Path, epsilon: Cost | None, delta: Cost | None, note: Note) -> None:
+        """Allow more from now on."""
+        with self._lock:
+            account = self._account(path)
+            limit = raised(account.rule.limit, epsilon, delta)
+            account.rule = OdpFilter(limit)
+            self._note("raise", None, partial(limit_body, path, limit, note))
+
+    def close(self, path: Path, note: Note) -> None:
+        """Allow nothing more, here and below."""
+        with self._lock:
+            account = self._account(path)
+            account.closed = True
+            self._note("close", None, partial(limit_body, path, None, note))
+
+    def recover(self) -> int:
+        """Nothing survives this process, so there is never anything to recover."""
+        return 0
+
+    def events(self) -> Iterator[Event]:
+        """What happened, in order, each line chained to the one before."""
+        with self._lock:
+            log = list(self._log)
+        return _chain(log)
+
+    def verify(self, known: Head | None) -> Head:
+        """Whether the balances are what the events add up to."""
+        with self._lock:
+            found = {"/".join(account.path): account.balance for account in _below(self._root)}
+            entries, log = len(self._records), list(self._log)
+        books, head = replay(_chain(log), known=known)
+        if found != books.accounts or entries != len(books.entries):
+            raise LedgerCorrupt("the accounts' balances are not what the audit trail adds up to")
+        return head
+
     # ---- under the lock
 
     def _end(self, record: _Record, state: State, charged: Cost, part: Part | None = None) -> Entry:
@@ -213,7 +270,11 @@ class MemoryStore:
             level.spent = level.spent + charged
             if back:
                 level.used = level.used - back
+        self._note(_ENDINGS[state], record.id, partial(end_body, charged, part))
         return record.entry
+
+    def _note(self, kind: str, entry: int | None, body: Callable[[], str]) -> None:
+        self._log.append((time.time(), kind, entry, body))
 
     def _account(self, path: Path) -> _Account:
         account = self._root
@@ -241,17 +302,13 @@ class MemoryStore:
         return record
 
 
-def _same_request(entry: Entry, request: Request) -> Entry:
-    """The entry that a key stands for, if it was for this very request."""
-    for name in ("operation", "account", "subject", "label"):
-        if getattr(entry.request, name) != getattr(request, name):
-            raise KeyConflict(entry, "mechanism or guarantee" if name == "subject" else name)
-    return entry
+def _chain(log: _Log) -> Iterator[Event]:
+    trail = Trail()
+    for at, kind, entry, body in log:
+        yield trail.append(int(at * 1e6), kind, entry, body())
 
 
-def _over_ask(account: _Account, worst: Cost) -> BudgetExceeded:
-    """Name the shortest of the levels that are short, and the ε that would fit at all of them."""
-    left = {level.path: level.balance.remaining for level in account.levels}
-    short = {path: remaining for path, remaining in left.items() if not worst <= remaining}
-    path = min(short, key=lambda path: short[path].epsilon_units)
-    return BudgetExceeded(worst, short[path], "/".join(path), least(left.values()))
+def _below(account: _Account) -> Iterator[_Account]:
+    yield account
+    for child in account.below.values():
+        yield from _below(child)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 
 from expost.cost import Cost
 from expost.ledger.entry import Balance, Entry
@@ -11,20 +12,40 @@ _HEADINGS = ("#", "account", "what", "state", "part", "reserved", "charged", "re
 _WIDEST = 44  # characters of a cell
 
 
-def statement(name: str, entries: Iterable[Entry], balance: Balance, remaining: Cost) -> str:
-    """One line an entry, then the balance; ``remaining`` also knows the limits above.
-
-    A voided entry charged nothing; an open one shows what it holds.
-    """
-    rows = [_HEADINGS, *(_row(entry) for entry in entries)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADINGS))]
+def statement(name: str, rows: Sequence[tuple[str, ...]], balance: Balance, remaining: Cost) -> str:
+    """The rows, headings first, then the balance; ``remaining`` also knows the limits above."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     lines.insert(1, "  ".join("─" * width for width in widths))
     lines.append("")
     lines.append(
         f"{name}: limit {balance.limit} · spent {balance.spent} · set aside {balance.reserved} · remaining {remaining}"
+        + (" · closed" if balance.closed else "")
     )
     return "\n".join(lines)
+
+
+def entry_rows(entries: Iterable[Entry]) -> list[tuple[str, ...]]:
+    """One row an entry. A voided entry charged nothing; an open one shows what it holds."""
+    return [_HEADINGS, *(_row(entry) for entry in entries)]
+
+
+def day_rows(entries: Iterable[Entry]) -> list[tuple[str, ...]]:
+    """One row an account and day (UTC): what was reserved that day, and what was charged and came back that day."""
+    days: dict[tuple[str, str], list[Cost]] = defaultdict(lambda: [Cost(0)] * 3)
+    for entry in entries:
+        _add(days[f"{entry.when:%Y-%m-%d}", entry.account], 0, entry.reserved)
+        if entry.ended is not None and entry.charged is not None:
+            ended = days[f"{entry.ended:%Y-%m-%d}", entry.account]
+            _add(ended, 1, entry.charged)
+            _add(ended, 2, entry.reserved - entry.charged)
+    return [("day", "account", "reserved", "charged", "refunded"), *(
+        (day, account, *map(str, sums)) for (day, account), sums in sorted(days.items())
+    )]  # fmt: skip
+
+
+def _add(sums: list[Cost], column: int, cost: Cost) -> None:
+    sums[column] = sums[column] + cost
 
 
 def _row(entry: Entry) -> tuple[str, ...]:

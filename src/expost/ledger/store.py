@@ -7,7 +7,8 @@ from typing import Any, Protocol
 
 from expost.cost import Cost
 from expost.guarantee import Neighbours, Part
-from expost.ledger.entry import Balance, Entry, Path, Request
+from expost.ledger.chain import Event, Head
+from expost.ledger.entry import Balance, Entry, Note, Path, Request
 
 
 class Store(Protocol):
@@ -16,6 +17,14 @@ class Store(Protocol):
     At every instant, for every account and everything below it: what was charged, plus the worst case of
     everything still reserved, is within the limit (``docs/theory.md``, thm-ledger).
     """
+
+    @property
+    def address(self) -> tuple[str, str] | None:
+        """Where another process finds these books: an url and the ledger's name; None if nowhere."""
+
+    @property
+    def unit(self) -> str | None:
+        """Who one record is about."""
 
     @property
     def neighbours(self) -> Neighbours | None:
@@ -33,8 +42,11 @@ class Store(Protocol):
     def earlier(self, request: Request) -> Entry | None:
         """What the request's key stands for; ``KeyConflict`` if it stood for another request."""
 
-    def reserve(self, request: Request, *, begin: bool) -> Entry:
-        """Set the worst case aside. Raises ``BudgetExceeded``, ``AlreadyReserved``, ``NeighbourMismatch``."""
+    def reserve(self, request: Request, *, begin: bool, lease: float | None = None) -> Entry:
+        """Set the worst case aside, bound to this process's life, or for ``lease`` seconds whoever lives.
+
+        Raises ``BudgetExceeded``, ``LedgerClosed``, ``AlreadyReserved``, ``NeighbourMismatch``.
+        """
 
     def begin(self, entry: int) -> None:
         """From here on output may have leaked, and the entry can no longer be voided."""
@@ -59,3 +71,18 @@ class Store(Protocol):
 
     def entries(self, path: Path) -> Iterator[Entry]:
         """The entries of an account and of all below it, in order of reservation."""
+
+    def raise_limit(self, path: Path, epsilon: Cost | None, delta: Cost | None, note: Note) -> None:
+        """Allow more from now on; None leaves the ε or δ as it is."""
+
+    def close(self, path: Path, note: Note) -> None:
+        """Reserve nothing more, here and below; what is open can still end."""
+
+    def recover(self) -> int:
+        """Forfeit what processes left behind that are gone or silent; how many entries."""
+
+    def events(self) -> Iterator[Event]:
+        """What happened, in order, each line chained to the one before."""
+
+    def verify(self, known: Head | None) -> Head:
+        """Recompute the events' chain, and all balances and entries from it; ``LedgerCorrupt`` if one differs."""

@@ -1,0 +1,243 @@
+"""Published outputs and requests as canonical JSON: the same value always gives the same text, and comes back exactly.
+
+Plain values stand for themselves; everything else is an object with one name that starts with ``$``. Floats are
+written in hexadecimal, arrays as their bytes. Records (dataclasses and named tuples) are written by the name of
+their class and read back only if that class is a record in a module that is there.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Callable
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from expost.cost import Cost
+from expost.errors import InvalidValue
+from expost.guarantee import Guarantee
+
+_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
+
+
+def canonical(value: Any) -> str:
+    """Plain JSON values as text: names sorted, no spaces, ASCII."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def sha256(text: str) -> str:
+    """The hash of a text, in hexadecimal."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def encode(value: Any) -> str:
+    """A published value as text. Raises ``TypeError`` for what could not be read back."""
+    return canonical(_write(value))
+
+
+def decode(text: str) -> Any:
+    """The value that :func:`encode` wrote."""
+    return _read(json.loads(text))
+
+
+def digest_of(value: Any) -> str | None:
+    """The hash of a value's text; None for a value that has no text."""
+    try:
+        return sha256(encode(value))
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+# ---- writing and reading values
+
+
+def _write(value: Any) -> Any:
+    kind = type(value)
+    if value is None or kind in (bool, str, int):
+        return value
+    if kind is list:
+        return [_write(item) for item in value]
+    writer = _WRITERS.get(kind)
+    if writer is not None:
+        name, write = writer
+        return {name: write(value)}
+    if isinstance(value, Enum):
+        return {"$enum": [_class_name(kind), value.name]}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = [[field.name, _write(getattr(value, field.name))] for field in dataclasses.fields(value)]
+        return {"$record": [_class_name(kind), fields]}
+    if isinstance(value, tuple) and hasattr(kind, "_fields"):
+        fields = [[name, _write(item)] for name, item in zip(kind._fields, value, strict=True)]
+        return {"$record": [_class_name(kind), fields]}
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.ndarray | numpy.generic):
+        return _write_array(value, numpy)
+    raise TypeError(f"a durable ledger cannot keep a value of type {kind.__qualname__}: publish numbers, texts, arrays")
+
+
+def _write_array(value: Any, numpy: Any) -> Any:
+    array = numpy.asarray(value)
+    if array.dtype.hasobject or type(value) not in (numpy.ndarray, array.dtype.type):
+        raise TypeError(f"a durable ledger cannot keep an array of {array.dtype}: publish plain numbers")
+    name = "$array" if isinstance(value, numpy.ndarray) else "$scalar"
+    return {name: [numpy.lib.format.dtype_to_descr(array.dtype), list(array.shape), _base64(array.tobytes())]}
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+_WRITERS: dict[type, tuple[str, Callable[[Any], Any]]] = {
+    float: ("$float", lambda value: value.hex()),
+    complex: ("$complex", lambda value: [value.real.hex(), value.imag.hex()]),
+    bytes: ("$bytes", _base64),
+    tuple: ("$tuple", lambda value: [_write(item) for item in value]),
+    dict: ("$dict", lambda value: [[_write(key), _write(item)] for key, item in value.items()]),
+    set: ("$set", lambda value: sorted((_write(item) for item in value), key=canonical)),
+    frozenset: ("$frozenset", lambda value: sorted((_write(item) for item in value), key=canonical)),
+    Fraction: ("$fraction", str),
+    Decimal: ("$decimal", str),
+    Cost: ("$cost", lambda value: [value.epsilon_units, value.delta_units]),
+    Guarantee: ("$guarantee", lambda value: value.to_json()),
+}
+
+
+def _read(told: Any) -> Any:
+    if isinstance(told, list):
+        return [_read(item) for item in told]
+    if not isinstance(told, dict):
+        return told
+    ((name, content),) = told.items()
+    return _READERS[name](content)
+
+
+def _read_array(content: Any) -> Any:
+    import numpy as np
+
+    descr, shape, data = content
+    plain: Any = descr if isinstance(descr, str) else _tuples(descr)
+    dtype = np.lib.format.descr_to_dtype(plain)
+    return np.frombuffer(base64.b64decode(data), dtype=dtype).reshape(shape).copy()
+
+
+def _tuples(descr: list[Any]) -> list[Any]:
+    return [tuple(_tuples(part) if isinstance(part, list) and part and isinstance(part[0], list) else part
+                  for part in field) for field in descr]  # fmt: skip
+
+
+def _read_record(content: Any) -> Any:
+    name, fields = content
+    kind: Any = _class(name)
+    values = {field: _read(item) for field, item in fields}
+    if issubclass(kind, tuple):
+        return kind(**values)
+    record = kind.__new__(kind)
+    for field, item in values.items():
+        object.__setattr__(record, field, item)
+    return record
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "$float": float.fromhex,
+    "$complex": lambda content: complex(*map(float.fromhex, content)),
+    "$bytes": base64.b64decode,
+    "$tuple": lambda content: tuple(_read(item) for item in content),
+    "$dict": lambda content: {_read(key): _read(item) for key, item in content},
+    "$set": lambda content: {_read(item) for item in content},
+    "$frozenset": lambda content: frozenset(_read(item) for item in content),
+    "$fraction": Fraction,
+    "$decimal": Decimal,
+    "$cost": lambda content: Cost.of_units(*content),
+    "$guarantee": Guarantee.from_json,
+    "$array": _read_array,
+    "$scalar": lambda content: _read_array(content)[()],
+    "$enum": lambda content: _class(content[0])[content[1]],
+    "$record": _read_record,
+}
+
+
+def _class_name(kind: type) -> str:
+    name = f"{kind.__module__}:{kind.__qualname__}"
+    try:
+        found = _class(name)
+    except InvalidValue:
+        found = None
+    if found is not kind:
+        raise TypeError(f"a durable ledger cannot keep a {kind.__qualname__}: its class is not found by its name")
+    return name
+
+
+def _class(name: str) -> Any:
+    """A record or an enumeration by its name; nothing else is ever called."""
+    module, _, path = name.partition(":")
+    found: Any = sys.modules.get(module)
+    if found is None and module.split(".")[0] == "expost":
+        found = import_module(module)
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    record = isinstance(found, type) and (
+        dataclasses.is_dataclass(found) or issubclass(found, Enum) or (issubclass(found, tuple) and found is not tuple)
+    )
+    if not record:
+        raise InvalidValue(f"the stored output is a {name}, which is not imported here: import its module first")
+    return found
+
+
+# ---- requests
+
+
+class Described(NamedTuple):
+    """A mechanism or guarantee as a ledger remembers it: how it prints, and its fingerprint."""
+
+    text: str
+    fingerprint: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+@lru_cache(256)
+def claim_text(claim: Guarantee) -> str:
+    """A guarantee as text, its parts in a fixed order: equal guarantees, equal texts."""
+    told = claim.to_json()
+    return canonical({**told, "parts": sorted(told["parts"], key=canonical)})
+
+
+@lru_cache(256)
+def claim_digest(claim: Guarantee) -> str:
+    """The name that a guarantee is kept under."""
+    return sha256(claim_text(claim))
+
+
+def fingerprint(subject: Any) -> str:
+    """The same for the same mechanism or guarantee in every process; another for another."""
+    if isinstance(subject, Described):
+        return subject.fingerprint
+    if isinstance(subject, Guarantee):
+        return claim_digest(subject)
+    try:
+        return sha256(encode(subject))
+    except (TypeError, ValueError, RecursionError):
+        return sha256(f"{type(subject).__module__}:{type(subject).__qualname__} {subject!r}")
+
+
+def lasting(subject: Any) -> bool:
+    """Whether another process would find the same fingerprint."""
+    try:
+        encode(subject)
+    except (TypeError, ValueError, RecursionError):
+        return _ADDRESS.search(repr(subject)) is None
+    return True
+
+
+def described(subject: Any) -> Described:
+    """What a durable ledger keeps of a mechanism or guarantee."""
+    return Described(repr(subject), fingerprint(subject))

@@ -1,0 +1,431 @@
+"""Books in a database: the same rules as in memory, but nothing that was acknowledged is ever lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from expost.cost import Cost
+from expost.errors import (
+    AlreadyReserved,
+    InvalidValue,
+    LedgerCorrupt,
+    LedgerUnavailable,
+    NeighbourMismatch,
+    ReservationClosed,
+    UnknownEntry,
+)
+from expost.guarantee import Guarantee, Neighbours, Part, as_part
+from expost.ledger import codec
+from expost.ledger.batch import Batch
+from expost.ledger.chain import Books, Event, Head, Line, create_body, end_body, limit_body, replay, reserve_body
+from expost.ledger.engine import Engine, Operation, Outcome
+from expost.ledger.entry import Balance, Entry, Note, Path, Request, State, raised, refusal, same_request
+from expost.ledger.lease import HEART, TTL, identity, is_gone
+
+_PAGE = 500  # rows that are read at a time
+_BALANCE = "epsilon_limit, delta_limit, epsilon_spent, delta_spent, epsilon_reserved, delta_reserved, closed"
+_ENTRY = (
+    "SELECT e.number, a.path, e.operation, e.subject, e.fingerprint, c.json, e.label, e.key, e.state, e.begun, e.part, "
+    "e.charged_epsilon, e.charged_delta, e.reserved_at, e.ended_at FROM expost_entry e "
+    "JOIN expost_account a ON a.id = e.account JOIN expost_claim c ON c.digest = e.claim WHERE e.ledger = ?"
+)
+
+
+class Address(NamedTuple):
+    """Where a durable ledger is."""
+
+    url: str
+    name: str
+
+
+class DurableStore:
+    """The :class:`~expost.ledger.store.Store` of a database. Each method is one durable transaction.
+
+    Proof: thm-durable
+    """
+
+    def __init__(self, engine: Engine, address: Address) -> None:
+        rows = engine.rows("SELECT id, neighbours, unit FROM expost_ledger WHERE name = ?", address.name)
+        if not rows:
+            known = ", ".join(repr(name) for (name,) in engine.rows("SELECT name FROM expost_ledger ORDER BY name"))
+            raise UnknownEntry(f"there is no ledger {address.name!r} there (it has {known or 'none'}): create it")
+        self.address = address
+        self._ledger, self._neighbours, self.unit = rows[0]
+        self._engine = engine
+        self._batch = Batch(engine, self._ledger)
+        self._owners: dict[int, str] = {}
+        """By process: this one, and those it was forked from."""
+        self._levels: dict[Path, list[int]] = {}
+        self._claims: set[str] = set()
+        self._open: dict[int, Entry] = {}
+        self._orphans: set[int] = set()
+
+    @property
+    def neighbours(self) -> Neighbours | None:
+        """The relation that every claim in these books is about."""
+        relation: Neighbours = self._neighbours
+        return relation
+
+    # ---- accounts
+
+    def create_account(self, path: Path, limit: Cost) -> None:
+        """A new account under an existing one."""
+        check_text(path[-1], "an account's name")
+        parent = self._ids(path[:-1])[-1]
+        step = {"do": "account", "parent": parent, "path": "/".join(path), "body": limit_body(path, limit)}
+        if "exists" in self._do(step | _units(limit)):
+            raise InvalidValue(f"account {'/'.join(path)!r} exists already: account({path[-1]!r}) finds it")
+
+    def accounts(self, path: Path) -> tuple[str, ...]:
+        """The names directly below an account."""
+        rows = self._engine.rows("SELECT path FROM expost_account WHERE parent = ? ORDER BY id", self._ids(path)[-1])
+        return tuple(found.rpartition("/")[2] for (found,) in rows)
+
+    def balances(self, path: Path) -> tuple[Balance, ...]:
+        """The balance of the account and of every one above it, at one instant."""
+        ids = self._ids(path)
+        marks = ", ".join("?" * len(ids))
+        rows = self._engine.rows(f"SELECT {_BALANCE} FROM expost_account WHERE id IN ({marks}) ORDER BY id", *ids)
+        return tuple(balance_of(row) for row in rows)
+
+    def raise_limit(self, path: Path, epsilon: Cost | None, delta: Cost | None, note: Note) -> None:
+        """Allow more from now on."""
+        _check_note(note)
+        account = self._ids(path)[-1]
+        while True:
+            seen = self.balances(path)[-1].limit
+            limit = raised(seen, epsilon, delta)
+            step = {"do": "limit", "account": account, "seen": [seen.epsilon_units, seen.delta_units]}
+            if "moved" not in self._do(step | _units(limit) | {"body": limit_body(path, limit, note)}):
+                return
+
+    def close(self, path: Path, note: Note) -> None:
+        """Allow nothing more, here and below."""
+        _check_note(note)
+        self._do({"do": "close", "account": self._ids(path)[-1], "body": limit_body(path, None, note)})
+
+    # ---- entries
+
+    def earlier(self, request: Request) -> Entry | None:
+        """What the request's key stands for."""
+        if request.key is None:
+            return None
+        found = self._engine.rows(f"{_ENTRY} AND e.key = ?", self._ledger, request.key)
+        return same_request(_entry(found[0]), _remembered(request)) if found else None
+
+    def reserve(self, request: Request, *, begin: bool, lease: float | None = None) -> Entry:
+        """Set the worst case aside at every level, or at none; durable before this returns."""
+        self._check(request)
+        levels = self._ids(request.account)
+        claim = codec.claim_digest(request.guarantee)
+        subject = codec.described(request.subject)
+        kept = request._replace(subject=subject)
+        worst = request.guarantee.worst_case
+        step: Operation = {
+            "do": "reserve", "levels": levels, "operation": request.operation, "subject": subject.text,
+            "fingerprint": subject.fingerprint, "claim": claim,
+            "claim_text": None if claim in self._claims else codec.claim_text(request.guarantee),
+            "label": request.label, "key": request.key, "begun": begin, "body": reserve_body(kept, begin),
+            "lease": None if lease is None else int(lease * 1e6), **_units(worst),
+        }  # fmt: skip
+        outcome = self._do(step | (who := self._who(lease is None)))
+        while "expired" in outcome:  # this process was given up for dead: it goes on under another name
+            if self._owners.get(os.getpid()) == who["owner"]:
+                self._owners.pop(os.getpid(), None)
+            outcome = self._do(step | (who := self._who(lease is None)))
+        if "used" in outcome:
+            raise AlreadyReserved(same_request(self.find(outcome["used"]), kept))
+        if "levels" in outcome:
+            paths = [request.account[: k + 1] for k in range(len(levels))]
+            balances = map(balance_of, outcome["levels"])
+            raise refusal(dict(zip(paths, balances, strict=True)), worst)
+        self._claims.add(claim)
+        entry = Entry(outcome["entry"], kept, "reserved", begin, None, None, outcome["at"] / 1e6, None)
+        self._open[entry.id] = entry
+        return entry
+
+    def begin(self, entry: int) -> None:
+        """From here on the entry can no longer be voided."""
+        if "ended" in self._do({"do": "begin", "entry": self._known(entry)}):
+            raise ReservationClosed(self.find(entry), "begin")
+
+    def settle(self, entry: int, part: Part, output: Any) -> Entry:
+        """Charge what came out and give the rest back; part and output are on the disk before this returns."""
+        request = self._entry(entry).request
+        charged = request.guarantee.cost_of(part)
+        text = None if request.key is None or request.operation == "reserve" else codec.encode(output)
+        digest = codec.sha256(text) if text is not None else None
+        if text is None and request.operation != "reserve":
+            digest = codec.digest_of(output)
+        kept = {"part": codec.canonical(as_part(part)), "output": text, "digest": digest}
+        kept["body"] = end_body(charged, part, digest)
+        return self._end(entry, "settled", charged, "settle", kept)._replace(part=part)
+
+    def forfeit(self, entry: int) -> Entry:
+        """Charge the worst case."""
+        worst = self._entry(entry).reserved
+        try:
+            return self._end(entry, "forfeited", worst, "forfeit", {"body": end_body(worst)})
+        except LedgerUnavailable:
+            self._orphans.add(entry)  # tried again with every beat, and when this process has ended
+            raise
+
+    def void(self, entry: int) -> Entry:
+        """Charge nothing; only while sampling has not begun."""
+        return self._end(entry, "voided", Cost(0), "void", {"body": end_body(Cost(0))})
+
+    def output(self, entry: int) -> Any:
+        """The output that was kept for an entry with a key."""
+        rows = self._engine.rows(
+            "SELECT output, digest FROM expost_entry WHERE ledger = ? AND number = ?", self._ledger, self._known(entry)
+        )
+        text, digest = rows[0] if rows else (None, None)
+        if text is None:
+            return None
+        if codec.sha256(text) != digest:
+            raise LedgerCorrupt(f"the output kept for entry {entry} is not the one that was published")
+        return codec.decode(text)
+
+    def find(self, id_or_key: int | str) -> Entry:
+        """The entry of that number or key."""
+        column = "e.key" if isinstance(id_or_key, str) else "e.number"
+        if isinstance(id_or_key, int):
+            self._known(id_or_key)
+        rows = self._engine.rows(f"{_ENTRY} AND {column} = ?", self._ledger, id_or_key)
+        if rows:
+            return _entry(rows[0])
+        what = f"under key {id_or_key!r}" if isinstance(id_or_key, str) else repr(id_or_key)
+        raise UnknownEntry(f"no entry {what} in ledger {self.address.name!r}")
+
+    def entries(self, path: Path) -> Iterator[Entry]:
+        """The entries of an account and of all below it, as many as there are now."""
+        self._ids(path)
+        ((upto,),) = self._engine.rows("SELECT entries FROM expost_ledger WHERE id = ?", self._ledger)
+        return self._pages("/".join(path), upto)
+
+    def _pages(self, account: str, upto: int) -> Iterator[Entry]:
+        after = 0
+        question = f"{_ENTRY} AND e.number > ? AND e.number <= ? ORDER BY e.number LIMIT {_PAGE}"
+        while rows := self._engine.rows(question, self._ledger, after, upto):
+            after = rows[-1][0]
+            for row in rows:
+                if row[1] == account or row[1].startswith(f"{account}/"):
+                    yield _entry(row)
+
+    # ---- leases
+
+    def recover(self) -> int:
+        """Forfeit what processes left behind that are gone or silent. Returns how many entries."""
+        owners = self._engine.rows(
+            "SELECT id, identity FROM expost_owner WHERE ledger = ? AND expired = 0", self._ledger
+        )
+        dead = [owner for owner, who in owners if is_gone(who)]
+        step = {"do": "recover", "dead": codec.canonical(dead), "by": self._owners.get(os.getpid(), "")}
+        return int(self._do(step)["forfeited"])
+
+    def beat(self) -> None:
+        """Say that this process is alive, end what could not be ended before, and look after the others' work."""
+        if os.getpid() in self._owners:
+            self._do({"do": "beat", **self._who(True)})
+        for entry in list(self._orphans):
+            with suppress(ReservationClosed):
+                self.forfeit(entry)
+            self._orphans.discard(entry)
+        self.recover()
+
+    def _who(self, owned: bool) -> Operation:
+        if not owned:
+            return {"owner": None}
+        process = os.getpid()
+        if process not in self._owners:
+            self._owners.setdefault(process, secrets.token_hex(8))
+            HEART.watch(self)
+        return {"owner": self._owners[process], "identity": identity(process), "ttl": TTL}
+
+    # ---- the audit trail
+
+    def events(self) -> Iterator[Event]:
+        """What happened, in order, each line chained to the one before."""
+        after = 0
+        question = (
+            "SELECT sequence, line, hash FROM expost_event WHERE ledger = ? AND sequence > ? "
+            f"ORDER BY sequence LIMIT {_PAGE}"
+        )
+        while rows := self._engine.rows(question, self._ledger, after):
+            after = rows[-1][0]
+            for sequence, line, digest in rows:
+                try:
+                    yield Event.read(line, digest)
+                except (ValueError, TypeError, KeyError):
+                    raise LedgerCorrupt(f"line {sequence} of the audit trail cannot be read") from None
+
+    def verify(self, known: Head | None) -> Head:
+        """Recompute the trail, and compare what it adds up to with the tables, at one instant."""
+        with self._engine.snapshot():
+            books, head = replay(self.events(), known=known)
+            self._compare(books, head)
+        return head
+
+    def _compare(self, books: Books, head: Head) -> None:
+        ((sequence, digest, count),) = self._engine.rows(
+            "SELECT sequence, head, entries FROM expost_ledger WHERE id = ?", self._ledger
+        )
+        if (sequence, digest) != tuple(head) or count != len(books.entries):
+            raise LedgerCorrupt("the ledger's own line and the audit trail end differently")
+        rows = self._engine.rows(f"SELECT path, {_BALANCE} FROM expost_account WHERE ledger = ?", self._ledger)
+        if {path: balance_of(row) for path, *row in rows} != books.accounts:
+            raise LedgerCorrupt("the accounts' balances are not what the audit trail adds up to")
+        for number, told in self._told():
+            if books.entries.get(number) != told:
+                raise LedgerCorrupt(f"entry {number} is not what the audit trail says about it")
+
+    def _told(self) -> Iterator[tuple[int, Line]]:
+        question = (
+            "SELECT e.number, a.path, e.epsilon, e.delta, e.claim, c.json, e.key, e.state, e.begun, e.charged_epsilon, "
+            "e.charged_delta, e.part, e.digest FROM expost_entry e JOIN expost_account a ON a.id = e.account "
+            "JOIN expost_claim c ON c.digest = e.claim WHERE e.ledger = ? AND e.number > ? "
+            f"ORDER BY e.number LIMIT {_PAGE}"
+        )
+        after = 0
+        while rows := self._engine.rows(question, self._ledger, after):
+            after = rows[-1][0]
+            for number, path, epsilon, delta, claim, text, key, state, begun, paid, paid_delta, part, digest in rows:
+                charged = None if paid is None else Cost.of_units(paid, paid_delta)
+                told = None if part is None else json.loads(part)
+                name = claim if codec.sha256(text) == claim else "changed"
+                worst = Cost.of_units(epsilon, delta)
+                yield number, Line(path, worst, name, key, state, bool(begun), charged, told, digest)
+
+    # ---- inside
+
+    def _do(self, step: Operation) -> Outcome:
+        outcome = self._batch.submit(step)
+        if "error" in outcome:
+            raise LedgerCorrupt(f"the tables refused a step that the rules allow: {outcome['error']}")
+        return outcome
+
+    def _end(self, entry: int, state: State, charged: Cost, attempted: str, rest: Operation) -> Entry:
+        before = self._entry(entry)
+        outcome = self._do({"do": "end", "entry": entry, "state": state, **_units(charged), **rest})
+        if "ended" in outcome:
+            if outcome["ended"] != "reserved":
+                self._open.pop(entry, None)
+            raise ReservationClosed(self.find(entry), attempted)
+        self._open.pop(entry, None)
+        ended = outcome["at"] / 1e6
+        return before._replace(state=state, begun=state != "voided", charged=charged, ended_at=ended)
+
+    def _entry(self, entry: int) -> Entry:
+        return self._open.get(entry) or self.find(entry)
+
+    def _known(self, entry: int) -> int:
+        if not 1 <= entry < 2**63:
+            raise UnknownEntry(f"no entry {entry!r} in ledger {self.address.name!r}")
+        return entry
+
+    def _ids(self, path: Path) -> list[int]:
+        """The numbers of an account and of all above it, the ledger's own first. Accounts never go away."""
+        found = self._levels.get(path)
+        if found is None:
+            found = []
+            for k in range(1, len(path) + 1):
+                rows = self._engine.rows(
+                    "SELECT id FROM expost_account WHERE ledger = ? AND path = ?", self._ledger, "/".join(path[:k])
+                )
+                if not rows:
+                    known = ", ".join(map(repr, self.accounts(path[: k - 1]))) or "none"
+                    above = "/".join(path[: k - 1])
+                    raise UnknownEntry(f"{above!r} has no account {path[k - 1]!r} (it has {known}): create it")
+                found.append(rows[0][0])
+            self._levels[path] = found
+        return found
+
+    def _check(self, request: Request) -> None:
+        relation = request.guarantee.neighbours
+        if relation is not None and relation != self._neighbours:
+            raise NeighbourMismatch(relation, str(self._neighbours), f"ledger {self.address.name!r}")
+        for text, what in ((request.label, "a label"), (request.key, "a key")):
+            if text is not None:
+                check_text(text, what)
+        if request.key is not None and not codec.lasting(request.subject):
+            raise InvalidValue(
+                f"another process could not tell {request.subject!r} from other mechanisms, so no key can stand for "
+                "it: give its class fields that a durable ledger can keep, or a repr without memory addresses"
+            )
+
+
+def create(engine: Engine, name: str, limit: Cost, neighbours: Neighbours, unit: str) -> None:
+    """A new ledger in a database."""
+    body = create_body(name, limit, neighbours, unit)
+    engine.create(name, {"neighbours": neighbours, "unit": unit, "body": body, **_units(limit)})
+
+
+def _remembered(request: Request) -> Request:
+    return request._replace(subject=codec.described(request.subject))
+
+
+def _units(cost: Cost) -> Operation:
+    return {"epsilon": cost.epsilon_units, "delta": cost.delta_units}
+
+
+def balance_of(row: Any) -> Balance:
+    """The balance that a row of an account's seven numbers says."""
+    limit, limit_delta, spent, spent_delta, reserved, reserved_delta, closed = row
+    return Balance(
+        Cost.of_units(limit, limit_delta),
+        Cost.of_units(spent, spent_delta),
+        Cost.of_units(reserved, reserved_delta),
+        bool(closed),
+    )
+
+
+def _entry(row: Any) -> Entry:
+    number, path, operation, text, fingerprint, claim, label, key, state, begun, part, paid, paid_delta, at, ended = row
+    request = Request(operation, tuple(path.split("/")), codec.Described(text, fingerprint), _claim(claim), label, key)
+    return Entry(
+        number,
+        request,
+        state,
+        bool(begun),
+        None if part is None else _part(json.loads(part)),
+        None if paid is None else Cost.of_units(paid, paid_delta),
+        at / 1e6,
+        None if ended is None else ended / 1e6,
+    )
+
+
+_CLAIMS: dict[str, Guarantee] = {}
+
+
+def _claim(text: str) -> Guarantee:
+    """The guarantee of a text; the last few hundred are remembered."""
+    found = _CLAIMS.get(text)
+    if found is None:
+        if len(_CLAIMS) >= 256:
+            _CLAIMS.clear()
+        found = _CLAIMS[text] = Guarantee.from_json(json.loads(text))
+    return found
+
+
+def _part(label: Any) -> Part:
+    return tuple(_part(item) for item in label) if isinstance(label, list) else label
+
+
+def _check_note(note: Note) -> None:
+    check_text(note.by, "by")
+    check_text(note.reason, "a reason")
+
+
+def check_text(text: str, what: str) -> None:
+    """Refuse what not every database can keep."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidValue(f"{what} must be text that can be written down, got {text!r}") from None
+    if "\0" in text:
+        raise InvalidValue(f"{what} must not contain the character zero, got {text!r}")

@@ -1,0 +1,36 @@
+"""What a durable store needs of a database: atomic batches of operations, and questions."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeAlias
+
+Operation: TypeAlias = dict[str, Any]
+"""One step, as plain JSON values: ``do`` names it, ``body`` is its line in the audit trail."""
+Outcome: TypeAlias = dict[str, Any]
+"""What became of it, as plain JSON values. A refusal is an outcome, too."""
+
+
+class Engine(Protocol):
+    """A database. ``apply`` is exactly once: when it returns, everything is on the disk."""
+
+    def apply(self, ledger: int, operations: list[Operation]) -> list[Outcome]:
+        """All operations, in order, in one durable transaction; or ``LedgerUnavailable``."""
+
+    def rows(self, sql: str, *values: Any) -> list[Any]:
+        """What a question gives, from what is committed. Placeholders are ``?``."""
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """All questions inside are about one instant."""
+
+    def create(self, name: str, row: Operation) -> None:
+        """A new ledger and its own account; ``InvalidValue`` if the name is taken."""
+
+    def close(self) -> None:
+        """Let go of the database. Whoever asks next opens it again."""
+
+    def pause(self) -> None:
+        """Before a fork: no connection may live on in two processes."""
+
+    def resume(self) -> None:
+        """After a fork, on both sides."""

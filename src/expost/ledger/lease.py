@@ -1,0 +1,108 @@
+"""Who is at work, and whether they still are.
+
+A process that spends is written down with an identity and a deadline, and moves the deadline on while it
+lives. If the deadline passes, or the process is known to be gone, what it had reserved is forfeited: its
+output may have leaked. Time only decides *when* the worst case is charged, never *whether*.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import platform
+import threading
+import weakref
+from functools import cache
+from pathlib import Path
+from typing import Protocol
+
+from expost.ledger.codec import canonical
+
+TTL = 60_000_000
+"""Microseconds for which a process counts as alive after it was last heard of."""
+BEAT = 15.0
+"""Seconds between two beats of its heart."""
+
+_LOG = logging.getLogger("expost.ledger")
+
+
+@cache
+def identity(pid: int) -> str:
+    """A process, in words that another process on the same machine can check."""
+    return canonical({"machine": _machine(), "pid": pid, "started": _started(pid)})
+
+
+def is_gone(told: str) -> bool:
+    """Whether the process of that identity is known to have ended. Of another machine's nothing is known."""
+    try:
+        who = json.loads(told)
+        machine, pid, started = str(who["machine"]), int(who["pid"]), str(who["started"])
+    except (ValueError, TypeError, KeyError):
+        return False
+    if machine != _machine() or started == "None":
+        return False
+    return _started(pid) != started
+
+
+@cache
+def _machine() -> str:
+    """The boot of a machine, and the name space of its process numbers."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return platform.node()
+
+
+def _started(pid: int) -> str | None:
+    """When a process was started, in the kernel's words; None for one that is no more, or where nobody says."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZXx" else fields[19]
+
+
+class Beating(Protocol):
+    """A store that has to say that it is alive."""
+
+    def beat(self) -> None:
+        """Move the deadline on, and look after what others left behind."""
+
+
+class Heart:
+    """One thread of this process that beats for every store in it; a forked child starts its own."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._stores: weakref.WeakSet[Beating] = weakref.WeakSet()
+        self._pid: int | None = None
+
+    def watch(self, store: Beating) -> None:
+        """Beat for the store as long as it is there."""
+        with self._lock:
+            self._stores.add(store)
+            if self._pid != os.getpid():
+                self._pid = os.getpid()
+                threading.Thread(target=self._run, name="expost-heart", daemon=True).start()
+
+    def beat(self) -> None:
+        """Once, for all. A store that cannot be reached now is tried again next time."""
+        with self._lock:
+            stores = list(self._stores)
+        for store in stores:
+            try:
+                store.beat()
+            except Exception as error:
+                _LOG.warning("a ledger could not be reached to renew its lease: %s", error)
+
+    def _run(self) -> None:
+        pause = threading.Event()
+        while True:
+            pause.wait(BEAT)
+            self.beat()
+
+
+HEART = Heart()
+os.register_at_fork(after_in_child=lambda: HEART.__init__())  # type: ignore[misc]

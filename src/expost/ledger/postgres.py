@@ -1,0 +1,224 @@
+"""Books in PostgreSQL, for many processes and machines: one statement a batch, exactly once.
+
+The rules are a function of the database (``schema/postgres``). A batch carries a token; if the connection
+breaks while it is under way, it is sent again on a new one, and the database applies it once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import RLock
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from expost.errors import InvalidValue, LedgerCorrupt, LedgerUnavailable
+from expost.ledger import schema
+from expost.ledger.codec import canonical, sha256
+from expost.ledger.engine import Operation, Outcome
+from expost.ledger.lease import TTL, identity
+
+if TYPE_CHECKING:
+    import psycopg
+
+OLDEST = 130000
+"""The oldest PostgreSQL that is supported, in its own way of counting."""
+PATIENCE = 15.0
+"""Seconds for which a lost connection is made again before a request fails."""
+
+_APPLY = "SELECT expost_apply(%s, %s, %s, %s, %s, %s::text::jsonb, %s::text::jsonb)"
+_LOCK = 7091847  # an advisory lock: migrations run one after the other
+_MARK = (
+    f"CREATE TABLE IF NOT EXISTS {schema.MARK} (number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "
+    "name TEXT NOT NULL, digest TEXT NOT NULL)"
+)
+Answer = TypeVar("Answer")
+
+
+class PostgresEngine:
+    """One database. Writes go through one connection, reads through another; none lives across a fork."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._writer: psycopg.Connection[Any] | None = None
+        self._reader: psycopg.Connection[Any] | None = None
+        self._reading = RLock()
+        self._names: dict[int, str] = {}
+        self._before: set[str] = set()
+        """The batch, or batches, that the database may have seen last from this process."""
+        try:
+            with _translated():
+                self._migrate()
+        except BaseException:
+            self.close()
+            raise
+
+    def apply(self, ledger: int, operations: list[Operation]) -> list[Outcome]:
+        """All operations, in order, in one durable transaction."""
+        import psycopg
+
+        try:
+            return self._apply(ledger, operations)
+        except psycopg.IntegrityError as error:
+            if len(operations) == 1:
+                return [{"error": error.diag.message_primary or "a rule of the tables"}]  # its detail shows rows
+        outcomes: list[Outcome] = []  # one of them breaks a rule of the tables: the others must not suffer
+        for operation in operations:
+            outcomes += self.apply(ledger, [operation])
+        return outcomes
+
+    def _apply(self, ledger: int, operations: list[Operation]) -> list[Outcome]:
+        owner = self._owner(operations)
+        batch = secrets.token_hex(8)
+        before, steps = canonical(sorted(self._before)), json.dumps(operations)
+        values = (ledger, owner, identity(os.getpid()), TTL, batch, before, steps)
+        self._before.add(batch)  # from here on, until the answer is known
+        answer = self._steady(lambda: self._writing().execute(_APPLY, values).fetchone())
+        outcomes = answer[0] if answer is not None else None
+        if not isinstance(outcomes, list):
+            raise LedgerCorrupt("another process speaks to the database under this one's name")
+        self._before = {batch}
+        return outcomes
+
+    def _owner(self, operations: list[Operation]) -> str:
+        """Under which name this process writes: the store's own, once it has one."""
+        named = [operation["owner"] for operation in operations if operation.get("owner")]
+        process = os.getpid()
+        name = named[-1] if named else self._names.get(process) or secrets.token_hex(8)
+        if self._names.get(process) != name:
+            self._names, self._before = {process: name}, set()
+        return name
+
+    def rows(self, sql: str, *values: Any) -> list[Any]:
+        """What a question gives, from what is committed."""
+        question = sql.replace("?", "%s")
+
+        def ask() -> list[Any]:
+            if self._reader is None or self._reader.closed:
+                self._reader = self._connect()
+            return self._reader.execute(question, values).fetchall()
+
+        with self._reading:
+            return self._steady(ask)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """All questions inside are about one instant. Other threads' questions wait."""
+        with self._reading:
+            self.rows("SELECT 1")  # connected
+            reader = self._reader
+            assert reader is not None
+            with _translated():
+                reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            try:
+                yield
+                if self._reader is not reader or reader.closed:
+                    raise LedgerUnavailable("the connection was lost while the ledger was being read: try again")
+            finally:
+                if not reader.closed:
+                    reader.rollback()
+
+    def create(self, name: str, row: Operation) -> None:
+        """A new ledger and its own account."""
+        with _translated():
+            sql = "SELECT expost_create(%s, %s::text::jsonb)"
+            made = self._writing().execute(sql, (name, json.dumps(row))).fetchone()
+        if made is None or not made[0]:
+            raise InvalidValue(f"ledger {name!r} exists already: Ledger.load(url, {name!r}) opens it")
+
+    def close(self) -> None:
+        """Let go of the database. Whoever asks next connects again."""
+        for connection in (self._reader, self._writer):
+            if connection is not None:
+                connection.close()
+        self._reader = self._writer = None
+
+    def pause(self) -> None:
+        """Before a fork: no connection may live on in two processes."""
+        self._reading.acquire()
+        self.close()
+
+    def resume(self) -> None:
+        """After a fork, on both sides."""
+        self._reading.release()
+
+    def _writing(self) -> psycopg.Connection[Any]:
+        if self._writer is None or self._writer.closed:
+            self._writer = self._connect()
+        return self._writer
+
+    def _steady(self, work: Callable[[], Answer]) -> Answer:
+        """Work that may be done again: after a lost connection, on a new one, for a while."""
+        import psycopg
+
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return work()
+            except psycopg.IntegrityError:
+                raise
+            except psycopg.Error as error:
+                if not isinstance(error, psycopg.OperationalError) or time.monotonic() > until:
+                    raise _unavailable(error) from error
+                time.sleep(0.02)
+            except (KeyboardInterrupt, SystemExit):  # what was under way on this connection is not known
+                if self._writer is not None:
+                    self._writer.close()
+                raise
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        import psycopg
+
+        connection: psycopg.Connection[Any] = psycopg.connect(self._url, autocommit=True, connect_timeout=10)
+        try:
+            self._check(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _check(self, connection: psycopg.Connection[Any]) -> None:
+        """A server that would forget what it acknowledged is refused."""
+        if connection.info.server_version < OLDEST:
+            raise InvalidValue(f"PostgreSQL {connection.info.server_version} is too old: 13 or newer is needed")
+        rows = connection.execute(
+            "SELECT name, setting FROM pg_settings WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit')"
+        ).fetchall()
+        settings = dict(rows)
+        for name in ("fsync", "full_page_writes"):
+            if settings[name] != "on":
+                raise InvalidValue(f"this PostgreSQL has {name} = {settings[name]}: it would forget; turn it on")
+        if settings["synchronous_commit"] == "off":
+            connection.execute("SET synchronous_commit = on")
+
+    def _migrate(self) -> None:
+        connection = self._writing()
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            connection.execute(_MARK)
+            done = connection.execute(f"SELECT name, digest FROM {schema.MARK} ORDER BY number").fetchall()
+            for name, text in schema.missing("postgres", done):
+                connection.execute(text)
+                connection.execute(
+                    f"INSERT INTO {schema.MARK} (name, digest) VALUES (%s, %s)",
+                    (name, sha256(text)),
+                )
+
+
+def _unavailable(error: Exception) -> LedgerUnavailable:
+    return LedgerUnavailable(f"the database does not answer: {error}; what was set aside stays set aside")
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        import psycopg
+    except ImportError:
+        raise InvalidValue("PostgreSQL ledgers need psycopg: pip install 'expost[postgres]'") from None
+    try:
+        yield
+    except psycopg.Error as error:
+        raise _unavailable(error) from error

@@ -1,0 +1,117 @@
+CREATE TABLE expost_ledger (
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
+  neighbours TEXT NOT NULL CHECK (neighbours IN ('add-remove', 'substitute')),
+  unit TEXT NOT NULL,
+  sequence INTEGER NOT NULL CHECK (sequence >= 0),
+  entries INTEGER NOT NULL CHECK (entries >= 0),
+  at INTEGER NOT NULL,
+  head TEXT NOT NULL CHECK (length(head) = 64)
+) STRICT;
+
+CREATE TABLE expost_account (
+  id INTEGER PRIMARY KEY,
+  ledger INTEGER NOT NULL REFERENCES expost_ledger,
+  parent INTEGER REFERENCES expost_account,
+  path TEXT NOT NULL,
+  epsilon_limit INTEGER NOT NULL CHECK (epsilon_limit >= 0),
+  delta_limit INTEGER NOT NULL CHECK (delta_limit BETWEEN 0 AND 1000000000000000000),
+  epsilon_spent INTEGER NOT NULL DEFAULT 0 CHECK (epsilon_spent BETWEEN 0 AND epsilon_limit),
+  delta_spent INTEGER NOT NULL DEFAULT 0 CHECK (delta_spent BETWEEN 0 AND delta_limit),
+  epsilon_reserved INTEGER NOT NULL DEFAULT 0 CHECK (epsilon_reserved BETWEEN 0 AND epsilon_limit - epsilon_spent),
+  delta_reserved INTEGER NOT NULL DEFAULT 0 CHECK (delta_reserved BETWEEN 0 AND delta_limit - delta_spent),
+  closed INTEGER NOT NULL DEFAULT 0 CHECK (closed IN (0, 1)),
+  UNIQUE (ledger, path)
+) STRICT;
+
+-- A guarantee is kept once, whoever asks for it how often.
+CREATE TABLE expost_claim (digest TEXT PRIMARY KEY, json TEXT NOT NULL) STRICT, WITHOUT ROWID;
+
+-- A process at work, and until when it is believed to be alive.
+CREATE TABLE expost_owner (
+  id TEXT PRIMARY KEY,
+  ledger INTEGER NOT NULL REFERENCES expost_ledger,
+  identity TEXT NOT NULL,
+  deadline INTEGER NOT NULL,
+  expired INTEGER NOT NULL DEFAULT 0 CHECK (expired IN (0, 1))
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE expost_entry (
+  ledger INTEGER NOT NULL REFERENCES expost_ledger,
+  number INTEGER NOT NULL CHECK (number >= 1),
+  account INTEGER NOT NULL REFERENCES expost_account,
+  operation TEXT NOT NULL CHECK (operation IN ('run', 'open', 'reserve')),
+  subject TEXT NOT NULL,
+  fingerprint TEXT NOT NULL,
+  claim TEXT NOT NULL REFERENCES expost_claim,
+  label TEXT,
+  key TEXT,
+  epsilon INTEGER NOT NULL CHECK (epsilon >= 0),
+  delta INTEGER NOT NULL CHECK (delta >= 0),
+  owner TEXT REFERENCES expost_owner,
+  lease_until INTEGER,
+  begun INTEGER NOT NULL CHECK (begun IN (0, 1)),
+  state TEXT NOT NULL DEFAULT 'reserved' CHECK (state IN ('reserved', 'settled', 'forfeited', 'voided')),
+  part TEXT,
+  charged_epsilon INTEGER CHECK (charged_epsilon BETWEEN 0 AND epsilon),
+  charged_delta INTEGER CHECK (charged_delta BETWEEN 0 AND delta),
+  output TEXT,
+  digest TEXT,
+  reserved_at INTEGER NOT NULL,
+  ended_at INTEGER,
+  PRIMARY KEY (ledger, number),
+  CHECK ((owner IS NULL) <> (lease_until IS NULL)),
+  CHECK (CASE state
+    WHEN 'reserved' THEN charged_epsilon IS NULL AND charged_delta IS NULL AND ended_at IS NULL AND part IS NULL
+    WHEN 'settled' THEN part IS NOT NULL AND charged_epsilon IS NOT NULL AND charged_delta = delta
+    WHEN 'forfeited' THEN charged_epsilon = epsilon AND charged_delta = delta
+    ELSE begun = 0 AND charged_epsilon = 0 AND charged_delta = 0 END)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX expost_entry_key ON expost_entry (ledger, key) WHERE key IS NOT NULL;
+CREATE INDEX expost_entry_open ON expost_entry (ledger, owner) WHERE state = 'reserved';
+
+CREATE TABLE expost_event (
+  ledger INTEGER NOT NULL REFERENCES expost_ledger,
+  sequence INTEGER NOT NULL,
+  line TEXT NOT NULL,
+  hash TEXT NOT NULL CHECK (length(hash) = 64),
+  PRIMARY KEY (ledger, sequence)
+) STRICT, WITHOUT ROWID;
+
+-- What has happened stays: entries end once, events and claims never change, money never comes back by hand.
+CREATE TRIGGER expost_entry_ends_once BEFORE UPDATE ON expost_entry
+WHEN OLD.state <> 'reserved' OR NEW.begun < OLD.begun OR (NEW.state = 'voided' AND OLD.begun = 1)
+  OR NEW.ledger <> OLD.ledger OR NEW.number <> OLD.number OR NEW.account <> OLD.account
+  OR NEW.operation <> OLD.operation OR NEW.subject <> OLD.subject OR NEW.fingerprint <> OLD.fingerprint
+  OR NEW.claim <> OLD.claim OR NEW.label IS NOT OLD.label OR NEW.key IS NOT OLD.key
+  OR NEW.epsilon <> OLD.epsilon OR NEW.delta <> OLD.delta OR NEW.reserved_at <> OLD.reserved_at
+  OR NEW.owner IS NOT OLD.owner OR NEW.lease_until IS NOT OLD.lease_until
+BEGIN SELECT RAISE(ABORT, 'expost: an entry ends once and does not change otherwise'); END;
+CREATE TRIGGER expost_entry_stays BEFORE DELETE ON expost_entry
+BEGIN SELECT RAISE(ABORT, 'expost: entries are never removed'); END;
+CREATE TRIGGER expost_entry_starts BEFORE INSERT ON expost_entry WHEN NEW.state <> 'reserved'
+BEGIN SELECT RAISE(ABORT, 'expost: an entry starts as reserved'); END;
+CREATE TRIGGER expost_event_fixed BEFORE UPDATE ON expost_event
+BEGIN SELECT RAISE(ABORT, 'expost: the audit trail never changes'); END;
+CREATE TRIGGER expost_event_stays BEFORE DELETE ON expost_event
+BEGIN SELECT RAISE(ABORT, 'expost: the audit trail never changes'); END;
+CREATE TRIGGER expost_claim_fixed BEFORE UPDATE ON expost_claim
+BEGIN SELECT RAISE(ABORT, 'expost: claims never change'); END;
+CREATE TRIGGER expost_claim_stays BEFORE DELETE ON expost_claim
+BEGIN SELECT RAISE(ABORT, 'expost: claims never change'); END;
+CREATE TRIGGER expost_account_grows BEFORE UPDATE ON expost_account
+WHEN NEW.epsilon_limit < OLD.epsilon_limit OR NEW.delta_limit < OLD.delta_limit
+  OR NEW.epsilon_spent < OLD.epsilon_spent OR NEW.delta_spent < OLD.delta_spent OR NEW.closed < OLD.closed
+  OR NEW.id <> OLD.id OR NEW.ledger <> OLD.ledger OR NEW.path <> OLD.path OR NEW.parent IS NOT OLD.parent
+BEGIN SELECT RAISE(ABORT, 'expost: what was spent and allowed never goes down'); END;
+CREATE TRIGGER expost_account_stays BEFORE DELETE ON expost_account
+BEGIN SELECT RAISE(ABORT, 'expost: accounts are never removed'); END;
+CREATE TRIGGER expost_ledger_stays BEFORE DELETE ON expost_ledger
+BEGIN SELECT RAISE(ABORT, 'expost: ledgers are never removed'); END;
+CREATE TRIGGER expost_ledger_grows BEFORE UPDATE ON expost_ledger
+WHEN NEW.sequence < OLD.sequence OR NEW.entries < OLD.entries OR NEW.at < OLD.at OR NEW.id <> OLD.id
+  OR NEW.name <> OLD.name OR NEW.neighbours <> OLD.neighbours OR NEW.unit <> OLD.unit
+BEGIN SELECT RAISE(ABORT, 'expost: a ledger only grows'); END;
+CREATE TRIGGER expost_owner_expires BEFORE UPDATE ON expost_owner
+WHEN NEW.expired < OLD.expired OR (OLD.expired = 1 AND NEW.deadline > OLD.deadline)
+BEGIN SELECT RAISE(ABORT, 'expost: what has expired stays expired'); END;

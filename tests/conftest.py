@@ -1,0 +1,38 @@
+"""What several tests need: fresh places for ledgers, and one PostgreSQL server a worker."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from servers import Server, new_schema
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """A private PostgreSQL server."""
+    server = Server()
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> Callable[[], str]:
+    """Gives the address of a new file."""
+    return lambda: f"sqlite:///{tmp_path}/{secrets.token_hex(4)}.db"
+
+
+@pytest.fixture
+def postgres_url(server: Server) -> Callable[[], str]:
+    """Gives the address of a new schema."""
+    return lambda: new_schema(server)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def new_url(request: pytest.FixtureRequest) -> Callable[[], str]:
+    """Gives new addresses, on either database."""
+    found: Callable[[], str] = request.getfixturevalue(f"{request.param}_url")
+    return found

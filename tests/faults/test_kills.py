@@ -1,0 +1,119 @@
+"""kill −9 at random moments, of clients and of the server's own processes: what was acknowledged stays."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from expost import Cost, Ledger
+from faulty import NAME, SOAK, Worker, acknowledged, check, child, kill, make
+from servers import Server
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+
+
+def set_up(url: str, epsilon: object = 1000) -> None:
+    make(url, epsilon).account("team", epsilon=100, delta=1e-3).account("alice", epsilon=50, delta=1e-3)
+
+
+def test_clients_killed_at_random_moments(new_url: Callable[[], str], tmp_path: Path) -> None:
+    """Two at a time, each killed up to so many milliseconds after it began; the next ones find what was left."""
+    url, chance = new_url(), random.Random(7)
+    set_up(url)
+    kills = SOAK or 60
+    for number in range(kills // 2):
+        pids = []
+        for which in range(2):
+            log = tmp_path / f"{number}-{which}.log"
+            pids.append(child(lambda log=log: Worker(Ledger.load(url, NAME), log, hash(log.name)).work()))  # type: ignore[misc]
+        if chance.random() < 0.8:  # else some die while they open the ledger
+            wait_for(tmp_path / f"{number}-{which}.log" for which in range(2))
+        time.sleep(chance.uniform(0, 0.05))
+        for pid in pids:
+            kill(pid)
+        if number % 100 == 99:
+            check(Ledger.load(url, NAME), acknowledged(tmp_path))
+    ledger = Ledger.load(url, NAME)
+    told = acknowledged(tmp_path)
+    assert len(told) > kills
+    assert ledger.reserved == Cost(0)  # everybody is dead: what they had reserved was forfeited
+    check(ledger, told)
+
+
+def wait_for(logs: Iterable[Path]) -> None:
+    until = time.monotonic() + 5
+    for log in logs:
+        while not (log.exists() and log.stat().st_size) and time.monotonic() < until:
+            time.sleep(0.001)
+
+
+@pytest.mark.parametrize("violence", ["terminate", "SIGKILL"])
+def test_backends_killed_at_random_moments(server: Server, tmp_path: Path, violence: str) -> None:
+    """The server's processes die under the clients' hands; the clients go on, and nothing is charged twice."""
+    url, chance = server.new_database(f"kill_{violence.lower()}_{os.getpid()}"), random.Random(8)
+    set_up(url)
+    ledger = Ledger.load(url, NAME)
+    steps, kills, period = 60, (SOAK or 12) if violence == "terminate" else max(SOAK // 40, 2), 0.05
+    if violence == "SIGKILL":
+        period = 1.0  # the server stops all its processes and recovers
+    working = [True]
+
+    def work(number: int) -> None:
+        worker = Worker(ledger, tmp_path / f"{number}.log", number)
+        while working[0]:
+            worker.work(steps // 10)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    done = 0
+    until = time.monotonic() + 400
+    while done < kills and time.monotonic() < until:
+        time.sleep(chance.uniform(0, 2 * period))
+        done += kill_one(server, url, violence, chance)
+    working[0] = False
+    for thread in threads:
+        thread.join()
+    assert done >= kills
+    ledger._store.beat()  # type: ignore[attr-defined]
+    check(Ledger.load(url, NAME), acknowledged(tmp_path))
+
+
+def kill_one(server: Server, url: str, violence: str, chance: random.Random) -> int:
+    try:
+        with psycopg.connect(url, autocommit=True, application_name="killer") as connection:
+            rows = connection.execute(
+                "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name <> 'killer' "
+                "AND backend_type = 'client backend'"
+            ).fetchall()
+            if not rows:
+                return 0
+            pid = chance.choice(rows)[0]
+            if violence == "terminate":
+                connection.execute("SELECT pg_terminate_backend(%s)", (pid,))
+            else:
+                server.kill_backend(pid)
+    except psycopg.OperationalError:
+        return 0
+    return 1
+
+
+def test_the_order_of_the_trail_is_an_order_of_events(new_url: Callable[[], str], tmp_path: Path) -> None:
+    """Four processes on a small budget: refusals, settlements and all are linearizable."""
+    url = new_url()
+    set_up(url, epsilon="0.2")
+    pids = [
+        child(lambda n=n: Worker(Ledger.load(url, NAME), tmp_path / f"{n}.log", n).work(50))  # type: ignore[misc]
+        for n in range(4)
+    ]
+    assert [os.waitpid(pid, 0)[1] for pid in pids] == [0] * 4
+    told = acknowledged(tmp_path)
+    assert any(fact["what"] == "refused" for fact in told)
+    check(Ledger.load(url, NAME), told)

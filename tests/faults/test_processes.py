@@ -1,0 +1,319 @@
+"""Several processes, clocks that go backwards, requests that come twice; and the naive way, which overspends."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from threading import Barrier, Thread
+from typing import Any
+
+import apsw
+import psycopg
+import pytest
+
+import expost as xp
+from expost import Cost, Guarantee, Ledger
+from expost.ledger import lease, sqlite
+from faulty import CLAIM, NAME, Worker, acknowledged, check, child, kill, linear, make
+from toys import Fixed
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+HALF = Guarantee({"some": "0.25", "all": "0.5"})
+
+
+def together(count: int, work: Callable[[int], object]) -> list[int]:
+    """So many processes do it at once; how each ended."""
+    ready, go = os.pipe()
+    pids = []
+    for number in range(count):
+
+        def start(number: int = number) -> None:
+            os.read(ready, 1)
+            os._exit(int(work(number) is not False))
+
+        pids.append(child(start))
+    os.write(go, b"x" * count)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
+    os.close(ready)
+    os.close(go)
+    return codes
+
+
+def test_two_processes_create_and_open_at_once(new_url: Callable[[], str]) -> None:
+    """One of them makes the tables and one the ledger; nobody sees half of it."""
+    url = new_url()
+
+    def create(number: int) -> bool:
+        try:
+            make(url)
+            first = True
+        except xp.InvalidValue:  # it exists already
+            first = False
+        Ledger.load(url, NAME).reserve(CLAIM).settle("small")
+        return first
+
+    assert sorted(together(6, create)) == [0, 0, 0, 0, 0, 1]
+    ledger = Ledger.load(url, NAME)
+    assert len(list(ledger.entries())) == 6
+    ledger.verify_chain()
+
+
+def test_processes_together_never_pass_the_limit(new_url: Callable[[], str]) -> None:
+    url = new_url()
+    make(url, epsilon="0.1")
+
+    def spend(number: int) -> None:
+        ledger = Ledger.load(url, NAME)
+        for _ in range(20):
+            try:
+                ledger.reserve(CLAIM).settle("large")
+            except xp.BudgetExceeded:
+                return
+
+    together(4, spend)
+    ledger = Ledger.load(url, NAME)
+    assert ledger.spent == Cost("0.1", delta="25e-9")
+    ledger.verify_chain()
+
+
+# ---- the naive way
+
+
+def test_the_naive_way_overspends(tmp_path: Path, server: Any) -> None:
+    """Read the balance, then add: two at once both find room. Ours, at the same moments, admits one."""
+    path = tmp_path / "naive.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE balance (spent INTEGER)")
+        connection.execute("INSERT INTO balance VALUES (0)")
+    barrier = Barrier(2)
+
+    def naive() -> None:
+        own = apsw.Connection(str(path))
+        own.set_busy_timeout(5000)
+        spent: Any = own.execute("SELECT spent FROM balance").get
+        barrier.wait()
+        if spent + 6 <= 10:
+            own.execute("UPDATE balance SET spent = spent + 6")
+        own.close()
+
+    def in_turn(work: Callable[[], None]) -> None:
+        threads = [Thread(target=work) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    in_turn(naive)
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("SELECT spent FROM balance").fetchone() == (12,)  # of 10
+    connection.close()
+    ledger = make(f"sqlite:///{tmp_path}/ours.db", epsilon=10)
+    refused: list[xp.BudgetExceeded] = []
+
+    def ours() -> None:
+        barrier.wait()
+        try:
+            ledger.reserve(Guarantee.uniform(6))
+        except xp.BudgetExceeded as error:
+            refused.append(error)
+
+    in_turn(ours)
+    assert (ledger.reserved, len(refused)) == (Cost(6), 1)
+
+
+def test_the_order_check_finds_what_is_out_of_order(tmp_path: Path) -> None:
+    ledger = make(f"sqlite:///{tmp_path}/books.db")
+    for _ in range(2):
+        ledger.reserve(CLAIM)
+    events = list(ledger.audit())
+    first = {"what": "reserve", "entry": 1, "since": 1.0, "until": 2.0}
+    second = {"what": "reserve", "entry": 2, "since": 3.0, "until": 4.0}
+    linear(events, [first, second])
+    with pytest.raises(AssertionError, match="stands behind"):
+        linear(events, [first | {"since": 3.0, "until": 4.0}, second | {"since": 1.0, "until": 2.0}])
+    with pytest.raises(AssertionError, match="refused while it would have fitted"):
+        linear(events, [first, second, {"what": "refused", "since": 2.5, "until": 2.6}])
+
+
+# ---- death and leases
+
+
+def test_what_a_dead_process_had_reserved_is_forfeited_at_load(new_url: Callable[[], str]) -> None:
+    url = new_url()
+    make(url, epsilon=1)
+    ready, say = os.pipe()
+
+    def work() -> None:
+        ledger = Ledger.load(url, NAME)
+        ledger.reserve(HALF)
+        ledger.reserve(Guarantee.uniform("0.1"), begin=False)
+        ledger.reserve(Guarantee.uniform("0.2"), key="kept", lease=600)
+        os.write(say, b"x")
+        time.sleep(60)
+
+    pid = child(work)
+    os.read(ready, 1)
+    alive = Ledger.load(url, NAME)
+    assert alive.reserved == Cost("0.8")
+    kill(pid)
+    after = Ledger.load(url, NAME)
+    assert (after.spent, after.reserved) == (Cost("0.6"), Cost("0.2"))
+    assert [entry.state for entry in after.entries()] == ["forfeited", "forfeited", "reserved"]
+    assert after.reservation("kept").settle("any").charged == Cost("0.2")
+    after.verify_chain()
+
+
+def clocked(url: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Sets the clock that the ledger at the address goes by, to so many seconds from now."""
+    if url.startswith("sqlite"):
+        return lambda seconds: monkeypatch.setattr(sqlite, "now", lambda: time.time_ns() // 1000 + int(seconds * 1e6))
+
+    def turn(seconds: float) -> None:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(
+                "CREATE OR REPLACE FUNCTION expost_now() RETURNS BIGINT LANGUAGE sql AS $$ SELECT "
+                f"((extract(epoch FROM clock_timestamp()) + {seconds}) * 1000000)::bigint $$"
+            )
+
+    return turn
+
+
+def test_a_lease_that_expires_is_charged(new_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The owner lives, but was silent for too long: it finds its entry forfeited, and delivers nothing."""
+    url = new_url()
+    slow, other = make(url, epsilon=2), Ledger.load(url, NAME)
+    turn = clocked(url, monkeypatch)
+    spending = slow.reserve(HALF)
+    leased = slow.reserve(HALF, lease=10)
+    turn(30)
+    assert other.recover() == 1
+    assert leased.entry.state == "forfeited"
+    turn(90)
+    assert other.recover() == 1
+    with pytest.raises(xp.ReservationClosed, match="it is forfeited already"):
+        spending.settle("some")
+    told = Fixed(HALF, None, part="some")
+
+    def slowly() -> str:
+        turn(200)
+        assert other.recover() == 1
+        return "never delivered"
+
+    with pytest.raises(xp.ReservationClosed):
+        slow.run(told, on=slowly)
+    assert slow.spent == Cost("1.5")
+    assert slow.run(told, on=lambda: "delivered").value == "delivered"  # under a new name
+    slow.verify_chain()
+
+
+def test_a_heart_that_beats_keeps_the_lease(new_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    url = new_url()
+    working, other = make(url, epsilon=2), Ledger.load(url, NAME)
+    turn = clocked(url, monkeypatch)
+    spending = working.reserve(HALF)
+    for seconds in (40, 80, 120):
+        turn(seconds)
+        lease.HEART.beat()
+        assert other.recover() == 0
+    assert spending.settle("some").charged == Cost("0.25")
+
+
+def test_a_clock_that_goes_backwards(new_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times in the trail stand still, nothing comes back to life, nothing is given back."""
+    url = new_url()
+    ledger, other = make(url, epsilon=3), Ledger.load(url, NAME)
+    turn = clocked(url, monkeypatch)
+    silent = ledger.reserve(HALF)
+    turn(100)
+    assert other.recover() == 1
+    turn(-10_000)
+    with pytest.raises(xp.ReservationClosed):
+        silent.settle("some")
+    open_now = ledger.reserve(HALF)
+    assert other.recover() == 0
+    assert ledger.reserved == Cost("0.5")
+    turn(-20_000)
+    assert open_now.settle("some").charged == Cost("0.25")
+    times = [event.at for event in ledger.audit()]
+    assert times == sorted(times)
+    assert all(entry.ended is None or entry.ended >= entry.when for entry in ledger.entries())
+    assert ledger.spent == Cost("0.75")
+    ledger.verify_chain()
+
+
+# ---- twice
+
+
+def test_every_request_again(new_url: Callable[[], str], tmp_path: Path) -> None:
+    """After a run of everything, everything once more: nothing is sampled, charged or changed."""
+    url = new_url()
+    ledger = make(url)
+    ledger.account("team", epsilon=9, delta=1e-3).account("alice", epsilon=9, delta=1e-3)
+    Worker(ledger, tmp_path / "w.log", 3).work(40)
+    ledger.reserve(CLAIM, key="a").settle("small")
+    ledger.reserve(CLAIM, key="b")
+    head, spent = ledger.verify_chain(), ledger.spent
+    again = Ledger.load(url, NAME)
+    for entry in list(ledger.entries()):
+        if entry.key is None:
+            continue
+        if entry.operation == "run":
+            release = again.run(Fixed(CLAIM, None, part="small"), on=lambda: pytest.fail("sampled"), key=entry.key)
+            assert release.entry == entry.id
+        else:
+            with pytest.raises(xp.AlreadyReserved):
+                again.reserve(CLAIM, key=entry.key)
+    for entry in list(ledger.entries()):
+        if entry.state != "reserved":
+            for attempt in ("begin", "settle", "forfeit", "void"):
+                step = getattr(again._store, attempt)
+                with pytest.raises(xp.ReservationClosed):
+                    step(entry.id, "small", None) if attempt == "settle" else step(entry.id)
+    assert (again.verify_chain(), again.spent) == (head, spent)
+    check(again, acknowledged(tmp_path))
+
+
+# ---- one book, many hands
+
+
+def test_a_durable_ledger_goes_by_its_address(new_url: Callable[[], str]) -> None:
+    alice = make(new_url(), epsilon=1).account("alice", epsilon="0.5")
+    again = pickle.loads(pickle.dumps(alice))
+    again.reserve(HALF).settle("some")
+    assert alice.spent == Cost("0.25")
+    assert (again.name, again.unit, again.neighbours) == ("study/alice", "person", "add-remove")
+
+
+def test_forked_processes_share_the_budget(new_url: Callable[[], str]) -> None:
+    """The same object on both sides of a fork, with a reservation open: each side has its own connection."""
+    ledger = make(new_url(), epsilon=2)
+    mine = ledger.reserve(HALF)
+
+    def work(number: int) -> bool:
+        ledger.reserve(HALF).settle("some")
+        return mine.entry.state == "reserved"
+
+    assert together(2, work) == [1, 1]
+    assert mine.settle("all").charged == Cost("0.5")
+    assert ledger.spent == Cost(1)
+    ledger.verify_chain()
+
+
+def test_a_stopped_process_is_alive(tmp_path: Path) -> None:
+    pid = child(lambda: time.sleep(30))
+    told = lease.identity(pid)
+    os.kill(pid, signal.SIGSTOP)
+    assert not lease.is_gone(told)
+    os.kill(pid, signal.SIGKILL)
+    time.sleep(0.05)
+    assert lease.is_gone(told)  # also before it was waited for
+    os.waitpid(pid, 0)
+    assert lease.is_gone(told)
+    elsewhere = told.replace(lease._machine().split()[0], "another boot")
+    assert not lease.is_gone(elsewhere)
+    assert not lease.is_gone("nonsense")

@@ -1,0 +1,110 @@
+"""A private PostgreSQL server for tests and benchmarks: own folder, free port on loopback, gone afterwards."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+
+
+def binaries() -> Path | None:
+    """Where the machine keeps PostgreSQL's programs."""
+    known = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: int(folder.parent.name))
+    if known:
+        return known[-1]
+    found = shutil.which("initdb")
+    return None if found is None else Path(found).resolve().parent
+
+
+class Server:
+    """A server that runs until it is stopped, at the latest when this process ends."""
+
+    def __init__(self, *settings: str) -> None:
+        folder = binaries()
+        if folder is None:
+            raise RuntimeError("PostgreSQL is not installed: install Debian's postgresql package")
+        self._bin = folder
+        self._process = os.getpid()
+        self._home = Path(tempfile.mkdtemp(prefix="expost-pg-"))
+        self._data = self._home / "data"
+        if os.getuid() == 0:  # initdb refuses root
+            shutil.chown(self._home, "nobody")
+        self._run("initdb", "-D", str(self._data), "-A", "trust", "-U", "expost", "--no-sync", "-E", "UTF8")
+        self.port = _free_port()
+        self._settings = " ".join(
+            [f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self._home}"]
+            + [f"-c {setting}" for setting in ("max_connections=60", *settings)]
+        )
+        self.start()
+        atexit.register(self.remove)
+
+    @property
+    def url(self) -> str:
+        """The address of the server's first database."""
+        return self.url_of("postgres")
+
+    def url_of(self, database: str) -> str:
+        """The address of a database."""
+        return f"postgresql://expost@127.0.0.1:{self.port}/{database}"
+
+    def new_database(self, name: str) -> str:
+        """Make a database; its address."""
+        import psycopg
+
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        return self.url_of(name)
+
+    def start(self) -> None:
+        """Start, and wait until it answers."""
+        log = str(self._home / "log")
+        self._run("pg_ctl", "-D", str(self._data), "-w", "-t", "60", "-l", log, "-o", self._settings, "start")
+
+    def stop(self, mode: str = "fast") -> None:
+        """Stop: ``immediate`` is as good as a crash."""
+        self._run("pg_ctl", "-D", str(self._data), "-w", "-m", mode, "stop")
+
+    def kill_backend(self, pid: int) -> None:
+        """SIGKILL of one of the server's own processes; the server restarts all others."""
+        os.kill(pid, signal.SIGKILL)
+
+    def remove(self) -> None:
+        """Stop it and remove its folder; only in the process that started it."""
+        if os.getpid() != self._process or not self._home.exists():
+            return
+        if (self._data / "postmaster.pid").exists():
+            self.stop("immediate")
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command = [str(self._bin / program), *arguments]
+        if os.getuid() == 0:
+            command = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", *command]
+        with open(self._home / "set-up", "w") as said:  # a file: the server would keep a pipe open
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, timeout=90, cwd="/", check=False
+            )
+        if done.returncode:
+            raise RuntimeError(f"{program} failed: {(self._home / 'set-up').read_text()}")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def new_schema(server: Server) -> str:
+    """The address of a new, empty schema of the server's database."""
+    name = f"t{secrets.token_hex(6)}"
+    import psycopg
+
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {name}")
+    return f"{server.url}?options=-csearch_path%3D{name}"

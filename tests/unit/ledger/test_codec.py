@@ -1,0 +1,163 @@
+import math
+from collections import namedtuple
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import expost as xp
+from expost import Cost, Guarantee
+from expost.ledger import codec
+from expost.mechanisms.interquantile import Bin
+
+
+class Pair(NamedTuple):
+    left: int
+    right: float
+
+
+@dataclass(frozen=True)
+class Found:
+    where: tuple[int, ...]
+    what: Any
+
+
+class Colour(Enum):
+    RED = 1
+
+
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text()
+    | st.binary()
+    | st.fractions()
+    | st.decimals(allow_nan=False)
+    | st.complex_numbers(allow_nan=False)
+)
+values = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner)
+        | st.lists(inner).map(tuple)
+        | st.dictionaries(st.text() | st.integers(), inner)
+        | st.frozensets(st.integers())
+        | st.sets(st.text())
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=60)
+@given(values)
+def test_values_come_back_exactly(value: Any) -> None:
+    text = codec.encode(value)
+    again = codec.decode(text)
+    assert again == value
+    assert type(again) is type(value)
+    assert codec.encode(again) == text
+    assert text.isascii()
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(6).reshape(2, 3),
+        np.array([1.5, -0.0, np.inf]),
+        np.array([True, False]),
+        np.array(7, dtype=np.uint8),
+        np.array([], dtype=np.float32),
+        np.array([(1, 2.0)], dtype=[("a", "<i4"), ("b", "<f8")]),
+        np.arange(6)[::2],
+        np.array(["x", "yz"]),
+    ],
+)
+def test_arrays_come_back_exactly(array: Any) -> None:
+    again = codec.decode(codec.encode(array))
+    assert again.dtype == array.dtype
+    assert again.shape == array.shape
+    assert again.tobytes() == array.tobytes()
+    again.flags.writeable  # noqa: B018 - it is an array of its own
+    assert again.flags.owndata
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        xp.WITHHELD,
+        Pair(1, 0.1),
+        Found((1, 2), xp.WITHHELD),
+        Colour.RED,
+        Cost("0.1", delta="1e-9"),
+        Guarantee({"a": 1, (1, "b"): 2}, delta="1e-6"),
+        np.float64(0.1),
+        np.int32(-3),
+        np.bool_(True),
+        Decimal("1.10"),
+        Fraction(1, 3),
+        (True, 1, 1.0),
+    ],
+)
+def test_records_come_back_as_they_are(value: Any) -> None:
+    again = codec.decode(codec.encode(value))
+    assert again == value
+    assert type(again) is type(value)
+    assert repr(again) == repr(value)
+
+
+def test_nan_comes_back() -> None:
+    assert math.isnan(codec.decode(codec.encode(float("nan"))))
+
+
+def test_mechanisms_outputs_come_back() -> None:
+    ledger = xp.Ledger(epsilon=100, delta="0.1", noise=xp.SeededNoise(2))
+    values = np.random.default_rng(0).normal(size=500)
+    for mechanism, data in (
+        (xp.Coin(epsilon=1, sensitivity=1), 3),
+        (xp.Laplace(epsilon=1, sensitivity=1), np.arange(5)),
+        (xp.SparseVector(threshold=2, at_most=2, epsilon=1, sensitivity=1), np.arange(5)),
+        (xp.InterquartileRange(epsilon=1, delta=1e-6), values),
+    ):
+        value = ledger.run(mechanism, on=data).value
+        again = codec.decode(codec.encode(value))
+        assert np.array_equal(again, value) if isinstance(value, np.ndarray) else again == value
+    assert Bin.__module__.startswith("expost.")
+
+
+def test_what_cannot_come_back_is_refused() -> None:
+    local = namedtuple("local", "a")
+    for value in (object(), lambda: 1, np.array([object()]), local(1), iter([1]), {1: object()}, np.ma.array([1])):
+        with pytest.raises(TypeError, match="a durable ledger cannot keep"):
+            codec.encode(value)
+        assert codec.digest_of(value) is None
+    assert codec.digest_of(1) == codec.sha256("1")
+
+
+@pytest.mark.parametrize(
+    "name", ["os:system", "nowhere:Thing", "builtins:tuple", "subprocess:Popen", "expost.cost:exact"]
+)
+def test_nothing_but_records_is_ever_made(name: str) -> None:
+    with pytest.raises(xp.InvalidValue, match="import its module first"):
+        codec.decode(codec.canonical({"$record": [name, []]}))
+
+
+def test_fingerprints() -> None:
+    one, other = Guarantee({"a": 1, "b": 2}), Guarantee({"b": 2, "a": 1})
+    assert codec.fingerprint(one) == codec.fingerprint(other)
+    assert codec.fingerprint(one) != codec.fingerprint(Guarantee({"a": 1, "b": 3}))
+    coin = xp.Coin(epsilon=1, sensitivity=1)
+    assert codec.fingerprint(coin) == codec.fingerprint(xp.Coin(epsilon=1, sensitivity=1))
+    assert codec.fingerprint(coin) != codec.fingerprint(xp.Coin(epsilon=2, sensitivity=1))
+    assert codec.fingerprint(codec.described(coin)) == codec.fingerprint(coin)
+    assert codec.lasting(coin)
+    assert not codec.lasting(object())
+    assert codec.fingerprint(range) == codec.fingerprint(range)
+    assert repr(codec.described(coin)) == repr(coin)

@@ -1,0 +1,535 @@
+"""What only ledgers that last do: addresses, migrations, tables that defend themselves, tampering found."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+import numpy as np
+import psycopg
+import pytest
+
+import expost as xp
+from expost import Cost, Guarantee, Ledger
+from expost.ledger import chain, codec, lease, postgres, schema
+from expost.ledger.batch import Batch
+from expost.ledger.engine import Operation, Outcome
+from servers import Server
+from toys import Fixed
+
+CLAIM = Guarantee({"large": 0.75, "small": 0.25}, delta="1e-6")
+OWNER = {"by": "me", "reason": "because"}
+
+
+def make(url: str, **options: Any) -> Ledger:
+    given = {"epsilon": 5, "delta": 1e-3, "neighbours": "add-remove", "unit": "person", **options}
+    return Ledger.create(url, given.pop("name", "study"), **given)
+
+
+def execute(url: str, *statements: str) -> None:
+    """By hand, past every rule of the library."""
+    if url.startswith("sqlite"):
+        connection = apsw.Connection(url.removeprefix("sqlite:///"))
+        for statement in statements:
+            connection.execute(statement).fetchall()
+        connection.close()
+    else:
+        with psycopg.connect(url, autocommit=True) as server:
+            for statement in statements:
+                server.execute(statement)
+
+
+# ---- addresses
+
+
+def test_creating_loading_listing(new_url: Callable[[], str]) -> None:
+    url = new_url()
+    make(url, name="b").account("alice", epsilon=1)
+    first = make(url, name="a", epsilon=2, neighbours="substitute", unit="household")
+    first.reserve(Guarantee.uniform(0.5)).settle("any")
+    first.reserve(Guarantee.uniform(1))
+    found = xp.ledgers(url)
+    assert [summary.name for summary in found] == ["a", "b"]
+    assert (found[0].limit, found[0].spent, found[0].reserved) == (Cost(2, delta=1e-3), Cost(0.5), Cost(1))
+    assert (found[0].remaining, found[0].neighbours, found[0].unit) == (
+        Cost(0.5, delta=1e-3),
+        "substitute",
+        "household",
+    )
+    with pytest.raises(xp.InvalidValue, match="exists already"):
+        make(url, name="a")
+    with pytest.raises(xp.UnknownEntry, match=r"no ledger 'c' there \(it has 'a', 'b'\)"):
+        Ledger.load(url, "c")
+    first.close(**OWNER)
+    assert (xp.ledgers(url)[0].closed, xp.ledgers(url)[0].remaining) == (True, Cost(0))
+
+
+def test_what_a_lasting_ledger_must_say(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/books.db"
+    with pytest.raises(TypeError):
+        Ledger.create(url, "study", epsilon=1)  # type: ignore[call-arg]
+    with pytest.raises(xp.InvalidValue, match="give neighbours="):
+        make(url, neighbours=None)
+    with pytest.raises(xp.InvalidValue, match="nobody may be able to predict SeededNoise"):
+        make(url, noise=xp.SeededNoise(1))
+    with pytest.raises(xp.InvalidValue, match="no '/'"):
+        make(url, name="a/b")
+    with pytest.raises(xp.InvalidValue, match="a unit must not contain"):
+        make(url, unit="per\0son")
+    with pytest.raises(xp.InvalidValue, match="there is no ledger file"):
+        Ledger.load(url, "study")
+    ledger = make(url, noise=xp.SystemNoise())
+    with pytest.raises(xp.InvalidValue, match="nobody may be able to predict"):
+        Ledger.load(url, "study", noise=xp.SeededNoise(1))
+    for wrong in ("sqlite://study.db", "sqlite:///", "sqlite:///:memory:", "mysql://x", "study.db", 7):
+        with pytest.raises(xp.InvalidValue, match="lasts at an address such as"):
+            Ledger.load(wrong, "study")
+    for label in ("a\0b", "\ud800"):
+        with pytest.raises(xp.InvalidValue, match="a label must"):
+            ledger.reserve(CLAIM, label=label)
+        with pytest.raises(xp.InvalidValue, match="an account's name must"):
+            ledger.account(label, epsilon=1)
+        with pytest.raises(xp.InvalidValue, match="a reason must"):
+            ledger.close(by="me", reason=label)
+
+
+def test_an_address_is_the_same_from_every_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ledger = make("sqlite:///books.db")
+    assert ledger._store.address == (f"sqlite:///{tmp_path}/books.db", "study")
+    assert (tmp_path / "books.db").exists()
+
+
+def test_keys_need_mechanisms_that_another_process_recognises(new_url: Callable[[], str]) -> None:
+    ledger = make(new_url())
+    with pytest.raises(xp.InvalidValue, match="no key can stand for"):
+        ledger.run(Fixed(CLAIM, object()), key="k")
+    assert list(ledger.entries()) == []
+    assert ledger.run(Fixed(CLAIM, None, part="small"), on=lambda: object()).part == "small"  # no key: not kept
+    array = ledger.run(Fixed(CLAIM, None, part="small"), on=lambda: np.arange(3), key="array").value
+    again = Ledger.load(*ledger._store.address or ("", "")).run(Fixed(CLAIM, None, part="small"), key="array").value
+    assert np.array_equal(array, again)
+
+
+def test_an_output_without_a_key_is_known_by_its_hash(new_url: Callable[[], str]) -> None:
+    ledger = make(new_url())
+    release = ledger.run(xp.Coin(epsilon=1, sensitivity=1, heads=1), on=3)
+    told = [event.body for event in ledger.audit()][-1]
+    assert told["output"] == codec.digest_of(release.value)
+    assert ledger._store.output(release.entry) is None
+    with pytest.raises(xp.UnknownEntry):
+        ledger._store.output(0)
+
+
+def test_tuple_parts_come_back(new_url: Callable[[], str]) -> None:
+    ledger = make(new_url())
+    claim = Guarantee({(0, ("a", 1)): 0.5, "x": 1})
+    spending = ledger.reserve(claim)
+    assert Ledger.load(*ledger._store.address or ("", "")).reservation(spending.id).settle((0, ("a", 1))).part == (
+        0,
+        ("a", 1),
+    )
+    assert next(ledger.entries()).part == (0, ("a", 1))
+    assert next(ledger.entries()).guarantee == claim
+    ledger.verify_chain()
+
+
+# ---- migrations
+
+
+def test_tables_that_are_not_ours_are_refused(new_url: Callable[[], str]) -> None:
+    url = new_url()
+    make(url)
+    execute(url, f"INSERT INTO {schema.MARK} (name, digest) VALUES ('9999_future', 'x')")
+    with pytest.raises(xp.InvalidValue, match="a newer expost"):
+        Ledger.load(url, "study")
+    other = new_url()
+    make(other)
+    execute(other, f"UPDATE {schema.MARK} SET digest = 'x' WHERE name = '0001_books'")
+    with pytest.raises(xp.InvalidValue, match="not the one that expost knows"):
+        Ledger.load(other, "study")
+
+
+def test_migrations_are_named_and_ordered() -> None:
+    for backend in ("sqlite", "postgres"):
+        names = [name for name, _ in schema.migrations(backend)]
+        assert names == sorted(names)
+        assert names[0] == "0001_books"
+
+
+# ---- the tables defend themselves
+
+OVERSPENDING = [
+    "UPDATE expost_account SET epsilon_spent = epsilon_limit + 1",
+    "UPDATE expost_account SET epsilon_reserved = epsilon_limit - epsilon_spent + 1",
+    "UPDATE expost_account SET delta_reserved = delta_limit - delta_spent + 1",
+    "UPDATE expost_account SET epsilon_spent = 0",
+    "UPDATE expost_account SET epsilon_limit = epsilon_limit - 1",
+    "UPDATE expost_account SET epsilon_reserved = -1",
+    "DELETE FROM expost_account",
+    "UPDATE expost_entry SET state = 'voided', charged_epsilon = 0, charged_delta = 0 WHERE number = 2",
+    "UPDATE expost_entry SET epsilon = 1 WHERE number = 2",
+    "UPDATE expost_entry SET charged_epsilon = 0 WHERE number = 1",
+    "UPDATE expost_entry SET state = 'forfeited', charged_epsilon = 0, charged_delta = delta WHERE number = 2",
+    "UPDATE expost_entry SET state = 'settled', part = '1', charged_epsilon = epsilon + 1, charged_delta = delta "
+    "WHERE number = 2",
+    "UPDATE expost_entry SET state = 'settled', part = '1', charged_epsilon = 0, charged_delta = 0 WHERE number = 2",
+    "UPDATE expost_entry SET begun = 0 WHERE number = 2",
+    "DELETE FROM expost_entry",
+    "UPDATE expost_event SET line = '{}'",
+    "DELETE FROM expost_event",
+    "UPDATE expost_claim SET json = '{}'",
+    "DELETE FROM expost_claim",
+    "UPDATE expost_ledger SET sequence = 1",
+    "DELETE FROM expost_ledger",
+]
+
+
+@pytest.mark.parametrize("backend", ["sqlite", "postgres"])
+def test_no_hand_typed_update_overspends(backend: str, request: pytest.FixtureRequest) -> None:
+    url = request.getfixturevalue(f"{backend}_url")()
+    ledger = make(url)
+    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(CLAIM)
+    head = ledger.verify_chain()
+    for statement in OVERSPENDING:
+        with pytest.raises((apsw.ConstraintError, psycopg.IntegrityError)):
+            execute(url, statement)
+    assert ledger.verify_chain() == head
+
+
+TAMPERING = {
+    "UPDATE expost_account SET epsilon_limit = epsilon_limit + 1": "balances are not what",
+    "UPDATE expost_account SET epsilon_reserved = epsilon_reserved - 1": "balances are not what",
+    "UPDATE expost_account SET closed = 1": "balances are not what",
+    "UPDATE expost_entry SET state = 'forfeited', charged_epsilon = epsilon, charged_delta = delta WHERE number = 2": (
+        "entry 2 is not what the audit trail says"
+    ),
+    "UPDATE expost_ledger SET entries = entries + 1": "end differently",
+    "INSERT INTO expost_event SELECT ledger, sequence + 1, line, hash FROM expost_event WHERE sequence = 4": (
+        "line 5 of the audit trail does not follow"
+    ),
+    "INSERT INTO expost_event SELECT ledger, 5, 'nonsense', hash FROM expost_event WHERE sequence = 4": (
+        "cannot be read"
+    ),
+}
+
+
+@pytest.mark.parametrize("statement", TAMPERING)
+def test_tampering_that_the_tables_allow_is_found(new_url: Callable[[], str], statement: str) -> None:
+    url = new_url()
+    ledger = make(url)
+    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(CLAIM)
+    ledger.verify_chain()
+    execute(url, statement)
+    with pytest.raises(xp.LedgerCorrupt, match=TAMPERING[statement]):
+        ledger.verify_chain()
+
+
+def test_a_changed_output_is_found(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/books.db"
+    ledger = make(url)
+    told = Fixed(CLAIM, None, part="small")
+    ledger.run(told, on=lambda: 7, key="k")
+    execute(url, "DROP TRIGGER expost_entry_ends_once", "UPDATE expost_entry SET output = '8'")
+    with pytest.raises(xp.LedgerCorrupt, match="not the one that was published"):
+        ledger.run(told, key="k")
+
+
+def trail(*events: tuple[str, int | None, dict[str, Any]]) -> list[chain.Event]:
+    made = chain.Trail()
+    body = {"limit": [10, 0], "name": "l", "neighbours": None, "unit": None}
+    every = [("create", None, body), *events]
+    return [made.append(0, kind, entry, codec.canonical(told)) for kind, entry, told in every]
+
+
+RESERVE = {
+    "account": "l", "begun": True, "claim": "", "fingerprint": "", "key": None, "label": None, "operation": "run",
+    "subject": "", "worst": [6, 0],
+}  # fmt: skip
+END = {"charged": [6, 0], "output": None, "part": None}
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [("reserve", 1, RESERVE), ("reserve", 2, RESERVE)],
+        [("close", None, {"account": "l"}), ("reserve", 1, RESERVE)],
+        [("reserve", 1, RESERVE), ("forfeit", 1, END | {"charged": [5, 0]})],
+        [("reserve", 1, RESERVE), ("settle", 1, END | {"charged": [7, 0]})],
+        [("reserve", 1, RESERVE), ("settle", 1, END), ("settle", 1, END)],
+        [("reserve", 1, RESERVE), ("void", 1, END | {"charged": [0, 0]})],
+        [("settle", 1, END)],
+        [("settle", None, END)],
+        [("raise", None, {"account": "l", "limit": [9, 0]})],
+        [("account", None, {})],
+        [("rob", None, {})],
+    ],
+)
+def test_what_cannot_have_happened(events: list[Any]) -> None:
+    """A trail whose hashes are right, but whose story is not."""
+    with pytest.raises(xp.LedgerCorrupt, match="cannot have happened"):
+        chain.replay(trail(*events))
+
+
+def test_verifying_while_others_spend(new_url: Callable[[], str]) -> None:
+    url = new_url()
+    ledger = make(url, epsilon=1000)
+    done = threading.Event()
+
+    def spend() -> None:
+        while not done.is_set():
+            ledger.reserve(Guarantee.uniform("0.001")).settle("any")
+
+    thread = threading.Thread(target=spend)
+    thread.start()
+    reader = Ledger.load(url, "study")
+    heads = [reader.verify_chain() for _ in range(10)]
+    done.set()
+    thread.join()
+    assert heads == sorted(heads)
+    assert heads[0].sequence < reader.verify_chain(known=heads[0]).sequence
+
+
+# ---- batches
+
+
+class Slow:
+    """An engine that can be told to wait, to fail, or to be interrupted; it counts its commits."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[Operation]] = []
+        self.go = threading.Event()
+        self.error: BaseException | None = None
+
+    def pause(self) -> None:
+        pass
+
+    resume = pause
+
+    def apply(self, ledger: int, operations: list[Operation]) -> list[Outcome]:
+        self.batches.append(operations)
+        assert self.go.wait(10)
+        if self.error is not None and len(self.batches) > 1:
+            raise self.error
+        return [{"did": operation["n"]} for operation in operations]
+
+
+def crowd(batch: Batch, count: int, engine: Slow) -> list[Any]:
+    results: list[Any] = [None] * count
+
+    def call(n: int) -> None:
+        try:
+            results[n] = batch.submit({"n": n})
+        except BaseException as error:
+            results[n] = error
+
+    threads = [threading.Thread(target=call, args=(n,)) for n in range(count)]
+    threads[0].start()
+    while not engine.batches:
+        pass
+    for thread in threads[1:]:
+        thread.start()
+    while len(batch._waiting) < count - 1:
+        pass
+    engine.go.set()
+    for thread in threads:
+        thread.join(10)
+    return results
+
+
+def test_callers_that_wait_are_committed_together() -> None:
+    engine = Slow()
+    assert crowd(Batch(engine, 1), 20, engine) == [{"did": n} for n in range(20)]  # type: ignore[arg-type]
+    assert [len(batch) for batch in engine.batches] == [1, 19]
+
+
+@pytest.mark.parametrize("error", [xp.LedgerUnavailable("gone"), RuntimeError(), KeyboardInterrupt()])
+def test_a_commit_that_fails_fails_for_all_who_were_in_it(error: BaseException) -> None:
+    engine = Slow()
+    engine.error = error
+    batch = Batch(engine, 1)  # type: ignore[arg-type]
+    first, *others = crowd(batch, 5, engine)
+    assert first == {"did": 0}
+    assert all(isinstance(other, type(error) | xp.LedgerUnavailable) for other in others)
+    assert len({id(other) for other in others}) == 4
+    engine.error = None
+    assert batch.submit({"n": 9}) == {"did": 9}
+
+
+def test_one_broken_step_does_not_break_the_others(new_url: Callable[[], str]) -> None:
+    ledger = make(new_url())
+    store: Any = ledger._store
+    good = {"do": "close", "account": store._ids(("study",))[-1], "body": "{}"}
+    bad = {"do": "account", "parent": 10**9, "path": "nowhere", "epsilon": 1, "delta": 0, "body": "{}"}
+    outcomes = store._engine.apply(store._ledger, [bad, good, bad])
+    assert [set(outcome) for outcome in outcomes] == [{"error"}, {"at"}, {"error"}]
+    assert ledger.closed
+    with pytest.raises(xp.LedgerCorrupt, match="the tables refused"):
+        store._do(bad)
+
+
+# ---- the databases themselves
+
+
+def test_an_old_sqlite_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: "3.50.4")
+    with pytest.raises(xp.InvalidValue, match="can corrupt its log"):
+        make(f"sqlite:///{tmp_path}/books.db")
+
+
+def test_a_file_that_cannot_be_opened(tmp_path: Path) -> None:
+    with pytest.raises(xp.LedgerUnavailable, match="cannot be written"):
+        make(f"sqlite:///{tmp_path}/no such folder/books.db")
+
+
+@pytest.mark.parametrize("setting", ["fsync", "full_page_writes"])
+def test_a_server_that_forgets_is_refused(setting: str) -> None:
+    server = Server(f"{setting}=off")
+    try:
+        with pytest.raises(xp.InvalidValue, match=f"{setting} = off"):
+            make(server.url)
+    finally:
+        server.remove()
+
+
+def test_a_session_that_does_not_wait_for_the_disk(postgres_url: Callable[[], str]) -> None:
+    url = postgres_url()
+    make(url)
+    ledger = Ledger.load(f"{url}%20-csynchronous_commit%3Doff", "study")
+    ledger.reserve(CLAIM).settle("small")  # turned on
+    store: Any = ledger._store
+    store._engine._writer.execute("SET synchronous_commit = off")
+    with pytest.raises(xp.LedgerUnavailable, match="synchronous_commit is off"):
+        ledger.reserve(CLAIM)
+
+
+def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(xp.LedgerUnavailable, match="does not answer"):
+        Ledger.load("postgresql://expost@127.0.0.1:1/none", "study")
+
+
+def test_a_server_that_is_too_old(postgres_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres, "OLDEST", 10**9)
+    with pytest.raises(xp.InvalidValue, match="too old"):
+        make(postgres_url())
+
+
+def test_without_psycopg(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str, *rest: Any) -> Any:
+        if name == "psycopg":
+            raise ImportError(name)
+        return real(name, *rest)
+
+    real = builtins.__import__
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(xp.InvalidValue, match=r"pip install 'expost\[postgres\]'"):
+        Ledger.load("postgresql://nowhere/none", "study")
+
+
+def test_a_server_that_goes_away_and_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server()
+    try:
+        ledger = make(server.url)
+        spending = ledger.reserve(CLAIM)
+        server.stop("immediate")
+        monkeypatch.setattr(postgres, "PATIENCE", 0.1)
+        with pytest.raises(xp.LedgerUnavailable, match="does not answer") as lost:
+            spending.settle("small")
+        assert "stays reserved" in lost.value.__notes__[-1]
+        server.start()
+        monkeypatch.setattr(postgres, "PATIENCE", 10)
+        lease.HEART.beat()
+        assert (ledger.spent, ledger.reserved) == (CLAIM.worst_case, Cost(0))
+        ledger.verify_chain()
+    finally:
+        server.remove()
+
+
+def test_a_batch_whose_answer_was_lost_is_applied_once(postgres_url: Callable[[], str]) -> None:
+    """The connection breaks after the commit: sent again, the batch gives the answer that was lost."""
+    ledger = make(postgres_url())
+    store: Any = ledger._store
+    ledger.reserve(CLAIM)
+    engine = store._engine
+    real = engine._writing
+
+    class Breaks:
+        def __init__(self) -> None:
+            self.broken = False
+
+        def execute(self, sql: str, values: Any) -> Any:
+            answer = real().execute(sql, values)
+            if not self.broken:
+                self.broken = True
+                raise psycopg.OperationalError("server closed the connection unexpectedly")
+            return answer
+
+    breaks = Breaks()
+    engine._writing = lambda: breaks
+    assert ledger.reserve(CLAIM).id == 2
+    assert breaks.broken
+    assert len(list(ledger.entries())) == 2
+    engine._before = {"never heard of"}
+    with pytest.raises(xp.LedgerCorrupt, match="another process speaks"):
+        ledger.reserve(CLAIM)
+
+
+def test_an_interrupted_batch_is_not_lost_track_of(postgres_url: Callable[[], str]) -> None:
+    ledger = make(postgres_url())
+    store: Any = ledger._store
+    ledger.reserve(CLAIM)
+    engine = store._engine
+    real = engine._writing
+
+    class Interrupted:
+        def execute(self, sql: str, values: Any) -> Any:
+            real().execute(sql, values)
+            raise KeyboardInterrupt
+
+    engine._writing = Interrupted
+    with pytest.raises(KeyboardInterrupt):
+        ledger.reserve(CLAIM)
+    engine._writing = real
+    assert ledger.reserve(CLAIM).id == 3  # the second one is there, and held, but nobody was told
+    assert ledger.reserved == CLAIM.worst_case * 3
+    ledger.verify_chain()
+
+
+# ---- hearts
+
+
+def test_a_heart_beats_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    beaten = threading.Event()
+
+    class Store:
+        def beat(self) -> None:
+            beaten.set()
+            raise RuntimeError("not reached")
+
+    monkeypatch.setattr(lease, "BEAT", 0.01)
+    heart, store = lease.Heart(), Store()
+    heart.watch(store)
+    heart.watch(store)
+    assert beaten.wait(5)
+    monkeypatch.setattr(lease, "BEAT", 600)
+
+
+def test_where_nobody_tells_about_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(path: Any, *rest: Any) -> str:
+        raise OSError
+
+    lease._machine.cache_clear()
+    monkeypatch.setattr(Path, "read_text", absent)
+    with contextlib.suppress(OSError):
+        assert lease._machine()
+    told = codec.canonical({"machine": lease._machine(), "pid": 1, "started": None})
+    assert not lease.is_gone(told)
+    monkeypatch.undo()
+    lease._machine.cache_clear()
