@@ -41,8 +41,12 @@ if TYPE_CHECKING:
         InterquartileRange,
         Iterative,
         Laplace,
+        LinearModel,
         Median,
+        ModelTest,
         NoisyInterquartileRange,
+        ObjectivePerturbation,
+        OutputPerturbation,
         PermuteAndFlip,
         Proposal,
         ProposeTestRelease,
@@ -50,11 +54,13 @@ if TYPE_CHECKING:
         RandomizedResponse,
         RobustRegression,
         SparseVector,
+        Tested,
+        TestedLogisticRegression,
         TestedRelease,
         TrimmedMean,
     )
     from expost.noise import SeededNoise, Source, SystemNoise
-    from expost.recipes import location_and_spread, release_large
+    from expost.recipes import location_and_spread, release_large, try_until_one_passes
 
 _ROOMS = {
     "expost.bracket": ("Bracket",),
@@ -87,8 +93,12 @@ _ROOMS = {
         "InterquartileRange",
         "Iterative",
         "Laplace",
+        "LinearModel",
         "Median",
+        "ModelTest",
         "NoisyInterquartileRange",
+        "ObjectivePerturbation",
+        "OutputPerturbation",
         "PermuteAndFlip",
         "Proposal",
         "ProposeTestRelease",
@@ -96,11 +106,13 @@ _ROOMS = {
         "RandomizedResponse",
         "RobustRegression",
         "SparseVector",
+        "Tested",
+        "TestedLogisticRegression",
         "TestedRelease",
         "TrimmedMean",
     ),
     "expost.noise": ("SeededNoise", "Source", "SystemNoise"),
-    "expost.recipes": ("location_and_spread", "release_large"),
+    "expost.recipes": ("location_and_spread", "release_large", "try_until_one_passes"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
@@ -129,10 +141,14 @@ __all__ = [
     "KeyConflict",
     "Laplace",
     "Ledger",
+    "LinearModel",
     "Mechanism",
     "Median",
+    "ModelTest",
     "NeighbourMismatch",
     "NoisyInterquartileRange",
+    "ObjectivePerturbation",
+    "OutputPerturbation",
     "PermuteAndFlip",
     "Proposal",
     "ProposeTestRelease",
@@ -147,6 +163,8 @@ __all__ = [
     "Source",
     "SparseVector",
     "SystemNoise",
+    "Tested",
+    "TestedLogisticRegression",
     "TestedRelease",
     "TrimmedMean",
     "UnknownEntry",
@@ -155,6 +173,7 @@ __all__ = [
     "__version__",
     "location_and_spread",
     "release_large",
+    "try_until_one_passes",
 ]
 
 
