@@ -248,7 +248,7 @@ def tolerance(setting: Setting, tilt: float = 0.0, finest: int = 10) -> Fraction
     usual = sqrt(2 / setting.regularizer) + tilt / (setting.size * setting.regularizer)
     shape = (setting.size, setting.columns)
     floor_ = gradient_error(setting.loss, shape, setting.regularizer, usual, tilt)
-    return Fraction(max(2.0**-finest / setting.size, 8 * floor_))
+    return Fraction(min(max(2.0**-finest / setting.size, 8 * floor_), 1.0))
 
 
 def weight_sensitivity(setting: Setting) -> Fraction:
