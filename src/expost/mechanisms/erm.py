@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
+from functools import cached_property
 from math import ceil, isqrt, log, sqrt
 from typing import Any, Literal, TypeAlias
 
@@ -24,7 +25,7 @@ CURVATURE: dict[Loss, Fraction] = {"logistic": Fraction(1, 4), "huber": Fraction
 """The largest second derivative of a loss. Slopes lie between −1 and 0, and loss(0) is at most 1."""
 
 _UNIT = 2.0**-53  # rounding to nearest errs by at most that share
-_NEWTON = 60  # steps at most
+_NEWTON = 200  # steps at most
 
 
 def slope(loss: Loss, margins: Floats) -> Floats:
@@ -39,13 +40,6 @@ def bend(loss: Loss, slopes: Floats) -> Floats:
     if loss == "huber":
         return ((slopes > -1.0) & (slopes < 0.0)).astype(np.float64)
     return -slopes * (1.0 + slopes)
-
-
-def value(loss: Loss, margins: Floats) -> float:
-    """The mean loss."""
-    if loss == "huber":
-        return float(np.mean(np.where(margins < 0.5, 1 - margins, 0.5 * np.clip(1.5 - margins, 0, 1) ** 2)))
-    return float(np.mean(np.logaddexp(0.0, -margins)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,21 +59,23 @@ class Problem:
     def gradient(self, at: Floats) -> tuple[Floats, Floats]:
         """J′ in floating point, and the slopes it was made of."""
         slopes = slope(self.loss, self.rows @ at)
-        tilt = np.array([float(entry) for entry in self.tilt])
-        return (slopes @ self.rows + tilt) / self.size + self.regularizer * at, slopes
+        return slopes @ self.rows / self.size + self.tilted + self.regularizer * at, slopes
 
     def error(self, length: float) -> float:
         """How far off that gradient is at most, at a point of this length.
 
         Proof: lem-gradient-error
         """
-        tilt = float(norm_above(self.tilt)) * 1.001
-        return gradient_error(self.loss, self.rows.shape, self.regularizer, length, tilt)
+        return gradient_error(self.loss, self.rows.shape, self.regularizer, length, self._tilt_above)
 
-    def objective(self, at: Floats) -> float:
-        """J, for the line search only."""
-        tilt = np.array([float(entry) for entry in self.tilt])
-        return value(self.loss, self.rows @ at) + float(at @ (0.5 * self.regularizer * at + tilt / self.size))
+    @cached_property
+    def _tilt_above(self) -> float:
+        return float(norm_above(self.tilt)) * 1.001
+
+    @cached_property
+    def tilted(self) -> Floats:
+        """The tilt over n, as floats."""
+        return np.array([float(entry) for entry in self.tilt]) / self.size
 
 
 def gradient_error(loss: Loss, shape: tuple[int, ...], regularizer: float, length: float, tilt: float) -> float:
@@ -107,10 +103,10 @@ def minimise(problem: Problem, tolerance: Fraction) -> list[Fraction]:
 
 
 def _newton(problem: Problem, tolerance: Fraction) -> Floats | None:
-    """Newton's method with step halving; None if no point was certified."""
+    """Newton's method, each step as long as it falls; None if no point was certified."""
     at = np.zeros(problem.rows.shape[1])
-    gradient, slopes = problem.gradient(at)
     with np.errstate(all="ignore"):
+        gradient, slopes = problem.gradient(at)
         for _ in range(_NEWTON):
             length = float(np.linalg.norm(gradient))
             bound = 1.000001 * length + problem.error(1.000001 * float(np.linalg.norm(at)))
@@ -123,15 +119,32 @@ def _newton(problem: Problem, tolerance: Fraction) -> Floats | None:
                 step = -np.linalg.solve(hessian, gradient)
             except np.linalg.LinAlgError:
                 return None
-            here, falls, share = problem.objective(at), float(gradient @ step), 1.0
-            while share > 1e-9:
-                then = at + share * step
+            then = at + step
+            gradient, slopes = problem.gradient(then)
+            if not float(np.linalg.norm(gradient)) <= length / 2:
+                then = at + _fall(problem, at, step) * step
                 gradient, slopes = problem.gradient(then)
-                if np.linalg.norm(gradient) <= length / 2 or problem.objective(then) <= here + 0.1 * share * falls:
-                    break
-                share /= 2
             at = then
     return None
+
+
+def _fall(problem: Problem, at: Floats, step: Floats) -> float:
+    """How many steps to go until J no longer falls, by bisection of its derivative."""
+    here, along = problem.rows @ at, problem.rows @ step
+    pull = float(problem.tilted @ step) + problem.regularizer * float(at @ step)
+    stiff = problem.regularizer * float(step @ step)
+
+    def falls(share: float) -> bool:
+        mean = float(slope(problem.loss, here + share * along) @ along) / problem.size
+        return mean + pull + share * stiff < 0
+
+    low, high = 0.0, 1.0
+    while falls(high) and high < 1e6:
+        low, high = high, 2 * high
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if falls(middle) else (low, middle)
+    return high
 
 
 def descent_steps(problem: Problem, tolerance: Fraction, farthest: Fraction) -> int:

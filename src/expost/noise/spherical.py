@@ -17,7 +17,7 @@ from expost.errors import InvalidValue
 from expost.noise.laws import HalfGaussian
 from expost.noise.scalar import keeps
 from expost.noise.source import Source
-from expost.noise.tables import draw
+from expost.noise.tables import table
 from expost.noise.uniform import WORD, Uniform
 
 _STRIPS = 64  # to a standard deviation
@@ -62,7 +62,7 @@ def _normals(source: Source, size: int) -> list[_Normal]:
     found: list[_Normal] = []
     while len(found) < size:
         count = size - len(found) + 4
-        strips = draw(source, HalfGaussian(_VARIANCE), count)
+        strips = table(HalfGaussian(_VARIANCE)).draw(source, count)
         places, coins = source.words(count), source.words(count)
         signs = source.words(count, 8) & np.uint8(1)
         v, coin = places * 2.0**-64, coins * 2.0**-64
