@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import ceil, floor
+from math import ceil, floor, log
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Mechanism
 from expost.mechanisms.additive import requested_epsilon, root_above
+from expost.mechanisms.erm import MOST_REGULARIZER, noise_regularizer
 from expost.mechanisms.linear import (
     FARTHEST_WEIGHT,
     LinearModel,
@@ -118,7 +119,8 @@ class TestedLogisticRegression(Mechanism):
 
     ``epsilon`` is for the weights (:class:`~expost.mechanisms.OutputPerturbation`, whose parameters these are),
     ``test_epsilon`` for the test. The error is between 0 and 2, and 1 for a model that knows nothing; the test passes
-    at ``threshold`` or below. ``held_out`` is the share of records for the test, drawn at random. A model costs the
+    at ``threshold`` or below. ``held_out`` is the share of records for the test, drawn at random. ``regularizer`` is
+    by default large enough that, with 95 %, training records add noise of at most 0.1 to the error. A model costs the
     larger ε, ⊥ only the test's.
 
     >>> TestedLogisticRegression(epsilon=1, test_epsilon=0.1, threshold=0.5, norm=1).guarantee
@@ -144,27 +146,35 @@ class TestedLogisticRegression(Mechanism):
         object.__setattr__(self, "test_epsilon", requested_epsilon(self.test_epsilon, "test_epsilon"))
         if not 0 <= exact(self.threshold, "threshold") <= 2:
             raise InvalidValue(f"threshold is an error, between 0 and 2, got {self.threshold!r}")
-        for name in ("epsilon", "norm", "regularizer", "features", "missing"):
-            object.__setattr__(self, name, getattr(self.model, name))
+        checked = self.model(1)
+        for name in ("epsilon", "norm", "features", "missing"):
+            object.__setattr__(self, name, getattr(checked, name))
         _ = self.guarantee
 
-    @cached_property
-    def model(self) -> OutputPerturbation:
-        """What trains the model."""
+    def model(self, training: int) -> OutputPerturbation:
+        """What trains the model, on so many records."""
         return OutputPerturbation(
             epsilon=self.epsilon,
             norm=self.norm,
             classes=self.classes,
-            regularizer=self.regularizer,
+            regularizer=self.regularizer if self.regularizer is not None else self._regularizer(training),
             intercept=self.intercept,
             features=self.features,
             missing=self.missing,
         )
 
+    def _regularizer(self, training: int) -> float:
+        """That of output perturbation, but at least 10·ln 10/nε of the test: see ``regularizer`` above."""
+        problems = 1 if self.classes == 2 else self.classes
+        share = float(requested_epsilon(self.epsilon)) / problems
+        for_noise = noise_regularizer("logistic", "output", training, 1, share)
+        return min(max(for_noise, 10 * log(10) / (training * float(self.test_epsilon))), MOST_REGULARIZER)
+
     def tested(self, size: int, features: int) -> Tested:
         """The model behind its test, for so many records with so many features."""
         training = size - held_out_size(size, exact(self.held_out, "held_out"))
-        setting = self.model.setting(training, features)
+        model = self.model(training)
+        setting = model.setting(training, features)
         test = ErrorTest(
             epsilon=self.test_epsilon,
             threshold=self.threshold,
@@ -172,7 +182,7 @@ class TestedLogisticRegression(Mechanism):
             distance=moved(weight_sensitivity(setting), setting.columns),
             columns=setting.columns,
         )
-        return Tested(mechanism=self.model, test=test, held_out=self.held_out)
+        return Tested(mechanism=model, test=test, held_out=self.held_out)
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -193,7 +203,7 @@ class TestedLogisticRegression(Mechanism):
 
     def check(self, data: Any) -> None:
         """Rows of numbers with the class last, at least two."""
-        self.model.check(data)
+        self.model(1).check(data)
         self.tested(len(data), data.shape[1] - 1).check(data)
 
     def sample(self, data: Any, noise: Source) -> Any:
@@ -206,4 +216,4 @@ class TestedLogisticRegression(Mechanism):
 
     def describe(self, output: Any) -> str:
         """What kind of model came out."""
-        return self.model.describe(output)
+        return self.model(1).describe(output)
