@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.learn import PrivateLogisticRegression
-from report import Row, at_most, peer, report
+from report import Row, at_most, peer, report, rows_of
 
 EPSILONS = [0.1, 1.0, 10.0]
 SEEDS = 50
@@ -104,40 +105,37 @@ def accuracy(name: str, epsilon: float, mine: list[float], theirs: list[float], 
     return Row(*row, "> 0 points" if matters else f"≥ −{100 * error:.2g} points", gain > (0 if matters else -error))
 
 
-def main() -> None:
-    found, rows, jobs = cases(), [], []
+def compare(case: Case) -> list[Row]:
+    """Ours and diffprivlib on the same splits of one data set."""
+    data, train = case.rows(), int(0.8 * len(case.labels))
+    splits = [np.random.default_rng(seed).permutation(len(data)) for seed in range(SEEDS)]
     with tempfile.TemporaryDirectory() as folder:
-        kept = []
-        for i, case in enumerate(found):
-            data, train = case.rows(), int(0.8 * len(case.labels))
-            splits = [np.random.default_rng(seed).permutation(len(data)) for seed in range(SEEDS)]
-            paths = [Path(folder) / f"{i}-{name}.npy" for name in ("features", "labels", *range(SEEDS))]
-            for path, array in zip(paths, (data, case.labels, *splits), strict=True):
-                np.save(path, array)
-            files = [str(path) for path in paths]
-            jobs.append(
-                {
-                    "features": files[0],
-                    "labels": files[1],
-                    "splits": files[2:],
-                    "train": train,
-                    "epsilons": EPSILONS,
-                    "timed": TIMED,
-                }
-            )
-            kept.append((data, case.labels, splits, train))
-        work = Path(folder) / "jobs.json"
-        work.write_text(json.dumps(jobs))
-        peers = peer("diffprivlib", "diffprivlib_logistic.py", work)
-    for case, (data, labels, splits, train), theirs in zip(found, kept, peers, strict=True):
-        mine = ours(data, labels, splits, train)
-        rows += [
-            accuracy(case.name, epsilon, mine[epsilon], theirs["scores"][str(epsilon)], theirs["plain"])
-            for epsilon in EPSILONS
-        ]
-        seconds = fit_time(data, labels, splits, train)
-        what = f"time to fit {train:,} rows, {case.name}"
-        rows.append(at_most(what, seconds, theirs["seconds"], "s", seconds / theirs["seconds"], 3))
+        files = [str(Path(folder) / f"{name}.npy") for name in ("features", "labels", *range(SEEDS))]
+        for path, array in zip(files, (data, case.labels, *splits), strict=True):
+            np.save(path, array)
+        job = {"features": files[0], "labels": files[1], "splits": files[2:], "train": train}
+        work = Path(folder) / "job.json"
+        work.write_text(json.dumps({**job, "epsilons": EPSILONS, "timed": TIMED}))
+        theirs = peer("diffprivlib", "diffprivlib_logistic.py", work)
+    mine = ours(data, case.labels, splits, train)
+    rows = [
+        accuracy(case.name, epsilon, mine[epsilon], theirs["scores"][str(epsilon)], theirs["plain"])
+        for epsilon in EPSILONS
+    ]
+    seconds = fit_time(data, case.labels, splits, train)
+    what = f"time to fit {train:,} rows, {case.name}"
+    return [*rows, at_most(what, seconds, theirs["seconds"], "s", seconds / theirs["seconds"], 3)]
+
+
+def main() -> None:
+    """All cases; or those whose names contain an argument, beside the last results of the others."""
+    wanted = sys.argv[1:] or [""]
+    rows: list[Row] = []
+    for case in cases():
+        if any(word in case.name for word in wanted):
+            rows += compare(case)
+        else:
+            rows += [row for row in rows_of("logistic") if case.name in row.name]
     report("logistic", rows)
 
 
