@@ -46,8 +46,12 @@ if TYPE_CHECKING:
         InterquartileRange,
         Iterative,
         Laplace,
+        LinearModel,
         Median,
+        ModelTest,
         NoisyInterquartileRange,
+        ObjectivePerturbation,
+        OutputPerturbation,
         PermuteAndFlip,
         Proposal,
         ProposeTestRelease,
@@ -55,11 +59,13 @@ if TYPE_CHECKING:
         RandomizedResponse,
         RobustRegression,
         SparseVector,
+        Tested,
+        TestedLogisticRegression,
         TestedRelease,
         TrimmedMean,
     )
     from expost.noise import SeededNoise, Source, SystemNoise
-    from expost.recipes import location_and_spread, release_large
+    from expost.recipes import location_and_spread, release_large, try_until_one_passes
 
 _ROOMS = {
     "expost.bracket": ("Bracket",),
@@ -97,8 +103,12 @@ _ROOMS = {
         "InterquartileRange",
         "Iterative",
         "Laplace",
+        "LinearModel",
         "Median",
+        "ModelTest",
         "NoisyInterquartileRange",
+        "ObjectivePerturbation",
+        "OutputPerturbation",
         "PermuteAndFlip",
         "Proposal",
         "ProposeTestRelease",
@@ -106,11 +116,13 @@ _ROOMS = {
         "RandomizedResponse",
         "RobustRegression",
         "SparseVector",
+        "Tested",
+        "TestedLogisticRegression",
         "TestedRelease",
         "TrimmedMean",
     ),
     "expost.noise": ("SeededNoise", "Source", "SystemNoise"),
-    "expost.recipes": ("location_and_spread", "release_large"),
+    "expost.recipes": ("location_and_spread", "release_large", "try_until_one_passes"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
@@ -143,10 +155,14 @@ __all__ = [
     "LedgerClosed",
     "LedgerCorrupt",
     "LedgerUnavailable",
+    "LinearModel",
     "Mechanism",
     "Median",
+    "ModelTest",
     "NeighbourMismatch",
     "NoisyInterquartileRange",
+    "ObjectivePerturbation",
+    "OutputPerturbation",
     "PermuteAndFlip",
     "PrivateTable",
     "Proposal",
@@ -162,6 +178,8 @@ __all__ = [
     "Source",
     "SparseVector",
     "SystemNoise",
+    "Tested",
+    "TestedLogisticRegression",
     "TestedRelease",
     "TrimmedMean",
     "Unit",
@@ -173,6 +191,7 @@ __all__ = [
     "location_and_spread",
     "read",
     "release_large",
+    "try_until_one_passes",
 ]
 
 

@@ -218,6 +218,11 @@ class Guarantee:
         return tuple(self._table)
 
     @property
+    def otherwise(self) -> Cost | None:
+        """What labels cost that are not in the table; None if there may be no others."""
+        return self._otherwise
+
+    @property
     def delta(self) -> float:
         """The one δ, as a float for reading; what is lost in reading goes up, for this is a claim."""
         return reading_up(self._delta, DELTA_UNITS)

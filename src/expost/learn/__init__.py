@@ -6,12 +6,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from expost.learn.classification import PrivateLinearSVC, PrivateLogisticRegression, TestedLogisticRegression
     from expost.learn.regression import RobustRegressor
 
-__all__ = ["RobustRegressor"]
+_HOME = {
+    "PrivateLinearSVC": "expost.learn.classification",
+    "PrivateLogisticRegression": "expost.learn.classification",
+    "RobustRegressor": "expost.learn.regression",
+    "TestedLogisticRegression": "expost.learn.classification",
+}
+
+__all__ = ["PrivateLinearSVC", "PrivateLogisticRegression", "RobustRegressor", "TestedLogisticRegression"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _HOME:
         raise AttributeError(f"module 'expost.learn' has no attribute {name!r}")
-    return getattr(import_module("expost.learn.regression"), name)
+    return getattr(import_module(_HOME[name]), name)

@@ -1,0 +1,259 @@
+"""Private linear classifiers as scikit-learn estimators: with noise, and, if wanted, behind a private test."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from expost.errors import InvalidValue
+from expost.ledger import Ledger
+from expost.mechanism import Mechanism
+from expost.mechanisms import LinearModel, ObjectivePerturbation, OutputPerturbation
+from expost.mechanisms import TestedLogisticRegression as _Tested
+
+_PERTURBATIONS = {"objective": ObjectivePerturbation, "output": OutputPerturbation}
+
+
+class _LinearClassifier(ClassifierMixin, BaseEstimator):
+    """Fit by running a mechanism once, predict by the model that it released."""
+
+    classes: Any
+    ledger: Ledger | None
+
+    def _mechanism(self, classes: int) -> Mechanism:
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
+        """Run the mechanism once and keep what it released."""
+        X = validate_data(self, X, dtype=np.float64, ensure_all_finite=False)  # noqa: N806
+        labels = _labels(y, len(X), type(self).__name__)
+        self.classes_ = _declared(self.classes, labels)
+        mechanism = self._mechanism(len(self.classes_))
+        worst = mechanism.guarantee.worst_case
+        ledger = self.ledger if self.ledger is not None else Ledger(worst.exact_epsilon, worst.exact_delta)
+        self.release_ = ledger.run(mechanism, on=np.column_stack([X, _numbers(labels, self.classes_)]))
+        self.released_ = not self.release_.withheld
+        if self.released_:
+            self.model_: LinearModel = self.release_.value
+            self.coef_, self.intercept_ = self.model_.coefficients, self.model_.intercepts
+        else:
+            for name in ("model_", "coef_", "intercept_"):
+                self.__dict__.pop(name, None)
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """How far each row is on the side of the second class; or, with more than two, of each class."""
+        model = self._model()
+        margins = model.margins(self._rows(X))
+        return margins[:, 0] if len(self.classes_) == 2 else margins
+
+    def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
+        """The class of each row."""
+        model = self._model()
+        return np.asarray(self.classes_[model.predict(self._rows(X))])
+
+    def _model(self) -> LinearModel:
+        check_is_fitted(self, "classes_")
+        if not self.released_:
+            raise NotFittedError(
+                f"this {type(self).__name__} was withheld by its test: there is no model, and nothing but the test was "
+                "paid for; look at `released_` before predicting"
+            )
+        return self.model_
+
+    def _rows(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        return np.asarray(validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True  # private values never cause an error; they count as `missing`
+        tags.non_deterministic = True  # by the noise
+        return tags
+
+
+class _Probabilities:
+    """Probabilities from logistic margins."""
+
+    classes_: Any
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """The probability of each class; with more than two, those of the single problems, scaled to sum to one."""
+        margins = np.asarray(self.decision_function(X))  # type: ignore[attr-defined]
+        yes = 0.5 * np.tanh(0.5 * margins) + 0.5
+        if margins.ndim == 1:
+            return np.column_stack([1 - yes, yes])
+        total = yes.sum(axis=1, keepdims=True)
+        return np.asarray(np.where(total > 0, yes / np.where(total > 0, total, 1), 1 / yes.shape[1]), np.float64)
+
+
+class PrivateLogisticRegression(_Probabilities, _LinearClassifier):
+    """Logistic regression, ε-differentially private: :class:`~expost.mechanisms.ObjectivePerturbation` with ``fit``.
+
+    ``norm`` is the public length of the longest row; longer ones are shortened. ``classes`` are the labels that there
+    may be, declared: a label that is none of them counts as the first. ``classes="observed"`` takes them from y, and
+    is for labels of which everybody knows that they occur. ``regularizer`` is chosen for accuracy under noise unless
+    it is given. ``ledger`` pays; without one, a ledger of just ε is made for each fit. ``perturbation`` is
+    "objective" or "output".
+
+    Proof: thm-objective-perturbation
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Any,
+        norm: Any,
+        classes: Any,
+        perturbation: Literal["objective", "output"] = "objective",
+        regularizer: Any = None,
+        fit_intercept: bool = True,
+        missing: Any = 0,
+        ledger: Ledger | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.norm = norm
+        self.classes = classes
+        self.perturbation = perturbation
+        self.regularizer = regularizer
+        self.fit_intercept = fit_intercept
+        self.missing = missing
+        self.ledger = ledger
+
+    def _mechanism(self, classes: int) -> Mechanism:
+        return _perturbed(self, classes, "logistic")
+
+
+class PrivateLinearSVC(_LinearClassifier):
+    """A linear support vector machine with a smooth (Huber) hinge loss, ε-differentially private.
+
+    Parameters are those of :class:`PrivateLogisticRegression`.
+
+    Proof: thm-objective-perturbation
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Any,
+        norm: Any,
+        classes: Any,
+        perturbation: Literal["objective", "output"] = "objective",
+        regularizer: Any = None,
+        fit_intercept: bool = True,
+        missing: Any = 0,
+        ledger: Ledger | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.norm = norm
+        self.classes = classes
+        self.perturbation = perturbation
+        self.regularizer = regularizer
+        self.fit_intercept = fit_intercept
+        self.missing = missing
+        self.ledger = ledger
+
+    def _mechanism(self, classes: int) -> Mechanism:
+        return _perturbed(self, classes, "huber")
+
+
+class TestedLogisticRegression(_Probabilities, _LinearClassifier):
+    """Logistic regression that is released only if its error on records held out is small; else only the test is paid.
+
+    ``released_`` says whether there is a model; predicting without one raises NotFittedError. ``release_`` is the
+    receipt. The mechanism is :class:`expost.mechanisms.TestedLogisticRegression`; other parameters are those of
+    :class:`PrivateLogisticRegression`.
+
+    Proof: thm-tested-logistic
+    """
+
+    __test__ = False  # not one of pytest's
+
+    def __init__(
+        self,
+        *,
+        epsilon: Any,
+        test_epsilon: Any,
+        threshold: Any,
+        norm: Any,
+        classes: Any,
+        held_out: Any = "0.3",
+        regularizer: Any = None,
+        fit_intercept: bool = True,
+        missing: Any = 0,
+        ledger: Ledger | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.test_epsilon = test_epsilon
+        self.threshold = threshold
+        self.norm = norm
+        self.classes = classes
+        self.held_out = held_out
+        self.regularizer = regularizer
+        self.fit_intercept = fit_intercept
+        self.missing = missing
+        self.ledger = ledger
+
+    def _mechanism(self, classes: int) -> Mechanism:
+        return _Tested(
+            epsilon=self.epsilon,
+            test_epsilon=self.test_epsilon,
+            threshold=self.threshold,
+            norm=self.norm,
+            held_out=self.held_out,
+            classes=classes,
+            regularizer=self.regularizer,
+            intercept=self.fit_intercept,
+            missing=self.missing,
+        )
+
+
+def _perturbed(estimator: Any, classes: int, loss: Literal["logistic", "huber"]) -> Mechanism:
+    if estimator.perturbation not in _PERTURBATIONS:
+        raise InvalidValue(f"perturbation is 'objective' or 'output', got {estimator.perturbation!r}")
+    return _PERTURBATIONS[estimator.perturbation](
+        epsilon=estimator.epsilon,
+        norm=estimator.norm,
+        classes=classes,
+        loss=loss,
+        regularizer=estimator.regularizer,
+        intercept=estimator.fit_intercept,
+        missing=estimator.missing,
+    )
+
+
+def _labels(y: Any, size: int, name: str) -> NDArray[Any]:
+    """The labels; what may be wrong with them is their shape and their number."""
+    if y is None:
+        raise InvalidValue(f"{name} requires y to be passed, but the target y is None")
+    labels = np.asarray(column_or_1d(y, warn=True))
+    if len(labels) != size:
+        raise InvalidValue(f"there are {size} rows of features and {len(labels)} labels: give one each")
+    return labels
+
+
+def _declared(classes: Any, labels: NDArray[Any]) -> NDArray[Any]:
+    """The classes, sorted: those declared; or, if they are declared to be public, those that occur."""
+    if isinstance(classes, str):
+        if classes != "observed":
+            raise InvalidValue(f"classes are a list of labels, or 'observed', got {classes!r}")
+        check_classification_targets(labels)
+        known = np.unique(labels)
+    else:
+        known = np.unique(np.asarray(classes))
+    if len(known) < 2:
+        raise InvalidValue(f"a classifier needs at least two classes, got {len(known)} class")
+    return known
+
+
+def _numbers(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
+    """The number of each label's class; 0 for a label that is none of them."""
+    numbers = np.zeros(len(labels))
+    for number, label in enumerate(classes):
+        numbers[labels == label] = number
+    return numbers

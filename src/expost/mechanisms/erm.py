@@ -1,0 +1,242 @@
+"""Regularised linear models, fitted to a distance from the minimum that is a theorem.
+
+The problem is to minimise J(w) = (1/n)·Σ loss(yᵢ·w·zᵢ) + (Λ/2)·``‖w‖²`` + b·w/n over rows z of length at most one. J
+is Λ-strongly convex, so a point whose gradient is at most τ long is at most τ/Λ from the minimum. Newton's method
+finds one, and the floating-point gradient, with a bound on its own error, certifies it. Where that fails, plain
+gradient descent in whole numbers of as many bits as it takes does it, in a number of steps that is known beforehand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from fractions import Fraction
+from functools import cached_property
+from math import ceil, isqrt, log, sqrt
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Loss: TypeAlias = Literal["logistic", "huber"]
+
+CURVATURE: dict[Loss, Fraction] = {"logistic": Fraction(1, 4), "huber": Fraction(1)}
+"""The largest second derivative of a loss. Slopes lie between −1 and 0, and loss(0) is at most 1."""
+
+_UNIT = 2.0**-53  # rounding to nearest errs by at most that share
+_NEWTON = 200  # steps at most
+
+
+def slope(loss: Loss, margins: Floats) -> Floats:
+    """loss′: −1/(1 + e^m), or the Huber hinge's, −1 up to m = ½, 0 from 3/2 on, and a line between."""
+    if loss == "huber":
+        return np.asarray(np.clip(margins - 1.5, -1.0, 0.0))
+    return np.asarray(0.5 * np.tanh(0.5 * margins) - 0.5)
+
+
+def bend(loss: Loss, slopes: Floats) -> Floats:
+    """loss″, from loss′."""
+    if loss == "huber":
+        return ((slopes > -1.0) & (slopes < 0.0)).astype(np.float64)
+    return -slopes * (1.0 + slopes)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Minimise the mean loss of ``rows`` (yᵢ·zᵢ, each of length at most one), regularised, tilted by ``tilt``/n."""
+
+    loss: Loss
+    rows: Floats
+    regularizer: float
+    tilt: tuple[Fraction, ...]
+
+    @property
+    def size(self) -> int:
+        """How many rows."""
+        return len(self.rows)
+
+    def gradient(self, at: Floats) -> tuple[Floats, Floats]:
+        """J′ in floating point, and the slopes it was made of."""
+        slopes = slope(self.loss, self.rows @ at)
+        return slopes @ self.rows / self.size + self.tilted + self.regularizer * at, slopes
+
+    def error(self, length: float) -> float:
+        """How far off that gradient is at most, at a point of this length.
+
+        Proof: lem-gradient-error
+        """
+        return gradient_error(self.loss, self.rows.shape, self.regularizer, length, self._tilt_above)
+
+    @cached_property
+    def _tilt_above(self) -> float:
+        return float(norm_above(self.tilt)) * 1.001
+
+    @cached_property
+    def tilted(self) -> Floats:
+        """The tilt over n, as floats."""
+        return np.array([float(entry) for entry in self.tilt]) / self.size
+
+
+def gradient_error(loss: Loss, shape: tuple[int, ...], regularizer: float, length: float, tilt: float) -> float:
+    """A bound on the error of :meth:`Problem.gradient`.
+
+    Proof: lem-gradient-error
+    """
+    rows, columns = shape
+    along = (float(CURVATURE[loss]) * columns + 8 * regularizer) * length
+    return 1.1 * _UNIT * (rows + 32 + along + 8 * tilt / rows)
+
+
+def norm_above(vector: tuple[Fraction, ...]) -> Fraction:
+    """A rational number just above the length of a vector."""
+    return Fraction(isqrt(ceil(sum((entry**2 for entry in vector), Fraction(0)) * 4**64)) + 1, 2**64)
+
+
+def minimise(problem: Problem, tolerance: Fraction) -> list[Fraction]:
+    """A point at most ``tolerance``/Λ from the minimum, whatever the data.
+
+    Proof: thm-minimiser
+    """
+    found = _newton(problem, tolerance)
+    return _descend(problem, tolerance) if found is None else [Fraction(entry) for entry in found.tolist()]
+
+
+def _newton(problem: Problem, tolerance: Fraction) -> Floats | None:
+    """Newton's method, each step as long as it falls; None if no point was certified."""
+    at = np.zeros(problem.rows.shape[1])
+    with np.errstate(all="ignore"):
+        gradient, slopes = problem.gradient(at)
+        for _ in range(_NEWTON):
+            length = float(np.linalg.norm(gradient))
+            bound = 1.000001 * length + problem.error(1.000001 * float(np.linalg.norm(at)))
+            if bound <= float(tolerance) * 0.999999:
+                return at
+            weighted = problem.rows * bend(problem.loss, slopes)[:, None]
+            hessian = weighted.T @ problem.rows / problem.size
+            hessian[np.diag_indices_from(hessian)] += problem.regularizer
+            try:
+                step = -np.linalg.solve(hessian, gradient)
+            except np.linalg.LinAlgError:
+                return None
+            then = at + step
+            gradient, slopes = problem.gradient(then)
+            if not float(np.linalg.norm(gradient)) <= length / 2:
+                then = at + _fall(problem, at, step) * step
+                gradient, slopes = problem.gradient(then)
+            at = then
+    return None
+
+
+def _fall(problem: Problem, at: Floats, step: Floats) -> float:
+    """How many steps to go until J no longer falls, by bisection of its derivative."""
+    here, along = problem.rows @ at, problem.rows @ step
+    pull = float(problem.tilted @ step) + problem.regularizer * float(at @ step)
+    stiff = problem.regularizer * float(step @ step)
+
+    def falls(share: float) -> bool:
+        mean = float(slope(problem.loss, here + share * along) @ along) / problem.size
+        return mean + pull + share * stiff < 0
+
+    low, high = 0.0, 1.0
+    while falls(high) and high < 1e6:
+        low, high = high, 2 * high
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if falls(middle) else (low, middle)
+    return high
+
+
+def descent_steps(problem: Problem, tolerance: Fraction, farthest: Fraction) -> int:
+    """How many steps of gradient descent bring a point at most ``farthest`` away to τ/4Λ.
+
+    Proof: thm-minimiser
+    """
+    condition = 1 + float(CURVATURE[problem.loss]) / problem.regularizer
+    return ceil(1.01 * condition * log(max(4 * float(farthest) * problem.regularizer / float(tolerance), 2.0))) + 1
+
+
+def _descend(problem: Problem, tolerance: Fraction) -> list[Fraction]:
+    """Gradient descent from 0, with fixed step, in whole numbers of 2^−bits.
+
+    Proof: thm-minimiser
+    """
+    regularizer, n = Fraction(problem.regularizer), problem.size
+    smooth = CURVATURE[problem.loss] + regularizer
+    farthest = (1 + norm_above(problem.tilt) / n) / regularizer
+    columns = problem.rows.shape[1]
+    bits = 40 + ceil((farthest + 1) * columns * (1 + smooth + 1 / smooth) / tolerance).bit_length()
+    rows = [[_fixed(Fraction(entry), bits) for entry in row] for row in problem.rows.tolist()]
+    tilt = [_fixed(entry / n, bits) for entry in problem.tilt]
+    rate = _fixed(1 / smooth, bits)
+    shrink = _fixed(regularizer, bits)
+    at = [0] * columns
+    for _ in range(descent_steps(problem, tolerance, farthest)):
+        total = [0] * columns
+        for row in rows:
+            margin = sum(a * z for a, z in zip(at, row, strict=True)) >> bits
+            pull = _fixed_slope(problem.loss, margin, bits)
+            total = [t + pull * z for t, z in zip(total, row, strict=True)]
+        for j in range(columns):
+            gradient = (total[j] // n + shrink * at[j] >> bits) + tilt[j]
+            at[j] -= rate * gradient >> bits
+    return [Fraction(entry, 1 << bits) for entry in at]
+
+
+def _fixed(number: Fraction, bits: int) -> int:
+    return (number.numerator << bits) // number.denominator
+
+
+def _fixed_slope(loss: Loss, margin: int, bits: int) -> int:
+    """2^bits·loss′ to two units."""
+    one = 1 << bits
+    if loss == "huber":
+        return max(-one, min(0, margin - 3 * one // 2))
+    if abs(margin) >= bits << bits:  # e^−bits is less than half a unit
+        return 0 if margin > 0 else -one
+    context = Context(prec=bits // 3 + 20, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
+    power = context.exp(context.divide(Decimal(margin), Decimal(one)))
+    return -int(context.divide(Decimal(one), context.add(Decimal(1), power)))
+
+
+def unit_rows(features: Any, norm: float, missing: float, intercept: bool) -> Floats:
+    """Each row divided by ``norm`` and, if still longer than one, shortened to one; a constant feature appended.
+
+    With an intercept, features and the constant 1 are both multiplied by 0.70710678, so that rows stay in the ball. NaN
+    counts as ``missing``, and what is farther than 10^100 from zero as 10^100.
+
+    Proof: lem-unit-rows
+    """
+    rows = np.array(features, np.float64)
+    rows[np.isnan(rows)] = missing
+    with np.errstate(under="ignore"):
+        rows = np.clip(np.clip(rows, -1e100, 1e100) / norm, -1e100, 1e100)
+        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        rows *= ((1 - 2.0**-30) / np.maximum(lengths, 1.0))[:, None]
+    if not intercept:
+        return rows
+    return np.asarray(np.column_stack([rows, np.ones(len(rows))]) * INTERCEPT, np.float64)
+
+
+INTERCEPT = 0.70710678
+"""Below 1/√2: what features and the constant are multiplied by when there is an intercept."""
+
+
+def noise_regularizer(
+    loss: Loss, kind: Literal["output", "objective"], size: int, columns: int, epsilon: float
+) -> float:
+    """A regulariser for accuracy under noise, from public facts: rows, columns and ε.
+
+    Objective perturbation: √d/(nε), at which noise alone would give weights of length 2√d, the length of weights that
+    decide about typical rows; and never so little that the curvature costs more than a quarter of ε. Output
+    perturbation: (2n²ε²)^−1/3, where the pull on such weights and the expected harm of the noise are least together.
+    """
+    if kind == "objective":
+        least = float(CURVATURE[loss]) / (size * np.expm1(min(epsilon / 4, 50.0)))
+        chosen = max(sqrt(columns) / (size * epsilon), least)
+    else:
+        chosen = (2 * (size * epsilon) ** 2) ** (-1 / 3)
+    return float(min(max(chosen, LEAST_REGULARIZER), MOST_REGULARIZER))
+
+
+LEAST_REGULARIZER, MOST_REGULARIZER = 1e-6, 1e6

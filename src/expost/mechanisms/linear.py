@@ -1,0 +1,316 @@
+"""Linear classifiers: logistic regression and a smooth support vector machine, with noise on the result or on the aim.
+
+The data is a two-dimensional array, one row a person: the features, and in the last column the number of the class.
+More than two classes are one problem each, that class against the rest, with an equal share of ε.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor, isqrt, sqrt
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost import bracket
+from expost.cost import Number, exact
+from expost.errors import InvalidValue
+from expost.guarantee import Guarantee, Part
+from expost.mechanism import WITHHELD, Mechanism
+from expost.mechanisms.additive import RELEASED, requested_epsilon, root_above, shape_of
+from expost.mechanisms.erm import (
+    CURVATURE,
+    INTERCEPT,
+    LEAST_REGULARIZER,
+    MOST_REGULARIZER,
+    Floats,
+    Loss,
+    Problem,
+    gradient_error,
+    minimise,
+    noise_regularizer,
+    unit_rows,
+)
+from expost.mechanisms.interquantile import finite
+from expost.noise import Source
+from expost.noise.grid import Grid
+from expost.noise.spherical import rounded_spherical
+
+FARTHEST_WEIGHT = 2**14
+"""Published weights are clamped to so much on either side of zero."""
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """What is published: weights on rows in the unit ball, a tuple for two classes' one problem or one for each class.
+
+    Rows are made as in training: divided by ``norm``, shortened to length one, NaN as ``missing``, a constant appended.
+    """
+
+    weights: tuple[tuple[float, ...], ...]
+    norm: float
+    intercept: bool
+    missing: float = 0.0
+    features: tuple[int, ...] | None = None
+
+    def margins(self, features: Any) -> Floats:
+        """A row for each row of features, a column for each problem: above 0 says yes."""
+        rows = unit_rows(chosen(features, self.features), self.norm, self.missing, self.intercept)
+        with np.errstate(under="ignore"):
+            return np.asarray(rows @ np.array(self.weights).T, np.float64)
+
+    def predict(self, features: Any) -> NDArray[np.int64]:
+        """The number of the class of each row."""
+        margins = self.margins(features)
+        return np.asarray(margins[:, 0] > 0 if margins.shape[1] == 1 else margins.argmax(axis=1), np.int64)
+
+    @property
+    def coefficients(self) -> Floats:
+        """Weights for rows of length at most ``norm`` in the units of the features, a row for each problem."""
+        weights = np.array(self.weights)
+        return weights[:, :-1] * (INTERCEPT / self.norm) if self.intercept else weights / self.norm
+
+    @property
+    def intercepts(self) -> Floats:
+        """The constant of each problem."""
+        weights = np.array(self.weights)
+        return weights[:, -1] * INTERCEPT if self.intercept else np.zeros(len(weights))
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The public facts of one problem: rows, columns, its share of ε and the regulariser that it gets."""
+
+    loss: Loss
+    size: int
+    columns: int
+    epsilon: Fraction
+    regularizer: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Linear(Mechanism):
+    """What both ways of adding noise have in common."""
+
+    kind: ClassVar[Literal["output", "objective"]]
+
+    epsilon: Number
+    norm: Number
+    classes: int = 2
+    loss: Loss = "logistic"
+    regularizer: Number | None = None
+    intercept: bool = True
+    features: tuple[int, ...] | None = None
+    missing: Number = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
+        object.__setattr__(self, "norm", finite(self.norm, "norm"))
+        object.__setattr__(self, "missing", finite(self.missing, "missing"))
+        if not 1e-100 <= float(self.norm) <= 1e100:
+            raise InvalidValue(f"norm is the public length of the longest row, above 0, got {self.norm!r}")
+        if isinstance(self.classes, bool) or not isinstance(self.classes, int) or self.classes < 2:
+            raise InvalidValue(f"classes is how many classes there are, at least 2, got {self.classes!r}")
+        if self.loss not in CURVATURE:
+            raise InvalidValue(f"loss is 'logistic' or 'huber', got {self.loss!r}")
+        if self.regularizer is not None:
+            object.__setattr__(self, "regularizer", as_regularizer(self.regularizer))
+        if self.features is not None:
+            object.__setattr__(self, "features", as_features(self.features))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """ε for every output."""
+        return Guarantee.uniform(self.epsilon, neighbours="substitute")
+
+    @property
+    def problems(self) -> int:
+        """One for two classes, else one a class."""
+        return 1 if self.classes == 2 else self.classes
+
+    def setting(self, size: int, features: int) -> Setting:
+        """The public facts of each problem on so many records with so many features."""
+        columns = (features if self.features is None else len(self.features)) + self.intercept
+        share = exact(self.epsilon, "ε") / self.problems
+        regularizer = self.regularizer
+        if regularizer is None:
+            regularizer = noise_regularizer(self.loss, self.kind, size, columns, float(share))
+        return Setting(self.loss, size, columns, share, float(regularizer))
+
+    def check(self, data: Any) -> None:
+        """Rows of numbers, at least one, with the class last and the features that were asked for."""
+        dimensions = shape_of(data).dimensions
+        if dimensions is None or len(dimensions) != 2 or min(dimensions) < 1:
+            raise InvalidValue(f"a classifier is about a two-dimensional array, the class last, got shape {dimensions}")
+        there = dimensions[1] - 1
+        if self.features is not None and max(self.features) >= there:
+            raise InvalidValue(f"features asks for column {max(self.features)}, but there are only {there}")
+        if not (self.intercept or there):
+            raise InvalidValue("there is nothing to fit: give at least one feature, or an intercept")
+
+    def sample(self, data: Any, noise: Source) -> LinearModel:
+        """A model."""
+        table = np.asarray(data)
+        rows = unit_rows(
+            chosen(table[:, :-1], self.features), float(self.norm), float(self.missing), bool(self.intercept)
+        )
+        setting = self.setting(len(table), table.shape[1] - 1)
+        weights = tuple(
+            self._weights(setting, rows * signs[:, None], noise) for signs in signs_of(table[:, -1], self.classes)
+        )
+        return LinearModel(weights, float(self.norm), self.intercept, float(self.missing), self.features)
+
+    @abstractmethod
+    def _weights(self, setting: Setting, rows: Floats, noise: Source) -> tuple[float, ...]:
+        """The noisy weights of one problem."""
+
+    def part_of(self, output: Any) -> Part:
+        """All outputs cost the same."""
+        return RELEASED
+
+    def describe(self, output: Any) -> str:
+        """What kind of model came out."""
+        if output is WITHHELD:
+            return "withheld"
+        return f"{len(output.weights)} × {len(output.weights[0])} weights"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputPerturbation(_Linear):
+    """A linear classifier, its weights with noise of joint density proportional to e^−c``‖q‖``: ε-private.
+
+    ``norm`` is the public length of the longest row of features: rows are divided by it, and those still longer than
+    one are shortened to one. NaN counts as ``missing``, a class that is none of 0, …, ``classes`` − 1 as 0.
+    ``regularizer`` is Λ; by default it is chosen for accuracy under noise from ε and the number of records.
+    ``features`` are the columns to use. ``loss`` is "logistic", or "huber" for a support vector machine.
+
+    >>> OutputPerturbation(epsilon=1, norm=1).guarantee
+    Guarantee.uniform(1, neighbours='substitute')
+
+    Proof: thm-output-perturbation
+    """
+
+    kind = "output"
+
+    def _weights(self, setting: Setting, rows: Floats, noise: Source) -> tuple[float, ...]:
+        problem = Problem(self.loss, rows, setting.regularizer, (Fraction(0),) * setting.columns)
+        found = minimise(problem, tolerance(setting))
+        return noisy(found, weight_sensitivity(setting), setting.epsilon, noise)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectivePerturbation(_Linear):
+    """A linear classifier fitted to an objective that is tilted at random: ε-differentially private.
+
+    More accurate than :class:`OutputPerturbation`, whose parameters it has, and not for models behind a test: what a
+    verdict on it alone reveals is not bounded. A ``regularizer`` too small for ε is raised to c/n(e^ε/2 − 1), c = ¼
+    for the logistic loss and 1 for the other. A 32nd of ε pays for the distance from the exact minimum.
+
+    Proof: thm-objective-perturbation
+    """
+
+    kind = "objective"
+
+    def setting(self, size: int, features: int) -> Setting:
+        """The same, with a regulariser that leaves at least half of ε for the noise."""
+        given = super().setting(size, features)
+        least = CURVATURE[self.loss] / (size * (bracket.exp(min(given.epsilon, Fraction(200)) / 2).lower - 1))
+        raised = max(given.regularizer, float(least) * (1 + 2.0**-40))
+        return Setting(given.loss, given.size, given.columns, given.epsilon, raised)
+
+    def _weights(self, setting: Setting, rows: Floats, noise: Source) -> tuple[float, ...]:
+        for_tilt, for_distance = tilt_epsilon(setting), setting.epsilon / 32
+        near = tolerance(setting, tilt=8 * setting.columns * 2 / float(for_tilt), finest=20)
+        grid = Grid.within(near * setting.size / (2 * (isqrt(setting.columns) + 1)))
+        tilt = rounded_spherical(noise, 2 / (for_tilt * grid.step), setting.columns)
+        problem = Problem(self.loss, rows, setting.regularizer, tuple(entry * grid.step for entry in tilt))
+        found = minimise(problem, near / 2)
+        return noisy(found, 2 * near / Fraction(setting.regularizer), for_distance, noise)
+
+
+def tilt_epsilon(setting: Setting) -> Fraction:
+    """What is left for the tilt: ε less the distance's 32nd and ln(1 + c/nΛ), which the curvature costs.
+
+    Proof: thm-objective-perturbation
+    """
+    curvature = CURVATURE[setting.loss] / (setting.size * Fraction(setting.regularizer))
+    return setting.epsilon * 31 / 32 - bracket.log(1 + curvature).upper
+
+
+def tolerance(setting: Setting, tilt: float = 0.0, finest: int = 10) -> Fraction:
+    """How long the gradient may be where the solver stops: 2^−finest/n, or eight times what floats can certify.
+
+    The lengths that it is made for are usual ones; where they are passed, the solver takes more bits.
+    """
+    usual = sqrt(2 / setting.regularizer) + tilt / (setting.size * setting.regularizer)
+    shape = (setting.size, setting.columns)
+    floor_ = gradient_error(setting.loss, shape, setting.regularizer, usual, tilt)
+    return Fraction(min(max(2.0**-finest / setting.size, 8 * floor_), 1.0))
+
+
+def weight_sensitivity(setting: Setting) -> Fraction:
+    """How far one person moves the fitted weights, in L2: 2/nΛ, and 2τ/Λ for the distance from the minimum.
+
+    Proof: lem-weight-sensitivity
+    """
+    return (Fraction(2, setting.size) + 2 * tolerance(setting)) / Fraction(setting.regularizer)
+
+
+def weight_grid(sensitivity: Fraction, columns: int) -> Grid:
+    """The grid of weights that move so far: a thousandth of it for all of them together."""
+    return Grid.within(sensitivity / (1024 * (isqrt(columns) + 1)))
+
+
+def moved(sensitivity: Fraction, columns: int) -> Fraction:
+    """How far one person moves the weights once they are rounded to the grid.
+
+    Proof: thm-output-perturbation
+    """
+    step = weight_grid(sensitivity, columns).step
+    return sensitivity + step * root_above(Fraction(columns))
+
+
+def noisy(weights: list[Fraction], sensitivity: Fraction, epsilon: Fraction, noise: Source) -> tuple[float, ...]:
+    """Weights on a grid with spherical noise on the grid, clamped.
+
+    Proof: thm-output-perturbation
+    """
+    size = len(weights)
+    step = weight_grid(sensitivity, size).step
+    added = rounded_spherical(noise, moved(sensitivity, size) / (step * epsilon), size)
+    farthest = floor(FARTHEST_WEIGHT / step)
+    numbers = (floor(weight / step + Fraction(1, 2)) + q for weight, q in zip(weights, added, strict=True))
+    return tuple(float(max(-farthest, min(farthest, number)) * step) for number in numbers)
+
+
+def signs_of(labels: Any, classes: int) -> list[Floats]:
+    """+1 where the class is the problem's, else −1: one problem for two classes, else one each."""
+    numbers = np.asarray(labels, np.float64)
+    known = np.isin(numbers, np.arange(classes))
+    numbers = np.where(known, numbers, 0.0)
+    wanted = [1] if classes == 2 else range(classes)
+    return [np.where(numbers == number, 1.0, -1.0) for number in wanted]
+
+
+def chosen(features: Any, columns: tuple[int, ...] | None) -> Any:
+    """The columns asked for."""
+    return features if columns is None else np.asarray(features)[:, list(columns)]
+
+
+def as_regularizer(number: Any) -> float:
+    """Λ as a float, within bounds that the solver is made for."""
+    given = finite(number, "regularizer")
+    if not LEAST_REGULARIZER <= given <= MOST_REGULARIZER:
+        raise InvalidValue(f"regularizer lies between {LEAST_REGULARIZER:g} and {MOST_REGULARIZER:g}, got {number!r}")
+    return given
+
+
+def as_features(columns: Any) -> tuple[int, ...]:
+    """Numbers of columns, at least one, none twice."""
+    numbers = tuple(columns)
+    if not numbers or len(set(numbers)) < len(numbers) or any(type(n) is not int or n < 0 for n in numbers):
+        raise InvalidValue(f"features are different numbers of columns, counted from 0, got {columns!r}")
+    return numbers
