@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from expost.cli.console import EXCEEDED, err, fail, guarded, out
+from expost.cli.console import INVALID, err, fail, guarded, out, short
 from expost.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def plan(study: StudyFile, as_json: Json = False) -> None:
     else:
         _show_plan(planned)
     if not planned.fits:
-        raise typer.Exit(EXCEEDED)
+        raise typer.Exit(INVALID)
 
 
 @guarded
@@ -128,6 +128,8 @@ def report(
 
 # ---- how things look
 
+_MARKS = {"answered": ("✓", "green"), "withheld": ("○", "yellow"), "skipped": ("–", "yellow")}
+
 
 def _write(path: Path, text: str) -> None:
     try:
@@ -139,14 +141,14 @@ def _write(path: Path, text: str) -> None:
 def _show_plan(planned: Plan) -> None:
     table = Table("question", "kind", "at worst", "at best", "", box=None, pad_edge=False)
     for line in planned.lines:
-        costs = ["nothing left" if cost is None else str(cost) for cost in (line.worst, line.best)]
+        costs = ["nothing left" if cost is None else short(cost, up=True) for cost in (line.worst, line.best)]
         condition = f"if {line.question.only_if.text}" if line.question.only_if else ""
         table.add_row(line.question.name, line.question.kind, *costs, Text(line.why or condition))
     out.print(Text(planned.study.title, style="bold"))
     out.print(table)
     out.print(
-        f"\nlimit {planned.study.limit} · left now {planned.before} · left afterwards between {planned.worst} and "
-        f"{planned.best}",
+        f"\nlimit {planned.study.limit} · left now {planned.before} · left afterwards: "
+        f"{short(planned.worst, up=False)} at worst, {short(planned.best, up=False)} at best",
         soft_wrap=True,
     )
 
@@ -173,7 +175,7 @@ def _plan_json(planned: Plan) -> dict[str, Any]:
 
 def _line(outcome: Outcome) -> Text:
     """One question as it ended."""
-    mark, style = {"answered": ("✓", "green"), "skipped": ("–", "yellow")}.get(outcome.state, ("✗", "red"))
+    mark, style = _MARKS.get(outcome.state, ("✗", "red"))
     said = outcome.answer.text if outcome.answer is not None else f"{outcome.state}: {outcome.why}"
     return Text.assemble((f"{mark} ", style), (outcome.question.name, "bold"), f"  {said}")
 
@@ -181,16 +183,19 @@ def _line(outcome: Outcome) -> Text:
 def _show_result(result: Result, report: Path | None) -> None:
     table = Table("#", "question", "set aside", "charged", "came back", box=None, pad_edge=False)
     for outcome in result.outcomes:
-        for receipt in outcome.receipts:
-            what = Text(receipt.what + (" (stored)" if receipt.stored else ""))
-            table.add_row(str(receipt.entry), what, *map(str, (receipt.reserved, receipt.charged, receipt.refunded)))
-    ledger = result.ledger
+        for place, receipt in enumerate(outcome.receipts):
+            again = f" ({place + 1})" if place else ""
+            what = Text(outcome.question.name + again + (", stored" if receipt.stored else ""))
+            costs = short(receipt.reserved, up=True), short(receipt.charged, up=True), short(receipt.refunded, up=False)
+            table.add_row(str(receipt.entry), what, *costs)
+    ledger, withheld = result.ledger, result.asked - result.answered
     out.print()
     out.print(table)
     out.print(
-        f"\n{ledger.name}: limit {ledger.limit} · spent {ledger.spent} · left {ledger.remaining}\n"
-        f"{result.answered} of {len(result.outcomes)} questions answered; charged its worst case each, the same limit "
-        f"would have allowed {result.classic}.",
+        f"\n{ledger.name}: limit {ledger.limit} · spent {short(ledger.spent, up=True)} · "
+        f"left {short(ledger.remaining, up=False)}\n"
+        f"{result.asked} of {len(result.outcomes)} questions could be asked: {result.answered} answered, {withheld} "
+        f"withheld.\nHad each been charged its worst case, {result.classic} of them would have fitted under the limit.",
         soft_wrap=True,
     )
     if report is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import ceil, floor, log10
 from typing import Any
 
 from expost.cost import Cost
@@ -87,7 +88,9 @@ class Kind:
     """From what was asked, its mechanism and its output."""
     on: Callable[[Asked], Any] = _nothing
     then: Callable[[Asked, Any], Any] | None = None
-    """A second question about the first one's output, paid with what that left of ε; None if there is nothing to ask."""
+    """A second question about the first one's output, paid with what that left of ε; None if there is none to ask."""
+    cheapest: Callable[[Any], Any] | None = None
+    """The output that costs least, where that is not plain from the guarantee."""
     delta: bool = False
     """Whether it needs a δ."""
     outcomes: tuple[str, ...] = ()
@@ -95,10 +98,11 @@ class Kind:
 
     def price(self, asked: Asked) -> tuple[Cost, Cost]:
         """What it costs at worst and at best."""
-        claim = self.mechanism(asked).guarantee
-        if self.then is None:
-            return claim.worst_case, claim.best_case
-        return Cost.within(Fraction(str(asked.epsilon)), asked.delta), claim.best_case
+        mechanism = self.mechanism(asked)
+        claim = mechanism.guarantee
+        best = claim.best_case if self.cheapest is None else claim.cost_of(mechanism.part_of(self.cheapest(mechanism)))
+        worst = claim.worst_case if self.then is None else Cost.within(Fraction(str(asked.epsilon)), asked.delta)
+        return worst, best
 
 
 WHERE = Key("where", "text", "only rows for which this is true: age >= 18 AND city <> 'Rome'")
@@ -108,14 +112,17 @@ COUNTED = Key("count", "text", "count rows, or units", choices=("rows", "units")
 
 def number_text(value: float) -> str:
     """A number as people read it."""
-    if isinstance(value, int) or (value.is_integer() and abs(value) < 1e15):
+    if float(value).is_integer() and abs(value) < 1e15:
         return f"{int(value):,}"
     return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.1f}"
 
 
 def with_error(value: float, error: float | None) -> str:
-    """A number and what noise may have moved it by."""
-    return number_text(value) if error is None else f"{number_text(value)} ± {number_text(error)}"
+    """A number and what noise may have moved it by, to the error's second digit; the error rounds up."""
+    if error is None or error <= 0 or isinstance(value, int):
+        return number_text(value) if error is None else f"{number_text(value)} ± {number_text(error)}"
+    places = max(0, 1 - floor(log10(error)))
+    return f"{value:,.{places}f} ± {ceil(error * 10**places) / 10**places:,.{places}f}"
 
 
 def need_columns(asked: Asked) -> None:

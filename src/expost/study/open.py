@@ -55,12 +55,13 @@ def open_table(study: Study) -> Opened:
 
 
 def check_questions(opened: Opened) -> None:
-    """Make every question once, with a nominal ε: columns, types, bounds and settings are right, or it is said."""
+    """Make every question once, with all the ε it could get: columns, types and settings are right, or it is said."""
     problems: list[tuple[int | None, str]] = []
     stand_ins: dict[str, Answer] = {}
     for question in opened.study.questions:
         try:
-            asked = asked_for(opened, question, 0.1, NOMINAL_SIZE, stand_ins)
+            most = question.amount.resolve(opened.study.limit, opened.study.limit)
+            asked = asked_for(opened, question, most.epsilon, NOMINAL_SIZE, stand_ins)
             kind = KINDS[question.kind]
             kind.mechanism(asked)
             column = kind.on(asked)
@@ -116,8 +117,8 @@ def open_ledger(study: Study, *, create: bool, noise: Source | None = None) -> L
     if ledger.limit != limit:
         raise _wrong(
             study,
-            f"ledger {books.name!r} has a limit of {ledger.limit}, and the study says {limit}: say the same in [limit], "
-            "or 'account' in [ledger] to spend within it",
+            f"ledger {books.name!r} has a limit of {ledger.limit}, and the study says {limit}: say the same in "
+            "[limit], or 'account' in [ledger] to spend within it",
         )
     return ledger
 
@@ -145,8 +146,8 @@ def _check_same(study: Study, ledger: Ledger) -> None:
             key = "who" if what == "unit" else "neighbours"
             raise _wrong(
                 study,
-                f"ledger {study.books.name!r} is about another {what}: {theirs!r}, and the study's is {ours!r}; if they "
-                f"are the same say so with '{key}' in [privacy], else take another ledger",
+                f"ledger {study.books.name!r} is about another {what}: {theirs!r}, and the study's is {ours!r}; if "
+                f"they are the same say so with '{key}' in [privacy], else take another ledger",
             )
 
 

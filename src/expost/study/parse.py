@@ -17,7 +17,7 @@ from expost.study.lines import line_index, line_of
 from expost.study.model import Amount, Books, Condition, Data, Privacy, Question, Repeat, Study
 from expost.study.questions import KINDS
 
-_CONDITION = re.compile(r"^\s*([\w\- ]+?)\s*(?:\.\s*(\w+)|([<>])\s*(-?[\d.]+(?:[eE][+-]?\d+)?))\s*$")
+_CONDITION = re.compile(r"^\s*([\w-]+?)\s*(?:\.\s*(\w+)|([<>])\s*(-?[\d.]+(?:[eE][+-]?\d+)?))\s*$")
 _NUMERIC = ("count", "sum", "mean", "median", "quantile", "trimmed_mean")
 
 
@@ -161,6 +161,9 @@ class _Reader:
             return None
         keys = (*COMMON, *KINDS[kind].keys)
         sound = self.table(told, keys, place, where)
+        if isinstance(name, str) and not re.fullmatch(r"[\w-]+", name):
+            self.problem((*place, "name"), f"{where}a name has letters, digits, '_' and '-' only")
+            sound = False
         if name in earlier:
             self.problem((*place, "name"), f"{where}there is a question of that name already")
             sound = False

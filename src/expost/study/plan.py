@@ -11,13 +11,14 @@ from typing import Literal
 
 from expost.cost import Cost
 from expost.errors import InvalidStudy, InvalidValue
+from expost.ledger import Ledger
 from expost.mechanisms.interquantile import Bin
 from expost.study.kinds import Answer
 from expost.study.model import Question, Study
 from expost.study.open import NOMINAL_SIZE, Opened, asked_for, check_questions, open_ledger, open_table
 from expost.study.questions import KINDS
 
-Fit = Literal["fits", "may fit", "cannot fit"]
+Fit = Literal["stored", "fits", "may fit", "cannot fit"]
 
 
 @dataclass(frozen=True)
@@ -56,13 +57,21 @@ def plan_study(study: Study) -> Plan:
     """The plan of a study, from its file, the data's schema and the ledger's balance."""
     opened = open_table(study)
     check_questions(opened)
-    ledger = open_ledger(study, create=False)
-    return plan_questions(opened, study.limit if ledger is None else ledger.remaining)
+    return plan_from(opened, open_ledger(study, create=False))
 
 
-def plan_questions(opened: Opened, before: Cost) -> Plan:
+def plan_from(opened: Opened, ledger: Ledger | None) -> Plan:
+    """The plan, given what the ledger has left and which questions it holds answers to."""
+    if ledger is None:
+        return plan_questions(opened, opened.study.limit)
+    keys = {entry.key for entry in ledger.entries()}
+    stored = {question.name for question in opened.study.questions if opened.study.key(question) in keys}
+    return plan_questions(opened, ledger.remaining, frozenset(stored))
+
+
+def plan_questions(opened: Opened, before: Cost, stored: frozenset[str] = frozenset()) -> Plan:
     """Walk through the questions with both imagined ledgers."""
-    walk = _Walk(opened, before)
+    walk = _Walk(opened, before, stored)
     lines = tuple(walk.line(question) for question in opened.study.questions)
     return Plan(opened.study, lines, before, walk.low, walk.high)
 
@@ -78,12 +87,14 @@ def require_fit(plan: Plan) -> None:
 class _Walk:
     """What is left in the two imagined ledgers."""
 
-    def __init__(self, opened: Opened, before: Cost) -> None:
-        self.opened = opened
+    def __init__(self, opened: Opened, before: Cost, stored: frozenset[str]) -> None:
+        self.opened, self.stored = opened, stored
         self.low = self.high = before
         self.stand_ins: dict[str, Answer] = {}
 
     def line(self, question: Question) -> Line:
+        if question.name in self.stored:
+            return Line(question, Cost(0), Cost(0), "stored", "was asked before; the ledger has the answer")
         pessimist, optimist = self.price(question, self.low), self.price(question, self.high)
         if question.kind == "interquartile_range":
             self.stand_ins[question.name] = Answer("", None, released=Bin(1, 1.0, 2.0))

@@ -39,7 +39,7 @@ def bars(values: Mapping[str, float], error: float | None, title: str) -> str:
     return _svg(height, title, "".join(parts) + axis)
 
 
-def budget(rows: Sequence[tuple[str, float, float]], limit: float, title: str) -> str:
+def budget(rows: Sequence[tuple[str, float, float]], title: str) -> str:
     """For each question what was charged of what was set aside: (name, reserved, charged)."""
     widest = max((reserved for _, reserved, _ in rows), default=0.0) or 1.0
     room = _WIDTH - _LABEL - 150
@@ -63,7 +63,7 @@ def _svg(height: int, title: str, inside: str) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= 28 else f"{text[:27]}…"
+    return text if len(text) <= 23 else f"{text[:22]}…"
 
 
 def _short(value: float) -> str:

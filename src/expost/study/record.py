@@ -35,7 +35,9 @@ def record_of(result: Result) -> dict[str, Any]:
         "ledger": {"name": ledger.name, "limit": _cost(ledger.limit), "spent": _cost(ledger.spent),
                    "remaining": _cost(ledger.remaining)},
         "questions": [_outcome(outcome) for outcome in result.outcomes],
+        "asked": result.asked,
         "answered": result.answered,
+        "withheld": result.asked - result.answered,
         "classic": result.classic,
         "stopped": None if result.error is None else str(result.error),
     }  # fmt: skip

@@ -22,12 +22,14 @@ body { margin: 0 auto; max-width: 60rem; padding: 2rem 1.25rem 4rem; background:
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .25rem; } h2 { font-size: 1.3rem; margin: 2.5rem 0 .75rem; }
 h3 { font-size: 1.05rem; margin: 0; } p { margin: .4rem 0; } .soft { color: var(--soft); }
 .facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: .75rem; margin: 1.5rem 0; }
-.facts div, article { background: var(--card); border: 1px solid var(--line); border-radius: .6rem; padding: .9rem 1rem; }
+.facts div, article { background: var(--card); border: 1px solid var(--line); border-radius: .6rem;
+  padding: .9rem 1rem; }
 .facts strong { display: block; font-size: 1.5rem; font-variant-numeric: tabular-nums; }
 article { margin: .75rem 0; } article header { display: flex; gap: .75rem; align-items: baseline; flex-wrap: wrap; }
 .kind { color: var(--soft); font-size: .85rem; } .answer { font-size: 1.1rem; overflow-wrap: anywhere; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: .35rem .6rem; border-bottom: 1px solid var(--line); } td.n, th.n { text-align: right; }
+th, td { text-align: left; padding: .35rem .6rem; border-bottom: 1px solid var(--line); }
+td.n, th.n { text-align: right; white-space: nowrap; }
 tfoot td { font-weight: 600; } svg { width: 100%; height: auto; margin-top: .5rem; }
 svg text { font-size: 13px; fill: var(--ink); } svg .name { text-anchor: end; } svg .value { fill: var(--soft); }
 svg .bar { fill: var(--accent); } svg .back { fill: var(--back); } svg .error { stroke: var(--error); stroke-width: 1.5;
@@ -49,10 +51,10 @@ def report_html(record: Mapping[str, Any]) -> str:
 
 
 def _head(record: Mapping[str, Any]) -> str:
-    ledger, answered = record["ledger"], record["answered"]
+    ledger, asked = record["ledger"], record["asked"]
     facts = (
-        (f"{answered} of {len(record['questions'])}", "questions answered"),
-        (f"{record['classic']}", "had each been charged its worst case"),
+        (f"{record['answered']} of {len(record['questions'])}", f"questions answered, {record['withheld']} withheld"),
+        (f"{asked}", f"could be asked; {record['classic']} had each been charged its worst case"),
         (f"ε {_brief(ledger['spent']['epsilon'])}", f"spent of {_brief(ledger['limit']['epsilon'])}"),
         (f"ε {_brief(ledger['remaining']['epsilon'])}", "left for later"),
     )
@@ -70,7 +72,7 @@ def _answers(record: Mapping[str, Any]) -> str:
 
 
 def _answer(question: Mapping[str, Any]) -> str:
-    said = question["text"] if question["state"] == "answered" else f"{question['state']}: {question['why']}"
+    said = question["text"] if question["text"] else f"{question['state']}: {question['why']}"
     plot = ""
     if question["bars"]:
         plot = bars(question["bars"], question["error"], f"{question['label']}, as bars")
@@ -91,15 +93,15 @@ def _receipt(record: Mapping[str, Any]) -> str:
                 f'<tr><td class="n">{receipt["entry"]}</td><td>{escape(receipt["what"])}</td>{cells}'
                 f'<td class="n">{escape(receipt["charged"]["delta"])}</td></tr>'
             )
-            drawn.append((receipt["what"], float(costs[0]["epsilon"]), float(costs[1]["epsilon"])))
+            drawn.append((question["name"], float(costs[0]["epsilon"]), float(costs[1]["epsilon"])))
     totals = [sum(float(r[name]["epsilon"]) for q in record["questions"] for r in q["receipts"])
               for name in ("reserved", "charged", "refunded")]  # fmt: skip
     foot = "".join(f'<td class="n">{total:.6g}</td>' for total in totals)
     head = "".join(f'<th scope="col" class="n">{name}</th>' for name in ("set aside", "charged", "came back", "δ"))
-    plot = budget(drawn, float(record["ledger"]["limit"]["epsilon"]), "What was charged of what was set aside, in ε")
+    plot = budget(drawn, "What was charged of what was set aside, in ε")
     return (
-        "<section><h2>Receipt</h2>\n<p>Before a question is asked its worst case is set aside. What its answer could not "
-        "have leaked comes back. Amounts are in ε.</p>\n"
+        "<section><h2>Receipt</h2>\n<p>Before a question is asked its worst case is set aside. What its answer could "
+        "not have leaked comes back. Amounts are in ε.</p>\n"
         f'{plot if drawn else ""}<div class="wide"><table><thead><tr><th scope="col" class="n">entry</th>'
         f'<th scope="col">what</th>{head}</tr></thead><tbody>{"".join(rows)}</tbody>'
         f"<tfoot><tr><td></td><td>in all</td>{foot}<td></td></tr></tfoot></table></div></section>\n"
@@ -114,16 +116,17 @@ def _promise(record: Mapping[str, Any]) -> str:
     slack = "" if limit["delta"] == "0" else f", apart from a chance of {escape(limit['delta'])}"
     rows = "" if privacy["rows"] is None else f" At most {privacy['rows']} rows of each count."
     return (
-        f"<section><h2>What is promised</h2>\n<p>Take two data sets that differ in {change}. Whatever is published from "
-        f"ledger “{escape(record['ledger']['name'])}”, now and later, is at most {factor} times as likely with one as "
-        f"with the other{slack}. So nobody who reads it can tell much about any one {who}, whatever else they "
+        f"<section><h2>What is promised</h2>\n<p>Take two data sets that differ in {change}. Whatever is published "
+        f"from ledger “{escape(record['ledger']['name'])}”, now and later, is at most {factor} times as likely with "
+        f"one as with the other{slack}. So nobody who reads it can tell much about any one {who}, whatever else they "
         f"know.{rows}</p>\n<p>This is (ε, δ)-differential privacy with ε {_brief(limit['epsilon'])} and δ "
-        f"{escape(limit['delta'])}, {escape(privacy['neighbours'])} neighbours, for the ledger's whole life. Which question "
-        "is asked next, and with how much ε, may depend on answers that were published before; the promise holds all the "
-        "same. Ranges after ± are what noise moved an answer by at most, in 95 of 100 cases; what clamping to bounds "
-        "changes is not in them.</p></section>\n</main>\n"
-        f'<footer class="soft"><p>{record["classic"]} of {record["answered"]}: the same questions with the same ε, in the '
-        "same order, if each were charged its worst case and nothing came back.</p></footer>\n"
+        f"{escape(limit['delta'])}, {escape(privacy['neighbours'])} neighbours, for the ledger's whole life. Which "
+        "question is asked next, and with how much ε, may depend on answers that were published before; the promise "
+        "holds all the same. Ranges after ± are what noise moved an answer by at most, in 95 of 100 cases; what "
+        "clamping to bounds changes is not in them.</p></section>\n</main>\n"
+        f'<footer class="soft"><p>{record["classic"]} of {record["asked"]}: as many of these questions would have '
+        "fitted under the same limit with the same ε, had each been charged its worst case and nothing come "
+        "back.</p></footer>\n"
     )
 
 

@@ -12,18 +12,20 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
 
+import numpy as np
+
 from expost.cost import Cost, exact
-from expost.errors import AlreadyReserved, BudgetExceeded, InvalidStudy, InvalidValue, UnknownEntry
+from expost.errors import AlreadyReserved, BudgetExceeded, ExpostError, InvalidStudy, InvalidValue, UnknownEntry
 from expost.ledger import Entry, Ledger
 from expost.mechanism import Mechanism, Release
 from expost.noise import Source
 from expost.study.kinds import Answer, Unanswerable
 from expost.study.model import Condition, Question, Study
 from expost.study.open import Opened, asked_for, check_questions, open_ledger, open_table
-from expost.study.plan import plan_questions, require_fit
+from expost.study.plan import plan_from, require_fit
 from expost.study.questions import KINDS
 
-State = Literal["answered", "skipped", "lost", "over budget", "not reached"]
+State = Literal["answered", "withheld", "skipped", "lost", "not possible", "not reached"]
 
 
 @dataclass(frozen=True)
@@ -65,26 +67,31 @@ class Result:
     size: int | None
     """The number of units, where it is public."""
     ledger: Ledger
-    error: BudgetExceeded | None = None
+    error: ExpostError | None = None
     """What stopped it, if something did."""
 
     @property
+    def asked(self) -> int:
+        """How many questions could be asked."""
+        return sum(outcome.state in ("answered", "withheld") for outcome in self.outcomes)
+
+    @property
     def answered(self) -> int:
-        """How many questions were answered."""
+        """How many of them were answered."""
         return sum(outcome.state == "answered" for outcome in self.outcomes)
 
     @property
     def classic(self) -> int:
-        """How many would have been answered if each were charged its worst case, under the same limit."""
+        """How many of them, at the same ε, would fit under the same limit if each were charged its worst case."""
         total, count = Cost(0), 0
         for outcome in self.outcomes:
-            if outcome.state != "answered":
-                continue
-            total += outcome.asked
-            if not total <= self.study.limit:
-                break
-            count += 1
+            if outcome.state in ("answered", "withheld") and total + outcome.asked <= self.study.limit:
+                total, count = total + outcome.asked, count + 1
         return count
+
+
+class Lost(Exception):
+    """What was sampled was never delivered."""
 
 
 Progress = Callable[[Question, Outcome | None], None]
@@ -96,8 +103,7 @@ def run_study(study: Study, *, noise: Source | None = None, progress: Progress |
     opened = open_table(study)
     check_questions(opened)
     there = open_ledger(study, create=False)
-    if there is None or not any(True for _ in there.entries()):
-        require_fit(plan_questions(opened, study.limit if there is None else there.remaining))
+    require_fit(plan_from(opened, there))
     size = _public_size(opened)
     _check_sizes(opened, size or 0)
     ledger = there if there is not None and study.books.url != "memory:" else None
@@ -120,9 +126,10 @@ def _check_sizes(opened: Opened, size: int) -> None:
     problems = []
     for question in opened.study.questions:
         if question.kind in ("regression", "logistic_regression", "training"):
-            asked, kind = asked_for(opened, question, 0.1, size, {}), KINDS[question.kind]
+            most = question.amount.resolve(opened.study.limit, opened.study.limit)
+            asked, kind = asked_for(opened, question, most.epsilon, size, {}), KINDS[question.kind]
             try:
-                kind.mechanism(asked).check(kind.on(asked))
+                kind.mechanism(asked).check(np.broadcast_to(np.float64(0), kind.on(asked).shape))  # no value is read
             except InvalidValue as error:
                 problems.append((question.line, f"question {question.name!r}: {error}"))
     if problems:
@@ -139,10 +146,10 @@ class _Run:
 
     def all(self, size: int | None) -> Result:
         outcomes: list[Outcome] = []
-        error: BudgetExceeded | None = None
+        error: ExpostError | None = None
         for question in self.study.questions:
             if error is not None:
-                outcomes.append(Outcome(question, "not reached", why="the budget ended before it"))
+                outcomes.append(Outcome(question, "not reached", why="the run had ended"))
                 continue
             self.progress(question, None)
             outcome, error = self.one(question)
@@ -152,30 +159,30 @@ class _Run:
             self.progress(question, outcome)
         return Result(self.study, tuple(outcomes), size, self.ledger, error)
 
-    def one(self, question: Question) -> tuple[Outcome, BudgetExceeded | None]:
-        """A question with its condition and its repetitions."""
+    def one(self, question: Question) -> tuple[Outcome, ExpostError | None]:
+        """A question with its condition and its repetitions; and the error that ends the run, if one does."""
         if question.only_if is not None and not self.holds(question.only_if):
             return Outcome(question, "skipped", why=f"{question.only_if.text} does not hold"), None
         receipts: list[Receipt] = []
         asked, answer = Cost(0), None
         for attempt in range(1, (question.repeat.at_most if question.repeat else 1) + 1):
             try:
-                found = self.attempt(question, attempt, receipts)
+                cost, answer = self.attempt(question, attempt, receipts)
             except Unanswerable as error:
                 return Outcome(question, "skipped", why=str(error)), None
+            except Lost as error:
+                return Outcome(question, "lost", answer, str(error), asked, tuple(receipts)), None
             except BudgetExceeded as error:
                 if answer is not None:  # a repetition that no longer fits
                     break
-                why = f"{error}"
-                return Outcome(question, "over budget", None, why, asked, tuple(receipts)), error
-            if found is None:
-                why = "a process died while it was sampled, and its worst case was charged; a new name asks again"
-                return Outcome(question, "lost", None, why, asked, tuple(receipts)), None
-            cost, answer = found
+                return Outcome(question, "not possible", None, str(error), asked, tuple(receipts)), error
+            except ExpostError as error:
+                return Outcome(question, "lost", answer, str(error), asked, tuple(receipts)), error
             asked += cost
             if self.over(question, answer):
                 break
-        return Outcome(question, "answered", answer, "", asked, tuple(receipts)), None
+        state: State = "withheld" if answer is not None and "withheld" in answer.outcomes else "answered"
+        return Outcome(question, state, answer, "", asked, tuple(receipts)), None
 
     def over(self, question: Question, answer: Answer) -> bool:
         """Whether no repetition follows."""
@@ -195,22 +202,18 @@ class _Run:
             return False
         return answer.number > condition.number if condition.sign == ">" else answer.number < condition.number
 
-    def attempt(self, question: Question, attempt: int, receipts: list[Receipt]) -> tuple[Cost, Answer] | None:
-        """One attempt: what it asked for and its answer; None if it was lost. Steps that are stored are not sampled."""
+    def attempt(self, question: Question, attempt: int, receipts: list[Receipt]) -> tuple[Cost, Answer]:
+        """One attempt: what it asked for, and its answer. Steps that are stored are not sampled again."""
         kind, key = KINDS[question.kind], self.study.key(question, attempt)
         stored = self.stored(key)
         cost = self.cost(question, stored)
         asked = asked_for(self.opened, question, cost.epsilon, self.size, dict(self.answers), cost.exact_delta)
-        mechanism = self.made(question, lambda: kind.mechanism(asked))
+        mechanism = self.made(lambda: kind.mechanism(asked), cost)
         release = self.release(mechanism, kind.on(asked), key, question.label, stored, receipts)
-        if release is None:
-            return None
         following = kind.then(asked, release) if kind.then is not None else None
         if following is not None:
             step = self.study.key(question, attempt, " values")
             second = self.release(following, None, step, f"{question.label}: values", self.stored(step), receipts)
-            if second is None:
-                return None
             mechanism, release = following, second
         worst = release.reserved if kind.then is None else cost
         return worst, kind.answer(asked, mechanism, release.value)
@@ -236,19 +239,17 @@ class _Run:
             raise BudgetExceeded(cost, remaining, self.ledger.name)
         return cost
 
-    def made(self, question: Question, make: Callable[[], Mechanism]) -> Mechanism:
-        """The mechanism; what is wrong with it now was right before, so there is too little left."""
+    def made(self, make: Callable[[], Mechanism], cost: Cost) -> Mechanism:
+        """The mechanism. What is wrong with it now was right with more, so there is too little left."""
         try:
             return make()
-        except InvalidValue as error:
-            raise InvalidStudy(
-                str(self.study.file), ((question.line, f"question {question.name!r}: {error}"),)
-            ) from None
+        except InvalidValue:
+            raise BudgetExceeded(cost, self.ledger.remaining, self.ledger.name) from None
 
     def release(
         self, mechanism: Mechanism, on: Any, key: str, label: str, stored: Entry | None, receipts: list[Receipt]
-    ) -> Release | None:
-        """Run it, or read what it published before; None if it ended without an output."""
+    ) -> Release:
+        """Run it, or read what it published before."""
         if stored is None:
             made = self.ledger.run(mechanism, on=on, key=key, label=label)
             receipts.append(Receipt(made.entry, label, made.reserved, made.charged, False))
@@ -258,5 +259,5 @@ class _Run:
         assert stored.charged is not None
         receipts.append(Receipt(stored.id, label, stored.reserved, stored.charged, True))
         if stored.state != "settled":
-            return None
+            raise Lost("whoever sampled it died, so its worst case was charged; under a new name it can be asked again")
         return Release(mechanism, self.ledger.output(key), stored.part, stored.reserved, stored.charged, stored.id)

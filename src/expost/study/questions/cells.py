@@ -91,6 +91,11 @@ def _bars(value: dict[Any, int], error: float, outcomes: tuple[str, ...]) -> Ans
     return Answer(text, named, error, outcomes, bars=named, released=value)
 
 
+def _none(mechanism: Above) -> dict[Any, bool]:
+    """Nothing found: all that was asked, and none above."""
+    return dict.fromkeys(mechanism.question.labels, False)
+
+
 def _which(asked: Asked, mechanism: Above, value: dict[Any, bool]) -> Answer:
     found = [str(label) for label, large in value.items() if large]
     text = f"above {asked['threshold']}: {', '.join(found)}" if found else f"none above {asked['threshold']}"
@@ -113,11 +118,11 @@ DISCOVER = Kind(
 )  # fmt: skip
 ABOVE = Kind(
     "above", "Which cells of a histogram are above a threshold (sparse vector): pays for those that are.",
-    (*_CELLS, _THRESHOLD, _AT_MOST), _above, _which, outcomes=("any", "none"),
+    (*_CELLS, _THRESHOLD, _AT_MOST), _above, _which, cheapest=_none, outcomes=("any", "none"),
     example='column = "diagnosis"\nkeys = ["flu", "cold"]\nthreshold = 500\nat_most = 2',
 )  # fmt: skip
 LARGE = Kind(
     "large", "The cells above a threshold with their counts: finds them, then spends what is left on their values.",
-    (*_CELLS, _THRESHOLD, _AT_MOST, _FIND), _find, _large, then=_values, outcomes=("any", "none"),
+    (*_CELLS, _THRESHOLD, _AT_MOST, _FIND), _find, _large, then=_values, cheapest=_none, outcomes=("any", "none"),
     example='column = "diagnosis"\nkeys = ["flu", "cold"]\nthreshold = 500\nat_most = 2',
 )  # fmt: skip

@@ -162,7 +162,7 @@ REGRESSION = Kind(
     "regression", "Linear regression, where most parts of the data agree. May withhold.",
     (Key("features", "texts", "the columns that explain", required=True),
      Key("target", "text", "the column that is explained", required=True),
-     Key("cell", "widths", "how coarse the coefficients are: one width, or one each, the constant's last", required=True),
+     Key("cell", "widths", "how coarse coefficients are: one width, or one each, the constant's last", required=True),
      Key("blocks", "whole", "into how many parts the data is dealt", required=True),
      Key("bounds", "pair", "features are moved into these bounds", required=True),
      Key("target_bounds", "pair", "the target is moved into these bounds", required=True),
