@@ -74,7 +74,7 @@ def cases() -> list[Case]:
 
 
 def ours(rows: Any, labels: Any, splits: list[Any], train: int) -> dict[float, list[float]]:
-    scores = {}
+    scores: dict[float, list[float]] = {}
     for epsilon in EPSILONS:
         scores[epsilon] = []
         for order in splits:
@@ -95,16 +95,18 @@ def fit_time(rows: Any, labels: Any, splits: list[Any], train: int) -> float:
 
 
 def accuracy(name: str, epsilon: float, mine: list[float], theirs: list[float], plain: list[float]) -> Row:
-    """The difference of mean accuracies, in percentage points."""
+    """The difference of mean accuracies, in percentage points, with its standard error over the splits."""
     gaps = np.array(mine) - np.array(theirs)
     gain, error = float(gaps.mean()), float(gaps.std(ddof=1)) / sqrt(len(gaps))
     lost = float(np.mean(plain)) - float(np.mean(theirs))
     matters = lost > float(np.std(theirs, ddof=1)) / sqrt(len(theirs))
     what = f"accuracy at ε = {epsilon:g}, {name} (plain {np.mean(plain):.3f})"
     row = (what, float(np.mean(mine)), float(np.mean(theirs)), "share", 100 * gain)
+    spread = f"points (± {100 * error:.1f})"
     if epsilon > 1:
-        return Row(*row, "points; no goal", True)
-    return Row(*row, "> 0 points" if matters else f"≥ −{100 * error:.2g} points", gain > (0 if matters else -error))
+        return Row(*row, f"{spread}, no goal", True)
+    least = 0.0 if matters else -error
+    return Row(*row, f"{'>' if matters else '≥'} {100 * least:.2g} {spread}", gain > least)
 
 
 def compare(case: Case) -> list[Row]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from expost.mechanisms import TestedLogisticRegression
+from expost.mechanisms.tested_logistic import paper_sensitivity
 from expost.paper import figure2
 
 
@@ -29,9 +30,7 @@ def test_the_curves_are_the_formulas() -> None:
 def test_what_the_tight_bound_buys() -> None:
     """Nothing at Λ = 1 but for a handful of records; at Λ = 0.1 nearly a factor of four, and more for few records."""
     at = {
-        (size, regularizer): [
-            figure2.percentile(size, 1, regularizer, b) for b in (figure2.paper_sensitivity, figure2.tight)
-        ]
+        (size, regularizer): [figure2.percentile(size, 1, regularizer, b) for b in (paper_sensitivity, figure2.tight)]
         for size in (5, 100, 10**6)
         for regularizer in figure2.REGULARIZERS
     }
