@@ -23,6 +23,7 @@ demo: $(VENV)/.dev
 	$(BIN)/python examples/early_stopping.py
 	$(BIN)/python examples/tested_model.py
 
+test: export OPENBLAS_NUM_THREADS = 1  # two workers on two cores leave none for more
 test: lint
 	$(BIN)/pytest -n 2 --dist worksteal
 	$(BIN)/pytest -n 2 --dist worksteal -q --cov --cov-report= $(WATCHED)
