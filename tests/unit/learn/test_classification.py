@@ -31,7 +31,7 @@ NOT_WANTED = {
     ],
 )
 def test_they_are_estimators(estimator: Any) -> None:
-    """All of scikit-learn's checks, its demands on accuracy included (hence the large ε), but those that compare fits."""
+    """All of scikit-learn's checks, accuracy included (hence the large ε), but those that compare two fits."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         results = check_estimator(estimator, on_fail=None, expected_failed_checks=NOT_WANTED)
