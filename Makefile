@@ -32,7 +32,9 @@ examples: $(VENV)/.dev
 	$(BIN)/python examples/early_stopping.py
 	$(BIN)/python examples/tables.py
 	$(BIN)/python examples/durable.py
+	$(BIN)/python examples/tested_model.py
 
+test: export OPENBLAS_NUM_THREADS = 1  # two workers on two cores leave none for more
 test: lint
 	$(BIN)/pytest -n 2 --dist worksteal
 	$(BIN)/pytest -n 2 --dist worksteal -q --cov --cov-report= $(WATCHED)
@@ -75,6 +77,7 @@ $(PEERS)/diffprivlib/.installed: benchmarks/peers/diffprivlib.txt
 docs: $(VENV)/.docs
 	$(BIN)/python -m expost.paper.figure1 docs/figures
 	$(BIN)/python -m expost.paper.stopping_gain docs/figures
+	$(BIN)/python -m expost.paper.figure2 docs/figures
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
