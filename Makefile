@@ -25,6 +25,7 @@ demo: $(VENV)/.dev
 	$(BIN)/python examples/early_stopping.py
 	$(BIN)/python examples/tables.py
 	$(BIN)/python examples/durable.py
+	$(BIN)/python examples/tested_model.py
 
 test: lint
 	$(BIN)/pytest -n 2 --dist worksteal
@@ -68,6 +69,7 @@ $(PEERS)/diffprivlib/.installed: benchmarks/peers/diffprivlib.txt
 docs: $(VENV)/.docs
 	$(BIN)/python -m expost.paper.figure1 docs/figures
 	$(BIN)/python -m expost.paper.stopping_gain docs/figures
+	$(BIN)/python -m expost.paper.figure2 docs/figures
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 

@@ -7,7 +7,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from diffprivlib.models import LogisticRegression
+from diffprivlib.models import LogisticRegression  # type: ignore[import-not-found]
 from sklearn.linear_model import LogisticRegression as Plain
 
 warnings.simplefilter("ignore")

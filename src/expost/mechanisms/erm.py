@@ -116,7 +116,7 @@ def _newton(problem: Problem, tolerance: Fraction) -> Floats | None:
             hessian = weighted.T @ problem.rows / problem.size
             hessian[np.diag_indices_from(hessian)] += problem.regularizer
             try:
-                step = -np.linalg.solve(hessian, gradient)
+                step = np.asarray(-np.linalg.solve(hessian, gradient), np.float64)
             except np.linalg.LinAlgError:
                 return None
             then = at + step

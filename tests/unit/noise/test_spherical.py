@@ -30,7 +30,7 @@ def test_certain_roundings_are_those_of_the_number_itself(rows: list[tuple[int, 
     with localcontext() as context:
         context.prec = 80
         sizes = [Decimal(strip) + Decimal(2 * place + 1) / Decimal(2**65) for strip, place, _ in rows]
-        length = sum(size * size for size in sizes[2:]).sqrt() / 64
+        length = sum((size * size for size in sizes[2:]), Decimal(0)).sqrt() / 64
         factor = Decimal(scale.numerator) / Decimal(scale.denominator) * length / 64
         exact = [
             int((factor * (-size if row[2] else size) + Decimal("0.5")).to_integral_value(ROUND_FLOOR))
