@@ -4,6 +4,7 @@
 
     ExpostError
     ├── InvalidValue (ValueError)        a public value breaks a rule; free, nothing was charged
+    │   ├── InvalidStudy                 something in a study file; names file, line and key
     │   └── NeighbourMismatch            a claim about one neighbour relation met another
     ├── UnknownPart (LookupError)        a part that the guarantee does not know
     ├── UnknownEntry (LookupError)       no account, reservation or key of that name
@@ -55,6 +56,20 @@ class NeighbourMismatch(InvalidValue):
             else f"declare sensitivities, mechanisms and tables for {self.expected!r} neighbours"
         )
         return f"{self.where} is about {self.expected!r} neighbours, the claim about {self.claimed!r}: {remedy}"
+
+
+class InvalidStudy(InvalidValue):
+    """Something in a study file breaks a rule: ``problems`` are pairs of a line (or None) and what is wrong there."""
+
+    def __init__(self, file: str, problems: tuple[tuple[int | None, str], ...]) -> None:
+        super().__init__(file, problems)
+        self.file = file
+        self.problems = problems
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"{self.file}: {what}" if line is None else f"{self.file}:{line}: {what}" for line, what in self.problems
+        )
 
 
 class UnknownPart(ExpostError, LookupError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -95,6 +95,16 @@ class Histogram(Question):
     def present(self, numbers: Any) -> dict[Any, int]:
         """{label: count}."""
         return dict(zip(self.labels, np.asarray(numbers).tolist(), strict=True))
+
+    def only(self, labels: Iterable[Any]) -> Histogram:
+        """The cells of these labels alone, the rest not counted."""
+        wanted = set(labels)
+        cells = {cell: self.labels[place] for cell, place in self.places.items() if self.labels[place] in wanted}
+        if not cells or len(cells) < len(wanted):
+            raise InvalidValue("only() takes labels of stated cells, at least one")
+        named = tuple(cells.values())
+        chosen = query.one_of(self.cell.copy(), tuple(cells))
+        return replace(self, labels=named, other=None, cell=chosen, places={cell: i for i, cell in enumerate(cells)})
 
     def above(self, threshold: int, *, at_most: int, epsilon: Number) -> Above:
         """Which cells have more than ``threshold``, at most so many: a sparse vector, which gives back what it can."""

@@ -189,6 +189,13 @@ class Ledger:
             raise UnknownEntry(f"entry {id_or_key!r} is not one of {self.name!r} or the accounts below it")
         return Reservation(self._store, entry)
 
+    def output(self, key: str) -> Any:
+        """What was published under a key, as often as one likes; ``AlreadyReserved`` if it ended without an output."""
+        entry = self.reservation(key).entry
+        if entry.state != "settled" or entry.operation == "reserve":
+            raise AlreadyReserved(entry)
+        return self._store.output(entry.id)
+
     # ---- accounts
 
     def account(self, name: str, epsilon: Number | None = None, delta: Number = 0) -> Ledger:

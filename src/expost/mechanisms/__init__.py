@@ -1,6 +1,7 @@
 """ALGORITHMS: one file a family."""
 
 from expost.mechanisms.coin import Coin
+from expost.mechanisms.descent import LogisticDescent
 from expost.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from expost.mechanisms.interquantile import InterquantileRange, InterquartileRange, NoisyInterquartileRange
 from expost.mechanisms.iterative import Iterative
@@ -28,6 +29,7 @@ __all__ = [
     "Iterative",
     "Laplace",
     "LinearModel",
+    "LogisticDescent",
     "Median",
     "ModelTest",
     "NoisyInterquartileRange",

@@ -1,0 +1,16 @@
+"""`expost` on the command line: it parses, calls and prints."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """The entry point."""
+    try:
+        from expost.cli.main import app
+    except ModuleNotFoundError as error:
+        sys.exit(f"the command line needs {error.name}: pip install 'expost[cli]'")
+    app(prog_name="expost")

@@ -1,0 +1,86 @@
+"""What all commands share: a console, exit codes that mean something, and no stack traces for people's mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from expost.errors import (
+    BudgetExceeded,
+    ExpostError,
+    InvalidValue,
+    KeyConflict,
+    LedgerClosed,
+    LedgerCorrupt,
+    LedgerUnavailable,
+    UnknownEntry,
+)
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+OK = 0
+FAILED = 1
+"""Nothing could be run, or a check failed."""
+INVALID = 2
+"""Wrong usage, or something wrong with the study, the data's schema or the ledger asked for."""
+EXCEEDED = 3
+"""The budget does not suffice."""
+UNAVAILABLE = 4
+"""The ledger does not answer, is closed, or contradicts its audit trail."""
+
+CODES = "Exit codes: 0 done · 1 it could not be run · 2 wrong usage or study · 3 over budget · 4 ledger trouble."
+
+_CODES: tuple[tuple[type[Exception], int], ...] = (
+    (BudgetExceeded, EXCEEDED),
+    (LedgerUnavailable, UNAVAILABLE),
+    (LedgerCorrupt, UNAVAILABLE),
+    (LedgerClosed, UNAVAILABLE),
+    (InvalidValue, INVALID),
+    (UnknownEntry, INVALID),
+    (KeyConflict, INVALID),
+)
+
+out = Console(highlight=False)
+"""Answers: what another program may read."""
+err = Console(stderr=True, highlight=False)
+"""Everything else: progress and errors."""
+
+
+def code_of(error: Exception) -> int:
+    """The exit code of an error."""
+    return next((code for kind, code in _CODES if isinstance(error, kind)), FAILED)
+
+
+def fail(error: Exception) -> int:
+    """Say what went wrong, in one paragraph on standard error; the exit code."""
+    err.print(
+        Text.assemble(("error: ", "bold red"), str(error), *(f"\n{note}" for note in notes(error))), soft_wrap=True
+    )
+    return code_of(error)
+
+
+def notes(error: Exception) -> list[str]:
+    """What was added to an error on its way, such as that the worst case was charged."""
+    return list(getattr(error, "__notes__", []))
+
+
+def guarded(command: Callable[Given, Result]) -> Callable[Given, Result]:
+    """A command whose expected errors become a message and an exit code. Anything else is a bug, and shows as one."""
+
+    @wraps(command)
+    def run(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+        try:
+            return command(*args, **kwargs)
+        except ExpostError as error:
+            raise typer.Exit(fail(error)) from None
+        except KeyboardInterrupt:
+            err.print("interrupted; what was being sampled is charged its worst case")
+            raise typer.Exit(130) from None
+
+    return run

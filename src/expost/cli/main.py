@@ -1,0 +1,15 @@
+"""The commands, gathered."""
+
+from __future__ import annotations
+
+import typer
+
+from expost.cli.console import CODES
+
+app = typer.Typer(
+    name="expost",
+    help=f"Private answers that pay only for what they leaked.\n\n{CODES}",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)

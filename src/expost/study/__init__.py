@@ -1,0 +1,1 @@
+"""A declarative analysis: plan it, run it, report it."""
