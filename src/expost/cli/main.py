@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import typer
 
+from expost.cli import ledger
 from expost.cli.console import CODES
+from expost.cli.paper import paper
 
 app = typer.Typer(
     name="expost",
@@ -13,3 +15,5 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
+app.add_typer(ledger.app)
+app.command()(paper)

@@ -15,7 +15,7 @@ from typing import Any
 
 import apsw
 
-from expost.errors import InvalidValue, LedgerUnavailable
+from expost.errors import InvalidValue, LedgerCorrupt, LedgerUnavailable
 from expost.ledger import schema
 from expost.ledger.chain import link, write_line
 from expost.ledger.codec import sha256
@@ -52,7 +52,7 @@ class SqliteEngine:
         self._reading = RLock()
         try:
             with _translated():
-                self._migrate()
+                self._migrate(create)
         except BaseException:
             self.close()
             raise
@@ -125,8 +125,11 @@ class SqliteEngine:
         outcomes: list[Outcome] = _transact(writer, lambda _: Transaction(writer, ledger).apply(operations))
         return outcomes
 
-    def _migrate(self) -> None:
+    def _migrate(self, create: bool) -> None:
         writer = self._writing()
+        known = writer.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (schema.MARK,)).fetchall()
+        if not create and not known:
+            raise InvalidValue(f"the database {self._path!r} holds no ledgers: Ledger.create(…) makes one")
         if writer.execute("PRAGMA journal_mode = WAL").get != "wal":
             raise InvalidValue(f"{self._path!r} cannot keep a write-ahead log: put the ledger on a local disk")
         mark = f"CREATE TABLE IF NOT EXISTS {schema.MARK} (number INTEGER PRIMARY KEY, name TEXT NOT NULL, digest TEXT)"
@@ -390,3 +393,5 @@ def _translated() -> Iterator[None]:
         ) from error
     except (apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError) as error:
         raise LedgerUnavailable(f"the ledger's file cannot be written: {error}; nothing was acknowledged") from error
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        raise LedgerCorrupt(f"the ledger's file is damaged, or no SQLite database at all: {error}") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,15 +19,20 @@ Plot = Callable[[dict[str, Any], Path], None]
 def recompute(
     folder: str | PathLike[str], *, runs: int = 200, progress: Callable[[str], None] | None = None
 ) -> list[Comparison]:
-    """Every figure and table of the paper, computed again; files in ``folder``, and what differs from the paper and why.
+    """Every figure and table of the paper, computed again; what differs from the paper, and why.
 
-    Each exhibit is written as JSON, PNG and SVG; comparison.json and comparison.md hold the table. ``runs`` is how often
-    Figure 1 is simulated for each number of large entries. ``progress`` is told what is being computed.
+    ``folder`` gets each of them as JSON, PNG and SVG, and the table as comparison.json and comparison.md. ``runs``
+    is how often Figure 1 is simulated for each number of large entries. ``progress`` is told what is under way.
     """
     if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
         raise InvalidValue(f"runs is a whole number, at least 1, got {runs!r}")
+    _require("matplotlib", "plots")
+    _require("dp_accounting", "accounting")
     target, tell = Path(folder), progress or (lambda _: None)
-    target.mkdir(parents=True, exist_ok=True)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidValue(f"{str(folder)!r} cannot be a folder for results: {error.strerror}") from None
     found = {}
     for name, (title, compute, plot) in exhibits(runs).items():
         tell(title)
@@ -58,6 +64,11 @@ def exhibits(runs: int) -> dict[str, tuple[str, Callable[[], dict[str, Any]], Pl
         "table1": ("Table 1: when advanced composition helps", table1.data, table1.plot),
         "stopping_gain": ("Section 5: Lemma 11 against the optimum", stopping_gain.data, stopping_gain.plot),
     }
+
+
+def _require(module: str, extra: str) -> None:
+    if find_spec(module) is None:
+        raise InvalidValue(f"recomputing the paper needs {module}: pip install 'expost[{extra}]'")
 
 
 def _json(value: Any) -> str:

@@ -56,14 +56,16 @@ def plot(found: dict[str, Any], path: Path) -> None:
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
-    axes.plot(found["mechanisms"], found["δ"], ".-", color="0.6", linewidth=1, label="the least δ that saves ε")
+    axes.plot(
+        found["mechanisms"], found["δ"], ".-", color="0.6", linewidth=1, label="least δ at which the theorem saves ε"
+    )
     wanted = [10.0**-digits for digits in found["digits of δ"]]
     axes.hlines(wanted, 10, 45, color="0.85", linewidth=0.8, zorder=0)
     axes.plot(found["computed"], wanted, "o", color="tab:blue", label="computed")
     axes.plot(found["printed"], wanted, "x", color="tab:red", label="printed in the paper")
     axes.set(yscale="log", xlabel="0.1-DP mechanisms composed", ylabel="δ", xlim=(10, 45), yticks=wanted)
     axes.set_title("Table 1: from how many mechanisms on advanced composition saves ε")
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="lower left")
     figure.savefig(path, dpi=150)
     plt.close(figure)
 
