@@ -40,16 +40,18 @@ LEMMA_11 = (
     "The paper leaves the gap between Lemma 11 and Theorem 15 open for want of an efficient algorithm. The "
     "maximum in Theorem 15 is an optimal stopping problem: backward induction over likelihood ratios computes it, "
     "in quadratic time where all ε are equal. Lemma 11 (in the column of the paper) adds up a tail for each stop, "
-    "though only one stop can happen."
+    "though only one stop can happen. Steps are (0.1, 10⁻⁶)-DP, and ε at each stop is that of advanced "
+    "composition."
 )
 RENYI = (
     "The paper says that a Rényi filter does not always have the better bound, and that Lemma 11 pays for the "
     "number of stops. Computed for 2000 steps of DP-SGD (σ = 1, rate 0.01, δ = 10⁻⁵) with 20 stops."
 )
 TRAINING_BOUND = (
-    "2(e^(2/nΛ) − 1) bounds what one training record does to the error; 2·tanh(1/2nΛ) is the least such bound, "
-    "and at least four times smaller. The test's own 2/n_test is larger than either from 28 records on at Λ = 1, "
-    "so the paper's figure looks the same with both; at Λ = 0.1 the difference shows everywhere."
+    "The rows are the 95th percentile of the noise at ε₂ = 0.1. 2(e^(2/nΛ) − 1) bounds what one training record "
+    "does to the error; 2·tanh(1/2nΛ) is the least such bound, and at least four times smaller. The test's own "
+    "2/n_test is larger than either from 28 records on at Λ = 1, so the paper's figure looks the same with both; "
+    "at Λ = 0.1 the difference shows everywhere."
 )
 OFF_BY_ONE = (
     "At one mechanism less than printed the theorem's own δ is small enough already, and at two less it is not: "
@@ -62,8 +64,9 @@ LATTICE = (
     "(prop-off-lattice). The gain is tiny: the paper's point, that short compositions profit little, stands."
 )
 ONE_EPSILON = (
-    "The appendix argues that this should hold. For coins of one ε it does (prop-coin-conjecture); computed "
-    "exactly over all adversaries with up to seven flips, δ stays below that of three answers."
+    "The appendix argues that coins cost no more than the answers among them, even under advanced composition. "
+    "For coins of one ε this is so (prop-coin-conjecture); computed exactly over all adversaries with up to seven "
+    "flips, δ stays below that of three answers."
 )
 CHOSEN_EPSILON = (
     "The same argument where each ε may be chosen after the last answer: false. Optimal composition assumes "
@@ -86,9 +89,9 @@ def introduction() -> list[Comparison]:
         rows.append(
             Comparison(
                 "Introduction",
-                f"the coin of ε = 1 said {'⊥' if part == 'nothing' else 'something'}: its cost; may ε = 1 follow?",
-                f"{said}; {allows}",
-                f"{charged}; {fits}",
+                f"a coin of ε = 1 says {'⊥' if part == 'nothing' else 'something'}: cost, another?",
+                f"{said}, {allows}",
+                f"{charged}, {fits}",
                 "agrees" if agrees else "differs",
                 "" if agrees else BUG,
             )
@@ -105,19 +108,18 @@ def figure_1(curves: dict[str, Any]) -> list[Comparison]:
     said = whole * ratio / (1 + ratio) + whole / (1 + ratio) * 4 / figure1.AT_MOST
     spent = svt.guarantee.epsilon_of(svt.part(4, figure1.ENTRIES))
     rows = [
-        close(place, "ε₁/ε₂ of the sparse vector", ratio, first / second, otherwise="differs", why=BUG),
-        close(place, "ε charged when 4 entries were found (Lemma 8)", said, spent, otherwise="differs", why=BUG),
+        close(place, "ε₁/ε₂", ratio, first / second, otherwise="differs", why=BUG),
+        close(place, "ε charged if 4 are found (Lemma 8)", said, spent, otherwise="differs", why=BUG),
     ]
-    unused = Cost.of_units(svt.halves[0].epsilon_units)
-    free = svt.guarantee.cost_of(svt.part(0, 0))
-    rows.append(Comparison(place, "… and when nothing was asked", str(unused), str(free), "sharper", LEAST_SESSION))
+    free = svt.guarantee.epsilon_of(svt.part(0, 0))
+    rows.append(close(place, "… if nothing is asked", first, free, otherwise="sharper", why=LEAST_SESSION))
     _, rate = Laplace(epsilon=whole, sensitivity=figure1.AT_MOST)._calibrate(Shape(floats=False, dimensions=()))
     without = float(1 / rate)
-    what = "scale of the noise on each value without refunds"
+    what = "scale of a value, no refunds"
     rows.append(close(place, what, figure1.AT_MOST / whole, without, otherwise="differs", why=BUG))
     for large in (1, 5, 10, 15, 20):
         bound, exact = chebyshev(large), curves["ledger, exact"][large - 1]
-        what = f"expected scale with refunds, {large} large"
+        what = f"scale of a value, {large} large"
         rows.append(close(place, what, bound, exact, otherwise="sharper", why=NO_NUMBERS))
     return rows
 
@@ -134,17 +136,17 @@ def propose_test_release() -> list[Comparison]:
     legs = InterquartileRange(epsilon=2, delta="1e-6").guarantee  # ε = 1 a leg
     whole = NoisyInterquartileRange(epsilon=3, delta="1e-6").guarantee
     parts: tuple[tuple[int | str, str, int], ...] = (
-        (1, "first leg answers", 2),
-        (2, "second leg answers", 3),
-        ("withheld", "neither answers", 2),
+        (1, "first leg", 2),
+        (2, "second leg", 3),
+        ("withheld", "neither", 2),
     )
     rows = []
     for part, what, said in parts:
         found = legs.epsilon_of(part)
-        row = close("Section 4.2", f"IQR in two legs of ε: {what}", said, found, otherwise="sharper", why=LEGS)
+        row = close("Section 4.2", f"IQR in two, {what}", said, found, otherwise="sharper", why=LEGS)
         rows.append(row._replace(paper=f"{said} ε", computed=f"{found:g} ε"))
     for part, what, said in (("released", "a value", 3), ("withheld", "⊥", 2)):
-        row = close("Lemma 10", f"IQR as one: {what}", said, whole.epsilon_of(part), otherwise="differs", why=LEGS)
+        row = close("Lemma 10", f"IQR as one, {what}", said, whole.epsilon_of(part), otherwise="differs", why=LEGS)
         rows.append(row._replace(paper=f"{said} ε", computed=f"{whole.epsilon_of(part):g} ε"))
     return [*rows, close("Lemma 10", "δ of two legs of δ = 0.1", 0.1, cascade(), otherwise="differs", why=CASCADE)]
 
@@ -162,17 +164,13 @@ def stopping(found: dict[str, Any]) -> list[Comparison]:
     for stops in (1, 10, 100):
         i = found["response stops"].index(stops)
         summed, best = found["response Lemma 11"][i], found["response optimum"][i]
-        what = f"δ of 1000 steps of (0.1, 10⁻⁶) with {stops} stop{'s' * (stops > 1)}"
+        what = f"δ of 1000 steps, {stops} stop{'s' * (stops > 1)}"
         rows.append(close("Section 5.2", what, summed, best, otherwise="settled", why=LEMMA_11))
     i = found["training stops"].index(20)
     for where in ("first stop", "full length"):
         lemma, renyi = found[f"{where} Lemma 11"][i], found[f"{where} Rényi"][i]
-        cheaper = (
-            f"{'Lemma 11' if lemma < renyi else 'Rényi filter'}: {min(lemma, renyi):.3f} < {max(lemma, renyi):.3f}"
-        )
-        rows.append(
-            Comparison("Section 5.3", f"ε of DP-SGD at the {where}", "either may be lower", cheaper, "agrees", RENYI)
-        )
+        cheaper = f"{'Lemma 11' if lemma < renyi else 'Rényi'}: {min(lemma, renyi):.3f} < {max(lemma, renyi):.3f}"
+        rows.append(Comparison("Section 5.3", f"ε of training, {where}", "either", cheaper, "agrees", RENYI))
     return rows
 
 
@@ -182,15 +180,15 @@ def figure_2() -> list[Comparison]:
     for size in (5, 27, 28, 1000, 10**5):
         said = figure2.percentile(size, 0.1, 1.0, paper_sensitivity)
         found = figure2.percentile(size, 0.1, 1.0, figure2.tight)
-        what = f"95th percentile of the noise, {size} records, ε₂ = 0.1, Λ = 1"
+        what = f"noise, {size} records, Λ = 1"
         rows.append(close(place, what, said, found, otherwise="sharper", why=TRAINING_BOUND))
     said, found = (figure2.percentile(10**5, 0.1, 0.1, bound) for bound in (paper_sensitivity, figure2.tight))
-    what = "… 100000 records, ε₂ = 0.1, Λ = 0.1 (not in the paper)"
+    what = "noise, 100000 records, Λ = 0.1"
     rows.append(close(place, what, said, found, otherwise="sharper", why=TRAINING_BOUND))
     claim = TestedLogisticRegression(epsilon=1, test_epsilon=0.1, threshold=1, norm=1).guarantee
-    for part, what, cost in (("released", "the model passes", 1), ("withheld", "it fails", 0.1)):
+    for part, what, cost in (("released", "passes", 1), ("withheld", "fails", 0.1)):
         paid = claim.epsilon_of(part)
-        what = f"ε charged when {what}: ε₁ = 1, ε₂ = 0.1"
+        what = f"ε charged if the model {what}"
         rows.append(close("Corollary 18", what, cost, paid, otherwise="differs", why=BUG))
     return rows
 
@@ -201,7 +199,7 @@ def table_1(found: dict[str, Any]) -> list[Comparison]:
     return [
         Comparison(
             "Table 1",
-            f"mechanisms of 0.1 until ε is saved at δ = 1e-{digits}",
+            f"mechanisms for δ = 1e-{digits}",
             str(printed),
             str(computed),
             "agrees" if printed == computed else "differs",
@@ -218,15 +216,13 @@ def appendix() -> list[Comparison]:
     same, same_reached = coins.of_one_epsilon()
     chosen, chosen_reached = coins.of_chosen_epsilon()
     gain = float(Fraction(1, 2) - least)
-    what = "δ of coins, of which some said nothing, against that of the answers"
+    what = "δ of coins of one ε"
     return [
-        Comparison(
-            place, "ε of five 0.1-DP mechanisms, δ = 1e-9", "0.5: no gain", f"0.5 − {gain:.2g}", "differs", LATTICE
-        ),
+        Comparison(place, "ε of five mechanisms, δ = 1e-9", "0.5: no gain", f"0.5 − {gain:.2g}", "differs", LATTICE),
         Comparison(place, what, f"≤ {float(same):.4f}", f"{float(same_reached):.4f}", "settled", ONE_EPSILON),
         Comparison(
             place,
-            "… if ε follows from the last answer",
+            "δ of coins of chosen ε",
             f"≤ {float(chosen):.4f}",
             f"{float(chosen_reached):.4f}",
             "differs",
