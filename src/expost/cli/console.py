@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
@@ -10,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from expost.cost import Cost
 from expost.errors import (
     BudgetExceeded,
     ExpostError,
@@ -79,8 +81,27 @@ def guarded(command: Callable[Given, Result]) -> Callable[Given, Result]:
             return command(*args, **kwargs)
         except ExpostError as error:
             raise typer.Exit(fail(error)) from None
+        except (typer.Exit, typer.Abort):
+            raise
+        except Exception as error:
+            if os.environ.get("EXPOST_TRACE"):
+                raise
+            err.print(
+                f"error: this should not have happened: {type(error).__name__}. What it says may quote data and is "
+                "kept back; EXPOST_TRACE=1 shows it.",
+                soft_wrap=True,
+            )
+            raise typer.Exit(FAILED) from None
         except KeyboardInterrupt:
             err.print("interrupted; what was being sampled is charged its worst case")
             raise typer.Exit(130) from None
 
     return run
+
+
+def short(cost: Cost, *, up: bool) -> str:
+    """A cost to six places, for tables: charges round up, refunds and balances down."""
+    places = 10**6
+    units = cost.epsilon_units
+    rounded = -(-units // places) * places if up else units // places * places
+    return str(Cost.of_units(rounded if units > 10 * places else units, cost.delta_units))

@@ -21,7 +21,7 @@ app = typer.Typer(
     help="Ledgers that last: create, read, govern and audit them, in SQLite or PostgreSQL.\n\n"
     "Addresses are sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/database.",
     no_args_is_help=True,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
 )
 
 
@@ -80,7 +80,7 @@ def create(
 ) -> None:
     """Make a ledger, and the database file if there is none.
 
-    Example:  expost ledger create sqlite:///clinic.db patients --epsilon 3 --unit patient --neighbours add-remove
+    Example: expost ledger create sqlite:///clinic.db patients --epsilon 3 --unit patient --neighbours add-remove
     """
     from expost.ledger import Ledger
 
@@ -100,7 +100,7 @@ def add_account(
 ) -> None:
     """Open an account below a ledger: every charge to it counts in all ledgers above.
 
-    Example:  expost ledger add-account sqlite:///clinic.db patients alice --epsilon 1
+    Example: expost ledger add-account sqlite:///clinic.db patients alice --epsilon 1
     """
     above, _, last = path.rpartition("/")
     _show(_at(url, name, above or None).account(last, _number(epsilon), _number(delta)), as_json)
@@ -121,7 +121,7 @@ def show(
 ) -> None:
     """Limit, what was spent, what is set aside, and what remains.
 
-    Example:  expost ledger show sqlite:///clinic.db patients
+    Example: expost ledger show sqlite:///clinic.db patients
     """
     from expost.ledger import ledgers
 
@@ -142,7 +142,7 @@ def show(
 def accounts(url: Url, name: Name, as_json: Json = False) -> None:
     """A ledger and all accounts below it, with their balances.
 
-    Example:  expost ledger accounts sqlite:///clinic.db patients
+    Example: expost ledger accounts sqlite:///clinic.db patients
     """
     found = list(_below(_at(url, name, None)))
     if as_json:
@@ -167,7 +167,7 @@ def entries(
 ) -> None:
     """Every entry: who, what for, when, which part came out, what it cost. Never what was published.
 
-    Example:  expost ledger entries sqlite:///clinic.db patients --state forfeited
+    Example: expost ledger entries sqlite:///clinic.db patients --state forfeited
     """
     found = [e for e in _at(url, name, account).entries() if state is None or e.state == state]
     found = found if last is None else found[-last:]
@@ -189,7 +189,7 @@ def statement(
 ) -> None:
     """What was reserved, charged and refunded, and the balance, as a table to keep.
 
-    Example:  expost ledger statement sqlite:///clinic.db patients --by day
+    Example: expost ledger statement sqlite:///clinic.db patients --by day
     """
     from expost.ledger.statement import day_rows, entry_rows
 
@@ -209,7 +209,7 @@ def statement(
 def recover(url: Url, name: Name, as_json: Json = False) -> None:
     """Charge the worst case of what dead processes left behind. Every command that reads a ledger does so first.
 
-    Example:  expost ledger recover sqlite:///clinic.db patients
+    Example: expost ledger recover sqlite:///clinic.db patients
     """
     from expost.ledger.address import open_store
 
@@ -238,7 +238,7 @@ def verify(
     Prints the trail's head. Note it elsewhere: given back later, it shows that nothing before was rewritten and that no
     old backup was restored.
 
-    Example:  expost ledger verify sqlite:///clinic.db patients --known 7:9f86d081884c7d65…
+    Example: expost ledger verify sqlite:///clinic.db patients --known 7:9f86d081884c7d65…
     """
     from expost.ledger.address import open_store
 
@@ -261,7 +261,7 @@ def export(
 ) -> None:
     """Write the audit trail as JSON lines, each with its hash, that anyone can check without expost.
 
-    Example:  expost ledger export sqlite:///clinic.db patients trail.jsonl
+    Example: expost ledger export sqlite:///clinic.db patients trail.jsonl
     """
     if file.exists():
         raise typer.BadParameter(f"{file} exists already", param_hint="FILE")
@@ -293,7 +293,7 @@ def raise_limit(
 ) -> None:
     """Allow more from now on. A limit never goes down.
 
-    Example:  expost ledger raise sqlite:///clinic.db patients --epsilon 4 --by "ethics board" --reason wave2
+    Example: expost ledger raise sqlite:///clinic.db patients --epsilon 4 --by "ethics board" --reason wave2
     """
     if epsilon is None and delta is None:
         raise typer.BadParameter("say what the limit should be", param_hint="--epsilon or --delta")
@@ -317,7 +317,7 @@ def close(
 ) -> None:
     """Reserve nothing more, here and below, for ever. Everything stays readable.
 
-    Example:  expost ledger close sqlite:///clinic.db patients --by "data office" --reason "project ended"
+    Example: expost ledger close sqlite:///clinic.db patients --by "data office" --reason "project ended"
     """
     ledger = _at(url, name, account)
     if not yes:

@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
-from expost.cli import ledger
-from expost.cli.console import CODES
+from expost._version import __version__
+from expost.cli import ledger, study
+from expost.cli.console import CODES, out
 from expost.cli.paper import paper
 
 app = typer.Typer(
     name="expost",
-    help=f"Private answers that pay only for what they leaked.\n\n{CODES}",
+    help=(
+        "Private answers that pay only for what they leaked.\n\n"
+        f"Example: expost init visits.csv -o visits.toml, then plan it and run it.\n\n{CODES}"
+    ),
     no_args_is_help=True,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+app.command()(study.init)
+app.command()(study.plan)
+app.command()(study.run)
+app.command()(study.report)
 app.add_typer(ledger.app)
 app.command()(paper)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        out.print(f"expost {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+    ] = False,
+) -> None:
+    """Take what all commands have in common."""

@@ -17,11 +17,11 @@ def paper(
     runs: Annotated[int, typer.Option(help="How often Figure 1 is simulated for each number of large entries.")] = 200,
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
 ) -> None:
-    r"""Recompute every figure and table of the paper, and say what differs and why.
+    """Recompute every figure and table of the paper, and say what differs and why.
 
-    Writes each as JSON, PNG and SVG, and comparison.md; takes about a minute. Needs 'expost\[plots,accounting]'.
+    Writes each as JSON, PNG and SVG, and comparison.md; takes about a minute. Needs expost[plots,accounting].
 
-    Example:  expost paper results
+    Example: expost paper results
     """
     from expost.paper.compare import recompute
     from expost.paper.comparison import VERDICTS, noted

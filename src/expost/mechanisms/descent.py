@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from fractions import Fraction
+from functools import cached_property, lru_cache
 from math import isqrt, sqrt
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.accounting.losses import GaussianNoise
+from expost.accounting.stopping import plan
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
@@ -32,9 +34,9 @@ class LogisticDescent(Mechanism):
 
     The data is a two-dimensional array, one row a person: ``features`` features, and in the last column the class, 0
     or 1 (all else is 0). Rows are divided by ``norm`` and shortened to length one; NaN counts as ``missing``. There
-    are at most ``steps`` steps; after every ``every`` of them the run stops if the mean of the gradients published since the
-    last stop is at most ``patience`` times as long as noise alone would be. That reads published values only. ``epsilon``
-    pays for all steps; fewer cost less.
+    are at most ``steps`` steps; after every ``every`` of them the run stops if the mean of the gradients published
+    since the last stop is at most ``patience`` times as long as noise alone would be. That reads published values
+    only. ``epsilon`` pays for all steps; fewer cost less.
 
     >>> LogisticDescent(epsilon=1, delta=1e-6, features=3, norm=1, steps=20, every=10).guarantee.parts
     (10, 20)
@@ -69,35 +71,25 @@ class LogisticDescent(Mechanism):
 
     @property
     def longest(self) -> int:
-        """The most that one record adds to a gradient, in steps and L2. Longer ones, which rounding cannot make, are 0."""
+        """The most that one record adds to a gradient, in steps and L2; what would be longer is 0."""
         return _STEPS + isqrt(self.features + 1) + 1
 
-    @cached_property
+    @property
     def ratio(self) -> float:
         """The noise of each step over its sensitivity: the least, to three digits, that keeps ε."""
-        epsilon = float(exact(self.epsilon, "ε"))
-        ratio = 4 * sqrt(self.steps) / epsilon
-        for _ in range(4):
-            ratio *= self._iterative(ratio).guarantee.worst_case.epsilon / epsilon
-        ratio = float(f"{ratio:.3g}")
-        while self._iterative(ratio).guarantee.worst_case.exact_epsilon > exact(self.epsilon, "ε"):
-            ratio = float(f"{ratio * 1.005:.4g}")
-        return ratio
+        return _ratio(exact(self.epsilon, "ε"), exact(self.delta, "δ"), self.steps, self.every)
 
-    def _iterative(self, ratio: float) -> Iterative:
+    @cached_property
+    def _run(self) -> Iterative:
         return Iterative(
-            steps=(GaussianNoise(ratio),) * self.steps,
-            stops=tuple(range(self.every, self.steps + 1, self.every)),
+            steps=(GaussianNoise(self.ratio),) * self.steps,
+            stops=_stops(self.steps, self.every),
             delta=self.delta,
             sensitivity=2 * self.longest,
             compute=self._gradient,
             until=self.settled,
             neighbours="substitute",
         )
-
-    @cached_property
-    def _run(self) -> Iterative:
-        return self._iterative(self.ratio)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -149,3 +141,27 @@ class LogisticDescent(Mechanism):
     def describe(self, output: Any) -> str:
         """How far it went."""
         return self._run.describe(output)
+
+
+def _stops(steps: int, every: int) -> tuple[int, ...]:
+    return tuple(range(every, steps + 1, every))
+
+
+@lru_cache(maxsize=256)
+def _ratio(epsilon: Fraction, delta: Fraction, steps: int, every: int) -> float:
+    """Noise over sensitivity for so many steps. ε falls about as one over it, so that a few corrections are enough."""
+
+    def needed(ratio: float) -> Fraction:
+        return plan((GaussianNoise(ratio),) * steps, _stops(steps, every), delta).worst_case.exact_epsilon
+
+    ratio = 4 * sqrt(steps) / float(epsilon)
+    for _ in range(4):
+        ratio *= float(needed(ratio) / epsilon)
+    ratio = float(f"{ratio:.3g}")
+    for _ in range(100):
+        if needed(ratio) <= epsilon:
+            return ratio
+        ratio = float(f"{ratio * 1.005:.4g}")
+    raise InvalidValue(
+        f"no noise was found for ε {float(epsilon):g}, δ {float(delta):g} and {steps} steps: take more ε"
+    )

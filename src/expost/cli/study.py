@@ -1,0 +1,202 @@
+"""`expost init`, `plan`, `run` and `report`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from expost.cli.console import INVALID, err, fail, guarded, out, short
+from expost.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from expost.study import Outcome, Plan, Result
+    from expost.study.model import Question
+
+StudyFile = Annotated[Path, typer.Argument(help="A study file (TOML).", metavar="STUDY", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead, for other programs.")]
+
+
+@guarded
+def init(
+    data: Annotated[str, typer.Argument(help="A CSV, Parquet or .duckdb file.", metavar="DATA", show_default=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the study.")] = Path("study.toml"),
+    table: Annotated[str | None, typer.Option(help="The table of a .duckdb file.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over a study that is there.")] = False,
+) -> None:
+    """Write a commented study for a data file, after looking only at its schema.
+
+    Example: expost init visits.csv -o visits.toml
+    """
+    from expost.study import starter
+
+    if output.exists() and not force:
+        raise InvalidValue(f"{output} is there already: take another --output, or --force")
+    text = starter(data, file=output, table=table)
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidValue(f"{output} cannot be written: {error.strerror}") from None
+    out.print(f"{output} is written. Edit names and numbers, then: expost plan {output}", soft_wrap=True)
+
+
+@guarded
+def plan(study: StudyFile, as_json: Json = False) -> None:
+    """Say what each question costs at worst and at best, and what would not fit. Touches no data.
+
+    Example: expost plan visits.toml
+    """
+    from expost.study import plan_study, read_study
+
+    planned = plan_study(read_study(study))
+    if as_json:
+        out.print_json(json.dumps(_plan_json(planned), ensure_ascii=False))
+    else:
+        _show_plan(planned)
+    if not planned.fits:
+        raise typer.Exit(INVALID)
+
+
+@guarded
+def run(
+    study: StudyFile,
+    as_json: Json = False,
+    record: Annotated[
+        Path | None, typer.Option(help="Where to keep the record; by default beside the study.", show_default=False)
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Also write the report, an HTML page.", show_default=False)
+    ] = None,
+) -> None:
+    """Ask the questions of a study: answers with error bars, and a receipt.
+
+    Running it again samples nothing twice: what was answered comes from the ledger.
+
+    Example: expost run visits.toml --report visits.html
+    """
+    from expost.study import read_study, record_of, report_html, run_study, write_record
+    from expost.study.record import record_path
+
+    told = read_study(study)
+    with err.status(f"reading {study}") as status:
+
+        def progress(question: Question, outcome: Outcome | None) -> None:
+            if outcome is None:
+                status.update(f"asking {question.name}: {question.label}")
+            elif not as_json:
+                err.print(_line(outcome), soft_wrap=True)
+
+        result = run_study(told, progress=progress)
+    kept = record_of(result)
+    write_record(kept, record or record_path(study))
+    if report is not None:
+        _write(report, report_html(kept))
+    if as_json:
+        sys.stdout.write(json.dumps(kept, ensure_ascii=False, indent=1) + "\n")
+    else:
+        _show_result(result, report)
+    if result.error is not None:
+        raise typer.Exit(fail(result.error))
+
+
+@guarded
+def report(
+    study: Annotated[
+        Path, typer.Argument(help="A study that was run, or its record.", metavar="STUDY", show_default=False)
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to write it; by default beside.", show_default=False)
+    ] = None,
+) -> None:
+    """Write the report of the last run: one HTML page with answers, plots, receipt and promise.
+
+    Example: expost report visits.toml -o visits.html
+    """
+    from expost.study import read_record, report_html
+    from expost.study.record import record_path
+
+    source = study if study.suffix == ".json" else record_path(study)
+    path = output or source.with_name(source.name.removesuffix(".run.json").removesuffix(".json") + ".html")
+    _write(path, report_html(read_record(source)))
+    out.print(f"{path}", soft_wrap=True)
+
+
+# ---- how things look
+
+_MARKS = {"answered": ("✓", "green"), "withheld": ("○", "yellow"), "skipped": ("–", "yellow")}
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidValue(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _show_plan(planned: Plan) -> None:
+    table = Table("question", "kind", "at worst", "at best", "", box=None, pad_edge=False)
+    for line in planned.lines:
+        costs = ["nothing left" if cost is None else short(cost, up=True) for cost in (line.worst, line.best)]
+        condition = f"if {line.question.only_if.text}" if line.question.only_if else ""
+        table.add_row(line.question.name, line.question.kind, *costs, Text(line.why or condition))
+    out.print(Text(planned.study.title, style="bold"))
+    out.print(table)
+    out.print(
+        f"\nlimit {planned.study.limit} · left now {planned.before} · left afterwards: "
+        f"{short(planned.worst, up=False)} at worst, {short(planned.best, up=False)} at best",
+        soft_wrap=True,
+    )
+
+
+def _plan_json(planned: Plan) -> dict[str, Any]:
+    return {
+        "title": planned.study.title,
+        "limit": str(planned.study.limit),
+        "left": str(planned.before),
+        "questions": [
+            {
+                "name": line.question.name,
+                "kind": line.question.kind,
+                "worst": None if line.worst is None else str(line.worst),
+                "best": None if line.best is None else str(line.best),
+                "fit": line.fit,
+                "why": line.why,
+            }
+            for line in planned.lines
+        ],
+        "fits": planned.fits,
+    }
+
+
+def _line(outcome: Outcome) -> Text:
+    """One question as it ended."""
+    mark, style = _MARKS.get(outcome.state, ("✗", "red"))
+    said = outcome.answer.text if outcome.answer is not None else f"{outcome.state}: {outcome.why}"
+    return Text.assemble((f"{mark} ", style), (outcome.question.name, "bold"), f"  {said}")
+
+
+def _show_result(result: Result, report: Path | None) -> None:
+    table = Table("#", "question", "set aside", "charged", "came back", box=None, pad_edge=False)
+    for outcome in result.outcomes:
+        for place, receipt in enumerate(outcome.receipts):
+            again = f" ({place + 1})" if place else ""
+            what = Text(outcome.question.name + again + (", stored" if receipt.stored else ""))
+            costs = short(receipt.reserved, up=True), short(receipt.charged, up=True), short(receipt.refunded, up=False)
+            table.add_row(str(receipt.entry), what, *costs)
+    ledger, withheld = result.ledger, result.asked - result.answered
+    out.print()
+    out.print(table)
+    out.print(
+        f"\n{ledger.name}: limit {ledger.limit} · spent {short(ledger.spent, up=True)} · "
+        f"left {short(ledger.remaining, up=False)}\n"
+        f"{result.asked} of {len(result.outcomes)} questions could be asked: {result.answered} answered, {withheld} "
+        f"withheld.\nHad each been charged its worst case, {result.classic} of them would have fitted under the limit.",
+        soft_wrap=True,
+    )
+    if report is not None:
+        out.print(f"report: {report}", soft_wrap=True)

@@ -1,0 +1,133 @@
+"""A study: what somebody wants to know, and what it may cost. Plain records, without data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal
+
+from expost.cost import Cost, exact
+from expost.guarantee import Neighbours
+
+Rest = Literal["rest"]
+
+
+@dataclass(frozen=True)
+class Amount:
+    """How much ε a question gets: a number, a share of the limit, or a share of what remains (all of it: the rest)."""
+
+    of: Literal["fixed", "limit", "remaining"]
+    number: Fraction
+
+    def resolve(self, limit: Cost, remaining: Cost) -> Cost:
+        """The ε it comes to, rounded down."""
+        whole = {"fixed": Fraction(1), "limit": limit.exact_epsilon, "remaining": remaining.exact_epsilon}[self.of]
+        return Cost.within(self.number * whole)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Something about an earlier released answer: an outcome, or how its number compares."""
+
+    text: str
+    question: str
+    outcome: str | None = None
+    sign: str | None = None
+    number: float = 0.0
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """Ask again until an outcome, while at least ``floor`` remains, at most so often."""
+
+    until: str
+    floor: Cost
+    at_most: int
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question of a study."""
+
+    name: str
+    kind: str
+    label: str
+    amount: Amount
+    delta: Fraction | Rest
+    values: Mapping[str, Any]
+    only_if: Condition | None = None
+    repeat: Repeat | None = None
+    line: int = field(default=0, compare=False)
+
+    def delta_of(self, remaining: Cost) -> Fraction:
+        """Its δ, given what remains."""
+        return remaining.exact_delta if self.delta == "rest" else exact(self.delta, "δ")
+
+
+@dataclass(frozen=True)
+class Data:
+    """Where the data is."""
+
+    path: str
+    table: str | None = None
+    delimiter: str | None = None
+    schema: Mapping[str, str] | None = None
+    version: str = "1"
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """Whose privacy is protected."""
+
+    unit: str
+    neighbours: Neighbours
+    rows: int | None = None
+    groups: int | None = None
+    size: int | None = None
+    who: str = ""
+
+    @property
+    def whose(self) -> str:
+        """Who one unit is, in a word."""
+        return self.who or self.unit
+
+
+@dataclass(frozen=True)
+class Books:
+    """Where the ledger is."""
+
+    url: str
+    name: str
+    account: str | None = None
+
+
+@dataclass(frozen=True)
+class Study:
+    """A declarative analysis."""
+
+    file: Path
+    title: str
+    data: Data
+    privacy: Privacy
+    limit: Cost
+    books: Books
+    derive: Mapping[str, str]
+    questions: tuple[Question, ...]
+
+    @property
+    def folder(self) -> Path:
+        """What paths in the study are seen from."""
+        return self.file.parent
+
+    def key(self, question: Question, attempt: int = 1, step: str = "") -> str:
+        """The ledger's key of one attempt: the same question about the same data is never sampled twice."""
+        about = [self.data.path, self.data.table, self.data.version, dict(self.data.schema or {})]
+        whose = [self.privacy.unit, self.privacy.rows, self.privacy.groups, self.privacy.neighbours]
+        asked = [question.kind, str(question.amount), str(question.delta), dict(question.values), dict(self.derive)]
+        text = json.dumps([about, whose, asked, str(question.repeat)], sort_keys=True, default=str)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        return f"{question.name}{step} #{attempt} {digest}"

@@ -1,0 +1,164 @@
+"""From a study to its table and its ledger. Everything that can be wrong publicly is found here, before any charge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from expost.data import PrivateTable, Unit, read
+from expost.errors import InvalidStudy, InvalidValue
+from expost.ledger import Ledger, ledgers
+from expost.mechanisms.interquantile import Bin
+from expost.noise import Source
+from expost.study.kinds import Answer, Asked
+from expost.study.model import Question, Study
+from expost.study.questions import KINDS
+
+_SQLITE = "sqlite:///"
+NOMINAL_SIZE = 10_000
+"""Stands for the number of units while nothing is read: no price depends on it."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A study and its table."""
+
+    study: Study
+    table: PrivateTable
+
+
+def open_table(study: Study) -> Opened:
+    """The study's table. Looks at its schema only."""
+    data, privacy = study.data, study.privacy
+    source = data.path if "://" in data.path else str(study.folder / data.path)
+    try:
+        unit = "row" if privacy.unit == "row" else Unit(privacy.unit, rows=privacy.rows or 1, groups=privacy.groups)
+        table = read(
+            source,
+            unit=unit,  # type: ignore[arg-type]
+            neighbours=privacy.neighbours,
+            table=data.table,
+            schema=data.schema,
+            delimiter=data.delimiter,
+            size=privacy.size,
+        )
+    except InvalidValue as error:
+        raise InvalidStudy(str(study.file), ((None, f"[data] {error}"),)) from None
+    for name, expression in study.derive.items():
+        try:
+            table = table.derive(**{name: expression})
+        except InvalidValue as error:
+            raise InvalidStudy(str(study.file), ((None, f"[derive] {name}: {error}"),)) from None
+    return Opened(study, table)
+
+
+def check_questions(opened: Opened) -> None:
+    """Make every question once, with all the ε it could get: columns, types and settings are right, or it is said."""
+    problems: list[tuple[int | None, str]] = []
+    stand_ins: dict[str, Answer] = {}
+    for question in opened.study.questions:
+        try:
+            most = question.amount.resolve(opened.study.limit, opened.study.limit)
+            asked = asked_for(opened, question, most.epsilon, NOMINAL_SIZE, stand_ins)
+            kind = KINDS[question.kind]
+            kind.mechanism(asked)
+            column = kind.on(asked)
+            if column is not None:
+                _ = column.plan
+        except InvalidValue as error:
+            problems.append((question.line, f"question {question.name!r}: {error}"))
+        if question.kind == "interquartile_range":
+            stand_ins[question.name] = Answer("", None, released=Bin(1, 1.0, 2.0))
+    if problems:
+        raise InvalidStudy(str(opened.study.file), tuple(problems))
+
+
+def asked_for(
+    opened: Opened,
+    question: Question,
+    epsilon: float,
+    size: int,
+    earlier: Mapping[str, Answer],
+    delta: Fraction | None = None,
+) -> Asked:
+    """A question with its ε and δ; where no δ is given, the study's, or a nominal one if that is the rest."""
+    if delta is None:
+        delta = Fraction(1, 10**6) if question.delta == "rest" else question.delta
+    return Asked(question, opened.table, epsilon, delta, size, earlier)
+
+
+def open_ledger(study: Study, *, create: bool, noise: Source | None = None) -> Ledger | None:
+    """The study's ledger or account; made if there is none and it may be, else None.
+
+    One that is there must be about the same unit and neighbours, and have the limit that the study states.
+    """
+    books, privacy, limit = study.books, study.privacy, study.limit
+    if books.url == "memory:":
+        return Ledger(
+            limit.exact_epsilon, limit.exact_delta,
+            name=books.name, neighbours=privacy.neighbours, unit=privacy.whose, noise=noise,
+        )  # fmt: skip
+    url = ledger_url(study)
+    if not _exists(url, books.name):
+        if books.account is not None:
+            raise _wrong(study, f"there is no ledger {books.name!r}, and an account needs one: expost ledger create")
+        if not create:
+            return None
+        return Ledger.create(
+            url, books.name, limit.exact_epsilon, limit.exact_delta,
+            neighbours=privacy.neighbours, unit=privacy.whose, noise=noise,
+        )  # fmt: skip
+    ledger = Ledger.load(url, books.name, noise=noise)
+    _check_same(study, ledger)
+    if books.account is not None:
+        return _account(study, ledger, books.account, create)
+    if ledger.limit != limit:
+        raise _wrong(
+            study,
+            f"ledger {books.name!r} has a limit of {ledger.limit}, and the study says {limit}: say the same in "
+            "[limit], or 'account' in [ledger] to spend within it",
+        )
+    return ledger
+
+
+def ledger_url(study: Study) -> str:
+    """The ledger's address; files are seen from the study's folder."""
+    url = study.books.url
+    if url.startswith(_SQLITE):
+        return _SQLITE + str((study.folder / url.removeprefix(_SQLITE)).resolve())
+    return url
+
+
+def _exists(url: str, name: str) -> bool:
+    if url.startswith(_SQLITE) and not Path(url.removeprefix(_SQLITE)).exists():
+        return False
+    return any(summary.name == name for summary in ledgers(url))
+
+
+def _check_same(study: Study, ledger: Ledger) -> None:
+    for what, theirs, ours in (
+        ("unit", ledger.unit, study.privacy.whose),
+        ("neighbours", ledger.neighbours, study.privacy.neighbours),
+    ):
+        if theirs != ours:
+            key = "who" if what == "unit" else "neighbours"
+            raise _wrong(
+                study,
+                f"ledger {study.books.name!r} is about another {what}: {theirs!r}, and the study's is {ours!r}; if "
+                f"they are the same say so with '{key}' in [privacy], else take another ledger",
+            )
+
+
+def _account(study: Study, ledger: Ledger, name: str, create: bool) -> Ledger | None:
+    there = {account.name.rsplit("/", 1)[-1]: account for account in ledger.accounts}
+    if name not in there:
+        return ledger.account(name, study.limit.exact_epsilon, study.limit.exact_delta) if create else None
+    if there[name].limit != study.limit:
+        raise _wrong(study, f"account {name!r} has a limit of {there[name].limit}, and the study says {study.limit}")
+    return there[name]
+
+
+def _wrong(study: Study, what: str) -> InvalidStudy:
+    return InvalidStudy(str(study.file), ((None, f"[ledger] {what}"),))

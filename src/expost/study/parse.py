@@ -1,0 +1,266 @@
+"""From a TOML file to a study. Everything that is wrong is said at once, with its line."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from expost.cost import Cost, exact
+from expost.errors import InvalidStudy, InvalidValue
+from expost.study.keys import AMOUNTS, COMMON, REPEAT, SECTIONS, TOP, Key
+from expost.study.lines import Path as Place
+from expost.study.lines import line_index, line_of
+from expost.study.model import Amount, Books, Condition, Data, Privacy, Question, Repeat, Study
+from expost.study.questions import KINDS
+
+_CONDITION = re.compile(r"^\s*([\w-]+?)\s*(?:\.\s*(\w+)|([<>])\s*(-?[\d.]+(?:[eE][+-]?\d+)?))\s*$")
+_NUMERIC = ("count", "sum", "mean", "median", "quantile", "trimmed_mean")
+
+
+def read_study(file: str | Path) -> Study:
+    """The study in a file, or :class:`~expost.errors.InvalidStudy` with everything that is wrong with it."""
+    path = Path(file)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise InvalidStudy(str(file), ((None, "cannot be read: is the path right, and is it text?"),)) from None
+    return parse_study(text, path)
+
+
+def parse_study(text: str, path: Path) -> Study:
+    """The study that a text says; ``path`` is where other files are seen from."""
+    try:
+        told = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"at line (\d+)", str(error))
+        line = int(found[1]) if found else None
+        raise InvalidStudy(str(path), ((line, f"this is no TOML: {error}"),)) from None
+    return _Reader(text, path).study(told)
+
+
+class _Reader:
+    """Collects problems while it reads."""
+
+    def __init__(self, text: str, path: Path) -> None:
+        self.path = path
+        self.index = line_index(text)
+        self.problems: list[tuple[int | None, str]] = []
+
+    def study(self, told: dict[str, Any]) -> Study:
+        self.unknown(told, TOP, (), "")
+        sections = {name: self.section(told, name) for name in SECTIONS}
+        derive = told.get("derive", {})
+        if not isinstance(derive, dict) or not all(isinstance(text, str) for text in derive.values()):
+            self.problem(("derive",), '[derive] has expressions: name = "expression"')
+        if "title" in told and not isinstance(told["title"], str):
+            self.problem(("title",), "'title' is a text")
+        limit = self.limit(sections["limit"])
+        questions = self.questions(told.get("question"))
+        self.privacy(sections["privacy"])
+        if self.problems:
+            raise InvalidStudy(str(self.path), tuple(sorted(self.problems, key=lambda each: each[0] or 0)))
+        assert limit is not None
+        return Study(
+            file=self.path,
+            title=told.get("title", self.path.stem),
+            data=Data(**sections["data"]),
+            privacy=Privacy(**sections["privacy"]),
+            limit=limit,
+            books=Books(**sections["ledger"]),
+            derive=derive,
+            questions=questions,
+        )
+
+    # ---- problems
+
+    def problem(self, place: Place, what: str) -> None:
+        self.problems.append((line_of(self.index, place), what))
+
+    def unknown(self, told: Mapping[str, Any], keys: Iterable[Key], place: Place, where: str) -> None:
+        names = [key.name for key in keys]
+        for name in told:
+            if name not in names:
+                near = get_close_matches(name, names, 1)
+                hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(names))}"
+                self.problem((*place, name), f"{where}unknown key {name!r}: {hint}")
+
+    def table(self, told: Any, keys: tuple[Key, ...], place: Place, where: str) -> bool:
+        """Check a table against its keys: unknown, missing and wrong ones."""
+        if not isinstance(told, dict):
+            self.problem(place, f"{where}this is a table of keys")
+            return False
+        before = len(self.problems)
+        self.unknown(told, keys, place, where)
+        for key in keys:
+            if key.name not in told:
+                if key.required:
+                    self.problem(place, f"{where}{key.name!r} is missing: {key.help}")
+                continue
+            wrong = key.wrong(told[key.name])
+            if wrong:
+                self.problem((*place, key.name), f"{where}{wrong}, got {_shown(told[key.name])}")
+        return len(self.problems) == before
+
+    # ---- sections
+
+    def section(self, told: Mapping[str, Any], name: str) -> dict[str, Any]:
+        if name not in told:
+            required = ", ".join(key.name for key in SECTIONS[name] if key.required)
+            self.problem((), f"section [{name}] is missing; it says {required}")
+            return {}
+        self.table(told[name], SECTIONS[name], (name,), f"[{name}] ")
+        return dict(told[name]) if isinstance(told[name], dict) else {}
+
+    def limit(self, told: Mapping[str, Any]) -> Cost | None:
+        try:
+            return Cost.within(told.get("epsilon", 0), told.get("delta", 0))
+        except InvalidValue as error:
+            self.problem(("limit",), f"[limit] {error}")
+            return None
+
+    def privacy(self, told: Mapping[str, Any]) -> None:
+        if told.get("unit") == "row":
+            for name in ("rows", "groups"):
+                if name in told:
+                    self.problem(("privacy", name), f'[privacy] {name!r} is for a unit that is a column, not "row"')
+        elif "unit" in told and "rows" not in told:
+            self.problem(
+                ("privacy", "unit"), f"[privacy] say 'rows', the most rows that count of any one {told['unit']!r}"
+            )
+        if "size" in told and told.get("neighbours") == "add-remove":
+            self.problem(("privacy", "size"), "[privacy] under add-remove the number of units is private: no 'size'")
+
+    # ---- questions
+
+    def questions(self, told: Any) -> tuple[Question, ...]:
+        if not isinstance(told, list) or not told:
+            self.problem((), "there is no [[question]]: a study asks at least one")
+            return ()
+        found: dict[str, Question] = {}
+        for number, each in enumerate(told):
+            question = self.question(each, ("question", number), found)
+            if question is not None:
+                found[question.name] = question
+        return tuple(found.values())
+
+    def question(self, told: Any, place: Place, earlier: Mapping[str, Question]) -> Question | None:
+        told = told if isinstance(told, dict) else {}
+        name, kind = told.get("name"), told.get("kind")
+        where = f"question {name!r}: " if isinstance(name, str) else "question: "
+        if kind not in KINDS:
+            near = get_close_matches(str(kind), KINDS, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(KINDS)}"
+            what = (
+                f"unknown kind {_shown(kind)}: {hint}" if "kind" in told else f"'kind' is missing: {', '.join(KINDS)}"
+            )
+            self.problem((*place, "kind"), where + what)
+            return None
+        keys = (*COMMON, *KINDS[kind].keys)
+        sound = self.table(told, keys, place, where)
+        if isinstance(name, str) and not re.fullmatch(r"[\w-]+", name):
+            self.problem((*place, "name"), f"{where}a name has letters, digits, '_' and '-' only")
+            sound = False
+        if name in earlier:
+            self.problem((*place, "name"), f"{where}there is a question of that name already")
+            sound = False
+        amount = self.amount(told, place, where)
+        if not sound or amount is None:
+            return None
+        own = {key.name for key in KINDS[kind].keys}
+        values = {key: value for key, value in told.items() if key in own}
+        self.references(values, place, where, earlier)
+        return Question(
+            name=name,
+            kind=kind,
+            label=told.get("label", name),
+            amount=amount,
+            delta=self.delta(told, place, where),
+            values=values,
+            only_if=self.condition(told.get("only_if"), (*place, "only_if"), where, earlier),
+            repeat=self.repeat(told.get("repeat"), (*place, "repeat"), where, kind),
+            line=line_of(self.index, place) or 0,
+        )
+
+    def amount(self, told: Mapping[str, Any], place: Place, where: str) -> Amount | None:
+        given = [name for name in AMOUNTS if name in told]
+        if len(given) != 1:
+            said = "has no ε" if not given else f"has {' and '.join(given)}"
+            self.problem(place, f"{where}{said}: give one of epsilon, share, share_of_remaining")
+            return None
+        name, value = given[0], told[given[0]]
+        if value == "rest":
+            return Amount("remaining", exact(1, "")) if name == "epsilon" else None
+        try:
+            number = exact(value, name)
+        except InvalidValue:
+            return None  # its type was a problem already
+        if number <= 0 or (name != "epsilon" and number > 1):
+            range_ = "above 0" if name == "epsilon" else "above 0 and at most 1"
+            self.problem((*place, name), f"{where}{name!r} must be {range_}, got {_shown(value)}")
+            return None
+        return Amount({"epsilon": "fixed", "share": "limit", "share_of_remaining": "remaining"}[name], number)  # type: ignore[arg-type]
+
+    def delta(self, told: Mapping[str, Any], place: Place, where: str) -> Any:
+        needed = KINDS[told["kind"]].delta or told.get("noise") == "gaussian"
+        if needed and "delta" not in told:
+            self.problem(place, f"{where}'delta' is missing: {told['kind']!r} needs a δ, such as 1e-6")
+        elif not needed and "delta" in told:
+            self.problem((*place, "delta"), f"{where}{told['kind']!r} needs no δ: leave 'delta' out")
+        value = told.get("delta", 0)
+        if value != "rest" and not 0 <= value < 1:
+            self.problem((*place, "delta"), f"{where}'delta' is a probability below 1, got {_shown(value)}")
+            return exact(0, "δ")
+        return "rest" if value == "rest" else exact(value, "δ")
+
+    def references(self, values: Mapping[str, Any], place: Place, where: str, earlier: Mapping[str, Question]) -> None:
+        """Keys that name earlier questions."""
+        for key, kind in (("scale", "interquartile_range"), ("counted_by", "count")):
+            name = values.get(key)
+            if isinstance(name, str) and (name not in earlier or earlier[name].kind != kind):
+                self.problem(
+                    (*place, key), f"{where}{key!r} names an earlier question of kind {kind!r}; {name!r} is none"
+                )
+
+    def condition(self, text: Any, place: Place, where: str, earlier: Mapping[str, Question]) -> Condition | None:
+        if text is None:
+            return None
+        found = _CONDITION.match(text)
+        if found is None:
+            self.problem(
+                place, f"{where}'only_if' reads 'name.outcome', 'name > number' or 'name < number', got {text!r}"
+            )
+            return None
+        name, outcome, sign, number = found.groups()
+        if name not in earlier:
+            near = get_close_matches(name, earlier, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"earlier are {', '.join(earlier) or 'none'}"
+            self.problem(place, f"{where}'only_if' is about an earlier question, and {name!r} is none: {hint}")
+            return None
+        outcomes = KINDS[earlier[name].kind].outcomes
+        if outcome is not None and outcome not in outcomes:
+            known = f"its outcomes are {', '.join(outcomes)}" if outcomes else f"compare its number: '{name} > 100'"
+            self.problem(place, f"{where}{name!r} has no outcome {outcome!r}: {known}")
+        if sign is not None and earlier[name].kind not in _NUMERIC:
+            self.problem(place, f"{where}{name!r} is no single number: its outcomes are {', '.join(outcomes)}")
+        return Condition(text, name, outcome, sign, float(number or 0))
+
+    def repeat(self, told: Any, place: Place, where: str, kind: str) -> Repeat | None:
+        if told is None or not self.table(told, REPEAT, place, f"{where}repeat: "):
+            return None
+        if told["until"] not in KINDS[kind].outcomes:
+            outcomes = ", ".join(KINDS[kind].outcomes) or "none, so it cannot be repeated"
+            self.problem(place, f"{where}repeat: {told['until']!r} is no outcome of {kind!r}: they are {outcomes}")
+        times = told.get("at_most", 10)
+        if told["floor"] < 0 or not 1 <= times <= 1000:
+            self.problem(place, f"{where}repeat: 'floor' is not below 0, and 'at_most' from 1 to 1000")
+            return None
+        return Repeat(told["until"], Cost.within(told["floor"]), times)
+
+
+def _shown(value: Any) -> str:
+    text = f"{value!r}"
+    return text if len(text) <= 60 else f"{text[:57]}…"

@@ -1,0 +1,70 @@
+"""Small plots as SVG, drawn by hand: no script, no font and no picture from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+_ROW, _LABEL, _WIDTH = 26, 200, 680
+
+
+def bars(values: Mapping[str, float], error: float | None, title: str) -> str:
+    """Horizontal bars with error bars, of at most thirty values; negative ones grow to the left."""
+    shown = list(values.items())[:30]
+    reach = error or 0.0
+    low = min(0.0, *(value - reach for _, value in shown))
+    high = max(0.0, *(value + reach for _, value in shown))
+    room = _WIDTH - _LABEL - 90
+
+    def x(value: float) -> float:
+        return _LABEL + room * (value - low) / ((high - low) or 1.0)
+
+    parts = []
+    for place, (label, value) in enumerate(shown):
+        y = place * _ROW
+        left, right = sorted((x(0), x(value)))
+        parts.append(f'<text class="name" x="{_LABEL - 8}" y="{y + 17}">{escape(_cut(label))}</text>')
+        parts.append(
+            f'<rect class="bar" x="{left:.1f}" y="{y + 4}" width="{max(right - left, 0.5):.1f}" height="18" rx="2"/>'
+        )
+        end = right
+        if reach:
+            start, end = x(value - reach), x(value + reach)
+            parts.append(
+                f'<path class="error" d="M{start:.1f} {y + 13}H{end:.1f}M{start:.1f} {y + 9}v8M{end:.1f} {y + 9}v8"/>'
+            )
+        parts.append(f'<text class="value" x="{max(end, right) + 6:.1f}" y="{y + 17}">{_short(value)}</text>')
+    height = len(shown) * _ROW + 4
+    axis = f'<path class="axis" d="M{x(0):.1f} 0V{height}"/>'
+    return _svg(height, title, "".join(parts) + axis)
+
+
+def budget(rows: Sequence[tuple[str, float, float]], title: str) -> str:
+    """For each question what was charged of what was set aside: (name, reserved, charged)."""
+    widest = max((reserved for _, reserved, _ in rows), default=0.0) or 1.0
+    room = _WIDTH - _LABEL - 150
+    parts = []
+    for place, (name, reserved, charged) in enumerate(rows):
+        y = place * _ROW
+        whole, paid = room * reserved / widest, room * charged / widest
+        parts.append(f'<text class="name" x="{_LABEL - 8}" y="{y + 17}">{escape(_cut(name))}</text>')
+        parts.append(f'<rect class="back" x="{_LABEL}" y="{y + 4}" width="{whole:.1f}" height="18" rx="2"/>')
+        parts.append(f'<rect class="bar" x="{_LABEL}" y="{y + 4}" width="{paid:.1f}" height="18" rx="2"/>')
+        said = f"{charged:.4g} of {reserved:.4g}"
+        parts.append(f'<text class="value" x="{_LABEL + whole + 6:.1f}" y="{y + 17}">{said}</text>')
+    return _svg(len(rows) * _ROW + 4, title, "".join(parts))
+
+
+def _svg(height: int, title: str, inside: str) -> str:
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(title, quote=True)}">'
+        f"<title>{escape(title)}</title>{inside}</svg>"
+    )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 23 else f"{text[:22]}…"
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 or float(value).is_integer() else f"{value:,.3g}"

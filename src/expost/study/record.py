@@ -1,0 +1,107 @@
+"""What a run leaves behind: a record in plain JSON, from which reports are made. Released values only."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from expost.cost import Cost
+from expost.errors import InvalidValue
+from expost.study.run import Outcome, Receipt, Result
+
+VERSION = 1
+
+
+def record_of(result: Result) -> dict[str, Any]:
+    """The record of a run."""
+    study, ledger = result.study, result.ledger
+    return {
+        "expost record": VERSION,
+        "title": study.title,
+        "study": study.file.name,
+        "when": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        "data": {"path": study.data.path, "version": study.data.version},
+        "privacy": {
+            "unit": study.privacy.unit,
+            "who": study.privacy.whose,
+            "rows": study.privacy.rows,
+            "neighbours": study.privacy.neighbours,
+            "size": result.size,
+        },
+        "ledger": {"name": ledger.name, "limit": _cost(ledger.limit), "spent": _cost(ledger.spent),
+                   "remaining": _cost(ledger.remaining)},
+        "questions": [_outcome(outcome) for outcome in result.outcomes],
+        "asked": result.asked,
+        "answered": result.answered,
+        "withheld": result.asked - result.answered,
+        "classic": result.classic,
+        "stopped": None if result.error is None else str(result.error),
+    }  # fmt: skip
+
+
+def write_record(record: Mapping[str, Any], path: Path) -> None:
+    """Write it at once or not at all."""
+    text = json.dumps(record, indent=1, ensure_ascii=False, default=_plain)
+    draft = path.with_name(path.name + ".new")
+    try:
+        draft.write_text(text + "\n", encoding="utf-8")
+        os.replace(draft, path)
+    except OSError as error:
+        raise InvalidValue(f"{path} cannot be written: {error.strerror}") from None
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """The record in a file."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise InvalidValue(f"there is no record of a run in {path}: expost run writes it") from None
+    if not isinstance(record, dict) or record.get("expost record") != VERSION:
+        raise InvalidValue(f"{path} is no record of a run: expost run writes it")
+    return record
+
+
+def record_path(study: Path) -> Path:
+    """Where the record of a study's last run is kept."""
+    return study.with_suffix(".run.json")
+
+
+def _outcome(outcome: Outcome) -> dict[str, Any]:
+    question, answer = outcome.question, outcome.answer
+    return {
+        "name": question.name,
+        "kind": question.kind,
+        "label": question.label,
+        "state": outcome.state,
+        "why": outcome.why,
+        "text": "" if answer is None else answer.text,
+        "value": None if answer is None else answer.value,
+        "error": None if answer is None else answer.error,
+        "outcomes": [] if answer is None else list(answer.outcomes),
+        "bars": None if answer is None or answer.bars is None else dict(answer.bars),
+        "asked": _cost(outcome.asked),
+        "receipts": [_receipt(receipt) for receipt in outcome.receipts],
+    }
+
+
+def _receipt(receipt: Receipt) -> dict[str, Any]:
+    return {
+        "entry": receipt.entry,
+        "what": receipt.what,
+        "reserved": _cost(receipt.reserved),
+        "charged": _cost(receipt.charged),
+        "refunded": _cost(receipt.refunded),
+        "stored": receipt.stored,
+    }
+
+
+def _cost(cost: Cost) -> dict[str, str]:
+    return {"epsilon": cost.epsilon_text, "delta": str(cost).partition("δ ")[2] or "0"}
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else str(value)

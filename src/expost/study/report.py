@@ -1,0 +1,134 @@
+"""A record as one HTML page: answers, plots, the receipt, and what is promised, in plain words.
+
+The page needs nothing from elsewhere and runs no script. It is made of released values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+from expost.study.plots import bars, budget
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1d2733; --soft: #5b6875; --paper: #ffffff; --card: #f4f6f8; --line: #d9dfe5;
+  --accent: #1f6f8b; --back: #b9dbe6; --error: #8a3b12; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6ebf0; --soft: #a3b0bc; --paper: #14191f; --card: #1d242c;
+  --line: #333e49; --accent: #59b4d1; --back: #2b4b58; --error: #ffb48a; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 60rem; padding: 2rem 1.25rem 4rem; background: var(--paper); color: var(--ink);
+  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
+h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .25rem; } h2 { font-size: 1.3rem; margin: 2.5rem 0 .75rem; }
+h3 { font-size: 1.05rem; margin: 0; } p { margin: .4rem 0; } .soft { color: var(--soft); }
+.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: .75rem; margin: 1.5rem 0; }
+.facts div, article { background: var(--card); border: 1px solid var(--line); border-radius: .6rem;
+  padding: .9rem 1rem; }
+.facts strong { display: block; font-size: 1.5rem; font-variant-numeric: tabular-nums; }
+article { margin: .75rem 0; } article header { display: flex; gap: .75rem; align-items: baseline; flex-wrap: wrap; }
+.kind { color: var(--soft); font-size: .85rem; } .answer { font-size: 1.1rem; overflow-wrap: anywhere; }
+.wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: .35rem .6rem; border-bottom: 1px solid var(--line); }
+td.n, th.n { text-align: right; white-space: nowrap; }
+tfoot td { font-weight: 600; } svg { width: 100%; height: auto; margin-top: .5rem; }
+svg text { font-size: 13px; fill: var(--ink); } svg .name { text-anchor: end; } svg .value { fill: var(--soft); }
+svg .bar { fill: var(--accent); } svg .back { fill: var(--back); } svg .error { stroke: var(--error); stroke-width: 1.5;
+  fill: none; } svg .axis { stroke: var(--soft); fill: none; }
+@media print { body { max-width: none; } article { break-inside: avoid; } }
+"""
+
+
+def report_html(record: Mapping[str, Any]) -> str:
+    """The page for a record."""
+    title = escape(record["title"])
+    body = "".join((_head(record), _answers(record), _receipt(record), _promise(record)))
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<link rel="icon" href="data:,">\n'
+        f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n{body}</body>\n</html>\n"
+    )
+
+
+def _head(record: Mapping[str, Any]) -> str:
+    ledger, asked = record["ledger"], record["asked"]
+    facts = (
+        (f"{record['answered']} of {len(record['questions'])}", f"questions answered, {record['withheld']} withheld"),
+        (f"{asked}", f"could be asked; {record['classic']} had each been charged its worst case"),
+        (f"ε {_brief(ledger['spent']['epsilon'])}", f"spent of {_brief(ledger['limit']['epsilon'])}"),
+        (f"ε {_brief(ledger['remaining']['epsilon'])}", "left for later"),
+    )
+    cards = "".join(f"<div><strong>{escape(big)}</strong>{escape(small)}</div>" for big, small in facts)
+    stopped = f"<p><strong>Stopped:</strong> {escape(record['stopped'])}</p>" if record["stopped"] else ""
+    about = f"{record['data']['path']} · {record['study']} · {record['when']}"
+    return (
+        f'<header><h1>{escape(record["title"])}</h1><p class="soft">{escape(about)}</p></header>\n<main>\n'
+        f'<section class="facts" aria-label="At a glance">{cards}</section>{stopped}\n'
+    )
+
+
+def _answers(record: Mapping[str, Any]) -> str:
+    return "<section><h2>Answers</h2>\n" + "".join(map(_answer, record["questions"])) + "</section>\n"
+
+
+def _answer(question: Mapping[str, Any]) -> str:
+    said = question["text"] if question["text"] else f"{question['state']}: {question['why']}"
+    plot = ""
+    if question["bars"]:
+        plot = bars(question["bars"], question["error"], f"{question['label']}, as bars")
+    return (
+        f"<article><header><h3>{escape(question['label'])}</h3>"
+        f'<span class="kind">{escape(question["name"])} · {escape(question["kind"])}</span></header>'
+        f'<p class="answer">{escape(said)}</p>{plot}</article>\n'
+    )
+
+
+def _receipt(record: Mapping[str, Any]) -> str:
+    rows, drawn = [], []
+    for question in record["questions"]:
+        for receipt in question["receipts"]:
+            costs = [receipt[name] for name in ("reserved", "charged", "refunded")]
+            cells = "".join(f'<td class="n">{_brief(cost["epsilon"])}</td>' for cost in costs)
+            rows.append(
+                f'<tr><td class="n">{receipt["entry"]}</td><td>{escape(receipt["what"])}</td>{cells}'
+                f'<td class="n">{escape(receipt["charged"]["delta"])}</td></tr>'
+            )
+            drawn.append((question["name"], float(costs[0]["epsilon"]), float(costs[1]["epsilon"])))
+    totals = [sum(float(r[name]["epsilon"]) for q in record["questions"] for r in q["receipts"])
+              for name in ("reserved", "charged", "refunded")]  # fmt: skip
+    foot = "".join(f'<td class="n">{total:.6g}</td>' for total in totals)
+    head = "".join(f'<th scope="col" class="n">{name}</th>' for name in ("set aside", "charged", "came back", "δ"))
+    plot = budget(drawn, "What was charged of what was set aside, in ε")
+    return (
+        "<section><h2>Receipt</h2>\n<p>Before a question is asked its worst case is set aside. What its answer could "
+        "not have leaked comes back. Amounts are in ε.</p>\n"
+        f'{plot if drawn else ""}<div class="wide"><table><thead><tr><th scope="col" class="n">entry</th>'
+        f'<th scope="col">what</th>{head}</tr></thead><tbody>{"".join(rows)}</tbody>'
+        f"<tfoot><tr><td></td><td>in all</td>{foot}<td></td></tr></tfoot></table></div></section>\n"
+    )
+
+
+def _promise(record: Mapping[str, Any]) -> str:
+    privacy, limit = record["privacy"], record["ledger"]["limit"]
+    who = escape(privacy["who"])
+    change = f"one {who} replaced by any other" if privacy["neighbours"] == "substitute" else f"one {who} more or less"
+    factor = f"e^{_brief(limit['epsilon'])}"
+    slack = "" if limit["delta"] == "0" else f", apart from a chance of {escape(limit['delta'])}"
+    rows = "" if privacy["rows"] is None else f" At most {privacy['rows']} rows of each count."
+    return (
+        f"<section><h2>What is promised</h2>\n<p>Take two data sets that differ in {change}. Whatever is published "
+        f"from ledger “{escape(record['ledger']['name'])}”, now and later, is at most {factor} times as likely with "
+        f"one as with the other{slack}. So nobody who reads it can tell much about any one {who}, whatever else they "
+        f"know.{rows}</p>\n<p>This is (ε, δ)-differential privacy with ε {_brief(limit['epsilon'])} and δ "
+        f"{escape(limit['delta'])}, {escape(privacy['neighbours'])} neighbours, for the ledger's whole life. Which "
+        "question is asked next, and with how much ε, may depend on answers that were published before; the promise "
+        "holds all the same. Ranges after ± are what noise moved an answer by at most, in 95 of 100 cases; what "
+        "clamping to bounds changes is not in them.</p></section>\n</main>\n"
+        f'<footer class="soft"><p>{record["classic"]} of {record["asked"]}: as many of these questions would have '
+        "fitted under the same limit with the same ε, had each been charged its worst case and nothing come "
+        "back.</p></footer>\n"
+    )
+
+
+def _brief(number: str) -> str:
+    return f"{float(number):.6g}"

@@ -1,0 +1,108 @@
+"""A first study for a data file, from its schema alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from expost.data import PrivateTable, read
+from expost.errors import InvalidValue
+from expost.study.keys import SECTIONS
+from expost.study.questions import KINDS
+
+_HEAD = """\
+# A study: what is asked of the data, in order, and what it may cost.
+# Written by expost init from the schema alone; no value was looked at. Edit names and numbers, then:
+#
+#   expost plan {file}
+#   expost run {file}
+
+title = {title}
+
+[data]
+path = {path}{table}
+# version = "1"                 # {version}
+
+[privacy]
+unit = "row"                    # {unit}
+# rows = 10                     # {rows}
+neighbours = "substitute"       # "add-remove" or "substitute": {neighbours}
+# who = "person"                # {who}
+
+[limit]
+epsilon = 1.0                   # {epsilon}
+delta = 1e-6                    # {delta}
+
+[ledger]
+url = {url}  # {address}
+name = {name}
+"""
+
+
+def starter(data: str, *, file: Path, table: str | None = None) -> str:
+    """The text of a study for a data file, seen from the folder of ``file``. Looks at the schema only."""
+    private = read(data, unit="row", neighbours="substitute", table=table)
+    if not private.schema:
+        raise InvalidValue(f"{data} has no columns")
+    help_of = {key.name: key.help for keys in SECTIONS.values() for key in keys}
+    stem = re.sub(r"\W+", "-", file.stem).strip("-") or "study"
+    head = _HEAD.format(
+        file=file.name,
+        title=_quoted(f"A first look at {Path(data).name}"),
+        path=_quoted(_seen_from(data, file)),
+        table="" if table is None else f"\ntable = {_quoted(table)}",
+        url=f"{_quoted(f'sqlite:///{stem}.ledger.db'):<24}",
+        address=help_of["url"],
+        name=_quoted(stem),
+        **{name: help_of[name] for name in ("version", "unit", "rows", "neighbours", "who", "epsilon", "delta")},
+    )
+    columns = "\n".join(f"#   {name:<20} {kind}" for name, kind in private.schema.items())
+    return f"{head}\n# The columns of the data:\n{columns}\n{_questions(private)}"
+
+
+def _questions(table: PrivateTable) -> str:
+    numbers = [name for name, kind in table.schema.items() if kind in ("integer", "number")]
+    words = [name for name, kind in table.schema.items() if kind == "text"]
+    first = next(iter(table.schema))
+    filled = f"{_identifier(first)} IS NOT NULL"
+    blocks = [_block("filled", "count", f"how many rows have a {first}", "share = 0.1", where=filled)]
+    if words:
+        label = f"which values of {words[0]} are common"
+        blocks.append(_block("common", "discover", label, "share = 0.2\ndelta = 5e-7", column=words[0], count="rows"))
+    if numbers:
+        column, bounds = numbers[-1], [0, 100]
+        blocks += [
+            _block("average", "mean", f"the mean of {column}", "share = 0.1", column=column, bounds=bounds, missing=0),
+            _block("bands", "histogram", f"rows by {column}", "share = 0.2", column=column, bins=5, bounds=bounds),
+            _block("busy", "above", "which bands are large", "share_of_remaining = 0.3", column=column, bins=5,
+                   bounds=bounds, threshold=1000, at_most=3),
+            _block("middle", "median", f"the median of {column}", 'epsilon = "rest"\ndelta = 5e-7', column=column,
+                   scale=50, bounds=bounds),
+        ]  # fmt: skip
+    return "".join(blocks)
+
+
+def _block(name: str, kind: str, label: str, amount: str, **values: object) -> str:
+    lines = [f"\n# {KINDS[kind].help}", "[[question]]", f"name = {_quoted(name)}", f"kind = {_quoted(kind)}"]
+    lines += [f"label = {_quoted(label)}", amount]
+    lines += [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
+    known = [key for key in KINDS[kind].keys if key.name not in values]
+    lines += [f"# {key.name}: {key.help}" for key in known]
+    return "\n".join(lines) + "\n"
+
+
+def _seen_from(data: str, file: Path) -> str:
+    path = Path(data).resolve()
+    try:
+        return str(path.relative_to(file.resolve().parent))
+    except ValueError:
+        return str(path)
+
+
+def _identifier(column: str) -> str:
+    return column if re.fullmatch(r"[A-Za-z_]\w*", column) else '"' + column.replace('"', '""') + '"'
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
