@@ -15,15 +15,21 @@ from expost.paper.comparison import VERDICTS, Comparison, close, markdown, noted
 ENVIRONMENT = {"COLUMNS": "100", "TERM": "dumb"}
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Comparison]]:
-    """All of it once, with few simulations."""
-    folder = tmp_path_factory.mktemp("paper")
-    return folder, compare.recompute(folder, runs=2)
+def test_the_whole_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it once, with few simulations and only the stops that are compared."""
+    monkeypatch.setattr(stopping_gain, "RESPONSE_STOPS", (1, 10, 100))
+    monkeypatch.setattr(stopping_gain, "TRAINING_STOPS", (20,))
+    said: list[str] = []
+    found = compare.recompute(tmp_path, runs=2, progress=said.append)
+    assert said[0].startswith("Figure 1")
+    every_difference_is_explained(found)
+    these_differ_and_no_others(found)
+    what_is_called_sharper_is(found)
+    everything_is_written(tmp_path, found)
+    shown_on_the_command_line(found, monkeypatch)
 
 
-def test_every_difference_is_explained(results: tuple[Path, list[Comparison]]) -> None:
-    _, found = results
+def every_difference_is_explained(found: list[Comparison]) -> None:
     assert {row.place for row in found} >= {"Figure 1", "Figure 2", "Table 1", "Introduction", "Lemma 10", "Appendix A"}
     for row in found:
         assert row.verdict in VERDICTS
@@ -32,34 +38,50 @@ def test_every_difference_is_explained(results: tuple[Path, list[Comparison]]) -
         assert (row.paper == row.computed) <= (row.verdict == "agrees"), row
 
 
-def test_what_differs(results: tuple[Path, list[Comparison]]) -> None:
-    """These, and no others, are statements of the paper that are not so."""
-    wrong = [(row.place, row.paper, row.computed) for row in results[1] if row.verdict == "differs"]
-    printed, found = (17, 20, 24, 27, 31, 35, 38, 42), (16, 19, 23, 26, 30, 34, 37, 41)
+def these_differ_and_no_others(found: list[Comparison]) -> None:
+    wrong = [(row.place, row.paper, row.computed) for row in found if row.verdict == "differs"]
+    cells = zip((17, 20, 24, 27, 31, 35, 38, 42), (16, 19, 23, 26, 30, 34, 37, 41), strict=True)
     assert wrong == [
         ("Lemma 10", "0.1", "0.19"),
-        *(("Table 1", str(said), str(computed)) for said, computed in zip(printed, found, strict=True)),
+        *(("Table 1", str(printed), str(computed)) for printed, computed in cells),
         ("Appendix A", "0.5: no gain", "0.5 − 2.5e-08"),
         ("Appendix A", "≤ 0.3750", "0.4120"),
     ]
 
 
-def test_bounds_that_are_called_sharper_are(results: tuple[Path, list[Comparison]]) -> None:
-    rows = [row for row in results[1] if row.verdict == "sharper"]
+def what_is_called_sharper_is(found: list[Comparison]) -> None:
+    rows = [row for row in found if row.verdict == "sharper"]
     assert len(rows) >= 10
     for row in rows:
-        said, computed = (float(text.removeprefix("ε ").removesuffix(" ε")) for text in (row.paper, row.computed))
-        assert computed < said
+        assert float(row.computed.removesuffix(" ε")) < float(row.paper.removesuffix(" ε"))
 
 
-def test_everything_is_written(results: tuple[Path, list[Comparison]]) -> None:
-    folder, found = results
+def everything_is_written(folder: Path, found: list[Comparison]) -> None:
     for name in compare.exhibits(1):
         assert json.loads((folder / f"{name}.json").read_text())
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert "<svg" in (folder / f"{name}.svg").read_text()
     assert [Comparison(**row) for row in json.loads((folder / "comparison.json").read_text())] == found
     assert (folder / "comparison.md").read_text() == markdown(found)
+
+
+def shown_on_the_command_line(found: list[Comparison], monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def stored(folder: Path, *, runs: int, progress: object) -> list[Comparison]:
+        asked.append(f"{folder} {runs}")
+        return found
+
+    monkeypatch.setattr(compare, "recompute", stored)
+    text = CliRunner().invoke(app, ["paper", "results", "--runs", "7"], env=ENVIRONMENT)
+    assert (text.exit_code, asked) == (0, ["results 7"])
+    golden.check("paper", text.stdout)
+    told = CliRunner().invoke(app, ["paper", "results", "--json"], env=ENVIRONMENT)
+    assert [Comparison(**row) for row in json.loads(told.stdout)] == found
+
+
+def test_help_is_reviewed() -> None:
+    golden.check("paper-help", CliRunner().invoke(app, ["paper", "--help"], env=ENVIRONMENT).stdout)
 
 
 def test_numbers_in_the_notes() -> None:
@@ -93,28 +115,8 @@ def test_bad_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (refused.exit_code, "needs matplotlib" in refused.stderr) == (2, True)
 
 
-def test_on_the_command_line(
-    results: tuple[Path, list[Comparison]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder, found = results
-    told: list[str] = []
-
-    def stored(target: Path, *, runs: int, progress: object) -> list[Comparison]:
-        told.append(f"{target} {runs}")
-        return found
-
-    monkeypatch.setattr(compare, "recompute", stored)
-    said = CliRunner().invoke(app, ["paper", "results", "--runs", "7"], env=ENVIRONMENT)
-    assert (said.exit_code, told) == (0, ["results 7"])
-    golden.check("paper", said.stdout)
-    data = CliRunner().invoke(app, ["paper", "results", "--json"], env=ENVIRONMENT)
-    assert json.loads(data.stdout) == json.loads((folder / "comparison.json").read_text())
-    golden.check("paper-help", CliRunner().invoke(app, ["paper", "--help"], env=ENVIRONMENT).stdout)
-
-
 def test_stopping_is_compared_where_it_was_computed() -> None:
     kinds = [f"{where} {name}" for where in ("first stop", "full length") for name in ("Lemma 11", "Rényi")]
     found = {kind: [1.0, 2.0] for kind in kinds} | {"training stops": [1, 20], "response stops": [1, 10, 100]}
     found |= {"response Lemma 11": [1.0, 5.0, 50.0], "response optimum": [1.0, 1.0, 1.0]}
     assert [row.verdict for row in claims.stopping(found)] == ["agrees", "settled", "settled", "agrees", "agrees"]
-    assert stopping_gain.STEPS == 1000

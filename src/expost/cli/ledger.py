@@ -11,6 +11,7 @@ import typer
 
 from expost.cli.console import guarded, out
 from expost.cli.tables import document, table
+from expost.errors import InvalidValue
 
 if TYPE_CHECKING:
     from expost.cost import Cost
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="ledger",
-    help="Ledgers that last: create, read, govern and audit them, in SQLite or PostgreSQL.\n\n"
+    help="Keep ledgers that last, in SQLite or PostgreSQL.\n\n"
     "Addresses are sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/database.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -55,7 +56,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The ledger's name.", 
 Account = Annotated[
     str | None, typer.Option(metavar="PATH", help="An account below it, such as clinic/alice.", show_default=False)
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead, for other programs.")]
 Epsilon = Annotated[str, typer.Option(metavar="NUMBER", help="The limit's ε.", show_default=False)]
 Delta = Annotated[str, typer.Option(metavar="NUMBER", help="The limit's δ.")]
 Who = Annotated[str, typer.Option("--by", metavar="TEXT", help="Who decided it.", show_default=False)]
@@ -78,7 +79,9 @@ def create(
     delta: Delta = "0",
     as_json: Json = False,
 ) -> None:
-    """Make a ledger, and the database file if there is none.
+    """Make a ledger.
+
+    An SQLite file is made if there is none.
 
     Example: expost ledger create sqlite:///clinic.db patients --epsilon 3 --unit patient --neighbours add-remove
     """
@@ -98,7 +101,9 @@ def add_account(
     delta: Delta = "0",
     as_json: Json = False,
 ) -> None:
-    """Open an account below a ledger: every charge to it counts in all ledgers above.
+    """Open an account below a ledger.
+
+    Every charge to it counts in the accounts and the ledger above. Limits may add up to more than theirs.
 
     Example: expost ledger add-account sqlite:///clinic.db patients alice --epsilon 1
     """
@@ -119,14 +124,14 @@ def show(
     account: Account = None,
     as_json: Json = False,
 ) -> None:
-    """Limit, what was spent, what is set aside, and what remains.
+    """Show the limit, and what was spent and remains.
 
     Example: expost ledger show sqlite:///clinic.db patients
     """
     from expost.ledger import ledgers
 
     if name is None and account is not None:
-        raise typer.BadParameter("an account is below a ledger: give its NAME, too", param_hint="--account")
+        raise InvalidValue("an account is below a ledger: give the ledger's NAME, too")
     if name is not None:
         _show(_at(url, name, account), as_json)
         return
@@ -140,7 +145,7 @@ def show(
 @app.command()
 @guarded
 def accounts(url: Url, name: Name, as_json: Json = False) -> None:
-    """A ledger and all accounts below it, with their balances.
+    """List a ledger's accounts with their balances.
 
     Example: expost ledger accounts sqlite:///clinic.db patients
     """
@@ -165,7 +170,9 @@ def entries(
     last: Annotated[int | None, typer.Option(min=1, help="Only the last so many.", show_default=False)] = None,
     as_json: Json = False,
 ) -> None:
-    """Every entry: who, what for, when, which part came out, what it cost. Never what was published.
+    """List entries: who, what for, which part, what it cost.
+
+    What was published is not shown.
 
     Example: expost ledger entries sqlite:///clinic.db patients --state forfeited
     """
@@ -187,7 +194,7 @@ def statement(
     by: Annotated[By, typer.Option(help="A row for each entry, or for each account and day.")] = By.ENTRY,
     as_json: Json = False,
 ) -> None:
-    """What was reserved, charged and refunded, and the balance, as a table to keep.
+    """Print a statement: reserved, charged, refunded.
 
     Example: expost ledger statement sqlite:///clinic.db patients --by day
     """
@@ -207,7 +214,9 @@ def statement(
 @app.command()
 @guarded
 def recover(url: Url, name: Name, as_json: Json = False) -> None:
-    """Charge the worst case of what dead processes left behind. Every command that reads a ledger does so first.
+    """Charge the worst case of what dead processes left.
+
+    Every command that reads a ledger does so first, but for verify.
 
     Example: expost ledger recover sqlite:///clinic.db patients
     """
@@ -233,10 +242,10 @@ def verify(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Recompute the audit trail and everything it adds up to; changes nothing. Exit code 4 if something differs.
+    """Recompute the audit trail and all it adds up to.
 
-    Prints the trail's head. Note it elsewhere: given back later, it shows that nothing before was rewritten and that no
-    old backup was restored.
+    Changes nothing. Exit code 4 if something differs. Prints the trail's head: note it elsewhere. Given back later, it
+    shows that nothing before was rewritten and that no old backup was restored.
 
     Example: expost ledger verify sqlite:///clinic.db patients --known 7:9f86d081884c7d65…
     """
@@ -259,17 +268,19 @@ def export(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write; must not exist.", show_default=False)],
     as_json: Json = False,
 ) -> None:
-    """Write the audit trail as JSON lines, each with its hash, that anyone can check without expost.
+    """Write the audit trail as JSON lines.
+
+    Each has its hash, so that anyone can check them without expost.
 
     Example: expost ledger export sqlite:///clinic.db patients trail.jsonl
     """
     if file.exists():
-        raise typer.BadParameter(f"{file} exists already", param_hint="FILE")
+        raise InvalidValue(f"{file} exists already: export to another file")
     ledger = _at(url, name, None)
     try:
         head = ledger.export(file)
     except OSError as error:
-        raise typer.BadParameter(f"{file} cannot be written: {error.strerror}", param_hint="FILE") from None
+        raise InvalidValue(f"{file} cannot be written: {error.strerror}") from None
     if as_json:
         document({"name": name, "file": str(file), "line": head.sequence, "hash": head.hash})
     else:
@@ -291,12 +302,12 @@ def raise_limit(
     account: Account = None,
     as_json: Json = False,
 ) -> None:
-    """Allow more from now on. A limit never goes down.
+    """Raise a limit. It never goes down.
 
     Example: expost ledger raise sqlite:///clinic.db patients --epsilon 4 --by "ethics board" --reason wave2
     """
     if epsilon is None and delta is None:
-        raise typer.BadParameter("say what the limit should be", param_hint="--epsilon or --delta")
+        raise InvalidValue("say what the limit should be: give --epsilon or --delta")
     ledger = _at(url, name, account)
     ledger.raise_limit(
         None if epsilon is None else _number(epsilon), None if delta is None else _number(delta), by=by, reason=reason
@@ -315,7 +326,9 @@ def close(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Reserve nothing more, here and below, for ever. Everything stays readable.
+    """Close for ever: nothing more is reserved.
+
+    Holds for all accounts below, too. Everything stays readable.
 
     Example: expost ledger close sqlite:///clinic.db patients --by "data office" --reason "project ended"
     """
@@ -357,7 +370,7 @@ def _head(text: str) -> Head:
 
     line, _, digest = text.partition(":")
     if not line.isdecimal() or len(digest) != 64 or set(digest) - set("0123456789abcdef"):
-        raise typer.BadParameter("a head is LINE:HASH, as verify prints it", param_hint="--known")
+        raise InvalidValue(f"a head is LINE:HASH, as verify prints it, got {text!r}")
     return Head(int(line), digest)
 
 

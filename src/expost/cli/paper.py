@@ -13,13 +13,16 @@ from expost.cli.tables import document, table
 
 @guarded
 def paper(
-    folder: Annotated[Path, typer.Argument(help="Where plots, data and the comparison go.")] = Path("paper"),
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where plots, data and the comparison go.")] = Path(
+        "paper"
+    ),
     runs: Annotated[int, typer.Option(help="How often Figure 1 is simulated for each number of large entries.")] = 200,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead, for other programs.")] = False,
 ) -> None:
-    """Recompute every figure and table of the paper, and say what differs and why.
+    """Recompute the paper, and say what differs and why.
 
-    Writes each as JSON, PNG and SVG, and comparison.md; takes about a minute. Needs expost[plots,accounting].
+    Every figure and table, and the numbers in the text, as JSON, PNG and SVG; comparison.md has the table. Takes
+    about a minute, and needs expost[plots,accounting].
 
     Example: expost paper results
     """

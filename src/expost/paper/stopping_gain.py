@@ -15,6 +15,8 @@ from typing import Any
 from expost.accounting import GaussianNoise, compose, kairouz, optimal_delta, plan
 
 STEPS, DELTA = 1000, 1e-5
+RESPONSE_STOPS = (1, 2, 5, 10, 20, 50, 100, 200)
+TRAINING_STOPS = (1, 5, 20, 100)
 
 
 def response_gain(stops: int) -> tuple[float, float]:
@@ -45,7 +47,7 @@ def renyi(steps: int) -> float:
 
 def data() -> dict[str, Any]:
     """Every number of the figure."""
-    few, many = (1, 5, 20, 100), (1, 2, 5, 10, 20, 50, 100, 200)
+    few, many = TRAINING_STOPS, RESPONSE_STOPS
     responses = {stops: response_gain(stops) for stops in many}
     training = {stops: training_gain(stops) for stops in few}
     return {
