@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -238,6 +240,18 @@ def test_help_is_reviewed() -> None:
     pages = [run("--help").stdout, *(run(command, "--help").stdout for command in COMMANDS)]
     assert all("Example:" in page for page in pages[1:])
     golden.check("ledger-help", "\n".join(pages))
+
+
+def test_the_documented_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = Path(__file__).resolve().parents[3] / "docs" / "ledger.md"
+    (session,) = re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    steps = [step.partition("\n") for step in session.split("$ expost ledger ")[1:]]
+    assert len(steps) >= 5
+    for command, _, shown in steps:
+        result = run(*shlex.split(command))
+        said = "".join(f"{line.rstrip()}\n" for line in result.stdout.splitlines())
+        assert re.sub("[0-9a-f]{64}", "…", said) == shown, command
 
 
 def test_labels_are_no_markup(sqlite_url: Callable[[], str]) -> None:
