@@ -75,9 +75,7 @@ $(PEERS)/diffprivlib/.installed: benchmarks/peers/diffprivlib.txt
 # ---- documentation
 
 docs: $(VENV)/.docs
-	$(BIN)/python -m expost.paper.figure1 docs/figures
-	$(BIN)/python -m expost.paper.stopping_gain docs/figures
-	$(BIN)/python -m expost.paper.figure2 docs/figures
+	$(BIN)/expost paper docs/figures > /dev/null
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 

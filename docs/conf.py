@@ -19,4 +19,4 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 html_theme = "furo"
 html_title = "expost"
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "figures"]

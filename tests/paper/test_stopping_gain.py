@@ -1,4 +1,4 @@
-"""How much the optimum gains over Lemma 11, against the number of stops; Table 1; the figure."""
+"""How much the optimum gains over Lemma 11, against the number of stops; the figure."""
 
 from pathlib import Path
 
@@ -35,15 +35,11 @@ def test_small_deltas_keep_their_digits() -> None:
     assert found.upper > 0.9e-9
 
 
-def test_table_1_is_one_lower_than_printed() -> None:
-    assert [stopping_gain.cutoff(digits) for digits in (5, 8, 12)] == [16, 26, 41]
-
-
 def test_the_figure_is_drawn(tmp_path: Path) -> None:
     series = {name: [1.0, 2.0] for name in ("response Lemma 11", "response optimum")}
     for where in ("first stop", "full length"):
         series |= {f"{where} {name}": [1.0, 2.0] for name in ("Lemma 11", "optimum", "Rényi")}
-    found = {**series, "response stops": [1, 2], "training stops": [1, 2], "Table 1": [16]}
+    found = {**series, "response stops": [1, 2], "training stops": [1, 2]}
     stopping_gain.plot(found, tmp_path / "gain.png")
     assert (tmp_path / "gain.png").read_bytes().startswith(b"\x89PNG")
     assert "| 1 | 1.000e+00 | 1.000e+00 | 1.0 |" in stopping_gain.markdown(found)

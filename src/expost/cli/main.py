@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from expost._version import __version__
-from expost.cli import study
+from expost.cli import ledger, study
 from expost.cli.console import CODES, out
+from expost.cli.paper import paper
 
 app = typer.Typer(
     name="expost",
@@ -24,6 +25,8 @@ app.command()(study.init)
 app.command()(study.plan)
 app.command()(study.run)
 app.command()(study.report)
+app.add_typer(ledger.app)
+app.command()(paper)
 
 
 def _version(wanted: bool) -> None:

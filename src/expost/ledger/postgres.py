@@ -127,7 +127,7 @@ class PostgresEngine:
             sql = "SELECT expost_create(%s, %s::text::jsonb)"
             made = self._writing().execute(sql, (name, json.dumps(row))).fetchone()
         if made is None or not made[0]:
-            raise InvalidValue(f"ledger {name!r} exists already: Ledger.load(url, {name!r}) opens it")
+            raise InvalidValue(f"ledger {name!r} exists already: load it, or take another name")
 
     def close(self) -> None:
         """Let go of the database. Whoever asks next connects again."""

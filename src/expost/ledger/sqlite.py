@@ -15,7 +15,7 @@ from typing import Any
 
 import apsw
 
-from expost.errors import InvalidValue, LedgerUnavailable
+from expost.errors import InvalidValue, LedgerCorrupt, LedgerUnavailable
 from expost.ledger import schema
 from expost.ledger.chain import link, write_line
 from expost.ledger.codec import sha256
@@ -45,14 +45,14 @@ class SqliteEngine:
         if version < OLDEST:
             raise InvalidValue(f"SQLite {apsw.sqlite_lib_version()} can corrupt its log: install a newer apsw")
         if not create and not FilePath(path).exists():
-            raise InvalidValue(f"there is no ledger file {path!r}: Ledger.create(…) makes one")
+            raise InvalidValue(f"there is no ledger file {path!r}: create a ledger there first")
         self._path = path
         self._writer: apsw.Connection | None = None
         self._reader: apsw.Connection | None = None
         self._reading = RLock()
         try:
             with _translated():
-                self._migrate()
+                self._migrate(create)
         except BaseException:
             self.close()
             raise
@@ -125,8 +125,11 @@ class SqliteEngine:
         outcomes: list[Outcome] = _transact(writer, lambda _: Transaction(writer, ledger).apply(operations))
         return outcomes
 
-    def _migrate(self) -> None:
+    def _migrate(self, create: bool) -> None:
         writer = self._writing()
+        known = writer.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (schema.MARK,)).fetchall()
+        if not create and not known:
+            raise InvalidValue(f"the database {self._path!r} holds no ledgers: create one there first")
         if writer.execute("PRAGMA journal_mode = WAL").get != "wal":
             raise InvalidValue(f"{self._path!r} cannot keep a write-ahead log: put the ledger on a local disk")
         mark = f"CREATE TABLE IF NOT EXISTS {schema.MARK} (number INTEGER PRIMARY KEY, name TEXT NOT NULL, digest TEXT)"
@@ -338,7 +341,7 @@ _ENDINGS = {"settled": "settle", "forfeited": "forfeit", "voided": "void"}
 
 def _create(writer: apsw.Connection, name: str, row: Operation) -> None:
     if writer.execute("SELECT 1 FROM expost_ledger WHERE name = ?", (name,)).fetchone():
-        raise InvalidValue(f"ledger {name!r} exists already: Ledger.load(url, {name!r}) opens it")
+        raise InvalidValue(f"ledger {name!r} exists already: load it, or take another name")
     at = now()
     line = write_line(1, at, "create", None, row["body"])
     head = link("0" * 64, line)
@@ -390,3 +393,5 @@ def _translated() -> Iterator[None]:
         ) from error
     except (apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError) as error:
         raise LedgerUnavailable(f"the ledger's file cannot be written: {error}; nothing was acknowledged") from error
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        raise LedgerCorrupt(f"the ledger's file is damaged, or no SQLite database at all: {error}") from error

@@ -61,15 +61,16 @@ def found_law(large: int, noise: Kind) -> Floats:
     return law
 
 
-def chebyshev(large: int) -> float:
-    """An upper bound on the expected scale from variances alone, for two-sided noise.
+def chebyshev(large: int, variance: float | None = None) -> float:
+    """An upper bound on the expected scale from variances alone, for two-sided noise; by default the mechanism's own.
 
     A small entry is found only if its noise less the threshold's is at least 500, which by symmetry and
     Chebyshev's inequality has probability at most Var/(2·500²). The scale is convex in the number found,
     so it lies below the chord from ``large`` to 20.
     """
     svt = finder("two-sided")
-    variance = sum(2 * exp(-r) / (1 - exp(-r)) ** 2 for r in (float(svt._threshold_rate), float(svt.rate)))
+    if variance is None:
+        variance = sum(2 * exp(-r) / (1 - exp(-r)) ** 2 for r in (float(svt._threshold_rate), float(svt.rate)))
     falsely = (ENTRIES - large) * min(1.0, variance / (2 * THRESHOLD**2))
     here, there = scale(np.array([large, AT_MOST], dtype=np.float64))
     share = 1.0 if large == AT_MOST else min(1.0, falsely / (AT_MOST - large))

@@ -1,0 +1,37 @@
+"""Tables: as wide as the terminal, or as wide as they are where another program reads them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from expost.cli.console import out
+
+_WIDEST = 100_000  # characters of a line that no person reads
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> None:
+    """Print rows under headings; the columns in ``right`` are flush right. Nothing in a cell is markup."""
+    numbers = set(right)
+    grid = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for i, heading in enumerate(headings):
+        grid.add_column(heading, justify="right" if i in numbers else "left", overflow="fold")
+    for row in rows:
+        grid.add_row(*map(Text, row))
+    if out.is_terminal:
+        out.print(grid)
+    else:
+        whole = out.measure(grid, options=out.options.update(max_width=_WIDEST)).maximum
+        Console(width=whole, highlight=False).print(grid)
+
+
+def document(value: Any) -> None:
+    """Print one JSON document."""
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))

@@ -1,0 +1,263 @@
+"""`expost ledger …` on real ledgers."""
+
+import json
+import os
+import re
+import shlex
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import expost as xp
+import golden
+from expost.cli.ledger import app as app_of_ledgers
+from expost.cli.main import app
+
+COMMANDS = [found.name or getattr(found.callback, "__name__", "") for found in app_of_ledgers.registered_commands]
+SECRET = 424_243
+
+
+def run(*arguments: str, typed: str | None = None) -> Result:
+    return CliRunner().invoke(app, ["ledger", *arguments], input=typed, env={"COLUMNS": "100", "TERM": "dumb"})
+
+
+def told(*arguments: str) -> Any:
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.fixture
+def clinic(sqlite_url: Callable[[], str]) -> str:
+    """A ledger with an account that settled one entry with a key and left one open."""
+    return furnished(sqlite_url())
+
+
+def furnished(url: str) -> str:
+    ledger = xp.Ledger.create(url, "patients", epsilon=3, delta=1e-6, neighbours="add-remove", unit="patient")
+    alice = ledger.account("alice", epsilon=2)
+    alice.run(xp.Laplace(epsilon=1, sensitivity=1, neighbours="add-remove"), on=SECRET, key="count", label="visits")
+    with alice.reserve(xp.Guarantee({"small": 0.25, "large": 0.5}), label="job 17") as spending:
+        spending.settle("small")
+    return url
+
+
+# ---- reading
+
+
+def test_show(clinic: str) -> None:
+    result = run("show", clinic, "patients")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "patients (unit patient, neighbours add-remove)",
+        "  limit      ε 3, δ 1e-6",
+        "  spent      ε 1.25",
+        "  set aside  ε 0",
+        "  remaining  ε 1.75, δ 1e-6",
+    ]
+    facts = told("show", clinic, "patients", "--account", "alice")
+    assert facts["name"] == "patients/alice"
+    assert facts["remaining"] == {"epsilon": "0.75", "delta": "0"}
+    assert [ledger["name"] for ledger in told("show", clinic)] == ["patients"]
+    assert "patients (unit" in run("show", clinic).stdout
+
+
+def test_accounts(clinic: str) -> None:
+    assert [found["name"] for found in told("accounts", clinic, "patients")] == ["patients", "patients/alice"]
+    lines = run("accounts", clinic, "patients").stdout.splitlines()
+    assert lines[3].split() == ["patients/alice", "ε", "2", "ε", "1.25", "ε", "0", "ε", "0.75"]
+
+
+def test_entries_tell_the_receipt_and_never_the_output(clinic: str) -> None:
+    first, second = told("entries", clinic, "patients")
+    assert (first["what"], first["key"], first["charged"]["epsilon"]) == ("visits", "count", "1")
+    assert (second["part"], second["refunded"]["epsilon"], second["state"]) == ("small", "0.25", "settled")
+    assert "job 17" in run("entries", clinic, "patients").stdout
+    published = xp.Ledger.load(clinic, "patients").account("alice")
+    release = published.run(
+        xp.Laplace(epsilon=1, sensitivity=1, neighbours="add-remove"), on=0, key="count", label="visits"
+    )
+    for command in ("entries", "statement", "show", "accounts"):
+        for form in ([], ["--json"]):
+            assert str(release.value) not in run(command, clinic, "patients", *form).output
+
+
+def test_entries_are_selected(clinic: str) -> None:
+    assert [entry["id"] for entry in told("entries", clinic, "patients", "--last", "1")] == [2]
+    assert told("entries", clinic, "patients", "--state", "forfeited") == []
+    assert len(told("entries", clinic, "patients", "--account", "alice", "--state", "settled")) == 2
+
+
+def test_statement(clinic: str) -> None:
+    ledger = xp.Ledger.load(clinic, "patients")
+    assert run("statement", clinic, "patients").stdout == ledger.statement() + "\n"
+    assert run("statement", clinic, "patients", "--by", "day").stdout == ledger.statement(by="day") + "\n"
+    rows = told("statement", clinic, "patients")["rows"]
+    assert [(row["what"], row["charged"]) for row in rows] == [("visits", "ε 1"), ("job 17", "ε 0.25")]
+    assert told("statement", clinic, "patients", "--by", "day")["rows"][0]["refunded"] == "ε 0.25"
+
+
+# ---- making and governing
+
+
+def test_create_and_accounts_below_accounts(new_url: Callable[[], str]) -> None:
+    url = new_url()
+    limits = ("--epsilon", "1/3", "--delta", "1e-6")
+    made = told("create", url, "people", *limits, "--unit", "person", "--neighbours", "substitute")
+    assert (made["limit"]["epsilon"], made["neighbours"], made["unit"]) == ("0.333333333333", "substitute", "person")
+    told("add-account", url, "people", "clinic", "--epsilon", "0.25")
+    assert told("add-account", url, "people", "clinic/bob", "--epsilon", "0.125")["name"] == "people/clinic/bob"
+    assert xp.Ledger.load(url, "people").account("clinic").account("bob").limit == xp.Cost("0.125")
+    assert told("verify", url, "people")["line"] == 3
+    assert told("entries", url, "people") == []
+
+
+def test_raise_and_close(new_url: Callable[[], str]) -> None:
+    url = furnished(new_url())
+    note = ("--by", "ethics board", "--reason", "decision 12")
+    raised = told("raise", url, "patients", "--epsilon", "4", *note)
+    assert raised["limit"] == {"epsilon": "4", "delta": "1e-6"}
+    assert told("raise", url, "patients", "--account", "alice", "--delta", "1e-7", *note)["limit"]["epsilon"] == "2"
+    refused = run("close", url, "patients", *note, typed="n\n")
+    assert refused.exit_code == 1
+    assert not xp.Ledger.load(url, "patients").closed
+    assert run("close", url, "patients", *note, typed="y\n").exit_code == 0
+    assert "closed)" in run("show", url, "patients").stdout
+    assert told("close", url, "patients", "--account", "alice", "--yes", *note)["closed"] is True
+    last = list(xp.Ledger.load(url, "patients").audit())[-1]
+    assert (last.kind, last.body["by"], last.body["reason"]) == ("close", "ethics board", "decision 12")
+
+
+# ---- looking after it
+
+
+def test_recover_charges_what_a_killed_process_left(clinic: str) -> None:
+    script = (
+        f"import expost as xp, time; ledger = xp.Ledger.load({clinic!r}, 'patients')\n"
+        "ledger.reserve(xp.Guarantee.uniform(0.5), label='never ends'); print('reserved', flush=True); time.sleep(60)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(xp.__file__).parents[1])}
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, env=environment) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGKILL)
+    assert told("recover", clinic, "patients") == {"name": "patients", "forfeited": 1}
+    assert run("recover", clinic, "patients").stdout == "nothing was left behind\n"
+    assert [entry["what"] for entry in told("entries", clinic, "patients", "--state", "forfeited")] == ["never ends"]
+
+
+def test_verify_and_export(new_url: Callable[[], str], tmp_path: Path) -> None:
+    url = furnished(new_url())
+    result = run("verify", url, "patients")
+    assert result.exit_code == 0
+    head = result.stdout.splitlines()[1].removeprefix("head ")
+    furnish_more = xp.Ledger.load(url, "patients")
+    with furnish_more.reserve(xp.Guarantee.uniform(0.1)) as spending:
+        spending.settle("done")
+    assert run("verify", url, "patients", "--known", head).exit_code == 0
+    trail = tmp_path / "trail.jsonl"
+    told("export", url, "patients", str(trail))
+    assert len(trail.read_text().splitlines()) == told("verify", url, "patients")["line"]
+    again = run("export", url, "patients", str(trail))
+    assert (again.exit_code, "exists" in again.output) == (2, True)
+    assert run("export", url, "patients", str(tmp_path / "no" / "where")).exit_code == 2
+    other = head.split(":")[0] + ":" + "0" * 64
+    rewritten = run("verify", url, "patients", "--known", other)
+    assert rewritten.exit_code == 4
+    assert "rewritten" in rewritten.stderr
+
+
+def test_verify_fails_on_changed_books_and_changes_nothing(clinic: str) -> None:
+    path = clinic.removeprefix("sqlite:///")
+    with sqlite3.connect(path) as books:
+        for (name,) in books.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            books.execute(f"DROP TRIGGER {name}")
+        books.execute("UPDATE expost_account SET epsilon_spent = 0")
+    books.close()
+    result = run("verify", clinic, "patients")
+    assert (result.exit_code, result.stdout) == (4, "")
+    assert "not what the audit trail adds up to" in result.stderr
+
+
+# ---- mistakes
+
+
+def mistakes(url: str, folder: Path) -> dict[str, list[str]]:
+    (folder / "junk.db").write_text("these are not the books\n" * 100)
+    sqlite3.connect(folder / "other.db").execute("CREATE TABLE t (x)").connection.close()
+    limit = ["--epsilon", "1", "--unit", "person", "--neighbours", "substitute"]
+    note = ["--by", "me", "--reason", "so"]
+    return {
+        "no such file": ["show", f"sqlite:///{folder}/none.db"],
+        "not a database": ["show", f"sqlite:///{folder}/junk.db"],
+        "another database": ["show", f"sqlite:///{folder}/other.db"],
+        "no address": ["show", "clinic.db", "patients"],
+        "unknown ledger": ["show", url, "patient"],
+        "unknown account": ["statement", url, "patients", "--account", "bob"],
+        "no ledger for the account": ["show", url, "--account", "bob"],
+        "taken name": ["create", url, "patients", *limit],
+        "no number": ["create", url, "new", "--epsilon", "three", *limit[2:]],
+        "negative limit": ["create", url, "new", "--epsilon", "-1", *limit[2:]],
+        "no limit": ["create", url, "new", *limit[2:]],
+        "unknown neighbours": ["create", url, "new", *limit[:-1], "both"],
+        "lower limit": ["raise", url, "patients", "--epsilon", "1", *note],
+        "nothing to raise": ["raise", url, "patients", *note],
+        "no reason": ["close", url, "patients", "--by", "me", "--yes"],
+        "no head": ["verify", url, "patients", "--known", "last tuesday"],
+        "old backup": ["verify", url, "patients", "--known", f"99:{'0' * 64}"],
+    }
+
+
+def test_mistakes_are_told_in_words(clinic: str, tmp_path: Path) -> None:
+    before = xp.Ledger.load(clinic, "patients").verify_chain()
+    pages = []
+    for title, arguments in mistakes(clinic, tmp_path).items():
+        result = run(*arguments)
+        assert result.exit_code in (2, 4), title
+        assert isinstance(result.exception, SystemExit), title
+        assert result.stdout == "", title
+        words = result.stderr.replace(clinic.removeprefix("sqlite:///"), "clinic.db").replace(str(tmp_path), "…")
+        pages.append(f"── {title} (exit code {result.exit_code})\n{words}")
+    golden.check("ledger-mistakes", "\n".join(pages))
+    assert xp.Ledger.load(clinic, "patients").verify_chain() == before
+
+
+def test_a_server_that_does_not_answer() -> None:
+    result = run("show", "postgresql://me:hunter2@127.0.0.1:1/x", "patients")
+    assert result.exit_code == 4
+    assert "the database does not answer" in result.stderr
+    assert "hunter2" not in result.output
+
+
+def test_help_is_reviewed() -> None:
+    pages = [run("--help").stdout, *(run(command, "--help").stdout for command in COMMANDS)]
+    assert all("Example:" in page for page in pages[1:])
+    golden.check("ledger-help", "\n".join(pages))
+
+
+def test_the_documented_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = Path(__file__).resolve().parents[3] / "docs" / "ledger.md"
+    (session,) = re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    steps = [step.partition("\n") for step in session.split("$ expost ledger ")[1:]]
+    assert len(steps) >= 5
+    for command, _, shown in steps:
+        result = run(*shlex.split(command))
+        said = "".join(f"{line.rstrip()}\n" for line in result.stdout.splitlines())
+        assert re.sub("[0-9a-f]{64}", "…", said) == shown, command
+
+
+def test_labels_are_no_markup(sqlite_url: Callable[[], str]) -> None:
+    url = furnished(sqlite_url())
+    ledger = xp.Ledger.load(url, "patients")
+    with ledger.reserve(xp.Guarantee.uniform(0.1), label="[bold]x[/bold] [link=http://e]") as spending:
+        spending.settle("done")
+    for command in ("entries", "statement"):
+        assert "[bold]x[/bold] [link=http://e]" in run(command, url, "patients").stdout
