@@ -265,7 +265,8 @@ class _Cells:
         right = np.nan_to_num(np.clip(self._right() - error, 0.0, least), nan=0.0)
         mass = np.append(least - right, 0.0)
         mass[1:] += right
-        mass, lost = _pull(mass, _ratio_times(self._ratio, self.q + self.q_error), self.step, edges)
+        inner = np.minimum(_ratio_times(self._ratio, self.q + self.q_error), self.p + self.p_error)  # Q·ratio ≤ P
+        mass, lost = _pull(mass, inner, self.step, edges)
         return Law(self.step, self.low, mass, 0.0, _shift(self._reach()), lost)
 
     def _right(self) -> Floats:
@@ -403,7 +404,7 @@ def _normal_cells(knots: Floats) -> tuple[Floats, Floats]:
     """Masses of a normal law between neighbouring knots, and what they may be off by."""
     tail = _tail(np.abs(knots))
     finite = np.where(np.isfinite(knots), knots, 0.0)
-    error = tail * (finite * finite + 32) * _ULP
+    error = tail * (finite * finite + 32) * _ULP + 1e-300  # what vanished counts, too
     left, right = tail[:-1], tail[1:]
     mass = np.where(knots[:-1] >= 0, left - right, np.where(knots[1:] <= 0, right - left, 1 - left - right))
     straddles = (knots[:-1] < 0) & (knots[1:] > 0)
