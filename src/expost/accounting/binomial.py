@@ -114,7 +114,9 @@ class Homogeneous:
             low, high = (low, middle) if here - there >= wanted else (middle + 1, high)
         base = max(self._loss(low), Fraction(0))
         here, there = self._sums(base)
-        if here <= wanted or there == 0:
+        if here <= wanted:
             return base
+        if there == 0:  # e^{−2ε} is below fixed point: somewhere before the next loss
+            return self._loss(low - 1) if upper and low > 0 else base
         root = bracket.log((here - wanted) / there, _DIGITS)
         return max(Fraction(0), base + (root.upper if upper else root.lower))

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from expost.accounting.binomial import Homogeneous
-from expost.accounting.convolution import Tails, lighter, power, product, tilted, total
+from expost.accounting.convolution import Tails, lighter, power, product, tilted, total, upright
 from expost.accounting.losses import Floats, Law, Loss, Response
 from expost.bracket import Bracket
 from expost.cost import Cost, Number, exact
@@ -90,6 +90,8 @@ class Composition:
 
     counts: tuple[tuple[Loss, int], ...]
     step: float
+    lower_step: float
+    """Lower ends may need a finer grid, and take longer."""
 
     def delta(self, epsilon: Number) -> Bracket[float]:
         """Bounds on the least δ at this ε."""
@@ -126,14 +128,14 @@ class Composition:
 
     def _singles(self, reverse: bool, upper: bool) -> list[Row]:
         if (reverse, upper) not in self._rows:
-            self._rows[reverse, upper] = singles(self.counts, self.step, reverse, upper)
+            self._rows[reverse, upper] = singles(self.counts, self.step if upper else self.lower_step, reverse, upper)
         return self._rows[reverse, upper]
 
     def _laws(self, tilt: float, upper: bool) -> tuple[Law, ...]:
         """The composed law: one, or one for each direction."""
         if (tilt, upper) not in self._laws_known:
             directions = (False,) if all(loss.symmetric for loss, _ in self.counts) else (False, True)
-            laws = [composed(self._singles(reverse, upper), upper, tilt=tilt) for reverse in directions]
+            laws = [upright(composed(self._singles(reverse, upper), upper, tilt=tilt)) for reverse in directions]
             self._laws_known[tilt, upper] = tuple(laws)
         return self._laws_known[tilt, upper]
 
@@ -143,7 +145,8 @@ def compose(steps: Iterable[Step], *, step: float | None = None) -> Composition:
     counts = tuple(Counter(as_loss(each) for each in steps).items())
     if not counts:
         raise InvalidValue("a composition has at least one step")
-    return Composition(counts, step or grid_step(counts))
+    upper = step or grid_step(counts)
+    return Composition(counts, upper, step or _lower_step(counts, upper))
 
 
 def singles(counts: Sequence[tuple[Loss, int]], step: float, reverse: bool, upper: bool) -> list[Row]:
@@ -182,6 +185,15 @@ def grid_step(counts: Sequence[tuple[Loss, int]]) -> float:
     return float(2.0 ** int(np.floor(log2(max(wanted, 2 * reach / _MOST_POINTS)))))
 
 
+def _lower_step(counts: Sequence[tuple[Loss, int]], step: float) -> float:
+    """A step at which losses that are sharper than their spread are resolved from below, too."""
+    number = sum(count for _, count in counts)
+    finest = min(loss.detail() for loss, _ in counts) / (0.8 * sqrt(number))
+    while step > max(finest, 1e-5):
+        step /= 2
+    return step
+
+
 def tails_of(counts: Sequence[tuple[Loss, int]], step: float, reverse: bool) -> Tails:
     """The tails of the sum of so many of each loss."""
     return total([tails * count for _, tails, count in singles(counts, step, reverse, True)])
@@ -216,24 +228,24 @@ def _unsure(law: Law, epsilon: float) -> float:
 
     Proof: lem-tilt
     """
-    tilt = law.tilt
-    peak = tilt * log(tilt) - (1 + tilt) * log1p(tilt) if tilt else 0.0
-    return law.slack * _exp(law.level - tilt * epsilon + peak + 1e-9) if law.slack else 0.0
+    if not law.slack:
+        return 0.0
+    exponent = log(law.slack) + law.level + _peak(law.tilt) - law.tilt * epsilon
+    return exp(exponent) if exponent < 700 else inf
 
 
-def _sums(law: Law, base: float, first: int) -> tuple[float, float]:
-    """Σ mass and Σ mass·e^{base − y} over the losses from the given place on, each without e^{level − tilt·base}."""
-    gaps = base - np.arange(law.low + first, law.high + 1) * law.step
-    mass = law.mass[first:] * np.exp(law.tilt * gaps) if law.tilt else law.mass[first:]
-    return float(mass.sum()), -_dot(mass, np.expm1(np.minimum(gaps, 0.0)))
+def _peak(tilt: float) -> float:
+    """The logarithm of the largest e^{−tilt·t}·(1 − e^{−t}), and a little more."""
+    return (tilt * log(tilt) - (1 + tilt) * log1p(tilt) if tilt else 0.0) + 1e-9
 
 
 def _excess(law: Law, epsilon: float) -> float:
-    """Σ mass·(1 − e^{ε − y}) over losses above ε."""
+    """Σ mass·(1 − e^{ε − y}) over losses above ε. The law stands upright: see :func:`upright`."""
     first = max(0, int(np.ceil(epsilon / law.step)) - law.low)
     if first >= law.mass.size:
         return 0.0
-    return _exp(law.level - law.tilt * epsilon) * _sums(law, epsilon, first)[1]
+    gaps = epsilon - np.arange(law.low + first, law.high + 1) * law.step
+    return -_dot(law.mass[first:], np.expm1(np.minimum(gaps, 0.0)))
 
 
 def _solve(law: Law, wanted: float, sign: int) -> float:
@@ -245,7 +257,7 @@ def _solve(law: Law, wanted: float, sign: int) -> float:
 
     right = max(law.high, 0)
     if passes(right):
-        return inf
+        return _where_slack_is(law, wanted) if sign > 0 else inf
     starts = [-1] if sign > 0 else [right - (right + 1) * i // 64 for i in range(1, 65)]  # far left slack may be large
     left = next(filter(passes, starts), None)
     if left is None:
@@ -254,13 +266,19 @@ def _solve(law: Law, wanted: float, sign: int) -> float:
         middle = (left + right) // 2
         left, right = (middle, right) if passes(middle) else (left, middle)
     base = left * law.step
-    here, excess = _sums(law, base, max(0, left + 1 - law.low))
-    target = (wanted - sign * _unsure(law, base)) / _exp(law.level - law.tilt * base)
-    return base + min(law.step, log(max(1.0, (here - target) / (here - excess)))) if here > excess else base
+    above = law.mass[max(0, left + 1 - law.low) :]
+    decay = _dot(above, np.exp(base - np.arange(law.high + 1 - above.size, law.high + 1) * law.step))
+    target = wanted - sign * _unsure(law, base)
+    if decay == 0 or target == -inf:
+        return base + law.step if sign > 0 else base
+    return base + min(law.step, log(max(1.0, (float(above.sum()) - target) / decay)))
 
 
-def _exp(exponent: float) -> float:
-    return exp(exponent) if exponent < 700 else inf
+def _where_slack_is(law: Law, wanted: float) -> float:
+    """An ε past the law's end at which its slack adds no more than is wanted."""
+    if wanted <= 0 or not law.tilt:
+        return inf
+    return (log(law.slack) + law.level + _peak(law.tilt) - log(wanted)) / law.tilt
 
 
 def curve(law: Law, points: int = 4096) -> tuple[Floats, Floats]:

@@ -27,6 +27,8 @@ class Tails:
     def of(cls, law: Law) -> Tails:
         """Of the finite losses."""
         keep = law.mass > 0
+        if not keep.any():
+            return cls((0.0,) * len(_TILTS), (0.0,) * len(_TILTS))
         mass, values = law.mass[keep], law.values[keep]
         if float(np.abs(values).max()) * _TILTS[-1] < 600:
             return cls(_moments(mass, np.exp(_TILTS[0] * values)), _moments(mass, np.exp(-_TILTS[0] * values)))
@@ -78,6 +80,18 @@ def tilted(law: Law, tails: Tails, tilt: float, upper: bool) -> Law:
     return replace(law, mass=mass, slack=law.mass.size * 1e-300, tilt=tilt, level=level)
 
 
+def upright(law: Law) -> Law:
+    """A tilted law's own masses, each at most 1; its slack is still that of the tilted ones.
+
+    Proof: lem-tilt
+    """
+    if not law.tilt:
+        return law
+    with np.errstate(divide="ignore"):
+        logs = np.log(law.mass)
+    return replace(law, mass=np.exp(np.minimum(logs + (law.level - law.tilt * law.values), 0.0)))
+
+
 def fft_error(size: int, first: float, second: float) -> float:
     """A bound on the L2 error of a convolution by FFT of this size, from the factors' norms.
 
@@ -105,10 +119,18 @@ def convolve(a: Law, b: Law, tails: Tails, miss: float, upper: bool) -> Law:
         infinity=infinity * (1 + sign * 4 * _ULP),
         shift=a.shift + b.shift,
         lost=a.lost + b.lost,
-        slack=(a.slack + b.slack + a.slack * b.slack + error + (2 * miss if upper else 0.0)) * (1 + 1e-9),
+        slack=_slack(a, b) + error + (2 * miss if upper else 0.0),
         tilt=a.tilt,
         level=a.level + b.level,
     )
+
+
+def _slack(a: Law, b: Law) -> float:
+    """What the factors' slacks come to in the product."""
+    if not a.slack and not b.slack:
+        return 0.0
+    whole_a, whole_b = max(1.0, float(a.mass.sum())), max(1.0, float(b.mass.sum()))
+    return (a.slack * whole_b + b.slack * whole_a + a.slack * b.slack) * (1 + 1e-9)
 
 
 def power(law: Law, tails: Tails, count: int, miss: float, upper: bool) -> Law:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import ceil, erfc, exp, expm1, floor, log, log1p, sqrt
+from math import ceil, erfc, exp, expm1, floor, inf, log, log1p, sqrt
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -87,6 +87,10 @@ class Loss(ABC):
     def lattice(self) -> float | None:
         """The loss that a grid should hit exactly, if there is one."""
         return None
+
+    def detail(self) -> float:
+        """How fine a grid must be to follow the law, if its spread does not tell."""
+        return inf
 
 
 @dataclass(frozen=True)
@@ -196,6 +200,11 @@ class GaussianNoise(Loss):
         rate = float(exact(self.rate, "rate"))
         return mean if rate == 1 else min(mean, rate * sqrt(expm1(min(mean * mean, 50.0))))
 
+    def detail(self) -> float:
+        """The slope of the loss where most records are: with little noise on a sample they are nearly one atom."""
+        mean, rate = float(1 / exact(self.ratio, "ratio")), float(exact(self.rate, "rate"))
+        return inf if self.symmetric or mean < 4 / 3 else rate * mean * exp(-mean * mean / 2)
+
     def upper(self, step: float, reverse: bool = False) -> Law:
         """Cells of two normal laws."""
         return self._cells(step, reverse).upper()
@@ -235,13 +244,15 @@ class _Cells:
 
     @cached_property
     def _ratio(self) -> Floats:
-        return np.asarray(np.exp(points(self.low, self.low + self.p.size - 1, self.step)))
+        with np.errstate(over="ignore"):  # what is infinite is put on the safe side below
+            return np.asarray(np.exp(points(self.low, self.low + self.p.size - 1, self.step)))
 
     def upper(self) -> Law:
         """Each cell split between its ends, errors to the right; the tails go to the lowest point and to infinity."""
         most = self.p + self.p_error
         error = (self.p_error + _ratio_times(self._ratio, self.q_error) + 8 * _ULP * most) / -expm1(-self.step)
-        right = np.clip(self._right() + error, 0.0, most)
+        right = np.nan_to_num(np.clip(self._right() + error, 0.0, most), nan=np.inf)
+        right = np.minimum(right, most)
         mass = np.append(most - right, 0.0)
         mass[1:] += right
         mass[0] += self.below
@@ -251,10 +262,11 @@ class _Cells:
         """The split law with every cell pulled together a little: a contraction, so dominated."""
         least = np.clip(self.p - self.p_error, 0.0, None)
         error = (self.p_error + _ratio_times(self._ratio, self.q_error) + 8 * _ULP * self.p) / -expm1(-self.step)
-        right = np.clip(self._right() - error, 0.0, least)
+        right = np.nan_to_num(np.clip(self._right() - error, 0.0, least), nan=0.0)
         mass = np.append(least - right, 0.0)
         mass[1:] += right
-        mass, lost = _pull(mass, _ratio_times(self._ratio, self.q + self.q_error), self.step, edges)
+        inner = np.minimum(_ratio_times(self._ratio, self.q + self.q_error), self.p + self.p_error)  # Q·ratio ≤ P
+        mass, lost = _pull(mass, inner, self.step, edges)
         return Law(self.step, self.low, mass, 0.0, _shift(self._reach()), lost)
 
     def _right(self) -> Floats:
@@ -295,9 +307,21 @@ def _pull(mass: Floats, inner: Floats, step: float, edges: bool) -> tuple[Floats
 
 
 def _clipped(law: Law) -> Law:
-    """Negative masses become 0 and count as lost."""
-    lost = law.lost - float(law.mass[law.mass < 0].sum())
-    return replace(law, mass=np.clip(law.mass, 0.0, None), lost=lost)
+    """Without negative masses: each is made up for by the next larger losses, which moves mass down.
+
+    What they cannot make up for counts as lost; and all masses are scaled to be no more than 1 together.
+
+    Proof: lem-pull
+    """
+    tails = np.cumsum(law.mass[::-1])[::-1]
+    debts = tails - np.maximum(np.minimum.accumulate(tails), 0.0)
+    mass = law.mass - debts
+    mass[:-1] += debts[1:]
+    unsure = 8 * _ULP * float(np.abs(tails[debts != 0]).sum())
+    lost = law.lost + max(0.0, -float(tails.min())) + unsure - float(mass[mass < 0].sum())
+    mass = np.clip(mass, 0.0, None)
+    whole = (float(mass.sum()) + law.infinity) * (1 + 1e-12)
+    return replace(law, mass=mass / max(1.0, whole), lost=lost)
 
 
 def _split_atoms(atoms: list[tuple[float, float]], step: float, infinity: float) -> Law:
@@ -380,7 +404,7 @@ def _normal_cells(knots: Floats) -> tuple[Floats, Floats]:
     """Masses of a normal law between neighbouring knots, and what they may be off by."""
     tail = _tail(np.abs(knots))
     finite = np.where(np.isfinite(knots), knots, 0.0)
-    error = tail * (finite * finite + 32) * _ULP
+    error = tail * (finite * finite + 32) * _ULP + 1e-300  # what vanished counts, too
     left, right = tail[:-1], tail[1:]
     mass = np.where(knots[:-1] >= 0, left - right, np.where(knots[1:] <= 0, right - left, 1 - left - right))
     straddles = (knots[:-1] < 0) & (knots[1:] > 0)

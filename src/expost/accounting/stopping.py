@@ -182,8 +182,8 @@ class _Blocks:
         first = self._low - self._before
         reach = tilt * step * max(-first, first + self._length)
         gentler = tilt / 2 if self._certain < 1e-15 and tilt > 0.1 else 0.0
-        self.usable_tilt = tilt if not tilt or (reach < 600 and self._certain < 1e-15) else gentler
-        self._ones = np.exp(-tilt * points(first, first + self._length - 1, step)) if reach < 600 else np.zeros(0)
+        self.usable_tilt = tilt if not tilt or (reach < 340 and self._certain < 1e-15) else gentler
+        self._ones = np.exp(-tilt * points(first, first + self._length - 1, step)) if reach < 340 else np.zeros(0)
         self._transforms = {block: np.fft.rfft(_wrapped(law, self._length)) for block, (law, _) in laws.items()}
         self._norms = {
             block: (float(law.mass.sum()), sqrt(float((law.mass**2).sum()))) for block, (law, _) in laws.items()
@@ -212,7 +212,7 @@ class _Blocks:
             np.maximum(values, worth * ones * (exp(-level) * (1 + sign * _EXP)), out=values)
             most += exp(self._tilt * (shift - float(epsilons[i])) - level + 1e-9)
             before, level = level, fsum(law.level for law, _ in self._laws[i:])
-            values = self._back(self._padded(values, exp(-before), most), i, exp(-level))
+            values = self._back(self._padded(values, exp(-before), most), i, exp(-level), most)
         return min(1.0, float(values[-self._low]) * exp(level) * (1 + sign * _EXP))
 
     def _padded(self, values: Floats, scale: float, most: float) -> Floats:
@@ -227,17 +227,18 @@ class _Blocks:
             padded[:left] = 0.0
         return np.asarray(padded)
 
-    def _back(self, padded: Floats, i: int, scale: float) -> Floats:
+    def _back(self, padded: Floats, i: int, scale: float, most: float) -> Floats:
         """E[w(L + Y)] for the block's loss Y, with the transform's error on the safe side."""
         law, _ = self._laws[i]
         means = np.fft.irfft(np.fft.rfft(padded) * self._transforms[self._keys[i]].conj(), self._length)
         norm = sqrt(float((padded**2).sum())) * (1 + 1e-9)
         error = fft_error(self._length, *(each * norm for each in self._norms[self._keys[i]]))
-        error += law.slack * float(padded.max())
+        error += law.slack * max(float(padded.max()), most)
+        certain = law.infinity + (self._certain if self._tilt else 0.0)  # of what a tilted window cut off on the left
         inside = slice(self._before, self._before + self._high - self._low + 1)
         more, less = (self._ones[inside] * (scale * (1 + sign * _EXP)) for sign in (1, -1))
         if self._upper:
-            return np.clip(means[inside] + (law.infinity * more + error), 0.0, more)
+            return np.clip(means[inside] + (certain * more + error), 0.0, more)
         return np.clip(means[inside] + (law.infinity * less - law.lost * more - error), 0.0, less)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import comb, erfc, exp, log, sqrt
+from math import comb, erfc, exp, isqrt, log, sqrt
 
 import numpy as np
 import pytest
@@ -35,6 +35,7 @@ from expost.accounting import (
     simple,
 )
 from expost.accounting.composition import composed, delta_above, delta_below, singles
+from expost.accounting.convolution import upright
 from expost.accounting.gaussian import delta_of_normal_noise
 from expost.accounting.losses import Law
 from expost.errors import InvalidValue
@@ -265,8 +266,52 @@ def test_every_tilt_brackets_the_same_law(steps: list[Loss]) -> None:
     for epsilon in (0.1, 0.6, 1.7):
         exact = murtagh_vadhan(pairs, epsilon)
         for tilt in (0.0, 0.5, 2.0, 8.0):
-            above = delta_above(composed(singles(whole.counts, 0.25, False, True), True, tilt=tilt), epsilon)
-            below = delta_below(composed(singles(whole.counts, 0.25, False, False), False, tilt=tilt), epsilon)
+            rows, less = (singles(whole.counts, 0.25, False, upper) for upper in (True, False))
+            above = delta_above(upright(composed(rows, True, tilt=tilt)), epsilon)
+            below = delta_below(upright(composed(less, False, tilt=tilt)), epsilon)
             assert below <= exact.upper
             assert exact.lower <= above
             assert tilt > 2 or above - below < 1e-7  # a tilt far from the best is loose, not wrong
+
+
+@pytest.mark.parametrize("each", ["1.5", "2", "3", "7", "20", "50", "300", "800"])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_few_steps_of_large_epsilons(each: str, count: int) -> None:
+    """Where factors overflow or vanish, what is returned is on the safe side."""
+    for delta in (0.5, 1e-5, 1e-13):
+        found = compose([(each, 0)] * count).epsilon(delta)
+        lies = 1 / (1 + exp(min(float(each), 700.0)))  # all but this tell the truth: ε is all but the whole
+        truth = (1 - lies) ** count
+        whole = count * float(each)
+        least = whole + log(1 - delta / truth) if delta < truth and truth > 0.999 else 0.0
+        assert found.lower <= whole + 1e-6
+        assert least - 1e-6 <= found.upper <= whole + 1e-5
+        assert kairouz(each, 0, count).epsilon(delta).upper >= least - 1e-6
+
+
+@pytest.mark.parametrize(
+    ("ratio", "count", "step", "epsilon"), [("117.719", 5000, 0.0093855, "0.18"), ("0.3", 3, 2.0**-3, "20")]
+)
+def test_coarse_grids_are_loose_and_true(ratio: str, count: int, step: float, epsilon: str) -> None:
+    found = compose([GaussianNoise(ratio)] * count, step=step).delta(epsilon)
+    root = Fraction(isqrt(count * 10**60), 10**30)
+    assert found.lower <= delta_of_normal_noise(Fraction(ratio) / root, Fraction(epsilon)).upper
+    assert found.upper >= delta_of_normal_noise(Fraction(ratio) / root, Fraction(epsilon)).lower
+
+
+def test_lower_laws_add_up_to_no_more_than_one() -> None:
+    """Else (1 + η)^k would pass the truth: so it was for sharp losses on coarse grids."""
+    for loss, step in ((GaussianNoise("0.3", "0.001"), 2.0**-10), (GaussianNoise("0.8", "0.01"), 2.0**-13)):
+        for reverse in (False, True):
+            law = loss.lower(step, reverse)
+            assert float(law.mass.sum()) + law.infinity <= 1
+            assert law.mass.min() >= 0
+    assert GaussianNoise("0.8", "0.01").lower(2.0**-13).lost < 1e-12  # negative masses are made up for, not lost
+
+
+@pytest.mark.filterwarnings("error")
+def test_losses_past_floating_point() -> None:
+    exact = delta_of_normal_noise(Fraction(1, 100), Fraction(5000))
+    found = compose([GaussianNoise("0.01")]).delta(5000)
+    assert found.lower <= exact.upper <= found.upper * (1 + 1e-9)
+    assert compose([(1, 1)]).epsilon(0.5).upper == float("inf")
