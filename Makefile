@@ -1,6 +1,7 @@
 # Each target sets up what it needs on a machine that has Python ≥ 3.11 and make.
 #
-#   make demo     the main job, from nothing
+#   make demo     the main job, from nothing: a study of real people, its answers, receipt and report
+#   make examples the examples in Python
 #   make test     every check: style, types, rooms, tests, coverage
 #   make lint     style, types, rooms
 #   make soak     the tests of faults in their long form: a thousand kills each
@@ -16,9 +17,15 @@ PIP     = $(BIN)/python -m pip --quiet --disable-pip-version-check
 # The tests of the rooms whose branch coverage has a floor; they run once more, slower, to count branches.
 WATCHED := tests/conformance tests/faults/test_disk.py tests/faults/test_processes.py tests/laws tests/unit/accounting tests/unit/ledger $(wildcard tests/unit/test_*.py)
 
-.PHONY: demo test lint soak bench docs format clean
+.PHONY: demo examples test lint soak bench docs format clean
 
-demo: $(VENV)/.dev
+demo: $(VENV)/.demo
+	rm -rf build/demo
+	$(BIN)/python examples/randhie.py build/demo
+	$(BIN)/expost plan examples/randhie.toml
+	$(BIN)/expost run examples/randhie.toml --record build/demo/randhie.run.json --report build/demo/randhie.html
+
+examples: $(VENV)/.dev
 	$(BIN)/python examples/coin.py
 	$(BIN)/python examples/large_entries.py
 	$(BIN)/python examples/robust.py
@@ -27,6 +34,7 @@ demo: $(VENV)/.dev
 	$(BIN)/python examples/durable.py
 	$(BIN)/python examples/tested_model.py
 
+test: export OPENBLAS_NUM_THREADS = 1  # two workers on two cores leave none for more
 test: lint
 	$(BIN)/pytest -n 2 --dist worksteal
 	$(BIN)/pytest -n 2 --dist worksteal -q --cov --cov-report= $(WATCHED)
@@ -81,6 +89,10 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(PIP) install -c constraints.txt -e .
 	touch $@
 
+$(VENV)/.demo: $(VENV)/.installed
+	$(PIP) install -c constraints.txt -e '.[demo]'
+	touch $@
+
 $(VENV)/.dev: $(VENV)/.installed
 	$(PIP) install -c constraints.txt -e '.[dev]'
 	touch $@
@@ -94,4 +106,4 @@ $(VENV)/.docs: $(VENV)/.dev
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(PEERS) docs/_build .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(PEERS) build docs/_build .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -7,8 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from servers import Server, new_schema
+
+settings.register_profile("expost", deadline=None)  # a busy machine is no failure
+settings.load_profile("expost")
 
 
 @pytest.fixture(scope="session")

@@ -141,6 +141,7 @@ def test_keys(read: Read) -> None:
     assert sum(found.values()) == 9
     assert found[LONG] + found["other"] + found[""] == 4
     assert counts(table.histogram("n", keys=[1, 2**63 - 1, 77])) == {1: 3, 2**63 - 1: 1, 77: 0, "other": 5}
+    assert counts(table.histogram("CAST(n AS TINYINT)", keys=[1, -(2**63), 2**63 - 1], other=None))[1] == 3
     assert counts(table.histogram("n = 1", keys=[True], other=None)) == {True: 3}
     assert table.count().exact() == 9  # still there
 

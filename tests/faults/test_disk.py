@@ -197,3 +197,23 @@ def test_a_locked_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (ledger.spent, ledger.reserved) == (CLAIM.worst_case, Cost(0))
     rude.close()
     ledger.verify_chain()
+
+
+def test_leaving_a_block_while_the_file_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller's own error is what the caller sees; the entry stays reserved until it can be charged."""
+    ledger = make(f"sqlite:///{tmp_path}/books.db", epsilon=1)
+
+    def unreadable(*rest: object) -> None:
+        raise xp.LedgerUnavailable("locked")
+
+    for error in (RuntimeError("engine down"), None):
+        with monkeypatch.context() as patch:
+            expected = xp.LedgerUnavailable if error is None else RuntimeError
+            with pytest.raises(expected) as caught, ledger.reserve(CLAIM):  # noqa: PT012
+                patch.setattr(ledger._store, "find", unreadable)
+                patch.setattr(ledger._store, "_do", unreadable)
+                if error is not None:
+                    raise error
+            assert "stays reserved at its worst case" in caught.value.__notes__[-1]
+        ledger._store.beat()  # type: ignore[attr-defined]
+    assert (ledger.spent, ledger.reserved) == (CLAIM.worst_case * 2, Cost(0))

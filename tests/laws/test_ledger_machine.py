@@ -282,4 +282,4 @@ def durable(url: str) -> Ledger:
 TestSqliteLedger = SqliteMachine.TestCase
 TestSqliteLedger.settings = settings(max_examples=15, stateful_step_count=30, deadline=None)
 TestPostgresLedger = PostgresMachine.TestCase
-TestPostgresLedger.settings = settings(max_examples=8, stateful_step_count=30, deadline=None)
+TestPostgresLedger.settings = settings(max_examples=6, stateful_step_count=25, deadline=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
@@ -48,9 +49,10 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
     (KeyConflict, INVALID),
 )
 
-out = Console(highlight=False)
+_WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120
+out = Console(highlight=False, width=_WIDTH)
 """Answers: what another program may read."""
-err = Console(stderr=True, highlight=False)
+err = Console(stderr=True, highlight=False, width=_WIDTH)
 """Everything else: progress and errors."""
 
 
@@ -86,6 +88,9 @@ def guarded(command: Callable[Given, Result]) -> Callable[Given, Result]:
         except Exception as error:
             if os.environ.get("EXPOST_TRACE"):
                 raise
+            if type(error).__module__ == "apsw":
+                err.print(f"error: the ledger's file cannot be used: {type(error).__name__}: {error}", soft_wrap=True)
+                raise typer.Exit(UNAVAILABLE) from None
             err.print(
                 f"error: this should not have happened: {type(error).__name__}. What it says may quote data and is "
                 "kept back; EXPOST_TRACE=1 shows it.",

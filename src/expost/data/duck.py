@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import glob
 import gzip
+import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, Self
 
 import duckdb
 import numpy as np
@@ -73,7 +75,7 @@ class DuckDB:
             raise InvalidValue(f"{path} ends in none of .parquet, .csv, .tsv, .duckdb: expost goes by the ending")
         _public(connection, f"CREATE VIEW {_VIEW} AS {rows}", path)
         _public(connection, f"CREATE TABLE {_BLANK} AS SELECT * FROM {_VIEW} LIMIT 0", path)
-        return cls(connection, _VIEW, path, _BLANK)
+        return cls(connection, _VIEW, path, _BLANK)._spilling()
 
     def source(self) -> exp.Table:
         """The table."""
@@ -116,6 +118,13 @@ class DuckDB:
         columns = self._run(query, lambda cursor: cursor.fetchnumpy().values())
         return [np.ma.filled(np.ma.asarray(column, np.float64), np.nan) for column in columns]
 
+    def _spilling(self) -> Self:
+        """What does not fit in memory goes to a folder that nobody else can read, and that goes with the engine."""
+        folder = tempfile.mkdtemp(prefix="expost-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._connection.execute(f"SET temp_directory = {_text(folder)}")
+        return self
+
     def _run(self, query: str, read: Callable[[duckdb.DuckDBPyConnection], Any]) -> Any:
         try:
             with self._lock:
@@ -144,7 +153,6 @@ def _open(path: str) -> duckdb.DuckDBPyConnection:
         connection = duckdb.connect(path, read_only=path != ":memory:")
     except duckdb.Error as error:
         raise InvalidValue(f"{path!r} cannot be opened: {type(error).__name__}") from None
-    connection.execute(f"SET temp_directory = {_text(str(Path(tempfile.gettempdir()) / 'expost-spill'))}")
     return connection
 
 

@@ -6,18 +6,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from expost.cost import Number, exact, said
+from expost.cost import Number, said
 from expost.data import query, sensitivity
 from expost.data.questions import Question, as_bounds, as_of
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.mechanisms import SparseVector
+from expost.mechanisms.interquantile import finite
 
 if TYPE_CHECKING:
     from expost.data.answers import Above, Discovered
@@ -191,6 +193,8 @@ def _keys(table: PrivateTable, value: str, keys: Any) -> tuple[tuple[Any, ...], 
     wrong = [key for key in listed if type(key) is not types[kind]]
     if wrong:
         raise InvalidValue(f"{said(value)} holds {kind}, and {said(wrong[0])} is none: keys are values of the column")
+    if kind == "integer" and any(not -(2**63) <= key < 2**63 for key in listed):
+        raise InvalidValue("keys that are whole numbers have at most 64 bits")
     if not listed or len(set(listed)) < len(listed):
         raise InvalidValue("keys are listed once each, and there is at least one")
     if kind == "text":
@@ -206,12 +210,14 @@ def _bins(
         if bounds is None or not 1 <= bins <= 10**6:
             raise InvalidValue("a number of bins, from 1 to a million, goes with bounds=(lowest, highest)")
         low, high = (float(end) for end in as_bounds(bounds))
+        if not isfinite(high - low):
+            raise InvalidValue(f"bounds of {said(bounds)} are further apart than floats go: take narrower ones")
         edges = [low + i * ((high - low) / int(bins)) for i in range(int(bins))] + [high]
         cell = query.even_bin_of(tree, low, high, int(bins))
     else:
         if bounds is not None:
             raise InvalidValue("bounds= are for a number of bins; a list of edges has its own")
-        edges = [float(exact(edge, "an edge")) for edge in _listed(bins)]
+        edges = [finite(edge, "an edge") for edge in _listed(bins)]
         cell = query.bin_of(tree, edges)
     if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
         raise InvalidValue("the edges of bins ascend, and there are at least two")

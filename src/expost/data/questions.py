@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.cost import Number, exact, said
+from expost.cost import Number, said
 from expost.data import query, sensitivity
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.mechanisms import DiscreteGaussian, Gaussian, Laplace
+from expost.mechanisms.interquantile import finite
 
 if TYPE_CHECKING:
     from expost.data.answers import Noisy
@@ -121,7 +122,7 @@ def as_bounds(bounds: Any) -> tuple[Fraction, Fraction]:
     """The two ends, exactly: as the floats that the engine gets."""
     if not isinstance(bounds, tuple | list) or len(bounds) != 2:
         raise InvalidValue(f"bounds are a pair (lowest, highest), got {said(bounds)}")
-    low, high = (Fraction(float(exact(end, "a bound"))) for end in bounds)
+    low, high = (Fraction(finite(end, "a bound")) for end in bounds)
     if low > high:
         raise InvalidValue(f"bounds are a pair (lowest, highest), got {said(bounds)}")
     return low, high

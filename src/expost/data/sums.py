@@ -47,7 +47,12 @@ class Clipped:
         grid = Grid.of(step) if step is not None else _fine_grid(low, high, whole)
         if max(abs(low), abs(high)) / grid.step > MOST_STEPS:
             raise InvalidValue(f"bounds of {said(bounds)} are more than 2^52 steps of {grid.step}: take a larger step")
-        return cls(value, (float(low), float(high)), grid, _missing(missing, low, high), tree)
+        clipped = cls(value, (float(low), float(high)), grid, _missing(missing, low, high), tree)
+        if clipped.ends[0] == clipped.ends[1]:
+            raise InvalidValue(
+                f"bounds of {said(bounds)} are less than a step of {grid.step} apart: take a smaller step"
+            )
+        return clipped
 
     @property
     def ends(self) -> tuple[int, int]:

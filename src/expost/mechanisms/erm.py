@@ -1,6 +1,6 @@
 """Regularised linear models, fitted to a distance from the minimum that is a theorem.
 
-The problem is to minimise J(w) = (1/n)·Σ loss(yᵢ·w·zᵢ) + (Λ/2)·``‖w‖²`` + b·w/n over rows z of length at most one. J
+The problem is to minimise J(w) = (1/n)·Σ loss(yᵢ·w·zᵢ) + (Λ/2)·‖w‖² + b·w/n over rows z of length at most one. J
 is Λ-strongly convex, so a point whose gradient is at most τ long is at most τ/Λ from the minimum. Newton's method
 finds one, and the floating-point gradient, with a bound on its own error, certifies it. Where that fails, plain
 gradient descent in whole numbers of as many bits as it takes does it, in a number of steps that is known beforehand.

@@ -180,7 +180,7 @@ class _Linear(Mechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class OutputPerturbation(_Linear):
-    """A linear classifier, its weights with noise of joint density proportional to e^−c``‖q‖``: ε-private.
+    """A linear classifier, its weights with noise of joint density proportional to ``e^(−c‖q‖)``: ε-private.
 
     ``norm`` is the public length of the longest row of features: rows are divided by it, and those still longer than
     one are shortened to one. NaN counts as ``missing``, a class that is none of 0, …, ``classes`` − 1 as 0.

@@ -1,4 +1,4 @@
-"""Vectors whose density falls with their length: e^−``‖q‖``/scale, jointly, rounded coordinate by coordinate.
+"""Vectors whose density falls with their length: ``e^(−‖q‖/scale)``, jointly, rounded coordinate by coordinate.
 
 The length of such a vector has a Gamma law of shape d and its direction is uniform. It is sampled as scale·√W·z, where
 z has d independent normal coordinates and W is the sum of the squares of d + 1 others. A normal number here is a real
@@ -26,7 +26,7 @@ _SLACK = 2.0**-40  # far above what float64 can lose in a dozen operations
 
 
 def rounded_spherical(source: Source, scale: Fraction, size: int) -> list[int]:
-    """The nearest integers to the coordinates of a vector of joint density proportional to e^−``‖q‖``/scale.
+    """The nearest integers to the coordinates of a vector of joint density proportional to ``e^(−‖q‖/scale)``.
 
     Proof: thm-spherical
     """

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from expost.cost import Cost, exact
+from expost.errors import InvalidStudy
 from expost.guarantee import Neighbours
 
 Rest = Literal["rest"]
@@ -61,7 +62,13 @@ class Question:
     values: Mapping[str, Any]
     only_if: Condition | None = None
     repeat: Repeat | None = None
-    line: int = field(default=0, compare=False)
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """Where its keys stand in the file; "" is the question itself."""
+
+    @property
+    def line(self) -> int | None:
+        """Where it stands in the file."""
+        return self.lines.get("")
 
     def delta_of(self, remaining: Cost) -> Fraction:
         """Its δ, given what remains."""
@@ -117,6 +124,13 @@ class Study:
     books: Books
     derive: Mapping[str, str]
     questions: tuple[Question, ...]
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """Where the keys of sections stand in the file, such as "data.path"."""
+
+    def wrong(self, key: str, what: str) -> InvalidStudy:
+        """Something is wrong with a section's key."""
+        section = key.partition(".")[0]
+        return InvalidStudy(str(self.file), ((self.lines.get(key, self.lines.get(section)), f"[{section}] {what}"),))
 
     @property
     def folder(self) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -45,12 +46,13 @@ def open_table(study: Study) -> Opened:
             size=privacy.size,
         )
     except InvalidValue as error:
-        raise InvalidStudy(str(study.file), ((None, f"[data] {error}"),)) from None
+        section = "privacy.unit" if privacy.unit in str(error) and privacy.unit != "row" else "data.path"
+        raise study.wrong(section, str(error)) from None
     for name, expression in study.derive.items():
         try:
             table = table.derive(**{name: expression})
         except InvalidValue as error:
-            raise InvalidStudy(str(study.file), ((None, f"[derive] {name}: {error}"),)) from None
+            raise study.wrong(f"derive.{name}", f"{name}: {error}") from None
     return Opened(study, table)
 
 
@@ -68,11 +70,22 @@ def check_questions(opened: Opened) -> None:
             if column is not None:
                 _ = column.plan
         except InvalidValue as error:
-            problems.append((question.line, f"question {question.name!r}: {error}"))
+            problems.append(problem(question, error))
         if question.kind == "interquartile_range":
             stand_ins[question.name] = Answer("", None, released=Bin(1, 1.0, 2.0))
     if problems:
         raise InvalidStudy(str(opened.study.file), tuple(problems))
+
+
+def problem(question: Question, error: InvalidValue) -> tuple[int | None, str]:
+    """What is wrong with a question, at the line of the key whose value the error speaks of."""
+    said = str(error)
+    for key, value in question.values.items():
+        words = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+        names = {name for word in words if isinstance(word, str) for name in (word, *re.findall(r"\w+", word))}
+        if any(repr(name) in said for name in names):
+            return question.lines.get(key, question.line), f"question {question.name!r}: {key}: {said}"
+    return question.line, f"question {question.name!r}: {said}"
 
 
 def asked_for(
@@ -103,7 +116,9 @@ def open_ledger(study: Study, *, create: bool, noise: Source | None = None) -> L
     url = ledger_url(study)
     if not _exists(url, books.name):
         if books.account is not None:
-            raise _wrong(study, f"there is no ledger {books.name!r}, and an account needs one: expost ledger create")
+            raise study.wrong(
+                "ledger.account", f"there is no ledger {books.name!r}, and an account needs one: expost ledger create"
+            )
         if not create:
             return None
         return Ledger.create(
@@ -115,8 +130,8 @@ def open_ledger(study: Study, *, create: bool, noise: Source | None = None) -> L
     if books.account is not None:
         return _account(study, ledger, books.account, create)
     if ledger.limit != limit:
-        raise _wrong(
-            study,
+        raise study.wrong(
+            "ledger.name",
             f"ledger {books.name!r} has a limit of {ledger.limit}, and the study says {limit}: say the same in "
             "[limit], or 'account' in [ledger] to spend within it",
         )
@@ -144,8 +159,8 @@ def _check_same(study: Study, ledger: Ledger) -> None:
     ):
         if theirs != ours:
             key = "who" if what == "unit" else "neighbours"
-            raise _wrong(
-                study,
+            raise study.wrong(
+                "ledger.name",
                 f"ledger {study.books.name!r} is about another {what}: {theirs!r}, and the study's is {ours!r}; if "
                 f"they are the same say so with '{key}' in [privacy], else take another ledger",
             )
@@ -156,9 +171,7 @@ def _account(study: Study, ledger: Ledger, name: str, create: bool) -> Ledger | 
     if name not in there:
         return ledger.account(name, study.limit.exact_epsilon, study.limit.exact_delta) if create else None
     if there[name].limit != study.limit:
-        raise _wrong(study, f"account {name!r} has a limit of {there[name].limit}, and the study says {study.limit}")
+        raise study.wrong(
+            "ledger.account", f"account {name!r} has a limit of {there[name].limit}, and the study says {study.limit}"
+        )
     return there[name]
-
-
-def _wrong(study: Study, what: str) -> InvalidStudy:
-    return InvalidStudy(str(study.file), ((None, f"[ledger] {what}"),))

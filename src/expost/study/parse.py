@@ -18,6 +18,7 @@ from expost.study.model import Amount, Books, Condition, Data, Privacy, Question
 from expost.study.questions import KINDS
 
 _CONDITION = re.compile(r"^\s*([\w-]+?)\s*(?:\.\s*(\w+)|([<>])\s*(-?[\d.]+(?:[eE][+-]?\d+)?))\s*$")
+_ADDRESSES = ("sqlite:///", "postgresql://", "postgres://")
 _NUMERIC = ("count", "sum", "mean", "median", "quantile", "trimmed_mean")
 
 
@@ -59,6 +60,7 @@ class _Reader:
         if "title" in told and not isinstance(told["title"], str):
             self.problem(("title",), "'title' is a text")
         limit = self.limit(sections["limit"])
+        self.address(sections["ledger"].get("url"))
         questions = self.questions(told.get("question"))
         self.privacy(sections["privacy"])
         if self.problems:
@@ -73,12 +75,18 @@ class _Reader:
             books=Books(**sections["ledger"]),
             derive=derive,
             questions=questions,
+            lines=self.lines((), "."),
         )
 
     # ---- problems
 
     def problem(self, place: Place, what: str) -> None:
         self.problems.append((line_of(self.index, place), what))
+
+    def lines(self, place: Place, between: str) -> dict[str, int]:
+        """The lines below a place, by the rest of their paths."""
+        below = {path[len(place) :]: line for path, line in self.index.items() if path[: len(place)] == place}
+        return {between.join(map(str, path)): line for path, line in below.items()}
 
     def unknown(self, told: Mapping[str, Any], keys: Iterable[Key], place: Place, where: str) -> None:
         names = [key.name for key in keys]
@@ -115,7 +123,13 @@ class _Reader:
         self.table(told[name], SECTIONS[name], (name,), f"[{name}] ")
         return dict(told[name]) if isinstance(told[name], dict) else {}
 
+    def address(self, url: Any) -> None:
+        if isinstance(url, str) and url != "memory:" and not url.startswith(_ADDRESSES):
+            self.problem(("ledger", "url"), f"[ledger] 'url' is {', '.join(_ADDRESSES)}… or memory:, got {_shown(url)}")
+
     def limit(self, told: Mapping[str, Any]) -> Cost | None:
+        if any(key.name in told and key.wrong(told[key.name]) for key in SECTIONS["limit"]):
+            return None  # said already
         try:
             return Cost.within(told.get("epsilon", 0), told.get("delta", 0))
         except InvalidValue as error:
@@ -182,7 +196,7 @@ class _Reader:
             values=values,
             only_if=self.condition(told.get("only_if"), (*place, "only_if"), where, earlier),
             repeat=self.repeat(told.get("repeat"), (*place, "repeat"), where, kind),
-            line=line_of(self.index, place) or 0,
+            lines=self.lines(place, ""),
         )
 
     def amount(self, told: Mapping[str, Any], place: Place, where: str) -> Amount | None:

@@ -21,7 +21,7 @@ from expost.mechanism import Mechanism, Release
 from expost.noise import Source
 from expost.study.kinds import Answer, Unanswerable
 from expost.study.model import Condition, Question, Study
-from expost.study.open import Opened, asked_for, check_questions, open_ledger, open_table
+from expost.study.open import Opened, asked_for, check_questions, open_ledger, open_table, problem
 from expost.study.plan import plan_from, require_fit
 from expost.study.questions import KINDS
 
@@ -118,7 +118,7 @@ def _public_size(opened: Opened) -> int | None:
     try:
         return opened.table.counted()
     except InvalidValue as error:
-        raise InvalidStudy(str(opened.study.file), ((None, f"[privacy] {error}"),)) from None
+        raise opened.study.wrong("privacy.size", str(error)) from None
 
 
 def _check_sizes(opened: Opened, size: int) -> None:
@@ -131,7 +131,7 @@ def _check_sizes(opened: Opened, size: int) -> None:
             try:
                 kind.mechanism(asked).check(np.broadcast_to(np.float64(0), kind.on(asked).shape))  # no value is read
             except InvalidValue as error:
-                problems.append((question.line, f"question {question.name!r}: {error}"))
+                problems.append(problem(question, error))
     if problems:
         raise InvalidStudy(str(opened.study.file), tuple(problems))
 

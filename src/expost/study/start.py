@@ -27,7 +27,7 @@ path = {path}{table}
 [privacy]
 unit = "row"                    # {unit}
 # rows = 10                     # {rows}
-neighbours = "substitute"       # "add-remove" or "substitute": {neighbours}
+neighbours = "substitute"       # or "add-remove". {neighbours}
 # who = "person"                # {who}
 
 [limit]

@@ -116,13 +116,17 @@ MISTAKES = {
     "pair (lowest, highest)": lambda t: t.sum("age", bounds=(5, 1)),
     "is known": lambda t: t.sum("age", bounds=(5, 5)),
     "2^52 steps": lambda t: t.sum("age", bounds=(0, 1e30), step=1),
+    "take a smaller step": lambda t: t.sum("age", bounds=(0, 1), step=1024),
+    "a bound must fit": lambda t: t.sum("age", bounds=(0, "1e399")),
     "power of two": lambda t: t.sum("age", bounds=(0, 10), step=0.3),
     "a number, or 'drop'": lambda t: t.sum("age", bounds=(0, 10), missing="zero"),
     "one of them": lambda t: t.histogram("age"),
     "goes with bounds": lambda t: t.histogram("age", bins=10),
+    "further apart": lambda t: t.histogram("age", bins=2, bounds=(-1.7e308, 1.7e308)),
     "ascend": lambda t: t.histogram("age", bins=[1, 1]),
     "listed once each": lambda t: t.histogram("city", keys=["Rome", "Rome"]),
     "keys are values of the column": lambda t: t.histogram("city", keys=["Rome", 3]),
+    "at most 64 bits": lambda t: t.histogram("age", keys=[2**63]),
     "is one of the keys": lambda t: t.histogram("city", keys=["other"]),
     "needs text or integer or boolean": lambda t: t.discover("cost"),
     "'rows' or 'units'": lambda t: t.count(of="people"),
@@ -304,6 +308,19 @@ def test_files_come_in_several(tmp_path: Path) -> None:
         counted = table.histogram("n", keys=[0, 1, 2])
         assert counted.exact().tolist() == [5, 5, 5, 0]
     assert csv.where("year(day) = 2024 AND day >= DATE '2024-01-02'").count().exact() == 10
+
+
+def test_what_spills_is_private_and_goes_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    file = f"{tmp_path}/wide.parquet"
+    duckdb.sql(f"COPY (SELECT i AS person, md5(CAST(i AS VARCHAR)) AS s FROM range(1000000) t(i)) TO '{file}'")
+    table = xp.read(file, unit=xp.Unit("person", rows=2), neighbours="add-remove")
+    getattr(table.engine, "_connection").execute("SET memory_limit = '60MB'")  # noqa: B009
+    (folder,) = tmp_path.glob("expost-*")
+    assert folder.stat().st_mode & 0o077 == 0
+    assert table.histogram("s", keys=["x"]).exact().tolist() == [0, 1000000]
+    del table
+    assert not folder.exists()
 
 
 def test_temporary_tables_are_seen(connection: duckdb.DuckDBPyConnection) -> None:

@@ -297,6 +297,26 @@ def test_verifying_while_others_spend(new_url: Callable[[], str]) -> None:
     assert heads[0].sequence < reader.verify_chain(known=heads[0]).sequence
 
 
+def test_two_owners_raise_a_limit_at_once(new_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one sees what the first one did, and its own raise is judged again by that."""
+    url = new_url()
+    ledger, other = make(url), Ledger.load(url, "study")
+    store: Any = ledger._store
+    real, first = store.balances, [True]
+
+    def balances(path: Any) -> Any:
+        seen = real(path)
+        if first.pop() if first else False:
+            other.raise_limit(epsilon=7, by="the other", reason="quicker")
+        return seen
+
+    monkeypatch.setattr(store, "balances", balances)
+    with pytest.raises(xp.InvalidValue, match="only goes up: it is ε 7"):
+        ledger.raise_limit(epsilon=6, **OWNER)
+    assert ledger.limit == Cost(7, delta=1e-3)
+    ledger.verify_chain()
+
+
 # ---- batches
 
 

@@ -91,3 +91,12 @@ def test_entries_may_be_read_while_others_write() -> None:
     next(reading)
     ledger.reserve(Guarantee.uniform(0.1)).settle("any")
     assert len(list(reading)) == 2
+
+
+def test_balances_that_contradict_the_trail_are_found() -> None:
+    ledger = Ledger(epsilon=1)
+    ledger.reserve(Guarantee.uniform(0.5))
+    ledger.verify_chain()
+    ledger._store._root.used = Cost(0)  # type: ignore[attr-defined]
+    with pytest.raises(xp.LedgerCorrupt, match="balances are not what"):
+        ledger.verify_chain()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from expost.data import Noisy, NoisyMean
+from expost.errors import InvalidValue
 from expost.mechanism import Mechanism
 from expost.study.keys import Key
 from expost.study.kinds import COLUMN, CONFIDENCE, COUNTED, WHERE, Answer, Asked, Kind, with_error
@@ -25,7 +26,10 @@ def noisy(asked: Asked, question: Any) -> Noisy:
 
 
 def _count(asked: Asked) -> Mechanism:
-    return noisy(asked, asked.rows.count(of=asked.get("count", "rows")))
+    question = asked.rows.count(of=asked.get("count", "rows"))
+    if not question.sensitivity.l1:
+        raise InvalidValue("how many there are is public under substitute and needs no question: say 'where'")
+    return noisy(asked, question)
 
 
 def _sum(asked: Asked) -> Mechanism:

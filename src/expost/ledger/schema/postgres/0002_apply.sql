@@ -49,7 +49,7 @@ BEGIN
   END IF;
   SELECT * INTO STRICT v_book FROM expost_ledger WHERE id = p_ledger FOR UPDATE;
   v_book.at := greatest(v_book.at, expost_now());
-  SELECT * INTO v_owner FROM expost_owner WHERE id = p_owner FOR UPDATE;
+  SELECT * INTO v_owner FROM expost_owner WHERE id = p_owner;  -- guarded by the ledger's lock
   IF FOUND THEN
     IF v_owner.batch = p_batch THEN RETURN v_owner.outcomes; END IF;  -- it was applied; only the answer was lost
     IF NOT p_before ? v_owner.batch THEN RETURN '{"stale": true}'; END IF;

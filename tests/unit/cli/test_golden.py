@@ -1,0 +1,131 @@
+"""What people see when they ask for help or make a mistake, as reviewed snapshots in tests/golden.
+
+EXPOST_GOLDEN=update writes them anew; look at the difference before you commit it.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from expost import Ledger
+from expost.cli.main import app
+from studies import CANARY, COUNT, write_people, write_study
+
+GOLDEN = Path(__file__).resolve().parents[2] / "golden"
+RUNNER = CliRunner()
+
+
+def golden(name: str, text: str) -> None:
+    path = GOLDEN / f"{name}.txt"
+    if os.environ.get("EXPOST_GOLDEN") == "update":
+        path.write_text(text, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == text
+
+
+def shown(folder: Path, *arguments: str) -> str:
+    """What a command prints, and its exit code."""
+    result = RUNNER.invoke(app, list(arguments), prog_name="expost", env={"TERMINAL_WIDTH": "80"})
+    text = result.output.replace(str(folder), "FOLDER")
+    assert "Traceback" not in text
+    assert CANARY not in text
+    return f"$ expost {' '.join(arguments).replace(str(folder), 'FOLDER')}\n{text}exit code {result.exit_code}\n"
+
+
+@pytest.mark.parametrize("command", ["", "init", "plan", "run", "report"])
+def test_help(tmp_path: Path, command: str) -> None:
+    text = shown(tmp_path, *command.split(), "--help")
+    assert "Example: expost" in text
+    golden(f"help{'-' * bool(command)}{command}", text)
+
+
+QUESTION = "\n[[question]]\n"
+MISTAKES = {
+    "unknown-key": COUNT + "epsilom = 1\n",
+    "unknown-kind": QUESTION + 'name = "a"\nkind = "medain"\nepsilon = 1\n',
+    "wrong-type": QUESTION + 'name = "a"\nkind = "mean"\ncolumn = "cost"\nbounds = 5\nepsilon = 1\n',
+    "no-amount": QUESTION + 'name = "a"\nkind = "count"\nwhere = "age > 1"\n',
+    "two-amounts": COUNT + "share = 0.1\n",
+    "no-delta": QUESTION + 'name = "a"\nkind = "median"\ncolumn = "cost"\nscale = 80\nepsilon = 1\n',
+    "only-if-later": COUNT + 'only_if = "young.any"\n',
+    "only-if-no-outcome": COUNT + COUNT.replace('"old"', '"b"') + 'only_if = "old.any"\n',
+    "missing-column": QUESTION + 'name = "a"\nkind = "count"\nwhere = "agee > 1"\nepsilon = 1\n',
+    "wrong-column": QUESTION + 'name = "a"\nkind = "mean"\ncolumn = "city"\nbounds = [0, 1]\nepsilon = 1\n',
+    "text-compared": QUESTION + 'name = "a"\nkind = "count"\nwhere = "sum(age) > 1"\nepsilon = 1\n',
+    "public-count": QUESTION + 'name = "a"\nkind = "count"\nepsilon = 1\n',
+    "cannot-fit": COUNT.replace("0.5", "3") + COUNT.replace('"old"', '"b"').replace("0.5", "1.5"),
+    "no-toml": "\n[[question]\n",
+    "no-question": "",
+    "several": QUESTION + 'name = "a b"\nkind = "count"\nepsilon = -1\nwher = "x"\n' + QUESTION + "kind = 3\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes(tmp_path: Path, name: str) -> None:
+    study = write_study(tmp_path, MISTAKES[name])
+    golden(f"mistake-{name}", shown(tmp_path, "run", str(study)))
+    assert not (tmp_path / "books.db").exists(), "nothing was charged, and no ledger was made"
+
+
+def test_missing_sections(tmp_path: Path) -> None:
+    study = tmp_path / "study.toml"
+    study.write_text('titel = "x"\n\n[limit]\nepsilon = "much"\n' + COUNT)
+    golden("mistake-sections", shown(tmp_path, "plan", str(study)))
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("no-file", "people.csv", "poeple.csv"),
+        ("no-unit", 'unit = "row"', 'unit = "persn"\nrows = 2'),
+        ("unit-without-rows", 'unit = "row"', 'unit = "person"'),
+        ("median-add-remove", "substitute", "add-remove"),
+        ("bad-address", "sqlite:///books.db", "mysql://x/y"),
+    ],
+)
+def test_mistakes_in_sections(tmp_path: Path, name: str, old: str, new: str) -> None:
+    median = QUESTION + 'name = "m"\nkind = "median"\ncolumn = "cost"\nscale = 80\nepsilon = 1\ndelta = 1e-6\n'
+    study = write_study(tmp_path, median)
+    study.write_text(study.read_text().replace(old, new, 1))
+    golden(f"mistake-{name}", shown(tmp_path, "run", str(study)))
+
+
+def test_a_ledger_of_another_unit(tmp_path: Path) -> None:
+    study = write_study(tmp_path, COUNT)
+    url = f"sqlite:///{tmp_path}/books.db"
+    ledger = Ledger.create(url, "people", epsilon=4, delta=1e-5, neighbours="substitute", unit="household")
+    golden("mistake-other-unit", shown(tmp_path, "run", str(study)))
+    assert not list(ledger.entries())
+
+
+def test_a_ledger_of_another_limit(tmp_path: Path) -> None:
+    study = write_study(tmp_path, COUNT)
+    Ledger.create(f"sqlite:///{tmp_path}/books.db", "people", epsilon=9, neighbours="substitute", unit="person")
+    golden("mistake-other-limit", shown(tmp_path, "plan", str(study)))
+
+
+def test_no_ledger_there(tmp_path: Path) -> None:
+    (tmp_path / "books.db").write_bytes(b"this is no database, and longer than a header of one would be " * 20)
+    text = shown(tmp_path, "run", str(write_study(tmp_path, COUNT)))
+    golden("mistake-no-database", text)
+    assert text.endswith("exit code 4\n")
+
+
+def test_plan_and_report(tmp_path: Path) -> None:
+    above = QUESTION + (
+        'name = "busy"\nkind = "above"\ncolumn = "age"\nbins = 8\nbounds = [0, 80]\nthreshold = 9000\nat_most = 4\n'
+        "share = 0.5\n"
+    )
+    rest = QUESTION + 'name = "last"\nkind = "count"\nwhere = "age < 20"\nepsilon = "rest"\nonly_if = "busy.none"\n'
+    study = write_study(tmp_path, COUNT, above, rest)
+    golden("plan", shown(tmp_path, "plan", str(study)))
+    golden("report-before-run", shown(tmp_path, "report", str(study)))
+
+
+def test_init_does_not_write_over(tmp_path: Path) -> None:
+    data = write_people(tmp_path)
+    target = tmp_path / "study.toml"
+    golden("init", shown(tmp_path, "init", str(data), "-o", str(target)))
+    golden("init-study", target.read_text())
+    golden("init-again", shown(tmp_path, "init", str(data), "-o", str(target)))

@@ -1,0 +1,95 @@
+"""Positions, amounts and conditions of study files."""
+
+import tomllib
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from expost import Cost, InvalidStudy
+from expost.study import parse_study
+from expost.study.lines import line_index, line_of
+from expost.study.model import Amount
+from expost.study.questions import KINDS
+from studies import COUNT, HEAD
+
+STUDY = HEAD.format(epsilon=2, url="memory:")
+
+
+def test_lines_of_everything() -> None:
+    text = (
+        'a = 1\n\n[t] # x\nb = [\n  "]", # c = 3\n  2,\n]\nd = """\ne = 5\n"""\n"f g" = 1\n[[q]]\nx = 1\n[[q]]\nx = 2\n'
+    )
+    assert line_index(text) == {
+        ("a",): 1, ("t",): 3, ("t", "b"): 4, ("t", "d"): 8, ("t", "f g"): 11,
+        ("q", 0): 12, ("q", 0, "x"): 13, ("q", 1): 14, ("q", 1, "x"): 15,
+    }  # fmt: skip
+    assert line_of(line_index(text), ("q", 1, "y")) == 14
+    assert line_of({}, ("z",)) is None
+
+
+names = st.from_regex(r"[a-z]{1,4}", fullmatch=True)
+values = st.sampled_from(["1", '"# [x]"', "[1,\n 2]", "{ k = 1 }", '"""\nq = 1\n"""', "'[['"])
+
+
+@given(st.lists(st.tuples(names, values), unique_by=lambda pair: pair[0], max_size=6))
+def test_keys_stand_where_the_index_says(pairs: list[tuple[str, str]]) -> None:
+    expected: dict[tuple[str | int, ...], int] = {("t",): 1}
+    text, line = "[t]\n", 2
+    for name, value in pairs:
+        expected["t", name] = line
+        text += f"{name} = {value}\n"
+        line += 1 + value.count("\n")
+    tomllib.loads(text)
+    assert line_index(text) == expected
+
+
+def test_amounts() -> None:
+    limit, left = Cost(2), Cost(0.5)
+    assert Amount("fixed", Fraction(1, 4)).resolve(limit, left) == Cost(0.25)
+    assert Amount("limit", Fraction(1, 4)).resolve(limit, left) == Cost(0.5)
+    assert Amount("remaining", Fraction(1, 4)).resolve(limit, left) == Cost(0.125)
+    for text, amount in (
+        ("share = 0.1", Amount("limit", Fraction(1, 10))),
+        ("share_of_remaining = 0.5", Amount("remaining", Fraction(1, 2))),
+        ('epsilon = "rest"', Amount("remaining", Fraction(1))),
+    ):
+        study = parse_study(STUDY + COUNT.replace("epsilon = 0.5", text), Path("s.toml"))
+        assert study.questions[0].amount == amount
+
+
+def test_keys_depend_on_what_is_asked_only() -> None:
+    first = parse_study(STUDY + COUNT, Path("s.toml"))
+    moved = parse_study("# a comment\n" + STUDY + COUNT + 'label = "in words"\n', Path("elsewhere/t.toml"))
+    other = parse_study(
+        STUDY.replace('path = "people.csv"', 'path = "people.csv"\nversion = "2"') + COUNT, Path("s.toml")
+    )
+    assert first.key(first.questions[0]) == moved.key(moved.questions[0])
+    assert first.key(first.questions[0]) != other.key(other.questions[0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_explains_itself(kind: str) -> None:
+    """The example of a kind is a question of its own, and its keys are described."""
+    delta = "\ndelta = 1e-6" if KINDS[kind].delta else ""
+    text = f'[[question]]\nname = "q"\nkind = "{kind}"\nepsilon = 0.1{delta}\n{KINDS[kind].example}\n'
+    study = parse_study(STUDY + text, Path("s.toml"))
+    assert study.questions[0].kind == kind
+    assert all(key.help for key in KINDS[kind].keys)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "share = 2",
+        "share = 0",
+        'epsilon = "all"',
+        "epsilon = true",
+        'epsilon = 1\nrepeat = { until = "any", floor = 0 }',
+    ],
+)
+def test_amounts_that_are_none(line: str) -> None:
+    with pytest.raises(InvalidStudy, match=r"s\.toml:\d+: "):
+        parse_study(STUDY + COUNT.replace("epsilon = 0.5", line), Path("s.toml"))

@@ -1,0 +1,112 @@
+"""The report: one page that needs nothing else, says everything, and opens in a browser without complaint."""
+
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from expost import InvalidValue
+from expost.study import read_record, read_study, record_of, report_html, run_study, write_record
+from studies import COUNT, write_study
+
+BANDS = """
+[[question]]
+name = "bands"
+kind = "histogram"
+label = "<script>alert('no')</script> & bands"
+column = "age"
+bins = 4
+bounds = [0, 80]
+epsilon = 1
+"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report, in a file."""
+    folder = tmp_path_factory.mktemp("report")
+    result = run_study(read_study(write_study(folder, COUNT, BANDS)))
+    write_record(record_of(result), folder / "record.json")
+    path = folder / "report.html"
+    path.write_text(report_html(read_record(folder / "record.json")), encoding="utf-8")
+    return path
+
+
+class Page(HTMLParser):
+    """Collects tags, and complains about those that are not closed."""
+
+    VOID = ("meta", "link", "rect", "path", "br")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.addresses += [value or "" for name, value in attrs if name in ("src", "href", "action", "data")]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+
+def test_it_is_whole_and_needs_nothing_else(page: Path) -> None:
+    reader = Page()
+    text = page.read_text(encoding="utf-8")
+    reader.feed(text)
+    assert reader.open == []
+    assert "script" not in reader.tags
+    assert reader.addresses == ["data:,"]
+    assert "http" not in text
+    assert "url(" not in text
+    assert {"h1", "main", "svg", "table", "title"} <= reader.tags
+    assert text.count("<svg") == len(re.findall(r'<svg [^>]*role="img" aria-label="', text))
+    assert "prefers-color-scheme: dark" in text
+
+
+def test_it_says_everything(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for said in ("People", "±", "set aside", "came back", "What is promised", "one person replaced", "e^4"):
+        assert said in text, said
+    assert "&lt;script&gt;" in text
+
+
+def test_a_record_that_is_none(tmp_path: Path) -> None:
+    for text in ("", "[]", '{"expost record": 99}'):
+        (tmp_path / "x.json").write_text(text)
+        with pytest.raises(InvalidValue, match="expost run writes it"):
+            read_record(tmp_path / "x.json")
+
+
+def browser() -> str:
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        pytest.skip("not run: there is no chromium, chromium-browser or google-chrome on PATH")
+    return found
+
+
+def test_a_browser_opens_it(page: Path) -> None:
+    """No error in the console (a script that throws is caught: the control), and something is drawn."""
+    control = page.with_name("control.html")
+    control.write_text("<!doctype html><title>x</title><script>throw new Error('seen')</script>")
+    assert any("seen" in line for line in console(browser(), control))
+    assert console(browser(), page) == []
+    assert page.with_suffix(".png").stat().st_size > 10_000
+
+
+def console(program: str, page: Path) -> list[str]:
+    """What the browser's console says while it draws a page."""
+    drawn = subprocess.run(
+        [program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--enable-logging=stderr",
+         f"--user-data-dir={page.parent}/profile", "--window-size=1000,2000",
+         f"--screenshot={page.with_suffix('.png')}", page.as_uri()],
+        capture_output=True, text=True, timeout=100, check=True,
+    )  # fmt: skip
+    return [line for line in drawn.stderr.splitlines() if "CONSOLE" in line or "ERR_" in line]

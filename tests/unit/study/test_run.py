@@ -1,0 +1,422 @@
+"""Studies run end to end: answers near the truth, receipts that add up, nothing sampled twice, nothing told."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from expost import BudgetExceeded, Cost, InvalidStudy, Ledger, SeededNoise
+from expost.cli.main import app
+from expost.data.duck import DuckDB
+from expost.study import plan_study, read_study, record_of, run_study
+from expost.study.model import Question
+from expost.study.questions import KINDS
+from expost.study.run import Outcome
+from studies import CANARY, COUNT, PEOPLE, write_study
+
+EVERYTHING = """
+[derive]
+ratio = "age / 80"
+old = "CASE WHEN age >= 40 THEN 1 ELSE 0 END"
+
+[[question]]
+name = "old"
+kind = "count"
+where = "age >= 60"
+noise = "gaussian"
+epsilon = 20
+delta = 1e-6
+
+[[question]]
+name = "total"
+kind = "sum"
+column = "age"
+bounds = [0, 100]
+epsilon = 20
+
+[[question]]
+name = "average"
+kind = "mean"
+column = "cost"
+bounds = [0, 200]
+where = "age >= 60"
+counted_by = "old"
+epsilon = 20
+
+[[question]]
+name = "bands"
+kind = "histogram"
+column = "age"
+bins = 4
+bounds = [0, 80]
+epsilon = 20
+
+[[question]]
+name = "cities"
+kind = "discover"
+column = "city"
+count = "rows"
+epsilon = 20
+delta = 1e-6
+
+[[question]]
+name = "which"
+kind = "above"
+column = "city"
+keys = ["Rome", "Oslo", "Paris"]
+threshold = 1000
+at_most = 3
+epsilon = 20
+
+[[question]]
+name = "large"
+kind = "large"
+column = "city"
+keys = ["Rome", "Oslo", "Paris"]
+threshold = 1000
+at_most = 3
+epsilon = 20
+
+[[question]]
+name = "spread"
+kind = "interquartile_range"
+column = "age"
+epsilon = 20
+delta = 1e-6
+
+[[question]]
+name = "median"
+kind = "median"
+column = "age"
+scale = "spread"
+slack = 40
+epsilon = 20
+delta = 1e-6
+
+[[question]]
+name = "ninth"
+kind = "quantile"
+column = "age"
+quantile = 0.9
+scale = 40
+slack = 40
+epsilon = 20
+delta = 1e-6
+
+[[question]]
+name = "trimmed"
+kind = "trimmed_mean"
+column = "age"
+trim = 0.1
+scale = 64
+epsilon = 20
+delta = 1e-6
+
+[[question]]
+name = "line"
+kind = "regression"
+features = ["age"]
+target = "cost"
+cell = [0.7, 7]
+blocks = 50
+bounds = [0, 80]
+target_bounds = [0, 200]
+epsilon = 20
+delta = 1e-6
+
+[[question]]
+name = "model"
+kind = "logistic_regression"
+features = ["ratio"]
+target = "old"
+norm = 1
+threshold = 0.9
+test_share = 0.5
+epsilon = 20
+
+[[question]]
+name = "training"
+kind = "training"
+features = ["ratio"]
+target = "old"
+norm = 1
+steps = 20
+every = 10
+epsilon = 20
+delta = 1e-6
+"""
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
+    """Every kind of question, with so much ε that noise is small."""
+    study = read_study(write_study(tmp_path_factory.mktemp("all"), EVERYTHING, epsilon=300, url="memory:"))
+    result = run_study(study, noise=SeededNoise(1))
+    assert result.error is None
+    return {outcome.question.name: outcome for outcome in result.outcomes}
+
+
+def value(outcomes: dict[str, Outcome], name: str) -> Any:
+    answer = outcomes[name].answer
+    assert answer is not None, outcomes[name]
+    return answer.value
+
+
+def test_every_kind_is_asked(everything: dict[str, Outcome]) -> None:
+    assert {outcome.question.kind for outcome in everything.values()} == set(KINDS)
+    assert {outcome.state for outcome in everything.values()} == {"answered"}
+
+
+def test_answers_are_near_the_truth(everything: dict[str, Outcome]) -> None:
+    assert value(everything, "old") == pytest.approx(PEOPLE / 4, abs=10)
+    assert value(everything, "total") == pytest.approx(PEOPLE * 39.5, rel=1e-3)
+    assert value(everything, "average") == pytest.approx(139.5, abs=1)
+    assert value(everything, "bands")["[20, 40)"] == pytest.approx(PEOPLE / 4, abs=10)
+    assert set(value(everything, "cities")) == {"Rome", "Oslo", "Bern"}
+    assert value(everything, "which") == ["Rome", "Oslo"]
+    assert value(everything, "large") == pytest.approx({"Rome": 2000, "Oslo": 2000}, abs=10)
+    assert value(everything, "spread")[0] <= 40 <= value(everything, "spread")[1]
+    assert value(everything, "median") == pytest.approx(39, abs=3)
+    assert value(everything, "ninth") == pytest.approx(71, abs=5)
+    assert value(everything, "trimmed") == pytest.approx(39.5, abs=1)
+    assert value(everything, "line")["age"] == pytest.approx(2, abs=0.35)
+    assert value(everything, "model")["ratio"] > 0
+    assert value(everything, "training")["ratio"] > 1
+
+
+def test_error_bars_hold_the_truth(everything: dict[str, Outcome]) -> None:
+    for name, truth in (("old", PEOPLE / 4), ("total", PEOPLE * 39.5), ("average", 139.5)):
+        answer = everything[name].answer
+        assert answer is not None
+        assert answer.error is not None
+        assert answer.error > 0
+        assert abs(answer.value - truth) <= answer.error
+
+
+def test_receipts_add_up(tmp_path: Path) -> None:
+    result = run_study(read_study(write_study(tmp_path, EVERYTHING, epsilon=300)))
+    charged = sum((receipt.charged for outcome in result.outcomes for receipt in outcome.receipts), Cost(0))
+    assert charged == result.ledger.spent
+    assert len({receipt.entry for outcome in result.outcomes for receipt in outcome.receipts}) == 15
+    record = json.loads(json.dumps(record_of(result)))
+    assert record["answered"] == 14
+
+
+class Interrupted(Exception):
+    """Stands for a crash between questions."""
+
+
+def test_a_second_run_samples_nothing_twice(tmp_path: Path) -> None:
+    path = write_study(tmp_path, EVERYTHING, epsilon=300)
+
+    def crash(question: Question, outcome: Outcome | None) -> None:
+        if question.name == "spread" and outcome is None:
+            raise Interrupted
+
+    with pytest.raises(Interrupted):
+        run_study(read_study(path), progress=crash)
+    ledger = Ledger.load(f"sqlite:///{tmp_path}/books.db", "people")
+    before, spent = len(list(ledger.entries())), ledger.spent
+    assert before == 8
+    second = run_study(read_study(path))
+    stored = [receipt.stored for outcome in second.outcomes for receipt in outcome.receipts]
+    assert stored == [True] * 8 + [False] * 7
+    assert spent <= second.ledger.spent
+    third = run_study(read_study(path))
+    assert third.ledger.spent == second.ledger.spent
+    assert [outcome.answer and outcome.answer.value for outcome in third.outcomes] == [
+        outcome.answer and outcome.answer.value for outcome in second.outcomes
+    ]
+    assert third.classic == second.classic
+
+
+def test_a_changed_question_is_another_question(tmp_path: Path) -> None:
+    run_study(read_study(write_study(tmp_path, COUNT)))
+    changed = run_study(read_study(write_study(tmp_path, COUNT.replace("60", "61"))))
+    assert [receipt.stored for receipt in changed.outcomes[0].receipts] == [False]
+    assert changed.ledger.spent == Cost(1)
+
+
+SPARSE = """
+[[question]]
+name = "busy"
+kind = "above"
+column = "age"
+bins = 8
+bounds = [0, 80]
+threshold = {threshold}
+at_most = 4
+epsilon = 2
+"""
+AFTER = """
+[[question]]
+name = "after"
+kind = "count"
+where = "age < 20"
+epsilon = {epsilon}
+only_if = "{condition}"
+"""
+
+
+def test_the_budget_may_end_a_run(tmp_path: Path) -> None:
+    study = write_study(tmp_path, SPARSE.format(threshold=10), COUNT, AFTER.format(epsilon=2, condition="busy.any"))
+    result = CliRunner().invoke(app, ["run", str(study), "--report", str(tmp_path / "page.html")])
+    assert result.exit_code == 3
+    record = json.loads((tmp_path / "study.run.json").read_text())
+    assert [question["state"] for question in record["questions"]] == ["answered", "answered", "not possible"]
+    assert "largest affordable ε" in record["stopped"]
+    assert "Stopped" in (tmp_path / "page.html").read_text()
+
+
+def test_later_questions_use_what_came_back(tmp_path: Path) -> None:
+    rest = COUNT.replace("epsilon = 0.5", 'epsilon = "rest"')
+    study = read_study(write_study(tmp_path, SPARSE.format(threshold=9000), rest))
+    result = run_study(study)
+    assert result.outcomes[1].receipts[0].reserved > Cost(3)
+    assert result.ledger.remaining.epsilon == 0
+    assert (result.asked, result.classic) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "condition", "state"),
+    [
+        (9000, "busy.any", "skipped"),
+        (9000, "busy.none", "answered"),
+        (10, "busy.any", "answered"),
+    ],
+)
+def test_only_if_an_outcome(tmp_path: Path, threshold: int, condition: str, state: str) -> None:
+    after = AFTER.format(epsilon=0.5, condition=condition)
+    result = run_study(read_study(write_study(tmp_path, SPARSE.format(threshold=threshold), after)))
+    assert result.outcomes[1].state == state
+    assert bool(result.outcomes[1].receipts) == (state == "answered")
+
+
+@pytest.mark.parametrize(("condition", "state"), [("old > 1000", "answered"), ("old < 1000", "skipped")])
+def test_only_if_a_number(tmp_path: Path, condition: str, state: str) -> None:
+    result = run_study(read_study(write_study(tmp_path, COUNT, AFTER.format(epsilon=0.5, condition=condition))))
+    assert result.outcomes[1].state == state
+
+
+def test_repeated_down_to_a_floor(tmp_path: Path) -> None:
+    hopeless = """
+[[question]]
+name = "model"
+kind = "logistic_regression"
+features = ["age"]
+target = "person"
+norm = 80
+threshold = 0
+test_share = 0.5
+epsilon = 1
+repeat = { until = "released", floor = 2, at_most = 9 }
+"""
+    result = run_study(read_study(write_study(tmp_path, hopeless)))
+    outcome = result.outcomes[0]
+    assert outcome.state == "withheld"
+    assert [receipt.charged for receipt in outcome.receipts] == [Cost(0.5)] * 5  # from 4 to 1.5, the first below 2
+    assert result.ledger.remaining.epsilon == 1.5
+    assert (result.asked, result.answered, result.classic) == (1, 0, 0)
+
+
+def test_a_scale_that_was_withheld(tmp_path: Path) -> None:
+    spread = (
+        '[[question]]\nname = "spread"\nkind = "interquartile_range"\ncolumn = "age"\nepsilon = 0.01\ndelta = 1e-9\n'
+    )
+    median = '[[question]]\nname = "m"\nkind = "median"\ncolumn = "age"\nscale = "spread"\nepsilon = 1\ndelta = 1e-6\n'
+    result = run_study(read_study(write_study(tmp_path, spread, median)))
+    assert [outcome.state for outcome in result.outcomes] == ["withheld", "skipped"]
+    assert "fallback" in result.outcomes[1].why
+    assert not result.outcomes[1].receipts
+
+
+def test_planning_reads_no_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object) -> None:
+        raise AssertionError("a value was read")
+
+    monkeypatch.setattr(DuckDB, "fetch", refuse)
+    monkeypatch.setattr(DuckDB, "arrays", refuse)
+    plan = plan_study(read_study(write_study(tmp_path, EVERYTHING, epsilon=300)))
+    assert plan.fits
+    assert not (tmp_path / "books.db").exists()
+
+
+def test_plans_are_what_happens(tmp_path: Path) -> None:
+    study = read_study(write_study(tmp_path, EVERYTHING, epsilon=300))
+    plan = plan_study(study)
+    result = run_study(study)
+    for line, outcome in zip(plan.lines, result.outcomes, strict=True):
+        charged = sum((receipt.charged for receipt in outcome.receipts), Cost(0))
+        assert line.worst is not None
+        assert line.best is not None
+        assert line.best <= charged <= line.worst, line.question.name
+    assert plan.worst <= result.ledger.remaining
+    assert {line.fit for line in plan_study(study).lines} == {"stored"}
+
+
+def test_only_what_may_fit_is_run(tmp_path: Path) -> None:
+    study = read_study(write_study(tmp_path, COUNT.replace("0.5", "9")))
+    with pytest.raises(InvalidStudy, match="cannot fit"):
+        run_study(study)
+    assert not (tmp_path / "books.db").exists()
+
+
+def test_units_with_several_rows(tmp_path: Path) -> None:
+    path = write_study(tmp_path, COUNT, COUNT.replace('"old"', '"people"') + 'count = "units"\n')
+    path.write_text(
+        path.read_text().replace('unit = "row"', 'unit = "person"\nrows = 2').replace("substitute", "add-remove")
+    )
+    result = run_study(read_study(path))
+    assert [outcome.state for outcome in result.outcomes] == ["answered"] * 2
+    assert result.size is None
+
+
+def test_accounts(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/books.db"
+    ledger = Ledger.create(url, "people", epsilon=10, delta=1e-3, neighbours="substitute", unit="person")
+    path = write_study(tmp_path, COUNT)
+    path.write_text(path.read_text().replace('name = "people"', 'name = "people"\naccount = "alice"', 1))
+    result = run_study(read_study(path))
+    assert (result.ledger.limit, ledger.spent) == (Cost(4, 1e-5), Cost(0.5))
+    assert result.ledger.name == "people/alice"
+
+
+def test_no_value_in_any_message(tmp_path: Path) -> None:
+    wrong = ("word > 1", f"word = {CANARY}", "CAST(word AS INTEGER) > 1", "word + 1 > 2")
+    for place, condition in enumerate(wrong):
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        study = write_study(folder, COUNT.replace("age >= 60", condition.replace(CANARY, "zanzibar")))
+        result = CliRunner().invoke(app, ["run", str(study)])
+        assert CANARY not in result.output
+        assert "Traceback" not in result.output
+
+
+def test_lost_answers_are_not_sampled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_study(tmp_path, COUNT, AFTER.format(epsilon=0.5, condition="old > 0"))
+
+    def broken(*args: object) -> None:
+        raise RuntimeError(f"the disk said {CANARY}")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DuckDB, "fetch", broken)
+        patch.setattr("expost.study.run._public_size", lambda opened: PEOPLE)
+        result = CliRunner().invoke(app, ["run", str(path)])
+        assert result.exit_code == 1
+        assert CANARY not in result.output
+        assert "Traceback" not in result.output
+    again = run_study(read_study(path))
+    assert [outcome.state for outcome in again.outcomes] == ["lost", "skipped"]
+    assert again.ledger.spent == Cost(0.5)
+
+
+def test_over_budget_is_the_ledgers_word(tmp_path: Path) -> None:
+    result = run_study(
+        read_study(
+            write_study(tmp_path, SPARSE.format(threshold=10), COUNT, AFTER.format(epsilon=2, condition="busy.any"))
+        )
+    )
+    assert isinstance(result.error, BudgetExceeded)
+    assert result.error.requested == Cost(2)

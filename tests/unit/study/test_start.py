@@ -1,0 +1,52 @@
+"""A first study, from a schema alone."""
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from expost.data.duck import DuckDB
+from expost.study import parse_study, plan_study, read_study, run_study, starter
+from studies import CANARY, write_people
+
+TABLES = {
+    "numbers": "SELECT i AS a, i / 2 AS \"odd name\" FROM range(5000) t(i)",
+    "words": "SELECT 'w' || (i % 3) AS w FROM range(5000) t(i)",
+    "neither": "SELECT i % 2 = 0 AS yes, DATE '2026-01-01' + CAST(i % 9 AS INTEGER) AS day FROM range(5000) t(i)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_it_runs_as_it_is(tmp_path: Path, name: str) -> None:
+    data = tmp_path / f"{name}.parquet"
+    duckdb.sql(f"COPY ({TABLES[name]}) TO '{data}' (FORMAT parquet)")
+    study = tmp_path / "study.toml"
+    study.write_text(starter(str(data), file=study))
+    result = run_study(read_study(study))
+    assert result.error is None
+    assert result.asked == len(result.outcomes) >= 1
+
+
+def test_only_the_schema_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = write_people(tmp_path)
+
+    def refuse(*args: object) -> None:
+        raise AssertionError("a value was read")
+
+    monkeypatch.setattr(DuckDB, "fetch", refuse)
+    monkeypatch.setattr(DuckDB, "arrays", refuse)
+    text = starter(str(data), file=tmp_path / "study.toml")
+    assert CANARY not in text
+    assert plan_study(parse_study(text, tmp_path / "study.toml")).fits
+
+
+def test_names_and_numbers_are_all_that_is_edited(tmp_path: Path) -> None:
+    write_people(tmp_path)
+    text = starter(str(tmp_path / "people.csv"), file=tmp_path / "study.toml")
+    edited = text.replace('column = "cost"', 'column = "age"').replace("[0, 100]", "[0, 80]").replace("1.0  ", "3.0  ")
+    assert edited != text
+    result = run_study(parse_study(edited, tmp_path / "study.toml"))
+    assert result.error is None
+    average = next(outcome for outcome in result.outcomes if outcome.question.name == "average").answer
+    assert average is not None
+    assert abs(average.value - 39.5) < 2
