@@ -88,9 +88,6 @@ def guarded(command: Callable[Given, Result]) -> Callable[Given, Result]:
         except Exception as error:
             if os.environ.get("EXPOST_TRACE"):
                 raise
-            if type(error).__module__ == "apsw":
-                err.print(f"error: the ledger's file cannot be used: {type(error).__name__}: {error}", soft_wrap=True)
-                raise typer.Exit(UNAVAILABLE) from None
             err.print(
                 f"error: this should not have happened: {type(error).__name__}. What it says may quote data and is "
                 "kept back; EXPOST_TRACE=1 shows it.",

@@ -29,7 +29,7 @@ def init(
     table: Annotated[str | None, typer.Option(help="The table of a .duckdb file.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a study that is there.")] = False,
 ) -> None:
-    """Write a commented study for a data file, after looking only at its schema.
+    """Write a commented study for a data file, from its schema alone.
 
     Example: expost init visits.csv -o visits.toml
     """
@@ -47,7 +47,9 @@ def init(
 
 @guarded
 def plan(study: StudyFile, as_json: Json = False) -> None:
-    """Say what each question costs at worst and at best, and what would not fit. Touches no data.
+    """Say what a study costs at worst and at best, and what would not fit.
+
+    Reads names and types of columns, no value, and charges nothing.
 
     Example: expost plan visits.toml
     """
@@ -73,7 +75,7 @@ def run(
         Path | None, typer.Option(help="Also write the report, an HTML page.", show_default=False)
     ] = None,
 ) -> None:
-    """Ask the questions of a study: answers with error bars, and a receipt.
+    """Ask a study's questions: answers with error bars, and a receipt.
 
     Running it again samples nothing twice: what was answered comes from the ledger.
 
@@ -83,6 +85,9 @@ def run(
     from expost.study.record import record_path
 
     told = read_study(study)
+    for path in (record or study, report or study):
+        if not path.absolute().parent.is_dir():
+            raise InvalidValue(f"there is no folder {path.parent} to write {path.name} into")
     with err.status(f"reading {study}") as status:
 
         def progress(question: Question, outcome: Outcome | None) -> None:
@@ -113,7 +118,9 @@ def report(
         Path | None, typer.Option("--output", "-o", help="Where to write it; by default beside.", show_default=False)
     ] = None,
 ) -> None:
-    """Write the report of the last run: one HTML page with answers, plots, receipt and promise.
+    """Write the report of the last run, one HTML page.
+
+    It holds answers, plots, the receipt and what is promised, and needs nothing from elsewhere.
 
     Example: expost report visits.toml -o visits.html
     """

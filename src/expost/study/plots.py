@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 _ROW, _LABEL, _WIDTH = 26, 200, 680
+MOST = 30
+"""So many bars are drawn at most."""
 
 
 def bars(values: Mapping[str, float], error: float | None, title: str) -> str:
-    """Horizontal bars with error bars, of at most thirty values; negative ones grow to the left."""
-    shown = list(values.items())[:30]
+    """Horizontal bars with error bars, of the first values; negative ones grow to the left."""
+    shown = list(values.items())[:MOST]
     reach = error or 0.0
     low = min(0.0, *(value - reach for _, value in shown))
     high = max(0.0, *(value + reach for _, value in shown))

@@ -6,10 +6,11 @@ The page needs nothing from elsewhere and runs no script. It is made of released
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import ROUND_DOWN, ROUND_UP, Decimal
 from html import escape
 from typing import Any
 
-from expost.study.plots import bars, budget
+from expost.study.plots import MOST, bars, budget
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1d2733; --soft: #5b6875; --paper: #ffffff; --card: #f4f6f8; --line: #d9dfe5;
@@ -76,6 +77,8 @@ def _answer(question: Mapping[str, Any]) -> str:
     plot = ""
     if question["bars"]:
         plot = bars(question["bars"], question["error"], f"{question['label']}, as bars")
+        if len(question["bars"]) > MOST:
+            plot += f'<p class="soft">The first {MOST} of {len(question["bars"])} are drawn.</p>'
     return (
         f"<article><header><h3>{escape(question['label'])}</h3>"
         f'<span class="kind">{escape(question["name"])} · {escape(question["kind"])}</span></header>'
@@ -88,15 +91,16 @@ def _receipt(record: Mapping[str, Any]) -> str:
     for question in record["questions"]:
         for receipt in question["receipts"]:
             costs = [receipt[name] for name in ("reserved", "charged", "refunded")]
-            cells = "".join(f'<td class="n">{_brief(cost["epsilon"])}</td>' for cost in costs)
+            ups = ROUND_UP, ROUND_UP, ROUND_DOWN
+            cells = "".join(_amount(Decimal(cost["epsilon"]), up) for cost, up in zip(costs, ups, strict=True))
             rows.append(
                 f'<tr><td class="n">{receipt["entry"]}</td><td>{escape(receipt["what"])}</td>{cells}'
                 f'<td class="n">{escape(receipt["charged"]["delta"])}</td></tr>'
             )
             drawn.append((question["name"], float(costs[0]["epsilon"]), float(costs[1]["epsilon"])))
-    totals = [sum(float(r[name]["epsilon"]) for q in record["questions"] for r in q["receipts"])
+    totals = [sum(Decimal(r[name]["epsilon"]) for q in record["questions"] for r in q["receipts"])
               for name in ("reserved", "charged", "refunded")]  # fmt: skip
-    foot = "".join(f'<td class="n">{total:.6g}</td>' for total in totals)
+    foot = "".join(_amount(total, up) for total, up in zip(totals, (ROUND_UP, ROUND_UP, ROUND_DOWN), strict=True))
     head = "".join(f'<th scope="col" class="n">{name}</th>' for name in ("set aside", "charged", "came back", "δ"))
     plot = budget(drawn, "What was charged of what was set aside, in ε")
     return (
@@ -128,6 +132,12 @@ def _promise(record: Mapping[str, Any]) -> str:
         "fitted under the same limit with the same ε, had each been charged its worst case and nothing come "
         "back.</p></footer>\n"
     )
+
+
+def _amount(number: Decimal | int, rounding: str) -> str:
+    """An amount to six places: charges round up, refunds down."""
+    text = f"{Decimal(number).quantize(Decimal('1e-6'), rounding):f}"
+    return f'<td class="n">{text.rstrip("0").rstrip(".")}</td>'
 
 
 def _brief(number: str) -> str:

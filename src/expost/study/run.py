@@ -15,7 +15,15 @@ from typing import Any, Literal
 import numpy as np
 
 from expost.cost import Cost, exact
-from expost.errors import AlreadyReserved, BudgetExceeded, ExpostError, InvalidStudy, InvalidValue, UnknownEntry
+from expost.errors import (
+    AlreadyReserved,
+    BudgetExceeded,
+    EngineFailed,
+    ExpostError,
+    InvalidStudy,
+    InvalidValue,
+    UnknownEntry,
+)
 from expost.ledger import Entry, Ledger
 from expost.mechanism import Mechanism, Release
 from expost.noise import Source
@@ -164,6 +172,7 @@ class _Run:
         if question.only_if is not None and not self.holds(question.only_if):
             return Outcome(question, "skipped", why=f"{question.only_if.text} does not hold"), None
         receipts: list[Receipt] = []
+        state: State
         asked, answer = Cost(0), None
         for attempt in range(1, (question.repeat.at_most if question.repeat else 1) + 1):
             try:
@@ -177,11 +186,12 @@ class _Run:
                     break
                 return Outcome(question, "not possible", None, str(error), asked, tuple(receipts)), error
             except ExpostError as error:
-                return Outcome(question, "lost", answer, str(error), asked, tuple(receipts)), error
+                state = "lost" if isinstance(error, EngineFailed) else "not possible"
+                return Outcome(question, state, answer, str(error), asked, tuple(receipts)), error
             asked += cost
             if self.over(question, answer):
                 break
-        state: State = "withheld" if answer is not None and "withheld" in answer.outcomes else "answered"
+        state = "withheld" if answer is not None and "withheld" in answer.outcomes else "answered"
         return Outcome(question, state, answer, "", asked, tuple(receipts)), None
 
     def over(self, question: Question, answer: Answer) -> bool:

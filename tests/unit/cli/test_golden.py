@@ -1,9 +1,5 @@
-"""What people see when they ask for help or make a mistake, as reviewed snapshots in tests/golden.
+"""What people see when they ask for help or make a mistake, as reviewed snapshots in tests/golden."""
 
-EXPOST_GOLDEN=update writes them anew; look at the difference before you commit it.
-"""
-
-import os
 from pathlib import Path
 
 import pytest
@@ -11,17 +7,10 @@ from typer.testing import CliRunner
 
 from expost import Ledger
 from expost.cli.main import app
+from golden import check as golden
 from studies import CANARY, COUNT, write_people, write_study
 
-GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 RUNNER = CliRunner()
-
-
-def golden(name: str, text: str) -> None:
-    path = GOLDEN / f"{name}.txt"
-    if os.environ.get("EXPOST_GOLDEN") == "update":
-        path.write_text(text, encoding="utf-8")
-    assert path.read_text(encoding="utf-8") == text
 
 
 def shown(folder: Path, *arguments: str) -> str:

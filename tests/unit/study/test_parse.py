@@ -5,7 +5,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from expost import Cost, InvalidStudy
@@ -16,6 +16,7 @@ from expost.study.questions import KINDS
 from studies import COUNT, HEAD
 
 STUDY = HEAD.format(epsilon=2, url="memory:")
+SOUND = (Path(__file__).resolve().parents[3] / "examples" / "randhie.toml").read_text()
 
 
 def test_lines_of_everything() -> None:
@@ -93,3 +94,28 @@ def test_every_kind_explains_itself(kind: str) -> None:
 def test_amounts_that_are_none(line: str) -> None:
     with pytest.raises(InvalidStudy, match=r"s\.toml:\d+: "):
         parse_study(STUDY + COUNT.replace("epsilon = 0.5", line), Path("s.toml"))
+
+
+VALUES = ["nan", "-inf", "true", "[]", "{}", '""', "1e400", "-1", "9" * 400, "2026-01-01"]
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.data())
+def test_no_text_breaks_the_parser(data: st.DataObject) -> None:
+    """Lines of a sound study dropped, doubled and changed: it is read, or what is wrong is said with a line."""
+    lines = SOUND.splitlines()
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(lines) - 1))
+        value = data.draw(st.sampled_from(VALUES))
+        change = data.draw(st.sampled_from(["drop", "double", "value"]))
+        key = lines[place].partition("=")[0]
+        lines[place : place + 1] = {"drop": [], "double": [lines[place]] * 2, "value": [f"{key} = {value}"]}[change]
+        lines = lines or [""]
+    try:
+        study = parse_study("\n".join(lines), Path("s.toml"))
+    except InvalidStudy as error:
+        found = len(error.problems)
+    else:
+        found = len(study.questions)
+        assert found == sum(line.strip() == "[[question]]" for line in lines)
+    assert found
