@@ -553,3 +553,15 @@ def test_where_nobody_tells_about_processes(monkeypatch: pytest.MonkeyPatch) -> 
     assert not lease.is_gone(told)
     monkeypatch.undo()
     lease._machine.cache_clear()
+
+
+def test_a_file_that_is_no_ledger_is_left_alone(tmp_path: Path) -> None:
+    other, junk = tmp_path / "other.db", tmp_path / "junk.db"
+    apsw.Connection(str(other)).execute("CREATE TABLE theirs (x)").fetchall()
+    junk.write_bytes(b"no database " * 100)
+    before = other.read_bytes()
+    with pytest.raises(xp.InvalidValue, match="holds no ledgers"):
+        xp.Ledger.load(f"sqlite:///{other}", "patients")
+    assert other.read_bytes() == before
+    with pytest.raises(xp.LedgerCorrupt, match="no SQLite database"):
+        xp.ledgers(f"sqlite:///{junk}")
