@@ -1,0 +1,43 @@
+"""Chosen cells of a histogram, and how far off a mean may be."""
+
+import duckdb
+import pytest
+
+from expost import InvalidValue, SeededNoise, Unit, read
+
+
+@pytest.fixture
+def database() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE TABLE t AS SELECT i % 10 AS x, 'k' || (i % 3) AS k, i % 100 AS person FROM range(1000) t(i)"
+    )
+    return connection
+
+
+@pytest.mark.parametrize("unit", ["row", Unit("person", rows=10, groups=1)])
+def test_only_some_cells(database: duckdb.DuckDBPyConnection, unit: Unit) -> None:
+    table = read(database, table="t", unit=unit, neighbours="add-remove", key=1)
+    bins = table.histogram("x", bins=10, bounds=(0, 10), other=None)
+    some = bins.only(["[7, 8)", "[2, 3)"])
+    assert some.labels == ("[2, 3)", "[7, 8)")
+    assert some.present(some.exact()) == {"[2, 3)": 100, "[7, 8)": 100}
+    assert some.sensitivity.l1 <= bins.sensitivity.l1
+    keys = table.histogram("k", keys=["k0", "k1", "k2"])
+    assert keys.only(["k1"]).labels == ("k1",)
+    for wrong in ([], ["nothing"], ["k1", "other"]):
+        with pytest.raises(InvalidValue):
+            keys.only(wrong)
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "substitute"])
+def test_means_lie_within_their_error_bound(database: duckdb.DuckDBPyConnection, neighbours: str) -> None:
+    table = read(database, table="t", unit="row", neighbours=neighbours)
+    mean = table.mean("x", bounds=(0, 20), missing=0).laplace(epsilon=0.5)
+    bound = mean.error_bound("0.95", values=1000)
+    noise = SeededNoise(4)
+    missed = sum(abs(mean.sample(None, noise) - 4.5) > bound for _ in range(200))
+    assert missed <= 20
+    narrow = sum(abs(mean.sample(None, noise) - 4.5) > bound / 10 for _ in range(200))
+    assert narrow > 50  # a tenth of it would not be a bound
+    assert mean.error_bound("0.95", values=0) == 20

@@ -1,0 +1,28 @@
+"""The demonstration: real people, every kind of question, more of them than classic accounting would allow."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+from expost.cost import Cost
+from expost.study import parse_study, plan_study, run_study
+from expost.study.questions import KINDS
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+
+
+@pytest.mark.filterwarnings("default")  # statsmodels' own
+def test_the_study_of_the_demonstration(tmp_path: Path) -> None:
+    runpy.run_path(str(EXAMPLES / "randhie.py"))["main"](tmp_path)
+    text = (EXAMPLES / "randhie.toml").read_text().replace("../build/demo/", "")
+    study = parse_study(text, tmp_path / "randhie.toml")
+    assert {question.kind for question in study.questions} == set(KINDS)
+    assert plan_study(study).fits
+    result = run_study(study)
+    assert result.error is None
+    assert result.size == 20_190
+    assert result.asked == len(study.questions)
+    assert result.classic < result.asked
+    assert result.ledger.spent <= Cost(4, 1e-5)
+    assert result.ledger.verify_chain().sequence >= 2 * result.asked
