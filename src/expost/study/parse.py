@@ -165,7 +165,7 @@ class _Reader:
         told = told if isinstance(told, dict) else {}
         name, kind = told.get("name"), told.get("kind")
         where = f"question {name!r}: " if isinstance(name, str) else "question: "
-        if kind not in KINDS:
+        if not isinstance(kind, str) or kind not in KINDS:
             near = get_close_matches(str(kind), KINDS, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(KINDS)}"
             what = (
@@ -178,7 +178,7 @@ class _Reader:
         if isinstance(name, str) and not re.fullmatch(r"[\w-]+", name):
             self.problem((*place, "name"), f"{where}a name has letters, digits, '_' and '-' only")
             sound = False
-        if name in earlier:
+        if isinstance(name, str) and name in earlier:
             self.problem((*place, "name"), f"{where}there is a question of that name already")
             sound = False
         amount = self.amount(told, place, where)

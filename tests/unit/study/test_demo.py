@@ -22,7 +22,7 @@ def test_the_study_of_the_demonstration(tmp_path: Path) -> None:
     result = run_study(study)
     assert result.error is None
     assert result.size == 20_190
-    assert result.asked == len(study.questions)
+    assert {outcome.state for outcome in result.outcomes} <= {"answered", "withheld", "skipped"}
     assert result.classic < result.asked
     assert result.ledger.spent <= Cost(4, 1e-5)
     assert result.ledger.verify_chain().sequence >= 2 * result.asked

@@ -302,11 +302,14 @@ def test_only_if_a_number(tmp_path: Path, condition: str, state: str) -> None:
 
 def test_repeated_down_to_a_floor(tmp_path: Path) -> None:
     hopeless = """
+[derive]
+odd = "age % 2"
+
 [[question]]
 name = "model"
 kind = "logistic_regression"
 features = ["age"]
-target = "person"
+target = "odd"
 norm = 80
 threshold = 0
 test_share = 0.5
