@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -123,11 +124,13 @@ class Interaction:
 
     Subclasses give the way of asking, through :meth:`_answer`. Nothing asked costs nothing. The caller's
     own exceptions settle too; only an exception while a private value was being evaluated forfeits.
-    One question is answered at a time, whatever the threads; a closed interaction never answers again.
+    One question is answered at a time, whatever the threads; a closed interaction never answers again, and
+    one that was forked answers only in the process that it was opened in.
     """
 
     def __init__(self, mechanism: Mechanism) -> None:
         self._mechanism = mechanism
+        self._process = os.getpid()
         self._lock = RLock()
         self._transcript: list[Any] = []
         self._spending: Spending | None = None
@@ -168,6 +171,7 @@ class Interaction:
 
     def close(self) -> None:
         """STOP. Settles the part of what was published; closing again does nothing."""
+        self._refuse_forked()
         with self._lock:
             if self._answering:
                 raise InteractionClosed("a question may not close the interaction that is answering it")
@@ -187,6 +191,7 @@ class Interaction:
 
     def _answer(self, evaluate: Callable[[], Answer]) -> Answer:
         """Publish ``evaluate()``: the only place where private values are looked at."""
+        self._refuse_forked()
         with self._lock:
             if self._closed:
                 raise InteractionClosed(
@@ -207,9 +212,18 @@ class Interaction:
                 raise
             finally:
                 self._answering = False
+            self._refuse_forked()  # the question itself may have forked
             if self.finished():
                 self.close()
             return answer
+
+    def _refuse_forked(self) -> None:
+        """One reservation pays for one conversation: a forked copy would answer what nobody charges."""
+        if os.getpid() != self._process:
+            raise InteractionClosed(
+                f"this {type(self._mechanism).__name__} belongs to process {self._process} and answers only there: "
+                "open another in this process"
+            )
 
     def __copy__(self) -> Self:
         return self  # a copy would answer after the original was closed
@@ -226,7 +240,8 @@ class Interaction:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        if os.getpid() == self._process:  # a forked process that leaves the block ends nothing
+            self.close()
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open"

@@ -565,6 +565,10 @@ def test_the_audit_trail_adds_up(new_ledger: NewLedger, tmp_path: Path) -> None:
     assert books.accounts["study/alice"].spent == Cost(0.25, delta="1e-6")
     lines = [json.loads(line) for line in (tmp_path / "trail.jsonl").read_text().splitlines()]
     assert [line["line"]["sequence"] for line in lines] == list(range(1, 13))
+    claims: dict[str, object] = {}
+    for told in (line["line"]["body"] for line in lines if line["line"]["event"] == "reserve"):
+        claims[told["claim"]] = told.get("guarantee") or claims[told["claim"]]  # each was told of when it came first
+        assert Guarantee.from_json(claims[told["claim"]]).worst_case == Cost.of_units(*told["worst"])
     before = "0" * 64
     for line in lines:  # as anyone can, without expost
         text = json.dumps(line["line"], sort_keys=True, separators=(",", ":"))

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from expost.cost import Cost
 from expost.errors import LedgerCorrupt
-from expost.guarantee import Neighbours, Part
-from expost.ledger.codec import canonical, claim_digest, fingerprint
+from expost.guarantee import Guarantee, Neighbours, Part
+from expost.ledger.codec import canonical, claim_digest, claim_text, fingerprint, sha256
 from expost.ledger.entry import Balance, Note, Path, Request
 
 GENESIS = "0" * 64
@@ -96,21 +96,22 @@ def limit_body(path: Path, limit: Cost | None, note: Note | None = None) -> str:
     return canonical(body)
 
 
-def reserve_body(request: Request, begun: bool) -> str:
-    """A worst case is set aside."""
-    return canonical(
-        {
-            "account": "/".join(request.account),
-            "begun": begun,
-            "claim": claim_digest(request.guarantee),
-            "fingerprint": fingerprint(request.subject),
-            "key": request.key,
-            "label": request.label,
-            "operation": request.operation,
-            "subject": repr(request.subject),
-            "worst": amount(request.guarantee.worst_case),
-        }
-    )
+def reserve_body(request: Request, begun: bool, *, first: bool) -> str:
+    """A worst case is set aside. The first time that it is for this guarantee, the line says what that is."""
+    told = {
+        "account": "/".join(request.account),
+        "begun": begun,
+        "claim": claim_digest(request.guarantee),
+        "fingerprint": fingerprint(request.subject),
+        "key": request.key,
+        "label": request.label,
+        "operation": request.operation,
+        "subject": repr(request.subject),
+        "worst": amount(request.guarantee.worst_case),
+    }
+    if first:
+        told["guarantee"] = json.loads(claim_text(request.guarantee))
+    return canonical(told)
 
 
 def end_body(charged: Cost, part: Part | None = None, output: str | None = None) -> str:
@@ -125,32 +126,48 @@ class Line(NamedTuple):
     """How an entry stands, by the trail."""
 
     account: str
-    worst: Cost
+    operation: str
+    subject: str
+    fingerprint: str
     claim: str
+    label: str | None
     key: str | None
-    state: str
+    worst: Cost
+    reserved_at: int
     begun: bool
-    charged: Cost | None
-    part: Any
-    output: str | None
+    state: str = "reserved"
+    charged: Cost | None = None
+    part: Any = None
+    output: str | None = None
+    ended_at: int | None = None
 
 
 class Books:
     """What a trail adds up to: every balance and every entry. It refuses what no ledger would have done."""
 
     def __init__(self) -> None:
+        self.about: dict[str, Any] = {}
+        """The ledger's name, neighbours and unit."""
         self.accounts: dict[str, Balance] = {}
         self.entries: dict[int, Line] = {}
+        self.claims: dict[str, Guarantee] = {}
+        self._keys: set[str] = set()
 
     def apply(self, event: Event) -> None:
         """Let one event happen."""
+        if (event.kind == "create") != (event.sequence == 1):
+            raise _impossible(event, "a ledger is created once, by its first line")
         getattr(self, f"_{event.kind}")(event)
 
     def _create(self, event: Event) -> None:
+        self.about = {name: event.body[name] for name in ("name", "neighbours", "unit")}
         self.accounts[event.body["name"]] = Balance(_cost(event.body["limit"]), Cost(0), Cost(0))
 
     def _account(self, event: Event) -> None:
-        self.accounts[event.body["account"]] = Balance(_cost(event.body["limit"]), Cost(0), Cost(0))
+        name = event.body["account"]
+        if name in self.accounts or levels(name)[-2] not in self.accounts:
+            raise _impossible(event, f"{name!r} was there already, or nothing above it")
+        self.accounts[name] = Balance(_cost(event.body["limit"]), Cost(0), Cost(0))
 
     def _raise(self, event: Event) -> None:
         before, limit = self.accounts[event.body["account"]], _cost(event.body["limit"])
@@ -164,13 +181,27 @@ class Books:
 
     def _reserve(self, event: Event) -> None:
         told, worst = event.body, _cost(event.body["worst"])
+        if number(event) != len(self.entries) + 1 or told["key"] in self._keys:
+            raise _impossible(event, "entries are numbered one after the other, and a key stands for one of them")
+        if self._claim(event).worst_case != worst:
+            raise _impossible(event, "another amount than the guarantee's worst case was set aside")
         for name in levels(told["account"]):
             if self.accounts[name].closed or not worst <= self.accounts[name].remaining:
                 raise _impossible(event, f"{name!r} had not so much left")
             self._move(name, Cost(0), worst, Cost(0))
-        self.entries[number(event)] = Line(
-            told["account"], worst, told["claim"], told["key"], "reserved", told["begun"], None, None, None
-        )
+        if told["key"] is not None:
+            self._keys.add(told["key"])
+        same = {name: told[name] for name in Line._fields[:7]}
+        self.entries[number(event)] = Line(**same, worst=worst, reserved_at=event.at, begun=told["begun"])
+
+    def _claim(self, event: Event) -> Guarantee:
+        """The guarantee of a reservation; the first line about it says what it is."""
+        told, name = event.body.get("guarantee"), event.body["claim"]
+        if told is not None:
+            if sha256(canonical(told)) != name:
+                raise _impossible(event, "its guarantee is not the one that it names")
+            self.claims[name] = Guarantee.from_json(told)
+        return self.claims[name]
 
     def _begin(self, event: Event) -> None:
         entry = self._open(event)
@@ -192,12 +223,17 @@ class Books:
     def _end(self, event: Event, state: str) -> None:
         entry, told = self._open(event), event.body
         charged = _cost(told["charged"])
-        if not charged <= entry.worst or (state == "settled" and charged.delta_units != entry.worst.delta_units):
-            raise _impossible(event, "more than the worst case was charged, or δ came back")
+        if state == "settled" and charged != self.claims[entry.claim].cost_of(part_of(told["part"])):
+            raise _impossible(event, "another amount than the part's was charged")
         for name in levels(entry.account):
             self._move(name, charged, Cost(0), entry.worst)
         self.entries[number(event)] = entry._replace(
-            state=state, begun=state != "voided", charged=charged, part=told["part"], output=told["output"]
+            begun=state != "voided",
+            state=state,
+            charged=charged,
+            part=told["part"],
+            output=told["output"],
+            ended_at=event.at,
         )
 
     def _open(self, event: Event) -> Line:
@@ -237,7 +273,7 @@ def replay(events: Iterable[Event], *, known: Head | None = None) -> tuple[Books
     for event in chained(events, known=known):
         try:
             books.apply(event)
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (LookupError, TypeError, ValueError, AttributeError):
             raise _impossible(event, "it makes no sense there") from None
         head = Head(event.sequence, event.hash)
     return books, head
@@ -254,6 +290,11 @@ def number(event: Event) -> int:
     if event.entry is None:
         raise _impossible(event, "it names no entry")
     return event.entry
+
+
+def part_of(label: Any) -> Part:
+    """A part as JSON tells it: tuples are lists there."""
+    return tuple(part_of(item) for item in label) if isinstance(label, list) else label
 
 
 def _cost(pair: Any) -> Cost:

@@ -22,12 +22,24 @@ from expost.errors import (
 from expost.guarantee import Guarantee, Neighbours, Part, as_part
 from expost.ledger import codec
 from expost.ledger.batch import Batch
-from expost.ledger.chain import Books, Event, Head, Line, create_body, end_body, limit_body, replay, reserve_body
+from expost.ledger.chain import (
+    Books,
+    Event,
+    Head,
+    Line,
+    create_body,
+    end_body,
+    limit_body,
+    part_of,
+    replay,
+    reserve_body,
+)
 from expost.ledger.engine import Engine, Operation, Outcome
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, State, raised, refusal, same_request
 from expost.ledger.lease import HEART, TTL, identity, is_gone
 
 _PAGE = 500  # rows that are read at a time
+_OUTPUTS = 20  # outputs, which may be large
 _BALANCE = "epsilon_limit, delta_limit, epsilon_spent, delta_spent, epsilon_reserved, delta_reserved, closed"
 _ENTRY = (
     "SELECT e.number, a.path, e.operation, e.subject, e.fingerprint, c.json, e.label, e.key, e.state, e.begun, e.part, "
@@ -126,11 +138,12 @@ class DurableStore:
         subject = codec.described(request.subject)
         kept = request._replace(subject=subject)
         worst = request.guarantee.worst_case
+        first = claim not in self._claims
         step: Operation = {
             "do": "reserve", "levels": levels, "operation": request.operation, "subject": subject.text,
             "fingerprint": subject.fingerprint, "claim": claim,
-            "claim_text": None if claim in self._claims else codec.claim_text(request.guarantee),
-            "label": request.label, "key": request.key, "begun": begin, "body": reserve_body(kept, begin),
+            "claim_text": codec.claim_text(request.guarantee) if first else None,
+            "label": request.label, "key": request.key, "begun": begin, "body": reserve_body(kept, begin, first=first),
             "lease": None if lease is None else int(lease * 1e6), **_units(worst),
         }  # fmt: skip
         outcome = self._do(step | (who := self._who(lease is None)))
@@ -182,10 +195,13 @@ class DurableStore:
     def output(self, entry: int) -> Any:
         """The output that was kept for an entry with a key."""
         rows = self._engine.rows(
-            "SELECT output, digest FROM expost_entry WHERE ledger = ? AND number = ?", self._ledger, self._known(entry)
-        )
-        text, digest = rows[0] if rows else (None, None)
+            "SELECT output, digest, operation, key, state FROM expost_entry WHERE ledger = ? AND number = ?",
+            self._ledger, self._known(entry),
+        )  # fmt: skip
+        text, digest, *rest = rows[0] if rows else (None, None, "reserve", None, "reserved")
         if text is None:
+            if _keeps(*rest):
+                raise LedgerCorrupt(f"the output kept for entry {entry} was removed")
             return None
         if codec.sha256(text) != digest:
             raise LedgerCorrupt(f"the output kept for entry {entry} is not the one that was published")
@@ -251,18 +267,15 @@ class DurableStore:
 
     def events(self) -> Iterator[Event]:
         """What happened, in order, each line chained to the one before."""
-        after = 0
         question = (
             "SELECT sequence, line, hash FROM expost_event WHERE ledger = ? AND sequence > ? "
             f"ORDER BY sequence LIMIT {_PAGE}"
         )
-        while rows := self._engine.rows(question, self._ledger, after):
-            after = rows[-1][0]
-            for sequence, line, digest in rows:
-                try:
-                    yield Event.read(line, digest)
-                except (ValueError, TypeError, KeyError):
-                    raise LedgerCorrupt(f"line {sequence} of the audit trail cannot be read") from None
+        for sequence, line, digest in self._paged(question):
+            try:
+                yield Event.read(line, digest)
+            except (ValueError, TypeError, KeyError):
+                raise LedgerCorrupt(f"line {sequence} of the audit trail cannot be read") from None
 
     def verify(self, known: Head | None) -> Head:
         """Recompute the trail, and compare what it adds up to with the tables, at one instant."""
@@ -272,34 +285,61 @@ class DurableStore:
         return head
 
     def _compare(self, books: Books, head: Head) -> None:
-        ((sequence, digest, count),) = self._engine.rows(
-            "SELECT sequence, head, entries FROM expost_ledger WHERE id = ?", self._ledger
+        ((name, neighbours, unit, sequence, digest, count),) = self._engine.rows(
+            "SELECT name, neighbours, unit, sequence, head, entries FROM expost_ledger WHERE id = ?", self._ledger
         )
         if (sequence, digest) != tuple(head) or count != len(books.entries):
             raise LedgerCorrupt("the ledger's own line and the audit trail end differently")
+        if {"name": name, "neighbours": neighbours, "unit": unit} != books.about:
+            raise LedgerCorrupt("the ledger's name, neighbours or unit are not what the audit trail says")
         rows = self._engine.rows(f"SELECT path, {_BALANCE} FROM expost_account WHERE ledger = ?", self._ledger)
         if {path: balance_of(row) for path, *row in rows} != books.accounts:
             raise LedgerCorrupt("the accounts' balances are not what the audit trail adds up to")
+        missing = set(books.entries)
         for number, told in self._told():
             if books.entries.get(number) != told:
                 raise LedgerCorrupt(f"entry {number} is not what the audit trail says about it")
+            missing.discard(number)
+        if missing:
+            raise LedgerCorrupt(f"entry {min(missing)} stands in the audit trail, but was removed from the tables")
+        self._compare_outputs(books)
 
     def _told(self) -> Iterator[tuple[int, Line]]:
         question = (
-            "SELECT e.number, a.path, e.epsilon, e.delta, e.claim, c.json, e.key, e.state, e.begun, e.charged_epsilon, "
-            "e.charged_delta, e.part, e.digest FROM expost_entry e JOIN expost_account a ON a.id = e.account "
-            "JOIN expost_claim c ON c.digest = e.claim WHERE e.ledger = ? AND e.number > ? "
-            f"ORDER BY e.number LIMIT {_PAGE}"
+            "SELECT e.number, a.path, e.operation, e.subject, e.fingerprint, e.claim, e.label, e.key, e.reserved_at, "
+            "e.begun, e.state, e.part, e.digest, e.ended_at, e.epsilon, e.delta, e.charged_epsilon, e.charged_delta, "
+            "c.json FROM expost_entry e LEFT JOIN expost_account a ON a.id = e.account LEFT JOIN expost_claim c "
+            f"ON c.digest = e.claim WHERE e.ledger = ? AND e.number > ? ORDER BY e.number LIMIT {_PAGE}"
         )
+        for number, path, operation, subject, print_, claim, *rest in self._paged(question):
+            label, key, at, begun, state, part, digest, ended, epsilon, delta, paid, paid_delta, text = rest
+            yield number, Line(
+                path, operation, subject, print_, claim if _names(claim, text) else "changed", label, key,
+                Cost.of_units(epsilon, delta), at, bool(begun), state,
+                None if paid is None else Cost.of_units(paid, paid_delta), None if part is None else json.loads(part),
+                digest, ended,
+            )  # fmt: skip
+
+    def _compare_outputs(self, books: Books) -> None:
+        """What a key would deliver again is what was published."""
+        due = {number for number, line in books.entries.items() if _keeps(line.operation, line.key, line.state)}
+        question = (
+            "SELECT number, output FROM expost_entry WHERE ledger = ? AND number > ? AND output IS NOT NULL "
+            f"ORDER BY number LIMIT {_OUTPUTS}"
+        )
+        for number, text in self._paged(question):
+            if number not in due or codec.sha256(text) != books.entries[number].output:
+                raise LedgerCorrupt(f"the output kept for entry {number} is not the one that was published")
+            due.discard(number)
+        if due:
+            raise LedgerCorrupt(f"the output kept for entry {min(due)} was removed")
+
+    def _paged(self, question: str) -> Iterator[Any]:
+        """The rows of a question whose last value is the number to go on behind, page by page."""
         after = 0
         while rows := self._engine.rows(question, self._ledger, after):
             after = rows[-1][0]
-            for number, path, epsilon, delta, claim, text, key, state, begun, paid, paid_delta, part, digest in rows:
-                charged = None if paid is None else Cost.of_units(paid, paid_delta)
-                told = None if part is None else json.loads(part)
-                name = claim if codec.sha256(text) == claim else "changed"
-                worst = Cost.of_units(epsilon, delta)
-                yield number, Line(path, worst, name, key, state, bool(begun), charged, told, digest)
+            yield from rows
 
     # ---- inside
 
@@ -392,7 +432,7 @@ def _entry(row: Any) -> Entry:
         request,
         state,
         bool(begun),
-        None if part is None else _part(json.loads(part)),
+        None if part is None else part_of(json.loads(part)),
         None if paid is None else Cost.of_units(paid, paid_delta),
         at / 1e6,
         None if ended is None else ended / 1e6,
@@ -412,8 +452,13 @@ def _claim(text: str) -> Guarantee:
     return found
 
 
-def _part(label: Any) -> Part:
-    return tuple(_part(item) for item in label) if isinstance(label, list) else label
+def _names(claim: str, text: str | None) -> bool:
+    return text is not None and codec.sha256(text) == claim
+
+
+def _keeps(operation: str, key: str | None, state: str) -> bool:
+    """Whether the output of such an entry is kept, to be delivered again."""
+    return operation != "reserve" and key is not None and state == "settled"
 
 
 def _check_note(note: Note) -> None:

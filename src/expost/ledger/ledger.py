@@ -382,8 +382,8 @@ class Ledger:
             _check_text(key, "key")
         return Request(operation, self._path, subject, guarantee, label, key)
 
-    def _spend(self, request: Request, *, begin: bool) -> Reservation:
-        return Reservation(self._store, self._store.reserve(request, begin=begin))
+    def _spend(self, request: Request, *, begin: bool) -> _Spending:
+        return _Spending(self._store, self._store.reserve(request, begin=begin))
 
     def _refuse_used(self, request: Request) -> None:
         earlier = self._store.earlier(request)
@@ -446,19 +446,6 @@ class Reservation:
         self._refuse_foreign("void")
         return self._void()
 
-    def publish(self, mechanism: Mechanism, output: Any) -> Release:
-        """Settle the part of an output and make its release."""
-        try:
-            part = mechanism.part_of(output)
-        except BaseException as error:
-            self.forfeit(error)
-            raise
-        return _release(mechanism, output, self._settle(part, output))
-
-    def abandon(self, mechanism: Mechanism) -> Release:
-        """Void an interaction that was never asked anything."""
-        return _release(mechanism, (), self._void())
-
     def _refuse_foreign(self, attempted: str) -> None:
         if self._entry.operation != "reserve":
             raise InvalidValue(
@@ -508,6 +495,41 @@ class Reservation:
 
     def __repr__(self) -> str:
         return f"<reservation {self.entry!r}>"
+
+
+class _Spending(Reservation):
+    """The reservation of a run or a conversation, in the hands of the ledger that made it: it ends by what came out.
+
+    Only the process that made it can end it so. A forked copy would publish a second output for one charge.
+    """
+
+    __slots__ = ("_process",)
+
+    def __init__(self, store: Store, entry: Entry) -> None:
+        super().__init__(store, entry)
+        self._process = os.getpid()
+
+    def publish(self, mechanism: Mechanism, output: Any) -> Release:
+        """Settle the part of an output and make its release."""
+        self._refuse_forked("settle")
+        try:
+            part = mechanism.part_of(output)
+        except BaseException as error:
+            self.forfeit(error)
+            raise
+        return _release(mechanism, output, self._settle(part, output))
+
+    def abandon(self, mechanism: Mechanism) -> Release:
+        """Void an interaction that was never asked anything."""
+        self._refuse_forked("void")
+        return _release(mechanism, (), self._void())
+
+    def _refuse_forked(self, attempted: str) -> None:
+        if os.getpid() != self._process:
+            raise InvalidValue(
+                f"cannot {attempted} entry {self.id} ({self._entry.operation}) in a forked process: it belongs to "
+                f"process {self._process}, which publishes its output; run it again here"
+            )
 
 
 class Quote(NamedTuple):

@@ -20,15 +20,27 @@ from expost.errors import (
     ReservationClosed,
     UnknownEntry,
 )
-from expost.guarantee import Neighbours, Part
+from expost.guarantee import Guarantee, Neighbours, Part
 from expost.ledger.chain import Event, Head, Trail, create_body, end_body, limit_body, replay, reserve_body
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, State, raised, refusal, same_request
 
-_Log: TypeAlias = list[tuple[float, str, int | None, Callable[[], str]]]
+_Body: TypeAlias = Callable[[set[Guarantee]], str]
+_Log: TypeAlias = list[tuple[float, str, int | None, _Body]]
 _ENDINGS = {"settled": "settle", "forfeited": "forfeit", "voided": "void"}
 
 
-def _nothing() -> str:
+def _told(body: Callable[..., str], *facts: Any) -> _Body:
+    return lambda claims: body(*facts)
+
+
+def _reserved(request: Request, begun: bool, claims: set[Guarantee]) -> str:
+    """``claims`` are those that earlier lines have told of."""
+    first = request.guarantee not in claims
+    claims.add(request.guarantee)
+    return reserve_body(request, begun, first=first)
+
+
+def _nothing(claims: set[Guarantee]) -> str:
     return "{}"
 
 
@@ -100,7 +112,7 @@ class MemoryStore:
         self._process = os.getpid()
         self._log: _Log = []
         """What happened, in order: when, what, to which entry, and how to write it down."""
-        self._note("create", None, partial(create_body, name, limit, neighbours, unit))
+        self._note("create", None, _told(create_body, name, limit, neighbours, unit))
 
     @property
     def neighbours(self) -> Neighbours | None:
@@ -114,7 +126,7 @@ class MemoryStore:
             if path[-1] in parent.below:
                 raise InvalidValue(f"account {'/'.join(path)!r} exists already: account({path[-1]!r}) finds it")
             parent.below[path[-1]] = _Account(path, limit, parent.levels)
-            self._note("account", None, partial(limit_body, path, limit))
+            self._note("account", None, _told(limit_body, path, limit))
 
     def accounts(self, path: Path) -> tuple[str, ...]:
         """The names directly below an account."""
@@ -163,7 +175,7 @@ class MemoryStore:
             self._records.append(record)
             if request.key is not None:
                 self._keys[request.key] = record
-            self._note("reserve", record.id, partial(reserve_body, request, begin))
+            self._note("reserve", record.id, partial(_reserved, request, begin))
             return record.entry
 
     def begin(self, entry: int) -> None:
@@ -228,14 +240,14 @@ class MemoryStore:
             account = self._account(path)
             limit = raised(account.rule.limit, epsilon, delta)
             account.rule = OdpFilter(limit)
-            self._note("raise", None, partial(limit_body, path, limit, note))
+            self._note("raise", None, _told(limit_body, path, limit, note))
 
     def close(self, path: Path, note: Note) -> None:
         """Allow nothing more, here and below."""
         with self._lock:
             account = self._account(path)
             account.closed = True
-            self._note("close", None, partial(limit_body, path, None, note))
+            self._note("close", None, _told(limit_body, path, None, note))
 
     def recover(self) -> int:
         """Nothing survives this process, so there is never anything to recover."""
@@ -270,10 +282,10 @@ class MemoryStore:
             level.spent = level.spent + charged
             if back:
                 level.used = level.used - back
-        self._note(_ENDINGS[state], record.id, partial(end_body, charged, part))
+        self._note(_ENDINGS[state], record.id, _told(end_body, charged, part))
         return record.entry
 
-    def _note(self, kind: str, entry: int | None, body: Callable[[], str]) -> None:
+    def _note(self, kind: str, entry: int | None, body: _Body) -> None:
         self._log.append((time.time(), kind, entry, body))
 
     def _account(self, path: Path) -> _Account:
@@ -303,9 +315,9 @@ class MemoryStore:
 
 
 def _chain(log: _Log) -> Iterator[Event]:
-    trail = Trail()
+    trail, claims = Trail(), set[Guarantee]()
     for at, kind, entry, body in log:
-        yield trail.append(int(at * 1e6), kind, entry, body())
+        yield trail.append(int(at * 1e6), kind, entry, body(claims))
 
 
 def _below(account: _Account) -> Iterator[_Account]:

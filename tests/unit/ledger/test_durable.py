@@ -242,6 +242,87 @@ def test_a_changed_output_is_found(tmp_path: Path) -> None:
         ledger.run(told, key="k")
 
 
+def drop(url: str, table: str, trigger: str) -> None:
+    """By hand: a table no longer defends itself."""
+    execute(url, f"DROP TRIGGER {trigger}" + ("" if url.startswith("sqlite") else f" ON {table}"))
+
+
+REWRITING = {
+    "DELETE FROM expost_entry WHERE number = 1": "entry 1 stands in the audit trail, but was removed",
+    "UPDATE expost_entry SET label = 'other' WHERE number = 2": "entry 2 is not what",
+    "UPDATE expost_entry SET reserved_at = 1 WHERE number = 2": "entry 2 is not what",
+    "UPDATE expost_entry SET ended_at = ended_at + 1 WHERE number = 1": "entry 1 is not what",
+    "UPDATE expost_entry SET subject = 'other' WHERE number = 1": "entry 1 is not what",
+    "UPDATE expost_entry SET fingerprint = 'other' WHERE number = 1": "entry 1 is not what",
+    "UPDATE expost_entry SET operation = 'open' WHERE number = 1": "entry 1 is not what",
+    "UPDATE expost_entry SET key = NULL WHERE number = 1": "entry 1 is not what",
+    "UPDATE expost_entry SET account = 77 WHERE number = 1": "entry 1 is not what",
+    "UPDATE expost_entry SET output = '8' WHERE number = 1": "output kept for entry 1 is not the one",
+    "UPDATE expost_entry SET output = '8' WHERE number = 2": "output kept for entry 2 is not the one",
+    "UPDATE expost_entry SET output = NULL WHERE number = 1": "output kept for entry 1 was removed",
+    "UPDATE expost_claim SET json = '{}'": "entry 1 is not what",
+    "UPDATE expost_ledger SET neighbours = 'substitute'": "name, neighbours or unit",
+    "UPDATE expost_ledger SET unit = 'device'": "name, neighbours or unit",
+}
+
+
+@pytest.mark.parametrize("statement", REWRITING)
+def test_rewriting_past_the_tables_defences_is_found(new_url: Callable[[], str], statement: str) -> None:
+    url = new_url()
+    ledger = make(url)
+    ledger.run(Fixed(CLAIM, None, part="small"), on=lambda: 7, key="k")
+    ledger.reserve(CLAIM)
+    head = ledger.verify_chain()
+    drop(url, "expost_entry", "expost_entry_stays")
+    drop(url, "expost_entry", "expost_entry_ends_once")
+    drop(url, "expost_ledger", "expost_ledger_grows")
+    drop(url, "expost_claim", "expost_claim_fixed")
+    execute(url, statement)
+    with pytest.raises(xp.LedgerCorrupt, match=REWRITING[statement]):
+        ledger.verify_chain(known=head)
+
+
+def test_an_output_that_was_removed_is_not_delivered_as_none(new_url: Callable[[], str]) -> None:
+    url = new_url()
+    ledger, told = make(url), Fixed(CLAIM, None, part="small")
+    ledger.run(told, on=lambda: 7, key="k")
+    drop(url, "expost_entry", "expost_entry_ends_once")
+    execute(url, "UPDATE expost_entry SET output = NULL")
+    with pytest.raises(xp.LedgerCorrupt, match="output kept for entry 1 was removed"):
+        ledger.run(told, key="k")
+
+
+def test_a_ledger_is_not_created_again(new_url: Callable[[], str]) -> None:
+    """A line with a right hash that starts over, and balances to match: found even by whoever noted the head."""
+    url = new_url()
+    ledger = make(url)
+    ledger.reserve(CLAIM).settle("large")
+    head = ledger.verify_chain()
+    body = chain.create_body("study", ledger.limit, "add-remove", "person")
+    line = chain.write_line(head.sequence + 1, list(ledger.audit())[-1].at, "create", None, body)
+    digest = chain.link(head.hash, line)
+    drop(url, "expost_account", "expost_account_grows")
+    execute(
+        url,
+        f"INSERT INTO expost_event VALUES (1, {head.sequence + 1}, '{line}', '{digest}')",
+        f"UPDATE expost_ledger SET sequence = sequence + 1, head = '{digest}'",
+        "UPDATE expost_account SET epsilon_spent = 0, delta_spent = 0",
+    )
+    with pytest.raises(xp.LedgerCorrupt, match="created once"):
+        ledger.verify_chain(known=head)
+
+
+def test_a_part_that_was_not_paid_for_is_found(new_url: Callable[[], str]) -> None:
+    ledger = make(new_url())
+    claim = Guarantee({"small": 0.25, "large": 1})
+    spending, store = ledger.reserve(claim), ledger._store
+    body = chain.end_body(Cost(0), "large")
+    step = {"do": "end", "entry": spending.id, "state": "settled", "epsilon": 0, "delta": 0, "part": '"large"'}
+    store._do(step | {"body": body})  # type: ignore[attr-defined]
+    with pytest.raises(xp.LedgerCorrupt, match="another amount than the part's"):
+        ledger.verify_chain()
+
+
 def trail(*events: tuple[str, int | None, dict[str, Any]]) -> list[chain.Event]:
     made = chain.Trail()
     body = {"limit": [10, 0], "name": "l", "neighbours": None, "unit": None}
@@ -249,11 +330,21 @@ def trail(*events: tuple[str, int | None, dict[str, Any]]) -> list[chain.Event]:
     return [made.append(0, kind, entry, codec.canonical(told)) for kind, entry, told in every]
 
 
+PRICES = Guarantee({"all": "6e-12", "some": "5e-12"})
 RESERVE = {
-    "account": "l", "begun": True, "claim": "", "fingerprint": "", "key": None, "label": None, "operation": "run",
-    "subject": "", "worst": [6, 0],
+    "account": "l", "begun": True, "claim": codec.claim_digest(PRICES), "fingerprint": "", "key": None, "label": None,
+    "operation": "run", "subject": "", "worst": [6, 0], "guarantee": PRICES.to_json(),
 }  # fmt: skip
-END = {"charged": [6, 0], "output": None, "part": None}
+CHEAP = Guarantee.uniform("1e-12")
+SMALL = RESERVE | {"claim": codec.claim_digest(CHEAP), "worst": [1, 0], "guarantee": CHEAP.to_json()}
+UNTOLD = {name: told for name, told in RESERVE.items() if name != "guarantee"}
+END = {"charged": [6, 0], "output": None, "part": "all"}
+
+
+def test_what_may_have_happened() -> None:
+    events = [("reserve", 1, RESERVE), ("settle", 1, END | {"charged": [5, 0], "part": "some"}), ("reserve", 2, SMALL)]
+    books, _ = chain.replay(trail(*events))
+    assert books.accounts["l"] == (Cost("10e-12"), Cost("5e-12"), Cost("1e-12"), False)
 
 
 @pytest.mark.parametrize(
@@ -267,6 +358,21 @@ END = {"charged": [6, 0], "output": None, "part": None}
         [("reserve", 1, RESERVE), ("void", 1, END | {"charged": [0, 0]})],
         [("settle", 1, END)],
         [("settle", None, END)],
+        [("reserve", 1, RESERVE), ("settle", 1, END | {"charged": [5, 0]})],
+        [("reserve", 1, RESERVE), ("settle", 1, END | {"part": "none"})],
+        [("reserve", 1, UNTOLD)],
+        [("reserve", 1, RESERVE | {"worst": [5, 0]})],
+        [("reserve", 1, RESERVE | {"guarantee": CHEAP.to_json()})],
+        [("reserve", 2, RESERVE)],
+        [("reserve", 1, SMALL), ("reserve", 1, SMALL)],
+        [("reserve", 1, SMALL | {"key": "k"}), ("reserve", 2, SMALL | {"key": "k"})],
+        [("create", None, {"limit": [10, 0], "name": "l", "neighbours": None, "unit": None})],
+        [("account", None, {"account": "l", "limit": [10, 0]})],
+        [
+            ("account", None, {"account": "l/x", "limit": [1, 0]}),
+            ("account", None, {"account": "l/x", "limit": [1, 0]}),
+        ],
+        [("account", None, {"account": "l/x/y", "limit": [10, 0]})],
         [("raise", None, {"account": "l", "limit": [9, 0]})],
         [("account", None, {})],
         [("rob", None, {})],

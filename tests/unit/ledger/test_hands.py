@@ -1,0 +1,102 @@
+"""One reservation, one output: forked copies and other hands cannot settle what they did not publish."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from fractions import Fraction
+
+import pytest
+
+import expost as xp
+from expost import Cost, Guarantee, Ledger
+from faulty import child
+from toys import Fixed, Responses
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+CLAIM = Guarantee({"large": 0.75, "small": 0.25})
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def ledger(request: pytest.FixtureRequest) -> Ledger:
+    if request.param == "memory":
+        return Ledger(epsilon=20, name="study")
+    url = request.getfixturevalue(f"{request.param}_url")()
+    return Ledger.create(url, "study", epsilon=20, neighbours="add-remove", unit="person")
+
+
+def forked(work: Callable[[], object]) -> str:
+    """What it gives, or how it fails, in a forked process."""
+    hear, say = os.pipe()
+
+    def tell() -> None:
+        try:
+            told = repr(work())
+        except BaseException as error:
+            told = f"{type(error).__name__}: {error}"
+        os.write(say, told.encode())
+
+    os.waitpid(child(tell), 0)
+    told = os.read(hear, 1000).decode()
+    os.close(hear)
+    os.close(say)
+    return told
+
+
+def test_a_forked_conversation_answers_in_one_process(ledger: Ledger) -> None:
+    talk = ledger.open(Responses(Fraction(2), 4))
+    talk(True)
+    assert "answers only there" in forked(lambda: talk(True))
+    assert "answers only there" in forked(talk.close)
+    assert forked(lambda: talk.__exit__(None, None, None)) == "None"
+    assert not talk.closed
+    talk.close()
+    assert (talk.release.part, ledger.reserved) == (1, Cost(0))
+
+
+def test_a_forked_conversation_is_not_voided(ledger: Ledger) -> None:
+    talk = ledger.open(Responses(Fraction(2), 4))
+    assert forked(talk.close).startswith("InteractionClosed")
+    talk(True)
+    talk.close()
+    assert talk.release.part == 1
+
+
+def test_a_run_that_forks_publishes_once(ledger: Ledger) -> None:
+    """The child comes back out of ``sample``, too; only the parent publishes."""
+    hear, say = os.pipe()
+    parent = os.getpid()
+
+    def sample() -> str:
+        pid = os.fork()
+        if pid:
+            os.waitpid(pid, 0)
+        return "output"
+
+    try:
+        release = ledger.run(Fixed(CLAIM, None, part="small"), on=sample)
+    except BaseException as error:
+        os.write(say, f"{type(error).__name__}: {error}".encode())
+    if os.getpid() != parent:
+        os.write(say, b".")
+        os._exit(0)
+    assert "in a forked process" in os.read(hear, 1000).decode()
+    assert release.charged == Cost(0.25)
+    assert ledger.spent == Cost(0.25)
+
+
+def test_another_hand_can_only_forfeit_a_conversation(ledger: Ledger) -> None:
+    told = Responses(Fraction(2), 3)
+    talk = ledger.open(told, key="talk")
+    talk(True)
+    found = ledger.reservation("talk")
+    for attempt in ("publish", "abandon"):
+        assert not hasattr(found, attempt)
+    for end in (lambda: found.settle(0), found.void):
+        with pytest.raises(xp.InvalidValue, match=r"if whoever ran it is gone, forfeit\(\) it"):
+            end()
+    assert found.entry.state == "reserved"
+    found.forfeit()
+    with pytest.raises(xp.ReservationClosed):
+        talk.close()
+    assert ledger.spent == told.guarantee.worst_case
