@@ -65,7 +65,7 @@ def plot(found: dict[str, Any], path: Path) -> None:
     axes.plot(found["printed"], wanted, "x", color="tab:red", label="printed in the paper")
     axes.set(yscale="log", xlabel="0.1-DP mechanisms composed", ylabel="δ", xlim=(10, 45), yticks=wanted)
     axes.set_title("Table 1: from how many mechanisms on advanced composition saves ε")
-    axes.legend(frameon=False, loc="lower left")
+    axes.legend(loc="lower left", framealpha=1, edgecolor="none")
     figure.savefig(path, dpi=150)
     plt.close(figure)
 
