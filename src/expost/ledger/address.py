@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -12,7 +11,7 @@ from expost.cost import Cost
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours
 from expost.ledger.batch import OPENING
-from expost.ledger.durable import Address, DurableStore, balance_of, check_text, create
+from expost.ledger.durable import LONGEST, Address, DurableStore, balance_of, check_text, create
 from expost.ledger.engine import Engine
 
 _SQLITE, _POSTGRES = "sqlite:///", ("postgresql://", "postgres://")
@@ -44,7 +43,7 @@ def ledgers(url: str) -> tuple[Summary, ...]:
 
 def create_ledger(url: str, name: str, limit: Cost, neighbours: Neighbours, unit: str) -> None:
     """A new ledger in a database, which is made if there is none."""
-    check_text(name, "a ledger's name")
+    check_text(name, "a ledger's name", LONGEST)
     check_text(unit, "a unit")
     with _opened(url, create=True) as engine:
         create(engine, name, limit, neighbours, unit)
@@ -55,12 +54,10 @@ def open_store(url: str, name: str) -> DurableStore:
     with OPENING:
         engine = open_engine(url, create=False)
         try:
-            store = DurableStore(engine, Address(absolute(url), name))
+            return DurableStore(engine, Address(absolute(url), name))
         except BaseException:
             engine.close()
             raise
-    weakref.finalize(store, engine.close)
-    return store
 
 
 def open_engine(url: str, *, create: bool) -> Engine:

@@ -236,8 +236,3 @@ def lasting(subject: Any) -> bool:
     except (TypeError, ValueError, RecursionError):
         return _ADDRESS.search(repr(subject)) is None
     return True
-
-
-def described(subject: Any) -> Described:
-    """What a durable ledger keeps of a mechanism or guarantee."""
-    return Described(repr(subject), fingerprint(subject))
