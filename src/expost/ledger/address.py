@@ -11,8 +11,8 @@ from expost.cost import Cost
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours
 from expost.ledger.batch import OPENING
-from expost.ledger.durable import LONGEST, Address, DurableStore, balance_of, check_text, create
-from expost.ledger.engine import Engine
+from expost.ledger.durable import LONGEST, Address, DurableStore, balance_of, check_text, create, masked
+from expost.ledger.engine import UNREADABLE, Engine
 
 _SQLITE, _POSTGRES = "sqlite:///", ("postgresql://", "postgres://")
 
@@ -85,12 +85,15 @@ def _opened(url: str, *, create: bool) -> Iterator[Engine]:
 def absolute(url: str) -> str:
     """The same address from every folder."""
     if isinstance(url, str) and url.startswith(_POSTGRES):
+        place = url.partition("://")[2].partition("?")[0]
+        if place.count("@") > 1 or "@" in place.partition("/")[2]:  # else a part of the password is taken for a host
+            raise InvalidValue(UNREADABLE)
         return url
     path = url.removeprefix(_SQLITE) if isinstance(url, str) and url.startswith(_SQLITE) else ""
     if not path or path == ":memory:" or "\0" in path:
         raise InvalidValue(
-            f"a ledger lasts at an address such as 'sqlite:///study.db' or 'postgresql://host/database', got {url!r}; "
-            "Ledger(epsilon=…) lives in memory"
+            "a ledger lasts at an address such as 'sqlite:///study.db' or 'postgresql://host/database', "
+            f"got {masked(url)!r}; Ledger(epsilon=…) lives in memory"
         )
     return _SQLITE + os.path.abspath(path)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import suppress
@@ -54,6 +55,9 @@ class Address(NamedTuple):
 
     url: str
     name: str
+
+    def __repr__(self) -> str:
+        return f"Address(url={masked(self.url)!r}, name={self.name!r})"
 
 
 class DurableStore:
@@ -174,7 +178,7 @@ class DurableStore:
         """Charge what came out and give the rest back; part and output are on the disk before this returns."""
         request = self._entry(entry).request
         charged = request.guarantee.cost_of(part)
-        text = None if request.key is None or request.operation == "reserve" else codec.encode(output)
+        text = None if request.key is None or request.operation == "reserve" else codec.kept(output)
         digest = codec.sha256(text) if text is not None else None
         if text is None and request.operation != "reserve":
             digest = codec.digest_of(output)
@@ -476,6 +480,11 @@ def _keeps(operation: str, key: str | None, state: str) -> bool:
 def _check_note(note: Note) -> None:
     check_text(note.by, "by")
     check_text(note.reason, "a reason")
+
+
+def masked(url: Any) -> Any:
+    """An address without its password, to be shown."""
+    return re.sub(r"(://[^:/@]*):.*@|(password=)[^&\s]*", r"\1\2…@", url) if isinstance(url, str) else url
 
 
 def check_text(text: str, what: str, longest: int = 10_000) -> None:

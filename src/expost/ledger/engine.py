@@ -7,6 +7,8 @@ from typing import Any, Protocol, TypeAlias
 
 from expost.errors import LedgerUnavailable
 
+UNREADABLE = "the database's address cannot be read: write @ : / % in its password as %40 %3A %2F %25"
+
 Operation: TypeAlias = dict[str, Any]
 """One step, as plain JSON values: ``do`` names it, ``body`` is its line in the audit trail."""
 Outcome: TypeAlias = dict[str, Any]

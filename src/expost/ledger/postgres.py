@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from expost.errors import InvalidValue, LedgerCorrupt, LedgerUnavailable
 from expost.ledger import schema
 from expost.ledger.codec import canonical, sha256
-from expost.ledger.engine import Operation, Outcome, Refused
+from expost.ledger.engine import UNREADABLE, Operation, Outcome, Refused
 from expost.ledger.lease import TTL, identity
 
 if TYPE_CHECKING:
@@ -172,7 +172,10 @@ class PostgresEngine:
     def _connect(self) -> psycopg.Connection[Any]:
         import psycopg
 
-        connection: psycopg.Connection[Any] = psycopg.connect(self._url, autocommit=True, connect_timeout=10)
+        try:
+            connection: psycopg.Connection[Any] = psycopg.connect(self._url, autocommit=True, connect_timeout=10)
+        except psycopg.ProgrammingError:  # its words may hold a part of the password
+            raise InvalidValue(UNREADABLE) from None
         try:
             self._check(connection)
         except BaseException:

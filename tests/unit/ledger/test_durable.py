@@ -11,6 +11,7 @@ import secrets
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ import pytest
 import expost as xp
 from expost import Cost, Guarantee, Ledger
 from expost.ledger import batch as batch_module
-from expost.ledger import chain, codec, lease, postgres, schema
+from expost.ledger import chain, codec, durable, lease, postgres, schema
 from expost.ledger.batch import Batch
 from expost.ledger.engine import Operation, Outcome
 from servers import Server
@@ -209,6 +210,39 @@ def test_no_hand_typed_update_overspends(backend: str, request: pytest.FixtureRe
         with pytest.raises((apsw.ConstraintError, psycopg.IntegrityError)):
             execute(url, statement)
     assert ledger.verify_chain() == head
+
+
+REPLACING = {
+    "expost_ledger": "SELECT id, name, neighbours, unit, 1, 0, at, head FROM expost_ledger",
+    "expost_account (id, ledger, parent, path, epsilon_limit, delta_limit)": (
+        "SELECT id, ledger, parent, path, epsilon_limit, delta_limit FROM expost_account"
+    ),
+    "expost_account (ledger, parent, path, epsilon_limit, delta_limit)": (
+        "SELECT ledger, parent, path, epsilon_limit, delta_limit FROM expost_account"
+    ),
+    "expost_claim": "SELECT digest, '{}' FROM expost_claim",
+    "expost_entry (ledger, number, account, operation, subject, fingerprint, claim, epsilon, delta, owner, begun, "
+    "reserved_at)": (
+        "SELECT ledger, number, account, operation, subject, fingerprint, claim, 0, 0, owner, 0, 0 FROM expost_entry"
+    ),
+    "expost_entry (ledger, number, account, operation, subject, fingerprint, claim, epsilon, delta, owner, begun, "
+    "reserved_at, key)": (
+        "SELECT ledger, 9, account, operation, subject, fingerprint, claim, 0, 0, owner, 0, 0, key FROM expost_entry "
+        "WHERE key = 'k'"
+    ),
+    "expost_event": "SELECT ledger, sequence, line || ' ', hash FROM expost_event",
+}
+
+
+@pytest.mark.parametrize("table", REPLACING)
+def test_nothing_is_replaced_in_sqlite(sqlite_url: Callable[[], str], table: str) -> None:
+    url = sqlite_url()
+    ledger = make(url)
+    ledger.reserve(CLAIM, key="k").settle("small")
+    ledger.reserve(CLAIM)
+    with pytest.raises(apsw.ConstraintError, match="expost: "):
+        execute(url, f"INSERT OR REPLACE INTO {table} {REPLACING[table]}")
+    ledger.verify_chain()
 
 
 TAMPERING = {
@@ -677,6 +711,34 @@ def test_an_old_sqlite_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_file_that_cannot_be_opened(tmp_path: Path) -> None:
     with pytest.raises(xp.LedgerUnavailable, match="cannot be written"):
         make(f"sqlite:///{tmp_path}/no such folder/books.db")
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("hello world " * 100)
+    with pytest.raises(xp.LedgerCorrupt, match="no SQLite database"):
+        Ledger.load(f"sqlite:///{tmp_path}/notes.txt", "study")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql://me:secret@host/books",
+        "postgresql+psycopg://me:secret@host/books",
+        "postgresql://me:sec%ret@127.0.0.1:1/books",
+        "postgresql://me:secret@127.0.0.1:1/books?bogus=1",
+        "postgresql://me:hush@secret@127.0.0.1:1/books",
+        "postgresql://me:secret/hush@127.0.0.1:1/books",
+        "postgresql://me:secret@127.0.0.1:1/books",
+    ],
+)
+def test_errors_do_not_tell_passwords(url: str) -> None:
+    with pytest.raises((xp.InvalidValue, xp.LedgerUnavailable)) as refused:
+        Ledger.load(url, "study")
+    told = "".join(traceback.format_exception(refused.value))
+    shown = told.replace(url, "")  # the test's own line
+    assert "secret" not in shown.replace("test_errors", "")
+    assert "sec%ret" not in shown
+    assert "secret" not in repr(durable.Address(url, "study"))
 
 
 @pytest.mark.parametrize("setting", ["fsync", "full_page_writes"])
