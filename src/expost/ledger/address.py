@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -12,8 +11,8 @@ from expost.cost import Cost
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours
 from expost.ledger.batch import OPENING
-from expost.ledger.durable import Address, DurableStore, balance_of, check_text, create
-from expost.ledger.engine import Engine
+from expost.ledger.durable import LONGEST, Address, DurableStore, balance_of, check_text, create, masked
+from expost.ledger.engine import UNREADABLE, Engine
 
 _SQLITE, _POSTGRES = "sqlite:///", ("postgresql://", "postgres://")
 
@@ -44,7 +43,7 @@ def ledgers(url: str) -> tuple[Summary, ...]:
 
 def create_ledger(url: str, name: str, limit: Cost, neighbours: Neighbours, unit: str) -> None:
     """A new ledger in a database, which is made if there is none."""
-    check_text(name, "a ledger's name")
+    check_text(name, "a ledger's name", LONGEST)
     check_text(unit, "a unit")
     with _opened(url, create=True) as engine:
         create(engine, name, limit, neighbours, unit)
@@ -55,12 +54,10 @@ def open_store(url: str, name: str) -> DurableStore:
     with OPENING:
         engine = open_engine(url, create=False)
         try:
-            store = DurableStore(engine, Address(absolute(url), name))
+            return DurableStore(engine, Address(absolute(url), name))
         except BaseException:
             engine.close()
             raise
-    weakref.finalize(store, engine.close)
-    return store
 
 
 def open_engine(url: str, *, create: bool) -> Engine:
@@ -88,12 +85,15 @@ def _opened(url: str, *, create: bool) -> Iterator[Engine]:
 def absolute(url: str) -> str:
     """The same address from every folder."""
     if isinstance(url, str) and url.startswith(_POSTGRES):
+        place = url.partition("://")[2].partition("?")[0]
+        if place.count("@") > 1 or "@" in place.partition("/")[2]:  # else a part of the password is taken for a host
+            raise InvalidValue(UNREADABLE)
         return url
     path = url.removeprefix(_SQLITE) if isinstance(url, str) and url.startswith(_SQLITE) else ""
     if not path or path == ":memory:" or "\0" in path:
         raise InvalidValue(
-            f"a ledger lasts at an address such as 'sqlite:///study.db' or 'postgresql://host/database', got {url!r}; "
-            "Ledger(epsilon=…) lives in memory"
+            "a ledger lasts at an address such as 'sqlite:///study.db' or 'postgresql://host/database', "
+            f"got {masked(url)!r}; Ledger(epsilon=…) lives in memory"
         )
     return _SQLITE + os.path.abspath(path)
 

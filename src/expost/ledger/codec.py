@@ -43,6 +43,18 @@ def encode(value: Any) -> str:
     return canonical(_write(value))
 
 
+def kept(value: Any) -> str:
+    """A value's text, if reading it gives a value with the very same text. Raises ``TypeError`` otherwise."""
+    text = encode(value)
+    try:
+        same = encode(decode(text)) == text
+    except Exception:
+        same = False
+    if not same:
+        raise TypeError(f"a durable ledger cannot keep this {type(value).__qualname__}: it would not be read back")
+    return text
+
+
 def decode(text: str) -> Any:
     """The value that :func:`encode` wrote."""
     return _read(json.loads(text))
@@ -236,8 +248,3 @@ def lasting(subject: Any) -> bool:
     except (TypeError, ValueError, RecursionError):
         return _ADDRESS.search(repr(subject)) is None
     return True
-
-
-def described(subject: Any) -> Described:
-    """What a durable ledger keeps of a mechanism or guarantee."""
-    return Described(repr(subject), fingerprint(subject))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,7 +15,6 @@ from expost.errors import (
     AlreadyReserved,
     InvalidValue,
     LedgerCorrupt,
-    LedgerUnavailable,
     NeighbourMismatch,
     ReservationClosed,
     UnknownEntry,
@@ -39,6 +39,8 @@ from expost.ledger.entry import Balance, Entry, Note, Path, Request, State, rais
 from expost.ledger.lease import HEART, TTL, identity, is_gone
 
 _PAGE = 500  # rows that are read at a time
+LONGEST = 500
+"""Characters of a name or a key: what an index of every database can hold."""
 _OUTPUTS = 20  # outputs, which may be large
 _BALANCE = "epsilon_limit, delta_limit, epsilon_spent, delta_spent, epsilon_reserved, delta_reserved, closed"
 _ENTRY = (
@@ -53,6 +55,9 @@ class Address(NamedTuple):
 
     url: str
     name: str
+
+    def __repr__(self) -> str:
+        return f"Address(url={masked(self.url)!r}, name={self.name!r})"
 
 
 class DurableStore:
@@ -88,6 +93,7 @@ class DurableStore:
     def create_account(self, path: Path, limit: Cost) -> None:
         """A new account under an existing one."""
         check_text(path[-1], "an account's name")
+        check_text("/".join(path), "an account's name, behind those above it,", LONGEST)
         parent = self._ids(path[:-1])[-1]
         step = {"do": "account", "parent": parent, "path": "/".join(path), "body": limit_body(path, limit)}
         if "exists" in self._do(step | _units(limit)):
@@ -127,6 +133,7 @@ class DurableStore:
         """What the request's key stands for."""
         if request.key is None:
             return None
+        check_text(request.key, "a key", LONGEST)
         found = self._engine.rows(f"{_ENTRY} AND e.key = ?", self._ledger, request.key)
         return same_request(_entry(found[0]), _remembered(request)) if found else None
 
@@ -135,7 +142,7 @@ class DurableStore:
         self._check(request)
         levels = self._ids(request.account)
         claim = codec.claim_digest(request.guarantee)
-        subject = codec.described(request.subject)
+        subject = _described(request.subject)
         kept = request._replace(subject=subject)
         worst = request.guarantee.worst_case
         first = claim not in self._claims
@@ -171,7 +178,7 @@ class DurableStore:
         """Charge what came out and give the rest back; part and output are on the disk before this returns."""
         request = self._entry(entry).request
         charged = request.guarantee.cost_of(part)
-        text = None if request.key is None or request.operation == "reserve" else codec.encode(output)
+        text = None if request.key is None or request.operation == "reserve" else codec.kept(output)
         digest = codec.sha256(text) if text is not None else None
         if text is None and request.operation != "reserve":
             digest = codec.digest_of(output)
@@ -184,7 +191,9 @@ class DurableStore:
         worst = self._entry(entry).reserved
         try:
             return self._end(entry, "forfeited", worst, "forfeit", {"body": end_body(worst)})
-        except LedgerUnavailable:
+        except ReservationClosed:
+            raise
+        except BaseException:
             self._orphans.add(entry)  # tried again with every beat, and when this process has ended
             raise
 
@@ -212,6 +221,8 @@ class DurableStore:
         column = "e.key" if isinstance(id_or_key, str) else "e.number"
         if isinstance(id_or_key, int):
             self._known(id_or_key)
+        else:
+            check_text(id_or_key, "a key", LONGEST)
         rows = self._engine.rows(f"{_ENTRY} AND {column} = ?", self._ledger, id_or_key)
         if rows:
             return _entry(rows[0])
@@ -240,8 +251,9 @@ class DurableStore:
         owners = self._engine.rows(
             "SELECT id, identity FROM expost_owner WHERE ledger = ? AND expired = 0", self._ledger
         )
-        dead = [owner for owner, who in owners if is_gone(who)]
-        step = {"do": "recover", "dead": codec.canonical(dead), "by": self._owners.get(os.getpid(), "")}
+        me = self._owners.get(os.getpid(), "")
+        dead = [owner for owner, who in owners if owner != me and is_gone(who)]
+        step = {"do": "recover", "dead": codec.canonical(dead), "by": me}
         return int(self._do(step)["forfeited"])
 
     def beat(self) -> None:
@@ -344,10 +356,7 @@ class DurableStore:
     # ---- inside
 
     def _do(self, step: Operation) -> Outcome:
-        outcome = self._batch.submit(step)
-        if "error" in outcome:
-            raise LedgerCorrupt(f"the tables refused a step that the rules allow: {outcome['error']}")
-        return outcome
+        return self._batch.submit(step)
 
     def _end(self, entry: int, state: State, charged: Cost, attempted: str, rest: Operation) -> Entry:
         before = self._entry(entry)
@@ -389,9 +398,10 @@ class DurableStore:
         relation = request.guarantee.neighbours
         if relation is not None and relation != self._neighbours:
             raise NeighbourMismatch(relation, str(self._neighbours), f"ledger {self.address.name!r}")
-        for text, what in ((request.label, "a label"), (request.key, "a key")):
-            if text is not None:
-                check_text(text, what)
+        if request.label is not None:
+            check_text(request.label, "a label")
+        if request.key is not None:
+            check_text(request.key, "a key", LONGEST)
         if request.key is not None and not codec.lasting(request.subject):
             raise InvalidValue(
                 f"another process could not tell {request.subject!r} from other mechanisms, so no key can stand for "
@@ -406,7 +416,13 @@ def create(engine: Engine, name: str, limit: Cost, neighbours: Neighbours, unit:
 
 
 def _remembered(request: Request) -> Request:
-    return request._replace(subject=codec.described(request.subject))
+    return request._replace(subject=_described(request.subject))
+
+
+def _described(subject: Any) -> codec.Described:
+    text = repr(subject)
+    check_text(text, "how a mechanism prints", 10**6)
+    return codec.Described(text, codec.fingerprint(subject))
 
 
 def _units(cost: Cost) -> Operation:
@@ -466,8 +482,15 @@ def _check_note(note: Note) -> None:
     check_text(note.reason, "a reason")
 
 
-def check_text(text: str, what: str) -> None:
+def masked(url: Any) -> Any:
+    """An address without its password, to be shown."""
+    return re.sub(r"(://[^:/@]*):.*@|(password=)[^&\s]*", r"\1\2…@", url) if isinstance(url, str) else url
+
+
+def check_text(text: str, what: str, longest: int = 10_000) -> None:
     """Refuse what not every database can keep."""
+    if len(text) > longest:
+        raise InvalidValue(f"{what} must have at most {longest} characters, got {len(text)}")
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -5,17 +5,29 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeAlias
 
+from expost.errors import LedgerUnavailable
+
+UNREADABLE = "the database's address cannot be read: write @ : / % in its password as %40 %3A %2F %25"
+
 Operation: TypeAlias = dict[str, Any]
 """One step, as plain JSON values: ``do`` names it, ``body`` is its line in the audit trail."""
 Outcome: TypeAlias = dict[str, Any]
 """What became of it, as plain JSON values. A refusal is an outcome, too."""
 
 
+class Refused(LedgerUnavailable):
+    """The database answers, but not to this: another operation may be welcome."""
+
+
 class Engine(Protocol):
     """A database. ``apply`` is exactly once: when it returns, everything is on the disk."""
 
     def apply(self, ledger: int, operations: list[Operation]) -> list[Outcome]:
-        """All operations, in order, in one durable transaction; or ``LedgerUnavailable``."""
+        """All operations, in order, in one durable transaction.
+
+        Otherwise none of them: ``LedgerUnavailable``, ``Refused``, or ``LedgerCorrupt`` where the tables' own rules
+        forbid what the ledger's allow.
+        """
 
     def rows(self, sql: str, *values: Any) -> list[Any]:
         """What a question gives, from what is committed. Placeholders are ``?``."""

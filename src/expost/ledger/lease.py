@@ -42,7 +42,14 @@ def is_gone(told: str) -> bool:
         return False
     if machine != _machine() or started == "None":
         return False
-    return _started(pid) != started
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):  # it is there, but somebody else's
+        pass
+    now = _started(pid)
+    return now is not None and now != started
 
 
 @cache
@@ -56,12 +63,12 @@ def _machine() -> str:
 
 
 def _started(pid: int) -> str | None:
-    """When a process was started, in the kernel's words; None for one that is no more, or where nobody says."""
+    """When a process was started, in the kernel's words, or that it has ended; None where nobody says."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
-    return None if fields[0] in "ZXx" else fields[19]
+    return "ended" if fields[0] in "ZXx" else fields[19]
 
 
 class Beating(Protocol):
@@ -105,4 +112,11 @@ class Heart:
 
 
 HEART = Heart()
-os.register_at_fork(after_in_child=lambda: HEART.__init__())  # type: ignore[misc]
+
+
+def _forked() -> None:
+    HEART.__init__()  # type: ignore[misc]
+    identity.cache_clear()  # numbers of processes come again
+
+
+os.register_at_fork(after_in_child=_forked)

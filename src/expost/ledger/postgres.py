@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from expost.errors import InvalidValue, LedgerCorrupt, LedgerUnavailable
 from expost.ledger import schema
 from expost.ledger.codec import canonical, sha256
-from expost.ledger.engine import Operation, Outcome
+from expost.ledger.engine import UNREADABLE, Operation, Outcome, Refused
 from expost.ledger.lease import TTL, identity
 
 if TYPE_CHECKING:
@@ -46,9 +46,10 @@ class PostgresEngine:
         self._writer: psycopg.Connection[Any] | None = None
         self._reader: psycopg.Connection[Any] | None = None
         self._reading = RLock()
-        self._names: dict[int, str] = {}
-        self._before: set[str] = set()
-        """The batch, or batches, that the database may have seen last from this process."""
+        self._process = os.getpid()
+        self._before: dict[str, set[str]] = {}
+        """The names of this process, in order, and the batch, or batches, that the database may have seen last
+        under each."""
         try:
             with _translated():
                 self._migrate()
@@ -60,37 +61,33 @@ class PostgresEngine:
         """All operations, in order, in one durable transaction."""
         import psycopg
 
-        try:
-            return self._apply(ledger, operations)
-        except psycopg.IntegrityError as error:
-            if len(operations) == 1:
-                return [{"error": error.diag.message_primary or "a rule of the tables"}]  # its detail shows rows
-        outcomes: list[Outcome] = []  # one of them breaks a rule of the tables: the others must not suffer
-        for operation in operations:
-            outcomes += self.apply(ledger, [operation])
-        return outcomes
-
-    def _apply(self, ledger: int, operations: list[Operation]) -> list[Outcome]:
         owner = self._owner(operations)
         batch = secrets.token_hex(8)
-        before, steps = canonical(sorted(self._before)), json.dumps(operations)
+        before, steps = canonical(sorted(self._before[owner])), json.dumps(operations)
         values = (ledger, owner, identity(os.getpid()), TTL, batch, before, steps)
-        self._before.add(batch)  # from here on, until the answer is known
-        answer = self._steady(lambda: self._writing().execute(_APPLY, values).fetchone())
+        self._before[owner].add(batch)  # from here on, until the answer is known
+        try:
+            answer = self._steady(lambda: self._writing().execute(_APPLY, values).fetchone())
+        except psycopg.IntegrityError as error:
+            broken = error.diag.message_primary or "a rule of the tables"  # its detail shows rows
+            raise LedgerCorrupt(f"the tables refused a step that the rules allow: {broken}") from None
         outcomes = answer[0] if answer is not None else None
         if not isinstance(outcomes, list):
             raise LedgerCorrupt("another process speaks to the database under this one's name")
-        self._before = {batch}
+        self._before[owner] = {batch}
         return outcomes
 
     def _owner(self, operations: list[Operation]) -> str:
-        """Under which name this process writes: the store's own, once it has one."""
-        named = [operation["owner"] for operation in operations if operation.get("owner")]
-        process = os.getpid()
-        name = named[-1] if named else self._names.get(process) or secrets.token_hex(8)
-        if self._names.get(process) != name:
-            self._names, self._before = {process: name}, set()
-        return name
+        """Under which name this process writes: the last one that it was given. A step that comes late, still under
+        an older name, goes under this one, too."""
+        if self._process != os.getpid():
+            self._process, self._before = os.getpid(), {}
+        for operation in operations:
+            if operation.get("owner"):
+                self._before.setdefault(operation["owner"], set())
+        if not self._before:
+            self._before[secrets.token_hex(8)] = set()
+        return next(reversed(self._before))
 
     def rows(self, sql: str, *values: Any) -> list[Any]:
         """What a question gives, from what is committed."""
@@ -102,7 +99,12 @@ class PostgresEngine:
             return self._reader.execute(question, values).fetchall()
 
         with self._reading:
-            return self._steady(ask)
+            try:
+                return self._steady(ask)
+            except (KeyboardInterrupt, SystemExit):  # what is under way on this connection is not known
+                if self._reader is not None:
+                    self._reader.close()
+                raise
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -161,18 +163,19 @@ class PostgresEngine:
             except psycopg.IntegrityError:
                 raise
             except psycopg.Error as error:
-                if not isinstance(error, psycopg.OperationalError) or time.monotonic() > until:
-                    raise _unavailable(error) from error
+                if not _passing(error):
+                    raise Refused(f"the database refuses this: {error}; nothing was recorded") from error
+                if time.monotonic() > until:
+                    raise LedgerUnavailable(_said(error)) from error
                 time.sleep(0.02)
-            except (KeyboardInterrupt, SystemExit):  # what was under way on this connection is not known
-                if self._writer is not None:
-                    self._writer.close()
-                raise
 
     def _connect(self) -> psycopg.Connection[Any]:
         import psycopg
 
-        connection: psycopg.Connection[Any] = psycopg.connect(self._url, autocommit=True, connect_timeout=10)
+        try:
+            connection: psycopg.Connection[Any] = psycopg.connect(self._url, autocommit=True, connect_timeout=10)
+        except psycopg.ProgrammingError:  # its words may hold a part of the password
+            raise InvalidValue(UNREADABLE) from None
         try:
             self._check(connection)
         except BaseException:
@@ -208,8 +211,18 @@ class PostgresEngine:
                 )
 
 
-def _unavailable(error: Exception) -> LedgerUnavailable:
-    return LedgerUnavailable(f"the database does not answer: {error}; what was set aside stays set aside")
+def _passing(error: psycopg.Error) -> bool:
+    """Whether it may be over in a while: a lost connection, a restart, a lock, a conflict."""
+    import psycopg
+
+    code = error.sqlstate
+    if code is None:
+        return isinstance(error, psycopg.OperationalError)
+    return code[:2] in ("08", "40", "57") or code in ("53300", "55P03")
+
+
+def _said(error: Exception) -> str:
+    return f"the database does not answer: {error}; what was set aside stays set aside"
 
 
 @contextmanager
@@ -221,4 +234,4 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        raise _unavailable(error) from error
+        raise LedgerUnavailable(_said(error)) from error

@@ -19,7 +19,7 @@ from expost.errors import InvalidValue, LedgerCorrupt, LedgerUnavailable
 from expost.ledger import schema
 from expost.ledger.chain import link, write_line
 from expost.ledger.codec import sha256
-from expost.ledger.engine import Operation, Outcome
+from expost.ledger.engine import Operation, Outcome, Refused
 
 OLDEST = (3, 51, 3)
 """SQLite before this has a race in resetting its write-ahead log that can corrupt it."""
@@ -62,13 +62,9 @@ class SqliteEngine:
         with _translated():
             writer = self._writing()
             try:
-                return self._commit(writer, ledger, operations)
+                outcomes: list[Outcome] = _transact(writer, lambda _: Transaction(writer, ledger).apply(operations))
             except apsw.ConstraintError as error:
-                if len(operations) == 1:
-                    return [{"error": str(error)}]
-        outcomes: list[Outcome] = []  # one of them breaks a rule of the tables: the others must not suffer
-        for operation in operations:
-            outcomes += self.apply(ledger, [operation])
+                raise LedgerCorrupt(f"the tables refused a step that the rules allow: {error}") from error
         return outcomes
 
     def rows(self, sql: str, *values: Any) -> list[Any]:
@@ -82,11 +78,12 @@ class SqliteEngine:
     def snapshot(self) -> Iterator[None]:
         """All questions inside are about one instant. Other threads' questions wait."""
         with self._reading:
-            self.rows("BEGIN")
             try:
+                self.rows("BEGIN")
                 yield
             finally:
-                self.rows("ROLLBACK")
+                if self._reader is not None and self._reader.in_transaction:
+                    self.rows("ROLLBACK")
 
     def create(self, name: str, row: Operation) -> None:
         """A new ledger and its own account, or nothing if the name is taken."""
@@ -110,6 +107,9 @@ class SqliteEngine:
         self._reading.release()
 
     def _writing(self) -> apsw.Connection:
+        if self._writer is not None and self._writer.in_transaction:  # not even a rollback was possible
+            self._writer.close()
+            self._writer = None
         if self._writer is None:
             self._writer = self._connect()
         return self._writer
@@ -120,10 +120,6 @@ class SqliteEngine:
         connection.execute("PRAGMA foreign_keys = ON").fetchall()
         connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS}").fetchall()
         return connection
-
-    def _commit(self, writer: apsw.Connection, ledger: int, operations: list[Operation]) -> list[Outcome]:
-        outcomes: list[Outcome] = _transact(writer, lambda _: Transaction(writer, ledger).apply(operations))
-        return outcomes
 
     def _migrate(self, create: bool) -> None:
         writer = self._writing()
@@ -359,8 +355,8 @@ def _create(writer: apsw.Connection, name: str, row: Operation) -> None:
 
 def _transact(writer: apsw.Connection, work: Callable[[apsw.Connection], Any]) -> Any:
     """Work and commit, or nothing. After an interrupt it is known which: no transaction is left open."""
-    writer.execute("BEGIN IMMEDIATE")
     try:
+        writer.execute("BEGIN IMMEDIATE")
         result = work(writer)
         writer.execute("COMMIT")
     except BaseException:
@@ -391,7 +387,9 @@ def _translated() -> Iterator[None]:
         raise LedgerUnavailable(
             f"another process has kept the ledger's file locked for {PATIENCE:g} seconds; nothing was recorded"
         ) from error
-    except (apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError) as error:
-        raise LedgerUnavailable(f"the ledger's file cannot be written: {error}; nothing was acknowledged") from error
     except (apsw.NotADBError, apsw.CorruptError) as error:
-        raise LedgerCorrupt(f"the ledger's file is damaged, or no SQLite database at all: {error}") from error
+        raise LedgerCorrupt(f"the ledger's file is no SQLite database, or was damaged: {error}") from error
+    except (apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
+        raise LedgerUnavailable(f"the ledger's file cannot be written: {error}; nothing was acknowledged") from error
+    except apsw.Error as error:
+        raise Refused(f"the ledger's file refuses this: {error}; nothing was acknowledged") from error

@@ -1,8 +1,9 @@
 import math
 from collections import namedtuple
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from enum import Enum
+from enum import Enum, Flag
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ import expost as xp
 from expost import Cost, Guarantee
 from expost.ledger import codec
 from expost.mechanisms.interquantile import Bin
+from toys import Fixed
 
 
 class Pair(NamedTuple):
@@ -149,6 +151,30 @@ def test_nothing_but_records_is_ever_made(name: str) -> None:
         codec.decode(codec.canonical({"$record": [name, []]}))
 
 
+class Twice(namedtuple("Twice", "first second")):
+    __slots__ = ()
+
+    def __new__(cls, both: int) -> "Twice":
+        return super().__new__(cls, both, both)
+
+
+class Days(Flag):
+    MONDAY = 1
+    TUESDAY = 2
+
+
+@pytest.mark.parametrize("value", [Twice(3), Days.MONDAY | Days.TUESDAY, Days(0)])
+def test_what_would_not_be_read_back_is_not_kept(value: Any, sqlite_url: Callable[[], str]) -> None:
+    """Found when it is stored, while the worst case can still be charged, and not when it is to be delivered."""
+    with pytest.raises(TypeError, match="durable ledger cannot keep"):
+        codec.kept(value)
+    assert codec.kept([1, "a"]) == codec.encode([1, "a"])
+    ledger = xp.Ledger.create(sqlite_url(), "study", epsilon=1, neighbours="add-remove", unit="person")
+    with pytest.raises(TypeError, match="durable ledger cannot keep"):
+        ledger.run(Fixed(Guarantee({"a": 1, "b": 0}), None, part="b"), on=lambda: value, key="k")
+    assert ledger.spent == Cost(1)
+
+
 def test_fingerprints() -> None:
     one, other = Guarantee({"a": 1, "b": 2}), Guarantee({"b": 2, "a": 1})
     assert codec.fingerprint(one) == codec.fingerprint(other)
@@ -156,8 +182,9 @@ def test_fingerprints() -> None:
     coin = xp.Coin(epsilon=1, sensitivity=1)
     assert codec.fingerprint(coin) == codec.fingerprint(xp.Coin(epsilon=1, sensitivity=1))
     assert codec.fingerprint(coin) != codec.fingerprint(xp.Coin(epsilon=2, sensitivity=1))
-    assert codec.fingerprint(codec.described(coin)) == codec.fingerprint(coin)
+    told = codec.Described(repr(coin), codec.fingerprint(coin))
+    assert codec.fingerprint(told) == codec.fingerprint(coin)
     assert codec.lasting(coin)
     assert not codec.lasting(object())
     assert codec.fingerprint(range) == codec.fingerprint(range)
-    assert repr(codec.described(coin)) == repr(coin)
+    assert repr(told) == repr(coin)

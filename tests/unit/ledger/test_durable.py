@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import copy
+import os
+import resource
+import secrets
+import sys
 import threading
-from collections.abc import Callable
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +24,8 @@ import pytest
 
 import expost as xp
 from expost import Cost, Guarantee, Ledger
-from expost.ledger import chain, codec, lease, postgres, schema
+from expost.ledger import batch as batch_module
+from expost.ledger import chain, codec, durable, lease, postgres, schema
 from expost.ledger.batch import Batch
 from expost.ledger.engine import Operation, Outcome
 from servers import Server
@@ -201,6 +210,39 @@ def test_no_hand_typed_update_overspends(backend: str, request: pytest.FixtureRe
         with pytest.raises((apsw.ConstraintError, psycopg.IntegrityError)):
             execute(url, statement)
     assert ledger.verify_chain() == head
+
+
+REPLACING = {
+    "expost_ledger": "SELECT id, name, neighbours, unit, 1, 0, at, head FROM expost_ledger",
+    "expost_account (id, ledger, parent, path, epsilon_limit, delta_limit)": (
+        "SELECT id, ledger, parent, path, epsilon_limit, delta_limit FROM expost_account"
+    ),
+    "expost_account (ledger, parent, path, epsilon_limit, delta_limit)": (
+        "SELECT ledger, parent, path, epsilon_limit, delta_limit FROM expost_account"
+    ),
+    "expost_claim": "SELECT digest, '{}' FROM expost_claim",
+    "expost_entry (ledger, number, account, operation, subject, fingerprint, claim, epsilon, delta, owner, begun, "
+    "reserved_at)": (
+        "SELECT ledger, number, account, operation, subject, fingerprint, claim, 0, 0, owner, 0, 0 FROM expost_entry"
+    ),
+    "expost_entry (ledger, number, account, operation, subject, fingerprint, claim, epsilon, delta, owner, begun, "
+    "reserved_at, key)": (
+        "SELECT ledger, 9, account, operation, subject, fingerprint, claim, 0, 0, owner, 0, 0, key FROM expost_entry "
+        "WHERE key = 'k'"
+    ),
+    "expost_event": "SELECT ledger, sequence, line || ' ', hash FROM expost_event",
+}
+
+
+@pytest.mark.parametrize("table", REPLACING)
+def test_nothing_is_replaced_in_sqlite(sqlite_url: Callable[[], str], table: str) -> None:
+    url = sqlite_url()
+    ledger = make(url)
+    ledger.reserve(CLAIM, key="k").settle("small")
+    ledger.reserve(CLAIM)
+    with pytest.raises(apsw.ConstraintError, match="expost: "):
+        execute(url, f"INSERT OR REPLACE INTO {table} {REPLACING[table]}")
+    ledger.verify_chain()
 
 
 TAMPERING = {
@@ -437,13 +479,13 @@ class Slow:
     def pause(self) -> None:
         pass
 
-    resume = pause
+    resume = close = pause
 
     def apply(self, ledger: int, operations: list[Operation]) -> list[Outcome]:
         self.batches.append(operations)
         assert self.go.wait(10)
-        if self.error is not None and len(self.batches) > 1:
-            raise self.error
+        if self.error is not None and any(operation["n"] for operation in operations):
+            raise copy.copy(self.error)
         return [{"did": operation["n"]} for operation in operations]
 
 
@@ -462,7 +504,7 @@ def crowd(batch: Batch, count: int, engine: Slow) -> list[Any]:
         pass
     for thread in threads[1:]:
         thread.start()
-    while len(batch._waiting) < count - 1:
+    while batch._writer.waiting.qsize() < count - 1:
         pass
     engine.go.set()
     for thread in threads:
@@ -485,6 +527,8 @@ def test_a_commit_that_fails_fails_for_all_who_were_in_it(error: BaseException) 
     assert first == {"did": 0}
     assert all(isinstance(other, type(error) | xp.LedgerUnavailable) for other in others)
     assert len({id(other) for other in others}) == 4
+    together = [1, 4] if isinstance(error, xp.LedgerUnavailable) else [1, 4, 1, 1, 1, 1]
+    assert [len(operations) for operations in engine.batches] == together
     engine.error = None
     assert batch.submit({"n": 9}) == {"did": 9}
 
@@ -494,11 +538,165 @@ def test_one_broken_step_does_not_break_the_others(new_url: Callable[[], str]) -
     store: Any = ledger._store
     good = {"do": "close", "account": store._ids(("study",))[-1], "body": "{}"}
     bad = {"do": "account", "parent": 10**9, "path": "nowhere", "epsilon": 1, "delta": 0, "body": "{}"}
-    outcomes = store._engine.apply(store._ledger, [bad, good, bad])
-    assert [set(outcome) for outcome in outcomes] == [{"error"}, {"at"}, {"error"}]
+    with held(ledger) as answers:
+        for step in (bad, good, bad):
+            answers.ask(partial(store._do, step))
+    assert [type(answer) for answer in answers] == [xp.LedgerCorrupt, dict, xp.LedgerCorrupt]
     assert ledger.closed
     with pytest.raises(xp.LedgerCorrupt, match="the tables refused"):
         store._do(bad)
+
+
+class Answers(list[Any]):
+    """What callers got who came while a commit was under way, in the order in which they came."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._waiting = ledger._store._batch._writer.waiting  # type: ignore[attr-defined]
+        self.threads: list[threading.Thread] = []
+
+    def ask(self, work: Callable[[], Any]) -> None:
+        place = len(self)
+        self.append(None)
+
+        def call() -> None:
+            try:
+                self[place] = work()
+            except BaseException as error:
+                self[place] = error
+
+        self.threads.append(threading.Thread(target=call))
+        before = self._waiting.qsize()
+        self.threads[-1].start()
+        while self._waiting.qsize() == before and self.threads[-1].is_alive():
+            pass
+
+
+@contextlib.contextmanager
+def held(ledger: Ledger) -> Iterator[Answers]:
+    """Until the block ends a commit is under way; whoever asks inside is committed together afterwards."""
+    engine: Any = ledger._store._engine  # type: ignore[attr-defined]
+    started, go, real = threading.Event(), threading.Event(), engine.apply
+
+    def slow(*given: Any) -> Any:
+        engine.apply = real
+        started.set()
+        assert go.wait(10)
+        return real(*given)
+
+    engine.apply = slow
+    first = threading.Thread(target=ledger.recover)
+    first.start()
+    assert started.wait(10)
+    answers = Answers(ledger)
+    yield answers
+    go.set()
+    for thread in (first, *answers.threads):
+        thread.join(30)
+
+
+class Odd(Fixed):
+    """A mechanism that prints what not every database can keep."""
+
+    def __repr__(self) -> str:
+        return str(self.output)
+
+
+BAD: dict[str, Callable[[Ledger], Any]] = {
+    "a long key": lambda ledger: ledger.reserve(CLAIM, key=secrets.token_hex(6000)),
+    "a long label": lambda ledger: ledger.reserve(CLAIM, label="x" * 10_001),
+    "half a character": lambda ledger: ledger.run(Odd(CLAIM, "odd \ud800", part="small")),
+    "zero": lambda ledger: ledger.run(Odd(CLAIM, "odd \0", part="small")),
+    "half a character under a key": lambda ledger: ledger.run(Odd(CLAIM, "odd \ud800", part="small"), key="k"),
+    "a key that is no text": lambda ledger: ledger.run(Fixed(CLAIM, 1, part="small"), key="\ud800"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_what_no_database_can_keep_is_refused_before_it_is_asked_for(new_url: Callable[[], str], bad: str) -> None:
+    """And whoever asks at the same time does not notice."""
+    ledger = make(new_url())
+    spending = ledger.reserve(CLAIM)
+    with held(ledger) as answers:
+        answers.ask(lambda: BAD[bad](ledger))
+        answers.ask(lambda: spending.settle("small"))
+    assert isinstance(answers[0], xp.InvalidValue)
+    assert answers[1].charged == CLAIM.cost_of("small")
+    assert ledger.reserved == Cost(0)
+    ledger.account("x" * 400, epsilon=1)
+    with pytest.raises(xp.InvalidValue, match="at most 500 characters"):
+        ledger.account("x" * 400).account("y" * 100, epsilon=1)
+    with pytest.raises(xp.InvalidValue, match="at most 500 characters"):
+        ledger.reservation("x" * 501)
+
+
+POISON = {"lone": "\ud800", "zero": "\0", "long": secrets.token_hex(6000)}
+
+
+@pytest.mark.parametrize("poison", POISON)
+def test_a_step_that_the_database_refuses_harms_nobody_else(new_url: Callable[[], str], poison: str) -> None:
+    """Whatever slips through the checks: the rest of the batch goes on, at once, each step by itself."""
+    ledger = make(new_url())
+    spending, store = ledger.reserve(CLAIM), ledger._store
+    bad = {"do": "account", "parent": 1, "path": POISON[poison], "epsilon": "x", "delta": 0, "body": "{}"}
+    since = time.monotonic()
+    with held(ledger) as answers:
+        answers.ask(lambda: store._do(bad))  # type: ignore[attr-defined]
+        answers.ask(lambda: spending.settle("small"))
+    assert isinstance(answers[0], Exception)
+    assert answers[1].charged == CLAIM.cost_of("small")
+    assert time.monotonic() - since < 8  # nobody waited for the database to change its mind
+    ledger.verify_chain()
+
+
+def test_a_caller_that_is_interrupted_takes_nobody_along() -> None:
+    """It stops waiting; what was not taken up yet is not done, and the next one is served."""
+    engine = Slow()
+    batch = Batch(engine, 1)  # type: ignore[arg-type]
+
+    class Interrupted:
+        def acquire(self) -> None:
+            raise KeyboardInterrupt
+
+        release = acquire
+
+    waiting = threading.Thread(target=batch.submit, args=({"n": 0},))
+    waiting.start()
+    while not engine.batches:
+        pass
+    real = batch_module._Ticket
+
+    class Struck(real):  # type: ignore[valid-type, misc]
+        def __init__(self, operation: Operation) -> None:
+            super().__init__(operation)
+            self.done = Interrupted()
+
+    batch_module._Ticket = Struck  # type: ignore[misc]
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            batch.submit({"n": 1})
+    finally:
+        batch_module._Ticket = real  # type: ignore[misc]
+    engine.go.set()
+    waiting.join(10)
+    assert batch.submit({"n": 2}) == {"did": 2}
+    assert [[step["n"] for step in steps] for steps in engine.batches] == [[0], [2]]
+
+
+def test_nothing_is_begun_while_the_process_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Slow()
+    monkeypatch.setattr(sys, "is_finalizing", lambda: True)
+    with pytest.raises(xp.LedgerUnavailable, match="the process is ending"):
+        Batch(engine, 1).submit({"n": 1})  # type: ignore[arg-type]
+    monkeypatch.undo()
+    assert engine.batches == []
+
+
+def test_a_transaction_that_could_not_even_be_rolled_back(sqlite_url: Callable[[], str]) -> None:
+    ledger = make(sqlite_url())
+    ledger.reserve(CLAIM).settle("small")
+    ledger._store._engine._writer.execute("BEGIN IMMEDIATE")  # type: ignore[attr-defined]
+    ledger.reserve(CLAIM).settle("small")
+    ledger.verify_chain()
 
 
 # ---- the databases themselves
@@ -513,6 +711,34 @@ def test_an_old_sqlite_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_file_that_cannot_be_opened(tmp_path: Path) -> None:
     with pytest.raises(xp.LedgerUnavailable, match="cannot be written"):
         make(f"sqlite:///{tmp_path}/no such folder/books.db")
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("hello world " * 100)
+    with pytest.raises(xp.LedgerCorrupt, match="no SQLite database"):
+        Ledger.load(f"sqlite:///{tmp_path}/notes.txt", "study")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql://me:secret@host/books",
+        "postgresql+psycopg://me:secret@host/books",
+        "postgresql://me:sec%ret@127.0.0.1:1/books",
+        "postgresql://me:secret@127.0.0.1:1/books?bogus=1",
+        "postgresql://me:hush@secret@127.0.0.1:1/books",
+        "postgresql://me:secret/hush@127.0.0.1:1/books",
+        "postgresql://me:secret@127.0.0.1:1/books",
+    ],
+)
+def test_errors_do_not_tell_passwords(url: str) -> None:
+    with pytest.raises((xp.InvalidValue, xp.LedgerUnavailable)) as refused:
+        Ledger.load(url, "study")
+    told = "".join(traceback.format_exception(refused.value))
+    shown = told.replace(url, "")  # the test's own line
+    assert "secret" not in shown.replace("test_errors", "")
+    assert "sec%ret" not in shown
+    assert "secret" not in repr(durable.Address(url, "study"))
 
 
 @pytest.mark.parametrize("setting", ["fsync", "full_page_writes"])
@@ -602,7 +828,8 @@ def test_a_batch_whose_answer_was_lost_is_applied_once(postgres_url: Callable[[]
     assert ledger.reserve(CLAIM).id == 2
     assert breaks.broken
     assert len(list(ledger.entries())) == 2
-    engine._before = {"never heard of"}
+    (name,) = {store._owners[os.getpid()]}
+    engine._before[name] = {"never heard of"}
     with pytest.raises(xp.LedgerCorrupt, match="another process speaks"):
         ledger.reserve(CLAIM)
 
@@ -628,7 +855,70 @@ def test_an_interrupted_batch_is_not_lost_track_of(postgres_url: Callable[[], st
     ledger.verify_chain()
 
 
+def test_a_first_batch_that_fails_is_not_the_last(postgres_url: Callable[[], str]) -> None:
+    url = postgres_url()
+    make(url)
+    ledger = Ledger.load(url, "study")
+    engine: Any = ledger._store._engine  # type: ignore[attr-defined]
+    real, given = engine._writing, ledger.reserve(CLAIM)
+    ledger._store._owners.clear()  # type: ignore[attr-defined]
+
+    class Fails:
+        def execute(self, sql: str, values: Any) -> Any:
+            raise psycopg.DataError("not now")
+
+    engine._writing = Fails
+    with pytest.raises(xp.LedgerUnavailable, match="not now"):
+        ledger.reserve(CLAIM)  # the first batch under a new name
+    engine._writing = real
+    assert ledger.reserve(CLAIM).settle("small").id == 2
+    given.settle("small")
+    ledger.verify_chain()
+
+
+def test_a_step_under_an_older_name_goes_under_the_new_one(postgres_url: Callable[[], str]) -> None:
+    url = postgres_url()
+    ledger = make(url)
+    store: Any = ledger._store
+    first = ledger.reserve(CLAIM)
+    old = store._who(True)
+    execute(url, f"UPDATE expost_owner SET expired = 1 WHERE id = '{old['owner']}'")
+    second = ledger.reserve(CLAIM)
+    assert store._owners[os.getpid()] != old["owner"]
+    assert store._do({"do": "beat", **old}) == {"alive": True}
+    assert ledger.reserve(CLAIM).settle("small").id == 3
+    assert second.settle("small").charged == CLAIM.cost_of("small")
+    assert first.settle("small").charged == CLAIM.cost_of("small")
+    ledger.verify_chain()
+
+
 # ---- hearts
+
+
+def test_a_process_that_cannot_look_does_not_think_others_dead(new_url: Callable[[], str]) -> None:
+    """No file descriptor is left to read about other processes, or about this one."""
+    url = new_url()
+    ledger = make(url)
+    spending, other = ledger.reserve(CLAIM), Ledger.load(url, "study")
+    assert other.remaining
+    assert other.recover() == 0
+    told, opened = lease.identity(os.getpid()), []
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 9, hard))
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                opened.append(os.open("/dev/null", os.O_RDONLY))
+        assert not lease.is_gone(told)
+        assert other.recover() == 0
+    finally:
+        for file in opened:
+            os.close(file)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert spending.settle("small").charged == CLAIM.cost_of("small")
+    assert lease.is_gone(codec.canonical({"machine": lease._machine(), "pid": 2**22 + 1, "started": "1"}))
+    assert not lease.is_gone(codec.canonical({"machine": lease._machine(), "pid": 10**30, "started": "1"}))
+    assert lease.is_gone(codec.canonical({"machine": lease._machine(), "pid": os.getpid(), "started": "1"}))
 
 
 def test_a_heart_beats_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:

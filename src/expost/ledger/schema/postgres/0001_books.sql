@@ -71,6 +71,7 @@ CREATE TABLE expost_entry (
     ELSE begun = 0 AND charged_epsilon = 0 AND charged_delta = 0 END)
 );
 CREATE UNIQUE INDEX expost_entry_key ON expost_entry (ledger, key) WHERE key IS NOT NULL;
+CREATE INDEX expost_owner_ledger ON expost_owner (ledger) WHERE expired = 0;
 CREATE INDEX expost_entry_open ON expost_entry (ledger, owner) WHERE state = 'reserved';
 
 CREATE TABLE expost_event (

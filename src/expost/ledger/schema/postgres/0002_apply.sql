@@ -54,7 +54,6 @@ BEGIN
     IF v_owner.batch = p_batch THEN RETURN v_owner.outcomes; END IF;  -- it was applied; only the answer was lost
     IF NOT p_before ? v_owner.batch THEN RETURN '{"stale": true}'; END IF;
   ELSE
-    IF p_before <> '[]' THEN RETURN '{"stale": true}'; END IF;
     v_owner.expired := 0;
     INSERT INTO expost_owner (id, ledger, identity, deadline, batch, outcomes)
       VALUES (p_owner, p_ledger, p_identity, v_book.at + p_ttl, '', '[]');

@@ -68,6 +68,7 @@ CREATE TABLE expost_entry (
     ELSE begun = 0 AND charged_epsilon = 0 AND charged_delta = 0 END)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX expost_entry_key ON expost_entry (ledger, key) WHERE key IS NOT NULL;
+CREATE INDEX expost_owner_ledger ON expost_owner (ledger) WHERE expired = 0;
 CREATE INDEX expost_entry_open ON expost_entry (ledger, owner) WHERE state = 'reserved';
 
 CREATE TABLE expost_event (
@@ -112,6 +113,24 @@ CREATE TRIGGER expost_ledger_grows BEFORE UPDATE ON expost_ledger
 WHEN NEW.sequence < OLD.sequence OR NEW.entries < OLD.entries OR NEW.at < OLD.at OR NEW.id <> OLD.id
   OR NEW.name <> OLD.name OR NEW.neighbours <> OLD.neighbours OR NEW.unit <> OLD.unit
 BEGIN SELECT RAISE(ABORT, 'expost: a ledger only grows'); END;
+-- INSERT OR REPLACE removes rows, and asks no other trigger.
+CREATE TRIGGER expost_ledger_new BEFORE INSERT ON expost_ledger
+WHEN EXISTS (SELECT 1 FROM expost_ledger WHERE id = NEW.id OR name = NEW.name)
+BEGIN SELECT RAISE(ABORT, 'expost: ledgers are never replaced'); END;
+CREATE TRIGGER expost_account_new BEFORE INSERT ON expost_account
+WHEN EXISTS (SELECT 1 FROM expost_account WHERE id = NEW.id)
+  OR EXISTS (SELECT 1 FROM expost_account WHERE ledger = NEW.ledger AND path = NEW.path)
+BEGIN SELECT RAISE(ABORT, 'expost: accounts are never replaced'); END;
+CREATE TRIGGER expost_claim_new BEFORE INSERT ON expost_claim
+WHEN EXISTS (SELECT 1 FROM expost_claim WHERE digest = NEW.digest AND json <> NEW.json)
+BEGIN SELECT RAISE(ABORT, 'expost: claims never change'); END;
+CREATE TRIGGER expost_entry_new BEFORE INSERT ON expost_entry
+WHEN EXISTS (SELECT 1 FROM expost_entry WHERE ledger = NEW.ledger AND number = NEW.number)
+  OR (NEW.key IS NOT NULL AND EXISTS (SELECT 1 FROM expost_entry WHERE ledger = NEW.ledger AND key = NEW.key))
+BEGIN SELECT RAISE(ABORT, 'expost: entries are never replaced'); END;
+CREATE TRIGGER expost_event_new BEFORE INSERT ON expost_event
+WHEN EXISTS (SELECT 1 FROM expost_event WHERE ledger = NEW.ledger AND sequence = NEW.sequence)
+BEGIN SELECT RAISE(ABORT, 'expost: the audit trail never changes'); END;
 CREATE TRIGGER expost_owner_expires BEFORE UPDATE ON expost_owner
 WHEN NEW.expired < OLD.expired OR (OLD.expired = 1 AND NEW.deadline > OLD.deadline)
 BEGIN SELECT RAISE(ABORT, 'expost: what has expired stays expired'); END;
