@@ -6,12 +6,13 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from expost.errors import InvalidValue
+from expost.learn.reading import check_label_type, features_of, labels_of, note_features, numbers_of
 from expost.ledger import Ledger
 from expost.mechanism import Mechanism
 from expost.mechanisms import LinearModel, ObjectivePerturbation, OutputPerturbation
@@ -31,13 +32,15 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
         """Run the mechanism once and keep what it released."""
-        X = validate_data(self, X, dtype=np.float64, ensure_all_finite=False)  # noqa: N806
-        labels = _labels(y, len(X), type(self).__name__)
-        self.classes_ = _declared(self.classes, labels)
-        mechanism = self._mechanism(len(self.classes_))
+        seen = clone(self)  # what is learnt from the data's shape is kept only if the run succeeds
+        rows = features_of(seen, X, reset=True)
+        labels, classes = _declared(self.classes, labels_of(y, len(rows), type(self).__name__))
+        mechanism = self._mechanism(len(classes))
         worst = mechanism.guarantee.worst_case
         ledger = self.ledger if self.ledger is not None else Ledger(worst.exact_epsilon, worst.exact_delta)
-        self.release_ = ledger.run(mechanism, on=np.column_stack([X, _numbers(labels, self.classes_)]))
+        self.release_ = ledger.run(mechanism, on=np.column_stack([rows, numbers_of(labels, classes)]))
+        note_features(self, seen)
+        self.classes_ = classes
         self.released_ = not self.release_.withheld
         if self.released_:
             self.model_: LinearModel = self.release_.value
@@ -68,11 +71,12 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):
         return self.model_
 
     def _rows(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        return np.asarray(validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False))
+        return features_of(self, X, reset=False)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True  # private values never cause an error; they count as `missing`
+        tags.input_tags.string = True  # and so does a cell that is no number, among Python objects
         tags.non_deterministic = True  # by the noise
         return tags
 
@@ -227,33 +231,17 @@ def _perturbed(estimator: Any, classes: int, loss: Literal["logistic", "huber"])
     )
 
 
-def _labels(y: Any, size: int, name: str) -> NDArray[Any]:
-    """The labels; what may be wrong with them is their shape and their number."""
-    if y is None:
-        raise InvalidValue(f"{name} requires y to be passed, but the target y is None")
-    labels = np.asarray(column_or_1d(y, warn=True))
-    if len(labels) != size:
-        raise InvalidValue(f"there are {size} rows of features and {len(labels)} labels: give one each")
-    return labels
-
-
-def _declared(classes: Any, labels: NDArray[Any]) -> NDArray[Any]:
-    """The classes, sorted: those declared; or, if they are declared to be public, those that occur."""
+def _declared(classes: Any, labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Labels, and the classes, sorted: those declared; or, if they are declared to be public, those that occur."""
     if isinstance(classes, str):
         if classes != "observed":
             raise InvalidValue(f"classes are a list of labels, or 'observed', got {classes!r}")
+        labels = np.asarray(labels.tolist()) if labels.dtype == object else labels
+        check_label_type(labels.dtype)
         check_classification_targets(labels)
         known = np.unique(labels)
     else:
         known = np.unique(np.asarray(classes))
     if len(known) < 2:
         raise InvalidValue(f"a classifier needs at least two classes, got {len(known)} class")
-    return known
-
-
-def _numbers(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
-    """The number of each label's class; 0 for a label that is none of them."""
-    numbers = np.zeros(len(labels))
-    for number, label in enumerate(classes):
-        numbers[labels == label] = number
-    return numbers
+    return labels, known

@@ -6,11 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.utils.validation import check_is_fitted
 
 from expost.cost import exact
-from expost.errors import InvalidValue
+from expost.learn.reading import features_of, note_features, target_of
 from expost.ledger import Ledger
 from expost.mechanisms import RobustRegression
 
@@ -52,8 +52,9 @@ class RobustRegressor(RegressorMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
         """Run the mechanism once and keep what it released."""
-        X = validate_data(self, X, dtype=np.float64, ensure_all_finite=False)  # noqa: N806
-        y = _target(y, len(X))
+        seen = clone(self)  # what is learnt from the data's shape is kept only if the run succeeds
+        X = features_of(seen, X, reset=True)  # noqa: N806
+        y = target_of(y, len(X), type(self).__name__)
         mechanism = RobustRegression(
             cell=self.cell,
             blocks=min(self.blocks, len(X)),
@@ -70,6 +71,7 @@ class RobustRegressor(RegressorMixin, BaseEstimator):
         )
         middle = float(sum(exact(bound, "target_bounds") for bound in self.target_bounds) / 2)
         self.release_ = ledger.run(mechanism, on=np.column_stack([X, y]))
+        note_features(self, seen)
         self.withheld_ = self.release_.withheld
         values = [0.0] * X.shape[1] + [middle] if self.withheld_ else [*self.release_.value.values]
         self.coef_ = np.array(values[: X.shape[1]])
@@ -79,22 +81,12 @@ class RobustRegressor(RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """The linear function that was released."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)  # noqa: N806
-        return np.asarray(X @ self.coef_ + self.intercept_, np.float64)
+        return np.asarray(features_of(self, X, reset=False) @ self.coef_ + self.intercept_, np.float64)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True  # private values never cause an error; they count as 0, and ±∞ as a bound
+        tags.input_tags.string = True  # and so does a cell that is no number, among Python objects
         tags.non_deterministic = True  # by the noise of the test
         tags.regressor_tags.poor_score = True  # the bounds are those of the data at hand, not of any test
         return tags
-
-
-def _target(y: Any, size: int) -> NDArray[np.float64]:
-    """The target as floats; what may be wrong with it is its shape, its type and its length."""
-    if y is None:
-        raise InvalidValue("RobustRegressor requires y to be passed, but the target y is None")
-    target = np.asarray(column_or_1d(y, warn=True), np.float64)
-    if len(target) != size:
-        raise InvalidValue(f"there are {size} rows of features and {len(target)} targets: give one each")
-    return target

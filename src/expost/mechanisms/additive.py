@@ -53,6 +53,13 @@ def shape_of(data: Any) -> Shape:
     return Shape(dtype.kind == "f", None if isinstance(data, np.generic) else tuple(map(int, data.shape)))
 
 
+def as_flag(given: Any, name: str) -> bool:
+    """True or False, and nothing that only counts as it."""
+    if not isinstance(given, bool | np.bool_):
+        raise InvalidValue(f"{name} is True or False, got {given!r}")
+    return bool(given)
+
+
 class Additive(Mechanism):
     """A mechanism that adds whole-numbered noise to whole numbers, or to floats on a grid.
 

@@ -103,13 +103,12 @@ def minimise(problem: Problem, tolerance: Fraction) -> list[Fraction]:
 
 
 def _newton(problem: Problem, tolerance: Fraction) -> Floats | None:
-    """Newton's method, each step as long as it falls; None if no point was certified."""
+    """Newton's method, each step to where J falls no more, so that J falls always; None if no point was certified."""
     at = np.zeros(problem.rows.shape[1])
     with np.errstate(all="ignore"):
         gradient, slopes = problem.gradient(at)
         for _ in range(_NEWTON):
-            length = float(np.linalg.norm(gradient))
-            bound = 1.000001 * length + problem.error(1.000001 * float(np.linalg.norm(at)))
+            bound = 1.000001 * float(np.linalg.norm(gradient)) + problem.error(1.000001 * float(np.linalg.norm(at)))
             if bound <= float(tolerance) * 0.999999:
                 return at
             weighted = problem.rows * bend(problem.loss, slopes)[:, None]
@@ -119,12 +118,8 @@ def _newton(problem: Problem, tolerance: Fraction) -> Floats | None:
                 step = np.asarray(-np.linalg.solve(hessian, gradient), np.float64)
             except np.linalg.LinAlgError:
                 return None
-            then = at + step
-            gradient, slopes = problem.gradient(then)
-            if not float(np.linalg.norm(gradient)) <= length / 2:
-                then = at + _fall(problem, at, step) * step
-                gradient, slopes = problem.gradient(then)
-            at = then
+            at = at + _fall(problem, at, step) * step
+            gradient, slopes = problem.gradient(at)
     return None
 
 
@@ -207,9 +202,9 @@ def unit_rows(features: Any, norm: float, missing: float, intercept: bool) -> Fl
 
     Proof: lem-unit-rows
     """
-    rows = np.array(features, np.float64)
-    rows[np.isnan(rows)] = missing
-    with np.errstate(under="ignore"):
+    with np.errstate(all="ignore"):
+        rows = np.array(features, np.float64)
+        rows[np.isnan(rows)] = missing
         rows = np.clip(np.clip(rows, -1e100, 1e100) / norm, -1e100, 1e100)
         lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
         rows *= ((1 - 2.0**-30) / np.maximum(lengths, 1.0))[:, None]

@@ -20,7 +20,7 @@ from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Mechanism
-from expost.mechanisms.additive import RELEASED, requested_epsilon, root_above, shape_of
+from expost.mechanisms.additive import RELEASED, as_flag, requested_epsilon, root_above, shape_of
 from expost.mechanisms.erm import (
     CURVATURE,
     INTERCEPT,
@@ -38,6 +38,9 @@ from expost.mechanisms.interquantile import finite
 from expost.noise import Source
 from expost.noise.grid import Grid
 from expost.noise.spherical import rounded_spherical
+
+MOST_RECORDS, MOST_FEATURES = 10**12, 2**20 - 2
+"""Within these, the bounds on rounding errors are proved: see lem-unit-rows and lem-gradient-error."""
 
 FARTHEST_WEIGHT = 2**14
 """Published weights are clamped to so much on either side of zero."""
@@ -58,8 +61,8 @@ class LinearModel:
 
     def margins(self, features: Any) -> Floats:
         """A row for each row of features, a column for each problem: above 0 says yes."""
-        rows = unit_rows(chosen(features, self.features), self.norm, self.missing, self.intercept)
-        with np.errstate(under="ignore"):
+        with np.errstate(all="ignore"):
+            rows = unit_rows(chosen(features, self.features), self.norm, self.missing, self.intercept)
             return np.asarray(rows @ np.array(self.weights).T, np.float64)
 
     def predict(self, features: Any) -> NDArray[np.int64]:
@@ -118,6 +121,7 @@ class _Linear(Mechanism):
             raise InvalidValue(f"loss is 'logistic' or 'huber', got {self.loss!r}")
         if self.regularizer is not None:
             object.__setattr__(self, "regularizer", as_regularizer(self.regularizer))
+        object.__setattr__(self, "intercept", as_flag(self.intercept, "intercept"))
         if self.features is not None:
             object.__setattr__(self, "features", as_features(self.features))
 
@@ -150,17 +154,23 @@ class _Linear(Mechanism):
             raise InvalidValue(f"features asks for column {max(self.features)}, but there are only {there}")
         if not (self.intercept or there):
             raise InvalidValue("there is nothing to fit: give at least one feature, or an intercept")
+        if there > MOST_FEATURES or dimensions[0] > MOST_RECORDS:
+            raise InvalidValue(
+                f"rounding errors are bounded for at most {MOST_RECORDS} records with {MOST_FEATURES} features, got "
+                f"{dimensions[0]} with {there}"
+            )
 
     def sample(self, data: Any, noise: Source) -> LinearModel:
         """A model."""
         table = np.asarray(data)
-        rows = unit_rows(
-            chosen(table[:, :-1], self.features), float(self.norm), float(self.missing), bool(self.intercept)
-        )
         setting = self.setting(len(table), table.shape[1] - 1)
-        weights = tuple(
-            self._weights(setting, rows * signs[:, None], noise) for signs in signs_of(table[:, -1], self.classes)
-        )
+        with np.errstate(all="ignore"):
+            rows = unit_rows(
+                chosen(table[:, :-1], self.features), float(self.norm), float(self.missing), self.intercept
+            )
+            weights = tuple(
+                self._weights(setting, rows * signs[:, None], noise) for signs in signs_of(table[:, -1], self.classes)
+            )
         return LinearModel(weights, float(self.norm), self.intercept, float(self.missing), self.features)
 
     @abstractmethod
@@ -259,18 +269,26 @@ def weight_sensitivity(setting: Setting) -> Fraction:
     return (Fraction(2, setting.size) + 2 * tolerance(setting)) / Fraction(setting.regularizer)
 
 
-def weight_grid(sensitivity: Fraction, columns: int) -> Grid:
-    """The grid of weights that move so far: a thousandth of it for all of them together."""
-    return Grid.within(sensitivity / (1024 * (isqrt(columns) + 1)))
+def weight_grid(sensitivity: Fraction, columns: int, epsilon: Fraction) -> Grid:
+    """The grid of weights: for all together, a thousandth of how far they move, or of the noise, if that is less."""
+    return Grid.within(sensitivity / (1024 * (isqrt(columns) + 1) * max(epsilon, Fraction(1))))
 
 
-def moved(sensitivity: Fraction, columns: int) -> Fraction:
+def moved(sensitivity: Fraction, columns: int, epsilon: Fraction) -> Fraction:
     """How far one person moves the weights once they are rounded to the grid.
 
     Proof: thm-output-perturbation
     """
-    step = weight_grid(sensitivity, columns).step
+    step = weight_grid(sensitivity, columns, epsilon).step
     return sensitivity + step * root_above(Fraction(columns))
+
+
+def weight_distance(setting: Setting) -> Fraction:
+    """How far one person moves the published weights of output perturbation, noise being equal.
+
+    Proof: thm-error-test
+    """
+    return moved(weight_sensitivity(setting), setting.columns, setting.epsilon)
 
 
 def noisy(weights: list[Fraction], sensitivity: Fraction, epsilon: Fraction, noise: Source) -> tuple[float, ...]:
@@ -279,8 +297,8 @@ def noisy(weights: list[Fraction], sensitivity: Fraction, epsilon: Fraction, noi
     Proof: thm-output-perturbation
     """
     size = len(weights)
-    step = weight_grid(sensitivity, size).step
-    added = rounded_spherical(noise, moved(sensitivity, size) / (step * epsilon), size)
+    step = weight_grid(sensitivity, size, epsilon).step
+    added = rounded_spherical(noise, moved(sensitivity, size, epsilon) / (step * epsilon), size)
     farthest = floor(FARTHEST_WEIGHT / step)
     numbers = (floor(weight / step + Fraction(1, 2)) + q for weight, q in zip(weights, added, strict=True))
     return tuple(float(max(-farthest, min(farthest, number)) * step) for number in numbers)

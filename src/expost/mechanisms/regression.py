@@ -20,7 +20,7 @@ from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Mechanism, Withheld
-from expost.mechanisms.additive import requested_delta, shape_of
+from expost.mechanisms.additive import as_flag, requested_delta, shape_of
 from expost.mechanisms.interquantile import finite
 from expost.mechanisms.location import as_bounds
 from expost.mechanisms.propose_test_release import FirstStable, Proposal, split_epsilon
@@ -113,6 +113,7 @@ class RobustRegression(Mechanism):
             raise InvalidValue("declare bounds and target_bounds, each a pair (lowest, highest)")
         object.__setattr__(self, "bounds", as_bounds(self.bounds))
         object.__setattr__(self, "target_bounds", as_bounds(self.target_bounds))
+        object.__setattr__(self, "intercept", as_flag(self.intercept, "intercept"))
         object.__setattr__(self, "missing", finite(self.missing, "missing"))
         object.__setattr__(self, "delta", requested_delta(self.delta))
         object.__setattr__(self, "cell", _widths(self.cell))

@@ -27,7 +27,7 @@ class ModelTest(ABC):
     for the held-out data, under the tested mechanism's relation. ``reveals``, if it is declared, is λ: the verdict
     *alone*, of an output that stays unseen, is (λ, ``reveals_delta``)-private for the data that the mechanism was run
     on, whatever the held-out data. It is a fact about the test and the mechanism together, and needs a proof; None
-    promises nothing.
+    promises nothing, and neither does a test for which :meth:`reveals_of` the mechanism at hand is None.
     """
 
     epsilon: Number
@@ -39,8 +39,15 @@ class ModelTest(ABC):
     def passes(self, output: Any, held_out: Any, noise: Source) -> bool:
         """Whether to release. Private values never make it raise."""
 
+    def reveals_of(self, mechanism: Mechanism) -> Number | None:
+        """λ for outputs of this mechanism. By default the one declared, which is for the caller to be right about."""
+        return self.reveals
+
     def check(self, held_out: Any) -> None:  # noqa: B027 - a test with a public fact to check overrides it
         """Refuse what is publicly wrong with the held-out data."""
+
+    def check_pair(self, mechanism: Mechanism, train: Any, held_out: Any) -> None:  # noqa: B027
+        """Refuse data of which the test is publicly not made: sizes, shapes. Each half has been checked by itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +87,9 @@ class Tested(Mechanism):
         inner, asked = self.mechanism.guarantee, exact(self.test.epsilon, "ε of the test")
         worst, delta = inner.worst_case.exact_epsilon, inner.worst_case.exact_delta
         shown = worst
-        if self.test.reveals is not None and exact(self.test.reveals, "λ") < worst:
-            shown = exact(self.test.reveals, "λ")
+        declared = self.test.reveals_of(self.mechanism)
+        if declared is not None and exact(declared, "λ") < worst:
+            shown = exact(declared, "λ")
             delta += exact(self.test.reveals_delta, "δ of λ")
         table: dict[Part, Number] = {part: max(inner.cost_of(part).exact_epsilon, asked) for part in inner.parts}
         table[REFUSED] = max(asked, shown)
@@ -98,6 +106,7 @@ class Tested(Mechanism):
             train, held_out = self._split(data, np.arange(_count(data)))
         self.mechanism.check(train)
         self.test.check(held_out)
+        self.test.check_pair(self.mechanism, train, held_out)
 
     def sample(self, data: Any, noise: Source) -> Any:
         """The mechanism's output, or ⊥."""
@@ -116,8 +125,13 @@ class Tested(Mechanism):
         return rows[order[count:]], rows[order[:count]]
 
     def part_of(self, output: Any) -> Part:
-        """The output's own part, or that of ⊥."""
-        return REFUSED if output is WITHHELD else self.mechanism.part_of(output)
+        """The output's own part, or that of ⊥, which no output may share."""
+        if output is WITHHELD:
+            return REFUSED
+        part = self.mechanism.part_of(output)
+        if part == REFUSED:
+            raise InvalidValue(f"{type(self.mechanism).__name__} has a part {REFUSED!r}, as ⊥ has: rename it")
+        return part
 
     def describe(self, output: Any) -> str:
         """What the mechanism says of its output, if there is one."""

@@ -19,15 +19,15 @@ from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Mechanism
-from expost.mechanisms.additive import requested_epsilon, root_above
+from expost.mechanisms.additive import requested_epsilon, root_above, shape_of
 from expost.mechanisms.erm import MOST_REGULARIZER, noise_regularizer
 from expost.mechanisms.linear import (
     FARTHEST_WEIGHT,
     LinearModel,
+    ObjectivePerturbation,
     OutputPerturbation,
-    moved,
     signs_of,
-    weight_sensitivity,
+    weight_distance,
 )
 from expost.mechanisms.tested import ModelTest, Tested, held_out_size
 from expost.noise import Source, discrete_laplace
@@ -38,16 +38,18 @@ _STEPS = 2**40
 
 def error_of(model: LinearModel, records: Any, classes: int = 2) -> float:
     """The mean over records and problems of ``|tanh(margin/2) − y|``: 0 is perfect, 1 knows nothing, 2 is worst."""
-    table = np.asarray(records, np.float64)
+    with np.errstate(all="ignore"):
+        table = np.asarray(records, np.float64)
     return total_error(model, table, classes) / (_STEPS * len(table) * len(model.weights))
 
 
 def total_error(model: LinearModel, table: Any, classes: int) -> int:
     """The sum of all errors, in steps. Each is a whole number between 0 and two times 2^40."""
-    values = np.tanh(0.5 * model.margins(table[:, :-1]))
-    signs = np.column_stack(signs_of(table[:, -1], classes))
-    steps = np.floor(np.abs(values - signs) * _STEPS + 0.5)
-    whole = np.clip(steps, 0, 2 * _STEPS).astype(np.int64)
+    with np.errstate(all="ignore"):
+        values = np.tanh(0.5 * model.margins(table[:, :-1]))
+        signs = np.column_stack(signs_of(table[:, -1], classes))
+        steps = np.floor(np.abs(values - signs) * _STEPS + 0.5)
+        whole = np.clip(steps, 0, 2 * _STEPS).astype(np.int64)
     return (int((whole >> 20).sum()) << 20) + int((whole & (2**20 - 1)).sum())  # nothing passes 64 bits
 
 
@@ -69,8 +71,9 @@ def paper_sensitivity(size: int, regularizer: Fraction) -> Fraction:
 class ErrorTest(ModelTest):
     """Passes if the error on the held-out records, with discrete Laplace noise, is at most ``threshold``.
 
-    ``distance`` bounds how far one person moves the unseen weights of each problem, noise being equal: then, and only
-    then, λ = ``epsilon``. Made by :class:`TestedLogisticRegression`, which knows that distance.
+    ``distance`` bounds how far one person moves the unseen weights of each problem, noise being equal. For weights of
+    :class:`~expost.mechanisms.OutputPerturbation` λ = ``epsilon``, and training data for which the distance is larger
+    is refused; no other mechanism has a λ. Made by :class:`TestedLogisticRegression`, which knows that distance.
 
     Proof: thm-error-test
     """
@@ -83,10 +86,31 @@ class ErrorTest(ModelTest):
     distance: Fraction
     columns: int
 
-    @property
-    def reveals(self) -> Number:  # type: ignore[override]
-        """λ: the noise covers what either kind of record can do."""
-        return self.epsilon
+    def reveals_of(self, mechanism: Mechanism) -> Number | None:
+        """λ = ε for output perturbation: the noise covers what either kind of record can do. Otherwise None."""
+        return self.epsilon if type(mechanism) is OutputPerturbation else None
+
+    def check(self, held_out: Any) -> None:
+        """Rows of numbers, at least one, the class last."""
+        dimensions = shape_of(held_out).dimensions
+        if dimensions is None or len(dimensions) != 2 or min(dimensions) < 1:
+            raise InvalidValue(f"held-out records are a two-dimensional array, the class last, got shape {dimensions}")
+
+    def check_pair(self, mechanism: Mechanism, train: Any, held_out: Any) -> None:
+        """As many columns in both halves; classes and a distance that are those of the model."""
+        if not isinstance(mechanism, OutputPerturbation | ObjectivePerturbation):
+            raise InvalidValue(f"ErrorTest is about linear models, got {type(mechanism).__name__}")
+        size, columns = train.shape
+        if held_out.shape[1] != columns:
+            raise InvalidValue(f"training records have {columns} columns, held-out ones {held_out.shape[1]}")
+        setting = mechanism.setting(size, columns - 1)
+        if (self.classes, self.columns) != (mechanism.classes, setting.columns):
+            raise InvalidValue(
+                f"the model has {mechanism.classes} classes and {setting.columns} weights, the test is for "
+                f"{self.classes} and {self.columns}"
+            )
+        if isinstance(mechanism, OutputPerturbation) and self.distance < weight_distance(setting):
+            raise InvalidValue(f"one of {size} records moves the weights farther than {float(self.distance):g}")
 
     def sensitivity(self, size: int) -> Fraction:
         """How far one person, in training or held out, moves the sum of the errors of ``size`` records, in steps.
@@ -101,7 +125,8 @@ class ErrorTest(ModelTest):
     def passes(self, output: LinearModel, held_out: Any, noise: Source) -> bool:
         """Whether the noisy error is at most the threshold."""
         size, problems = len(held_out), len(output.weights)
-        total = total_error(output, np.asarray(held_out, np.float64), self.classes)
+        with np.errstate(all="ignore"):
+            total = total_error(output, np.asarray(held_out, np.float64), self.classes)
         limit = floor(exact(self.threshold, "threshold") * _STEPS * size * problems)
         rate = exact(self.epsilon, "ε of the test") / self.sensitivity(size)
         return total + discrete_laplace(noise, rate) <= limit
@@ -147,7 +172,7 @@ class TestedLogisticRegression(Mechanism):
         if not 0 <= exact(self.threshold, "threshold") <= 2:
             raise InvalidValue(f"threshold is an error, between 0 and 2, got {self.threshold!r}")
         checked = self.model(1)
-        for name in ("epsilon", "norm", "features", "missing"):
+        for name in ("epsilon", "norm", "intercept", "features", "missing"):
             object.__setattr__(self, name, getattr(checked, name))
         _ = self.guarantee
 
@@ -179,7 +204,7 @@ class TestedLogisticRegression(Mechanism):
             epsilon=self.test_epsilon,
             threshold=self.threshold,
             classes=self.classes,
-            distance=moved(weight_sensitivity(setting), setting.columns),
+            distance=weight_distance(setting),
             columns=setting.columns,
         )
         return Tested(mechanism=model, test=test, held_out=self.held_out)

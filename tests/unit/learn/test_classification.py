@@ -1,6 +1,7 @@
 """Private classifiers through scikit-learn's interface."""
 
 import warnings
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,12 @@ from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import check_estimator
 
 import expost as xp
-from expost.learn import PrivateLinearSVC, PrivateLogisticRegression, TestedLogisticRegression
+from expost.learn import PrivateLinearSVC, PrivateLogisticRegression, RobustRegressor, TestedLogisticRegression
+from expost.learn.reading import features_of, numbers_of
 
 MUCH: dict[str, Any] = {"epsilon": 10**5, "norm": 4, "classes": "observed"}
+
+ROBUST = RobustRegressor(epsilon=1, delta=1e-6, cell=0.5, blocks=2, bounds=(-1, 1), target_bounds=(-3, 3))
 
 NOT_WANTED = {
     "check_supervised_y_2d": "compares two fits, and each has fresh noise",
@@ -107,6 +111,103 @@ def test_a_withheld_model_does_not_predict() -> None:
         clone(model).predict(features)
 
 
+SECRETS: dict[str, Any] = {
+    "text": "diagnosis 4711",
+    "huge": 10**4711,
+    "long": np.longdouble("1e4711"),
+    "complex": 4711j,
+    "numpy's complex": np.complex128(4711j),
+    "nothing": None,
+    "list": [4711],
+    "array": np.array([4711, 4712]),
+    "decimal": Decimal("sNaN4711"),
+}
+
+
+@pytest.mark.parametrize("what", SECRETS)
+@pytest.mark.parametrize("listed", [False, True])
+def test_single_values_never_cause_an_error(what: str, listed: bool) -> None:
+    """One odd cell among objects, in X or in y: paid for, silent, and counted as the rules say."""
+    features, labels = halves(200)
+    odd_features, odd_labels = features.astype(object), (labels == "yes").astype(object)
+    odd_features[3, 1] = odd_labels[4] = SECRETS[what]
+    ledger = xp.Ledger(epsilon=2)
+    model = PrivateLogisticRegression(epsilon=2, norm=3, classes=[False, True], ledger=ledger)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        if listed:
+            model.fit(odd_features.tolist(), odd_labels.tolist())
+        else:
+            model.fit(odd_features, odd_labels)
+        assert model.predict(odd_features).shape == (200,)
+    assert ledger.spent == xp.Cost(2)
+
+
+def test_single_labels_are_compared_one_by_one() -> None:
+    features, labels = halves()
+    odd = labels.astype(object)
+    odd[:9] = [None, 3, b"yes", "Yes", np.nan, ["yes"], 1j, np.str_("no"), {}]
+    model = PrivateLogisticRegression(epsilon=5, norm=3, classes=["no", "yes"]).fit(features.tolist(), odd)
+    assert model.score(features, labels) > 0.9
+    assert numbers_of(odd[:12], np.array(["no", "yes"]))[:9].tolist() == [0] * 9
+    assert numbers_of(odd, np.array(["no", "yes"]))[9:].tolist() == (labels == "yes")[9:].tolist()
+
+
+@pytest.mark.parametrize("estimator", [PrivateLogisticRegression(epsilon=1, norm=1, classes=[0, 1]), ROBUST])
+@pytest.mark.parametrize("dtype", [np.complex128, np.longdouble, "U9", "S9", "M8[s]"])
+def test_types_are_refused_without_a_word_about_values(estimator: Any, dtype: Any) -> None:
+    features, target = np.full((4, 2), 4711).astype(dtype), np.full(4, 4711).astype(dtype)
+    ledger = xp.Ledger(epsilon=1, delta=1e-3)
+    model = clone(estimator).set_params(ledger=ledger)
+    for X, y in ((features, np.zeros(4)), (np.zeros((4, 2)), target), (np.full(4, 4711), target)):
+        with pytest.raises(xp.InvalidValue) as refused:
+            model.fit(X, y)
+        assert "47" not in str(refused.value)
+        assert "9" not in str(refused.value)
+    assert ledger.spent == xp.Cost(0)
+
+
+def test_labels_of_another_type_than_the_classes_are_refused() -> None:
+    features, labels = halves(50)
+    for classes, y in (([0, 1], labels), (["0", "1"], (labels == "yes").astype(int))):
+        with pytest.raises(xp.InvalidValue, match="as they are in y"):
+            PrivateLogisticRegression(epsilon=1, norm=1, classes=classes).fit(features, y)
+
+
+def test_a_refused_fit_leaves_everything_as_it_was() -> None:
+    features, labels = halves(50)
+    ledger = xp.Ledger(epsilon=1)
+    model = PrivateLogisticRegression(epsilon=1, norm=1, classes=["no", "yes"], ledger=ledger).fit(features, labels)
+    before = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    with pytest.raises(xp.BudgetExceeded):
+        model.set_params(classes=[3, 4, 5]).fit(features[:, :1], np.full(50, 3))
+    after = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    assert all(after[name] is value for name, value in before.items())
+    assert model.predict(features).shape == (50,)
+
+
+def test_tables_and_numbers_of_features() -> None:
+    class Table:
+        """As much of a data frame as scikit-learn looks at."""
+
+        def __init__(self, values: Any, names: list[str]) -> None:
+            self.values, self.columns, self.shape = values, np.array(names, object), values.shape
+            self.dtypes = [values.dtype] * values.shape[1]
+
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            return self.values.astype(dtype)
+
+        def __len__(self) -> int:
+            return len(self.values)
+
+    features, labels = halves(50)
+    model = PrivateLogisticRegression(epsilon=1, norm=1, classes=["no", "yes"]).fit(features, labels)
+    assert model.n_features_in_ == 2
+    with pytest.raises(ValueError, match="3 features"):
+        model.predict(np.zeros((2, 3)))
+    assert features_of(model, Table(features, ["a", "b"]), reset=True).tolist() == features.tolist()
+
+
 def test_public_mistakes() -> None:
     features, labels = halves(20)
     usual: dict[str, Any] = {"epsilon": 1, "norm": 1, "classes": ["no", "yes"]}
@@ -114,6 +215,7 @@ def test_public_mistakes() -> None:
         ({"classes": "seen"}, "observed"),
         ({"classes": ["yes"]}, "two classes"),
         ({"perturbation": "both"}, "perturbation"),
+        ({"fit_intercept": 2}, "intercept"),
     ):
         with pytest.raises(xp.InvalidValue, match=says):
             PrivateLogisticRegression(**{**usual, **wrong}).fit(features, labels)

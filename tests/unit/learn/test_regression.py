@@ -72,6 +72,24 @@ def test_private_values_cause_no_error_and_public_ones_do() -> None:
         RobustRegressor(**USUAL).fit(features, None)
 
 
+def test_one_odd_cell_causes_no_error() -> None:
+    features, target = (values.astype(object) for values in line())
+    features[3, 0], features[4, 1], target[5], target[6] = "secret", 10**400, None, 1j
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not RobustRegressor(**USUAL).fit(features, target).withheld_
+
+
+def test_a_refused_fit_leaves_everything_as_it_was() -> None:
+    features, target = line()
+    model = RobustRegressor(**USUAL, ledger=xp.Ledger(epsilon=1, delta=1e-6)).fit(features, target)
+    with pytest.raises(xp.BudgetExceeded):
+        model.fit(features[:, :1], target)
+    assert model.predict(features).shape == (4000,)
+    with pytest.raises(xp.InvalidValue, match="intercept"):
+        RobustRegressor(**USUAL, fit_intercept="yes").fit(features, target)
+
+
 def test_the_room_is_lazy() -> None:
     lazy = "import sys, expost.learn; print('sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", lazy], check=True, capture_output=True).stdout.strip() == b"False"

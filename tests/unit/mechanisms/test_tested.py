@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import expost as xp
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import Mechanism
+from expost.mechanisms.linear import weight_distance
 from expost.mechanisms.tested import ModelTest, Tested, held_out_size
 from expost.mechanisms.tested_logistic import (
     ErrorTest,
@@ -296,6 +297,56 @@ def test_public_mistakes_do() -> None:
     assert ledger.spent == xp.Cost(0)
 
 
+def behind_errors(model: Any, distance: Fraction) -> Tested:
+    return Tested(mechanism=model, test=ErrorTest(epsilon=0.1, threshold=1, classes=2, distance=distance, columns=4))
+
+
+def test_only_what_the_proof_is_about_comes_back() -> None:
+    """The noise of an objective acts through the data, so there is no λ; a distance too small is refused, unpaid."""
+    aimed = behind_errors(xp.ObjectivePerturbation(epsilon=5, norm=1), Fraction(0))
+    assert aimed.guarantee.cost_of("withheld") == xp.Cost(5)
+    model = xp.OutputPerturbation(epsilon=5, norm=1)
+    distance = weight_distance(model.setting(40, 3))
+    ledger, halves = xp.Ledger(epsilon=6), (records(40), records(10))
+    with pytest.raises(xp.InvalidValue, match="farther"):
+        ledger.run(behind_errors(model, distance * Fraction(99, 100)), on=halves)
+    assert ledger.spent == xp.Cost(0)
+    exactly = behind_errors(model, distance)
+    assert exactly.guarantee.cost_of("withheld") == xp.Cost(0.1)
+    ledger.run(exactly, on=halves)
+    assert ledger.spent > xp.Cost(0)
+
+
+@pytest.mark.parametrize(
+    "held_out",
+    [np.zeros((5, 7)), np.zeros((0, 4)), np.zeros(4), np.zeros((5, 4), object), [[1.0, 2, 3, 4]], None],
+    ids=["columns", "empty", "one row", "objects", "list", "nothing"],
+)
+def test_mistakes_in_what_is_held_out_are_free(held_out: Any) -> None:
+    model = xp.OutputPerturbation(epsilon=5, norm=1)
+    ledger = xp.Ledger(epsilon=6)
+    with pytest.raises(xp.InvalidValue):
+        ledger.run(behind_errors(model, Fraction(1000)), on=(records(40), held_out))
+    assert ledger.spent == xp.Cost(0)
+
+
+def test_a_test_is_of_the_model_that_it_was_made_for() -> None:
+    for model in (xp.OutputPerturbation(epsilon=5, norm=1, classes=3), xp.Laplace(epsilon=5, sensitivity=1)):
+        ledger = xp.Ledger(epsilon=6)
+        with pytest.raises(xp.InvalidValue, match="model"):
+            ledger.run(behind_errors(model, Fraction(1000)), on=(records(40), records(10)))
+        assert ledger.spent == xp.Cost(0)
+
+
+def test_numbers_beyond_floats_are_silent() -> None:
+    data = records(40)
+    data[:, :-1] *= 1e-320
+    data[0] = [1e308, -1e308, np.inf, 1]
+    with np.errstate(all="raise"):
+        found = TestedLogisticRegression(**USUAL, threshold=2).sample(data, xp.SystemNoise())
+        assert found is xp.WITHHELD or error_of(found, data) <= 2
+
+
 # ---- the combinator's own rules
 
 
@@ -367,6 +418,20 @@ def test_refusals() -> None:
     with pytest.raises(xp.InvalidValue, match="split"):
         share.check(3)
     assert pair.describe(pair.sample((np.arange(3), None), xp.SeededNoise(1))).startswith("3 values")
+
+
+def test_an_output_that_is_called_withheld_is_charged_in_full() -> None:
+    """⊥ may be cheap; an output whose part happens to have its name is not."""
+
+    @dataclass(frozen=True)
+    class Survey(Bit):
+        def part_of(self, output: Any) -> Part:
+            return "withheld"
+
+    ledger = xp.Ledger(epsilon=3)
+    with pytest.raises(xp.InvalidValue, match="rename"):
+        ledger.run(Tested(mechanism=Survey(), test=Always(0.1, reveals=0.1)), on=(0, 0))
+    assert ledger.spent == Bit().guarantee.worst_case
 
 
 def test_a_mechanism_that_withholds_unannounced_is_charged_in_full() -> None:
