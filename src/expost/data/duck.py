@@ -237,7 +237,8 @@ def _found(connection: duckdb.DuckDBPyConnection, table: str) -> tuple[tuple[str
 
 
 def _table(names: tuple[str, ...]) -> exp.Table:
-    return exp.table_(*reversed(names), quoted=True)
+    table, schema, catalog = (*reversed(names), None, None)[:3]
+    return exp.table_(table, schema, catalog, quoted=True)
 
 
 def _sees(cursor: duckdb.DuckDBPyConnection, table: exp.Table) -> bool:

@@ -14,9 +14,8 @@ from itertools import pairwise
 from typing import Any, cast
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import TokenType
 
 from expost.cost import said
 from expost.data.engine import Kind
@@ -58,21 +57,18 @@ ALLOWED = (
     "substring, left, right, starts_with, ends_with, contains, strpos, regexp_matches; year … second, quarter, week, "
     "dayofweek, dayofyear, extract, date_trunc, date_diff, INTERVAL; CAST, TRY_CAST, TRY"
 )
-_LENGTHS = "MICROSECOND MILLISECOND SECOND MINUTE HOUR DAY WEEK MONTH QUARTER YEAR DECADE".split()
-_UNITS = frozenset(
-    [*_LENGTHS, *(f"{length}S" for length in _LENGTHS), "CENTURY", "MILLENNIUM"]
-    + "EPOCH DOW ISODOW DOY DAYOFWEEK DAYOFYEAR WEEKOFYEAR ISOYEAR YEARWEEK".split()
-)
-_TYPES = frozenset(
-    "BOOLEAN TINYINT SMALLINT INT BIGINT INT128 UTINYINT USMALLINT UINT UBIGINT UINT128 FLOAT DOUBLE DECIMAL TEXT "
-    "VARCHAR CHAR UUID DATE TIME TIMESTAMP TIMESTAMPNTZ TIMESTAMP_S TIMESTAMP_MS TIMESTAMP_NS TIMESTAMPTZ INTERVAL".split()
-)
+_LENGTHS = "MICROSECOND MILLISECOND SECOND MINUTE HOUR DAY WEEK MONTH QUARTER YEAR DECADE"
+_PARTS = "CENTURY MILLENNIUM EPOCH DOW ISODOW DOY DAYOFWEEK DAYOFYEAR WEEKOFYEAR ISOYEAR YEARWEEK"
+_UNITS = frozenset(f"{_LENGTHS} {_LENGTHS.replace(' ', 'S ')}S {_PARTS}".split())
+_NUMBER_TYPES = "TINYINT SMALLINT INT BIGINT INT128 UTINYINT USMALLINT UINT UBIGINT UINT128 FLOAT DOUBLE DECIMAL"
+_TIME_TYPES = "DATE TIME TIMESTAMP TIMESTAMPNTZ TIMESTAMP_S TIMESTAMP_MS TIMESTAMP_NS TIMESTAMPTZ INTERVAL"
+_TYPES = frozenset(f"BOOLEAN TEXT VARCHAR CHAR UUID {_NUMBER_TYPES} {_TIME_TYPES}".split())
 _SIZED = frozenset({"DECIMAL", "TEXT", "VARCHAR", "CHAR"})
 _HAVE_UNITS = (exp.Extract, exp.DateDiff, exp.DateTrunc, exp.TimestampTrunc, exp.Interval)
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?|\.[0-9]+([eE][+-]?[0-9]+)?")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _LENGTH_OF_TIME = re.compile(r"\s*[+-]?[0-9]{1,18}(\s*[A-Za-z]+)?\s*")
-_LONGEST = 10_000
+_LONGEST, _DEEPEST = 10_000, 100
 LONGEST_TEXT = 4096
 """What ``||`` makes is cut to so many characters, so that expressions cannot make much of little."""
 HEAVIEST = 10_000
@@ -83,13 +79,10 @@ def parse(text: Any, schema: Mapping[str, Kind]) -> exp.Expression:
     """The expression that ``text`` writes, with its columns as the schema spells them."""
     if not isinstance(text, str) or not text.strip() or len(text) > _LONGEST:
         raise InvalidValue(f"an expression is text in SQL such as 'age >= 18', got {said(text)}")
-    try:
-        tree = _checked(text).copy()
-    except RecursionError:
-        raise InvalidValue(f"{said(text)} is nested too deeply: write it shorter") from None
+    tree = _checked(text).copy()
     for column in list(tree.find_all(exp.Column)):
         column.set("this", exp.to_identifier(find(column.name, schema), quoted=True))
-    return cast(exp.Expression, tree)
+    return tree
 
 
 @lru_cache(maxsize=1024)
@@ -133,6 +126,8 @@ def _allowed(text: str, origin: str) -> exp.Expression:
         tree = sqlglot.parse_one(text, read="duckdb")
     except (SqlglotError, RecursionError):
         raise InvalidValue(f"{said(origin)} is no expression in SQL: write for instance 'age >= 18'") from None
+    if _depth(tree) > _DEEPEST:
+        raise InvalidValue(f"{said(origin)} is nested too deeply, or a chain too long: write IN (…), or derive() parts")
     for node in list(tree.walk()):
         if type(node).__name__ not in _ARGUMENTS:
             raise InvalidValue(f"{_called(node)} is not allowed in {said(origin)}: {_why(node)}")
@@ -141,6 +136,15 @@ def _allowed(text: str, origin: str) -> exp.Expression:
         if not _fits(node):
             raise InvalidValue(f"{_called(node)} is not allowed in this form in {said(origin)}: {_why(node)}")
     return cast(exp.Expression, tree)
+
+
+def _depth(tree: Any) -> int:
+    deepest, waiting = 0, [(tree, 1)]
+    while waiting:
+        node, depth = waiting.pop()
+        deepest = max(deepest, depth)
+        waiting += [(part, depth + 1) for part in node.iter_expressions()]
+    return deepest
 
 
 def _fits(node: Any) -> bool:
@@ -210,7 +214,7 @@ def constants(tree: exp.Expression) -> list[exp.Expression]:
         return []
     if tree.find(exp.Column) is None and not isinstance(tree, exp.If):
         return [tree]
-    return [found for part in tree.iter_expressions() for found in constants(cast(exp.Expression, part))]
+    return [found for part in tree.iter_expressions() for found in constants(part)]
 
 
 def is_total(tree: exp.Expression, schema: Mapping[str, Kind]) -> bool:

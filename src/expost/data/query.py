@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import floor, inf, nextafter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from sqlglot import exp
 
@@ -179,7 +179,7 @@ def key_of(value: exp.Expression, keys: Sequence[object]) -> exp.Expression:
 
 def literal(key: object) -> exp.Expression:
     """A key as the engine has it: text by its bytes."""
-    return text_of(exp.Literal.string(key)) if isinstance(key, str) else exp.convert(key)
+    return text_of(exp.Literal.string(key)) if isinstance(key, str) else cast(exp.Expression, exp.convert(key))
 
 
 def text_of(value: exp.Expression) -> exp.Expression:

@@ -54,8 +54,10 @@ def read(
     without such a line loses its first row to it. A field may stand in quotation marks, ``quote='"'``, with line ends
     in it: one that is opened and never closed takes the rest of the file into its row, and so one person's row takes
     others' with it. Where people's own words stand in the file, write Parquet, or say ``quote=''`` if no field is
-    quoted: then every line is a row (a bare carriage return ends a line, too). ``key`` makes the choice of rows, where a unit has
-    too many, the same from run to run; by default it is drawn anew, and secret.
+    quoted: then every line is a row (a bare carriage return ends a line, too). Several files have the same first line.
+
+    ``key`` makes the choice of rows, where a unit has too many, the same from run to run; by default it is drawn anew,
+    and secret.
 
     An :class:`~expost.data.Engine` of your own will do for ``source``, too.
     """
@@ -281,7 +283,9 @@ class PrivateTable:
 
     def _has_room(self) -> None:
         if len(self.steps) >= MOST_STEPS:
-            raise InvalidValue(f"a table has at most {MOST_STEPS} filters and derived columns: write fewer, larger ones")
+            raise InvalidValue(
+                f"a table has at most {MOST_STEPS} filters and derived columns: write fewer, larger ones"
+            )
 
     @property
     def title(self) -> str:
