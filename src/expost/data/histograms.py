@@ -157,8 +157,8 @@ class Discovery:
         return self.table.engine.text(query.tally(kept(self.table, self.cell, drop=True, cells=None)))
 
     def exact(self) -> list[tuple[Any, int]]:
-        """Every value and its count. Private, the values included."""
-        return [(_said(key), int(count)) for key, count in self.table.engine.fetch(self.plan)]
+        """Every value and its count, in the order of the values. Private, the values included."""
+        return sorted((_said(key), int(count)) for key, count in self.table.engine.fetch(self.plan))
 
     def laplace(self, *, epsilon: Number, delta: Number) -> Discovered:
         """Release what, with Laplace noise, has at least as much as no single unit is likely to reach."""
