@@ -57,6 +57,7 @@ class DuckDB:
                 connection.execute(f"SET {setting} = '{value}'")
         self._names, self._shared = _found(connection, table)
         if not self._own:
+            _refuse_locked(self._cursor())
             _refuse_shadows(self._cursor())
         self._blank = (blank,) if blank else self._names
         self.name = name
@@ -203,16 +204,26 @@ def _careful(cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
         asked = ", ".join(f"current_setting('{name}')" for name in _CAREFUL)
         found = [str(value) for value in cursor.execute(f"SELECT {asked}").fetchall()[0]]
         before = dict(zip(_CAREFUL, found, strict=True))
-        wanted = dict(_CAREFUL)
-        if before["disabled_optimizers"]:
-            wanted["disabled_optimizers"] += "," + before["disabled_optimizers"]
+        theirs = set(filter(None, before["disabled_optimizers"].split(",")))
+        off = ",".join(sorted(theirs | set(_CAREFUL["disabled_optimizers"].split(","))))
+        wanted = {**_CAREFUL, "disabled_optimizers": off}
+        changed = [name for name in wanted if set(wanted[name].split(",")) != set(before[name].lower().split(","))]
         try:
-            for name, value in wanted.items():
-                cursor.execute(f"SET {name} = {_text(value)}")
+            for name in changed:
+                cursor.execute(f"SET {name} = {_text(wanted[name])}")
             yield
         finally:
-            for name, value in before.items():
-                cursor.execute(f"SET {name} = {_text(value)}")
+            for name in changed:
+                cursor.execute(f"SET {name} = {_text(before[name])}")
+
+
+def _refuse_locked(cursor: duckdb.DuckDBPyConnection) -> None:
+    try:
+        with _careful(cursor):
+            pass
+    except duckdb.Error:
+        needed = ", ".join(f"{name} = '{value}'" for name, value in _CAREFUL.items())
+        raise InvalidValue(f"the connection's settings are locked: before locking, SET {needed}") from None
 
 
 def _refuse_shadows(cursor: duckdb.DuckDBPyConnection) -> None:

@@ -179,6 +179,17 @@ def test_a_users_settings_are_put_back(connection: duckdb.DuckDBPyConnection, ta
     assert setting("disabled_optimizers") == "filter_pushdown"
 
 
+def test_locked_settings_are_refused_or_right(connection: duckdb.DuckDBPyConnection) -> None:
+    with duckdb.connect() as locked:
+        locked.execute("CREATE TABLE t AS SELECT 1 AS n")
+        locked.execute("SET lock_configuration = true")
+        with pytest.raises(xp.InvalidValue, match="before locking, SET disabled_optimizers"):
+            xp.read(locked, table="t", unit="row", neighbours="add-remove")
+    connection.execute("SET disabled_optimizers = 'in_clause,filter_pushdown,common_subexpressions'")
+    connection.execute("SET lock_configuration = true")
+    assert xp.read(connection, table="t", unit="row", neighbours="add-remove").count().exact() == 100
+
+
 def test_columns_keep_their_order(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("CREATE TABLE long AS SELECT i, i * 2 AS j FROM range(500000) r(i)")
     connection.execute("SET preserve_insertion_order = false")
