@@ -204,7 +204,8 @@ class InteractionClosed(ExpostError):
 class EngineFailed(ExpostError):
     """The engine behind a private table broke down: out of memory or disk, a file gone or damaged.
 
-    Its own message is kept back, because it may quote data.
+    Its own message is kept back, because it may quote data. That it failed at all may depend on the data, too, and is
+    outside of every guarantee: do not show it to somebody whom you would not show the data.
     """
 
     def __init__(self, kind: str) -> None:

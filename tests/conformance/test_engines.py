@@ -10,6 +10,8 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import expost as xp
 
@@ -130,6 +132,92 @@ def test_floats_never_fail(read: Read) -> None:
     table = read(EXTREMES)
     for expression in ("sqrt(x)", "ln(x)", "x / 0", "x % 0", "exp(x)", "x ** 1000", "round(x, 3)"):
         assert abs(table.sum(expression, bounds=(-1, 1), step=1).exact()) <= 9
+
+
+HOSTILE: Rows = [
+    *EXTREMES,
+    ("p", "1", 1, 1.5),
+    ("q", "17", 2, -2.0),
+    ("t", "9" * 30, 7, 0.5),
+    ("t", "(", -3, 1e18),
+]
+OUTSIDE_OF_TRY = {
+    "CAST(city AS INT) + CAST(city AS INT)": 34,
+    "CASE WHEN n + n > 0 THEN n + n ELSE 0 END": 48,
+    "CASE WHEN city IS NULL THEN 0 WHEN CAST(city AS INT) IN (1, 2, 3, 4, 5, 6, 7, 8, 17) THEN 1 ELSE 2 END": 2,
+    "abs(n) * 2 + abs(n)": 81,
+}
+
+
+def test_what_fails_twice_is_null_too(read: Read) -> None:
+    """Optimizers compute what stands in an expression twice only once: not where it could not be computed."""
+    table = read(HOSTILE)
+    assert {y: table.sum(y, bounds=(0, 32)).exact() for y in OUTSIDE_OF_TRY} == OUTSIDE_OF_TRY
+    among = "CAST(city AS INT) IN (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)"
+    assert table.where(among).count().exact() == 1
+    assert counts(table.histogram("city IN (1, 17)", keys=[True, False])) == {True: 2, False: 0, "other": 11}
+
+
+_casts = [
+    f"CAST({what} AS {kind})" for what, kind in (("city", "INT"), ("city", "DOUBLE"), ("n", "TINYINT"), ("x", "INT"))
+]
+_leaves = st.sampled_from(["n", "x", "1", "-3", "2.5", "length(city)", *_casts])
+
+
+def _larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    two = st.tuples(inner, inner) | inner.map(lambda same: (same, same))
+    return st.one_of(
+        st.builds(lambda ab, sign: f"({ab[0]} {sign} {ab[1]})", two, st.sampled_from(["+", "-", "*", "/", "//", "%"])),
+        st.builds(lambda a, kind: f"CAST({a} AS {kind})", inner, st.sampled_from(["INT", "UBIGINT", "DECIMAL(9, 3)"])),
+        st.builds(lambda c, ab: f"CASE WHEN {c} THEN {ab[0]} ELSE {ab[1]} END", _condition(inner), two),
+        st.builds(
+            lambda name, a: f"{name}({a})",
+            st.sampled_from(["abs", "floor", "sqrt", "ln", "exp", "round", "sign", "-"]),
+            inner,
+        ),
+        st.builds(lambda name, ab: f"{name}({ab[0]}, {ab[1]})", st.sampled_from(["greatest", "nullif", "pow"]), two),
+    )
+
+
+def _condition(value: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.one_of(
+        st.builds(lambda a, sign, b: f"({a} {sign} {b})", value, st.sampled_from(["=", "<", ">=", "<>"]), value),
+        st.builds(lambda a, among: f"({a} IN ({', '.join(among)}))", value, st.lists(value, min_size=1, max_size=6)),
+        st.builds(lambda a, most: f"({a} IN ({', '.join(map(str, range(most)))}))", value, st.integers(1, 12)),
+        st.builds(lambda a, b: f"({a} BETWEEN {b} AND 5)", value, value),
+        st.builds(lambda a: f"({a} IS NULL)", value),
+    )
+
+
+NUMBERS = st.recursive(_leaves, _larger, max_leaves=6)
+CONDITIONS = _condition(NUMBERS)
+QUESTIONS: list[Callable[[xp.PrivateTable, str], Any]] = [
+    lambda table, y: table.where(f"{y} > 0").count(),
+    lambda table, y: table.sum(y, bounds=(0, 5)),
+    lambda table, y: table.derive(y=y).sum("y", bounds=(-1, 5), missing=1, step=0.25),
+    lambda table, y: table.histogram(y, bins=[0, 1, 2, 5]),
+    lambda table, y: table.histogram(y, bins=4, bounds=(-2, 6), of="units"),
+    lambda table, y: table.histogram(y, keys=[0, 1, 2]),
+]
+
+
+def test_no_expression_fails_whatever_the_rows(read: Read) -> None:
+    tables = [read(HOSTILE), read(HOSTILE, unit=xp.Unit("person", rows=2, groups=1))]
+    answered = 0
+
+    @settings(max_examples=80, deadline=None, derandomize=True, database=None)
+    @given(st.sampled_from(tables), CONDITIONS, st.booleans(), NUMBERS, st.sampled_from(QUESTIONS))
+    def ask(table: xp.PrivateTable, condition: str, filtered: bool, value: str, question: Any) -> None:
+        nonlocal answered
+        try:
+            asked = question(table.where(condition) if filtered else table, value)
+        except xp.InvalidValue:  # publicly wrong: constants that cannot be computed, kinds that do not fit
+            return
+        asked.exact()
+        answered += 1
+
+    ask()
+    assert answered > 30
 
 
 def test_keys(read: Read) -> None:

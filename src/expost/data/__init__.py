@@ -3,6 +3,7 @@
 from expost.data.answers import Above, Discovered, Noisy, NoisyMean
 from expost.data.column import Column
 from expost.data.engine import Engine
+from expost.data.expression import ALLOWED
 from expost.data.histograms import Discovery, Histogram
 from expost.data.questions import Count, Question
 from expost.data.sensitivity import Sensitivity
@@ -11,6 +12,7 @@ from expost.data.table import PrivateTable, read
 from expost.data.unit import Unit
 
 __all__ = [
+    "ALLOWED",
     "Above",
     "Column",
     "Count",

@@ -8,7 +8,8 @@ import gzip
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from threading import RLock
 from typing import Any, Self
@@ -34,23 +35,59 @@ _TIMES = {"DATE", "TIME", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP
 
 
 class DuckDB:
-    """One table, view or set of files, through DuckDB. Data stays inside; larger than memory is fine."""
+    """One table, view or set of files, through DuckDB. Data stays inside; larger than memory is fine.
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, table: str, name: str, blank: str | None = None) -> None:
+    Two of DuckDB's optimizers compute parts of an expression outside of the TRY that they stand in. They are off while
+    a query of ours runs, and so is whatever lets rows lose their order. Both settings belong to the whole database: on
+    a connection of one's own they are set for the query and put back, one query at a time.
+    """
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        table: str,
+        name: str,
+        blank: str | None = None,
+        origin: str | None = None,
+    ) -> None:
         self._connection = connection
-        self._table, self._blank = table, blank or table
+        self._own = blank is not None
+        if self._own:
+            for setting, value in _CAREFUL.items():
+                connection.execute(f"SET {setting} = '{value}'")
+        self._names, self._shared = _found(connection, table)
+        if not self._own:
+            _refuse_locked(self._cursor())
+            _refuse_shadows(self._cursor())
+        self._blank = (blank,) if blank else self._names
         self.name = name
+        self._origin = origin or id(connection)  # the connection lives as long as this does
+        self._bound: set[str] = set()
         self._lock = RLock()
-        self._shared = _sees(connection.cursor(), self.source())
         self.schema: Mapping[str, Kind] = self.describe(exp.select("*").from_(self.blank()))
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both read the same table of the same database, or the same files in the same way."""
+        same = isinstance(other, DuckDB) and (self._origin, self._names) == (other._origin, other._names)
+        return same
+
+    def __hash__(self) -> int:
+        return hash((self._origin, self._names))
+
     @classmethod
-    def of(cls, source: Any, table: str | None, schema: Mapping[str, str] | None, delimiter: str | None) -> DuckDB:
+    def of(
+        cls,
+        source: Any,
+        table: str | None,
+        schema: Mapping[str, str] | None,
+        delimiter: str | None,
+        quote: str | None = None,
+    ) -> DuckDB:
         """The engine for a path, a pattern of paths, a database file, or an open connection."""
         if isinstance(source, duckdb.DuckDBPyConnection):
             if not isinstance(table, str) or not table:
                 raise InvalidValue("a connection has many tables: say which, with table='visits'")
-            _refuse(schema=schema, delimiter=delimiter, what="a table of a connection")
+            _refuse("a table of a connection", schema, delimiter, quote)
             return cls(source, table, table)
         if not isinstance(source, str | Path):
             raise InvalidValue(
@@ -61,34 +98,35 @@ class DuckDB:
         if ending.endswith((".duckdb", ".db")):
             if not isinstance(table, str) or not table:
                 raise InvalidValue(f"{path} is a database with many tables: say which, with table='visits'")
-            _refuse(schema=schema, delimiter=delimiter, what="a database")
-            return cls(_open(path), table, f"{path}:{table}")
+            _refuse("a database", schema, delimiter, quote)
+            return cls(_open(path), table, f"{path}:{table}", origin=str(Path(path).resolve()))
         if table is not None:
             raise InvalidValue(f"{path} is a file of rows, not a database: leave out table={table!r}")
         if ending.endswith((".parquet", ".pq")):
-            _refuse(schema=schema, delimiter=delimiter, what="a Parquet file, which states its columns itself,")
+            _refuse("a Parquet file, which states its columns itself,", schema, delimiter, quote)
             connection, rows = _open(":memory:"), f"SELECT * FROM read_parquet({_text(path)})"
         elif ending.endswith((".csv", ".tsv", ".txt")):
             connection = _open(":memory:")
-            rows = _csv(connection, path, schema, delimiter or ("\t" if ending.endswith(".tsv") else ","))
+            between = delimiter or ("\t" if ending.endswith(".tsv") else ",")
+            rows = _csv(connection, path, schema, between, '"' if quote is None else quote)
         else:
             raise InvalidValue(f"{path} ends in none of .parquet, .csv, .tsv, .duckdb: expost goes by the ending")
         _public(connection, f"CREATE VIEW {_VIEW} AS {rows}", path)
         _public(connection, f"CREATE TABLE {_BLANK} AS SELECT * FROM {_VIEW} LIMIT 0", path)
-        return cls(connection, _VIEW, path, _BLANK)._spilling()
+        return cls(connection, _VIEW, path, _BLANK, f"{Path.cwd()}: {rows}")._spilling()
 
     def source(self) -> exp.Table:
         """The table."""
-        return exp.table_(self._table, quoted=True)
+        return _table(self._names)
 
     def blank(self) -> exp.Table:
         """An empty table where the source is files, for these take time to open; else the table itself."""
-        return exp.table_(self._blank, quoted=True)
+        return _table(self._blank)
 
     def describe(self, query: exp.Select) -> Mapping[str, Kind]:
         """Binds the query without running it."""
         with self._lock:
-            described = _public(self._cursor(), f"DESCRIBE {self.text(query)}", self.name)
+            described = _public(self._cursor(), f"DESCRIBE {_sql(query)}", self.name)
         return {name: _kind(str(kind)) for name, kind, *_ in described}
 
     def attempt(self, expression: exp.Expression) -> exp.Expression:
@@ -105,8 +143,23 @@ class DuckDB:
         return exp.Sum(this=column)
 
     def text(self, query: exp.Select) -> str:
-        """DuckDB's SQL."""
-        return query.sql("duckdb", copy=False, comments=False)
+        """DuckDB's SQL: one SELECT, which DuckDB has bound, so that what is publicly wrong shows before the charge."""
+        text = _sql(query)
+        with self._lock:
+            if text not in self._bound:
+                self._bind(text)
+                self._bound.add(text)
+        return text
+
+    def _bind(self, text: str) -> None:
+        cursor = self._cursor()
+        try:
+            kinds = [statement.type for statement in cursor.extract_statements(text)]
+        except duckdb.Error:
+            kinds = []
+        if kinds != [duckdb.StatementType.SELECT]:
+            raise InvalidValue("the question gives no single query: write it more plainly")
+        _public(cursor, f"DESCRIBE {text}", self.name)
 
     def fetch(self, query: str) -> list[tuple[Any, ...]]:
         """All at once."""
@@ -128,8 +181,10 @@ class DuckDB:
     def _run(self, query: str, read: Callable[[duckdb.DuckDBPyConnection], Any]) -> Any:
         try:
             with self._lock:
-                return read(self._cursor().execute(query))
-        except duckdb.Error as error:
+                cursor = self._cursor()
+                with nullcontext() if self._own else _careful(cursor):
+                    return read(cursor.execute(query))
+        except Exception as error:  # whatever it is, it may quote data
             kind = type(error).__name__
         raise EngineFailed(kind)  # outside, so that not even the context quotes data
 
@@ -138,12 +193,78 @@ class DuckDB:
         return self._connection.cursor() if self._shared else self._connection
 
 
+_CAREFUL = {"disabled_optimizers": "common_subexpressions,in_clause", "preserve_insertion_order": "true"}
+_SETTINGS = RLock()
+
+
+@contextmanager
+def _careful(cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Our settings, and afterwards those that were there: they belong to the whole database, hence the one lock."""
+    with _SETTINGS:
+        asked = ", ".join(f"current_setting('{name}')" for name in _CAREFUL)
+        found = [str(value) for value in cursor.execute(f"SELECT {asked}").fetchall()[0]]
+        before = dict(zip(_CAREFUL, found, strict=True))
+        theirs = set(filter(None, before["disabled_optimizers"].split(",")))
+        off = ",".join(sorted(theirs | set(_CAREFUL["disabled_optimizers"].split(","))))
+        wanted = {**_CAREFUL, "disabled_optimizers": off}
+        changed = [name for name in wanted if set(wanted[name].split(",")) != set(before[name].lower().split(","))]
+        try:
+            for name in changed:
+                cursor.execute(f"SET {name} = {_text(wanted[name])}")
+            yield
+        finally:
+            for name in changed:
+                cursor.execute(f"SET {name} = {_text(before[name])}")
+
+
+def _refuse_locked(cursor: duckdb.DuckDBPyConnection) -> None:
+    try:
+        with _careful(cursor):
+            pass
+    except duckdb.Error:
+        needed = ", ".join(f"{name} = '{value}'" for name, value in _CAREFUL.items())
+        raise InvalidValue(f"the connection's settings are locked: before locking, SET {needed}") from None
+
+
+def _refuse_shadows(cursor: duckdb.DuckDBPyConnection) -> None:
+    """A macro under the name of a built-in function would stand for anything: none is there when a table is read."""
+    both = "GROUP BY function_name HAVING bool_or(internal) AND NOT bool_and(internal)"
+    named = cursor.execute(f"SELECT function_name FROM duckdb_functions() {both}").fetchall()
+    found = sorted(str(name) for (name,) in named)
+    if found:
+        raise InvalidValue(
+            f"the database has functions of its own under built-in names ({', '.join(found)}): drop or rename them"
+        )
+
+
+def _found(connection: duckdb.DuckDBPyConnection, table: str) -> tuple[tuple[str, ...], bool]:
+    """The table's names, of which ``main.visits`` has two; and whether cursors see it, too."""
+    whole, parts = (table,), tuple(table.split("."))
+    for cursor, shared in ((connection.cursor(), True), (connection, False)):
+        for names in (whole, parts) if 1 < len(parts) <= 3 and all(parts) else (whole,):
+            if _sees(cursor, _table(names)):
+                return names, shared
+    return whole, True
+
+
+def _table(names: tuple[str, ...]) -> exp.Table:
+    table, schema, catalog = (*reversed(names), None, None)[:3]
+    return exp.table_(table, schema, catalog, quoted=True)
+
+
 def _sees(cursor: duckdb.DuckDBPyConnection, table: exp.Table) -> bool:
     try:
-        cursor.execute(f"DESCRIBE {exp.select('*').from_(table).sql('duckdb')}")
+        cursor.execute(f"DESCRIBE {_sql(exp.select('*').from_(table))}")
     except duckdb.Error:
         return False
     return True
+
+
+def _sql(query: exp.Select) -> str:
+    try:
+        return query.sql("duckdb", copy=False, comments=False)
+    except RecursionError:
+        raise InvalidValue("the question is nested too deeply: write shorter expressions, or fewer of them") from None
 
 
 def _open(path: str) -> duckdb.DuckDBPyConnection:
@@ -156,16 +277,21 @@ def _open(path: str) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _csv(connection: duckdb.DuckDBPyConnection, path: str, schema: Mapping[str, str] | None, delimiter: str) -> str:
+def _csv(
+    connection: duckdb.DuckDBPyConnection, path: str, schema: Mapping[str, str] | None, delimiter: str, quote: str
+) -> str:
     """Every field is read as text and then cast: a field that does not fit its column's type is NULL.
 
     Names come from the header. Without a declared schema the types come from a look at the file, and are then public.
     """
+    if not isinstance(quote, str) or len(quote) > 1:
+        raise InvalidValue(f"quote is the character around fields, or '' for none, got {said(quote)}")
     form = (
-        f"header = true, delim = {_text(delimiter)}, quote = '\"', escape = '\"', nullstr = '', null_padding = true, "
-        f"ignore_errors = true, strict_mode = false, parallel = false, max_line_size = {_LONGEST_LINE}"
+        f"header = true, delim = {_text(delimiter)}, quote = {_text(quote)}, escape = {_text(quote)}, nullstr = '', "
+        "null_padding = true, ignore_errors = true, strict_mode = false, parallel = false, "
+        f"max_line_size = {_LONGEST_LINE}"
     )
-    types = dict.fromkeys(_header(path, delimiter), "VARCHAR")
+    types = dict.fromkeys(_header(path, delimiter, quote), "VARCHAR")
     if schema is None:
         looked = f"DESCRIBE SELECT * FROM read_csv({_text(path)}, {form})"
         found = {name: str(kind) for name, kind, *_ in _public(connection, looked, path)}
@@ -180,19 +306,33 @@ def _csv(connection: duckdb.DuckDBPyConnection, path: str, schema: Mapping[str, 
     return f"SELECT {casts} FROM read_csv({_text(path)}, {form}, auto_detect = false, columns = {{{texts}}})"
 
 
-def _header(path: str, delimiter: str) -> list[str]:
-    """The names in the first line of the (first) file."""
-    files = sorted(glob.glob(path))
+def _header(path: str, delimiter: str, quote: str) -> list[str]:
+    """The names in the first line, the same in all files: fields are read by their place."""
+    files = sorted(glob.glob(path, recursive=True))
     if not files:
         raise InvalidValue(f"{path} cannot be read: is the path right?")
-    opened = gzip.open if files[0].lower().endswith(".gz") else open
-    with opened(files[0], "rt", encoding="utf-8-sig", errors="replace", newline="") as lines:
-        names = next(csv.reader(lines, delimiter=delimiter), [])
+    names = _first_line(files[0], delimiter, quote)
     if not names or not all(names) or len({name.lower() for name in names}) < len(names):
         raise InvalidValue(
             f"the first line of {files[0]} should name its columns, each once; is {delimiter!r} between?"
         )
+    for file in files[1:]:
+        if _first_line(file, delimiter, quote) != names:
+            raise InvalidValue(
+                f"{file} has another first line than {files[0]}: files that are read together have the same columns "
+                "in the same order"
+            )
     return names
+
+
+def _first_line(file: str, delimiter: str, quote: str) -> list[str]:
+    opened = gzip.open if file.lower().endswith(".gz") else open
+    quoting: dict[str, Any] = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
+    with opened(file, "rt", encoding="utf-8-sig", errors="replace", newline="") as lines:
+        try:
+            return next(csv.reader(lines, delimiter=delimiter, **quoting), [])
+        except (csv.Error, TypeError):
+            raise InvalidValue(f"the first line of {file} cannot be read: is it CSV, {delimiter!r} between?") from None
 
 
 _WORDS = {"integer": "BIGINT", "number": "DOUBLE", "text": "VARCHAR", "boolean": "BOOLEAN", "time": "TIMESTAMP"}
@@ -218,13 +358,13 @@ def _public(connection: duckdb.DuckDBPyConnection, statement: str, name: str) ->
         raise InvalidValue(f"{name} cannot be read: is the path right?") from None
     except (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException) as error:
         raise InvalidValue(f"{name}: {str(error).splitlines()[0]}") from None
-    except duckdb.Error as error:
+    except (duckdb.Error, UnicodeError) as error:
         raise InvalidValue(f"{name} cannot be read: {type(error).__name__}") from None
 
 
-def _refuse(*, schema: object, delimiter: object, what: str) -> None:
-    if schema is not None or delimiter is not None:
-        raise InvalidValue(f"schema= and delimiter= are for CSV; {what} has no use for them")
+def _refuse(what: str, *options: object) -> None:
+    if any(option is not None for option in options):
+        raise InvalidValue(f"schema=, delimiter= and quote= are for CSV; {what} has no use for them")
 
 
 def _kind(declared: str) -> Kind:

@@ -18,8 +18,9 @@ class Engine(Protocol):
     """A source of rows that answers queries given as SQLGlot expressions.
 
     An engine passes ``tests/conformance/test_engines.py``. What it must get right: equal rows give equal answers
-    whatever their order and the number of threads; whole numbers are summed exactly; nothing that stands in the data
-    makes a query fail.
+    whatever their order and the number of threads; whole numbers are summed exactly; what is equal has equal hashes and
+    cannot be told apart; nothing that stands in the data makes a query fail. Engines are equal if they read the same
+    rows from the same place.
     """
 
     @property

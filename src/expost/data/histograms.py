@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from expost.cost import Number, said
 from expost.data import query, sensitivity
+from expost.data.expression import is_text
 from expost.data.questions import Question, as_bounds, as_of
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
@@ -140,7 +141,7 @@ class Discovery:
         """From what a person says."""
         as_of(of)
         tree, kind = table.expression(value, ("text", "integer", "boolean"), "a key")
-        return cls(table, value, of, exp.cast(tree, "TEXT") if kind == "text" else tree)
+        return cls(table, value, of, query.text_of(tree) if kind == "text" else tree)
 
     @property
     def alone(self) -> tuple[tuple[int, int], ...]:
@@ -166,8 +167,8 @@ class Discovery:
         return self.table.engine.text(query.tally(kept(self.table, self.cell, drop=True, cells=None)))
 
     def exact(self) -> list[tuple[Any, int]]:
-        """Every value and its count. Private, the values included."""
-        return [(key, int(count)) for key, count in self.table.engine.fetch(self.plan)]
+        """Every value and its count, in the order of the values. Private, the values included."""
+        return sorted((_said(key), int(count)) for key, count in self.table.engine.fetch(self.plan))
 
     def laplace(self, *, epsilon: Number, delta: Number) -> Discovered:
         """Release what, with Laplace noise, has at least as much as no single unit is likely to reach."""
@@ -197,9 +198,14 @@ def _keys(table: PrivateTable, value: str, keys: Any) -> tuple[tuple[Any, ...], 
         raise InvalidValue("keys that are whole numbers have at most 64 bits")
     if not listed or len(set(listed)) < len(listed):
         raise InvalidValue("keys are listed once each, and there is at least one")
-    if kind == "text":
-        tree = exp.cast(tree, "TEXT")
-    return listed, query.one_of(tree, listed), {key: i for i, key in enumerate(listed)}
+    if kind != "text":
+        ordered = sorted(listed)
+    elif all(map(is_text, listed)):
+        tree, ordered = query.text_of(tree), sorted(listed, key=str.encode)
+    else:
+        raise InvalidValue("keys are text that can be written in UTF-8, without NUL")
+    places = {key: i for i, key in enumerate(listed)}
+    return listed, query.key_of(tree, ordered), {i: places[key] for i, key in enumerate(ordered)}
 
 
 def _bins(
@@ -213,18 +219,28 @@ def _bins(
         if not isfinite(high - low):
             raise InvalidValue(f"bounds of {said(bounds)} are further apart than floats go: take narrower ones")
         edges = [low + i * ((high - low) / int(bins)) for i in range(int(bins))] + [high]
+        _ascend(edges)
         cell = query.even_bin_of(tree, low, high, int(bins))
     else:
         if bounds is not None:
             raise InvalidValue("bounds= are for a number of bins; a list of edges has its own")
         edges = [finite(edge, "an edge") for edge in _listed(bins)]
+        _ascend(edges)
         cell = query.bin_of(tree, edges)
-    if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
-        raise InvalidValue("the edges of bins ascend, and there are at least two")
     labels = tuple(f"[{a:.12g}, {b:.12g})" for a, b in pairwise(edges))
     if len(set(labels)) < len(labels):
         raise InvalidValue("some edges are too close to be told apart in twelve digits: take wider bins")
     return labels, cell, {i: i for i in range(len(labels))}
+
+
+def _ascend(edges: list[float]) -> None:
+    if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
+        raise InvalidValue("the edges of bins ascend, and there are at least two: are the bins too narrow for floats?")
+
+
+def _said(key: Any) -> Any:
+    """A key as people write it. Bytes that are no text keep apart what is apart."""
+    return bytes(key).decode(errors="surrogateescape") if isinstance(key, bytes | bytearray) else key
 
 
 def _listed(bins: Any) -> list[Any]:

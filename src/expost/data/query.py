@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import floor, inf, nextafter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from sqlglot import exp
 
@@ -51,7 +51,9 @@ def base(table: PrivateTable, cell: exp.Expression | None, *, drop: bool = False
     if owner is None:
         picked = _from(relation(table), named or [exp.Literal.number(1)])
     else:
-        picked = _from(relation(table), [exp.alias_(column(owner), "u"), *named])
+        known: exp.Expression = column(owner)
+        who = text_of(known) if table.schema[owner] == "text" else known
+        picked = _from(relation(table), [exp.alias_(who, "u"), *named])
         picked.where(column(owner).is_(exp.null()).not_(), copy=False)
     if drop and cell is not None:
         picked = _from(picked, [exp.Star()]).where(CELL.is_(exp.null()).not_(), copy=False)
@@ -161,9 +163,28 @@ def even_bin_of(value: exp.Expression, low: float, high: float, bins: int) -> ex
     return exp.case().when(exp.and_(number >= _double(low), number < _double(high)), place)
 
 
-def one_of(value: exp.Expression, keys: Sequence[object]) -> exp.Expression:
-    """The value if it is one of the keys, else NULL."""
-    return exp.case().when(value.isin(*keys), value)
+def key_of(value: exp.Expression, keys: Sequence[object]) -> exp.Expression:
+    """The place of the value among the keys, which ascend as the engine orders them; NULL if it is none of them."""
+    literals = [literal(key) for key in keys]
+
+    def search(first: int, last: int) -> exp.Expression:
+        if last - first == 1:
+            return exp.case().when(exp.EQ(this=value, expression=literals[first]), exp.Literal.number(first))
+        middle = (first + last) // 2
+        below = exp.LT(this=value, expression=literals[middle])
+        return exp.case().when(below, search(first, middle)).else_(search(middle, last))
+
+    return search(0, len(keys))
+
+
+def literal(key: object) -> exp.Expression:
+    """A key as the engine has it: text by its bytes."""
+    return text_of(exp.Literal.string(key)) if isinstance(key, str) else cast(exp.Expression, exp.convert(key))
+
+
+def text_of(value: exp.Expression) -> exp.Expression:
+    """Text as bytes, which are equal if and only if the texts are the same, whatever the engine's collation."""
+    return exp.Encode(this=exp.cast(value, "TEXT"), charset=exp.Literal.string("utf-8"))
 
 
 def _from(rows: exp.Select | exp.Table, columns: Sequence[exp.Expr]) -> exp.Select:

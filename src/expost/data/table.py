@@ -13,9 +13,9 @@ from sqlglot import exp
 from expost.cost import Number, said
 from expost.data import query
 from expost.data.engine import Engine, Kind
-from expost.data.expression import column, find, parse
+from expost.data.expression import HEAVIEST, column, constants, find, is_text, parse, weight
 from expost.data.unit import Unit, as_unit
-from expost.errors import InvalidValue
+from expost.errors import EngineFailed, InvalidValue
 from expost.guarantee import Neighbours, as_neighbours
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from expost.data.sums import Mean, Sum
 
 Of = Literal["rows", "units"]
+MOST_STEPS = 40
 
 
 def read(
@@ -37,6 +38,7 @@ def read(
     table: str | None = None,
     schema: Mapping[str, str] | None = None,
     delimiter: str | None = None,
+    quote: str | None = None,
     size: int | None = None,
     key: int | None = None,
 ) -> PrivateTable:
@@ -48,12 +50,18 @@ def read(
 
     ``table`` names a table of a ``.duckdb`` file, or of a connection. ``schema`` says what the columns of a CSV file
     hold (``{"age": "integer"}``, or any type of DuckDB; others are text); without it the types come from a look at
-    the file, and are then public. Fields that do not fit are NULL. ``key`` makes the choice of rows, where a unit has
-    too many, the same from run to run; by default it is drawn anew, and secret.
+    the file, and are then public. Fields that do not fit are NULL. A CSV file's first line names its columns, so a file
+    without such a line loses its first row to it. A field may stand in quotation marks, ``quote='"'``, with line ends
+    in it: one that is opened and never closed takes the rest of the file into its row, and so one person's row takes
+    others' with it. Where people's own words stand in the file, write Parquet, or say ``quote=''`` if no field is
+    quoted: then every line is a row (a bare carriage return ends a line, too). Several files have the same first line.
+
+    ``key`` makes the choice of rows, where a unit has too many, the same from run to run; by default it is drawn anew,
+    and secret.
 
     An :class:`~expost.data.Engine` of your own will do for ``source``, too.
     """
-    engine = _engine(source, table, schema, delimiter)
+    engine = _engine(source, table, schema, delimiter, quote)
     whose, relation = as_unit(unit), as_neighbours(neighbours)
     if relation is None:
         raise InvalidValue("say which tables are neighbours: 'add-remove' or 'substitute'")
@@ -102,7 +110,7 @@ class PrivateTable:
     steps: tuple[Step, ...]
     """Filters and derived columns."""
     declared: int | None
-    engine: Engine = field(compare=False)
+    engine: Engine
     key: int = field(compare=False)
 
     # ---- other tables
@@ -112,6 +120,7 @@ class PrivateTable:
 
         Where it is NULL, or cannot be computed, the row is left out. Units are cut down to their rows after filters.
         """
+        self._has_room()
         if self._kind_of(condition) != "boolean":
             raise InvalidValue(f"a filter is true or false for a row; {said(condition)} is not: write a comparison")
         return replace(self, steps=(*self.steps, Step(condition)))
@@ -123,6 +132,9 @@ class PrivateTable:
         """
         table = self
         for name, expression in columns.items():
+            table._has_room()
+            if not is_text(name):
+                raise InvalidValue("a column's name is text that can be written in UTF-8, without NUL")
             if name.lower() in (known.lower() for known, _ in table.columns):
                 raise InvalidValue(f"there is a column {name!r} already: take another name")
             kind = table._kind_of(expression)
@@ -235,18 +247,45 @@ class PrivateTable:
         tree = column(value) if plain else self.engine.attempt(parse(value, schema))
         if kind not in kinds:
             wanted = " or ".join(kinds)
-            raise InvalidValue(
-                f"{purpose} needs {wanted}, and {said(value)} holds {kind}: cast or derive what is meant"
-            )
+            remedy = f"CAST({value} AS TEXT)" if kind == "time" and "text" in kinds else "cast or derive what is meant"
+            raise InvalidValue(f"{purpose} needs {wanted}, and {said(value)} holds {kind}: {remedy}")
         return tree, kind
 
     def _kind_of(self, expression: str) -> Kind:
-        tree = self.engine.attempt(parse(expression, self.schema))
-        asked = exp.select(exp.alias_(tree, "v")).from_(query.relation(self, blank=True).subquery("r"))
+        bare = parse(expression, self.schema)
+        if weight(bare, self._weights()) > HEAVIEST:
+            raise InvalidValue(f"{said(expression)} uses derived columns that use others, and is too large altogether")
+        self._check_constants(bare, expression)
+        asked = exp.select(exp.alias_(self.engine.attempt(bare), "v"))
         try:
-            return self.engine.describe(asked)["v"]
+            return self.engine.describe(asked.from_(query.relation(self, blank=True).subquery("r")))["v"]
         except InvalidValue as error:
             raise InvalidValue(f"{said(expression)} cannot be computed: {error}") from None
+
+    def _weights(self) -> dict[str, int]:
+        """How much the derived columns are, written out."""
+        weights: dict[str, int] = {}
+        for step in self.steps:
+            if step.column is not None:
+                weights[step.column] = weight(parse(step.expression, self.schema), weights)
+        return weights
+
+    def _check_constants(self, tree: exp.Expression, expression: str) -> None:
+        """What is the same for all rows and fails would fail for all of them: that is public."""
+        fixed = constants(tree)
+        if not fixed:
+            return
+        asked = exp.select(*(exp.alias_(part.copy().is_(exp.null()), f"v{i}") for i, part in enumerate(fixed)))
+        try:
+            self.engine.fetch(self.engine.text(asked))
+        except (EngineFailed, InvalidValue):
+            raise InvalidValue(f"{said(expression)} has a part without columns that cannot be computed") from None
+
+    def _has_room(self) -> None:
+        if len(self.steps) >= MOST_STEPS:
+            raise InvalidValue(
+                f"a table has at most {MOST_STEPS} filters and derived columns: write fewer, larger ones"
+            )
 
     @property
     def title(self) -> str:
@@ -277,11 +316,13 @@ class PrivateTable:
         return "\n".join(lines)
 
 
-def _engine(source: Any, table: str | None, schema: Mapping[str, str] | None, delimiter: str | None) -> Engine:
+def _engine(
+    source: Any, table: str | None, schema: Mapping[str, str] | None, delimiter: str | None, quote: str | None
+) -> Engine:
     if isinstance(source, Engine):
         return source
     try:
         from expost.data.duck import DuckDB
     except ModuleNotFoundError as error:  # pragma: no cover - the development environment has it
         raise InvalidValue(f"tables need {error.name}: pip install 'expost[data]'") from None
-    return DuckDB.of(source, table, schema, delimiter)
+    return DuckDB.of(source, table, schema, delimiter, quote)

@@ -1,0 +1,340 @@
+"""What an analyst might write, what a database might be set to, what a file might hold: refused, or harmless."""
+
+import itertools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+import expost as xp
+import expost.data
+from expost.data import expression
+from expost.data.duck import DuckDB
+
+OTHERS = "(select max(i) from t)"
+
+
+@pytest.fixture
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(config={"threads": 1}) as made:
+        made.execute("CREATE TABLE t (p VARCHAR, s VARCHAR, i BIGINT, d DOUBLE, dt DATE, ts TIMESTAMP)")
+        made.execute("INSERT INTO t SELECT 'p' || k, 's', k, k, DATE '2020-01-01', '2020-01-01' FROM range(100) r(k)")
+        yield made
+
+
+@pytest.fixture
+def table(connection: duckdb.DuckDBPyConnection) -> xp.PrivateTable:
+    return xp.read(connection, table="t", unit="row", neighbours="add-remove")
+
+
+# ---- words that are not what they seem
+
+
+X = f"INJ) > 1) and {OTHERS} > 98 and try(("
+INJECTIONS = [
+    f'extract("year from dt) = 2020) and {OTHERS} > 98 and try(extract(year" from dt) = 2020',
+    f'cast(s as zz."varchar) = s) and {OTHERS} > 98 and try(cast(s as varchar") = s',
+    f'cast(s as decimal("5,1)) = 1) and {OTHERS} > 98 and try(cast(s as decimal(5,1")) = 1',
+    f'cast(s as "{X}") = 1',
+    f's::"{X}" = 1',
+    f'cast(s as timestamp("{X}")) = ts',
+    f'cast(s as geometry("{X}")) = s',
+    f"cast(s as geometry('{X}')) = s",
+    f'cast(s as map("{X}", int)) is null',
+    f'cast(s as enum("{X}")) = s',
+    f'cast(s as struct("a int) + {X}" int)) is null',
+    f'cast(s as int["{X}"]) is null',
+    f'cast(s as interval year to "{X}") is null',
+    f'extract(week("{X}") from dt) = 1',
+    f'extract("{X}"(monday) from dt) = 1',
+    f'date_diff(week("{X}"), dt, dt) = 1',
+    f'date_diff("{X}", dt, dt) = 1',
+    f"date_diff('{X}', dt, dt) = 1",
+    f'date_trunc("{X}", ts) = ts',
+    f"date_trunc('{X}', ts) = ts",
+    f'timestamp_trunc(ts, "{X}") = ts',
+    f'interval 1 "{X}" > interval 1 day',
+    f"interval '1 {X}' > interval 1 day",
+    f"interval '1 day) {X}' > interval 1 day",
+    f'trim("{X}" s from s) = s',
+    f'ceil(d to "{X}") = 1',
+    f'i is "{X}"',
+    "i in t",
+    'i in "t"',
+    "i in unnest([1])",
+]
+
+
+@pytest.mark.parametrize("text", INJECTIONS)
+def test_no_word_is_written_as_it_came(table: xp.PrivateTable, text: str) -> None:
+    with pytest.raises(xp.InvalidValue):
+        table.where(text)
+
+
+def test_names_and_texts_stay_names_and_texts(connection: duckdb.DuckDBPyConnection) -> None:
+    odd = f'a" > 1) or {OTHERS} > 98 or ("a'
+    quoted = '"' + odd.replace('"', '""') + '"'
+    connection.execute(f"CREATE TABLE odd AS SELECT 1 AS {quoted}, 'x'' OR 1=1 --' AS s")
+    table = xp.read(connection, table="odd", unit="row", neighbours="add-remove")
+    assert table.where(f"{quoted} > 1").count().exact() == 0
+    assert table.where(f"{quoted} = 1 AND s = 'x'' OR 1=1 --'").count().exact() == 1
+    assert table.histogram("s", keys=["x' OR 1=1 --", ";"]).exact().tolist() == [1, 0, 0]
+    assert table.derive(**{odd.replace("a", "b"): "1"}).sum(odd.replace("a", "b"), bounds=(0, 9)).exact() == 1
+
+
+PLAIN = {
+    "extract(year from dt) = 2020": 100,
+    "date_trunc('month', ts) = ts AND date_diff('day', dt, ts) = 0": 100,
+    "ts >= TIMESTAMP '2020-01-01 00:00:00' AND dt + INTERVAL 1 MONTH > DATE '2020-01-15'": 100,
+    "dt + INTERVAL '3 days' > dt AND dt + INTERVAL (i) DAY >= dt": 100,
+    "CAST(i AS DECIMAL(9, 2)) < 1.5 OR CAST(i AS VARCHAR(3)) = '7'": 3,
+    "i::INT IN (1, 2) OR i BETWEEN 5 AND 6 OR NOT i < 99": 5,
+    "CASE p WHEN 'p7' THEN true WHEN 'p8' THEN true ELSE false END": 2,
+    "if(i > 97, true, false) AND trim(both ' ' from s) = 's' AND s NOT LIKE 'a%'": 2,
+    "p || s = 'p7s' OR substring(p from 2 for 1) = '8'": 12,
+}
+
+
+def test_what_is_plain_is_still_allowed(table: xp.PrivateTable) -> None:
+    assert {text: table.where(text).count().exact() for text in PLAIN} == PLAIN
+
+
+def test_a_plan_is_one_query(table: xp.PrivateTable) -> None:
+    assert isinstance(table.engine, DuckDB)
+    for text in ("SELECT 1; SELECT 2", "DROP TABLE t", "COPY t TO 'x.csv'", "SELEC"):
+        with pytest.raises(xp.InvalidValue, match="no single query"):
+            table.engine._bind(text)
+
+
+def test_what_never_computes_is_refused(table: xp.PrivateTable) -> None:
+    for text in ("dt > CAST('today' AS DATE)", "i > CAST('x' AS INT)", "i > CAST(1000 AS TINYINT)"):
+        with pytest.raises(xp.InvalidValue, match="a part without columns"):
+            table.where(text)
+
+
+def test_refusals_say_what_is_allowed(table: xp.PrivateTable) -> None:
+    with pytest.raises(xp.InvalidValue, match=r"expost\.data\.ALLOWED"):
+        table.where("md5(s) = 'x'")
+    assert "regexp_matches" in expost.data.ALLOWED
+    with pytest.raises(xp.InvalidValue, match=re.escape("a || b")):
+        table.where("concat(s, 'x') = 'x'")
+    for ask in (table.discover, lambda text: table.histogram(text, keys=["2020-01-01"])):
+        with pytest.raises(xp.InvalidValue, match=re.escape("CAST(dt AS TEXT)")):
+            ask("dt")
+    assert table.discover("CAST(dt AS TEXT)").exact() == [("2020-01-01", 100)]
+
+
+# ---- much of little
+
+
+def test_text_does_not_grow(connection: duckdb.DuckDBPyConnection, table: xp.PrivateTable) -> None:
+    grown = table.derive(a="'xxxxxxxxxxxxxxxx' || s").derive(b="||".join(["a"] * 20)).derive(c="||".join(["b"] * 20))
+    assert grown.sum("length(c)", bounds=(0, 2**20)).exact() == 100 * expression.LONGEST_TEXT
+    connection.execute("UPDATE t SET s = NULL WHERE i < 50")
+    assert grown.sum("length(c)", bounds=(0, 2**20)).exact() == 50 * expression.LONGEST_TEXT
+
+
+def test_derived_columns_do_not_grow(table: xp.PrivateTable) -> None:
+    grown = table
+    for k in range(1, 4):
+        grown = grown.derive(**{f"a{k}": "+".join(["i" if k == 1 else f"a{k - 1}"] * 12)})
+    with pytest.raises(xp.InvalidValue, match="too large altogether"):
+        grown.where("+".join(["a3"] * 12) + " > 0")
+    long = table
+    for k in range(40):
+        long = long.derive(**{f"b{k}": "i"})
+    with pytest.raises(xp.InvalidValue, match="at most 40"):
+        long.where("i > 0")
+    with pytest.raises(xp.InvalidValue, match="at most 40"):
+        long.derive(c="i")
+    assert table.where(" OR ".join(f"i = {k}" for k in range(60))).count().exact() == 60
+    for deep in (
+        "(" * 4000 + "i" + ")" * 4000 + " > 1",
+        "||".join(["s"] * 2000) + " = s",
+        "+".join("i" * 4000) + " > 0",
+    ):
+        with pytest.raises(xp.InvalidValue, match=r"too (deeply|large)|no expression"):
+            table.where(deep)
+
+
+# ---- settings of a database
+
+
+def test_a_users_settings_are_put_back(connection: duckdb.DuckDBPyConnection, table: xp.PrivateTable) -> None:
+    def setting(name: str) -> Any:
+        return connection.execute(f"SELECT current_setting('{name}')").fetchall()[0][0]
+
+    connection.execute("SET disabled_optimizers = 'filter_pushdown'")
+    connection.execute("SET preserve_insertion_order = false")
+    assert table.sum("CAST(s AS INT) + CAST(s AS INT)", bounds=(0, 9)).exact() == 0
+    assert setting("disabled_optimizers") == "filter_pushdown"
+    assert setting("preserve_insertion_order") is False
+    connection.execute("DROP TABLE t")
+    with pytest.raises(xp.EngineFailed):
+        table.engine.fetch("SELECT count(*) FROM t")
+    assert setting("disabled_optimizers") == "filter_pushdown"
+
+
+def test_locked_settings_are_refused_or_right(connection: duckdb.DuckDBPyConnection) -> None:
+    with duckdb.connect() as locked:
+        locked.execute("CREATE TABLE t AS SELECT 1 AS n")
+        locked.execute("SET lock_configuration = true")
+        with pytest.raises(xp.InvalidValue, match="before locking, SET disabled_optimizers"):
+            xp.read(locked, table="t", unit="row", neighbours="add-remove")
+    connection.execute("SET disabled_optimizers = 'in_clause,filter_pushdown,common_subexpressions'")
+    connection.execute("SET lock_configuration = true")
+    assert xp.read(connection, table="t", unit="row", neighbours="add-remove").count().exact() == 100
+
+
+def test_columns_keep_their_order(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("CREATE TABLE long AS SELECT i, i * 2 AS j FROM range(500000) r(i)")
+    connection.execute("SET preserve_insertion_order = false")
+    connection.execute("SET threads = 4")
+    both = np.asarray(xp.read(connection, table="long", unit="row", neighbours="substitute").column("i", "j"))
+    assert np.array_equal(both[:, 0], np.arange(500000))
+    assert np.array_equal(both[:, 1], 2 * np.arange(500000))
+
+
+def test_macros_do_not_stand_for_functions(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("CREATE MACRO mine(a) AS a + 1")
+    xp.read(connection, table="t", unit="row", neighbours="add-remove")
+    connection.execute(f"CREATE MACRO lower(a) AS {OTHERS}")
+    with pytest.raises(xp.InvalidValue, match=re.escape("(lower)")):
+        xp.read(connection, table="t", unit="row", neighbours="add-remove")
+
+
+COLLATED = {
+    "column": ("VARCHAR COLLATE NOCASE", ""),
+    "default": ("VARCHAR", "SET default_collation = 'nocase'"),
+}
+
+
+@pytest.mark.parametrize("how", COLLATED)
+def test_collations_join_no_keys(connection: duckdb.DuckDBPyConnection, how: str) -> None:
+    kind, setting = COLLATED[how]
+    connection.execute(f"CREATE TABLE c (p VARCHAR, s {kind})")
+    connection.execute("INSERT INTO c VALUES ('a', 'rOmE'), ('b', 'Rome'), ('c', 'Rome'), ('d', 'Oslo')")
+    connection.execute(setting)
+    table = xp.read(connection, table="c", unit="row", neighbours="add-remove")
+    assert table.histogram("s", keys=["Rome", "ROME"]).exact().tolist() == [2, 0, 2]
+    assert table.histogram("s", keys=[*map(str, range(50)), "Rome"]).exact().tolist() == [0] * 50 + [2, 2]
+    assert sorted(table.discover("s", of="rows").exact()) == [("Oslo", 1), ("Rome", 2), ("rOmE", 1)]
+
+
+@pytest.mark.parametrize("how", COLLATED)
+def test_collations_join_no_units(connection: duckdb.DuckDBPyConnection, how: str) -> None:
+    kind, setting = COLLATED[how]
+    connection.execute(f"CREATE TABLE c (p {kind}, i INT)")
+    connection.execute(setting)
+    for key in range(6):
+        found = set()
+        for rows in itertools.permutations([("a", 1), ("A", 1), ("a", 2), ("A", 2)]):
+            connection.execute("DELETE FROM c")
+            connection.execute(f"INSERT INTO c VALUES {', '.join(map(str, rows))}")
+            table = xp.read(connection, table="c", unit=xp.Unit("p", rows=1), neighbours="add-remove", key=key)
+            assert table.count(of="units").exact() == table.count().exact() == 2
+            found.add(tuple(table.histogram("i", keys=[1, 2]).exact()))
+        assert len(found) == 1
+
+
+# ---- failures
+
+
+def test_whatever_fails_in_an_engine_is_kept_back(table: xp.PrivateTable) -> None:
+    def read(_: Any) -> Any:
+        raise UnicodeError("Xanthippe")
+
+    assert isinstance(table.engine, DuckDB)
+    with pytest.raises(xp.EngineFailed) as failed:
+        table.engine._run("SELECT 1", read)
+    assert "Xanthippe" not in str(failed.value) + repr(failed.value.__context__) + repr(failed.value.__cause__)
+
+
+def test_text_that_cannot_be_written_is_free(table: xp.PrivateTable) -> None:
+    ledger = xp.Ledger(epsilon=1)
+    for ask in (
+        lambda: table.histogram("s", keys=["\ud800"]),
+        lambda: table.histogram("s", keys=["a\0b"]),
+        lambda: table.where("s = '\ud800'").count(),
+        lambda: table.derive(**{"a\ud800": "1"}).count(),
+    ):
+        with pytest.raises(xp.InvalidValue, match="UTF-8"):
+            ledger.run(ask().laplace(epsilon=1))
+    assert ledger.remaining == ledger.limit
+
+
+def test_bins_narrower_than_floats(table: xp.PrivateTable) -> None:
+    with pytest.raises(xp.InvalidValue, match="too narrow"):
+        table.histogram("d", bins=7, bounds=(0, 5e-324))
+
+
+def test_a_plan_is_bound_before_the_charge(connection: duckdb.DuckDBPyConnection, table: xp.PrivateTable) -> None:
+    asked, ledger = table.sum("i", bounds=(0, 1)).laplace(epsilon=1), xp.Ledger(epsilon=1)
+    connection.execute("ALTER TABLE t DROP i")
+    with pytest.raises(xp.InvalidValue, match='"i" not found'):
+        ledger.run(asked)
+    assert ledger.remaining == ledger.limit
+
+
+# ---- which table
+
+
+def test_tables_of_the_same_name_differ(connection: duckdb.DuckDBPyConnection, table: xp.PrivateTable) -> None:
+    with duckdb.connect() as another:
+        another.execute(
+            "CREATE TABLE t AS SELECT 'p' AS p, 's' AS s, 1::BIGINT AS i, 1.0::DOUBLE AS d, NULL::DATE AS dt"
+        )
+        another.execute("ALTER TABLE t ADD ts TIMESTAMP")
+        other = xp.read(another, table="t", unit="row", neighbours="add-remove")
+        assert other.schema == table.schema
+        assert other != table
+        again = xp.read(connection, table="t", unit="row", neighbours="add-remove")
+        assert again == table
+        assert hash(again) == hash(table)
+        ledger = xp.Ledger(epsilon=2)
+        first = ledger.run(table.count().laplace(epsilon=1), key="k")
+        assert ledger.run(again.count().laplace(epsilon=1), key="k") == first
+        with pytest.raises(xp.KeyConflict):
+            ledger.run(other.count().laplace(epsilon=1), key="k")
+
+
+def test_tables_have_schemas(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute(
+        'CREATE SCHEMA other; CREATE TABLE other.t AS SELECT 1 AS n; CREATE TABLE "a.b" AS SELECT 1 AS n'
+    )
+    for name, rows in (("main.t", 100), ("memory.main.t", 100), ("other.t", 1), ("a.b", 1)):
+        assert xp.read(connection, table=name, unit="row", neighbours="add-remove").count().exact() == rows
+
+
+# ---- files
+
+
+def test_files_with_other_columns_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("p,n\na,1\n")
+    (tmp_path / "2.csv").write_text("n,p\n5,b\n")
+    with pytest.raises(xp.InvalidValue, match="in the same order"):
+        xp.read(tmp_path / "[12].csv", unit="row", neighbours="add-remove")
+    with pytest.raises(xp.InvalidValue, match="in the same order"):
+        xp.read(tmp_path / "*.csv", unit="row", neighbours="add-remove", schema={"p": "text", "n": "integer"})
+
+
+def test_without_quotes_every_line_is_a_row(tmp_path: Path) -> None:
+    file = tmp_path / "typed.csv"
+    file.write_text('p,n\na,1\n"b,2\nc",3\nd,4\n"e,5\nf,6\n')
+
+    def names(**said: Any) -> list[str]:
+        table = xp.read(file, unit="row", neighbours="add-remove", schema={"n": "integer"}, **said)
+        assert table.where("n IS NOT NULL").count().exact() == len(table.discover("p", of="rows").exact()) or not said
+        return sorted(name for name, _ in table.discover("p", of="rows").exact())
+
+    assert names(quote="") == ['"b', '"e', "a", 'c"', "d", "f"]
+    assert names() != names(quote="")
+    for wrong in ("''", 3):
+        with pytest.raises(xp.InvalidValue, match="around fields"):
+            names(quote=wrong)
+    with pytest.raises(xp.InvalidValue, match="are for CSV"):
+        xp.read(tmp_path / "x.parquet", unit="row", neighbours="add-remove", quote="'")
