@@ -106,7 +106,7 @@ class Histogram(Question):
         if not cells or len(cells) < len(wanted):
             raise InvalidValue("only() takes labels of stated cells, at least one")
         named = tuple(cells.values())
-        chosen = query.one_of(self.cell.copy(), tuple(cells))
+        chosen = exp.case().when(self.cell.isin(*cells), self.cell)
         return replace(self, labels=named, other=None, cell=chosen, places={cell: i for i, cell in enumerate(cells)})
 
     def above(self, threshold: int, *, at_most: int, epsilon: Number) -> Above:
