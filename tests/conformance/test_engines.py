@@ -206,9 +206,10 @@ def test_no_expression_fails_whatever_the_rows(read: Read) -> None:
     answered = 0
 
     @settings(max_examples=80, deadline=None, derandomize=True, database=None)
-    @given(st.sampled_from(tables), CONDITIONS, st.booleans(), NUMBERS, st.sampled_from(QUESTIONS))
-    def ask(table: xp.PrivateTable, condition: str, filtered: bool, value: str, question: Any) -> None:
+    @given(st.booleans(), CONDITIONS, st.booleans(), NUMBERS, st.sampled_from(QUESTIONS))
+    def ask(persons: bool, condition: str, filtered: bool, value: str, question: Any) -> None:
         nonlocal answered
+        table = tables[persons]
         try:
             asked = question(table.where(condition) if filtered else table, value)
         except xp.InvalidValue:  # publicly wrong: constants that cannot be computed, kinds that do not fit

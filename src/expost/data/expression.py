@@ -92,7 +92,7 @@ def _checked(text: str) -> exp.Expression:
     if not is_text(text):
         raise InvalidValue("an expression is text that can be written in UTF-8, without NUL")
     tree = _allowed(text, text)
-    _refuse_odd_intervals(text)
+    _refuse_lost_words(text, tree)
     written = _allowed(_sql(tree), text)  # sqlglot has several trees for some functions, and one after writing
     again = _allowed(_sql(written), text)
     if again != written:
@@ -110,12 +110,16 @@ def is_text(value: str) -> bool:
     return "\0" not in value
 
 
-def _refuse_odd_intervals(text: str) -> None:
-    """SQLGlot reads a number and a unit, and leaves out without a word what comes after them."""
-    for word, length in pairwise(sqlglot.tokenize(text, read="duckdb")):
+def _refuse_lost_words(text: str, tree: exp.Expression) -> None:
+    """SQLGlot leaves out some words without a word: after an interval's unit, in a quoted name of a type."""
+    tokens = sqlglot.tokenize(text, read="duckdb")
+    for word, length in pairwise(tokens):
         odd = length.token_type == TokenType.STRING and not _LENGTH_OF_TIME.fullmatch(length.text)
         if word.token_type == TokenType.INTERVAL and odd:
             raise InvalidValue(f"an interval is a whole number and a unit, as in INTERVAL '3' DAY: see {said(text)}")
+    quoted = sorted(token.text for token in tokens if token.token_type == TokenType.IDENTIFIER)
+    if quoted != sorted(name.name for name in tree.find_all(exp.Identifier) if name.args.get("quoted")):
+        raise InvalidValue(f"in {said(text)} something other than a column stands in double quotes: only columns may")
 
 
 def _sql(tree: exp.Expression) -> str:

@@ -41,6 +41,10 @@ INJECTIONS = [
     f'cast(s as decimal("5,1)) = 1) and {OTHERS} > 98 and try(cast(s as decimal(5,1")) = 1',
     f'cast(s as "{X}") = 1',
     f's::"{X}" = 1',
+    f'cast(s as "int) + {X}") = 1',
+    f's::"int) + {X} --" = 1',
+    f'cast(s as varchar("{X}")) = s',
+    'dt + interval 1 "day" > dt',
     f'cast(s as timestamp("{X}")) = ts',
     f'cast(s as geometry("{X}")) = s',
     f"cast(s as geometry('{X}')) = s",
@@ -95,6 +99,7 @@ PLAIN = {
     "i::INT IN (1, 2) OR i BETWEEN 5 AND 6 OR NOT i < 99": 5,
     "CASE p WHEN 'p7' THEN true WHEN 'p8' THEN true ELSE false END": 2,
     "if(i > 97, true, false) AND trim(both ' ' from s) = 's' AND s NOT LIKE 'a%'": 2,
+    """ "p" = 'p7' OR "I" = 8 AND "s" <> 'a"b' """: 2,
     "p || s = 'p7s' OR substring(p from 2 for 1) = '8'": 12,
 }
 
