@@ -4,28 +4,25 @@ import json
 import sys
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 from diffprivlib.models import LogisticRegression  # type: ignore[import-not-found]
 from sklearn.linear_model import LogisticRegression as Plain
 
 warnings.simplefilter("ignore")
-job = json.loads(Path(sys.argv[1]).read_text())
-features, labels = np.load(job["features"]), np.load(job["labels"])
-splits = [np.load(path) for path in job["splits"]]
-scores: dict[float, list[float]] = {}
-for epsilon in job["epsilons"]:
-    scores[epsilon] = []
-    for seed, order in enumerate(splits):
-        train, test = order[: job["train"]], order[job["train"] :]
-        model = LogisticRegression(epsilon=epsilon, data_norm=1.0, random_state=seed)
+job = json.loads(sys.argv[1])
+features, labels, splits = (np.load(job[name]) for name in ("features", "labels", "splits"))
+scores = []
+for seed in job["seeds"]:
+    train, test = splits[seed][: job["train"]], splits[seed][job["train"] :]
+    models = {
+        str(epsilon): LogisticRegression(epsilon=epsilon, data_norm=1.0, random_state=seed)
+        for epsilon in job["epsilons"]
+    }
+    models["plain"] = Plain()
+    for model in models.values():
         model.fit(features[train], labels[train])
-        scores[epsilon].append(float(model.score(features[test], labels[test])))
-plain = []
-for order in splits[:10]:
-    train, test = order[: job["train"]], order[job["train"] :]
-    plain.append(float(Plain().fit(features[train], labels[train]).score(features[test], labels[test])))
+    scores.append({name: float(model.score(features[test], labels[test])) for name, model in models.items()})
 seconds = []
 for seed in range(job["timed"]):
     train = splits[seed][: job["train"]]
@@ -33,4 +30,4 @@ for seed in range(job["timed"]):
     start = time.perf_counter()
     model.fit(features[train], labels[train])
     seconds.append(time.perf_counter() - start)
-print(json.dumps({"scores": scores, "plain": plain, "seconds": float(np.median(seconds))}))
+print(json.dumps({"scores": scores, "seconds": float(np.median(seconds)) if seconds else None}))

@@ -124,21 +124,27 @@ def _newton(problem: Problem, tolerance: Fraction) -> Floats | None:
 
 
 def _fall(problem: Problem, at: Floats, step: Floats) -> float:
-    """How many steps to go until J no longer falls, by bisection of its derivative."""
+    """How many steps to go: one, if J is nearly level there and has fallen; else to where it falls no more.
+
+    A convex J changes by at most the mean of its derivatives at a half and at one, so that has to be below 0.
+    """
     here, along = problem.rows @ at, problem.rows @ step
     pull = float(problem.tilted @ step) + problem.regularizer * float(at @ step)
     stiff = problem.regularizer * float(step @ step)
 
-    def falls(share: float) -> bool:
+    def derivative(share: float) -> float:
         mean = float(slope(problem.loss, here + share * along) @ along) / problem.size
-        return mean + pull + share * stiff < 0
+        return mean + pull + share * stiff
 
-    low, high = 0.0, 1.0
-    while falls(high) and high < 1e6:
+    full = derivative(1.0)
+    if 10 * abs(full) <= -derivative(0.0) and derivative(0.5) + full < 0:
+        return 1.0
+    low, high = (1.0, 2.0) if full < 0 else (0.0, 1.0)
+    while low >= 1 and derivative(high) < 0 and high < 1e6:
         low, high = high, 2 * high
     for _ in range(50):
         middle = (low + high) / 2
-        low, high = (middle, high) if falls(middle) else (low, middle)
+        low, high = (middle, high) if derivative(middle) < 0 else (low, middle)
     return high
 
 
