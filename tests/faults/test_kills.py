@@ -6,6 +6,7 @@ import os
 import random
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -32,7 +33,9 @@ def test_clients_killed_at_random_moments(new_url: Callable[[], str], tmp_path: 
         pids = []
         for which in range(2):
             log = tmp_path / f"{number}-{which}.log"
-            pids.append(child(lambda log=log: Worker(Ledger.load(url, NAME), log, hash(log.name)).work()))  # type: ignore[misc]
+            pids.append(
+                child(lambda log=log: Worker(Ledger.load(url, NAME), log, zlib.crc32(log.name.encode())).work())
+            )  # type: ignore[misc]
         if chance.random() < 0.8:  # else some die while they open the ledger
             wait_for(tmp_path / f"{number}-{which}.log" for which in range(2))
         time.sleep(chance.uniform(0, 0.05))
