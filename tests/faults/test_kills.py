@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -17,6 +18,10 @@ from faulty import NAME, SOAK, Worker, acknowledged, check, child, kill, make
 from servers import Server
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+
+
+def spend(url: str, log: Path, seed: int) -> None:
+    Worker(Ledger.load(url, NAME), log, seed).work()
 
 
 def set_up(url: str, epsilon: object = 1000) -> None:
@@ -32,7 +37,7 @@ def test_clients_killed_at_random_moments(new_url: Callable[[], str], tmp_path: 
         pids = []
         for which in range(2):
             log = tmp_path / f"{number}-{which}.log"
-            pids.append(child(lambda log=log: Worker(Ledger.load(url, NAME), log, hash(log.name)).work()))  # type: ignore[misc]
+            pids.append(child(partial(spend, url, log, 2 * number + which)))
         if chance.random() < 0.8:  # else some die while they open the ledger
             wait_for(tmp_path / f"{number}-{which}.log" for which in range(2))
         time.sleep(chance.uniform(0, 0.05))

@@ -127,6 +127,36 @@ def test_the_naive_way_overspends(tmp_path: Path, server: Any) -> None:
     assert (ledger.reserved, len(refused)) == (Cost(6), 1)
 
 
+def test_the_naive_way_overspends_on_a_server(postgres_url: Callable[[], str]) -> None:
+    """Each statement is a transaction of its own, and the server is right every time; the sum is not."""
+    url = postgres_url()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE balance (spent INTEGER)")
+        connection.execute("INSERT INTO balance VALUES (0)")
+    ledger, barrier, refused = make(url, epsilon=10), Barrier(2), []
+
+    def both() -> None:
+        with psycopg.connect(url, autocommit=True) as own:
+            (spent,) = own.execute("SELECT spent FROM balance").fetchone() or (10,)
+            barrier.wait()
+            if spent + 6 <= 10:
+                own.execute("UPDATE balance SET spent = spent + 6")
+        barrier.wait()
+        try:
+            Ledger.load(url, NAME).reserve(Guarantee.uniform(6), lease=60)
+        except xp.BudgetExceeded as error:
+            refused.append(error)
+
+    threads = [Thread(target=both) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT spent FROM balance").fetchone() == (12,)  # of 10
+    assert (ledger.reserved, len(refused)) == (Cost(6), 1)
+
+
 def test_the_order_check_finds_what_is_out_of_order(tmp_path: Path) -> None:
     ledger = make(f"sqlite:///{tmp_path}/books.db")
     for _ in range(2):

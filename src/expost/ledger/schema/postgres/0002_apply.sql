@@ -26,7 +26,6 @@ DECLARE
   v_book expost_ledger%ROWTYPE;
   v_owner expost_owner%ROWTYPE;
   v_entry RECORD;
-  v_level RECORD;
   v_op JSONB;
   v_out JSONB;
   v_outs JSONB := '[]';
@@ -67,23 +66,23 @@ BEGIN
         SELECT number INTO v_found FROM expost_entry WHERE ledger = p_ledger AND key = v_op->>'key';
       END IF;
       v_levels := ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(v_op->'levels'));
-      v_fits := TRUE;
-      FOR v_level IN SELECT * FROM expost_account WHERE id = ANY (v_levels) ORDER BY id LOOP
-        v_fits := v_fits AND v_level.closed = 0
-          AND v_epsilon <= v_level.epsilon_limit - v_level.epsilon_spent - v_level.epsilon_reserved
-          AND v_delta <= v_level.delta_limit - v_level.delta_spent - v_level.delta_reserved;
-      END LOOP;
       IF v_found IS NOT NULL THEN
         v_out := jsonb_build_object('used', v_found);
-      ELSIF NOT v_fits THEN
-        SELECT jsonb_build_object('levels', jsonb_agg(jsonb_build_array(epsilon_limit, delta_limit, epsilon_spent,
-          delta_spent, epsilon_reserved, delta_reserved, closed) ORDER BY id))
-          INTO v_out FROM expost_account WHERE id = ANY (v_levels);
       ELSIF v_owner.expired = 1 AND v_op->>'lease' IS NULL THEN
         v_out := '{"expired": true}';
       ELSE
+        -- At every level, if it fits at every level.
         UPDATE expost_account SET epsilon_reserved = epsilon_reserved + v_epsilon, delta_reserved = delta_reserved + v_delta
-          WHERE id = ANY (v_levels);
+          WHERE id = ANY (v_levels) AND NOT EXISTS (SELECT 1 FROM expost_account short WHERE short.id = ANY (v_levels)
+            AND NOT (short.closed = 0 AND v_epsilon <= short.epsilon_limit - short.epsilon_spent - short.epsilon_reserved
+              AND v_delta <= short.delta_limit - short.delta_spent - short.delta_reserved));
+        v_fits := FOUND;
+      END IF;
+      IF v_out IS NULL AND NOT v_fits THEN
+        SELECT jsonb_build_object('levels', jsonb_agg(jsonb_build_array(epsilon_limit, delta_limit, epsilon_spent,
+          delta_spent, epsilon_reserved, delta_reserved, closed) ORDER BY id))
+          INTO v_out FROM expost_account WHERE id = ANY (v_levels);
+      ELSIF v_out IS NULL THEN
         IF v_op->>'claim_text' IS NOT NULL THEN
           INSERT INTO expost_claim VALUES (v_op->>'claim', v_op->>'claim_text') ON CONFLICT DO NOTHING;
         END IF;
