@@ -14,7 +14,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP     = $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-# The tests of the rooms whose branch coverage has a floor; they run once more, slower, to count branches.
+# The tests of the rooms whose branch coverage has a floor; they run by themselves, slower, to count branches.
 WATCHED := tests/conformance tests/faults/test_disk.py tests/faults/test_processes.py tests/laws tests/unit/accounting tests/unit/ledger $(wildcard tests/unit/test_*.py)
 
 .PHONY: demo examples test lint soak bench docs format clean
@@ -36,8 +36,8 @@ examples: $(VENV)/.dev
 
 test: export OPENBLAS_NUM_THREADS = 1  # two workers on two cores leave none for more
 test: lint
-	$(BIN)/pytest -n 2 --dist worksteal
-	$(BIN)/pytest -n 2 --dist worksteal -q --cov --cov-report= $(WATCHED)
+	$(BIN)/pytest -n 2 --dist worksteal $(addprefix --ignore=,$(WATCHED))
+	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report= $(WATCHED)
 	$(BIN)/python tests/coverage_floor.py
 
 lint: $(VENV)/.dev
