@@ -112,12 +112,13 @@ class Grid:
             values = values.astype(np.int64)
         shift = abs(self.exponent)
         if self.exponent <= 0:
-            reach = min(farthest >> shift, int(np.iinfo(values.dtype).max))
-            inside = np.asarray(np.clip(values, -reach if values.dtype.kind == "i" else 0, reach), np.int64)
+            width, far = np.iinfo(values.dtype), farthest >> shift
+            least, most = max(-far, int(width.min)), min(far, int(width.max))
+            inside = np.asarray(np.clip(values, least, most), np.int64)
             if not shift:
                 return inside
-            points = np.where(values > reach, farthest, inside << min(shift, 62))
-            return np.where(values < -reach, -farthest, points) if values.dtype.kind == "i" else points
+            points = np.where(values > most, farthest, inside << min(shift, 62))
+            return np.where(values < least, -farthest, points)
         if shift > 64 or (shift == 64 and values.dtype.kind == "i"):
             return np.zeros(values.shape, np.int64)
         wide = values.astype(np.int64 if values.dtype.kind == "i" else np.uint64)
