@@ -158,8 +158,7 @@ def singles(counts: Sequence[tuple[Loss, int]], step: float, reverse: bool, uppe
 def composed(rows: Sequence[Row], upper: bool, miss: float = MISS, tilt: float = 0.0) -> Law:
     """The law of the sum of so many of each loss, tilted if so wished."""
     if tilt:
-        turned = [lighter(tilted(law, tails, tilt, upper)) for law, tails, _ in rows]
-        rows = [(law, Tails.of(law), count) for law, (_, _, count) in zip(turned, rows, strict=True)]
+        rows = [(lighter(tilted(law, tails, tilt, upper)), tails.tilted(tilt), count) for law, tails, count in rows]
     share = miss / (4 * len(rows))
     return product([(power(law, tails, count, share, upper), tails * count) for law, tails, count in rows], miss, upper)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from math import ceil, floor, log, log2, sqrt
+from math import ceil, floor, inf, log, log2, sqrt
 
 import numpy as np
 
@@ -53,6 +53,16 @@ class Tails:
         low = max((log(miss) - moment) / tilt for moment, tilt in zip(self.left, _TILTS, strict=True))
         return low, high
 
+    def tilted(self, tilt: float) -> Tails:
+        """Of the tilted law: ln E[e^{(t + tilt)Y}] less that of the tilt, and chords are above what is convex."""
+        inner = (self.right[0] + self.left[0]) / 2
+        places = [*(-t for t in reversed(_TILTS)), 0.0, *_TILTS]
+        heights = [*reversed(self.left), inner, *self.right]
+        steps, level = np.array(_TILTS), self.right[_TILTS.index(tilt)] - 1e-9
+        right = np.interp(tilt + steps, places, heights, right=inf) - level
+        left = np.interp(tilt - steps, places, heights, left=inf) - level
+        return Tails(tuple(right.tolist()), tuple(left.tolist()))
+
     def moments(self) -> list[tuple[float, float]]:
         """Each t with ln E[e^{tY}]."""
         return list(zip(_TILTS, self.right, strict=True))
@@ -71,12 +81,12 @@ def tilted(law: Law, tails: Tails, tilt: float, upper: bool) -> Law:
     """
     if tilt == 0:
         return law
-    level = tails.right[_TILTS.index(tilt)]
+    level, turned = tails.right[_TILTS.index(tilt)], tilt * law.values
     with np.errstate(divide="ignore"):
-        logs = np.log(law.mass)
-    turned = tilt * law.values
-    drift = 4 * _ULP * (np.where(law.mass > 0, np.abs(logs), 0.0) + np.abs(turned) + abs(level) + 2)
-    mass = np.exp(logs + turned - level) * (1 + drift if upper else 1 - drift)
+        logs = 0.0 if np.abs(turned).max() + abs(level) < 600 else np.log(law.mass)
+    drift = 4 * _ULP * (np.abs(turned) + abs(level) + np.where(law.mass > 0, np.abs(logs), 0.0) + 2)
+    turned = np.exp(turned + logs - level) * (1 + drift if upper else 1 - drift)
+    mass = turned if isinstance(logs, np.ndarray) else law.mass * turned
     return replace(law, mass=mass, slack=law.mass.size * 1e-300, tilt=tilt, level=level)
 
 
@@ -107,7 +117,7 @@ def convolve(a: Law, b: Law, tails: Tails, miss: float, upper: bool) -> Law:
     mass, error = _product(a.mass, b.mass, upper)
     low, high = tails.window(miss)
     start = max(floor(low / a.step) - a.low - b.low, 0)
-    stop = min(ceil(high / a.step) - a.low - b.low + 1, mass.size)
+    stop = mass.size if high == inf else min(ceil(high / a.step) - a.low - b.low + 1, mass.size)
     start = min(start, mass.size - 1)
     cut = mass[start : max(stop, start + 1)]
     sign = 1 if upper else -1
@@ -195,10 +205,10 @@ def _product(a: Floats, b: Floats, upper: bool) -> tuple[Floats, float]:
 
 def _moments(mass: Floats, growth: Floats) -> tuple[float, ...]:
     """ln Σ mass·growth^(1, 2, 4, …): squaring keeps the error below what is added."""
-    found = [log(float((mass * growth).sum())) + 1e-9]
+    found = [log(float(mass @ growth)) + 1e-9]
     for _ in _TILTS[1:]:
-        growth = growth * growth
-        found.append(log(float((mass * growth).sum())) + 1e-9)
+        growth *= growth
+        found.append(log(float(mass @ growth)) + 1e-9)
     return tuple(found)
 
 
