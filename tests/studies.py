@@ -10,6 +10,7 @@ title = "People"
 
 [data]
 path = "people.csv"
+schema = {{ person = "integer", age = "integer", city = "text", cost = "number", word = "text" }}
 
 [privacy]
 unit = "row"

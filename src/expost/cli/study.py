@@ -29,7 +29,9 @@ def init(
     table: Annotated[str | None, typer.Option(help="The table of a .duckdb file.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a study that is there.")] = False,
 ) -> None:
-    """Write a commented study for a data file, from its schema alone.
+    """Write a commented study for a data file, from the names and types of its columns.
+
+    A CSV file states no types: they come from a look at its values, and stand in the study, public from then on.
 
     Example: expost init visits.csv -o visits.toml
     """
@@ -42,6 +44,13 @@ def init(
         output.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InvalidValue(f"{output} cannot be written: {error.strerror}") from None
+    if "[data.schema]" in text:
+        out.print(
+            f"The types in [data.schema] came from a look at the values of {data}. They are public from now on: read "
+            "them.",
+            soft_wrap=True,
+            markup=False,
+        )
     out.print(f"{output} is written. Edit names and numbers, then: expost plan {output}", soft_wrap=True)
 
 
@@ -49,7 +58,7 @@ def init(
 def plan(study: StudyFile, as_json: Json = False) -> None:
     """Say what a study costs at worst and at best, and what would not fit.
 
-    Reads names and types of columns, no value, and charges nothing.
+    Reads names of columns and their stated types, no value, and charges nothing.
 
     Example: expost plan visits.toml
     """

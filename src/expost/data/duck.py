@@ -129,6 +129,13 @@ class DuckDB:
             described = _public(self._cursor(), f"DESCRIBE {_sql(query)}", self.name)
         return {name: _kind(str(kind)) for name, kind, *_ in described}
 
+    @property
+    def types(self) -> Mapping[str, str]:
+        """What DuckDB calls the columns' types."""
+        with self._lock:
+            described = _public(self._cursor(), f"DESCRIBE {_sql(exp.select('*').from_(self.blank()))}", self.name)
+        return {name: str(kind) for name, kind, *_ in described}
+
     def attempt(self, expression: exp.Expression) -> exp.Expression:
         """TRY, which gives NULL where it would raise."""
         return exp.Try(this=expression)

@@ -77,7 +77,8 @@ SECTIONS: dict[str, tuple[Key, ...]] = {
         Key("path", "text", "a CSV, Parquet or .duckdb file, seen from the study's folder", required=True),
         Key("table", "text", "the table of a .duckdb file"),
         Key("delimiter", "text", "what stands between the fields of a CSV file"),
-        Key("schema", "words", "what the columns of a CSV file hold: integer, number, text, boolean, time"),
+        Key("schema", "words", "what the columns of a CSV file hold, which it needs: integer, number, text, "
+            "boolean, date, time; others are text, and what does not fit is empty"),
         Key("version", "text", "change it when the data changes: stored answers belong to a version"),
     ),
     "privacy": (

@@ -19,6 +19,7 @@ from expost.study.questions import KINDS
 
 _CONDITION = re.compile(r"^\s*([\w-]+?)\s*(?:\.\s*(\w+)|([<>])\s*(-?[\d.]+(?:[eE][+-]?\d+)?))\s*$")
 _ADDRESSES = ("sqlite:///", "postgresql://", "postgres://")
+_CSV = (".csv", ".tsv", ".txt")
 _NUMERIC = ("count", "sum", "mean", "median", "quantile", "trimmed_mean")
 
 
@@ -59,6 +60,7 @@ class _Reader:
             self.problem(("derive",), '[derive] has expressions: name = "expression"')
         if "title" in told and not isinstance(told["title"], str):
             self.problem(("title",), "'title' is a text")
+        self.types(sections["data"])
         limit = self.limit(sections["limit"])
         self.address(sections["ledger"].get("url"))
         questions = self.questions(told.get("question"))
@@ -122,6 +124,16 @@ class _Reader:
             return {}
         self.table(told[name], SECTIONS[name], (name,), f"[{name}] ")
         return dict(told[name]) if isinstance(told[name], dict) else {}
+
+    def types(self, told: Mapping[str, Any]) -> None:
+        """A CSV file does not state its types, and to find them out is to look at private values."""
+        path = told.get("path")
+        if isinstance(path, str) and path.lower().removesuffix(".gz").endswith(_CSV) and "schema" not in told:
+            self.problem(
+                ("data", "path"),
+                "[data] a CSV file does not say what its columns hold, and a look at its values is not public: say it "
+                'in \'schema\', such as schema = { age = "integer", city = "text" }, or let expost init write it',
+            )
 
     def address(self, url: Any) -> None:
         if isinstance(url, str) and url != "memory:" and not url.startswith(_ADDRESSES):
