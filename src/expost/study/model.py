@@ -70,6 +70,11 @@ class Question:
         """Where it stands in the file."""
         return self.lines.get("")
 
+    @property
+    def conditional(self) -> bool:
+        """Whether it may be passed over: for its condition, or for a scale that was not released."""
+        return self.only_if is not None or (isinstance(self.values.get("scale"), str) and "fallback" not in self.values)
+
     def delta_of(self, remaining: Cost) -> Fraction:
         """Its δ, given what remains."""
         return remaining.exact_delta if self.delta == "rest" else exact(self.delta, "δ")

@@ -189,16 +189,18 @@ class _Run:
                 state = "lost" if isinstance(error, EngineFailed) else "not possible"
                 return Outcome(question, state, answer, str(error), asked, tuple(receipts)), error
             asked += cost
-            if self.over(question, answer):
+            if self.over(question, answer, attempt):
                 break
         state = "withheld" if answer is not None and "withheld" in answer.outcomes else "answered"
         return Outcome(question, state, answer, "", asked, tuple(receipts)), None
 
-    def over(self, question: Question, answer: Answer) -> bool:
-        """Whether no repetition follows."""
+    def over(self, question: Question, answer: Answer, attempt: int) -> bool:
+        """Whether no repetition follows. One that was made before does, whatever remains now."""
         repeat = question.repeat
         if repeat is None or repeat.until in answer.outcomes:
             return True
+        if self.stored(self.study.key(question, attempt + 1)) is not None:
+            return False
         return self.ledger.remaining.epsilon_units < repeat.floor.epsilon_units
 
     def holds(self, condition: Condition) -> bool:

@@ -60,7 +60,7 @@ def starter(data: str, *, file: Path, table: str | None = None) -> str:
     types = _csv_types(private)
     declared = "\n".join(f"{_quoted(name)} = {_quoted(kind)}" for name, kind in types.items())
     head = _HEAD.format(
-        looked=f" from {'names of columns and a look at their types' if types else 'the schema; no value was looked at'}",
+        looked=" from names of columns and a look at values" if types else " from the schema; no value was looked at",
         schema=_LOOKED.format(columns=declared) if types else "",
         file=file.name,
         title=_quoted(f"A first look at {Path(data).name}"),

@@ -13,7 +13,7 @@ from expost.data.duck import DuckDB
 from expost.study import plan_study, read_study, record_of, run_study
 from expost.study.model import Question
 from expost.study.questions import KINDS
-from expost.study.run import Outcome
+from expost.study.run import Outcome, Result
 from studies import CANARY, COUNT, PEOPLE, write_study
 
 EVERYTHING = """
@@ -423,3 +423,36 @@ def test_over_budget_is_the_ledgers_word(tmp_path: Path) -> None:
     )
     assert isinstance(result.error, BudgetExceeded)
     assert result.error.requested == Cost(2)
+
+
+def summary(result: Result) -> list[Any]:
+    return [(each.state, each.answer and each.answer.value, len(each.receipts)) for each in result.outcomes]
+
+
+def test_a_repeated_question_ends_as_it_did(tmp_path: Path) -> None:
+    repeated = SPARSE.format(threshold=9000).replace("epsilon = 2", "epsilon = 0.5") + (
+        'repeat = { until = "any", floor = 2, at_most = 3 }\n'
+    )
+    path = write_study(tmp_path, repeated, COUNT.replace("0.5", "2.5"))
+    first = run_study(read_study(path))
+    assert len(first.outcomes[0].receipts) == 3
+    assert first.ledger.remaining < Cost(2, 1), "now less than the floor is left"
+    assert summary(run_study(read_study(path))) == summary(first)
+
+
+def test_a_study_with_a_skipped_question_runs_again(tmp_path: Path) -> None:
+    rest = COUNT.replace('"old"', '"last"').replace("0.5", '"rest"')
+    path = write_study(tmp_path, COUNT, AFTER.format(epsilon=0.5, condition="old < 5"), rest)
+    first = run_study(read_study(path))
+    assert [outcome.state for outcome in first.outcomes] == ["answered", "skipped", "answered"]
+    assert [line.fit for line in plan_study(read_study(path)).lines] == ["stored", "may fit", "stored"]
+    assert summary(run_study(read_study(path))) == summary(first)
+
+
+def test_a_study_with_a_scale_that_was_withheld_runs_again(tmp_path: Path) -> None:
+    spread = '[[question]]\nname = "s"\nkind = "interquartile_range"\ncolumn = "age"\nepsilon = 0.01\ndelta = 1e-9\n'
+    median = '[[question]]\nname = "m"\nkind = "median"\ncolumn = "age"\nscale = "s"\nepsilon = 1\ndelta = 1e-6\n'
+    path = write_study(tmp_path, spread, median, COUNT.replace("0.5", '"rest"'))
+    first = run_study(read_study(path))
+    assert [outcome.state for outcome in first.outcomes] == ["withheld", "skipped", "answered"]
+    assert summary(run_study(read_study(path))) == summary(first)
