@@ -32,6 +32,7 @@ from expost.study.model import Condition, Question, Study
 from expost.study.open import Opened, asked_for, check_questions, open_ledger, open_table, problem
 from expost.study.plan import plan_from, require_fit
 from expost.study.questions import KINDS
+from expost.study.questions.robust import scale_of
 
 State = Literal["answered", "withheld", "skipped", "lost", "not possible", "not reached"]
 
@@ -217,6 +218,8 @@ class _Run:
     def attempt(self, question: Question, attempt: int, receipts: list[Receipt]) -> tuple[Cost, Answer]:
         """One attempt: what it asked for, and its answer. Steps that are stored are not sampled again."""
         kind, key = KINDS[question.kind], self.study.key(question, attempt)
+        if "scale" in question.values:
+            scale_of(asked_for(self.opened, question, 1, self.size, self.answers))  # is there one? before any ε
         stored = self.stored(key)
         cost = self.cost(question, stored)
         asked = asked_for(self.opened, question, cost.epsilon, self.size, dict(self.answers), cost.exact_delta)
