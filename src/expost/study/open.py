@@ -33,11 +33,10 @@ class Opened:
 def open_table(study: Study) -> Opened:
     """The study's table. Looks at its schema only."""
     data, privacy = study.data, study.privacy
-    source = data.path if "://" in data.path else str(study.folder / data.path)
     try:
         unit = "row" if privacy.unit == "row" else Unit(privacy.unit, rows=privacy.rows or 1, groups=privacy.groups)
         table = read(
-            source,
+            study.source,
             unit=unit,  # type: ignore[arg-type]
             neighbours=privacy.neighbours,
             table=data.table,

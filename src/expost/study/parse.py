@@ -14,7 +14,7 @@ from expost.errors import InvalidStudy, InvalidValue
 from expost.study.keys import AMOUNTS, COMMON, REPEAT, SECTIONS, TOP, Key
 from expost.study.lines import Path as Place
 from expost.study.lines import line_index, line_of
-from expost.study.model import Amount, Books, Condition, Data, Privacy, Question, Repeat, Study
+from expost.study.model import REFERENCES, Amount, Books, Condition, Data, Privacy, Question, Repeat, Study
 from expost.study.questions import KINDS
 
 _CONDITION = re.compile(r"^\s*([\w-]+?)\s*(?:\.\s*(\w+)|([<>])\s*(-?[\d.]+(?:[eE][+-]?\d+)?))\s*$")
@@ -244,7 +244,7 @@ class _Reader:
 
     def references(self, values: Mapping[str, Any], place: Place, where: str, earlier: Mapping[str, Question]) -> None:
         """Keys that name earlier questions."""
-        for key, kind in (("scale", "interquartile_range"), ("counted_by", "count")):
+        for key, kind in REFERENCES.items():
             name = values.get(key)
             if isinstance(name, str) and (name not in earlier or earlier[name].kind != kind):
                 self.problem(

@@ -64,8 +64,9 @@ def plan_from(opened: Opened, ledger: Ledger | None) -> Plan:
     """The plan, given what the ledger has left and which questions it holds answers to."""
     if ledger is None:
         return plan_questions(opened, opened.study.limit)
-    keys = {entry.key for entry in ledger.entries()}
-    stored = {question.name for question in opened.study.questions if opened.study.key(question) in keys}
+    study = opened.study
+    keys = {" ".join((entry.key or "").split(" ")[:3]) for entry in ledger.entries()}  # without what a run adds
+    stored = {question.name for question in study.questions if study.key(question) in keys}
     return plan_questions(opened, ledger.remaining, frozenset(stored))
 
 

@@ -200,7 +200,7 @@ class _Run:
         repeat = question.repeat
         if repeat is None or repeat.until in answer.outcomes:
             return True
-        if self.stored(self.study.key(question, attempt + 1)) is not None:
+        if self.stored(self.key(question, attempt + 1)) is not None:
             return False
         return self.ledger.remaining.epsilon_units < repeat.floor.epsilon_units
 
@@ -217,9 +217,7 @@ class _Run:
 
     def attempt(self, question: Question, attempt: int, receipts: list[Receipt]) -> tuple[Cost, Answer]:
         """One attempt: what it asked for, and its answer. Steps that are stored are not sampled again."""
-        kind, key = KINDS[question.kind], self.study.key(question, attempt)
-        if "scale" in question.values:
-            scale_of(asked_for(self.opened, question, 1, self.size, self.answers))  # is there one? before any ε
+        kind, key = KINDS[question.kind], self.key(question, attempt)
         stored = self.stored(key)
         cost = self.cost(question, stored)
         asked = asked_for(self.opened, question, cost.epsilon, self.size, dict(self.answers), cost.exact_delta)
@@ -227,11 +225,18 @@ class _Run:
         release = self.release(mechanism, kind.on(asked), key, question.label, stored, receipts)
         following = kind.then(asked, release) if kind.then is not None else None
         if following is not None:
-            step = self.study.key(question, attempt, " values")
+            step = self.key(question, attempt, ": values")
             second = self.release(following, None, step, f"{question.label}: values", self.stored(step), receipts)
             mechanism, release = following, second
         worst = release.reserved if kind.then is None else cost
         return worst, kind.answer(asked, mechanism, release.value)
+
+    def key(self, question: Question, attempt: int, step: str = "") -> str:
+        """The ledger's key. Another number of units, or another released scale, makes it another question."""
+        facts = [f"n={self.size}"] if self.size else []
+        if isinstance(question.values.get("scale"), str):
+            facts.append(f"scale={scale_of(asked_for(self.opened, question, 1, self.size, self.answers))!r}")
+        return " ".join((self.study.key(question, attempt, step), *facts))
 
     def stored(self, key: str) -> Entry | None:
         """What the ledger holds under a key."""

@@ -456,3 +456,46 @@ def test_a_study_with_a_scale_that_was_withheld_runs_again(tmp_path: Path) -> No
     first = run_study(read_study(path))
     assert [outcome.state for outcome in first.outcomes] == ["withheld", "skipped", "answered"]
     assert summary(run_study(read_study(path))) == summary(first)
+
+
+def test_two_accounts_ask_the_same(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/books.db"
+    unit = read_study(write_study(tmp_path, COUNT)).privacy.whose
+    ledger = Ledger.create(url, "people", epsilon=10, delta=1e-3, neighbours="substitute", unit=unit)
+    for account in ("alice", "bob"):
+        path = write_study(tmp_path, COUNT)
+        path.write_text(path.read_text().replace('name = "people"', f'name = "people"\naccount = "{account}"', 1))
+        result = run_study(read_study(path))
+        assert result.error is None
+        assert [receipt.stored for receipt in result.outcomes[0].receipts] == [False]
+    assert ledger.spent == Cost(1)
+
+
+SPREAD = '[[question]]\nname = "s"\nkind = "interquartile_range"\ncolumn = "{}"\nepsilon = 1\ndelta = 1e-6\n'
+MIDDLE = (
+    '[[question]]\nname = "m"\nkind = "median"\ncolumn = "age"\nscale = "s"\nfallback = {}\nepsilon = 1\ndelta = 1e-6\n'
+)
+
+
+def test_an_answer_is_of_the_mechanism_that_gave_it(tmp_path: Path) -> None:
+    first = run_study(read_study(write_study(tmp_path, SPREAD.format("age"), MIDDLE.format(9), epsilon=9)))
+    other = run_study(read_study(write_study(tmp_path, SPREAD.format("cost"), MIDDLE.format(9), epsilon=9)))
+    assert [receipt.stored for receipt in other.outcomes[1].receipts] == [False], "it leans on another spread"
+    again = run_study(read_study(write_study(tmp_path, SPREAD.format("age"), MIDDLE.format(9), epsilon=9)))
+    assert summary(again) == summary(first)
+    assert again.ledger.spent == other.ledger.spent
+
+
+def test_another_number_of_units_is_other_data(tmp_path: Path) -> None:
+    path = write_study(tmp_path, COUNT)
+    run_study(read_study(path))
+    with (tmp_path / "people.csv").open("a") as people:
+        people.write("9999,70,Rome,1.5,x\n")
+    assert [receipt.stored for receipt in run_study(read_study(path)).outcomes[0].receipts] == [False]
+
+
+def test_the_same_name_in_another_folder_is_other_data(tmp_path: Path) -> None:
+    for folder in (tmp_path / "a", tmp_path / "b"):
+        folder.mkdir()
+        result = run_study(read_study(write_study(folder, COUNT, url="sqlite:///../books.db")))
+        assert [receipt.stored for receipt in result.outcomes[0].receipts] == [False]
