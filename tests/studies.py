@@ -14,7 +14,7 @@ schema = {{ person = "integer", age = "integer", city = "text", cost = "number",
 
 [privacy]
 unit = "row"
-who = "person"
+who = "visitor"
 neighbours = "substitute"
 
 [limit]

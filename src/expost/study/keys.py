@@ -88,7 +88,8 @@ SECTIONS: dict[str, tuple[Key, ...]] = {
         Key("neighbours", "text", "what may differ: one more or less, or one replaced (their number is then public)",
             required=True, choices=("add-remove", "substitute")),
         Key("size", "whole", "the public number of units, under substitute"),
-        Key("who", "text", "who one unit is, in a word that stands in the ledger; by default the unit"),
+        Key("who", "text", "who one unit is, in a word that stands in the ledger; by default the unit. Not the name of "
+            "another column"),
     ),
     "limit": (
         Key("epsilon", "number", "ε, in all and for ever", required=True),

@@ -109,6 +109,13 @@ class Privacy:
         """Who one unit is, in a word."""
         return self.who or self.unit
 
+    @property
+    def ledger_unit(self) -> str:
+        """What the ledger says: a row is not the one it is about, whatever both are called."""
+        if self.unit == "row":
+            return f"{self.who} (one row each)" if self.who else "row"
+        return f"{self.whose} (column {self.unit})"
+
 
 @dataclass(frozen=True)
 class Books:

@@ -35,7 +35,7 @@ path = {path}{table}
 unit = "row"                    # {unit}
 # rows = 10                     # {rows}
 neighbours = "substitute"       # or "add-remove". {neighbours}
-# who = "person"                # {who}
+# who = "visit"                 # {who}
 
 [limit]
 epsilon = 1.0                   # {epsilon}

@@ -63,12 +63,14 @@ def test_amounts() -> None:
 
 def test_keys_depend_on_what_is_asked_only() -> None:
     first = parse_study(STUDY + COUNT, Path("s.toml"))
-    moved = parse_study("# a comment\n" + STUDY + COUNT + 'label = "in words"\n', Path("elsewhere/t.toml"))
+    moved = parse_study("# a comment\n" + STUDY + COUNT + 'label = "in words"\n', Path("t.toml"))
     other = parse_study(
         STUDY.replace('path = "people.csv"', 'path = "people.csv"\nversion = "2"') + COUNT, Path("s.toml")
     )
     assert first.key(first.questions[0]) == moved.key(moved.questions[0])
     assert first.key(first.questions[0]) != other.key(other.questions[0])
+    elsewhere = parse_study(STUDY + COUNT, Path("elsewhere/s.toml"))
+    assert first.key(first.questions[0]) != elsewhere.key(elsewhere.questions[0]), "another people.csv"
 
 
 @pytest.mark.parametrize("kind", KINDS)

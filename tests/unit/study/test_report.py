@@ -73,7 +73,7 @@ def test_it_is_whole_and_needs_nothing_else(page: Path) -> None:
 
 def test_it_says_everything(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    for said in ("People", "±", "set aside", "came back", "What is promised", "one person replaced", "e^4"):
+    for said in ("People", "±", "set aside", "came back", "What is promised", "one visitor replaced", "e^4"):
         assert said in text, said
     assert "&lt;script&gt;" in text
 

@@ -378,7 +378,9 @@ def test_units_with_several_rows(tmp_path: Path) -> None:
 
 def test_accounts(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/books.db"
-    ledger = Ledger.create(url, "people", epsilon=10, delta=1e-3, neighbours="substitute", unit="person")
+    ledger = Ledger.create(
+        url, "people", epsilon=10, delta=1e-3, neighbours="substitute", unit="visitor (one row each)"
+    )
     path = write_study(tmp_path, COUNT)
     path.write_text(path.read_text().replace('name = "people"', 'name = "people"\naccount = "alice"', 1))
     result = run_study(read_study(path))
@@ -460,7 +462,7 @@ def test_a_study_with_a_scale_that_was_withheld_runs_again(tmp_path: Path) -> No
 
 def test_two_accounts_ask_the_same(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/books.db"
-    unit = read_study(write_study(tmp_path, COUNT)).privacy.whose
+    unit = read_study(write_study(tmp_path, COUNT)).privacy.ledger_unit
     ledger = Ledger.create(url, "people", epsilon=10, delta=1e-3, neighbours="substitute", unit=unit)
     for account in ("alice", "bob"):
         path = write_study(tmp_path, COUNT)
@@ -499,3 +501,18 @@ def test_the_same_name_in_another_folder_is_other_data(tmp_path: Path) -> None:
         folder.mkdir()
         result = run_study(read_study(write_study(folder, COUNT, url="sqlite:///../books.db")))
         assert [receipt.stored for receipt in result.outcomes[0].receipts] == [False]
+
+
+def test_a_row_is_not_a_person(tmp_path: Path) -> None:
+    path = write_study(tmp_path, COUNT)
+    by_row = path.read_text().replace("substitute", "add-remove")
+    by_person = by_row.replace('unit = "row"', 'unit = "person"\nrows = 2').replace('who = "visitor"\n', "")
+    path.write_text(by_person)
+    assert run_study(read_study(path)).ledger.unit == "person (column person)"
+    path.write_text(by_row.replace('"visitor"', '"Person"'))
+    with pytest.raises(InvalidStudy, match=r"study.toml:9: \[privacy\] 'who' is 'Person', a column"):
+        plan_study(read_study(path))
+    path.write_text(by_row)
+    with pytest.raises(InvalidStudy, match=r"another unit: .person .column person..*take another ledger") as found:
+        run_study(read_study(path))
+    assert "'who'" not in str(found.value)
