@@ -53,12 +53,16 @@ class Key:
     help: str
     required: bool = False
     choices: tuple[str, ...] = ()
+    longest: int = 9_000
+    """Characters, so that the ledger can keep it, with what is added to it."""
 
     def wrong(self, value: Any) -> str | None:
         """What is wrong with a value; None if nothing is."""
         words, check = TYPES[self.type]
         if self.choices and value not in self.choices:
             return f"{self.name!r} is one of {', '.join(map(repr, self.choices))}"
+        if isinstance(value, str) and (len(value) > self.longest or "\0" in value):
+            return f"{self.name!r} has at most {self.longest} characters, and none is the character zero"
         return None if check(value) else f"{self.name!r} is {words}"
 
 
@@ -82,7 +86,8 @@ SECTIONS: dict[str, tuple[Key, ...]] = {
         Key("version", "text", "change it when the data changes: stored answers belong to a version"),
     ),
     "privacy": (
-        Key("unit", "text", 'whose privacy: "row", or the column that says who a row is about', required=True),
+        Key("unit", "text", 'whose privacy: "row", or the column that says who a row is about', required=True,
+            longest=1000),
         Key("rows", "whole", "the most rows that count of any one, if the unit is a column"),
         Key("groups", "whole", "the most cells of a histogram that any one counts in"),
         Key("neighbours", "text", "what may differ: one more or less, or one replaced (their number is then public)",
@@ -98,13 +103,13 @@ SECTIONS: dict[str, tuple[Key, ...]] = {
     "ledger": (
         Key("url", "text", "sqlite:///file.db (seen from the study's folder), postgresql://…, or memory: for a trial",
             required=True),
-        Key("name", "text", "the ledger's name", required=True),
-        Key("account", "text", "spend through this account; the limit above is then the account's"),
+        Key("name", "text", "the ledger's name", required=True, longest=200),
+        Key("account", "text", "spend through this account; the limit above is then the account's", longest=200),
     ),
 }  # fmt: skip
 
 COMMON = (
-    Key("name", "text", "what the question is called, once in a study", required=True),
+    Key("name", "text", "what the question is called, once in a study", required=True, longest=200),
     Key("kind", "text", "what is asked", required=True),
     Key("label", "text", "the question in words, for the ledger and the report"),
     Key("epsilon", "amount", 'ε: a number, or "rest" for all that remains'),

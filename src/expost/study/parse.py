@@ -63,6 +63,9 @@ class _Reader:
         self.types(sections["data"])
         limit = self.limit(sections["limit"])
         self.address(sections["ledger"].get("url"))
+        for name in ("name", "account"):
+            if "/" in str(sections["ledger"].get(name, "")):
+                self.problem(("ledger", name), f"[ledger] {name!r} has no '/': say 'name' and 'account'")
         questions = self.questions(told.get("question"))
         self.privacy(sections["privacy"])
         if self.problems:

@@ -8,7 +8,7 @@ released and samples nothing twice.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -27,7 +27,7 @@ from expost.errors import (
 from expost.ledger import Entry, Ledger
 from expost.mechanism import Mechanism, Release
 from expost.noise import Source
-from expost.study.kinds import Answer, Unanswerable
+from expost.study.kinds import Answer, Asked, Unanswerable, Unscaled
 from expost.study.model import Condition, Question, Study
 from expost.study.open import Opened, asked_for, check_questions, open_ledger, open_table, problem
 from expost.study.plan import plan_from, require_fit
@@ -134,7 +134,9 @@ def _check_sizes(opened: Opened, size: int) -> None:
     """What depends on the public number of units, such as blocks of a regression."""
     problems = []
     for question in opened.study.questions:
-        if question.kind in ("regression", "logistic_regression", "training"):
+        if KINDS[question.kind].reads and size < 1:
+            problems.append(problem(question, InvalidValue("the data has no units, and this needs some")))
+        elif question.kind in ("regression", "logistic_regression", "training"):
             most = question.amount.resolve(opened.study.limit, opened.study.limit)
             asked, kind = asked_for(opened, question, most.epsilon, size, {}), KINDS[question.kind]
             try:
@@ -179,7 +181,8 @@ class _Run:
             try:
                 cost, answer = self.attempt(question, attempt, receipts)
             except Unanswerable as error:
-                return Outcome(question, "skipped", why=str(error)), None
+                state = "skipped" if isinstance(error, Unscaled) else "not possible"
+                return Outcome(question, state, answer, str(error), asked, tuple(receipts)), None
             except Lost as error:
                 return Outcome(question, "lost", answer, str(error), asked, tuple(receipts)), None
             except BudgetExceeded as error:
@@ -221,7 +224,7 @@ class _Run:
         stored = self.stored(key)
         cost = self.cost(question, stored)
         asked = asked_for(self.opened, question, cost.epsilon, self.size, dict(self.answers), cost.exact_delta)
-        mechanism = self.made(lambda: kind.mechanism(asked), cost)
+        mechanism = self.made(asked, cost)
         release = self.release(mechanism, kind.on(asked), key, question.label, stored, receipts)
         following = kind.then(asked, release) if kind.then is not None else None
         if following is not None:
@@ -259,12 +262,18 @@ class _Run:
             raise BudgetExceeded(cost, remaining, self.ledger.name)
         return cost
 
-    def made(self, make: Callable[[], Mechanism], cost: Cost) -> Mechanism:
-        """The mechanism. What is wrong with it now was right with more, so there is too little left."""
+    def made(self, asked: Asked, cost: Cost) -> Mechanism:
+        """The mechanism. If there is none now, but with all that it could get there is, too little is left."""
+        question, limit, make = asked.question, self.study.limit, KINDS[asked.question.kind].mechanism
         try:
-            return make()
-        except InvalidValue:
-            raise BudgetExceeded(cost, self.ledger.remaining, self.ledger.name) from None
+            return make(asked)
+        except InvalidValue as error:
+            most = question.amount.resolve(limit, limit).epsilon
+            try:
+                make(replace(asked, epsilon=most, delta=question.delta_of(limit)))
+            except InvalidValue:
+                raise Unanswerable(str(error)) from None
+        raise BudgetExceeded(cost, self.ledger.remaining, self.ledger.name)
 
     def release(
         self, mechanism: Mechanism, on: Any, key: str, label: str, stored: Entry | None, receipts: list[Receipt]

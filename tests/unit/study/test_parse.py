@@ -121,3 +121,18 @@ def test_no_text_breaks_the_parser(data: st.DataObject) -> None:
         found = len(study.questions)
         assert found == sum(line.strip() == "[[question]]" for line in lines)
     assert found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "said"),
+    [
+        ('name = "old"', 'name = "old"\nlabel = "x\\u0000"', 22, "character zero"),
+        ('name = "old"', f'name = "old"\nlabel = "{"x" * 9001}"', 22, "at most 9000"),
+        ('name = "old"', f'name = "{"x" * 201}"', 21, "at most 200"),
+        ('name = "people"', 'name = "a/b"', 18, "no '/'"),
+        ('name = "people"', 'name = "people"\naccount = "a/b"', 19, "no '/'"),
+    ],
+)
+def test_what_a_ledger_cannot_keep(old: str, new: str, line: int, said: str) -> None:
+    with pytest.raises(InvalidStudy, match=f"s.toml:{line}: .*{said}"):
+        parse_study((STUDY + COUNT).replace(old, new, 1), Path("s.toml"))

@@ -516,3 +516,19 @@ def test_a_row_is_not_a_person(tmp_path: Path) -> None:
     with pytest.raises(InvalidStudy, match=r"another unit: .person .column person..*take another ledger") as found:
         run_study(read_study(path))
     assert "'who'" not in str(found.value)
+
+
+def test_what_cannot_be_asked_is_no_matter_of_budget(tmp_path: Path) -> None:
+    tiny = '[derive]\ntiny = "age * 1e-300"\n' + SPREAD.format("tiny") + MIDDLE.format(9) + COUNT
+    result = run_study(read_study(write_study(tmp_path, tiny)))
+    assert [outcome.state for outcome in result.outcomes] == ["answered", "not possible", "answered"]
+    assert "short of" not in result.outcomes[1].why
+    assert result.error is None
+
+
+def test_no_units_are_found_before_any_charge(tmp_path: Path) -> None:
+    path = write_study(tmp_path, COUNT, MIDDLE.replace('"s"', "8").format(9))
+    (tmp_path / "people.csv").write_text("person,age,city,cost,word\n")
+    with pytest.raises(InvalidStudy, match="question 'm': the data has no units"):
+        run_study(read_study(path))
+    assert not (tmp_path / "books.db").exists()
