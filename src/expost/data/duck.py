@@ -335,11 +335,11 @@ def _header(path: str, delimiter: str, quote: str) -> list[str]:
 def _first_line(file: str, delimiter: str, quote: str) -> list[str]:
     opened = gzip.open if file.lower().endswith(".gz") else open
     quoting: dict[str, Any] = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
-    with opened(file, "rt", encoding="utf-8-sig", errors="replace", newline="") as lines:
-        try:
+    try:
+        with opened(file, "rt", encoding="utf-8-sig", errors="replace", newline="") as lines:
             return next(csv.reader(lines, delimiter=delimiter, **quoting), [])
-        except (csv.Error, TypeError):
-            raise InvalidValue(f"the first line of {file} cannot be read: is it CSV, {delimiter!r} between?") from None
+    except (csv.Error, TypeError, OSError, EOFError):
+        raise InvalidValue(f"the first line of {file} cannot be read: is it CSV, {delimiter!r} between?") from None
 
 
 _WORDS = {"integer": "BIGINT", "number": "DOUBLE", "text": "VARCHAR", "boolean": "BOOLEAN", "time": "TIMESTAMP"}

@@ -17,7 +17,7 @@ from expost.study.lines import line_index, line_of
 from expost.study.model import REFERENCES, Amount, Books, Condition, Data, Privacy, Question, Repeat, Study
 from expost.study.questions import KINDS
 
-_CONDITION = re.compile(r"^\s*([\w-]+?)\s*(?:\.\s*(\w+)|([<>])\s*(-?[\d.]+(?:[eE][+-]?\d+)?))\s*$")
+_CONDITION = re.compile(r"^\s*([\w-]+?)\s*(?:\.\s*(\w+)|([<>])\s*(-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))\s*$")
 _ADDRESSES = ("sqlite:///", "postgresql://", "postgres://")
 _CSV = (".csv", ".tsv", ".txt")
 _NUMERIC = ("count", "sum", "mean", "median", "quantile", "trimmed_mean")
@@ -152,6 +152,9 @@ class _Reader:
             return None
 
     def privacy(self, told: Mapping[str, Any]) -> None:
+        for name in ("rows", "groups", "size"):
+            if isinstance(told.get(name), int) and told[name] < 1:
+                self.problem(("privacy", name), f"[privacy] {name!r} is at least 1, got {_shown(told[name])}")
         if told.get("unit") == "row":
             for name in ("rows", "groups"):
                 if name in told:
@@ -166,6 +169,9 @@ class _Reader:
     # ---- questions
 
     def questions(self, told: Any) -> tuple[Question, ...]:
+        if isinstance(told, dict):
+            self.problem(("question",), "questions are a list, even if there is one: write [[question]]")
+            return ()
         if not isinstance(told, list) or not told:
             self.problem((), "there is no [[question]]: a study asks at least one")
             return ()
@@ -227,6 +233,11 @@ class _Reader:
             number = exact(value, name)
         except InvalidValue:
             return None  # its type was a problem already
+        try:
+            Cost.within(number if number > 0 else 0)
+        except InvalidValue:
+            self.problem((*place, name), f"{where}{name!r} is too large to promise anything, got {_shown(value)}")
+            return None
         if number <= 0 or (name != "epsilon" and number > 1):
             range_ = "above 0" if name == "epsilon" else "above 0 and at most 1"
             self.problem((*place, name), f"{where}{name!r} must be {range_}, got {_shown(value)}")
@@ -240,8 +251,9 @@ class _Reader:
         elif not needed and "delta" in told:
             self.problem((*place, "delta"), f"{where}{told['kind']!r} needs no δ: leave 'delta' out")
         value = told.get("delta", 0)
-        if value != "rest" and not 0 <= value < 1:
-            self.problem((*place, "delta"), f"{where}'delta' is a probability below 1, got {_shown(value)}")
+        if value != "rest" and not (0 < value < 1 or (value == 0 and "delta" not in told)):
+            said = f"{where}'delta' is a probability above 0 and below 1, got {_shown(value)}"
+            self.problem((*place, "delta"), said)
             return exact(0, "δ")
         return "rest" if value == "rest" else exact(value, "δ")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from expost.data import PrivateTable, read
@@ -15,7 +16,7 @@ from expost.study.questions import KINDS
 _LOOKED = """
 # The types below came from a look at the file's values, and are public from here on: a type that one person's value
 # decided tells of it, so change it to what you expect. From now on only this is believed. What does not fit is empty.
-[data.schema]
+{doubts}[data.schema]
 {columns}
 """
 _HEAD = """\
@@ -47,12 +48,12 @@ name = {name}
 """
 
 
-def starter(data: str, *, file: Path, table: str | None = None) -> str:
+def starter(data: str, *, file: Path, table: str | None = None, delimiter: str | None = None) -> str:
     """The text of a study for a data file, seen from the folder of ``file``.
 
     Looks at the schema only; and at the values of a CSV file, which has none, for the types that it then writes down.
     """
-    private = read(data, unit="row", neighbours="substitute", table=table)
+    private = read(data, unit="row", neighbours="substitute", table=table, delimiter=delimiter)
     if not private.schema:
         raise InvalidValue(f"{data} has no columns")
     help_of = {key.name: key.help for keys in SECTIONS.values() for key in keys}
@@ -61,18 +62,35 @@ def starter(data: str, *, file: Path, table: str | None = None) -> str:
     declared = "\n".join(f"{_quoted(name)} = {_quoted(kind)}" for name, kind in types.items())
     head = _HEAD.format(
         looked=" from names of columns and a look at values" if types else " from the schema; no value was looked at",
-        schema=_LOOKED.format(columns=declared) if types else "",
+        schema=_LOOKED.format(columns=declared, doubts=_doubts(types)) if types else "",
         file=file.name,
         title=_quoted(f"A first look at {Path(data).name}"),
         path=_quoted(_seen_from(data, file)),
-        table="" if table is None else f"\ntable = {_quoted(table)}",
+        table="".join(
+            f"\n{key} = {_quoted(value)}"
+            for key, value in (("table", table), ("delimiter", delimiter))
+            if value is not None
+        ),
         url=f"{_quoted(f'sqlite:///{stem}.ledger.db'):<24}",
         address=help_of["url"],
         name=_quoted(stem),
         **{name: help_of[name] for name in ("version", "unit", "rows", "neighbours", "who", "epsilon", "delta")},
     )
-    columns = "\n".join(f"#   {name:<20} {kind}" for name, kind in private.schema.items())
+    columns = "\n".join(f"#   {' '.join(name.split()):<20} {kind}" for name, kind in private.schema.items())
     return head + ("" if types else f"\n# The columns of the data:\n{columns}\n") + _questions(private)
+
+
+BEWARE = "# Beware: "
+
+
+def _doubts(names: Iterable[str]) -> str:
+    """What looks as if the first line were no names of columns, or cut in the wrong places. Quotes nothing."""
+    columns, said = list(names), []
+    if any(re.fullmatch(r"[-+]?[\d.]+|\d{4}-\d\d-\d\d.*", name.strip()) for name in columns):
+        said.append("some columns are named by a number or a date; if the first line is a row, put names above it.")
+    if len(columns) == 1 and re.search(r"[;\t|]", columns[0]):
+        said.append("there is one column; if more are meant, say what stands between them: expost init --delimiter.")
+    return "".join(f"{BEWARE}{each}\n" for each in said)
 
 
 def _csv_types(private: PrivateTable) -> dict[str, str]:
@@ -125,7 +143,7 @@ def _seen_from(data: str, file: Path) -> str:
 
 
 def _identifier(column: str) -> str:
-    return column if re.fullmatch(r"[A-Za-z_]\w*", column) else '"' + column.replace('"', '""') + '"'
+    return '"' + column.replace('"', '""') + '"'
 
 
 def _quoted(text: str) -> str:

@@ -136,3 +136,18 @@ def test_no_text_breaks_the_parser(data: st.DataObject) -> None:
 def test_what_a_ledger_cannot_keep(old: str, new: str, line: int, said: str) -> None:
     with pytest.raises(InvalidStudy, match=f"s.toml:{line}: .*{said}"):
         parse_study((STUDY + COUNT).replace(old, new, 1), Path("s.toml"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("epsilon = 0.5", 'epsilon = 0.5\nonly_if = "old > 1.2.3"', "'only_if' reads"),
+        ("epsilon = 0.5", "epsilon = 1e30", "too large"),
+        ("epsilon = 0.5", 'epsilon = 0.5\nnoise = "gaussian"\ndelta = 0', "above 0 and below 1, got 0"),
+        ('unit = "row"', 'unit = "person"\nrows = 0', "'rows' is at least 1"),
+        ("[[question]]", "[question]", "write .\\[question"),
+    ],
+)
+def test_mistakes_that_are_easily_made(old: str, new: str, said: str) -> None:
+    with pytest.raises(InvalidStudy, match=said):
+        parse_study((STUDY + COUNT).replace(old, new, 1), Path("s.toml"))

@@ -110,3 +110,8 @@ def console(program: str, page: Path) -> list[str]:
         capture_output=True, text=True, timeout=100, check=True,
     )  # fmt: skip
     return [line for line in drawn.stderr.splitlines() if "CONSOLE" in line or "ERR_" in line]
+
+
+def test_a_record_that_is_not_complete() -> None:
+    with pytest.raises(InvalidValue, match="not complete"):
+        report_html({"expost record": 1, "title": "x"})

@@ -415,6 +415,7 @@ def test_lost_answers_are_not_sampled_again(tmp_path: Path, monkeypatch: pytest.
     again = run_study(read_study(path))
     assert [outcome.state for outcome in again.outcomes] == ["lost", "skipped"]
     assert again.ledger.spent == Cost(0.5)
+    assert CliRunner().invoke(app, ["run", str(path)]).exit_code == 1, "not everything was answered"
 
 
 def test_over_budget_is_the_ledgers_word(tmp_path: Path) -> None:
@@ -532,3 +533,38 @@ def test_no_units_are_found_before_any_charge(tmp_path: Path) -> None:
     with pytest.raises(InvalidStudy, match="question 'm': the data has no units"):
         run_study(read_study(path))
     assert not (tmp_path / "books.db").exists()
+
+
+def test_data_that_is_a_folder(tmp_path: Path) -> None:
+    path = write_study(tmp_path, COUNT)
+    (tmp_path / "people.csv").unlink()
+    (tmp_path / "people.csv").mkdir()
+    with pytest.raises(InvalidStudy, match="cannot be read"):
+        plan_study(read_study(path))
+
+
+@pytest.mark.parametrize("option", ["--record", "--report"])
+def test_where_nothing_can_be_written_nothing_is_charged(tmp_path: Path, option: str) -> None:
+    path = write_study(tmp_path, COUNT)
+    (tmp_path / "place").mkdir()
+    result = CliRunner().invoke(app, ["run", str(path), option, str(tmp_path / "place")])
+    assert result.exit_code == 2
+    assert "cannot be written" in result.output
+    assert not (tmp_path / "books.db").exists()
+
+
+def test_a_run_in_memory_says_so(tmp_path: Path) -> None:
+    path, page = write_study(tmp_path, COUNT, url="memory:"), tmp_path / "page.html"
+    result = CliRunner().invoke(app, ["run", str(path), "--report", str(page)])
+    assert "keeps no books" in result.stderr
+    assert "old" in result.stdout.splitlines()[0], "answers are for other programs, too"
+    assert "for this run alone" in page.read_text()
+    assert "whole life" not in page.read_text()
+
+
+def test_an_answer_lies_within_its_bounds(tmp_path: Path) -> None:
+    median = MIDDLE.replace('"s"', "8").format(9).replace("epsilon = 1\n", "epsilon = 4\nbounds = [39.0, 39.01]\n")
+    result = run_study(read_study(write_study(tmp_path, median + "slack = 400\n", url="memory:")), noise=SeededNoise(3))
+    answer = result.outcomes[0].answer
+    assert answer is not None
+    assert answer.value in (39.0, 39.01)

@@ -66,3 +66,23 @@ def test_types_of_a_csv_file_are_stated(tmp_path: Path) -> None:
     bare = "".join(line for line in text.splitlines(True) if line[:1] != '"' and line != "[data.schema]\n")
     with pytest.raises(InvalidStudy, match=r"study.toml:10: \[data\] a CSV file does not say"):
         parse_study(bare, file)
+
+
+@pytest.mark.parametrize(
+    ("header", "delimiter", "said"),
+    [
+        ("17,Rome", None, "if the first line is a row"),
+        ("2026-01-02,x", None, "if the first line is a row"),
+        ("age;city", None, "--delimiter"),
+        ("age;city", ";", None),
+        ("age,city", None, None),
+        ('"select","two\nlines"', None, None),
+    ],
+)
+def test_first_lines(tmp_path: Path, header: str, delimiter: str | None, said: str | None) -> None:
+    data, file = tmp_path / "x.csv", tmp_path / "study.toml"
+    data.write_text(header + "\n" + f"5{delimiter or ','}b\n" * 5000)
+    text = starter(str(data), file=file, delimiter=delimiter)
+    assert ("# Beware: " in text) == (said is not None)
+    assert said is None or said in text
+    assert plan_study(parse_study(text, file)).fits

@@ -104,6 +104,8 @@ def _location(asked: Asked, mechanism: Any, value: Any) -> Answer:
         return withheld()
     proposal = mechanism._proposal
     error = float(proposal.proposed / proposal.epsilon) * log(1 / (1 - CONFIDENCE))
+    low, high = asked.get("bounds", (value, value))
+    value = min(max(value, low), high)  # all values lie within, so this can only help
     return Answer(with_error(value, error), value, error, ("released",), released=value)
 
 
