@@ -60,12 +60,16 @@ def plan_study(study: Study) -> Plan:
     return plan_from(opened, open_ledger(study, create=False))
 
 
-def plan_from(opened: Opened, ledger: Ledger | None) -> Plan:
-    """The plan, given what the ledger has left and which questions it holds answers to."""
+def plan_from(opened: Opened, ledger: Ledger | None, size: int | None = None) -> Plan:
+    """The plan, given what the ledger has left and which questions it holds answers to.
+
+    Without the public ``size``, answers about the data when it had another one count, too.
+    """
     if ledger is None:
         return plan_questions(opened, opened.study.limit)
     study = opened.study
-    keys = {" ".join((entry.key or "").split(" ")[:3]) for entry in ledger.entries()}  # without what a run adds
+    words = [(entry.key or "").split(" ") for entry in ledger.entries()]
+    keys = {" ".join(each[:3]) for each in words if size is None or f"n={size}" in each}  # without what a run adds
     stored = {question.name for question in study.questions if study.key(question) in keys}
     return plan_questions(opened, ledger.remaining, frozenset(stored))
 

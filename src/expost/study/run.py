@@ -112,8 +112,8 @@ def run_study(study: Study, *, noise: Source | None = None, progress: Progress |
     opened = open_table(study)
     check_questions(opened)
     there = open_ledger(study, create=False)
-    require_fit(plan_from(opened, there))
     size = _public_size(opened)
+    require_fit(plan_from(opened, there, size))
     _check_sizes(opened, size or 0)
     ledger = there if there is not None and study.books.url != "memory:" else None
     ledger = ledger or open_ledger(study, create=True, noise=noise)

@@ -490,11 +490,15 @@ def test_an_answer_is_of_the_mechanism_that_gave_it(tmp_path: Path) -> None:
 
 
 def test_another_number_of_units_is_other_data(tmp_path: Path) -> None:
-    path = write_study(tmp_path, COUNT)
+    path = write_study(tmp_path, COUNT.replace("0.5", "1.5"))
     run_study(read_study(path))
     with (tmp_path / "people.csv").open("a") as people:
         people.write("9999,70,Rome,1.5,x\n")
     assert [receipt.stored for receipt in run_study(read_study(path)).outcomes[0].receipts] == [False]
+    with (tmp_path / "people.csv").open("a") as people:
+        people.write("9999,70,Rome,1.5,x\n")
+    with pytest.raises(InvalidStudy, match="cannot fit"):
+        run_study(read_study(path))
 
 
 def test_the_same_name_in_another_folder_is_other_data(tmp_path: Path) -> None:
