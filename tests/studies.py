@@ -10,10 +10,11 @@ title = "People"
 
 [data]
 path = "people.csv"
+schema = {{ person = "integer", age = "integer", city = "text", cost = "number", word = "text" }}
 
 [privacy]
 unit = "row"
-who = "person"
+who = "visitor"
 neighbours = "substitute"
 
 [limit]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from expost.cli.console import INVALID, err, fail, guarded, out, short
+from expost.cli.console import FAILED, INVALID, err, fail, guarded, out, short
 from expost.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -27,21 +28,35 @@ def init(
     data: Annotated[str, typer.Argument(help="A CSV, Parquet or .duckdb file.", metavar="DATA", show_default=False)],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the study.")] = Path("study.toml"),
     table: Annotated[str | None, typer.Option(help="The table of a .duckdb file.")] = None,
+    delimiter: Annotated[str | None, typer.Option(help="What stands between the fields of a CSV file.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a study that is there.")] = False,
 ) -> None:
-    """Write a commented study for a data file, from its schema alone.
+    """Write a commented study for a data file, from the names and types of its columns.
+
+    A CSV file states no types: they come from a look at its values, and stand in the study, public from then on.
 
     Example: expost init visits.csv -o visits.toml
     """
     from expost.study import starter
+    from expost.study.start import BEWARE
 
     if output.exists() and not force:
         raise InvalidValue(f"{output} is there already: take another --output, or --force")
-    text = starter(data, file=output, table=table)
+    text = starter(data, file=output, table=table, delimiter=delimiter)
     try:
         output.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InvalidValue(f"{output} cannot be written: {error.strerror}") from None
+    if "[data.schema]" in text:
+        out.print(
+            f"The types in [data.schema] came from a look at the values of {data}. They are public from now on: read "
+            "them.",
+            soft_wrap=True,
+            markup=False,
+        )
+    for line in text.splitlines():
+        if line.startswith(BEWARE):
+            err.print(line.removeprefix("# "), soft_wrap=True, markup=False)
     out.print(f"{output} is written. Edit names and numbers, then: expost plan {output}", soft_wrap=True)
 
 
@@ -49,7 +64,7 @@ def init(
 def plan(study: StudyFile, as_json: Json = False) -> None:
     """Say what a study costs at worst and at best, and what would not fit.
 
-    Reads names and types of columns, no value, and charges nothing.
+    Reads names of columns and their stated types, no value, and charges nothing.
 
     Example: expost plan visits.toml
     """
@@ -82,31 +97,34 @@ def run(
     Example: expost run visits.toml --report visits.html
     """
     from expost.study import read_study, record_of, report_html, run_study, write_record
-    from expost.study.record import record_path
+    from expost.study.record import record_path, record_text
 
     told = read_study(study)
-    for path in (record or study, report or study):
-        if not path.absolute().parent.is_dir():
-            raise InvalidValue(f"there is no folder {path.parent} to write {path.name} into")
+    for path in (record or record_path(study), *((report,) if report else ())):
+        _check_writable(path)
+    if told.books.url == "memory:":
+        err.print("memory: keeps no books. Every run spends anew, and nobody adds it up: for trials only.")
     with err.status(f"reading {study}") as status:
 
         def progress(question: Question, outcome: Outcome | None) -> None:
             if outcome is None:
                 status.update(f"asking {question.name}: {question.label}")
             elif not as_json:
-                err.print(_line(outcome), soft_wrap=True)
+                out.print(_line(outcome), soft_wrap=True)
 
         result = run_study(told, progress=progress)
     kept = record_of(result)
+    if as_json:
+        sys.stdout.write(record_text(kept))
+    else:
+        _show_result(result, report)
     write_record(kept, record or record_path(study))
     if report is not None:
         _write(report, report_html(kept))
-    if as_json:
-        sys.stdout.write(json.dumps(kept, ensure_ascii=False, indent=1) + "\n")
-    else:
-        _show_result(result, report)
     if result.error is not None:
         raise typer.Exit(fail(result.error))
+    if any(outcome.state in ("lost", "not possible") for outcome in result.outcomes):
+        raise typer.Exit(FAILED)
 
 
 @guarded
@@ -136,6 +154,15 @@ def report(
 # ---- how things look
 
 _MARKS = {"answered": ("✓", "green"), "withheld": ("○", "yellow"), "skipped": ("–", "yellow")}
+
+
+def _check_writable(path: Path) -> None:
+    """Before anything is charged."""
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise InvalidValue(f"there is no folder {path.parent} to write {path.name} into")
+    if path.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
+        raise InvalidValue(f"{path} cannot be written: take another place")
 
 
 def _write(path: Path, text: str) -> None:

@@ -129,6 +129,13 @@ class DuckDB:
             described = _public(self._cursor(), f"DESCRIBE {_sql(query)}", self.name)
         return {name: _kind(str(kind)) for name, kind, *_ in described}
 
+    @property
+    def types(self) -> Mapping[str, str]:
+        """What DuckDB calls the columns' types."""
+        with self._lock:
+            described = _public(self._cursor(), f"DESCRIBE {_sql(exp.select('*').from_(self.blank()))}", self.name)
+        return {name: str(kind) for name, kind, *_ in described}
+
     def attempt(self, expression: exp.Expression) -> exp.Expression:
         """TRY, which gives NULL where it would raise."""
         return exp.Try(this=expression)
@@ -328,11 +335,11 @@ def _header(path: str, delimiter: str, quote: str) -> list[str]:
 def _first_line(file: str, delimiter: str, quote: str) -> list[str]:
     opened = gzip.open if file.lower().endswith(".gz") else open
     quoting: dict[str, Any] = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
-    with opened(file, "rt", encoding="utf-8-sig", errors="replace", newline="") as lines:
-        try:
+    try:
+        with opened(file, "rt", encoding="utf-8-sig", errors="replace", newline="") as lines:
             return next(csv.reader(lines, delimiter=delimiter, **quoting), [])
-        except (csv.Error, TypeError):
-            raise InvalidValue(f"the first line of {file} cannot be read: is it CSV, {delimiter!r} between?") from None
+    except (csv.Error, TypeError, OSError, EOFError):
+        raise InvalidValue(f"the first line of {file} cannot be read: is it CSV, {delimiter!r} between?") from None
 
 
 _WORDS = {"integer": "BIGINT", "number": "DOUBLE", "text": "VARCHAR", "boolean": "BOOLEAN", "time": "TIMESTAMP"}

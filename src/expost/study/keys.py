@@ -53,12 +53,16 @@ class Key:
     help: str
     required: bool = False
     choices: tuple[str, ...] = ()
+    longest: int = 9_000
+    """Characters, so that the ledger can keep it, with what is added to it."""
 
     def wrong(self, value: Any) -> str | None:
         """What is wrong with a value; None if nothing is."""
         words, check = TYPES[self.type]
         if self.choices and value not in self.choices:
             return f"{self.name!r} is one of {', '.join(map(repr, self.choices))}"
+        if isinstance(value, str) and (len(value) > self.longest or "\0" in value):
+            return f"{self.name!r} has at most {self.longest} characters, and none is the character zero"
         return None if check(value) else f"{self.name!r} is {words}"
 
 
@@ -77,17 +81,20 @@ SECTIONS: dict[str, tuple[Key, ...]] = {
         Key("path", "text", "a CSV, Parquet or .duckdb file, seen from the study's folder", required=True),
         Key("table", "text", "the table of a .duckdb file"),
         Key("delimiter", "text", "what stands between the fields of a CSV file"),
-        Key("schema", "words", "what the columns of a CSV file hold: integer, number, text, boolean, time"),
+        Key("schema", "words", "what the columns of a CSV file hold, which it needs: integer, number, text, "
+            "boolean, date, time; others are text, and what does not fit is empty"),
         Key("version", "text", "change it when the data changes: stored answers belong to a version"),
     ),
     "privacy": (
-        Key("unit", "text", 'whose privacy: "row", or the column that says who a row is about', required=True),
+        Key("unit", "text", 'whose privacy: "row", or the column that says who a row is about', required=True,
+            longest=1000),
         Key("rows", "whole", "the most rows that count of any one, if the unit is a column"),
         Key("groups", "whole", "the most cells of a histogram that any one counts in"),
         Key("neighbours", "text", "what may differ: one more or less, or one replaced (their number is then public)",
             required=True, choices=("add-remove", "substitute")),
         Key("size", "whole", "the public number of units, under substitute"),
-        Key("who", "text", "who one unit is, in a word that stands in the ledger; by default the unit"),
+        Key("who", "text", "who one unit is, in a word that stands in the ledger; by default the unit. Not the name of "
+            "another column"),
     ),
     "limit": (
         Key("epsilon", "number", "ε, in all and for ever", required=True),
@@ -96,13 +103,13 @@ SECTIONS: dict[str, tuple[Key, ...]] = {
     "ledger": (
         Key("url", "text", "sqlite:///file.db (seen from the study's folder), postgresql://…, or memory: for a trial",
             required=True),
-        Key("name", "text", "the ledger's name", required=True),
-        Key("account", "text", "spend through this account; the limit above is then the account's"),
+        Key("name", "text", "the ledger's name", required=True, longest=200),
+        Key("account", "text", "spend through this account; the limit above is then the account's", longest=200),
     ),
 }  # fmt: skip
 
 COMMON = (
-    Key("name", "text", "what the question is called, once in a study", required=True),
+    Key("name", "text", "what the question is called, once in a study", required=True, longest=200),
     Key("kind", "text", "what is asked", required=True),
     Key("label", "text", "the question in words, for the ledger and the report"),
     Key("epsilon", "amount", 'ε: a number, or "rest" for all that remains'),

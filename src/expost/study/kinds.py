@@ -66,7 +66,11 @@ class Asked:
 
 
 class Unanswerable(Exception):
-    """A question that needs an earlier answer which there is not; the message says which."""
+    """A question that cannot be asked after what was released before; the message says why. Others can."""
+
+
+class Unscaled(Unanswerable):
+    """A question that needs an earlier answer which there is not."""
 
 
 Build = Callable[[Asked], Mechanism]
@@ -95,6 +99,11 @@ class Kind:
     """Whether it needs a δ."""
     outcomes: tuple[str, ...] = ()
     example: str = ""
+
+    @property
+    def reads(self) -> bool:
+        """Whether it reads columns, one value a unit."""
+        return self.on is not _nothing
 
     def price(self, asked: Asked) -> tuple[Cost, Cost]:
         """What it costs at worst and at best."""

@@ -15,6 +15,8 @@ from expost.errors import InvalidStudy
 from expost.guarantee import Neighbours
 
 Rest = Literal["rest"]
+REFERENCES = {"scale": "interquartile_range", "counted_by": "count"}
+"""Keys that may name an earlier question, and its kind."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,11 @@ class Question:
         """Where it stands in the file."""
         return self.lines.get("")
 
+    @property
+    def conditional(self) -> bool:
+        """Whether it may be passed over: for its condition, or for a scale that was not released."""
+        return self.only_if is not None or (isinstance(self.values.get("scale"), str) and "fallback" not in self.values)
+
     def delta_of(self, remaining: Cost) -> Fraction:
         """Its δ, given what remains."""
         return remaining.exact_delta if self.delta == "rest" else exact(self.delta, "δ")
@@ -101,6 +108,13 @@ class Privacy:
     def whose(self) -> str:
         """Who one unit is, in a word."""
         return self.who or self.unit
+
+    @property
+    def ledger_unit(self) -> str:
+        """What the ledger says: a row is not the one it is about, whatever both are called."""
+        if self.unit == "row":
+            return f"{self.who} (one row each)" if self.who else "row"
+        return f"{self.whose} (column {self.unit})"
 
 
 @dataclass(frozen=True)
@@ -137,11 +151,23 @@ class Study:
         """What paths in the study are seen from."""
         return self.file.parent
 
+    @property
+    def source(self) -> str:
+        """Where the data is, from anywhere."""
+        return self.data.path if "://" in self.data.path else str((self.folder / self.data.path).resolve())
+
     def key(self, question: Question, attempt: int = 1, step: str = "") -> str:
-        """The ledger's key of one attempt: the same question about the same data is never sampled twice."""
-        about = [self.data.path, self.data.table, self.data.version, dict(self.data.schema or {})]
+        """The ledger's key of one attempt: the same question about the same data is never sampled twice.
+
+        A run adds what is known only then, behind a space: the public number of units, and a scale that was released.
+        """
+        about = [self.source, self.data.table, self.data.version, self.data.delimiter, dict(self.data.schema or {})]
         whose = [self.privacy.unit, self.privacy.rows, self.privacy.groups, self.privacy.neighbours]
         asked = [question.kind, str(question.amount), str(question.delta), dict(question.values), dict(self.derive)]
-        text = json.dumps([about, whose, asked, str(question.repeat)], sort_keys=True, default=str)
+        named = [question.values.get(name) for name in REFERENCES]
+        leans_on = [self.key(earlier) for earlier in self.questions if earlier.name in named]
+        text = json.dumps(
+            [about, whose, asked, str(question.repeat), leans_on, self.books.account], sort_keys=True, default=str
+        )
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         return f"{question.name}{step} #{attempt} {digest}"

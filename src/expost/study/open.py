@@ -33,11 +33,10 @@ class Opened:
 def open_table(study: Study) -> Opened:
     """The study's table. Looks at its schema only."""
     data, privacy = study.data, study.privacy
-    source = data.path if "://" in data.path else str(study.folder / data.path)
     try:
         unit = "row" if privacy.unit == "row" else Unit(privacy.unit, rows=privacy.rows or 1, groups=privacy.groups)
         table = read(
-            source,
+            study.source,
             unit=unit,  # type: ignore[arg-type]
             neighbours=privacy.neighbours,
             table=data.table,
@@ -53,7 +52,19 @@ def open_table(study: Study) -> Opened:
             table = table.derive(**{name: expression})
         except InvalidValue as error:
             raise study.wrong(f"derive.{name}", f"{name}: {error}") from None
+    _check_who(study, table)
     return Opened(study, table)
+
+
+def _check_who(study: Study, table: PrivateTable) -> None:
+    """A row must not go by the name of somebody who may have several."""
+    unit, who = study.privacy.unit, study.privacy.who
+    if who.lower() != unit.lower() and who.lower() in (name.lower() for name in table.schema):
+        raise study.wrong(
+            "privacy.who",
+            f"'who' is {who!r}, a column, and the unit is {unit!r}: protect that column's values with "
+            f"unit = {who!r} and 'rows', or call the unit something else",
+        )
 
 
 def check_questions(opened: Opened) -> None:
@@ -111,7 +122,7 @@ def open_ledger(study: Study, *, create: bool, noise: Source | None = None) -> L
     if books.url == "memory:":
         return Ledger(
             limit.exact_epsilon, limit.exact_delta,
-            name=books.name, neighbours=privacy.neighbours, unit=privacy.whose, noise=noise,
+            name=books.name, neighbours=privacy.neighbours, unit=privacy.ledger_unit, noise=noise,
         )  # fmt: skip
     url = ledger_url(study)
     if not _exists(url, books.name):
@@ -123,7 +134,7 @@ def open_ledger(study: Study, *, create: bool, noise: Source | None = None) -> L
             return None
         return Ledger.create(
             url, books.name, limit.exact_epsilon, limit.exact_delta,
-            neighbours=privacy.neighbours, unit=privacy.whose, noise=noise,
+            neighbours=privacy.neighbours, unit=privacy.ledger_unit, noise=noise,
         )  # fmt: skip
     ledger = Ledger.load(url, books.name, noise=noise)
     _check_same(study, ledger)
@@ -154,15 +165,14 @@ def _exists(url: str, name: str) -> bool:
 
 def _check_same(study: Study, ledger: Ledger) -> None:
     for what, theirs, ours in (
-        ("unit", ledger.unit, study.privacy.whose),
+        ("unit", ledger.unit, study.privacy.ledger_unit),
         ("neighbours", ledger.neighbours, study.privacy.neighbours),
     ):
         if theirs != ours:
-            key = "who" if what == "unit" else "neighbours"
             raise study.wrong(
                 "ledger.name",
-                f"ledger {study.books.name!r} is about another {what}: {theirs!r}, and the study's is {ours!r}; if "
-                f"they are the same say so with '{key}' in [privacy], else take another ledger",
+                f"ledger {study.books.name!r} is about another {what}: {theirs!r}, and the study's is {ours!r}. What "
+                "was promised of one says nothing about the other: take another ledger",
             )
 
 

@@ -14,11 +14,12 @@ from expost.errors import InvalidStudy, InvalidValue
 from expost.study.keys import AMOUNTS, COMMON, REPEAT, SECTIONS, TOP, Key
 from expost.study.lines import Path as Place
 from expost.study.lines import line_index, line_of
-from expost.study.model import Amount, Books, Condition, Data, Privacy, Question, Repeat, Study
+from expost.study.model import REFERENCES, Amount, Books, Condition, Data, Privacy, Question, Repeat, Study
 from expost.study.questions import KINDS
 
-_CONDITION = re.compile(r"^\s*([\w-]+?)\s*(?:\.\s*(\w+)|([<>])\s*(-?[\d.]+(?:[eE][+-]?\d+)?))\s*$")
+_CONDITION = re.compile(r"^\s*([\w-]+?)\s*(?:\.\s*(\w+)|([<>])\s*(-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))\s*$")
 _ADDRESSES = ("sqlite:///", "postgresql://", "postgres://")
+_CSV = (".csv", ".tsv", ".txt")
 _NUMERIC = ("count", "sum", "mean", "median", "quantile", "trimmed_mean")
 
 
@@ -59,8 +60,12 @@ class _Reader:
             self.problem(("derive",), '[derive] has expressions: name = "expression"')
         if "title" in told and not isinstance(told["title"], str):
             self.problem(("title",), "'title' is a text")
+        self.types(sections["data"])
         limit = self.limit(sections["limit"])
         self.address(sections["ledger"].get("url"))
+        for name in ("name", "account"):
+            if "/" in str(sections["ledger"].get(name, "")):
+                self.problem(("ledger", name), f"[ledger] {name!r} has no '/': say 'name' and 'account'")
         questions = self.questions(told.get("question"))
         self.privacy(sections["privacy"])
         if self.problems:
@@ -123,6 +128,16 @@ class _Reader:
         self.table(told[name], SECTIONS[name], (name,), f"[{name}] ")
         return dict(told[name]) if isinstance(told[name], dict) else {}
 
+    def types(self, told: Mapping[str, Any]) -> None:
+        """A CSV file does not state its types, and to find them out is to look at private values."""
+        path = told.get("path")
+        if isinstance(path, str) and path.lower().removesuffix(".gz").endswith(_CSV) and "schema" not in told:
+            self.problem(
+                ("data", "path"),
+                "[data] a CSV file does not say what its columns hold, and a look at its values is not public: say it "
+                'in \'schema\', such as schema = { age = "integer", city = "text" }, or let expost init write it',
+            )
+
     def address(self, url: Any) -> None:
         if isinstance(url, str) and url != "memory:" and not url.startswith(_ADDRESSES):
             self.problem(("ledger", "url"), f"[ledger] 'url' is {', '.join(_ADDRESSES)}… or memory:, got {_shown(url)}")
@@ -137,6 +152,9 @@ class _Reader:
             return None
 
     def privacy(self, told: Mapping[str, Any]) -> None:
+        for name in ("rows", "groups", "size"):
+            if isinstance(told.get(name), int) and told[name] < 1:
+                self.problem(("privacy", name), f"[privacy] {name!r} is at least 1, got {_shown(told[name])}")
         if told.get("unit") == "row":
             for name in ("rows", "groups"):
                 if name in told:
@@ -151,6 +169,9 @@ class _Reader:
     # ---- questions
 
     def questions(self, told: Any) -> tuple[Question, ...]:
+        if isinstance(told, dict):
+            self.problem(("question",), "questions are a list, even if there is one: write [[question]]")
+            return ()
         if not isinstance(told, list) or not told:
             self.problem((), "there is no [[question]]: a study asks at least one")
             return ()
@@ -212,6 +233,11 @@ class _Reader:
             number = exact(value, name)
         except InvalidValue:
             return None  # its type was a problem already
+        try:
+            Cost.within(number if number > 0 else 0)
+        except InvalidValue:
+            self.problem((*place, name), f"{where}{name!r} is too large to promise anything, got {_shown(value)}")
+            return None
         if number <= 0 or (name != "epsilon" and number > 1):
             range_ = "above 0" if name == "epsilon" else "above 0 and at most 1"
             self.problem((*place, name), f"{where}{name!r} must be {range_}, got {_shown(value)}")
@@ -225,14 +251,15 @@ class _Reader:
         elif not needed and "delta" in told:
             self.problem((*place, "delta"), f"{where}{told['kind']!r} needs no δ: leave 'delta' out")
         value = told.get("delta", 0)
-        if value != "rest" and not 0 <= value < 1:
-            self.problem((*place, "delta"), f"{where}'delta' is a probability below 1, got {_shown(value)}")
+        if value != "rest" and not (0 < value < 1 or (value == 0 and "delta" not in told)):
+            said = f"{where}'delta' is a probability above 0 and below 1, got {_shown(value)}"
+            self.problem((*place, "delta"), said)
             return exact(0, "δ")
         return "rest" if value == "rest" else exact(value, "δ")
 
     def references(self, values: Mapping[str, Any], place: Place, where: str, earlier: Mapping[str, Question]) -> None:
         """Keys that name earlier questions."""
-        for key, kind in (("scale", "interquartile_range"), ("counted_by", "count")):
+        for key, kind in REFERENCES.items():
             name = values.get(key)
             if isinstance(name, str) and (name not in earlier or earlier[name].kind != kind):
                 self.problem(

@@ -60,12 +60,17 @@ def plan_study(study: Study) -> Plan:
     return plan_from(opened, open_ledger(study, create=False))
 
 
-def plan_from(opened: Opened, ledger: Ledger | None) -> Plan:
-    """The plan, given what the ledger has left and which questions it holds answers to."""
+def plan_from(opened: Opened, ledger: Ledger | None, size: int | None = None) -> Plan:
+    """The plan, given what the ledger has left and which questions it holds answers to.
+
+    Without the public ``size``, answers about the data when it had another one count, too.
+    """
     if ledger is None:
         return plan_questions(opened, opened.study.limit)
-    keys = {entry.key for entry in ledger.entries()}
-    stored = {question.name for question in opened.study.questions if opened.study.key(question) in keys}
+    study = opened.study
+    words = [(entry.key or "").split(" ") for entry in ledger.entries()]
+    keys = {" ".join(each[:3]) for each in words if size is None or f"n={size}" in each}  # without what a run adds
+    stored = {question.name for question in study.questions if study.key(question) in keys}
     return plan_questions(opened, ledger.remaining, frozenset(stored))
 
 
@@ -93,11 +98,11 @@ class _Walk:
         self.stand_ins: dict[str, Answer] = {}
 
     def line(self, question: Question) -> Line:
+        if question.kind == "interquartile_range":
+            self.stand_ins[question.name] = Answer("", None, released=Bin(1, 1.0, 2.0))
         if question.name in self.stored:
             return Line(question, Cost(0), Cost(0), "stored", "was asked before; the ledger has the answer")
         pessimist, optimist = self.price(question, self.low), self.price(question, self.high)
-        if question.kind == "interquartile_range":
-            self.stand_ins[question.name] = Answer("", None, released=Bin(1, 1.0, 2.0))
         worst = None if pessimist is None else pessimist[0]
         best = None if optimist is None else optimist[1]
         fit: Fit = "fits"
@@ -105,13 +110,15 @@ class _Walk:
         if optimist is None or not optimist[0] <= self.high:
             asked = "something" if optimist is None else f"{optimist[0]}"
             fit, why = "cannot fit", f"cannot fit: it sets aside {asked}, and at best {self.high} would be left"
+            if question.conditional:  # it may never be asked, as in a second run after it was not
+                fit, why = "may fit", f"would not fit if it were asked: it sets aside {asked}, and {self.high} is left"
         elif worst is None or not worst <= self.low:
             fit, why = "may fit", f"fits only if earlier questions give back: at worst {self.low} is left"
         if worst is not None and worst <= self.low:
             self.low -= self.spent(question, worst)
         elif worst is not None:
-            self.low = self.low if question.only_if else Cost.of_units(0, self.low.delta_units)
-        if fit != "cannot fit" and best is not None and question.only_if is None:
+            self.low = self.low if question.conditional else Cost.of_units(0, self.low.delta_units)
+        if fit != "cannot fit" and best is not None and not question.conditional:
             self.high -= best
         return Line(question, worst, best, fit, why)
 

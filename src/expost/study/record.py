@@ -32,7 +32,8 @@ def record_of(result: Result) -> dict[str, Any]:
             "neighbours": study.privacy.neighbours,
             "size": result.size,
         },
-        "ledger": {"name": ledger.name, "limit": _cost(ledger.limit), "spent": _cost(ledger.spent),
+        "ledger": {"name": ledger.name, "lasts": study.books.url != "memory:", "limit": _cost(ledger.limit),
+                   "spent": _cost(ledger.spent),
                    "remaining": _cost(ledger.remaining)},
         "questions": [_outcome(outcome) for outcome in result.outcomes],
         "asked": result.asked,
@@ -43,12 +44,17 @@ def record_of(result: Result) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def record_text(record: Mapping[str, Any]) -> str:
+    """It as JSON."""
+    return json.dumps(record, indent=1, ensure_ascii=False, default=_plain) + "\n"
+
+
 def write_record(record: Mapping[str, Any], path: Path) -> None:
     """Write it at once or not at all."""
-    text = json.dumps(record, indent=1, ensure_ascii=False, default=_plain)
+    text = record_text(record)
     draft = path.with_name(path.name + ".new")
     try:
-        draft.write_text(text + "\n", encoding="utf-8")
+        draft.write_text(text, encoding="utf-8")
         os.replace(draft, path)
     except OSError as error:
         raise InvalidValue(f"{path} cannot be written: {error.strerror}") from None

@@ -10,6 +10,7 @@ from decimal import ROUND_DOWN, ROUND_UP, Decimal
 from html import escape
 from typing import Any
 
+from expost.errors import InvalidValue
 from expost.study.plots import MOST, bars, budget
 
 _STYLE = """
@@ -41,8 +42,11 @@ svg .bar { fill: var(--accent); } svg .back { fill: var(--back); } svg .error { 
 
 def report_html(record: Mapping[str, Any]) -> str:
     """The page for a record."""
-    title = escape(record["title"])
-    body = "".join((_head(record), _answers(record), _receipt(record), _promise(record)))
+    try:
+        title = escape(record["title"])
+        body = "".join((_head(record), _answers(record), _receipt(record), _promise(record)))
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError):
+        raise InvalidValue("the record of this run is not complete: expost run writes it") from None
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -118,13 +122,16 @@ def _promise(record: Mapping[str, Any]) -> str:
     change = f"one {who} replaced by any other" if privacy["neighbours"] == "substitute" else f"one {who} more or less"
     factor = f"e^{_brief(limit['epsilon'])}"
     slack = "" if limit["delta"] == "0" else f", apart from a chance of {escape(limit['delta'])}"
+    lasts = record["ledger"].get("lasts", True)
+    when = "now and later" if lasts else "in this one run"
+    life = "for the ledger's whole life" if lasts else "for this run alone: another adds to it, for no ledger was kept"
     rows = "" if privacy["rows"] is None else f" At most {privacy['rows']} rows of each count."
     return (
         f"<section><h2>What is promised</h2>\n<p>Take two data sets that differ in {change}. Whatever is published "
-        f"from ledger “{escape(record['ledger']['name'])}”, now and later, is at most {factor} times as likely with "
+        f"from ledger “{escape(record['ledger']['name'])}”, {when}, is at most {factor} times as likely with "
         f"one as with the other{slack}. So nobody who reads it can tell much about any one {who}, whatever else they "
         f"know.{rows}</p>\n<p>This is (ε, δ)-differential privacy with ε {_brief(limit['epsilon'])} and δ "
-        f"{escape(limit['delta'])}, {escape(privacy['neighbours'])} neighbours, for the ledger's whole life. Which "
+        f"{escape(limit['delta'])}, {escape(privacy['neighbours'])} neighbours, {life}. Which "
         "question is asked next, and with how much ε, may depend on answers that were published before; the promise "
         "holds all the same. Ranges after ± are what noise moved an answer by at most, in 95 of 100 cases; what "
         "clamping to bounds changes is not in them.</p></section>\n</main>\n"

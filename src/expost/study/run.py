@@ -8,7 +8,7 @@ released and samples nothing twice.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -27,11 +27,12 @@ from expost.errors import (
 from expost.ledger import Entry, Ledger
 from expost.mechanism import Mechanism, Release
 from expost.noise import Source
-from expost.study.kinds import Answer, Unanswerable
+from expost.study.kinds import Answer, Asked, Unanswerable, Unscaled
 from expost.study.model import Condition, Question, Study
 from expost.study.open import Opened, asked_for, check_questions, open_ledger, open_table, problem
 from expost.study.plan import plan_from, require_fit
 from expost.study.questions import KINDS
+from expost.study.questions.robust import scale_of
 
 State = Literal["answered", "withheld", "skipped", "lost", "not possible", "not reached"]
 
@@ -111,8 +112,8 @@ def run_study(study: Study, *, noise: Source | None = None, progress: Progress |
     opened = open_table(study)
     check_questions(opened)
     there = open_ledger(study, create=False)
-    require_fit(plan_from(opened, there))
     size = _public_size(opened)
+    require_fit(plan_from(opened, there, size))
     _check_sizes(opened, size or 0)
     ledger = there if there is not None and study.books.url != "memory:" else None
     ledger = ledger or open_ledger(study, create=True, noise=noise)
@@ -133,7 +134,9 @@ def _check_sizes(opened: Opened, size: int) -> None:
     """What depends on the public number of units, such as blocks of a regression."""
     problems = []
     for question in opened.study.questions:
-        if question.kind in ("regression", "logistic_regression", "training"):
+        if KINDS[question.kind].reads and size < 1:
+            problems.append(problem(question, InvalidValue("the data has no units, and this needs some")))
+        elif question.kind in ("regression", "logistic_regression", "training"):
             most = question.amount.resolve(opened.study.limit, opened.study.limit)
             asked, kind = asked_for(opened, question, most.epsilon, size, {}), KINDS[question.kind]
             try:
@@ -178,7 +181,8 @@ class _Run:
             try:
                 cost, answer = self.attempt(question, attempt, receipts)
             except Unanswerable as error:
-                return Outcome(question, "skipped", why=str(error)), None
+                state = "skipped" if isinstance(error, Unscaled) else "not possible"
+                return Outcome(question, state, answer, str(error), asked, tuple(receipts)), None
             except Lost as error:
                 return Outcome(question, "lost", answer, str(error), asked, tuple(receipts)), None
             except BudgetExceeded as error:
@@ -189,16 +193,18 @@ class _Run:
                 state = "lost" if isinstance(error, EngineFailed) else "not possible"
                 return Outcome(question, state, answer, str(error), asked, tuple(receipts)), error
             asked += cost
-            if self.over(question, answer):
+            if self.over(question, answer, attempt):
                 break
         state = "withheld" if answer is not None and "withheld" in answer.outcomes else "answered"
         return Outcome(question, state, answer, "", asked, tuple(receipts)), None
 
-    def over(self, question: Question, answer: Answer) -> bool:
-        """Whether no repetition follows."""
+    def over(self, question: Question, answer: Answer, attempt: int) -> bool:
+        """Whether no repetition follows. One that was made before does, whatever remains now."""
         repeat = question.repeat
         if repeat is None or repeat.until in answer.outcomes:
             return True
+        if self.stored(self.key(question, attempt + 1)) is not None:
+            return False
         return self.ledger.remaining.epsilon_units < repeat.floor.epsilon_units
 
     def holds(self, condition: Condition) -> bool:
@@ -214,19 +220,26 @@ class _Run:
 
     def attempt(self, question: Question, attempt: int, receipts: list[Receipt]) -> tuple[Cost, Answer]:
         """One attempt: what it asked for, and its answer. Steps that are stored are not sampled again."""
-        kind, key = KINDS[question.kind], self.study.key(question, attempt)
+        kind, key = KINDS[question.kind], self.key(question, attempt)
         stored = self.stored(key)
         cost = self.cost(question, stored)
         asked = asked_for(self.opened, question, cost.epsilon, self.size, dict(self.answers), cost.exact_delta)
-        mechanism = self.made(lambda: kind.mechanism(asked), cost)
+        mechanism = self.made(asked, cost)
         release = self.release(mechanism, kind.on(asked), key, question.label, stored, receipts)
         following = kind.then(asked, release) if kind.then is not None else None
         if following is not None:
-            step = self.study.key(question, attempt, " values")
+            step = self.key(question, attempt, ": values")
             second = self.release(following, None, step, f"{question.label}: values", self.stored(step), receipts)
             mechanism, release = following, second
         worst = release.reserved if kind.then is None else cost
         return worst, kind.answer(asked, mechanism, release.value)
+
+    def key(self, question: Question, attempt: int, step: str = "") -> str:
+        """The ledger's key. Another number of units, or another released scale, makes it another question."""
+        facts = [f"n={self.size}"] if self.size else []
+        if isinstance(question.values.get("scale"), str):
+            facts.append(f"scale={scale_of(asked_for(self.opened, question, 1, self.size, self.answers))!r}")
+        return " ".join((self.study.key(question, attempt, step), *facts))
 
     def stored(self, key: str) -> Entry | None:
         """What the ledger holds under a key."""
@@ -249,12 +262,18 @@ class _Run:
             raise BudgetExceeded(cost, remaining, self.ledger.name)
         return cost
 
-    def made(self, make: Callable[[], Mechanism], cost: Cost) -> Mechanism:
-        """The mechanism. What is wrong with it now was right with more, so there is too little left."""
+    def made(self, asked: Asked, cost: Cost) -> Mechanism:
+        """The mechanism. If there is none now, but with all that it could get there is, too little is left."""
+        question, limit, make = asked.question, self.study.limit, KINDS[asked.question.kind].mechanism
         try:
-            return make()
-        except InvalidValue:
-            raise BudgetExceeded(cost, self.ledger.remaining, self.ledger.name) from None
+            return make(asked)
+        except InvalidValue as error:
+            most = question.amount.resolve(limit, limit).epsilon
+            try:
+                make(replace(asked, epsilon=most, delta=question.delta_of(limit)))
+            except InvalidValue:
+                raise Unanswerable(str(error)) from None
+        raise BudgetExceeded(cost, self.ledger.remaining, self.ledger.name)
 
     def release(
         self, mechanism: Mechanism, on: Any, key: str, label: str, stored: Entry | None, receipts: list[Receipt]

@@ -1,19 +1,27 @@
-"""A first study for a data file, from its schema alone."""
+"""A first study for a data file, from its schema. A CSV file has none: its types come from a look, and are told."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from expost.data import PrivateTable, read
+from expost.data.duck import DuckDB
 from expost.errors import InvalidValue
 from expost.study.keys import SECTIONS
 from expost.study.questions import KINDS
 
+_LOOKED = """
+# The types below came from a look at the file's values, and are public from here on: a type that one person's value
+# decided tells of it, so change it to what you expect. From now on only this is believed. What does not fit is empty.
+{doubts}[data.schema]
+{columns}
+"""
 _HEAD = """\
 # A study: what is asked of the data, in order, and what it may cost.
-# Written by expost init from the schema alone; no value was looked at. Edit names and numbers, then:
+# Written by expost init{looked}. Edit names and numbers, then:
 #
 #   expost plan {file}
 #   expost run {file}
@@ -23,12 +31,12 @@ title = {title}
 [data]
 path = {path}{table}
 # version = "1"                 # {version}
-
+{schema}
 [privacy]
 unit = "row"                    # {unit}
 # rows = 10                     # {rows}
 neighbours = "substitute"       # or "add-remove". {neighbours}
-# who = "person"                # {who}
+# who = "visit"                 # {who}
 
 [limit]
 epsilon = 1.0                   # {epsilon}
@@ -40,25 +48,59 @@ name = {name}
 """
 
 
-def starter(data: str, *, file: Path, table: str | None = None) -> str:
-    """The text of a study for a data file, seen from the folder of ``file``. Looks at the schema only."""
-    private = read(data, unit="row", neighbours="substitute", table=table)
+def starter(data: str, *, file: Path, table: str | None = None, delimiter: str | None = None) -> str:
+    """The text of a study for a data file, seen from the folder of ``file``.
+
+    Looks at the schema only; and at the values of a CSV file, which has none, for the types that it then writes down.
+    """
+    private = read(data, unit="row", neighbours="substitute", table=table, delimiter=delimiter)
     if not private.schema:
         raise InvalidValue(f"{data} has no columns")
     help_of = {key.name: key.help for keys in SECTIONS.values() for key in keys}
     stem = re.sub(r"\W+", "-", file.stem).strip("-") or "study"
+    types = _csv_types(private)
+    declared = "\n".join(f"{_quoted(name)} = {_quoted(kind)}" for name, kind in types.items())
     head = _HEAD.format(
+        looked=" from names of columns and a look at values" if types else " from the schema; no value was looked at",
+        schema=_LOOKED.format(columns=declared, doubts=_doubts(types)) if types else "",
         file=file.name,
         title=_quoted(f"A first look at {Path(data).name}"),
         path=_quoted(_seen_from(data, file)),
-        table="" if table is None else f"\ntable = {_quoted(table)}",
+        table="".join(
+            f"\n{key} = {_quoted(value)}"
+            for key, value in (("table", table), ("delimiter", delimiter))
+            if value is not None
+        ),
         url=f"{_quoted(f'sqlite:///{stem}.ledger.db'):<24}",
         address=help_of["url"],
         name=_quoted(stem),
         **{name: help_of[name] for name in ("version", "unit", "rows", "neighbours", "who", "epsilon", "delta")},
     )
-    columns = "\n".join(f"#   {name:<20} {kind}" for name, kind in private.schema.items())
-    return f"{head}\n# The columns of the data:\n{columns}\n{_questions(private)}"
+    columns = "\n".join(f"#   {' '.join(name.split()):<20} {kind}" for name, kind in private.schema.items())
+    return head + ("" if types else f"\n# The columns of the data:\n{columns}\n") + _questions(private)
+
+
+BEWARE = "# Beware: "
+
+
+def _doubts(names: Iterable[str]) -> str:
+    """What looks as if the first line were no names of columns, or cut in the wrong places. Quotes nothing."""
+    columns, said = list(names), []
+    if any(re.fullmatch(r"[-+]?[\d.]+|\d{4}-\d\d-\d\d.*", name.strip()) for name in columns):
+        said.append("some columns are named by a number or a date; if the first line is a row, put names above it.")
+    if len(columns) == 1 and re.search(r"[;\t|]", columns[0]):
+        said.append("there is one column; if more are meant, say what stands between them: expost init --delimiter.")
+    return "".join(f"{BEWARE}{each}\n" for each in said)
+
+
+def _csv_types(private: PrivateTable) -> dict[str, str]:
+    """What the columns of a CSV file seem to hold, in the words of a study; nothing for other files."""
+    engine = private.engine
+    if not isinstance(engine, DuckDB) or not engine.name.lower().removesuffix(".gz").endswith((".csv", ".tsv", ".txt")):
+        return {}
+    own = {"DATE": "date", "TIMESTAMP": "time"}
+    return {name: own.get(engine.types[name], engine.types[name]) if kind == "time" else kind
+            for name, kind in private.schema.items()}  # fmt: skip
 
 
 def _questions(table: PrivateTable) -> str:
@@ -101,7 +143,7 @@ def _seen_from(data: str, file: Path) -> str:
 
 
 def _identifier(column: str) -> str:
-    return column if re.fullmatch(r"[A-Za-z_]\w*", column) else '"' + column.replace('"', '""') + '"'
+    return '"' + column.replace('"', '""') + '"'
 
 
 def _quoted(text: str) -> str:

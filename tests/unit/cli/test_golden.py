@@ -90,7 +90,9 @@ def test_a_ledger_of_another_unit(tmp_path: Path) -> None:
 
 def test_a_ledger_of_another_limit(tmp_path: Path) -> None:
     study = write_study(tmp_path, COUNT)
-    Ledger.create(f"sqlite:///{tmp_path}/books.db", "people", epsilon=9, neighbours="substitute", unit="person")
+    Ledger.create(
+        f"sqlite:///{tmp_path}/books.db", "people", epsilon=9, neighbours="substitute", unit="visitor (one row each)"
+    )
     golden("mistake-other-limit", shown(tmp_path, "plan", str(study)))
 
 

@@ -63,12 +63,14 @@ def test_amounts() -> None:
 
 def test_keys_depend_on_what_is_asked_only() -> None:
     first = parse_study(STUDY + COUNT, Path("s.toml"))
-    moved = parse_study("# a comment\n" + STUDY + COUNT + 'label = "in words"\n', Path("elsewhere/t.toml"))
+    moved = parse_study("# a comment\n" + STUDY + COUNT + 'label = "in words"\n', Path("t.toml"))
     other = parse_study(
         STUDY.replace('path = "people.csv"', 'path = "people.csv"\nversion = "2"') + COUNT, Path("s.toml")
     )
     assert first.key(first.questions[0]) == moved.key(moved.questions[0])
     assert first.key(first.questions[0]) != other.key(other.questions[0])
+    elsewhere = parse_study(STUDY + COUNT, Path("elsewhere/s.toml"))
+    assert first.key(first.questions[0]) != elsewhere.key(elsewhere.questions[0]), "another people.csv"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -119,3 +121,33 @@ def test_no_text_breaks_the_parser(data: st.DataObject) -> None:
         found = len(study.questions)
         assert found == sum(line.strip() == "[[question]]" for line in lines)
     assert found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "said"),
+    [
+        ('name = "old"', 'name = "old"\nlabel = "x\\u0000"', 22, "character zero"),
+        ('name = "old"', f'name = "old"\nlabel = "{"x" * 9001}"', 22, "at most 9000"),
+        ('name = "old"', f'name = "{"x" * 201}"', 21, "at most 200"),
+        ('name = "people"', 'name = "a/b"', 18, "no '/'"),
+        ('name = "people"', 'name = "people"\naccount = "a/b"', 19, "no '/'"),
+    ],
+)
+def test_what_a_ledger_cannot_keep(old: str, new: str, line: int, said: str) -> None:
+    with pytest.raises(InvalidStudy, match=f"s.toml:{line}: .*{said}"):
+        parse_study((STUDY + COUNT).replace(old, new, 1), Path("s.toml"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("epsilon = 0.5", 'epsilon = 0.5\nonly_if = "old > 1.2.3"', "'only_if' reads"),
+        ("epsilon = 0.5", "epsilon = 1e30", "too large"),
+        ("epsilon = 0.5", 'epsilon = 0.5\nnoise = "gaussian"\ndelta = 0', "above 0 and below 1, got 0"),
+        ('unit = "row"', 'unit = "person"\nrows = 0', "'rows' is at least 1"),
+        ("[[question]]", "[question]", "write .\\[question"),
+    ],
+)
+def test_mistakes_that_are_easily_made(old: str, new: str, said: str) -> None:
+    with pytest.raises(InvalidStudy, match=said):
+        parse_study((STUDY + COUNT).replace(old, new, 1), Path("s.toml"))

@@ -73,7 +73,7 @@ def test_it_is_whole_and_needs_nothing_else(page: Path) -> None:
 
 def test_it_says_everything(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    for said in ("People", "±", "set aside", "came back", "What is promised", "one person replaced", "e^4"):
+    for said in ("People", "±", "set aside", "came back", "What is promised", "one visitor replaced", "e^4"):
         assert said in text, said
     assert "&lt;script&gt;" in text
 
@@ -110,3 +110,8 @@ def console(program: str, page: Path) -> list[str]:
         capture_output=True, text=True, timeout=100, check=True,
     )  # fmt: skip
     return [line for line in drawn.stderr.splitlines() if "CONSOLE" in line or "ERR_" in line]
+
+
+def test_a_record_that_is_not_complete() -> None:
+    with pytest.raises(InvalidValue, match="not complete"):
+        report_html({"expost record": 1, "title": "x"})

@@ -13,7 +13,7 @@ from expost.data.duck import DuckDB
 from expost.study import plan_study, read_study, record_of, run_study
 from expost.study.model import Question
 from expost.study.questions import KINDS
-from expost.study.run import Outcome
+from expost.study.run import Outcome, Result
 from studies import CANARY, COUNT, PEOPLE, write_study
 
 EVERYTHING = """
@@ -378,7 +378,9 @@ def test_units_with_several_rows(tmp_path: Path) -> None:
 
 def test_accounts(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/books.db"
-    ledger = Ledger.create(url, "people", epsilon=10, delta=1e-3, neighbours="substitute", unit="person")
+    ledger = Ledger.create(
+        url, "people", epsilon=10, delta=1e-3, neighbours="substitute", unit="visitor (one row each)"
+    )
     path = write_study(tmp_path, COUNT)
     path.write_text(path.read_text().replace('name = "people"', 'name = "people"\naccount = "alice"', 1))
     result = run_study(read_study(path))
@@ -413,6 +415,7 @@ def test_lost_answers_are_not_sampled_again(tmp_path: Path, monkeypatch: pytest.
     again = run_study(read_study(path))
     assert [outcome.state for outcome in again.outcomes] == ["lost", "skipped"]
     assert again.ledger.spent == Cost(0.5)
+    assert CliRunner().invoke(app, ["run", str(path)]).exit_code == 1, "not everything was answered"
 
 
 def test_over_budget_is_the_ledgers_word(tmp_path: Path) -> None:
@@ -423,3 +426,149 @@ def test_over_budget_is_the_ledgers_word(tmp_path: Path) -> None:
     )
     assert isinstance(result.error, BudgetExceeded)
     assert result.error.requested == Cost(2)
+
+
+def summary(result: Result) -> list[Any]:
+    return [(each.state, each.answer and each.answer.value, len(each.receipts)) for each in result.outcomes]
+
+
+def test_a_repeated_question_ends_as_it_did(tmp_path: Path) -> None:
+    repeated = SPARSE.format(threshold=9000).replace("epsilon = 2", "epsilon = 0.5") + (
+        'repeat = { until = "any", floor = 2, at_most = 3 }\n'
+    )
+    path = write_study(tmp_path, repeated, COUNT.replace("0.5", "2.5"))
+    first = run_study(read_study(path))
+    assert len(first.outcomes[0].receipts) == 3
+    assert first.ledger.remaining < Cost(2, 1), "now less than the floor is left"
+    assert summary(run_study(read_study(path))) == summary(first)
+
+
+def test_a_study_with_a_skipped_question_runs_again(tmp_path: Path) -> None:
+    rest = COUNT.replace('"old"', '"last"').replace("0.5", '"rest"')
+    path = write_study(tmp_path, COUNT, AFTER.format(epsilon=0.5, condition="old < 5"), rest)
+    first = run_study(read_study(path))
+    assert [outcome.state for outcome in first.outcomes] == ["answered", "skipped", "answered"]
+    assert [line.fit for line in plan_study(read_study(path)).lines] == ["stored", "may fit", "stored"]
+    assert summary(run_study(read_study(path))) == summary(first)
+
+
+def test_a_study_with_a_scale_that_was_withheld_runs_again(tmp_path: Path) -> None:
+    spread = '[[question]]\nname = "s"\nkind = "interquartile_range"\ncolumn = "age"\nepsilon = 0.01\ndelta = 1e-9\n'
+    median = '[[question]]\nname = "m"\nkind = "median"\ncolumn = "age"\nscale = "s"\nepsilon = 1\ndelta = 1e-6\n'
+    path = write_study(tmp_path, spread, median, COUNT.replace("0.5", '"rest"'))
+    first = run_study(read_study(path))
+    assert [outcome.state for outcome in first.outcomes] == ["withheld", "skipped", "answered"]
+    assert summary(run_study(read_study(path))) == summary(first)
+
+
+def test_two_accounts_ask_the_same(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/books.db"
+    unit = read_study(write_study(tmp_path, COUNT)).privacy.ledger_unit
+    ledger = Ledger.create(url, "people", epsilon=10, delta=1e-3, neighbours="substitute", unit=unit)
+    for account in ("alice", "bob"):
+        path = write_study(tmp_path, COUNT)
+        path.write_text(path.read_text().replace('name = "people"', f'name = "people"\naccount = "{account}"', 1))
+        result = run_study(read_study(path))
+        assert result.error is None
+        assert [receipt.stored for receipt in result.outcomes[0].receipts] == [False]
+    assert ledger.spent == Cost(1)
+
+
+SPREAD = '[[question]]\nname = "s"\nkind = "interquartile_range"\ncolumn = "{}"\nepsilon = 1\ndelta = 1e-6\n'
+MIDDLE = (
+    '[[question]]\nname = "m"\nkind = "median"\ncolumn = "age"\nscale = "s"\nfallback = {}\nepsilon = 1\ndelta = 1e-6\n'
+)
+
+
+def test_an_answer_is_of_the_mechanism_that_gave_it(tmp_path: Path) -> None:
+    first = run_study(read_study(write_study(tmp_path, SPREAD.format("age"), MIDDLE.format(9), epsilon=9)))
+    other = run_study(read_study(write_study(tmp_path, SPREAD.format("cost"), MIDDLE.format(9), epsilon=9)))
+    assert [receipt.stored for receipt in other.outcomes[1].receipts] == [False], "it leans on another spread"
+    again = run_study(read_study(write_study(tmp_path, SPREAD.format("age"), MIDDLE.format(9), epsilon=9)))
+    assert summary(again) == summary(first)
+    assert again.ledger.spent == other.ledger.spent
+
+
+def test_another_number_of_units_is_other_data(tmp_path: Path) -> None:
+    path = write_study(tmp_path, COUNT.replace("0.5", "1.5"))
+    run_study(read_study(path))
+    with (tmp_path / "people.csv").open("a") as people:
+        people.write("9999,70,Rome,1.5,x\n")
+    assert [receipt.stored for receipt in run_study(read_study(path)).outcomes[0].receipts] == [False]
+    with (tmp_path / "people.csv").open("a") as people:
+        people.write("9999,70,Rome,1.5,x\n")
+    with pytest.raises(InvalidStudy, match="cannot fit"):
+        run_study(read_study(path))
+
+
+def test_the_same_name_in_another_folder_is_other_data(tmp_path: Path) -> None:
+    for folder in (tmp_path / "a", tmp_path / "b"):
+        folder.mkdir()
+        result = run_study(read_study(write_study(folder, COUNT, url="sqlite:///../books.db")))
+        assert [receipt.stored for receipt in result.outcomes[0].receipts] == [False]
+
+
+def test_a_row_is_not_a_person(tmp_path: Path) -> None:
+    path = write_study(tmp_path, COUNT)
+    by_row = path.read_text().replace("substitute", "add-remove")
+    by_person = by_row.replace('unit = "row"', 'unit = "person"\nrows = 2').replace('who = "visitor"\n', "")
+    path.write_text(by_person)
+    assert run_study(read_study(path)).ledger.unit == "person (column person)"
+    path.write_text(by_row.replace('"visitor"', '"Person"'))
+    with pytest.raises(InvalidStudy, match=r"study.toml:9: \[privacy\] 'who' is 'Person', a column"):
+        plan_study(read_study(path))
+    path.write_text(by_row)
+    with pytest.raises(InvalidStudy, match=r"another unit: .person .column person..*take another ledger") as found:
+        run_study(read_study(path))
+    assert "'who'" not in str(found.value)
+
+
+def test_what_cannot_be_asked_is_no_matter_of_budget(tmp_path: Path) -> None:
+    tiny = '[derive]\ntiny = "age * 1e-300"\n' + SPREAD.format("tiny") + MIDDLE.format(9) + COUNT
+    result = run_study(read_study(write_study(tmp_path, tiny)))
+    assert [outcome.state for outcome in result.outcomes] == ["answered", "not possible", "answered"]
+    assert "short of" not in result.outcomes[1].why
+    assert result.error is None
+
+
+def test_no_units_are_found_before_any_charge(tmp_path: Path) -> None:
+    path = write_study(tmp_path, COUNT, MIDDLE.replace('"s"', "8").format(9))
+    (tmp_path / "people.csv").write_text("person,age,city,cost,word\n")
+    with pytest.raises(InvalidStudy, match="question 'm': the data has no units"):
+        run_study(read_study(path))
+    assert not (tmp_path / "books.db").exists()
+
+
+def test_data_that_is_a_folder(tmp_path: Path) -> None:
+    path = write_study(tmp_path, COUNT)
+    (tmp_path / "people.csv").unlink()
+    (tmp_path / "people.csv").mkdir()
+    with pytest.raises(InvalidStudy, match="cannot be read"):
+        plan_study(read_study(path))
+
+
+@pytest.mark.parametrize("option", ["--record", "--report"])
+def test_where_nothing_can_be_written_nothing_is_charged(tmp_path: Path, option: str) -> None:
+    path = write_study(tmp_path, COUNT)
+    (tmp_path / "place").mkdir()
+    result = CliRunner().invoke(app, ["run", str(path), option, str(tmp_path / "place")])
+    assert result.exit_code == 2
+    assert "cannot be written" in result.output
+    assert not (tmp_path / "books.db").exists()
+
+
+def test_a_run_in_memory_says_so(tmp_path: Path) -> None:
+    path, page = write_study(tmp_path, COUNT, url="memory:"), tmp_path / "page.html"
+    result = CliRunner().invoke(app, ["run", str(path), "--report", str(page)])
+    assert "keeps no books" in result.stderr
+    assert "old" in result.stdout.splitlines()[0], "answers are for other programs, too"
+    assert "for this run alone" in page.read_text()
+    assert "whole life" not in page.read_text()
+
+
+def test_an_answer_lies_within_its_bounds(tmp_path: Path) -> None:
+    median = MIDDLE.replace('"s"', "8").format(9).replace("epsilon = 1\n", "epsilon = 4\nbounds = [39.0, 39.01]\n")
+    result = run_study(read_study(write_study(tmp_path, median + "slack = 400\n", url="memory:")), noise=SeededNoise(3))
+    answer = result.outcomes[0].answer
+    assert answer is not None
+    assert answer.value in (39.0, 39.01)

@@ -1,10 +1,11 @@
-"""A first study, from a schema alone."""
+"""A first study, from a schema."""
 
 from pathlib import Path
 
 import duckdb
 import pytest
 
+from expost import InvalidStudy
 from expost.data.duck import DuckDB
 from expost.study import parse_study, plan_study, read_study, run_study, starter
 from studies import CANARY, write_people
@@ -27,7 +28,7 @@ def test_it_runs_as_it_is(tmp_path: Path, name: str) -> None:
     assert result.asked == len(result.outcomes) >= 1
 
 
-def test_only_the_schema_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_queried_and_no_value_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = write_people(tmp_path)
 
     def refuse(*args: object) -> None:
@@ -50,3 +51,38 @@ def test_names_and_numbers_are_all_that_is_edited(tmp_path: Path) -> None:
     average = next(outcome for outcome in result.outcomes if outcome.question.name == "average").answer
     assert average is not None
     assert abs(average.value - 39.5) < 2
+
+
+def test_types_of_a_csv_file_are_stated(tmp_path: Path) -> None:
+    data, file = tmp_path / "odd.csv", tmp_path / "study.toml"
+    rows = "".join(f"{i},2026-01-{i % 28 + 1:02},12:{i % 60:02}:00,2026-01-01 10:00:00\n" for i in range(5000))
+    data.write_text("age,day,hour,at\n" + rows)
+    text = starter(str(data), file=file)
+    assert '"age" = "integer"\n"day" = "date"\n"hour" = "TIME"\n"at" = "time"\n' in text
+    before = plan_study(parse_study(text, file))
+    data.write_text("age,day,hour,at\n" + rows.replace("\n7,", "\nseven,").replace("12:08:00", "noon"))
+    after = parse_study(text, file)
+    assert plan_study(after).lines == before.lines, "one odd row changes nothing that is public"
+    bare = "".join(line for line in text.splitlines(True) if line[:1] != '"' and line != "[data.schema]\n")
+    with pytest.raises(InvalidStudy, match=r"study.toml:10: \[data\] a CSV file does not say"):
+        parse_study(bare, file)
+
+
+@pytest.mark.parametrize(
+    ("header", "delimiter", "said"),
+    [
+        ("17,Rome", None, "if the first line is a row"),
+        ("2026-01-02,x", None, "if the first line is a row"),
+        ("age;city", None, "--delimiter"),
+        ("age;city", ";", None),
+        ("age,city", None, None),
+        ('"select","two\nlines"', None, None),
+    ],
+)
+def test_first_lines(tmp_path: Path, header: str, delimiter: str | None, said: str | None) -> None:
+    data, file = tmp_path / "x.csv", tmp_path / "study.toml"
+    data.write_text(header + "\n" + f"5{delimiter or ','}b\n" * 5000)
+    text = starter(str(data), file=file, delimiter=delimiter)
+    assert ("# Beware: " in text) == (said is not None)
+    assert said is None or said in text
+    assert plan_study(parse_study(text, file)).fits

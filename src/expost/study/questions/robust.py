@@ -17,7 +17,7 @@ from expost.study.kinds import (
     Answer,
     Asked,
     Kind,
-    Unanswerable,
+    Unscaled,
     need_columns,
     number_text,
     with_error,
@@ -78,7 +78,7 @@ def scale_of(asked: Asked) -> float:
         return found.released.upper
     if "fallback" in asked.question.values:
         return float(asked["fallback"])
-    raise Unanswerable(f"it needs the scale from {given!r}, which was not released, and has no 'fallback'")
+    raise Unscaled(f"it needs the scale from {given!r}, which was not released, and has no 'fallback'")
 
 
 def _place(asked: Asked) -> dict[str, Any]:
@@ -104,6 +104,8 @@ def _location(asked: Asked, mechanism: Any, value: Any) -> Answer:
         return withheld()
     proposal = mechanism._proposal
     error = float(proposal.proposed / proposal.epsilon) * log(1 / (1 - CONFIDENCE))
+    low, high = asked.get("bounds", (value, value))
+    value = min(max(value, low), high)  # all values lie within, so this can only help
     return Answer(with_error(value, error), value, error, ("released",), released=value)
 
 
