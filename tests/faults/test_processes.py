@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import pickle
-import random
 import signal
 import sqlite3
 import time
@@ -21,7 +19,7 @@ import pytest
 import expost as xp
 from expost import Cost, Guarantee, Ledger
 from expost.ledger import lease, sqlite
-from faulty import CLAIM, NAME, SOAK, Worker, acknowledged, check, child, kill, linear, make
+from faulty import CLAIM, NAME, Worker, acknowledged, check, child, kill, linear, make
 from toys import Fixed
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
@@ -276,37 +274,6 @@ def test_a_clock_that_goes_backwards(new_url: Callable[[], str], monkeypatch: py
     assert all(entry.ended is None or entry.ended >= entry.when for entry in ledger.entries())
     assert ledger.spent == Cost("0.75")
     ledger.verify_chain()
-
-
-# ---- interrupts
-
-
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # of a connection that was interrupted while it was made
-def test_interrupts_at_any_moment(new_url: Callable[[], str]) -> None:
-    """Ctrl-C, again and again, at random moments: the ledger goes on, and nothing is half done."""
-    url = new_url()
-    ledger, other = make(url), Ledger.load(url, NAME)
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    moments, struck = random.Random(8), 0
-    try:
-        for _ in range(150 + SOAK):
-            try:
-                signal.setitimer(signal.ITIMER_REAL, moments.uniform(1e-5, 4e-3))
-                for _ in range(50):
-                    ledger.reserve(CLAIM).settle("small")
-            except KeyboardInterrupt:
-                struck += 1
-            finally:
-                signal.setitimer(signal.ITIMER_REAL, 0)
-    except KeyboardInterrupt:  # the last one came late
-        signal.setitimer(signal.ITIMER_REAL, 0)
-    finally:
-        signal.signal(signal.SIGALRM, before)
-    assert struck > 100
-    for party in (ledger, other):
-        assert party.reserve(CLAIM).settle("small").state == "settled"
-    check(ledger, [])
-    gc.collect()
 
 
 # ---- twice
