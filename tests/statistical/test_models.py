@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from math import exp, log, sqrt
 from typing import Any
@@ -46,6 +47,15 @@ def test_objective_perturbation() -> None:
     good, bad = xp.ObjectivePerturbation(epsilon=1, **usual), xp.ObjectivePerturbation(epsilon=8, **usual)
     assert not refuted(positive(good, 0.4), NEAR, FAR, 1)
     assert refuted(positive(bad, 0.4), NEAR, FAR, 1)
+
+
+def test_a_leaning_objective(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One person moves the gradient by 2·(1 + lean): noise for 2, as without a lean, is caught."""
+    mechanism = xp.ObjectivePerturbation(epsilon=1, norm=1, regularizer=0.5, lean=4, intercept=False)
+    assert not refuted(positive(mechanism, 4), NEAR, FAR, 1)
+    right = linear.tilt_scale
+    monkeypatch.setattr(linear, "tilt_scale", lambda setting: right(setting) / (1 + Fraction(setting.lean)))
+    assert refuted(positive(mechanism, 4), NEAR, FAR, 1)
 
 
 # ---- the laws: rows of zeros pull nothing, so that the weights are noise alone
@@ -92,11 +102,12 @@ def test_the_noise_on_weights() -> None:
     assert not on_grid(found * 0.5, linear.weight_sensitivity(setting), setting.epsilon)
 
 
-def test_the_tilt_of_objectives() -> None:
-    """The minimum is −tilt/nΛ, and the tilt's density falls by e^(ε₁‖b‖/2)."""
-    mechanism = mechanism_of(xp.ObjectivePerturbation)
+@pytest.mark.parametrize("lean", [0, 3])
+def test_the_tilt_of_objectives(lean: int) -> None:
+    """The minimum is −tilt/nΛ, and the tilt's density falls by e^(ε₁‖b‖/(2 + 2·lean))."""
+    mechanism = replace(mechanism_of(xp.ObjectivePerturbation), lean=lean)
     left = 1 - 1 / 32 - log(1 + 0.25 / (SIZE * REGULARIZER))
-    assert told(np.linalg.norm(weights(mechanism), axis=1) * SIZE * REGULARIZER * left / 2)
+    assert told(np.linalg.norm(weights(mechanism), axis=1) * SIZE * REGULARIZER * left / (2 + 2 * lean))
 
 
 def test_the_noise_that_hides_the_distance_from_the_minimum(monkeypatch: pytest.MonkeyPatch) -> None:

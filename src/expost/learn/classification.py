@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,6 @@ from expost.ledger import Ledger
 from expost.mechanism import Mechanism
 from expost.mechanisms import LinearModel, ObjectivePerturbation, OutputPerturbation
 from expost.mechanisms import TestedLogisticRegression as _Tested
-
-_PERTURBATIONS = {"objective": ObjectivePerturbation, "output": OutputPerturbation}
 
 
 class _LinearClassifier(ClassifierMixin, BaseEstimator):
@@ -96,17 +94,10 @@ class _Probabilities:
         return np.asarray(np.where(total > 0, yes / np.where(total > 0, total, 1), 1 / yes.shape[1]), np.float64)
 
 
-class PrivateLogisticRegression(_Probabilities, _LinearClassifier):
-    """Logistic regression, ε-differentially private: :class:`~expost.mechanisms.ObjectivePerturbation` with ``fit``.
+class _PerturbedClassifier(_LinearClassifier):
+    """A linear model by objective or by output perturbation."""
 
-    ``norm`` is the public length of the longest row; longer ones are shortened. ``classes`` are the labels that there
-    may be, declared: a label that is none of them counts as the first. ``classes="observed"`` takes them from y, and
-    is for labels of which everybody knows that they occur. ``regularizer`` is chosen for accuracy under noise unless
-    it is given. ``ledger`` pays; without one, a ledger of just ε is made for each fit. ``perturbation`` is
-    "objective" or "output".
-
-    Proof: thm-objective-perturbation
-    """
+    loss: ClassVar[Literal["logistic", "huber"]]
 
     def __init__(
         self,
@@ -116,6 +107,7 @@ class PrivateLogisticRegression(_Probabilities, _LinearClassifier):
         classes: Any,
         perturbation: Literal["objective", "output"] = "objective",
         regularizer: Any = None,
+        lean: Any = None,
         fit_intercept: bool = True,
         missing: Any = 0,
         ledger: Ledger | None = None,
@@ -125,15 +117,46 @@ class PrivateLogisticRegression(_Probabilities, _LinearClassifier):
         self.classes = classes
         self.perturbation = perturbation
         self.regularizer = regularizer
+        self.lean = lean
         self.fit_intercept = fit_intercept
         self.missing = missing
         self.ledger = ledger
 
     def _mechanism(self, classes: int) -> Mechanism:
-        return _perturbed(self, classes, "logistic")
+        given = {
+            "epsilon": self.epsilon,
+            "norm": self.norm,
+            "classes": classes,
+            "loss": self.loss,
+            "regularizer": self.regularizer,
+            "intercept": self.fit_intercept,
+            "missing": self.missing,
+        }
+        if self.perturbation == "objective":
+            return ObjectivePerturbation(**given, lean=self.lean)
+        if self.perturbation != "output":
+            raise InvalidValue(f"perturbation is 'objective' or 'output', got {self.perturbation!r}")
+        if self.lean is not None:
+            raise InvalidValue(f"lean is for perturbation='objective'; with 'output' leave it out, got {self.lean!r}")
+        return OutputPerturbation(**given)
 
 
-class PrivateLinearSVC(_LinearClassifier):
+class PrivateLogisticRegression(_Probabilities, _PerturbedClassifier):
+    """Logistic regression, ε-differentially private: :class:`~expost.mechanisms.ObjectivePerturbation` with ``fit``.
+
+    ``norm`` is the public length of the longest row; longer ones are shortened. ``classes`` are the labels that there
+    may be, declared: a label that is none of them counts as the first. ``classes="observed"`` takes them from y, and
+    is for labels of which everybody knows that they occur. ``regularizer`` and ``lean`` are chosen for accuracy under
+    noise unless one is given; ``lean=0`` fits the logistic loss as it is. ``ledger`` pays; without one, a ledger of
+    just ε is made for each fit. ``perturbation`` is "objective" or "output".
+
+    Proof: thm-objective-perturbation
+    """
+
+    loss = "logistic"
+
+
+class PrivateLinearSVC(_PerturbedClassifier):
     """A linear support vector machine with a smooth (Huber) hinge loss, ε-differentially private.
 
     Parameters are those of :class:`PrivateLogisticRegression`.
@@ -141,29 +164,7 @@ class PrivateLinearSVC(_LinearClassifier):
     Proof: thm-objective-perturbation
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any,
-        norm: Any,
-        classes: Any,
-        perturbation: Literal["objective", "output"] = "objective",
-        regularizer: Any = None,
-        fit_intercept: bool = True,
-        missing: Any = 0,
-        ledger: Ledger | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.norm = norm
-        self.classes = classes
-        self.perturbation = perturbation
-        self.regularizer = regularizer
-        self.fit_intercept = fit_intercept
-        self.missing = missing
-        self.ledger = ledger
-
-    def _mechanism(self, classes: int) -> Mechanism:
-        return _perturbed(self, classes, "huber")
+    loss = "huber"
 
 
 class TestedLogisticRegression(_Probabilities, _LinearClassifier):
@@ -215,20 +216,6 @@ class TestedLogisticRegression(_Probabilities, _LinearClassifier):
             intercept=self.fit_intercept,
             missing=self.missing,
         )
-
-
-def _perturbed(estimator: Any, classes: int, loss: Literal["logistic", "huber"]) -> Mechanism:
-    if estimator.perturbation not in _PERTURBATIONS:
-        raise InvalidValue(f"perturbation is 'objective' or 'output', got {estimator.perturbation!r}")
-    return _PERTURBATIONS[estimator.perturbation](
-        epsilon=estimator.epsilon,
-        norm=estimator.norm,
-        classes=classes,
-        loss=loss,
-        regularizer=estimator.regularizer,
-        intercept=estimator.fit_intercept,
-        missing=estimator.missing,
-    )
 
 
 def _declared(classes: Any, labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

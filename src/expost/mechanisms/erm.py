@@ -203,7 +203,7 @@ def _fixed_slope(loss: Loss, margin: int, bits: int) -> int:
 def unit_rows(features: Any, norm: float, missing: float, intercept: bool) -> Floats:
     """Each row divided by ``norm`` and, if still longer than one, shortened to one; a constant feature appended.
 
-    With an intercept, features and the constant 1 are both multiplied by 0.70710678, so that rows stay in the ball. NaN
+    With an intercept, features and the constant are multiplied by :func:`shares`, so that rows stay in the ball. NaN
     counts as ``missing``, and what is farther than 10^100 from zero as 10^100.
 
     Proof: lem-unit-rows
@@ -216,28 +216,46 @@ def unit_rows(features: Any, norm: float, missing: float, intercept: bool) -> Fl
         rows *= ((1 - 2.0**-30) / np.maximum(lengths, 1.0))[:, None]
     if not intercept:
         return rows
-    return np.asarray(np.column_stack([rows, np.ones(len(rows))]) * INTERCEPT, np.float64)
+    of_features, of_constant = shares(rows.shape[1])
+    return np.asarray(np.column_stack([rows * of_features, np.full(len(rows), of_constant)]), np.float64)
 
 
-INTERCEPT = 0.70710678
-"""Below 1/√2: what features and the constant are multiplied by when there is an intercept."""
+def shares(features: int) -> tuple[float, float]:
+    """What features are multiplied by, and the constant beside them: as long as one of so many typical features.
 
-
-def noise_regularizer(
-    loss: Loss, kind: Literal["output", "objective"], size: int, columns: int, epsilon: float
-) -> float:
-    """A regulariser for accuracy under noise, from public facts: rows, columns and ε.
-
-    Objective perturbation: √d/(nε), at which noise alone would give weights of length 2√d, the length of weights that
-    decide about typical rows; and never so little that the curvature costs more than a quarter of ε. Output
-    perturbation: (2n²ε²)^−1/3, where the pull on such weights and the expected harm of the noise are least together.
+    >>> shares(3)
+    (0.8660254037844386, 0.5)
     """
-    if kind == "objective":
-        least = float(CURVATURE[loss]) / (size * np.expm1(min(epsilon / 4, 50.0)))
-        chosen = max(sqrt(columns) / (size * epsilon), least)
-    else:
-        chosen = (2 * (size * epsilon) ** 2) ** (-1 / 3)
-    return float(min(max(chosen, LEAST_REGULARIZER), MOST_REGULARIZER))
+    return sqrt(features / (features + 1)), sqrt(1 / (features + 1))
+
+
+def noise_lean(size: int, columns: int, epsilon: float) -> float:
+    """How much of a straight line to add to the loss under noise: none from nε = 500·√d on, more the less data."""
+    return min(max(0.0, (500 * sqrt(columns) / (size * epsilon) - 1) / 2), MOST_LEAN)
+
+
+def objective_regularizer(loss: Loss, size: int, columns: int, epsilon: float, lean: float) -> float:
+    """A regulariser for objective perturbation, for accuracy under noise, from public facts.
+
+    (1 + lean)·√d/(nε), at which noise alone would give weights of length 2√d, the length of weights that decide about
+    typical rows; lean/2d more, the curvature that the straight line lacks; and never so little that the curvature
+    costs more than a quarter of ε.
+    """
+    least = float(CURVATURE[loss]) / (size * np.expm1(min(epsilon / 4, 50.0)))
+    return _within(max((1 + lean) * sqrt(columns) / (size * epsilon) + lean / (2 * columns), least))
+
+
+def output_regularizer(size: int, epsilon: float) -> float:
+    """A regulariser for output perturbation: (2n²ε²)^−1/3.
+
+    There the pull on weights that decide about typical rows and the expected harm of the noise are least together.
+    """
+    return _within((2 * (size * epsilon) ** 2) ** (-1 / 3))
+
+
+def _within(regularizer: float) -> float:
+    return float(min(max(regularizer, LEAST_REGULARIZER), MOST_REGULARIZER))
 
 
 LEAST_REGULARIZER, MOST_REGULARIZER = 1e-6, 1e6
+MOST_LEAN = 100.0

@@ -20,7 +20,7 @@ from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Mechanism
 from expost.mechanisms.additive import requested_epsilon, root_above, shape_of
-from expost.mechanisms.erm import MOST_REGULARIZER, noise_regularizer
+from expost.mechanisms.erm import MOST_REGULARIZER, output_regularizer
 from expost.mechanisms.linear import (
     FARTHEST_WEIGHT,
     LinearModel,
@@ -192,7 +192,7 @@ class TestedLogisticRegression(Mechanism):
         """That of output perturbation, but at least 10·ln 10/nε of the test: see ``regularizer`` above."""
         problems = 1 if self.classes == 2 else self.classes
         share = float(requested_epsilon(self.epsilon)) / problems
-        for_noise = noise_regularizer("logistic", "output", training, 1, share)
+        for_noise = output_regularizer(training, share)
         return min(max(for_noise, 10 * log(10) / (training * float(self.test_epsilon))), MOST_REGULARIZER)
 
     def tested(self, size: int, features: int) -> Tested:

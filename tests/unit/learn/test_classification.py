@@ -216,6 +216,8 @@ def test_public_mistakes() -> None:
         ({"classes": ["yes"]}, "two classes"),
         ({"perturbation": "both"}, "perturbation"),
         ({"fit_intercept": 2}, "intercept"),
+        ({"lean": -1}, "lean lies between"),
+        ({"lean": 1, "perturbation": "output"}, "lean is for"),
     ):
         with pytest.raises(xp.InvalidValue, match=says):
             PrivateLogisticRegression(**{**usual, **wrong}).fit(features, labels)

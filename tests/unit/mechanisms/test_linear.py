@@ -14,10 +14,13 @@ from hypothesis import strategies as st
 
 import expost as xp
 from expost.mechanisms import erm
-from expost.mechanisms.erm import Problem, minimise, unit_rows
+from expost.mechanisms.erm import Problem, bend, minimise, slope, unit_rows
 from expost.mechanisms.linear import (
+    leaning,
     signs_of,
     tilt_epsilon,
+    tilt_scale,
+    tilted_tolerance,
     tolerance,
     weight_distance,
     weight_grid,
@@ -172,6 +175,83 @@ def test_objective_perturbation_splits_its_budget() -> None:
         assert tilt_epsilon(xp.ObjectivePerturbation(epsilon=epsilon, norm=1).setting(10, 2)) > 0
 
 
+def log_density(task: Problem, lean: float, scale: float, at: Any) -> float:
+    """ln of the density of objective perturbation's exact minimiser: that of the tilt it takes, and the Jacobian."""
+    slopes = slope(task.loss, task.rows @ at)
+    tilt = -(slopes - lean) @ task.rows - task.size * task.regularizer * at
+    jacobian = (task.rows * bend(task.loss, slopes)[:, None]).T @ task.rows
+    jacobian[np.diag_indices_from(jacobian)] += task.size * task.regularizer
+    return float(np.linalg.slogdet(jacobian)[1] - np.linalg.norm(tilt) / scale)
+
+
+def most_told(mechanism: Any, scale: float) -> float:
+    """The largest log-ratio of densities on neighbours that a search finds, and that of two which pull far apart."""
+    rng = np.random.default_rng(11)
+    setting, worst = mechanism.setting(400, 3), 0.0
+    for case in range(100):
+        rows = unit_rows(rng.normal(size=(400, 3)) * rng.choice([0.1, 1, 10]), 1, 0.0, False)
+        other = rows.copy()
+        other[0], at = -rows[1], rng.normal(size=3) * 10.0 ** (case % 4 - 1)
+        if case == 0:  # both records are wrongly classified, and the others hold against the regulariser
+            rows[:], other[:], at = [0, 1, 0], [0, 1, 0], np.array([-15.0, 0, 0])
+            rows[0], other[0] = [0.3, 0.95, 0], [0.3, -0.95, 0]
+        tasks = [Problem(setting.loss, z, setting.regularizer, (Fraction(0),) * 3) for z in (rows, other)]
+        here, there = (log_density(task, setting.lean, scale, at) for task in tasks)
+        worst = max(worst, abs(here - there))
+    return worst
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("lean", [0, 0.5, 7])
+def test_the_density_of_the_minimum_on_neighbours(loss: Any, lean: float) -> None:
+    """thm-objective-perturbation: within ε less a 32nd, nearly reached; and half the noise would pass it."""
+    mechanism = xp.ObjectivePerturbation(epsilon=1, norm=1, loss=loss, regularizer=0.01, lean=lean, intercept=False)
+    scale = float(tilt_scale(mechanism.setting(400, 3)))
+    assert 0.7 < most_told(mechanism, scale) <= 31 / 32
+    assert most_told(mechanism, scale / 2) > 1.3
+
+
+def test_leaning_is_the_gradient_of_straight_lines() -> None:
+    rows = unit_rows(np.random.default_rng(2).normal(size=(1000, 4)) * [1, 1e-9, 3, 1e-300], 1, 0.0, False)
+    exactly = [-Fraction(7, 2) * sum(map(Fraction, column), Fraction(0)) for column in rows.T.tolist()]
+    away = sum((a - b) ** 2 for a, b in zip(leaning(rows, 3.5), exactly, strict=True))
+    setting = xp.ObjectivePerturbation(epsilon=1, norm=1, regularizer=0.1, lean=3.5, intercept=False).setting(1000, 4)
+    assert 0 < away <= (tilted_tolerance(setting) * 1000 / 8) ** 2
+    assert leaning(rows, 0.0) == [0] * 4
+
+
+@given(st.integers(1, 10**12), st.integers(1, 2**20), st.floats(1e-12, 1e6), st.none() | st.floats(0, 100))
+def test_summing_straight_lines_is_within_the_tolerance(
+    size: int, columns: int, epsilon: float, lean: float | None
+) -> None:
+    setting = xp.ObjectivePerturbation(epsilon=epsilon, norm=1, lean=lean, intercept=False).setting(size, columns)
+    assert 0 <= setting.lean <= 100
+    errs = Fraction(setting.lean) * size / 2**53  # each coordinate of a sum of at most n, to half a unit
+    assert errs**2 * columns <= (tilted_tolerance(setting) * size / 8) ** 2
+    assert tilted_tolerance(setting) <= 1
+
+
+def test_the_less_data_the_more_it_leans() -> None:
+    leans = [xp.ObjectivePerturbation(epsilon=1, norm=1).setting(size, 24).lean for size in (1, 100, 1000, 2500, 10**6)]
+    assert leans == [100, 12, 0.75, 0, 0]
+    assert xp.ObjectivePerturbation(epsilon=1, norm=1, regularizer=0.1).setting(100, 24).lean == 0
+    assert xp.ObjectivePerturbation(epsilon=1, norm=1, lean=3).setting(10**6, 24).lean == 3
+
+
+def test_leaning_helps_where_noise_decides() -> None:
+    """Both on the same draws: with ε = 0.2 on 300 records the loss as it is stays far behind."""
+    rng = np.random.default_rng(8)
+    labels = rng.integers(0, 2, 300)
+    data = np.column_stack([rng.normal(size=(300, 10)) + (2 * labels[:, None] - 1) * 0.4, labels])
+
+    def right(**options: Any) -> float:
+        mechanism = xp.ObjectivePerturbation(epsilon=0.2, norm=4, **options)
+        models = [mechanism.sample(data, xp.SeededNoise(seed)) for seed in range(40)]
+        return float(np.mean([model.predict(data[:, :-1]) == labels for model in models]))
+
+    assert right() > right(lean=0) + 0.05
+
+
 def separable(size: int = 3000) -> Any:
     rng = np.random.default_rng(5)
     features = rng.normal(size=(size, 2))
@@ -248,6 +328,12 @@ def test_features_can_be_chosen() -> None:
 def test_public_mistakes_are_refused(wrong: dict[str, Any], says: str) -> None:
     with pytest.raises(xp.InvalidValue, match=says):
         xp.OutputPerturbation(**{"epsilon": 1, "norm": 1, **wrong})
+
+
+@pytest.mark.parametrize("lean", [-1, 101, float("nan"), "much"])
+def test_a_lean_is_within_bounds(lean: Any) -> None:
+    with pytest.raises(xp.InvalidValue, match="lean"):
+        xp.ObjectivePerturbation(epsilon=1, norm=1, lean=lean)
 
 
 def test_data_of_the_wrong_shape_is_refused_and_free() -> None:
