@@ -74,12 +74,18 @@ def rows_of(subject: str) -> list[Row]:
 
 
 def write_readme() -> None:
-    """Put the last results between the marks `<!-- benchmarks:subject,… -->` of the README."""
+    """Put the first row of each subject, and what misses its goal, between the marks `<!-- benchmarks:… -->`."""
     readme = ROOT / "README.md"
+    everything = [row for results in sorted(RESULTS.glob("*.json")) for row in rows_of(results.stem)]
+    reached = sum(row.holds for row in everything)
 
     def fill(mark: re.Match[str]) -> str:
-        rows = [row for subject in mark[1].split(",") for row in rows_of(subject)]
-        return f"<!-- benchmarks:{mark[1]} -->\n{table(rows)}\n<!-- /benchmarks -->"
+        subjects = mark[1].split(",")
+        first = [rows_of(subject)[0] for subject in subjects]
+        missed = [row for subject in subjects for row in rows_of(subject) if not row.holds and row not in first]
+        said = f"{reached} of {len(everything)} comparisons reach their goals. The first of each subject"
+        said += ", and those here that do not:" if missed else ":"
+        return f"<!-- benchmarks:{mark[1]} -->\n{said}\n\n{table(first + missed)}\n<!-- /benchmarks -->"
 
     text = re.sub(r"<!-- benchmarks:([\w,]+) -->.*?<!-- /benchmarks -->", fill, readme.read_text(), flags=re.DOTALL)
     readme.write_text(text)
