@@ -73,9 +73,8 @@ def rows_of(subject: str) -> list[Row]:
     return [Row(**row) for row in json.loads((RESULTS / f"{subject}.json").read_text())]
 
 
-def write_readme() -> None:
-    """Put the first row of each subject, and what misses its goal, between the marks `<!-- benchmarks:… -->`."""
-    readme = ROOT / "README.md"
+def filled(readme: str) -> str:
+    """The README with the first row of each subject, and what misses its goal, between `<!-- benchmarks:… -->`."""
     everything = [row for results in sorted(RESULTS.glob("*.json")) for row in rows_of(results.stem)]
     reached = sum(row.holds for row in everything)
 
@@ -87,8 +86,7 @@ def write_readme() -> None:
         said += ", and those here that do not:" if missed else ":"
         return f"<!-- benchmarks:{mark[1]} -->\n{said}\n\n{table(first + missed)}\n<!-- /benchmarks -->"
 
-    text = re.sub(r"<!-- benchmarks:([\w,]+) -->.*?<!-- /benchmarks -->", fill, readme.read_text(), flags=re.DOTALL)
-    readme.write_text(text)
+    return re.sub(r"<!-- benchmarks:([\w,]+) -->.*?<!-- /benchmarks -->", fill, readme, flags=re.DOTALL)
 
 
 def write_page() -> None:
@@ -109,5 +107,6 @@ def write_page() -> None:
 
 if __name__ == "__main__":
     write_page()
-    write_readme()
+    readme = ROOT / "README.md"
+    readme.write_text(filled(readme.read_text()))
     sys.stdout.write("docs/benchmarks.md, README.md\n")

@@ -62,3 +62,15 @@ def test_constraints_hold_no_addresses() -> None:
     text = (ROOT / "constraints.txt").read_text()
     assert "://" not in text
     assert "@" not in text
+
+
+def test_the_readme_and_the_page_show_the_last_benchmarks() -> None:
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        import report
+    finally:
+        sys.path.pop(0)
+    page, readme = (ROOT / "docs" / "benchmarks.md").read_text(), (ROOT / "README.md").read_text()
+    for results in report.RESULTS.glob("*.json"):
+        assert f"## {results.stem}\n\n{report.table(report.rows_of(results.stem))}\n" in page
+    assert report.filled(readme) == readme

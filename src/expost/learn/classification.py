@@ -85,7 +85,11 @@ class _Probabilities:
     classes_: Any
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """The probability of each class; with more than two, those of the single problems, scaled to sum to one."""
+        """The probability of each class; with more than two, those of the single problems, scaled to sum to one.
+
+        With a lean above 0, as by default with little data for ε, they are scores between 0 and 1 and no more: the
+        leaning loss is least elsewhere than at the log-odds. ``lean=0`` is for probabilities.
+        """
         margins = np.asarray(self.decision_function(X))  # type: ignore[attr-defined]
         yes = 0.5 * np.tanh(0.5 * margins) + 0.5
         if margins.ndim == 1:

@@ -166,7 +166,7 @@ def _descend(problem: Problem, tolerance: Fraction) -> list[Fraction]:
     smooth = CURVATURE[problem.loss] + regularizer
     farthest = (1 + norm_above(problem.tilt) / n) / regularizer
     columns = problem.rows.shape[1]
-    bits = 40 + ceil((farthest + 1) * columns * (1 + smooth + 1 / smooth) / tolerance).bit_length()
+    bits = 40 + ceil((farthest + 1) * columns * (1 + smooth + 1 / smooth) ** 2 / tolerance).bit_length()
     rows = [[_fixed(Fraction(entry), bits) for entry in row] for row in problem.rows.tolist()]
     tilt = [_fixed(entry / n, bits) for entry in problem.tilt]
     rate = _fixed(1 / smooth, bits)

@@ -228,12 +228,14 @@ class ObjectivePerturbation(_Linear):
     """A linear classifier fitted to an objective that is tilted at random: ε-differentially private.
 
     More accurate than :class:`OutputPerturbation`, whose parameters it has, and not for models behind a test: what a
-    verdict on it alone reveals is not bounded. A ``regularizer`` too small for ε is raised to c/n(e^ε/2 − 1), c = ¼
-    for the logistic loss and 1 for the other. A 32nd of ε pays for the distance from the exact minimum.
+    verdict on it alone reveals is not bounded. A ``regularizer`` too small for ε is raised to c/n(e^(ε/2) − 1), c =
+    ¼ for the logistic loss and 1 for the other. A 32nd of ε pays for the distance from the exact minimum.
 
-    ``lean`` adds a straight line to the loss, −lean times the margin. The more it leans, the more the fit looks at the
-    difference of the classes' means only, which needs up to half the noise: better where noise decides. By default it
-    is chosen from ε, rows and columns, and is 0 for much data or if a ``regularizer`` is given.
+    ``lean`` adds a straight line to the loss, −lean times the margin. The more the logistic loss leans, the more the
+    fit looks at the difference of the classes' means only, which needs up to half the noise: better where noise
+    decides; worse where classes are uneven and all records point one way, so centre features by public numbers. By
+    default it is chosen from ε, rows and columns, and is 0 for much data, for the Huber loss, or if a ``regularizer``
+    is given. A large lean with a small regulariser makes weights that are clamped, to 2^14 on either side.
 
     >>> few, many = (ObjectivePerturbation(epsilon=1, norm=1).setting(size, 20).lean for size in (300, 30_000))
     >>> round(few, 2), many
@@ -252,7 +254,8 @@ class ObjectivePerturbation(_Linear):
     def _setting(self, size: int, columns: int, epsilon: Fraction) -> Setting:
         lean, regularizer = self.lean, self.regularizer
         if lean is None:
-            lean = noise_lean(size, columns, float(epsilon)) if regularizer is None else 0.0
+            chosen = regularizer is None and self.loss == "logistic"
+            lean = noise_lean(size, columns, float(epsilon)) if chosen else 0.0
         if regularizer is None:
             regularizer = objective_regularizer(self.loss, size, columns, float(epsilon), float(lean))
         least = CURVATURE[self.loss] / (size * (bracket.exp(min(epsilon, Fraction(200)) / 2).lower - 1))
@@ -273,7 +276,7 @@ def leaning(rows: Floats, lean: float) -> list[Fraction]:
     """The gradient of the straight lines, −lean·Σ rows, each coordinate of the sum to half a unit in the last place."""
     if lean == 0:
         return [Fraction(0)] * rows.shape[1]
-    return [-Fraction(lean) * Fraction(fsum(column)) for column in rows.T.tolist()]
+    return [-Fraction(lean) * Fraction(fsum(column.tolist())) for column in rows.T]
 
 
 def tilt_scale(setting: Setting) -> Fraction:

@@ -49,6 +49,20 @@ def halves(size: int = 2000) -> tuple[Any, Any]:
     return features, np.where(features @ [1.0, -2.0] > 0.2, "yes", "no")
 
 
+def test_probabilities_without_a_lean_are_probabilities() -> None:
+    """Labels by chance, on records that point one way: with a lean the scores are more extreme, as is said there."""
+    rng = np.random.default_rng(3)
+    features, labels = 1 + 0.1 * rng.normal(size=(2000, 20)), rng.random(2000) < 0.7
+    usual: dict[str, Any] = {"epsilon": 2, "norm": 5, "classes": [False, True]}
+
+    def share(**options: Any) -> float:
+        fits = [PrivateLogisticRegression(**usual, **options).fit(features, labels) for _ in range(7)]
+        return float(np.median([fit.predict_proba(features)[:, 1].mean() for fit in fits]))
+
+    assert share(lean=0) == pytest.approx(0.7, abs=0.04)
+    assert share(lean=2) > 0.8
+
+
 def test_fit_predict_and_pay() -> None:
     features, labels = halves()
     ledger = xp.Ledger(epsilon=20)

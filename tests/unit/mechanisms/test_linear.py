@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from math import isqrt, log
+from math import isqrt, log, ulp
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import expost as xp
-from expost.mechanisms import erm
+from expost.mechanisms import erm, linear
 from expost.mechanisms.erm import Problem, bend, minimise, slope, unit_rows
 from expost.mechanisms.linear import (
     leaning,
@@ -104,6 +104,22 @@ def test_the_gradients_error_is_bounded(loss: Any) -> None:
         exact = exact_gradient(task, [Fraction(entry) for entry in at.tolist()])
         computed = [Fraction(entry) for entry in task.gradient(at)[0].tolist()]
         assert length([a - b for a, b in zip(exact, computed, strict=True)]) <= task.error(float(np.linalg.norm(at)))
+
+
+def test_the_gradients_error_grows_with_the_tilt() -> None:
+    """lem-gradient-error, where reading the tilt is most of it."""
+    rng = np.random.default_rng(4)
+    rows, worst = unit_rows(rng.normal(size=(5, 3)), 1, 0.0, False), 0.0
+    for _ in range(20):
+        at = rng.normal(size=3)
+        tilt = tuple(Fraction(int(rng.integers(-(10**18), 10**18)), 10**6) for _ in at)
+        task = Problem("logistic", rows, 0.01, tilt)
+        exact = exact_gradient(task, [Fraction(entry) for entry in at.tolist()])
+        computed = [Fraction(entry) for entry in task.gradient(at)[0].tolist()]
+        off = length([a - b for a, b in zip(exact, computed, strict=True)])
+        assert off <= task.error(float(np.linalg.norm(at)))
+        worst = max(worst, off)
+    assert worst > erm.gradient_error("logistic", rows.shape, 0.01, 10.0, tilt=0.0)
 
 
 def test_hopeless_problems_are_solved_slowly() -> None:
@@ -212,23 +228,60 @@ def test_the_density_of_the_minimum_on_neighbours(loss: Any, lean: float) -> Non
 
 
 def test_leaning_is_the_gradient_of_straight_lines() -> None:
-    rows = unit_rows(np.random.default_rng(2).normal(size=(1000, 4)) * [1, 1e-9, 3, 1e-300], 1, 0.0, False)
-    exactly = [-Fraction(7, 2) * sum(map(Fraction, column), Fraction(0)) for column in rows.T.tolist()]
-    away = sum((a - b) ** 2 for a, b in zip(leaning(rows, 3.5), exactly, strict=True))
-    setting = xp.ObjectivePerturbation(epsilon=1, norm=1, regularizer=0.1, lean=3.5, intercept=False).setting(1000, 4)
-    assert 0 < away <= (tilted_tolerance(setting) * 1000 / 8) ** 2
+    """Each coordinate of the sum to half a unit in the last place, also where a sum in order loses everything."""
+    rows = np.random.default_rng(2).normal(size=(1000, 4)) * [1, 1e-9, 3, 1e-300]
+    rows[:, 2] = np.tile([1.0, 1e-17, -1.0, 1e-17], 250)
+    rows /= 8
+    for found, column in zip(leaning(rows, 3.5), rows.T.tolist(), strict=True):
+        exactly = sum(map(Fraction, column), Fraction(0))
+        assert abs(found + Fraction(7, 2) * exactly) <= Fraction(7, 2) * Fraction(ulp(float(exactly))) / 2
     assert leaning(rows, 0.0) == [0] * 4
 
 
-@given(st.integers(1, 10**12), st.integers(1, 2**20), st.floats(1e-12, 1e6), st.none() | st.floats(0, 100))
+@given(
+    st.integers(1, 10**12),
+    st.integers(1, 2**20),
+    st.floats(1e-12, 1e6),
+    st.none() | st.floats(0, 100),
+    st.none() | st.floats(1e-6, 1e6),
+)
+@example(30_000, 2**20 - 2, 1000.0, 100.0, 1e6)  # where nothing else keeps it
 def test_summing_straight_lines_is_within_the_tolerance(
-    size: int, columns: int, epsilon: float, lean: float | None
+    size: int, columns: int, epsilon: float, lean: float | None, regularizer: float | None
 ) -> None:
-    setting = xp.ObjectivePerturbation(epsilon=epsilon, norm=1, lean=lean, intercept=False).setting(size, columns)
+    setting = xp.ObjectivePerturbation(
+        epsilon=epsilon, norm=1, lean=lean, regularizer=regularizer, intercept=False
+    ).setting(size, columns)
     assert 0 <= setting.lean <= 100
     errs = Fraction(setting.lean) * size / 2**53  # each coordinate of a sum of at most n, to half a unit
     assert errs**2 * columns <= (tilted_tolerance(setting) * size / 8) ** 2
     assert tilted_tolerance(setting) <= 1
+
+
+def test_the_tilt_is_drawn_on_a_fine_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """thm-objective-perturbation: rounding the tilt moves it by at most nτ/4 altogether."""
+    scales: list[Fraction] = []
+
+    def drawn(noise: Any, scale: Fraction, columns: int) -> list[int]:
+        scales.append(scale)
+        return [0] * columns
+
+    monkeypatch.setattr(linear, "rounded_spherical", drawn)
+    for lean in (0, 100):
+        mechanism = xp.ObjectivePerturbation(epsilon=1, norm=1, lean=lean)
+        setting = mechanism.setting(3000, 2)
+        mechanism.sample(separable(), xp.SystemNoise())
+        step = tilt_scale(setting) / scales[-2]  # first the tilt, then the noise on weights
+        assert setting.columns * (step / 2) ** 2 <= (tilted_tolerance(setting) * setting.size / 4) ** 2
+
+
+def test_newton_certifies_where_the_loss_leans_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fallback would take hours: the tolerance is made for such tilts."""
+    monkeypatch.setattr(erm, "_descend", lambda *arguments: pytest.fail("Newton's method found nothing"))
+    data = separable(1000)
+    for regularizer in (1e-6, 1e-3, 1, None):
+        mechanism = xp.ObjectivePerturbation(epsilon=1000, norm=3, lean=100, regularizer=regularizer)
+        assert mechanism.sample(data, xp.SystemNoise()).weights
 
 
 def test_the_less_data_the_more_it_leans() -> None:
