@@ -230,8 +230,8 @@ def shares(features: int) -> tuple[float, float]:
 
 
 def noise_lean(size: int, columns: int, epsilon: float) -> float:
-    """How much of a straight line to add to the loss under noise: none from nε = 250·√d on, more the less data."""
-    return min(max(0.0, (250 * sqrt(columns) / (size * epsilon) - 1) / 2), MOST_LEAN)
+    """How much of a straight line to add to the loss under noise: none from nε = 125·√d on, more the less data."""
+    return min(max(0.0, (125 * sqrt(columns) / (size * epsilon) - 1) / 2), MOST_LEAN)
 
 
 def objective_regularizer(loss: Loss, size: int, columns: int, epsilon: float, lean: float) -> float:

@@ -239,7 +239,7 @@ class ObjectivePerturbation(_Linear):
 
     >>> few, many = (ObjectivePerturbation(epsilon=1, norm=1).setting(size, 20).lean for size in (300, 30_000))
     >>> round(few, 2), many
-    (1.41, 0.0)
+    (0.45, 0.0)
 
     Proof: thm-objective-perturbation
     """
