@@ -105,6 +105,7 @@ class DuckDB:
         if ending.endswith((".parquet", ".pq")):
             _refuse("a Parquet file, which states its columns itself,", schema, delimiter, quote)
             connection, rows = _open(":memory:"), f"SELECT * FROM read_parquet({_text(path)})"
+            connection.execute("SET parquet_metadata_cache = true")  # of files that have not changed since
         elif ending.endswith((".csv", ".tsv", ".txt")):
             connection = _open(":memory:")
             between = delimiter or ("\t" if ending.endswith(".tsv") else ",")
@@ -197,7 +198,7 @@ class DuckDB:
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         """One that sees the table: temporary tables and registered frames are seen by their own connection only."""
-        return self._connection.cursor() if self._shared else self._connection
+        return self._connection.cursor() if self._shared and not self._own else self._connection
 
 
 _CAREFUL = {"disabled_optimizers": "common_subexpressions,in_clause", "preserve_insertion_order": "true"}

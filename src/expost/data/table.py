@@ -256,9 +256,9 @@ class PrivateTable:
         if weight(bare, self._weights()) > HEAVIEST:
             raise InvalidValue(f"{said(expression)} uses derived columns that use others, and is too large altogether")
         self._check_constants(bare, expression)
-        asked = exp.select(exp.alias_(self.engine.attempt(bare), "v"))
+        asked = query.select(query.relation(self, blank=True), [exp.alias_(self.engine.attempt(bare), "v")])
         try:
-            return self.engine.describe(asked.from_(query.relation(self, blank=True).subquery("r")))["v"]
+            return self.engine.describe(asked)["v"]
         except InvalidValue as error:
             raise InvalidValue(f"{said(expression)} cannot be computed: {error}") from None
 
