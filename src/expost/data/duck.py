@@ -24,6 +24,7 @@ from expost.data.engine import Kind
 from expost.errors import EngineFailed, InvalidValue
 
 _VIEW, _BLANK = "expost_source", "expost_blank"
+_PARQUET = "utf8_validation = 'replace'"  # bytes that are no text would fail the query: they are question marks
 _LONGEST_LINE = 2**24  # of CSV, in bytes; longer rows are left out
 _INTEGERS = {f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG", "HUGE")} - {"UHUGEINT"} | {
     "INTEGER",
@@ -104,7 +105,7 @@ class DuckDB:
             raise InvalidValue(f"{path} is a file of rows, not a database: leave out table={table!r}")
         if ending.endswith((".parquet", ".pq")):
             _refuse("a Parquet file, which states its columns itself,", schema, delimiter, quote)
-            connection, rows = _open(":memory:"), f"SELECT * FROM read_parquet({_text(path)})"
+            connection, rows = _open(":memory:"), f"SELECT * FROM read_parquet({_text(path)}, {_PARQUET})"
             connection.execute("SET parquet_metadata_cache = true")  # of files that have not changed since
         elif ending.endswith((".csv", ".tsv", ".txt")):
             connection = _open(":memory:")

@@ -327,6 +327,30 @@ def test_files_with_other_columns_are_refused(tmp_path: Path) -> None:
         xp.read(tmp_path / "*.csv", unit="row", neighbours="add-remove", schema={"p": "text", "n": "integer"})
 
 
+def test_bytes_that_are_no_text_fail_nothing(tmp_path: Path) -> None:
+    """In a column of text that a Parquet file says is UTF-8: they are question marks, whatever the other rows are."""
+    file = tmp_path / "latin.parquet"
+    for others in ([], ["aaa"], ["zzz"]):
+        rows = ", ".join(f"('{name}', 1)" for name in ["caf@@", *others])
+        duckdb.sql(
+            f"COPY (SELECT * FROM (VALUES {rows}) t(s, i)) TO '{file}' (FORMAT parquet, COMPRESSION uncompressed)"
+        )
+        file.write_bytes(file.read_bytes().replace(b"caf@@", b"caf\xe9\xff"))
+        table = xp.read(file, unit="row", neighbours="add-remove")
+        assert ("caf??", 1) in table.discover("s").exact()
+        assert table.histogram("s", keys=["caf??"], other=None).exact().tolist() == [1]
+        for condition in (
+            "s = 'caf??'",
+            "s LIKE 'caf?%'",
+            "s < 'cafZ' AND s > 'b'",
+            "length(s) = 5",
+            "lower(s) = 'caf??'",
+        ):
+            assert table.where(condition).count().exact() == 1
+        people = xp.read(file, unit=xp.Unit("s", rows=1), neighbours="add-remove")
+        assert people.count().exact() == 1 + len(others)
+
+
 def test_without_quotes_every_line_is_a_row(tmp_path: Path) -> None:
     file = tmp_path / "typed.csv"
     file.write_text('p,n\na,1\n"b,2\nc",3\nd,4\n"e,5\nf,6\n')
