@@ -204,12 +204,60 @@ def test_columns_keep_their_order(connection: duckdb.DuckDBPyConnection) -> None
     assert np.array_equal(both[:, 1], 2 * np.arange(500000))
 
 
-def test_macros_do_not_stand_for_functions(connection: duckdb.DuckDBPyConnection) -> None:
+MACROS = [
+    f"lower(a) AS {OTHERS}",
+    "count_star() AS 77",
+    "sum(a) AS 77",
+    '"+"(a, b) AS 77',
+    "hash(a, b, c) AS 7",
+    "encode(a) AS 'x'::BLOB",
+    "floor(a) AS 3",
+]
+
+
+def test_macros_do_not_stand_for_functions(connection: duckdb.DuckDBPyConnection, table: xp.PrivateTable) -> None:
+    def asked(some: xp.PrivateTable) -> list[Any]:
+        return [
+            some.count(),
+            some.where("lower(p) = 'p7' AND i + 1 = 8").count(),
+            some.sum("i", bounds=(0, 9)),
+            some.histogram("d", bins=3, bounds=(0, 9)),
+            some.discover("p", of="rows"),
+        ]
+
+    people = xp.read(connection, table="t", unit=xp.Unit("p", rows=1), neighbours="add-remove", key=1)
+    before, planned = [], []
+    for some in (table, people):
+        planned += asked(some)
+        before += [str(question.exact()) for question in asked(some)]
+    for macro in MACROS:
+        connection.execute(f"CREATE MACRO {macro}")
+    assert connection.execute("SELECT count(*) FROM t").fetchall()[0] == (77,)  # they do stand for functions elsewhere
+    assert [str(question.exact()) for question in planned] == before
+    again = xp.read(connection, table="main.t", unit="row", neighbours="add-remove")
+    assert [str(question.exact()) for question in asked(again)] == before[:5]
+
+
+def test_macros_beside_temporary_tables_are_refused(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("CREATE TEMP TABLE hidden AS SELECT 'A' AS s")
     connection.execute("CREATE MACRO mine(a) AS a + 1")
-    xp.read(connection, table="t", unit="row", neighbours="add-remove")
-    connection.execute(f"CREATE MACRO lower(a) AS {OTHERS}")
+    table = xp.read(connection, table="hidden", unit="row", neighbours="add-remove")
+    asked = table.where("lower(s) = 'a'").count()
+    assert asked.exact() == 1
+    connection.execute(f"CREATE TEMP MACRO lower(a) AS {OTHERS}")
     with pytest.raises(xp.InvalidValue, match=re.escape("(lower)")):
-        xp.read(connection, table="t", unit="row", neighbours="add-remove")
+        asked.exact()
+    with pytest.raises(xp.InvalidValue, match=re.escape("(lower)")):
+        xp.read(connection, table="hidden", unit="row", neighbours="add-remove")
+
+
+def test_a_table_is_found_where_its_connection_stands(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("CREATE SCHEMA other; CREATE TABLE other.u AS SELECT 1 AS n; ATTACH ':memory:' AS third")
+    connection.execute("CREATE TABLE third.w AS SELECT 1 AS n; USE other")
+    for name in ("u", "other.u", "memory.other.u", "third.w", "third.main.w"):
+        assert xp.read(connection, table=name, unit="row", neighbours="add-remove").count().exact() == 1
+    connection.execute("BEGIN; CREATE TABLE fresh AS SELECT 1 AS n")
+    assert xp.read(connection, table="fresh", unit="row", neighbours="add-remove").count().exact() == 1
 
 
 COLLATED = {
@@ -283,6 +331,16 @@ def test_a_plan_is_bound_before_the_charge(connection: duckdb.DuckDBPyConnection
     with pytest.raises(xp.InvalidValue, match='"i" not found'):
         ledger.run(asked)
     assert ledger.remaining == ledger.limit
+
+
+def test_a_plan_is_bound_each_time(connection: duckdb.DuckDBPyConnection, table: xp.PrivateTable) -> None:
+    ledger = xp.Ledger(epsilon=2)
+    ledger.run(table.sum("i", bounds=(0, 1)).laplace(epsilon=1))
+    asked = table.sum("i", bounds=(0, 1))
+    connection.execute("ALTER TABLE t DROP i")
+    with pytest.raises(xp.InvalidValue, match='"i" not found'):
+        ledger.run(asked.laplace(epsilon=1))
+    assert ledger.remaining == xp.Cost(1)
 
 
 # ---- which table

@@ -232,6 +232,7 @@ def test_the_table_is_asked_after_the_reservation(connection: duckdb.DuckDBPyCon
     ledger = xp.Ledger(epsilon=0.75)
     with pytest.raises(xp.BudgetExceeded):
         ledger.run(table.count().laplace(epsilon=1))
+    _ = asked.question.plan
     connection.execute("DROP TABLE visits")
     assert asked.guarantee.worst_case == xp.Cost(0.5)
     with pytest.raises(xp.EngineFailed) as failed:
@@ -327,7 +328,7 @@ def test_a_file_that_was_written_anew_is_read_anew(tmp_path: Path) -> None:
 def test_a_plain_count_is_a_plain_query(tmp_path: Path) -> None:
     duckdb.sql(f"COPY (SELECT 1 AS i) TO '{tmp_path}/one.parquet'")
     one = xp.read(f"{tmp_path}/one.parquet", unit="row", neighbours="add-remove")
-    assert one.count().plan == 'SELECT COUNT(*) FROM "expost_source"'
+    assert one.count().plan == 'SELECT COUNT(*) FROM "memory"."main"."expost_source"'
 
 
 def test_what_spills_is_private_and_goes_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
