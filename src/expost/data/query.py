@@ -50,6 +50,21 @@ def select(rows: exp.Select | exp.Table, columns: Sequence[exp.Expr]) -> exp.Sel
     return exp.select(*(each.copy() for each in columns)).from_(source, copy=False)
 
 
+def on_nothing(table: PrivateTable, parts: Sequence[exp.Expression]) -> exp.Select:
+    """Parts of expressions, for one row in which every column is NULL: they fail if what is stated in them does."""
+    tried: list[exp.Expr] = []
+    for part in (each.copy() for each in parts):
+        for inner in list(part.iter_expressions()):
+            if inner.find(exp.Column) and not isinstance(inner, exp.Column | exp.If):
+                inner.replace(table.engine.attempt(inner.copy()))
+        for each in part.find_all(exp.Column):
+            each.set("table", exp.to_identifier("r"))
+        tried.append(exp.alias_(exp.paren(part).is_(exp.null()), f"v{len(tried)}"))
+    rows = select(relation(table, blank=True), [exp.Star()]).limit(0)
+    one = exp.select(exp.Literal.number(1)).subquery("o")
+    return exp.select(*tried).from_(one).join(rows.subquery("r"), on=exp.true(), join_type="left")
+
+
 def base(table: PrivateTable, cell: exp.Expression | None, *, drop: bool = False) -> exp.Select:
     """One row for each row that belongs to somebody: its unit ``u`` and its cell ``c``; ``drop`` those without cell."""
     named: list[exp.Expr] = [] if cell is None else [exp.alias_(cell, "c")]

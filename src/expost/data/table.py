@@ -13,7 +13,7 @@ from sqlglot import exp
 from expost.cost import Number, said
 from expost.data import query
 from expost.data.engine import Engine, Kind
-from expost.data.expression import HEAVIEST, column, constants, find, is_text, parse, weight
+from expost.data.expression import HEAVIEST, around_texts, column, constants, find, is_text, parse, weight
 from expost.data.unit import Unit, as_unit
 from expost.errors import EngineFailed, InvalidValue
 from expost.guarantee import Neighbours, as_neighbours
@@ -258,9 +258,11 @@ class PrivateTable:
         self._check_constants(bare, expression)
         asked = query.select(query.relation(self, blank=True), [exp.alias_(self.engine.attempt(bare), "v")])
         try:
-            return self.engine.describe(asked)["v"]
+            kind = self.engine.describe(asked)["v"]
         except InvalidValue as error:
             raise InvalidValue(f"{said(expression)} cannot be computed: {error}") from None
+        self._check_texts(bare, expression)
+        return kind
 
     def _weights(self) -> dict[str, int]:
         """How much the derived columns are, written out."""
@@ -280,6 +282,19 @@ class PrivateTable:
             self.engine.fetch(self.engine.text(asked))
         except (EngineFailed, InvalidValue):
             raise InvalidValue(f"{said(expression)} has a part without columns that cannot be computed") from None
+
+    def _check_texts(self, tree: exp.Expression, expression: str) -> None:
+        """A text that is no date where one is needed would fail for all rows, or all where it is looked at."""
+        parts = around_texts(tree)
+        if not parts:
+            return
+        try:
+            self.engine.fetch(self.engine.text(query.on_nothing(self, parts)))
+        except (EngineFailed, InvalidValue):
+            raise InvalidValue(
+                f"{said(expression)} has a text that does not fit where it stands: write a date as DATE '2024-01-31', "
+                "and a number without quotation marks"
+            ) from None
 
     def _has_room(self) -> None:
         if len(self.steps) >= MOST_STEPS:

@@ -121,6 +121,44 @@ def test_what_never_computes_is_refused(table: xp.PrivateTable) -> None:
             table.where(text)
 
 
+UNFIT = [
+    "dt > 'today'",
+    "i > 5 AND NOT dt BETWEEN '2020-01-01' AND 'soon'",
+    "ts = '2020-01-01 25:00:00'",
+    "i = 'seven'",
+    "'seven' = i",
+    "i IN ('7', 'x')",
+    "CASE i WHEN 'x' THEN true END",
+    "CASE WHEN i > 3 THEN dt > 'today' ELSE true END",
+    "coalesce(i, 'x') = 7",
+    "i + 'x' > 3",
+    "dt > ('today')",
+]
+
+
+@pytest.mark.parametrize("text", UNFIT)
+def test_text_that_fits_no_column_is_refused(table: xp.PrivateTable, text: str) -> None:
+    """It would be NULL for every row, whatever stands there: that is public, and never meant."""
+    with pytest.raises(xp.InvalidValue, match="DATE '2024-01-31'"):
+        table.where(text)
+    with pytest.raises(xp.InvalidValue, match="DATE '2024-01-31'"):
+        table.derive(later="dt", n="i").where(text.replace("dt", "later").replace("i ", "n "))
+
+
+FIT = {
+    "dt > '2019-12-31' AND ts <= '2020-01-01' AND i IN ('7', '8')": 2,
+    "CAST(coalesce(p, 'none') AS INT) = '5' OR i = '3'": 0,  # the first half cannot be computed for any p
+    "100 // coalesce(nullif(i, 5), 0) = '5'": 4,  # nor can it for a row of NULLs
+    "d = '7' OR i = '8'": 2,
+    "coalesce(nullif(s, 's'), 'none') = 'none'": 100,
+    "regexp_matches(p, 'p[0-4]$') AND s LIKE '%s'": 5,
+}
+
+
+def test_text_that_fits_is_not(table: xp.PrivateTable) -> None:
+    assert {text: table.where(text).count().exact() for text in FIT} == FIT
+
+
 def test_refusals_say_what_is_allowed(table: xp.PrivateTable) -> None:
     with pytest.raises(xp.InvalidValue, match=r"expost\.data\.ALLOWED"):
         table.where("md5(s) = 'x'")
