@@ -158,17 +158,17 @@ class PrivateTable:
         NULL and NaN count as ``missing``, or not at all. ``step`` is a power of two; by default 1 for whole numbers,
         and otherwise so fine that it does not matter.
         """
-        from expost.data.sums import Sum
+        from expost.data.sums import Clipped, Sum
 
-        return Sum.of(self, value, bounds, missing, step)
+        return Sum(self, Clipped.of(self, value, bounds, missing, step))
 
     def mean(
         self, value: str, *, bounds: tuple[Number, Number], missing: Number | str = "drop", step: Number | None = None
     ) -> Mean:
         """The mean of a column or an expression; as :meth:`sum`."""
-        from expost.data.sums import Mean
+        from expost.data.sums import Clipped, Mean
 
-        return Mean.of(self, value, bounds, missing, step)
+        return Mean(self, Clipped.of(self, value, bounds, missing, step))
 
     def histogram(
         self,
