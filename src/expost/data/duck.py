@@ -24,7 +24,6 @@ from expost.data.engine import Kind
 from expost.errors import EngineFailed, InvalidValue
 
 _VIEW, _BLANK = "expost_source", "expost_blank"
-_PARQUET = "utf8_validation = 'replace'"  # bytes that are no text would fail the query: they are question marks
 _LONGEST_LINE = 2**24  # of CSV, in bytes; longer rows are left out
 _INTEGERS = {f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG", "HUGE")} - {"UHUGEINT"} | {
     "INTEGER",
@@ -107,8 +106,9 @@ class DuckDB:
             raise InvalidValue(f"{path} is a file of rows, not a database: leave out table={table!r}")
         if ending.endswith((".parquet", ".pq")):
             _refuse("a Parquet file, which states its columns itself,", schema, delimiter, quote)
-            connection, rows = _open(":memory:"), f"SELECT * FROM read_parquet({_text(path)}, {_PARQUET})"
+            connection = _open(":memory:")
             connection.execute("SET parquet_metadata_cache = true")  # of files that have not changed since
+            rows = _parquet(connection, path)
         elif ending.endswith((".csv", ".tsv", ".txt")):
             connection = _open(":memory:")
             between = delimiter or ("\t" if ending.endswith(".tsv") else ",")
@@ -299,6 +299,20 @@ def _open(path: str) -> duckdb.DuckDBPyConnection:
     except duckdb.Error as error:
         raise InvalidValue(f"{path!r} cannot be opened: {type(error).__name__}") from None
     return connection
+
+
+def _parquet(connection: duckdb.DuckDBPyConnection, path: str) -> str:
+    """All files have the same columns: what has another type would be cast, and a cast fails for some values."""
+    columns = "list(name || ' ' || duckdb_type ORDER BY name, duckdb_type)"
+    of_files = f"SELECT file_name, {columns} FROM parquet_schema({_text(path)}) WHERE column_id > 0 GROUP BY file_name"
+    found = _public(connection, f"{of_files} ORDER BY file_name", path)
+    for file, named in found[1:]:
+        if named != found[0][1]:
+            raise InvalidValue(
+                f"{file} has other columns than {found[0][0]}: files that are read together have columns of the same "
+                "names and types"
+            )
+    return f"SELECT * FROM read_parquet({_text(path)}, utf8_validation = 'replace')"  # what is no text: question marks
 
 
 def _csv(

@@ -173,7 +173,8 @@ def bin_of(value: exp.Expression, edges: Sequence[float]) -> exp.Expression:
 def even_bin_of(value: exp.Expression, low: float, high: float, bins: int) -> exp.Expression:
     """The number of the bin of equal width that a value lies in, by arithmetic: as :func:`bin_of`, but faster.
 
-    The arithmetic never gives less for more, so if the largest value below ``high`` is in the last bin, all are.
+    A value within rounding of an edge may go to either side of it, always the same one. The arithmetic never gives less
+    for more, so if the largest value below ``high`` is in the last bin, all are.
     """
     width, last = (high - low) / bins, nextafter(high, -inf)
     number = exp.cast(value, "DOUBLE")

@@ -54,7 +54,8 @@ def read(
     without such a line loses its first row to it. A field may stand in quotation marks, ``quote='"'``, with line ends
     in it: one that is opened and never closed takes the rest of the file into its row, and so one person's row takes
     others' with it. Where people's own words stand in the file, write Parquet, or say ``quote=''`` if no field is
-    quoted: then every line is a row (a bare carriage return ends a line, too). Several files have the same first line.
+    quoted: then every line is a row (a bare carriage return ends a line, too). Several files have the same first line,
+    or, in Parquet, columns of the same names and types.
 
     ``key`` makes the choice of rows, where a unit has too many, the same from run to run; by default it is drawn anew,
     and secret.

@@ -423,6 +423,25 @@ def test_files_with_other_columns_are_refused(tmp_path: Path) -> None:
         xp.read(tmp_path / "*.csv", unit="row", neighbours="add-remove", schema={"p": "text", "n": "integer"})
 
 
+def test_parquet_files_with_other_types_are_refused(tmp_path: Path) -> None:
+    """They would be cast, and a cast may fail for what stands there."""
+
+    def both(first: str, second: str) -> xp.PrivateTable:
+        for name, columns in (("1", first), ("2", second)):
+            duckdb.sql(f"COPY (SELECT {columns}) TO '{tmp_path}/{name}.parquet'")
+        return xp.read(tmp_path / "*.parquet", unit="row", neighbours="add-remove")
+
+    for second in (
+        "(2::BIGINT ** 40)::BIGINT AS n, 'a' AS s",
+        "'x' AS n, 'a' AS s",
+        "1 AS n",
+        "1 AS n, 'a' AS s, 2 AS m",
+    ):
+        with pytest.raises(xp.InvalidValue, match=r"2\.parquet has other columns than .*1\.parquet"):
+            both("1 AS n, 'a' AS s", second)
+    assert both("1 AS n, 'a' AS s", "'b' AS s, 2 AS n").sum("n", bounds=(0, 9)).exact() == 3
+
+
 def test_bytes_that_are_no_text_fail_nothing(tmp_path: Path) -> None:
     """In a column of text that a Parquet file says is UTF-8: they are question marks, whatever the other rows are."""
     file = tmp_path / "latin.parquet"
