@@ -171,6 +171,36 @@ def test_refusals_say_what_is_allowed(table: xp.PrivateTable) -> None:
     assert table.discover("CAST(dt AS TEXT)").exact() == [("2020-01-01", 100)]
 
 
+FAR = ["infinity", "-infinity", "290309-12-22 (BC) 00:00:00", "294246-12-31 23:59:59", "2020-02-29 12:00:00"]
+UNITS_OF_TIME = ["microsecond", "second", "hour", "day", "week", "month", "quarter", "year", "decade"]
+TIMES = [
+    *(f"ts + INTERVAL (i) {unit} > dt" for unit in UNITS_OF_TIME),
+    *(f"ts - INTERVAL (i) {unit} > dt + INTERVAL (i) {unit}" for unit in UNITS_OF_TIME),
+    *(f"date_trunc('{unit}', ts) <= date_trunc('{unit}', dt)" for unit in UNITS_OF_TIME),
+    *(f"date_diff('{unit}', dt, ts) > i" for unit in UNITS_OF_TIME),
+    *(f"extract({unit} FROM ts) > i OR extract({unit} FROM dt) > i" for unit in UNITS_OF_TIME),
+    *(f"CAST(CAST(ts AS {kind}) AS TEXT) = CAST(dt AS TEXT)" for kind in ("DATE", "TIMESTAMP_NS", "TIMESTAMP_S")),
+    "year(ts) + dayofyear(dt) + week(ts) > i",
+]
+
+
+def test_times_at_the_ends_fail_nothing(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("DELETE FROM t")
+    for time in FAR:
+        for i in (2**63 - 1, -(2**63), 2**31, 1, None):
+            day = time if "inf" in time else "5881580-07-10"
+            connection.execute("INSERT INTO t VALUES ('p', 's', ?, 0, ?::DATE, ?::TIMESTAMP)", [i, day, time])
+    table, failed = xp.read(connection, table="t", unit="row", neighbours="add-remove"), 0
+    for text in TIMES:
+        asked = table.where(text).count()
+        assert 0 <= asked.exact() <= 25
+        try:
+            connection.execute(asked.plan.replace("TRY(", "("))
+        except duckdb.Error:
+            failed += 1
+    assert failed > 30  # without TRY
+
+
 # ---- much of little
 
 
