@@ -1,8 +1,10 @@
 """Private tables: a count and a histogram of 20 million rows of Parquet, against the same question in plain DuckDB.
 
 Ours is everything from the question to the receipt: planning, reserving, the query, exact noise, settling. The peer is
-the query alone, written by hand, on a connection of its own with the same settings; for units by person it cuts units
-down to their rows as ours does. Each number is the median of runs taken in turn, after one that warms up.
+the query alone, written by hand, on a connection of its own, as DuckDB sets it up; for units by person it cuts units
+down to their rows as ours does. Ours keeps a file's footer from one question to the next, which DuckDB does if told:
+where the footer is all that is read, a second peer is told. Each number is the median of runs taken in turn, now one
+and now the other first, after one that warms up.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ def medians(ours: Callable[[], object], peer: Callable[[], object], runs: int) -
     """Seconds of each, in turn."""
     times: tuple[list[float], list[float]] = ([], [])
     for turn in range(runs + 1):
-        for work, kept in zip((ours, peer), times, strict=True):
+        for work, kept in list(zip((ours, peer), times, strict=True))[:: 1 if turn % 2 else -1]:
             start = time.perf_counter()
             work()
             if turn:
@@ -59,7 +61,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "visits.parquet"
         write(path)
-        peer = duckdb.connect()
+        peer, keeping = duckdb.connect(), duckdb.connect()
+        keeping.execute("SET parquet_metadata_cache = true")
         rows = xp.read(path, unit="row", neighbours="add-remove")
         people = xp.read(path, unit=xp.Unit("person", rows=MOST), neighbours="add-remove")
         raw = f"read_parquet('{path}')"
@@ -107,6 +110,13 @@ def main() -> None:
                     lambda: rows.count().laplace(epsilon=0.1),
                     f"SELECT count(*) FROM {raw}",
                     peer,
+                    RUNS,
+                ),
+                compare(
+                    f"count of all {SIZE:,} rows, which stands in the file's footer, kept by both",
+                    lambda: rows.count().laplace(epsilon=0.1),
+                    f"SELECT count(*) FROM {raw}",
+                    keeping,
                     RUNS,
                 ),
             ],

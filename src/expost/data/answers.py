@@ -12,7 +12,7 @@ import numpy as np
 from expost import bracket
 from expost.cost import Cost, Number, exact
 from expost.data.histograms import Discovery, Histogram
-from expost.data.questions import Question
+from expost.data.questions import Planned, Question
 from expost.data.sensitivity import Sensitivity
 from expost.data.sums import Mean
 from expost.errors import InvalidValue
@@ -27,7 +27,7 @@ from expost.noise.grid import FARTHEST
 class Asked(Mechanism):
     """A mechanism that brings its own data: a question to a table."""
 
-    question: Question | Mean | Discovery
+    question: Planned
 
     def check(self, data: Any) -> None:
         """There is nothing to run it on but its table."""
@@ -44,8 +44,25 @@ class Asked(Mechanism):
         return f"{type(self).__name__}({self.question.title} of {self.question.table.title}; {noise})"
 
 
+class OnNumbers(Asked):
+    """A mechanism for numbers, run on those that answer a question."""
+
+    question: Question
+    noise: Additive | SparseVector
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """That of the mechanism."""
+        return self.noise.guarantee
+
+    def check(self, data: Any) -> None:
+        """The mechanism can be run on so many numbers."""
+        super().check(data)
+        self.noise.check(self.question.nothing)
+
+
 @dataclass(frozen=True, repr=False)
-class Noisy(Asked):
+class Noisy(OnNumbers):
     """A count, a sum or a histogram with noise for its own sensitivity.
 
     Proof: thm-table
@@ -53,16 +70,6 @@ class Noisy(Asked):
 
     question: Question
     noise: Additive
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """That of the noise."""
-        return self.noise.guarantee
-
-    def check(self, data: Any) -> None:
-        """The noise can be made for so many numbers."""
-        super().check(data)
-        self.noise.check(np.zeros(len(self.question.labels), int) if isinstance(self.question, Histogram) else 0)
 
     def sample(self, data: Any, noise: Source) -> Any:
         """Ask the table, add noise, say it in the question's terms."""
@@ -73,8 +80,7 @@ class Noisy(Asked):
 
         What clamping, rounding to steps and leaving out rows beyond a unit's bounds change is not noise, and not in it.
         """
-        size = len(self.question.labels) if isinstance(self.question, Histogram) else 1
-        steps = self.noise.error_bound(confidence, size=size)
+        steps = self.noise.error_bound(confidence, size=np.size(self.question.nothing))
         return float(steps if isinstance(self.question, Histogram) else self.question.present(round(steps)))
 
     def describe(self, output: Any) -> str:
@@ -87,24 +93,14 @@ class Noisy(Asked):
 
 
 @dataclass(frozen=True, repr=False)
-class Above(Asked):
-    """Which cells of a histogram have more than a threshold, by a sparse vector.
+class Above(OnNumbers):
+    """Which cells of a histogram have more than a threshold, by a sparse vector: it pays for the positives that came.
 
     Proof: thm-table
     """
 
     question: Histogram
     noise: SparseVector
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """That of the sparse vector: it pays for the positives that came."""
-        return self.noise.guarantee
-
-    def check(self, data: Any) -> None:
-        """The sparse vector can be run on so many numbers."""
-        super().check(data)
-        self.noise.check(np.zeros(len(self.question.labels), int))
 
     def sample(self, data: Any, noise: Source) -> dict[Any, bool]:
         """{label: whether it was found to be above}."""

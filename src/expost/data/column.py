@@ -88,7 +88,7 @@ class Column:
         doubles = [exp.cast(tree, "DOUBLE") for tree in trees]
         if self.table.unit.column is None:
             named = [exp.alias_(tree, f"v{i}") for i, tree in enumerate(doubles)]
-            asked = exp.select(*named).from_(query.relation(self.table).subquery("r"))
+            asked = query.select(query.relation(self.table), named)
         else:
             asked = query.kept_rows(self.table, doubles[0], drop=False, cells=1)
         return self.table.engine.text(asked)

@@ -39,7 +39,8 @@ class DuckDB:
 
     Two of DuckDB's optimizers compute parts of an expression outside of the TRY that they stand in. They are off while
     a query of ours runs, and so is whatever lets rows lose their order. Both settings belong to the whole database: on
-    a connection of one's own they are set for the query and put back, one query at a time.
+    a connection of one's own they are set for the query and put back, one query at a time. Functions are looked up
+    among the built-in ones alone, so that macros under their names change nothing.
     """
 
     def __init__(
@@ -58,7 +59,8 @@ class DuckDB:
         self._names, self._shared = _found(connection, table)
         if not self._own:
             _refuse_locked(self._cursor())
-            _refuse_shadows(self._cursor())
+        if not self._shared:
+            _refuse_shadows(connection)
         self._blank = (blank,) if blank else self._names
         self.name = name
         self._origin = origin or id(connection)  # the connection lives as long as this does
@@ -104,7 +106,9 @@ class DuckDB:
             raise InvalidValue(f"{path} is a file of rows, not a database: leave out table={table!r}")
         if ending.endswith((".parquet", ".pq")):
             _refuse("a Parquet file, which states its columns itself,", schema, delimiter, quote)
-            connection, rows = _open(":memory:"), f"SELECT * FROM read_parquet({_text(path)})"
+            connection = _open(":memory:")
+            connection.execute("SET parquet_metadata_cache = true")  # of files that have not changed since
+            rows = _parquet(connection, path)
         elif ending.endswith((".csv", ".tsv", ".txt")):
             connection = _open(":memory:")
             between = delimiter or ("\t" if ending.endswith(".tsv") else ",")
@@ -155,6 +159,7 @@ class DuckDB:
         with self._lock:
             if text not in self._bound:
                 self._bind(text)
+            if self._own:  # another's tables may change
                 self._bound.add(text)
         return text
 
@@ -189,15 +194,19 @@ class DuckDB:
         try:
             with self._lock:
                 cursor = self._cursor()
+                if not self._shared:
+                    _refuse_shadows(cursor)
                 with nullcontext() if self._own else _careful(cursor):
                     return read(cursor.execute(query))
+        except InvalidValue:
+            raise
         except Exception as error:  # whatever it is, it may quote data
             kind = type(error).__name__
         raise EngineFailed(kind)  # outside, so that not even the context quotes data
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         """One that sees the table: temporary tables and registered frames are seen by their own connection only."""
-        return self._connection.cursor() if self._shared else self._connection
+        return _apart(self._connection) if self._shared and not self._own else self._connection
 
 
 _CAREFUL = {"disabled_optimizers": "common_subexpressions,in_clause", "preserve_insertion_order": "true"}
@@ -233,25 +242,33 @@ def _refuse_locked(cursor: duckdb.DuckDBPyConnection) -> None:
         raise InvalidValue(f"the connection's settings are locked: before locking, SET {needed}") from None
 
 
-def _refuse_shadows(cursor: duckdb.DuckDBPyConnection) -> None:
-    """A macro under the name of a built-in function would stand for anything: none is there when a table is read."""
+def _refuse_shadows(connection: duckdb.DuckDBPyConnection) -> None:
+    """On a connection that we share with its owner, a macro under the name of a built-in function would replace it."""
     both = "GROUP BY function_name HAVING bool_or(internal) AND NOT bool_and(internal)"
-    named = cursor.execute(f"SELECT function_name FROM duckdb_functions() {both}").fetchall()
+    named = connection.execute(f"SELECT function_name FROM duckdb_functions() {both}").fetchall()
     found = sorted(str(name) for (name,) in named)
     if found:
         raise InvalidValue(
-            f"the database has functions of its own under built-in names ({', '.join(found)}): drop or rename them"
+            f"the database has functions of its own under built-in names ({', '.join(found)}): drop or rename them, or "
+            "read a table that is not temporary"
         )
 
 
+def _apart(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """A connection to the same database on which short names are those of built-in things only: no macro is seen."""
+    return connection.cursor().execute("SET search_path = 'system.main'")
+
+
 def _found(connection: duckdb.DuckDBPyConnection, table: str) -> tuple[tuple[str, ...], bool]:
-    """The table's names, of which ``main.visits`` has two; and whether cursors see it, too."""
-    whole, parts = (table,), tuple(table.split("."))
-    for cursor, shared in ((connection.cursor(), True), (connection, False)):
-        for names in (whole, parts) if 1 < len(parts) <= 3 and all(parts) else (whole,):
-            if _sees(cursor, _table(names)):
-                return names, shared
-    return whole, True
+    """The table's names, database and schema first; and whether other connections see it, too."""
+    parts = tuple(table.split("."))
+    ways = [(table,), parts] if 1 < len(parts) <= 3 and all(parts) else [(table,)]
+    here = _public(connection, "SELECT current_database(), current_schema()", table)[0]
+    apart = _apart(connection)
+    for names in [(*here[: 3 - len(way)], *way) for way in ways] + ways[1:]:
+        if _sees(apart, _table(names)):
+            return names, True
+    return next((way for way in ways if _sees(connection, _table(way))), (table,)), False
 
 
 def _table(names: tuple[str, ...]) -> exp.Table:
@@ -282,6 +299,20 @@ def _open(path: str) -> duckdb.DuckDBPyConnection:
     except duckdb.Error as error:
         raise InvalidValue(f"{path!r} cannot be opened: {type(error).__name__}") from None
     return connection
+
+
+def _parquet(connection: duckdb.DuckDBPyConnection, path: str) -> str:
+    """All files have the same columns: what has another type would be cast, and a cast fails for some values."""
+    columns = "list(name || ' ' || duckdb_type ORDER BY name, duckdb_type)"
+    of_files = f"SELECT file_name, {columns} FROM parquet_schema({_text(path)}) WHERE column_id > 0 GROUP BY file_name"
+    found = _public(connection, f"{of_files} ORDER BY file_name", path)
+    for file, named in found[1:]:
+        if named != found[0][1]:
+            raise InvalidValue(
+                f"{file} has other columns than {found[0][0]}: files that are read together have columns of the same "
+                "names and types"
+            )
+    return f"SELECT * FROM read_parquet({_text(path)}, utf8_validation = 'replace')"  # what is no text: question marks
 
 
 def _csv(

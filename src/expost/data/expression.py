@@ -222,6 +222,18 @@ def constants(tree: exp.Expression) -> list[exp.Expression]:
     return [found for part in tree.iter_expressions() for found in constants(part)]
 
 
+def around_texts(tree: exp.Expression) -> list[exp.Expression]:
+    """The least parts that have columns in them and a stated text: what the text is compared with, or given to."""
+    found: dict[int, Any] = {}
+    for text in tree.find_all(exp.Literal):
+        part = text.parent
+        while isinstance(part, exp.Paren) or (isinstance(part, exp.If) and isinstance(part.parent, exp.Case)):
+            part = part.parent
+        if text.is_string and part is not None and part.find(exp.Column):
+            found[id(part)] = part
+    return list(found.values())
+
+
 def is_total(tree: exp.Expression, schema: Mapping[str, Kind]) -> bool:
     """Whether a condition can be computed for every row: whole numbers compared with literals, and so on.
 

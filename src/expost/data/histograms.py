@@ -16,7 +16,7 @@ from sqlglot import exp
 from expost.cost import Number, said
 from expost.data import query, sensitivity
 from expost.data.expression import is_text
-from expost.data.questions import Question, as_bounds, as_of
+from expost.data.questions import Planned, Question, as_bounds, as_of
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.mechanisms import SparseVector
@@ -88,9 +88,14 @@ class Histogram(Question):
             query.tally(kept(self.table, self.cell, drop=self.other is None, cells=len(self.labels)))
         )
 
+    @property
+    def nothing(self) -> NDArray[np.int64]:
+        """A count of 0 for each label."""
+        return np.zeros(len(self.labels), np.int64)
+
     def exact(self) -> NDArray[np.int64]:
         """The counts, in the order of the labels; cells without rows have 0."""
-        counts = np.zeros(len(self.labels), np.int64)
+        counts = self.nothing
         for cell, count in self.table.engine.fetch(self.plan):
             counts[len(self.labels) - 1 if cell is None else self.places[cell]] += count
         return counts
@@ -125,7 +130,7 @@ class Histogram(Question):
 
 
 @dataclass(frozen=True, repr=False)
-class Discovery:
+class Discovery(Planned):
     """How many units, or rows, have each value that enough of them have. NULL is no value.
 
     Proof: thm-discovery
@@ -180,9 +185,6 @@ class Discovery:
     def title(self) -> str:
         """What is counted."""
         return f"discovery of {self.of} by {self.text} (NULL not counted)"
-
-    def __repr__(self) -> str:
-        return f"<{self.title} of {self.table.title}>"
 
 
 def _keys(table: PrivateTable, value: str, keys: Any) -> tuple[tuple[Any, ...], exp.Expression, dict[Any, int]]:

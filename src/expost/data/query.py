@@ -25,16 +25,16 @@ UNIT, CELL = exp.column("u"), exp.column("c")
 _NUMBER, _GROUP, _PLACE = exp.column("j"), exp.column("g"), exp.column("p")
 
 
-def relation(table: PrivateTable, *, blank: bool = False) -> exp.Select:
+def relation(table: PrivateTable, *, blank: bool = False) -> exp.Select | exp.Table:
     """The table's rows, filtered and with its derived columns; or, for planning, none of them."""
-    rows = _from(table.engine.blank() if blank else table.engine.source(), [exp.Star()])
+    rows: exp.Select | exp.Table = table.engine.blank() if blank else table.engine.source()
     schema = dict(table.engine.schema)
     for step in table.steps:
         value = guarded(table.engine, parse(step.expression, schema), schema)
         if step.column is None:
-            rows = _from(rows, [exp.Star()]).where(value, copy=False)
+            rows = select(rows, [exp.Star()]).where(value, copy=False)
         else:
-            rows = _from(rows, [exp.Star(), exp.alias_(value, step.column, quoted=True, copy=False)])
+            rows = select(rows, [exp.Star(), exp.alias_(value, step.column, quoted=True, copy=False)])
             schema[step.column] = dict(table.columns)[step.column]
     return rows
 
@@ -44,19 +44,40 @@ def guarded(engine: Engine, expression: exp.Expression, schema: Mapping[str, Kin
     return expression if is_total(expression, schema) else engine.attempt(expression)
 
 
+def select(rows: exp.Select | exp.Table, columns: Sequence[exp.Expr]) -> exp.Select:
+    """Columns of some rows."""
+    source = rows if isinstance(rows, exp.Table) else rows.subquery("r", copy=False)
+    return exp.select(*(each.copy() for each in columns)).from_(source, copy=False)
+
+
+def on_nothing(table: PrivateTable, parts: Sequence[exp.Expression]) -> exp.Select:
+    """Parts of expressions, for one row in which every column is NULL: they fail if what is stated in them does."""
+    tried: list[exp.Expr] = []
+    for part in (each.copy() for each in parts):
+        for inner in list(part.iter_expressions()):
+            if inner.find(exp.Column) and not isinstance(inner, exp.Column | exp.If):
+                inner.replace(table.engine.attempt(inner.copy()))
+        for each in part.find_all(exp.Column):
+            each.set("table", exp.to_identifier("r"))
+        tried.append(exp.alias_(exp.paren(part).is_(exp.null()), f"v{len(tried)}"))
+    rows = select(relation(table, blank=True), [exp.Star()]).limit(0)
+    one = exp.select(exp.Literal.number(1)).subquery("o")
+    return exp.select(*tried).from_(one).join(rows.subquery("r"), on=exp.true(), join_type="left")
+
+
 def base(table: PrivateTable, cell: exp.Expression | None, *, drop: bool = False) -> exp.Select:
     """One row for each row that belongs to somebody: its unit ``u`` and its cell ``c``; ``drop`` those without cell."""
     named: list[exp.Expr] = [] if cell is None else [exp.alias_(cell, "c")]
     owner = table.unit.column
     if owner is None:
-        picked = _from(relation(table), named or [exp.Literal.number(1)])
+        picked = select(relation(table), named)
     else:
         known: exp.Expression = column(owner)
         who = text_of(known) if table.schema[owner] == "text" else known
-        picked = _from(relation(table), [exp.alias_(who, "u"), *named])
+        picked = select(relation(table), [exp.alias_(who, "u"), *named])
         picked.where(column(owner).is_(exp.null()).not_(), copy=False)
     if drop and cell is not None:
-        picked = _from(picked, [exp.Star()]).where(CELL.is_(exp.null()).not_(), copy=False)
+        picked = select(picked, [exp.Star()]).where(CELL.is_(exp.null()).not_(), copy=False)
     return picked
 
 
@@ -70,12 +91,12 @@ def kept_rows(table: PrivateTable, cell: exp.Expression, *, drop: bool, cells: i
     if cut:
         order = [table.engine.scramble(table.key, [UNIT, CELL]), CELL]
         numbered.append(exp.alias_(_over(exp.Anonymous(this="dense_rank"), [UNIT], order), "g"))
-    inner = _from(rows, numbered)
+    inner = select(rows, numbered)
     order = [table.engine.scramble(table.key, [UNIT, CELL, _NUMBER]), CELL, _NUMBER]
-    placed = _from(inner, [CELL, exp.alias_(_over(exp.RowNumber(), [UNIT], order), "p")])
+    placed = select(inner, [CELL, exp.alias_(_over(exp.RowNumber(), [UNIT], order), "p")])
     if cut:
         placed.where(_within(_GROUP, unit.groups), copy=False)
-    return _from(placed, [CELL]).where(_within(_PLACE, unit.rows), copy=False)
+    return select(placed, [CELL]).where(_within(_PLACE, unit.rows), copy=False)
 
 
 def kept_pairs(table: PrivateTable, cell: exp.Expression, *, drop: bool, cells: int | None) -> exp.Select:
@@ -83,39 +104,39 @@ def kept_pairs(table: PrivateTable, cell: exp.Expression, *, drop: bool, cells: 
     rows, unit = base(table, cell, drop=drop), table.unit
     if unit.column is None:
         return rows
-    pairs = _from(rows, [UNIT, CELL]).distinct(copy=False)
+    pairs = select(rows, [UNIT, CELL]).distinct(copy=False)
     if cells is not None and unit.groups >= cells:
-        return _from(pairs, [CELL])
+        return select(pairs, [CELL])
     order = [table.engine.scramble(table.key, [UNIT, CELL]), CELL]
-    placed = _from(pairs, [CELL, exp.alias_(_over(exp.RowNumber(), [UNIT], order), "p")])
-    return _from(placed, [CELL]).where(_within(_PLACE, unit.groups), copy=False)
+    placed = select(pairs, [CELL, exp.alias_(_over(exp.RowNumber(), [UNIT], order), "p")])
+    return select(placed, [CELL]).where(_within(_PLACE, unit.groups), copy=False)
 
 
 def count_rows(table: PrivateTable) -> exp.Select:
     """How many rows count. Which of a unit's rows they are makes no difference."""
-    rows, unit = base(table, None), table.unit
+    unit = table.unit
     if unit.column is None:
-        return _from(rows, [_count()])
-    sizes = _from(rows, [exp.alias_(_count(), "n")]).group_by(UNIT, copy=False)
+        return select(relation(table), [_count()])
+    sizes = select(base(table, None), [exp.alias_(_count(), "n")]).group_by(UNIT, copy=False)
     counted = _least(exp.column("n"), exp.Literal.number(unit.rows))
-    return _from(sizes, [table.engine.total(exp.cast(counted, "BIGINT"))])
+    return select(sizes, [table.engine.total(exp.cast(counted, "BIGINT"))])
 
 
 def count_units(table: PrivateTable) -> exp.Select:
     """How many units have a row."""
     if table.unit.column is None:
         return count_rows(table)
-    return _from(_from(base(table, None), [UNIT]).distinct(copy=False), [_count()])
+    return select(select(base(table, None), [UNIT]).distinct(copy=False), [_count()])
 
 
 def tally(kept: exp.Select) -> exp.Select:
     """How many rows each cell has."""
-    return _from(kept, [CELL, _count()]).group_by(CELL, copy=False)
+    return select(kept, [CELL, _count()]).group_by(CELL, copy=False)
 
 
 def total(table: PrivateTable, kept: exp.Select) -> exp.Select:
     """The exact sum of the cells, and how many there are."""
-    return _from(kept, [table.engine.total(CELL.copy()), _count()])
+    return select(kept, [table.engine.total(CELL.copy()), _count()])
 
 
 def steps_of(value: exp.Expression, exponent: int, low: int, high: int, missing: int | None) -> exp.Expression:
@@ -152,7 +173,8 @@ def bin_of(value: exp.Expression, edges: Sequence[float]) -> exp.Expression:
 def even_bin_of(value: exp.Expression, low: float, high: float, bins: int) -> exp.Expression:
     """The number of the bin of equal width that a value lies in, by arithmetic: as :func:`bin_of`, but faster.
 
-    The arithmetic never gives less for more, so if the largest value below ``high`` is in the last bin, all are.
+    A value within rounding of an edge may go to either side of it, always the same one. The arithmetic never gives less
+    for more, so if the largest value below ``high`` is in the last bin, all are.
     """
     width, last = (high - low) / bins, nextafter(high, -inf)
     number = exp.cast(value, "DOUBLE")
@@ -185,11 +207,6 @@ def literal(key: object) -> exp.Expression:
 def text_of(value: exp.Expression) -> exp.Expression:
     """Text as bytes, which are equal if and only if the texts are the same, whatever the engine's collation."""
     return exp.Encode(this=exp.cast(value, "TEXT"), charset=exp.Literal.string("utf-8"))
-
-
-def _from(rows: exp.Select | exp.Table, columns: Sequence[exp.Expr]) -> exp.Select:
-    source = rows if isinstance(rows, exp.Table) else rows.subquery("r", copy=False)
-    return exp.select(*(each.copy() for each in columns)).from_(source, copy=False)
 
 
 def _count() -> exp.Expression:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from expost.data.table import Of, PrivateTable
 
 
-class Question(ABC):
-    """What questions answered with numbers have in common: the ways of adding noise."""
+class Planned(ABC):
+    """What can be asked of a table."""
 
     table: PrivateTable
 
@@ -33,15 +33,27 @@ class Question(ABC):
     def title(self) -> str:
         """What is asked, with the rules for values, in a few words."""
 
+    @cached_property
+    @abstractmethod
+    def plan(self) -> str:
+        """The query that will be run, with the key of the hash."""
+
+    def __repr__(self) -> str:
+        return f"<{self.title} of {self.table.title}>"
+
+
+class Question(Planned):
+    """What questions answered with numbers have in common: the ways of adding noise."""
+
     @property
     @abstractmethod
     def sensitivity(self) -> Sensitivity:
         """How far one unit moves the exact answer."""
 
-    @cached_property
-    @abstractmethod
-    def plan(self) -> str:
-        """The query that will be run, with the key of the hash."""
+    @property
+    def nothing(self) -> int | NDArray[np.int64]:
+        """An answer of the same shape."""
+        return 0
 
     @abstractmethod
     def exact(self) -> int | NDArray[np.int64]:

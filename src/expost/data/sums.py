@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from expost.cost import Number, exact, said
 from expost.data import query, sensitivity
-from expost.data.questions import Question, as_bounds
+from expost.data.questions import Planned, Question, as_bounds
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.noise.grid import FARTHEST, Grid
@@ -92,11 +92,6 @@ class Sum(Question):
     table: PrivateTable
     value: Clipped
 
-    @classmethod
-    def of(cls, table: PrivateTable, value: str, bounds: Any, missing: Any, step: Number | None) -> Sum:
-        """From what a person says."""
-        return cls(table, Clipped.of(table, value, bounds, missing, step))
-
     @property
     def title(self) -> str:
         """What is summed."""
@@ -124,7 +119,7 @@ class Sum(Question):
 
 
 @dataclass(frozen=True, repr=False)
-class Mean:
+class Mean(Planned):
     """The mean of clamped values: a noisy sum around the middle of the bounds, over a noisy count.
 
     Under substitution, where every unit has just one value, the count is public, and all of ε goes to the sum.
@@ -134,11 +129,6 @@ class Mean:
 
     table: PrivateTable
     value: Clipped
-
-    @classmethod
-    def of(cls, table: PrivateTable, value: str, bounds: Any, missing: Any, step: Number | None) -> Mean:
-        """From what a person says."""
-        return cls(table, Clipped.of(table, value, bounds, missing, step))
 
     @property
     def middle(self) -> int:
@@ -178,9 +168,6 @@ class Mean:
     def title(self) -> str:
         """What is averaged."""
         return f"mean of {self.value!r}"
-
-    def __repr__(self) -> str:
-        return f"<{self.title} of {self.table.title}>"
 
 
 def _fine_grid(low: Fraction, high: Fraction, whole: bool) -> Grid:

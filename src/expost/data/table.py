@@ -13,7 +13,7 @@ from sqlglot import exp
 from expost.cost import Number, said
 from expost.data import query
 from expost.data.engine import Engine, Kind
-from expost.data.expression import HEAVIEST, column, constants, find, is_text, parse, weight
+from expost.data.expression import HEAVIEST, around_texts, column, constants, find, is_text, parse, weight
 from expost.data.unit import Unit, as_unit
 from expost.errors import EngineFailed, InvalidValue
 from expost.guarantee import Neighbours, as_neighbours
@@ -54,7 +54,8 @@ def read(
     without such a line loses its first row to it. A field may stand in quotation marks, ``quote='"'``, with line ends
     in it: one that is opened and never closed takes the rest of the file into its row, and so one person's row takes
     others' with it. Where people's own words stand in the file, write Parquet, or say ``quote=''`` if no field is
-    quoted: then every line is a row (a bare carriage return ends a line, too). Several files have the same first line.
+    quoted: then every line is a row (a bare carriage return ends a line, too). Several files have the same first line,
+    or, in Parquet, columns of the same names and types.
 
     ``key`` makes the choice of rows, where a unit has too many, the same from run to run; by default it is drawn anew,
     and secret.
@@ -158,17 +159,17 @@ class PrivateTable:
         NULL and NaN count as ``missing``, or not at all. ``step`` is a power of two; by default 1 for whole numbers,
         and otherwise so fine that it does not matter.
         """
-        from expost.data.sums import Sum
+        from expost.data.sums import Clipped, Sum
 
-        return Sum.of(self, value, bounds, missing, step)
+        return Sum(self, Clipped.of(self, value, bounds, missing, step))
 
     def mean(
         self, value: str, *, bounds: tuple[Number, Number], missing: Number | str = "drop", step: Number | None = None
     ) -> Mean:
         """The mean of a column or an expression; as :meth:`sum`."""
-        from expost.data.sums import Mean
+        from expost.data.sums import Clipped, Mean
 
-        return Mean.of(self, value, bounds, missing, step)
+        return Mean(self, Clipped.of(self, value, bounds, missing, step))
 
     def histogram(
         self,
@@ -256,11 +257,13 @@ class PrivateTable:
         if weight(bare, self._weights()) > HEAVIEST:
             raise InvalidValue(f"{said(expression)} uses derived columns that use others, and is too large altogether")
         self._check_constants(bare, expression)
-        asked = exp.select(exp.alias_(self.engine.attempt(bare), "v"))
+        asked = query.select(query.relation(self, blank=True), [exp.alias_(self.engine.attempt(bare), "v")])
         try:
-            return self.engine.describe(asked.from_(query.relation(self, blank=True).subquery("r")))["v"]
+            kind = self.engine.describe(asked)["v"]
         except InvalidValue as error:
             raise InvalidValue(f"{said(expression)} cannot be computed: {error}") from None
+        self._check_texts(bare, expression)
+        return kind
 
     def _weights(self) -> dict[str, int]:
         """How much the derived columns are, written out."""
@@ -280,6 +283,19 @@ class PrivateTable:
             self.engine.fetch(self.engine.text(asked))
         except (EngineFailed, InvalidValue):
             raise InvalidValue(f"{said(expression)} has a part without columns that cannot be computed") from None
+
+    def _check_texts(self, tree: exp.Expression, expression: str) -> None:
+        """A text that is no date where one is needed would fail for all rows, or all where it is looked at."""
+        parts = around_texts(tree)
+        if not parts:
+            return
+        try:
+            self.engine.fetch(self.engine.text(query.on_nothing(self, parts)))
+        except (EngineFailed, InvalidValue):
+            raise InvalidValue(
+                f"{said(expression)} has a text that does not fit where it stands: write a date as DATE '2024-01-31', "
+                "and a number without quotation marks"
+            ) from None
 
     def _has_room(self) -> None:
         if len(self.steps) >= MOST_STEPS:

@@ -121,6 +121,44 @@ def test_what_never_computes_is_refused(table: xp.PrivateTable) -> None:
             table.where(text)
 
 
+UNFIT = [
+    "dt > 'today'",
+    "i > 5 AND NOT dt BETWEEN '2020-01-01' AND 'soon'",
+    "ts = '2020-01-01 25:00:00'",
+    "i = 'seven'",
+    "'seven' = i",
+    "i IN ('7', 'x')",
+    "CASE i WHEN 'x' THEN true END",
+    "CASE WHEN i > 3 THEN dt > 'today' ELSE true END",
+    "coalesce(i, 'x') = 7",
+    "i + 'x' > 3",
+    "dt > ('today')",
+]
+
+
+@pytest.mark.parametrize("text", UNFIT)
+def test_text_that_fits_no_column_is_refused(table: xp.PrivateTable, text: str) -> None:
+    """It would be NULL for every row, whatever stands there: that is public, and never meant."""
+    with pytest.raises(xp.InvalidValue, match="DATE '2024-01-31'"):
+        table.where(text)
+    with pytest.raises(xp.InvalidValue, match="DATE '2024-01-31'"):
+        table.derive(later="dt", n="i").where(text.replace("dt", "later").replace("i ", "n "))
+
+
+FIT = {
+    "dt > '2019-12-31' AND ts <= '2020-01-01' AND i IN ('7', '8')": 2,
+    "CAST(coalesce(p, 'none') AS INT) = '5' OR i = '3'": 0,  # the first half cannot be computed for any p
+    "100 // coalesce(nullif(i, 5), 0) = '5'": 4,  # nor can it for a row of NULLs
+    "d = '7' OR i = '8'": 2,
+    "coalesce(nullif(s, 's'), 'none') = 'none'": 100,
+    "regexp_matches(p, 'p[0-4]$') AND s LIKE '%s'": 5,
+}
+
+
+def test_text_that_fits_is_not(table: xp.PrivateTable) -> None:
+    assert {text: table.where(text).count().exact() for text in FIT} == FIT
+
+
 def test_refusals_say_what_is_allowed(table: xp.PrivateTable) -> None:
     with pytest.raises(xp.InvalidValue, match=r"expost\.data\.ALLOWED"):
         table.where("md5(s) = 'x'")
@@ -131,6 +169,36 @@ def test_refusals_say_what_is_allowed(table: xp.PrivateTable) -> None:
         with pytest.raises(xp.InvalidValue, match=re.escape("CAST(dt AS TEXT)")):
             ask("dt")
     assert table.discover("CAST(dt AS TEXT)").exact() == [("2020-01-01", 100)]
+
+
+FAR = ["infinity", "-infinity", "290309-12-22 (BC) 00:00:00", "294246-12-31 23:59:59", "2020-02-29 12:00:00"]
+UNITS_OF_TIME = ["microsecond", "second", "hour", "day", "week", "month", "quarter", "year", "decade"]
+TIMES = [
+    *(f"ts + INTERVAL (i) {unit} > dt" for unit in UNITS_OF_TIME),
+    *(f"ts - INTERVAL (i) {unit} > dt + INTERVAL (i) {unit}" for unit in UNITS_OF_TIME),
+    *(f"date_trunc('{unit}', ts) <= date_trunc('{unit}', dt)" for unit in UNITS_OF_TIME),
+    *(f"date_diff('{unit}', dt, ts) > i" for unit in UNITS_OF_TIME),
+    *(f"extract({unit} FROM ts) > i OR extract({unit} FROM dt) > i" for unit in UNITS_OF_TIME),
+    *(f"CAST(CAST(ts AS {kind}) AS TEXT) = CAST(dt AS TEXT)" for kind in ("DATE", "TIMESTAMP_NS", "TIMESTAMP_S")),
+    "year(ts) + dayofyear(dt) + week(ts) > i",
+]
+
+
+def test_times_at_the_ends_fail_nothing(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("DELETE FROM t")
+    for time in FAR:
+        for i in (2**63 - 1, -(2**63), 2**31, 1, None):
+            day = time if "inf" in time else "5881580-07-10"
+            connection.execute("INSERT INTO t VALUES ('p', 's', ?, 0, ?::DATE, ?::TIMESTAMP)", [i, day, time])
+    table, failed = xp.read(connection, table="t", unit="row", neighbours="add-remove"), 0
+    for text in TIMES:
+        asked = table.where(text).count()
+        assert 0 <= asked.exact() <= 25
+        try:
+            connection.execute(asked.plan.replace("TRY(", "("))
+        except duckdb.Error:
+            failed += 1
+    assert failed > 30  # without TRY
 
 
 # ---- much of little
@@ -204,12 +272,60 @@ def test_columns_keep_their_order(connection: duckdb.DuckDBPyConnection) -> None
     assert np.array_equal(both[:, 1], 2 * np.arange(500000))
 
 
-def test_macros_do_not_stand_for_functions(connection: duckdb.DuckDBPyConnection) -> None:
+MACROS = [
+    f"lower(a) AS {OTHERS}",
+    "count_star() AS 77",
+    "sum(a) AS 77",
+    '"+"(a, b) AS 77',
+    "hash(a, b, c) AS 7",
+    "encode(a) AS 'x'::BLOB",
+    "floor(a) AS 3",
+]
+
+
+def test_macros_do_not_stand_for_functions(connection: duckdb.DuckDBPyConnection, table: xp.PrivateTable) -> None:
+    def asked(some: xp.PrivateTable) -> list[Any]:
+        return [
+            some.count(),
+            some.where("lower(p) = 'p7' AND i + 1 = 8").count(),
+            some.sum("i", bounds=(0, 9)),
+            some.histogram("d", bins=3, bounds=(0, 9)),
+            some.discover("p", of="rows"),
+        ]
+
+    people = xp.read(connection, table="t", unit=xp.Unit("p", rows=1), neighbours="add-remove", key=1)
+    before, planned = [], []
+    for some in (table, people):
+        planned += asked(some)
+        before += [str(question.exact()) for question in asked(some)]
+    for macro in MACROS:
+        connection.execute(f"CREATE MACRO {macro}")
+    assert connection.execute("SELECT count(*) FROM t").fetchall()[0] == (77,)  # they do stand for functions elsewhere
+    assert [str(question.exact()) for question in planned] == before
+    again = xp.read(connection, table="main.t", unit="row", neighbours="add-remove")
+    assert [str(question.exact()) for question in asked(again)] == before[:5]
+
+
+def test_macros_beside_temporary_tables_are_refused(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("CREATE TEMP TABLE hidden AS SELECT 'A' AS s")
     connection.execute("CREATE MACRO mine(a) AS a + 1")
-    xp.read(connection, table="t", unit="row", neighbours="add-remove")
-    connection.execute(f"CREATE MACRO lower(a) AS {OTHERS}")
+    table = xp.read(connection, table="hidden", unit="row", neighbours="add-remove")
+    asked = table.where("lower(s) = 'a'").count()
+    assert asked.exact() == 1
+    connection.execute(f"CREATE TEMP MACRO lower(a) AS {OTHERS}")
     with pytest.raises(xp.InvalidValue, match=re.escape("(lower)")):
-        xp.read(connection, table="t", unit="row", neighbours="add-remove")
+        asked.exact()
+    with pytest.raises(xp.InvalidValue, match=re.escape("(lower)")):
+        xp.read(connection, table="hidden", unit="row", neighbours="add-remove")
+
+
+def test_a_table_is_found_where_its_connection_stands(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("CREATE SCHEMA other; CREATE TABLE other.u AS SELECT 1 AS n; ATTACH ':memory:' AS third")
+    connection.execute("CREATE TABLE third.w AS SELECT 1 AS n; USE other")
+    for name in ("u", "other.u", "memory.other.u", "third.w", "third.main.w"):
+        assert xp.read(connection, table=name, unit="row", neighbours="add-remove").count().exact() == 1
+    connection.execute("BEGIN; CREATE TABLE fresh AS SELECT 1 AS n")
+    assert xp.read(connection, table="fresh", unit="row", neighbours="add-remove").count().exact() == 1
 
 
 COLLATED = {
@@ -285,6 +401,16 @@ def test_a_plan_is_bound_before_the_charge(connection: duckdb.DuckDBPyConnection
     assert ledger.remaining == ledger.limit
 
 
+def test_a_plan_is_bound_each_time(connection: duckdb.DuckDBPyConnection, table: xp.PrivateTable) -> None:
+    ledger = xp.Ledger(epsilon=2)
+    ledger.run(table.sum("i", bounds=(0, 1)).laplace(epsilon=1))
+    asked = table.sum("i", bounds=(0, 1))
+    connection.execute("ALTER TABLE t DROP i")
+    with pytest.raises(xp.InvalidValue, match='"i" not found'):
+        ledger.run(asked.laplace(epsilon=1))
+    assert ledger.remaining == xp.Cost(1)
+
+
 # ---- which table
 
 
@@ -325,6 +451,49 @@ def test_files_with_other_columns_are_refused(tmp_path: Path) -> None:
         xp.read(tmp_path / "[12].csv", unit="row", neighbours="add-remove")
     with pytest.raises(xp.InvalidValue, match="in the same order"):
         xp.read(tmp_path / "*.csv", unit="row", neighbours="add-remove", schema={"p": "text", "n": "integer"})
+
+
+def test_parquet_files_with_other_types_are_refused(tmp_path: Path) -> None:
+    """They would be cast, and a cast may fail for what stands there."""
+
+    def both(first: str, second: str) -> xp.PrivateTable:
+        for name, columns in (("1", first), ("2", second)):
+            duckdb.sql(f"COPY (SELECT {columns}) TO '{tmp_path}/{name}.parquet'")
+        return xp.read(tmp_path / "*.parquet", unit="row", neighbours="add-remove")
+
+    for second in (
+        "(2::BIGINT ** 40)::BIGINT AS n, 'a' AS s",
+        "'x' AS n, 'a' AS s",
+        "1 AS n",
+        "1 AS n, 'a' AS s, 2 AS m",
+    ):
+        with pytest.raises(xp.InvalidValue, match=r"2\.parquet has other columns than .*1\.parquet"):
+            both("1 AS n, 'a' AS s", second)
+    assert both("1 AS n, 'a' AS s", "'b' AS s, 2 AS n").sum("n", bounds=(0, 9)).exact() == 3
+
+
+def test_bytes_that_are_no_text_fail_nothing(tmp_path: Path) -> None:
+    """In a column of text that a Parquet file says is UTF-8: they are question marks, whatever the other rows are."""
+    file = tmp_path / "latin.parquet"
+    for others in ([], ["aaa"], ["zzz"]):
+        rows = ", ".join(f"('{name}', 1)" for name in ["caf@@", *others])
+        duckdb.sql(
+            f"COPY (SELECT * FROM (VALUES {rows}) t(s, i)) TO '{file}' (FORMAT parquet, COMPRESSION uncompressed)"
+        )
+        file.write_bytes(file.read_bytes().replace(b"caf@@", b"caf\xe9\xff"))
+        table = xp.read(file, unit="row", neighbours="add-remove")
+        assert ("caf??", 1) in table.discover("s").exact()
+        assert table.histogram("s", keys=["caf??"], other=None).exact().tolist() == [1]
+        for condition in (
+            "s = 'caf??'",
+            "s LIKE 'caf?%'",
+            "s < 'cafZ' AND s > 'b'",
+            "length(s) = 5",
+            "lower(s) = 'caf??'",
+        ):
+            assert table.where(condition).count().exact() == 1
+        people = xp.read(file, unit=xp.Unit("s", rows=1), neighbours="add-remove")
+        assert people.count().exact() == 1 + len(others)
 
 
 def test_without_quotes_every_line_is_a_row(tmp_path: Path) -> None:

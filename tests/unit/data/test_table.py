@@ -1,7 +1,9 @@
 """Private tables as people use them: with a ledger, with mistakes, and without ever seeing data."""
 
 import inspect
+import os
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -230,6 +232,7 @@ def test_the_table_is_asked_after_the_reservation(connection: duckdb.DuckDBPyCon
     ledger = xp.Ledger(epsilon=0.75)
     with pytest.raises(xp.BudgetExceeded):
         ledger.run(table.count().laplace(epsilon=1))
+    _ = asked.question.plan
     connection.execute("DROP TABLE visits")
     assert asked.guarantee.worst_case == xp.Cost(0.5)
     with pytest.raises(xp.EngineFailed) as failed:
@@ -308,6 +311,24 @@ def test_files_come_in_several(tmp_path: Path) -> None:
         counted = table.histogram("n", keys=[0, 1, 2])
         assert counted.exact().tolist() == [5, 5, 5, 0]
     assert csv.where("year(day) = 2024 AND day >= DATE '2024-01-02'").count().exact() == 10
+
+
+def test_a_file_that_was_written_anew_is_read_anew(tmp_path: Path) -> None:
+    file = f"{tmp_path}/rows.parquet"
+    duckdb.sql(f"COPY (SELECT i FROM range(100) t(i)) TO '{file}'")
+    table = xp.read(file, unit="row", neighbours="add-remove")
+    asked = [table.count(), table.where("i >= 50").count(), table.sum("i", bounds=(0, 1000))]
+    assert [question.exact() for question in asked] == [100, 50, 4950]
+    for old, rows in ((0, 300), (1000, 70), (1000, 80)):
+        duckdb.sql(f"COPY (SELECT i FROM range({rows}) t(i)) TO '{file}'")
+        os.utime(file, (time.time() - old, time.time() - old))
+        assert [question.exact() for question in asked] == [rows, rows - 50, rows * (rows - 1) // 2]
+
+
+def test_a_plain_count_is_a_plain_query(tmp_path: Path) -> None:
+    duckdb.sql(f"COPY (SELECT 1 AS i) TO '{tmp_path}/one.parquet'")
+    one = xp.read(f"{tmp_path}/one.parquet", unit="row", neighbours="add-remove")
+    assert one.count().plan == 'SELECT COUNT(*) FROM "memory"."main"."expost_source"'
 
 
 def test_what_spills_is_private_and_goes_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
