@@ -3,8 +3,8 @@
 Ours is everything from the question to the receipt: planning, reserving, the query, exact noise, settling. The peer is
 the query alone, written by hand, on a connection of its own, as DuckDB sets it up; for units by person it cuts units
 down to their rows as ours does. Ours keeps a file's footer from one question to the next, which DuckDB does if told:
-where the footer is all that is read, a second peer is told, and that row has no goal. Each number is the median of runs taken in turn, now one
-and now the other first, after one that warms up.
+where the footer is all that is read, a second peer is told, and that row has no goal. Each number is the median of
+runs taken in turn, now one and now the other first, after one that warms up.
 """
 
 from __future__ import annotations
