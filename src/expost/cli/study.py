@@ -52,11 +52,10 @@ def init(
             f"The types in [data.schema] came from a look at the values of {data}. They are public from now on: read "
             "them.",
             soft_wrap=True,
-            markup=False,
         )
     for line in text.splitlines():
         if line.startswith(BEWARE):
-            err.print(line.removeprefix("# "), soft_wrap=True, markup=False)
+            err.print(line.removeprefix("# "), soft_wrap=True)
     out.print(f"{output} is written. Edit names and numbers, then: expost plan {output}", soft_wrap=True)
 
 
@@ -104,11 +103,11 @@ def run(
         _check_writable(path)
     if told.books.url == "memory:":
         err.print("memory: keeps no books. Every run spends anew, and nobody adds it up: for trials only.")
-    with err.status(f"reading {study}") as status:
+    with err.status(Text(f"reading {study}")) as status:
 
         def progress(question: Question, outcome: Outcome | None) -> None:
             if outcome is None:
-                status.update(f"asking {question.name}: {question.label}")
+                status.update(Text(f"asking {question.name}: {question.label}"))
             elif not as_json:
                 out.print(_line(outcome), soft_wrap=True)
 
