@@ -109,7 +109,9 @@ def run(
             if outcome is None:
                 status.update(Text(f"asking {question.name}: {question.label}"))
             elif not as_json:
+                status.stop()  # the spinner and answers may share a terminal
                 out.print(_line(outcome), soft_wrap=True)
+                status.start()
 
         result = run_study(told, progress=progress)
     kept = record_of(result)
