@@ -81,6 +81,10 @@ class Question:
         """Its δ, given what remains."""
         return remaining.exact_delta if self.delta == "rest" else exact(self.delta, "δ")
 
+    def asks(self, limit: Cost, remaining: Cost) -> Cost:
+        """What it asks for, given what remains."""
+        return Cost.within(self.amount.resolve(limit, remaining).exact_epsilon, self.delta_of(remaining))
+
 
 @dataclass(frozen=True)
 class Data:
@@ -166,8 +170,6 @@ class Study:
         asked = [question.kind, str(question.amount), str(question.delta), dict(question.values), dict(self.derive)]
         named = [question.values.get(name) for name in REFERENCES]
         leans_on = [self.key(earlier) for earlier in self.questions if earlier.name in named]
-        text = json.dumps(
-            [about, whose, asked, str(question.repeat), leans_on, self.books.account], sort_keys=True, default=str
-        )
+        text = json.dumps([about, whose, asked, leans_on, self.books.account], sort_keys=True, default=str)
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         return f"{question.name}{step} #{attempt} {digest}"

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+from expost.cost import Cost
 from expost.data import PrivateTable, Unit, read
 from expost.errors import InvalidStudy, InvalidValue
 from expost.ledger import Ledger, ledgers
+from expost.ledger.entry import least
 from expost.mechanisms.interquantile import Bin
 from expost.noise import Source
 from expost.study.kinds import Answer, Asked
@@ -147,6 +149,15 @@ def open_ledger(study: Study, *, create: bool, noise: Source | None = None) -> L
             "[limit], or 'account' in [ledger] to spend within it",
         )
     return ledger
+
+
+def left_before(study: Study, ledger: Ledger | None) -> Cost:
+    """What a study has left now. A ledger or account that is not there yet has its limit, or less if that above has."""
+    if ledger is not None:
+        return ledger.remaining
+    if study.books.account is None:
+        return study.limit
+    return least((study.limit, Ledger.load(ledger_url(study), study.books.name).remaining))
 
 
 def ledger_url(study: Study) -> str:

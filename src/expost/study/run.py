@@ -254,9 +254,8 @@ class _Run:
             share = exact(question.values.get("find_share", 0.5), "") if KINDS[question.kind].then else Fraction(1)
             return Cost.within(stored.reserved.exact_epsilon / share, stored.reserved.exact_delta)
         remaining = self.ledger.remaining
-        epsilon = question.amount.resolve(self.study.limit, remaining)
-        cost = Cost.within(epsilon.exact_epsilon, question.delta_of(remaining))
-        if not epsilon.epsilon_units:
+        cost = question.asks(self.study.limit, remaining)
+        if not cost.epsilon_units:
             raise BudgetExceeded(Cost.of_units(1, cost.delta_units), remaining, self.ledger.name)
         if not cost <= remaining:
             raise BudgetExceeded(cost, remaining, self.ledger.name)

@@ -1,0 +1,102 @@
+"""Plans: the worst is never passed, the best never undercut, and what is said of stored answers is so."""
+
+from pathlib import Path
+
+import pytest
+
+from expost import Cost, Ledger
+from expost.study import plan_study, read_study, run_study
+from expost.study.model import Study
+from studies import COUNT, write_study
+
+ABOVE = """
+[[question]]
+name = "busy"
+kind = "above"
+column = "age"
+bins = 8
+bounds = [0, 80]
+threshold = {threshold}
+at_most = 4
+{amount}
+"""
+
+
+def count(name: str, amount: str) -> str:
+    return COUNT.replace('"old"', f'"{name}"').replace("epsilon = 0.5", amount)
+
+
+def study_of(folder: Path, *questions: str) -> Study:
+    return read_study(write_study(folder, *questions))
+
+
+def test_a_conditional_question_may_take_what_a_later_one_needs(tmp_path: Path) -> None:
+    above = ABOVE.format(threshold=70, amount="epsilon = 2")
+    maybe = count("maybe", 'epsilon = 2.5\nonly_if = "busy.any"')
+    plan = plan_study(study_of(tmp_path, above, maybe, count("last", "epsilon = 1.5")))
+    assert [line.fit for line in plan.lines] == ["fits", "may fit", "may fit"]
+    assert plan.worst == Cost(0)
+
+
+def test_a_question_that_would_never_fit_takes_nothing(tmp_path: Path) -> None:
+    never = count("never", 'epsilon = 9\nonly_if = "old < 5"')
+    plan = plan_study(study_of(tmp_path, COUNT, never, count("last", "epsilon = 1")))
+    assert [line.fit for line in plan.lines] == ["fits", "may fit", "fits"]
+
+
+@pytest.mark.parametrize(("amount", "worst"), [("share_of_remaining = 0.5", 4 * (1 - 0.5**5)), ("epsilon = 1", 3)])
+def test_repetitions_are_in_the_worst_case(tmp_path: Path, amount: str, worst: float) -> None:
+    repeated = amount + '\nrepeat = { until = "none", floor = 2e-1, at_most = 5 }'
+    repeated = repeated.replace("2e-1", "2") if amount.startswith("epsilon") else repeated
+    plan = plan_study(study_of(tmp_path, ABOVE.format(threshold=70, amount=repeated)))
+    assert plan.lines[0].worst == Cost(worst)
+    assert plan.worst.epsilon == 4 - worst
+
+
+def test_an_account_that_is_not_there_yet_has_no_more_than_its_ledger(tmp_path: Path) -> None:
+    unit = "visitor (one row each)"
+    url = f"sqlite:///{tmp_path}/books.db"
+    ledger = Ledger.create(url, "people", epsilon=1, neighbours="substitute", unit=unit)
+    path = write_study(tmp_path, count("large", "epsilon = 2"))
+    path.write_text(path.read_text().replace('name = "people"', 'name = "people"\naccount = "alice"', 1))
+    plan = plan_study(read_study(path))
+    assert plan.before == Cost(1)
+    assert not plan.fits
+    assert not ledger.accounts
+
+
+def test_what_is_said_of_stored_answers(tmp_path: Path) -> None:
+    study = study_of(tmp_path, COUNT)
+    run_study(study)
+    assert plan_study(study).lines[0].why == "the ledger has the answer, if there are still 6,000 units"
+    path = study.file
+    path.write_text(path.read_text().replace('"substitute"', '"substitute"\nsize = 6000'))
+    assert plan_study(read_study(path)).lines[0].why == "the ledger has the answer"
+    path.write_text(path.read_text().replace("6000", "6001"))
+    assert [line.fit for line in plan_study(read_study(path)).lines] == ["fits"]
+
+
+def test_a_question_that_was_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = study_of(tmp_path, COUNT)
+    with monkeypatch.context() as patch:
+        patch.setattr("expost.data.answers.Noisy.sample", lambda *args: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            run_study(study)
+    line = plan_study(study).lines[0]
+    assert (line.fit, line.worst) == ("lost", Cost(0))
+    assert "its worst case was charged" in line.why
+    assert "new name" in line.why
+
+
+def test_a_repeated_question_that_may_be_asked_more_often(tmp_path: Path) -> None:
+    repeated = 'epsilon = 1\nrepeat = { until = "any", floor = 0.2, at_most = 3 }'
+    study = study_of(tmp_path, ABOVE.format(threshold=9000, amount=repeated))
+    spent = run_study(study).ledger.spent
+    assert (plan_study(study).lines[0].fit, plan_study(study).lines[0].worst) == ("stored", Cost(0))
+    longer = study_of(tmp_path, ABOVE.format(threshold=9000, amount=repeated.replace("at_most = 3", "at_most = 4")))
+    line = plan_study(longer).lines[0]
+    assert (line.fit, line.worst, line.best) == ("stored", Cost(1), Cost(0))
+    assert "asked 3 times" in line.why
+    outcome = run_study(longer).outcomes[0]
+    assert [receipt.stored for receipt in outcome.receipts] == [True, True, True, False]
+    assert outcome.receipts[3].charged + spent == Ledger.load(f"sqlite:///{tmp_path}/books.db", "people").spent
