@@ -16,10 +16,9 @@ from expost.ledger.entry import least
 from expost.mechanisms.interquantile import Bin
 from expost.noise import Source
 from expost.study.kinds import Answer, Asked
-from expost.study.model import Question, Study
+from expost.study.model import SQLITE, Question, Study
 from expost.study.questions import KINDS
 
-_SQLITE = "sqlite:///"
 NOMINAL_SIZE = 10_000
 """Stands for the number of units while nothing is read: no price depends on it."""
 
@@ -126,7 +125,7 @@ def open_ledger(study: Study, *, create: bool, noise: Source | None = None) -> L
             limit.exact_epsilon, limit.exact_delta,
             name=books.name, neighbours=privacy.neighbours, unit=privacy.ledger_unit, noise=noise,
         )  # fmt: skip
-    url = ledger_url(study)
+    url = study.ledger_url
     if not _exists(url, books.name):
         if books.account is not None:
             raise study.wrong(
@@ -157,19 +156,11 @@ def left_before(study: Study, ledger: Ledger | None) -> Cost:
         return ledger.remaining
     if study.books.account is None:
         return study.limit
-    return least((study.limit, Ledger.load(ledger_url(study), study.books.name).remaining))
-
-
-def ledger_url(study: Study) -> str:
-    """The ledger's address; files are seen from the study's folder."""
-    url = study.books.url
-    if url.startswith(_SQLITE):
-        return _SQLITE + str((study.folder / url.removeprefix(_SQLITE)).resolve())
-    return url
+    return least((study.limit, Ledger.load(study.ledger_url, study.books.name).remaining))
 
 
 def _exists(url: str, name: str) -> bool:
-    if url.startswith(_SQLITE) and not Path(url.removeprefix(_SQLITE)).exists():
+    if url.startswith(SQLITE) and not Path(url.removeprefix(SQLITE)).exists():
         return False
     return any(summary.name == name for summary in ledgers(url))
 

@@ -572,3 +572,34 @@ def test_an_answer_lies_within_its_bounds(tmp_path: Path) -> None:
     answer = result.outcomes[0].answer
     assert answer is not None
     assert answer.value in (39.0, 39.01)
+
+
+def stored(path: Path) -> list[bool]:
+    return [receipt.stored for outcome in run_study(read_study(path)).outcomes for receipt in outcome.receipts]
+
+
+def test_a_study_that_moves_with_its_data_and_ledger_is_the_same(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    path = write_study(tmp_path / "here", COUNT)
+    assert stored(path) == [False]
+    (tmp_path / "here").rename(tmp_path / "there")
+    assert stored(tmp_path / "there" / "study.toml") == [True]
+    (tmp_path / "there" / "people.csv").rename(tmp_path / "people.csv")
+    moved = tmp_path / "there" / "study.toml"
+    moved.write_text(moved.read_text().replace('"people.csv"', '"../people.csv"'))
+    assert stored(moved) == [False], "a file elsewhere is other data"
+
+
+def test_columns_that_a_question_does_not_use_are_no_part_of_it(tmp_path: Path) -> None:
+    derive = '[derive]\nhalf = "age / 2"\nfourth = "HALF / 2"\n'
+    question = COUNT.replace("age >= 60", "Fourth >= 15")
+    assert stored(write_study(tmp_path, derive, question)) == [False]
+    other = 'other = "cost + 1"\n'
+    path = write_study(tmp_path, derive + other, question, COUNT.replace('"old"', '"b"').replace("age", "other"))
+    assert stored(path) == [True, False]
+    path.write_text(path.read_text().replace('word = "text"', 'word = "integer"'))
+    assert stored(path) == [True, True]
+    path.write_text(path.read_text().replace('cost = "number"', 'cost = "integer"'))
+    assert stored(path) == [True, False]
+    path.write_text(path.read_text().replace('half = "age / 2"', 'half = "age / 3"'))
+    assert stored(path) == [False, True]
