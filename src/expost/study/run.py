@@ -22,6 +22,7 @@ from expost.errors import (
     ExpostError,
     InvalidStudy,
     InvalidValue,
+    KeyConflict,
     UnknownEntry,
 )
 from expost.ledger import Entry, Ledger
@@ -97,6 +98,20 @@ class Result:
             if outcome.state in ("answered", "withheld") and total + outcome.asked <= self.study.limit:
                 total, count = total + outcome.asked, count + 1
         return count
+
+
+class UnderWay(ExpostError):
+    """Another run is asking the same question, which is never sampled twice."""
+
+    def __init__(self, label: str) -> None:
+        super().__init__(label)
+        self.label = label
+
+    def __str__(self) -> str:
+        return (
+            f"another run is asking {self.label!r} right now, and nothing is sampled twice: run again when it is done; "
+            "what it publishes will be here, too"
+        )
 
 
 class Lost(Exception):
@@ -222,7 +237,12 @@ class _Run:
         """One attempt: what it asked for, and its answer. Steps that are stored are not sampled again."""
         kind, key = KINDS[question.kind], self.key(question, attempt)
         stored = self.stored(key)
-        cost = self.cost(question, stored)
+        try:
+            cost = self.cost(question, stored)
+        except BudgetExceeded:
+            if self.stored(key) != stored:  # it was set aside for another run since
+                raise UnderWay(question.label) from None
+            raise
         asked = asked_for(self.opened, question, cost.epsilon, self.size, dict(self.answers), cost.exact_delta)
         mechanism = self.made(asked, cost)
         release = self.release(mechanism, kind.on(asked), key, question.label, stored, receipts)
@@ -279,11 +299,14 @@ class _Run:
     ) -> Release:
         """Run it, or read what it published before."""
         if stored is None:
-            made = self.ledger.run(mechanism, on=on, key=key, label=label)
+            try:
+                made = self.ledger.run(mechanism, on=on, key=key, label=label)
+            except (AlreadyReserved, KeyConflict):  # since we looked
+                raise UnderWay(label) from None
             receipts.append(Receipt(made.entry, label, made.reserved, made.charged, False))
             return made
         if stored.state == "reserved":
-            raise AlreadyReserved(stored)
+            raise UnderWay(label)
         assert stored.charged is not None
         receipts.append(Receipt(stored.id, label, stored.reserved, stored.charged, True))
         if stored.state != "settled":
