@@ -150,7 +150,9 @@ class Study:
     def wrong(self, key: str, what: str) -> InvalidStudy:
         """Something is wrong with a section's key."""
         section = key.partition(".")[0]
-        return InvalidStudy(str(self.file), ((self.lines.get(key, self.lines.get(section)), f"[{section}] {what}"),))
+        while key and key not in self.lines:
+            key = key.rpartition(".")[0]
+        return InvalidStudy(str(self.file), ((self.lines.get(key), f"[{section}] {what}"),))
 
     @property
     def folder(self) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -46,8 +47,7 @@ def open_table(study: Study) -> Opened:
             size=privacy.size,
         )
     except InvalidValue as error:
-        section = "privacy.unit" if privacy.unit in str(error) and privacy.unit != "row" else "data.path"
-        raise study.wrong(section, str(error)) from None
+        raise study.wrong(_blamed(study, str(error)), str(error)) from None
     for name, expression in study.derive.items():
         try:
             table = table.derive(**{name: expression})
@@ -55,6 +55,14 @@ def open_table(study: Study) -> Opened:
             raise study.wrong(f"derive.{name}", f"{name}: {error}") from None
     _check_who(study, table)
     return Opened(study, table)
+
+
+def _blamed(study: Study, said: str) -> str:
+    """The key that an error about the table speaks of."""
+    if study.privacy.unit != "row" and study.privacy.unit in said:
+        return "privacy.unit"
+    named = (name for name in study.data.schema or () if re.search(rf"column {re.escape(repr(name))}", said))
+    return next((f"data.schema.{name}" for name in named), "data.path")
 
 
 def _check_who(study: Study, table: PrivateTable) -> None:
@@ -126,10 +134,16 @@ def open_ledger(study: Study, *, create: bool, noise: Source | None = None) -> L
             name=books.name, neighbours=privacy.neighbours, unit=privacy.ledger_unit, noise=noise,
         )  # fmt: skip
     url = study.ledger_url
+    if url.startswith(SQLITE) and not Path(url.removeprefix(SQLITE)).parent.is_dir():
+        raise study.wrong("ledger.url", f"there is no folder {Path(url.removeprefix(SQLITE)).parent} for the ledger")
     if not _exists(url, books.name):
         if books.account is not None:
+            shown = url if url.startswith(SQLITE) else "URL"  # which may have a password
+            made = shlex.join(["ledger", "create", shown, books.name, "--unit", privacy.ledger_unit])
             raise study.wrong(
-                "ledger.account", f"there is no ledger {books.name!r}, and an account needs one: expost ledger create"
+                "ledger.account",
+                f"there is no ledger {books.name!r}, and an account needs one: expost {made} --neighbours "
+                f"{privacy.neighbours} --epsilon … --delta …",
             )
         if not create:
             return None

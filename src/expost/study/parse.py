@@ -145,11 +145,20 @@ class _Reader:
     def limit(self, told: Mapping[str, Any]) -> Cost | None:
         if any(key.name in told and key.wrong(told[key.name]) for key in SECTIONS["limit"]):
             return None  # said already
-        try:
-            return Cost.within(told.get("epsilon", 0), told.get("delta", 0))
-        except InvalidValue as error:
-            self.problem(("limit",), f"[limit] {error}")
+        epsilon, delta = told.get("epsilon", 1), told.get("delta", 0)
+        if not 0 <= delta < 1:
+            self.problem(("limit", "delta"), f"[limit] 'delta' is a probability below 1, got {_shown(delta)}")
             return None
+        try:
+            limit = Cost.within(max(epsilon, 0), delta)
+        except InvalidValue:
+            rule = "is too large to promise anything"
+        else:
+            if limit.epsilon_units:
+                return limit
+            rule = "is above 0" if epsilon <= 0 else "is at least 1e-12"
+        self.problem(("limit", "epsilon"), f"[limit] 'epsilon' {rule}, got {_shown(epsilon)}")
+        return None
 
     def privacy(self, told: Mapping[str, Any]) -> None:
         for name in ("rows", "groups", "size"):

@@ -1,6 +1,8 @@
 """Studies run end to end: answers near the truth, receipts that add up, nothing sampled twice, nothing told."""
 
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -603,3 +605,41 @@ def test_columns_that_a_question_does_not_use_are_no_part_of_it(tmp_path: Path) 
     assert stored(path) == [True, False]
     path.write_text(path.read_text().replace('half = "age / 2"', 'half = "age / 3"'))
     assert stored(path) == [False, True]
+
+
+def test_types_are_wrong_where_they_stand(tmp_path: Path) -> None:
+    path = write_study(tmp_path, COUNT)
+    inline = path.read_text()
+    path.write_text(inline.replace('"integer", city', '"intege", city'))
+    with pytest.raises(InvalidStudy, match=r"study.toml:5: \[data\] column 'age' cannot be of type 'intege'"):
+        plan_study(read_study(path))
+    table = 'path = "people.csv"\n[data.schema]\n"person" = "integer"\n"aeg" = "integer"\n'
+    path.write_text(re.sub(r'path = "people.csv"\nschema.*\n', table, inline))
+    with pytest.raises(InvalidStudy, match=r"study.toml:7: \[data\] .*has no column 'aeg'"):
+        plan_study(read_study(path))
+
+
+def test_an_answer_is_never_farther_off_than_its_bounds_allow(tmp_path: Path) -> None:
+    median = MIDDLE.replace('"s"', "800").format(9) + "bounds = [0, 80]\n"
+    result = run_study(read_study(write_study(tmp_path, median, url="memory:")), noise=SeededNoise(2))
+    answer = result.outcomes[0].answer
+    assert answer is not None
+    assert answer.error == 80
+
+
+def test_no_folder_for_the_ledger(tmp_path: Path) -> None:
+    path = write_study(tmp_path, COUNT, url="sqlite:///nowhere/books.db")
+    for command in ("plan", "run"):
+        result = CliRunner().invoke(app, [command, str(path)])
+        assert result.exit_code == 2
+        assert "study.toml:17: [ledger] there is no folder" in result.output
+
+
+def test_a_ledger_to_be_made_is_said_in_full(tmp_path: Path) -> None:
+    path = write_study(tmp_path, COUNT)
+    path.write_text(path.read_text().replace('name = "people"', 'name = "people"\naccount = "alice"', 1))
+    with pytest.raises(InvalidStudy) as error:
+        plan_study(read_study(path))
+    command = str(error.value).partition("expost ")[2]
+    assert CliRunner().invoke(app, [*shlex.split(command.replace("…", "0.5"))]).exit_code == 0
+    assert run_study(read_study(path)).error is None
