@@ -20,6 +20,7 @@ from expost.study.model import Question, Study
 from expost.study.open import NOMINAL_SIZE, Opened, asked_for, check_questions, left_before, open_ledger, open_table
 from expost.study.questions import KINDS
 
+LOST = "it was cut short while it was sampled, so its worst case was charged; under a new name it can be asked again"
 Fit = Literal["stored", "lost", "fits", "may fit", "cannot fit"]
 
 
@@ -87,7 +88,7 @@ class Stored:
     def why(self) -> str:
         """It in words."""
         if self.last.state == "forfeited":
-            return "was lost: whoever sampled it died, so its worst case was charged; it needs a new name"
+            return f"lost: {LOST}"
         if self.last.state == "reserved":
             return "is being asked right now"
         times = f"was asked {self.attempts} times: " if self.attempts > 1 else ""

@@ -31,7 +31,7 @@ from expost.noise import Source
 from expost.study.kinds import Answer, Asked, Unanswerable, Unscaled
 from expost.study.model import Condition, Question, Study
 from expost.study.open import Opened, asked_for, check_questions, open_ledger, open_table, problem
-from expost.study.plan import plan_from, require_fit
+from expost.study.plan import LOST, plan_from, require_fit
 from expost.study.questions import KINDS
 from expost.study.questions.robust import scale_of
 
@@ -310,5 +310,5 @@ class _Run:
         assert stored.charged is not None
         receipts.append(Receipt(stored.id, label, stored.reserved, stored.charged, True))
         if stored.state != "settled":
-            raise Lost("whoever sampled it died, so its worst case was charged; under a new name it can be asked again")
+            raise Lost(LOST)
         return Release(mechanism, self.ledger.output(key), stored.part, stored.reserved, stored.charged, stored.id)

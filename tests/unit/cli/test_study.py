@@ -1,18 +1,21 @@
 """The commands about studies: what they print, whatever names and words they are given."""
 
 import contextlib
+import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from expost.cli.main import app
 from studies import COUNT, write_study
 
 RUNNER = CliRunner()
+COMMAND = [sys.executable, "-c", "from expost.cli import main; main()"]
 
 
 def test_words_are_no_markup(tmp_path: Path) -> None:
@@ -31,7 +34,7 @@ def test_on_a_terminal_answers_stand_on_lines_of_their_own(tmp_path: Path) -> No
     path = write_study(tmp_path, COUNT, COUNT.replace('"old"', '"again"'))
     reader, writer = os.openpty()
     with subprocess.Popen(
-        [sys.executable, "-c", "from expost.cli import main; main()", "run", str(path)],
+        [*COMMAND, "run", str(path)],
         stdin=writer, stdout=writer, stderr=writer, env={**os.environ, "TERM": "xterm", "COLUMNS": "80"},
     ) as process:  # fmt: skip
         os.close(writer)
@@ -44,3 +47,43 @@ def test_on_a_terminal_answers_stand_on_lines_of_their_own(tmp_path: Path) -> No
     shown = [line.rpartition("\x1b[2K")[2] for line in seen.decode().splitlines()]  # what clearing a line leaves
     plain = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", line) for line in shown]
     assert sum(bool(re.match("✓ (old|again)  ", line)) for line in plain) == 2, plain
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("expost ", ["init", "plan", "run", "report", "paper", "ledger"]),
+        ("expost pl", ["plan"]),
+        ("expost ledger create --neighbours ", ["add-remove", "substitute"]),
+        ("expost run --re", ["--record", "--report"]),
+    ],
+)
+def test_bash_completes(typed: str, offered: list[str]) -> None:
+    """What bash gets when it asks, as the script of --show-completion asks."""
+    environment = {
+        **os.environ,
+        "_EXPOST_COMPLETE": "complete_bash",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(typed.count(" ")),
+    }
+    asked = subprocess.run(COMMAND, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    assert asked.stdout.split() == offered
+
+
+def test_an_interrupt_charges_and_says_so(tmp_path: Path) -> None:
+    path = write_study(tmp_path, COUNT)
+    program = (
+        "import os, signal; from expost.data.answers import Noisy; "
+        "Noisy.sample = lambda *a: os.kill(os.getpid(), signal.SIGINT); from expost.cli import main; main()"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program, "run", str(path)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == 130
+    assert "worst case" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    again = RUNNER.invoke(app, ["run", str(path), "--json"])
+    record = json.loads(again.stdout)
+    assert [question["state"] for question in record["questions"]] == ["lost"]
+    assert record["ledger"]["spent"]["epsilon"] == "0.5"
+    assert again.exit_code == 1
