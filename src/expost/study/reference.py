@@ -16,7 +16,8 @@ def reference() -> str:
     parts.append("`[derive]`\n\nOne key a new column, whose value is an expression over one row.\n")
     parts.append(f"### Every question\n\n{_table(COMMON)}")
     parts.append(f"`repeat`\n\n{_table(REPEAT)}")
-    parts.append("### Kinds of questions\n\nAn outcome is told by the question's name: `only_if = \"spread.released\"`.\n")
+    parts.append("### Kinds of questions\n")
+    parts.append('An outcome is told by the question\'s name: `only_if = "spread.released"`.\n')
     parts += [_kind(name) for name in KINDS]
     return "\n".join(parts)
 
