@@ -14,19 +14,10 @@ from expost.study import read_study, run_study
 from expost.study.model import Question
 from expost.study.run import Outcome, Result
 from faulty import child
-from studies import COUNT, write_study
+from studies import COUNT, question, write_study
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-FOUND = """
-[[question]]
-name = "found"
-kind = "large"
-column = "city"
-keys = ["Rome", "Oslo", "Paris"]
-threshold = 1000
-at_most = 3
-epsilon = 1
-"""
+FOUND = question("found", "large", column="city", keys=["Rome", "Oslo"], threshold=1000, at_most=3, epsilon=1)
 HALF = COUNT.replace('"old"', '"half"').replace("epsilon = 0.5", "share_of_remaining = 0.5")
 REST = COUNT.replace('"old"', '"last"').replace("0.5", '"rest"')
 

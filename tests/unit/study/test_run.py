@@ -16,139 +16,38 @@ from expost.study import plan_study, read_study, record_of, run_study
 from expost.study.model import Question
 from expost.study.questions import KINDS
 from expost.study.run import Outcome, Result
-from studies import CANARY, COUNT, PEOPLE, write_study
+from studies import CANARY, COUNT, PEOPLE, question, write_study
 
-EVERYTHING = """
+DERIVED = """
 [derive]
 ratio = "age / 80"
 old = "CASE WHEN age >= 40 THEN 1 ELSE 0 END"
-
-[[question]]
-name = "old"
-kind = "count"
-where = "age >= 60"
-noise = "gaussian"
-epsilon = 20
-delta = 1e-6
-
-[[question]]
-name = "total"
-kind = "sum"
-column = "age"
-bounds = [0, 100]
-epsilon = 20
-
-[[question]]
-name = "average"
-kind = "mean"
-column = "cost"
-bounds = [0, 200]
-where = "age >= 60"
-counted_by = "old"
-epsilon = 20
-
-[[question]]
-name = "bands"
-kind = "histogram"
-column = "age"
-bins = 4
-bounds = [0, 80]
-epsilon = 20
-
-[[question]]
-name = "cities"
-kind = "discover"
-column = "city"
-count = "rows"
-epsilon = 20
-delta = 1e-6
-
-[[question]]
-name = "which"
-kind = "above"
-column = "city"
-keys = ["Rome", "Oslo", "Paris"]
-threshold = 1000
-at_most = 3
-epsilon = 20
-
-[[question]]
-name = "large"
-kind = "large"
-column = "city"
-keys = ["Rome", "Oslo", "Paris"]
-threshold = 1000
-at_most = 3
-epsilon = 20
-
-[[question]]
-name = "spread"
-kind = "interquartile_range"
-column = "age"
-epsilon = 20
-delta = 1e-6
-
-[[question]]
-name = "median"
-kind = "median"
-column = "age"
-scale = "spread"
-slack = 40
-epsilon = 20
-delta = 1e-6
-
-[[question]]
-name = "ninth"
-kind = "quantile"
-column = "age"
-quantile = 0.9
-scale = 40
-slack = 40
-epsilon = 20
-delta = 1e-6
-
-[[question]]
-name = "trimmed"
-kind = "trimmed_mean"
-column = "age"
-trim = 0.1
-scale = 64
-epsilon = 20
-delta = 1e-6
-
-[[question]]
-name = "line"
-kind = "regression"
-features = ["age"]
-target = "cost"
-cell = [0.7, 7]
-blocks = 50
-bounds = [0, 80]
-target_bounds = [0, 200]
-epsilon = 20
-delta = 1e-6
-
-[[question]]
-name = "model"
-kind = "logistic_regression"
-features = ["ratio"]
-target = "old"
-norm = 1
-threshold = 0.9
-test_share = 0.5
-epsilon = 20
-
-[[question]]
-name = "training"
-kind = "training"
-features = ["ratio"]
-target = "old"
-norm = 1
-steps = 20
-every = 10
-epsilon = 20
-delta = 1e-6
 """
+MUCH: dict[str, Any] = {"epsilon": 20}
+MUCH_AND_DELTA: dict[str, Any] = {**MUCH, "delta": 1e-6}
+CITIES: dict[str, Any] = {"column": "city", "keys": ["Rome", "Oslo", "Paris"], "threshold": 1000, "at_most": 3}
+CLASSES: dict[str, Any] = {"features": ["ratio"], "target": "old", "norm": 1}
+EVERYTHING = DERIVED + "".join(
+    (
+        question("old", "count", where="age >= 60", noise="gaussian", **MUCH_AND_DELTA),
+        question("total", "sum", column="age", bounds=[0, 100], **MUCH),
+        question("average", "mean", column="cost", bounds=[0, 200], where="age >= 60", counted_by="old", **MUCH),
+        question("bands", "histogram", column="age", bins=4, bounds=[0, 80], **MUCH),
+        question("cities", "discover", column="city", count="rows", **MUCH_AND_DELTA),
+        question("which", "above", **CITIES, **MUCH),
+        question("large", "large", **CITIES, **MUCH),
+        question("spread", "interquartile_range", column="age", **MUCH_AND_DELTA),
+        question("median", "median", column="age", scale="spread", slack=40, **MUCH_AND_DELTA),
+        question("ninth", "quantile", column="age", quantile=0.9, scale=40, slack=40, **MUCH_AND_DELTA),
+        question("trimmed", "trimmed_mean", column="age", trim=0.1, scale=64, **MUCH_AND_DELTA),
+        question(
+            "line", "regression", features=["age"], target="cost", cell=[0.7, 7], blocks=50, bounds=[0, 80],
+            target_bounds=[0, 200], **MUCH_AND_DELTA,
+        ),
+        question("model", "logistic_regression", **CLASSES, threshold=0.9, test_share=0.5, **MUCH),
+        question("training", "training", **CLASSES, steps=20, every=10, **MUCH_AND_DELTA),
+    )
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
