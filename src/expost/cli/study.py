@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -38,7 +39,7 @@ def init(
     Example: expost init visits.csv -o visits.toml
     """
     from expost.study import starter
-    from expost.study.start import BEWARE
+    from expost.study.start import BEWARE, is_unicode
 
     if output.exists() and not force:
         raise InvalidValue(f"{output} is there already: take another --output, or --force")
@@ -56,7 +57,10 @@ def init(
     for line in text.splitlines():
         if line.startswith(BEWARE):
             err.print(line.removeprefix("# "), soft_wrap=True)
-    out.print(f"{output} is written. Edit names and numbers, then: expost plan {output}", soft_wrap=True)
+    if Path(data).is_file() and not is_unicode(data):
+        err.print(f"Beware: not all of {data} is UTF-8. Convert it, or what is not will not count.", soft_wrap=True)
+    typed = shlex.quote(str(output))
+    out.print(f"{output} is written. Edit names and numbers, then: expost plan {typed}", soft_wrap=True)
 
 
 @guarded

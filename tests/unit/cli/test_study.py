@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from expost.cli.main import app
-from studies import COUNT, write_study
+from studies import COUNT, write_people, write_study
 
 RUNNER = CliRunner()
 COMMAND = [sys.executable, "-c", "from expost.cli import main; main()"]
@@ -87,3 +88,22 @@ def test_an_interrupt_charges_and_says_so(tmp_path: Path) -> None:
     assert [question["state"] for question in record["questions"]] == ["lost"]
     assert record["ledger"]["spent"]["epsilon"] == "0.5"
     assert again.exit_code == 1
+
+
+def test_init_says_what_to_type_next(tmp_path: Path) -> None:
+    target = tmp_path / "my study.toml"
+    result = RUNNER.invoke(app, ["init", str(write_people(tmp_path)), "-o", str(target)])
+    typed = shlex.split(result.stdout.strip().rpartition("then: ")[2])
+    assert typed == ["expost", "plan", str(target)]
+    assert RUNNER.invoke(app, typed[1:]).exit_code == 0
+    assert "expost run 'my study.toml'" in target.read_text()
+
+
+@pytest.mark.parametrize(("text", "encoding", "beware"), [("é", "utf-8", False), ("é", "latin-1", True)])
+def test_init_warns_of_what_is_no_unicode(tmp_path: Path, text: str, encoding: str, beware: bool) -> None:
+    data = tmp_path / "visits.csv"
+    data.write_bytes(f"name,age\n{text},3\n".encode(encoding))
+    result = RUNNER.invoke(app, ["init", str(data), "-o", str(tmp_path / "study.toml")])
+    assert result.exit_code == 0
+    assert ("Beware: not all of" in result.stderr) == beware
+    assert "Beware" not in (tmp_path / "study.toml").read_text(), "that is about values, and for its owner only"
