@@ -49,6 +49,7 @@ class By(StrEnum):
     DAY = "day"
 
 
+_UNIT = 'Who one record is about. Studies say "patient (column patient)" or "visit (one row each)".'
 Url = Annotated[
     str, typer.Argument(metavar="URL", help="The database, such as sqlite:///study.db.", show_default=False)
 ]
@@ -74,7 +75,7 @@ def create(
     url: Url,
     name: Name,
     epsilon: Epsilon,
-    unit: Annotated[str, typer.Option(metavar="TEXT", help="Who one record is about.", show_default=False)],
+    unit: Annotated[str, typer.Option(metavar="TEXT", help=_UNIT, show_default=False)],
     neighbours: Annotated[Neighbours, typer.Option(help="What its claims are about.", show_default=False)],
     delta: Delta = "0",
     as_json: Json = False,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import sys
@@ -14,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from expost.cli.console import FAILED, INVALID, err, fail, guarded, out, short
+from expost.cli.tables import document
 from expost.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def plan(study: StudyFile, as_json: Json = False) -> None:
 
     planned = plan_study(read_study(study))
     if as_json:
-        out.print_json(json.dumps(_plan_json(planned), ensure_ascii=False))
+        document(_plan_json(planned))
     else:
         _show_plan(planned)
     if not planned.fits:

@@ -35,17 +35,22 @@ path = {path}{table}
 # version = "1"                 # {version}
 {schema}
 [privacy]
-unit = "row"                    # {unit}
-# rows = 10                     # {rows}
-neighbours = "substitute"       # or "add-remove". {neighbours}
-# who = "visit"                 # {who}
+# {unit}
+unit = "row"
+# {rows}
+# rows = 10
+# {neighbours}
+neighbours = "substitute"
+# {who}
+# who = "visit"
 
 [limit]
 epsilon = 1.0                   # {epsilon}
 delta = 1e-6                    # {delta}
 
 [ledger]
-url = {url}  # {address}
+# {address}
+url = {url}
 name = {name}
 """
 
@@ -73,7 +78,7 @@ def starter(data: str, *, file: Path, table: str | None = None, delimiter: str |
             for key, value in (("table", table), ("delimiter", delimiter))
             if value is not None
         ),
-        url=f"{_quoted(f'sqlite:///{stem}.ledger.db'):<24}",
+        url=_quoted(f"sqlite:///{stem}.ledger.db"),
         address=help_of["url"],
         name=_quoted(stem),
         **{name: help_of[name] for name in ("version", "unit", "rows", "neighbours", "who", "epsilon", "delta")},
