@@ -6,21 +6,20 @@ its worst case can be reserved in the first, and cannot be asked at all if it ca
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from expost.cost import Cost
 from expost.errors import InvalidStudy, InvalidValue
-from expost.ledger import Entry, Ledger
+from expost.ledger import Ledger
 from expost.mechanisms.interquantile import Bin
 from expost.study.kinds import Answer
 from expost.study.model import Question, Study
 from expost.study.open import NOMINAL_SIZE, Opened, asked_for, check_questions, left_before, open_ledger, open_table
 from expost.study.questions import KINDS
+from expost.study.stored import Stored, stored_questions
 
-LOST = "it was cut short while it was sampled, so its worst case was charged; under a new name it can be asked again"
 Fit = Literal["stored", "lost", "fits", "may fit", "cannot fit"]
 
 
@@ -69,47 +68,10 @@ def plan_from(opened: Opened, ledger: Ledger | None, size: int | None) -> Plan:
     Where the number of units is public, but not known here, answers about any number of them count.
     """
     study = opened.study
-    walk = _Walk(opened, left_before(study, ledger), {} if ledger is None else _stored(study, ledger, size))
+    walk = _Walk(opened, left_before(study, ledger), {} if ledger is None else stored_questions(study, ledger, size))
     before = walk.low
     lines = tuple(walk.line(question) for question in study.questions)
     return Plan(study, lines, before, walk.low, walk.high)
-
-
-@dataclass(frozen=True)
-class Stored:
-    """What the ledger holds about a question."""
-
-    attempts: int
-    last: Entry
-    units: str
-    """Their number, which a run would have to find unchanged; empty if that is known, or private."""
-
-    @property
-    def why(self) -> str:
-        """It in words."""
-        if self.last.state == "forfeited":
-            return f"lost: {LOST}"
-        if self.last.state == "reserved":
-            return "is being asked right now"
-        times = f"was asked {self.attempts} times: " if self.attempts > 1 else ""
-        return f"{times}the ledger has the answer" + (f", if there are still {self.units} units" if self.units else "")
-
-
-def _stored(study: Study, ledger: Ledger, size: int | None) -> dict[str, Stored]:
-    """What the ledger holds, by names of questions."""
-    entries: dict[str, Entry] = {}
-    for entry in ledger.entries():
-        key, _, rest = (entry.key or "").partition(" n=")
-        if not rest or size is None or rest.split(" ")[0] == str(size):
-            entries[" ".join(key.split(" ")[:3])] = entry  # without what a run adds
-    found = {}
-    for question in study.questions:
-        times = range(1, (question.repeat.at_most if question.repeat else 1) + 1)
-        made = [entries[key] for key in (study.key(question, attempt) for attempt in times) if key in entries]
-        if made:
-            units = re.search(r" n=(\d+)", made[-1].key or "") if size is None else None
-            found[question.name] = Stored(len(made), made[-1], f"{int(units[1]):,}" if units else "")
-    return found
 
 
 def require_fit(plan: Plan) -> None:
@@ -154,12 +116,16 @@ class _Walk:
         return Line(question, worst, best, "fits", "")
 
     def again(self, question: Question, stored: Stored) -> Line:
-        """A question that was asked before: free, but for repetitions that may follow if a run was interrupted."""
+        """A question that was asked before: free, but for what may follow if a run was interrupted."""
         if stored.last.state == "forfeited":
             return Line(question, Cost(0), Cost(0), "lost", stored.why)
-        more = self.repeated(question, self.low, stored.attempts)
-        self.low -= more
-        ends = f"; asked again if that did not end as {question.repeat.until!r}" if question.repeat and more else ""
+        more = stored.unfinished + self.repeated(question, self.low, stored.attempts)
+        self.low = self.low - more if more <= self.low else Cost(0)
+        ends = (
+            f"; asked again if that did not end as {question.repeat.until!r}"
+            if question.repeat and more != Cost(0)
+            else ""
+        )
         return Line(question, more, Cost(0), "stored", stored.why + ends)
 
     def repeated(self, question: Question, left: Cost, times: int = 1) -> Cost:

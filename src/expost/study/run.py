@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
 
-from expost.cost import Cost, exact
+from expost.cost import Cost
 from expost.errors import (
     AlreadyReserved,
     BudgetExceeded,
@@ -31,9 +30,10 @@ from expost.noise import Source
 from expost.study.kinds import Answer, Asked, Unanswerable, Unscaled
 from expost.study.model import Condition, Question, Study
 from expost.study.open import Opened, asked_for, check_questions, open_ledger, open_table, problem
-from expost.study.plan import LOST, plan_from, require_fit
+from expost.study.plan import plan_from, require_fit
 from expost.study.questions import KINDS
 from expost.study.questions.robust import scale_of
+from expost.study.stored import LOST, VALUES, asked_then
 
 State = Literal["answered", "withheld", "skipped", "lost", "not possible", "not reached"]
 
@@ -248,8 +248,8 @@ class _Run:
         release = self.release(mechanism, kind.on(asked), key, question.label, stored, receipts)
         following = kind.then(asked, release) if kind.then is not None else None
         if following is not None:
-            step = self.key(question, attempt, ": values")
-            second = self.release(following, None, step, f"{question.label}: values", self.stored(step), receipts)
+            step = self.key(question, attempt, VALUES)
+            second = self.release(following, None, step, question.label + VALUES, self.stored(step), receipts)
             mechanism, release = following, second
         worst = release.reserved if kind.then is None else cost
         return worst, kind.answer(asked, mechanism, release.value)
@@ -271,8 +271,7 @@ class _Run:
     def cost(self, question: Question, stored: Entry | None) -> Cost:
         """What it asks for now; or what it asked for then, as its reservation tells."""
         if stored is not None:
-            share = exact(question.values.get("find_share", 0.5), "") if KINDS[question.kind].then else Fraction(1)
-            return Cost.within(stored.reserved.exact_epsilon / share, stored.reserved.exact_delta)
+            return asked_then(question, stored)
         remaining = self.ledger.remaining
         cost = question.asks(self.study.limit, remaining)
         if not cost.epsilon_units:

@@ -1,13 +1,14 @@
 """Plans: the worst is never passed, the best never undercut, and what is said of stored answers is so."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from expost import Cost, Ledger
 from expost.study import plan_study, read_study, run_study
 from expost.study.model import Study
-from studies import COUNT, write_study
+from studies import COUNT, question, write_study
 
 ABOVE = """
 [[question]]
@@ -93,10 +94,39 @@ def test_a_repeated_question_that_may_be_asked_more_often(tmp_path: Path) -> Non
     study = study_of(tmp_path, ABOVE.format(threshold=9000, amount=repeated))
     spent = run_study(study).ledger.spent
     assert (plan_study(study).lines[0].fit, plan_study(study).lines[0].worst) == ("stored", Cost(0))
+    assert "asked again" not in plan_study(study).lines[0].why
     longer = study_of(tmp_path, ABOVE.format(threshold=9000, amount=repeated.replace("at_most = 3", "at_most = 4")))
     line = plan_study(longer).lines[0]
     assert (line.fit, line.worst, line.best) == ("stored", Cost(1), Cost(0))
     assert "asked 3 times" in line.why
+    assert "asked again if that did not end as 'any'" in line.why
     outcome = run_study(longer).outcomes[0]
     assert [receipt.stored for receipt in outcome.receipts] == [True, True, True, False]
     assert outcome.receipts[3].charged + spent == Ledger.load(f"sqlite:///{tmp_path}/books.db", "people").spent
+
+
+def test_a_question_that_was_interrupted_half_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells were found, and their values not yet asked for: these are still to be paid."""
+    study = study_of(
+        tmp_path, question("found", "large", column="city", keys=["Rome"], threshold=9, at_most=2, share=0.5)
+    )
+    run = Ledger.run
+
+    def interrupted(self: Ledger, *args: Any, label: str, **keys: Any) -> Any:
+        if label.endswith(": values"):
+            raise KeyboardInterrupt
+        return run(self, *args, label=label, **keys)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run_study(study)
+    ledger = Ledger.load(study.ledger_url, "people")
+    spent = ledger.spent
+    line = plan_study(study).lines[0]
+    assert line.fit == "stored"
+    assert line.worst is not None
+    assert line.worst + spent == Cost(2)
+    run_study(study)
+    assert ledger.spent == Cost(2)
+    assert plan_study(study).lines[0].worst == Cost(0)
