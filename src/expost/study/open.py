@@ -59,10 +59,12 @@ def open_table(study: Study) -> Opened:
 
 def _blamed(study: Study, said: str) -> str:
     """The key that an error about the table speaks of."""
-    if study.privacy.unit != "row" and study.privacy.unit in said:
-        return "privacy.unit"
-    named = (name for name in study.data.schema or () if re.search(rf"column {re.escape(repr(name))}", said))
-    return next((f"data.schema.{name}" for name in named), "data.path")
+    typed = next(
+        (name for name in study.data.schema or () if f"column {name!r} " in f"{said} ".replace(":", " ")), None
+    )
+    if typed is not None:
+        return f"data.schema.{typed}"
+    return "privacy.unit" if repr(study.privacy.unit) in said else "data.path"
 
 
 def _check_who(study: Study, table: PrivateTable) -> None:

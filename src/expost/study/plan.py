@@ -121,12 +121,10 @@ class _Walk:
             return Line(question, Cost(0), Cost(0), "lost", stored.why)
         more = stored.unfinished + self.repeated(question, self.low, stored.attempts)
         self.low = self.low - more if more <= self.low else Cost(0)
-        ends = (
-            f"; asked again if that did not end as {question.repeat.until!r}"
-            if question.repeat and more != Cost(0)
-            else ""
-        )
-        return Line(question, more, Cost(0), "stored", stored.why + ends)
+        why = stored.why
+        if question.repeat is not None and more.epsilon_units:
+            why += f"; asked again if that did not end as {question.repeat.until!r}"
+        return Line(question, more, Cost(0), "stored", why)
 
     def repeated(self, question: Question, left: Cost, times: int = 1) -> Cost:
         """What repetitions cost at worst, with so much left after so many times."""

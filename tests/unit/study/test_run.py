@@ -512,6 +512,9 @@ def test_types_are_wrong_where_they_stand(tmp_path: Path) -> None:
     path.write_text(inline.replace('"integer", city', '"intege", city'))
     with pytest.raises(InvalidStudy, match=r"study.toml:5: \[data\] column 'age' cannot be of type 'intege'"):
         plan_study(read_study(path))
+    path.write_text(inline.replace('"integer", city', '"intege", city').replace('unit = "row"', 'unit = "e"\nrows = 1'))
+    with pytest.raises(InvalidStudy, match=r"study.toml:5: \[data\] column 'age'"):
+        plan_study(read_study(path))
     table = 'path = "people.csv"\n[data.schema]\n"person" = "integer"\n"aeg" = "integer"\n'
     path.write_text(re.sub(r'path = "people.csv"\nschema.*\n', table, inline))
     with pytest.raises(InvalidStudy, match=r"study.toml:7: \[data\] .*has no column 'aeg'"):
