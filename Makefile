@@ -35,7 +35,7 @@ examples: $(VENV)/.dev
 	$(BIN)/python examples/tested_model.py
 
 test: export OPENBLAS_NUM_THREADS = 1  # two workers on two cores leave none for more
-test: lint
+test: lint $(VENV)/.browser
 	$(BIN)/pytest -n 2 --dist worksteal $(addprefix --ignore=,$(WATCHED))
 	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report= $(WATCHED)
 	$(BIN)/python tests/coverage_floor.py
@@ -95,6 +95,11 @@ $(VENV)/.demo: $(VENV)/.installed
 
 $(VENV)/.dev: $(VENV)/.installed
 	$(PIP) install -c constraints.txt -e '.[dev]'
+	touch $@
+
+# The report is looked at in a browser: Debian's is installed if there is none and the machine lets us.
+$(VENV)/.browser: tests/browser.py $(VENV)/.dev
+	$(BIN)/python tests/browser.py
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.dev

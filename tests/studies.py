@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 PEOPLE = 6000
@@ -32,6 +33,14 @@ kind = "count"
 where = "age >= 60"
 epsilon = 0.5
 """
+
+
+def question(name: str, kind: str, **keys: object) -> str:
+    """A question as a study file says it."""
+    told = {"name": name, "kind": kind, **keys}
+    return "\n[[question]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in told.items())
+
+
 CANARY = "zanzibar-4711"
 """A value of the data that no message may ever quote."""
 

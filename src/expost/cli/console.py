@@ -50,9 +50,9 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
 )
 
 _WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120
-out = Console(highlight=False, width=_WIDTH)
+out = Console(highlight=False, markup=False, emoji=False, width=_WIDTH)
 """Answers: what another program may read."""
-err = Console(stderr=True, highlight=False, width=_WIDTH)
+err = Console(stderr=True, highlight=False, markup=False, emoji=False, width=_WIDTH)
 """Everything else: progress and errors."""
 
 

@@ -49,6 +49,7 @@ class By(StrEnum):
     DAY = "day"
 
 
+_UNIT = 'Who one record is about. Studies say "patient (column patient)" or "visit (one row each)".'
 Url = Annotated[
     str, typer.Argument(metavar="URL", help="The database, such as sqlite:///study.db.", show_default=False)
 ]
@@ -74,7 +75,7 @@ def create(
     url: Url,
     name: Name,
     epsilon: Epsilon,
-    unit: Annotated[str, typer.Option(metavar="TEXT", help="Who one record is about.", show_default=False)],
+    unit: Annotated[str, typer.Option(metavar="TEXT", help=_UNIT, show_default=False)],
     neighbours: Annotated[Neighbours, typer.Option(help="What its claims are about.", show_default=False)],
     delta: Delta = "0",
     as_json: Json = False,
@@ -205,7 +206,7 @@ def statement(
         headings, *rows = (day_rows if by is By.DAY else entry_rows)(ledger.entries())
         document(_facts(ledger) | {"rows": [dict(zip(headings, row, strict=True)) for row in rows]})
     else:
-        out.print(ledger.statement(by=by.value), markup=False, soft_wrap=True)
+        out.print(ledger.statement(by=by.value), soft_wrap=True)
 
 
 # ---- looking after it
@@ -226,9 +227,9 @@ def recover(url: Url, name: Name, as_json: Json = False) -> None:
     if as_json:
         document({"name": name, "forfeited": count})
     elif count:
-        out.print(f"{count} left behind: forfeited, and charged the worst case", markup=False)
+        out.print(f"{count} left behind: forfeited, and charged the worst case")
     else:
-        out.print("nothing was left behind", markup=False)
+        out.print("nothing was left behind")
 
 
 @app.command()
@@ -256,8 +257,8 @@ def verify(
     if as_json:
         document({"name": name, "line": head.sequence, "hash": head.hash})
         return
-    out.print(f"{name}: {head.sequence} lines, and everything adds up", markup=False, soft_wrap=True)
-    out.print(f"head {head.sequence}:{head.hash}", markup=False, soft_wrap=True)
+    out.print(f"{name}: {head.sequence} lines, and everything adds up", soft_wrap=True)
+    out.print(f"head {head.sequence}:{head.hash}", soft_wrap=True)
 
 
 @app.command()
@@ -284,7 +285,7 @@ def export(
     if as_json:
         document({"name": name, "file": str(file), "line": head.sequence, "hash": head.hash})
     else:
-        out.print(f"{head.sequence} lines in {file}\nhead {head.sequence}:{head.hash}", markup=False, soft_wrap=True)
+        out.print(f"{head.sequence} lines in {file}\nhead {head.sequence}:{head.hash}", soft_wrap=True)
 
 
 # ---- the owner's business
@@ -381,7 +382,7 @@ def _show(ledger: Ledger, as_json: bool) -> None:
     closed = ", closed" * ledger.closed
     title = f"{ledger.name} (unit {ledger.unit}, neighbours {ledger.neighbours}{closed})"
     lines = [title, *(f"  {what:9}  {cost}" for what, cost in _balance(ledger).items())]
-    out.print("\n".join(lines), markup=False, soft_wrap=True)
+    out.print("\n".join(lines), soft_wrap=True)
 
 
 def _balance(ledger: Ledger) -> dict[str, Cost]:

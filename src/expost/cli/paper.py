@@ -43,8 +43,8 @@ def paper(
     counts = [(verdict, sum(row.verdict == verdict for row in comparisons)) for verdict in VERDICTS]
     out.print()
     for verdict, count in counts:
-        out.print(f"{count:3} {verdict}: {VERDICTS[verdict]}", markup=False, soft_wrap=True)
+        out.print(f"{count:3} {verdict}: {VERDICTS[verdict]}", soft_wrap=True)
     out.print()
     for number, note in enumerate(notes, 1):
-        out.print(f"{number:2}. {note}", markup=False, soft_wrap=not out.is_terminal)
-    out.print(f"\nPlots, data and this table: {folder}", markup=False, soft_wrap=True)
+        out.print(f"{number:2}. {note}", soft_wrap=not out.is_terminal)
+    out.print(f"\nPlots, data and this table: {folder}", soft_wrap=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from expost.cli.console import FAILED, INVALID, err, fail, guarded, out, short
+from expost.cli.tables import document
 from expost.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def init(
     Example: expost init visits.csv -o visits.toml
     """
     from expost.study import starter
-    from expost.study.start import BEWARE
+    from expost.study.start import BEWARE, is_unicode
 
     if output.exists() and not force:
         raise InvalidValue(f"{output} is there already: take another --output, or --force")
@@ -52,12 +53,14 @@ def init(
             f"The types in [data.schema] came from a look at the values of {data}. They are public from now on: read "
             "them.",
             soft_wrap=True,
-            markup=False,
         )
     for line in text.splitlines():
         if line.startswith(BEWARE):
-            err.print(line.removeprefix("# "), soft_wrap=True, markup=False)
-    out.print(f"{output} is written. Edit names and numbers, then: expost plan {output}", soft_wrap=True)
+            err.print(line.removeprefix("# "), soft_wrap=True)
+    if Path(data).is_file() and not is_unicode(data):
+        err.print(f"Beware: not all of {data} is UTF-8. Convert it, or what is not will not count.", soft_wrap=True)
+    typed = shlex.quote(str(output))
+    out.print(f"{output} is written. Edit names and numbers, then: expost plan {typed}", soft_wrap=True)
 
 
 @guarded
@@ -72,7 +75,7 @@ def plan(study: StudyFile, as_json: Json = False) -> None:
 
     planned = plan_study(read_study(study))
     if as_json:
-        out.print_json(json.dumps(_plan_json(planned), ensure_ascii=False))
+        document(_plan_json(planned))
     else:
         _show_plan(planned)
     if not planned.fits:
@@ -104,13 +107,15 @@ def run(
         _check_writable(path)
     if told.books.url == "memory:":
         err.print("memory: keeps no books. Every run spends anew, and nobody adds it up: for trials only.")
-    with err.status(f"reading {study}") as status:
+    with err.status(Text(f"reading {study}")) as status:
 
         def progress(question: Question, outcome: Outcome | None) -> None:
             if outcome is None:
-                status.update(f"asking {question.name}: {question.label}")
+                status.update(Text(f"asking {question.name}: {question.label}"))
             elif not as_json:
+                status.stop()  # the spinner and answers may share a terminal
                 out.print(_line(outcome), soft_wrap=True)
+                status.start()
 
         result = run_study(told, progress=progress)
     kept = record_of(result)

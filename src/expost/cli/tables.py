@@ -29,7 +29,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], right: Iterabl
         out.print(grid)
     else:
         whole = out.measure(grid, options=out.options.update(max_width=_WIDEST)).maximum
-        Console(width=whole, highlight=False).print(grid)
+        Console(width=whole, highlight=False, markup=False, emoji=False).print(grid)
 
 
 def document(value: Any) -> None:

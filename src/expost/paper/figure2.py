@@ -90,7 +90,7 @@ def plot(curves: dict[str, Any], path: Path) -> None:
             axes.plot(curves["records"], curves[f"{key}, paper"], color=colour, linestyle=":", linewidth=2)
         axes.plot([], [], color="0.3", linestyle=":", linewidth=2, label="with the paper's bound")
         axes.set(xscale="log", yscale="log", xlabel="records", title=f"Λ = {regularizer:g}", ylim=(1e-5, 1e5))
-        axes.axhline(1, color="0.7", linewidth=1)
+        axes.axhline(1, color="0.6", linewidth=1, label="the error of knowing nothing")
         axes.grid(alpha=0.3)
     panels[0].set_ylabel("95th percentile of the noise on the error")
     panels[0].legend(frameon=False)

@@ -90,11 +90,10 @@ SECTIONS: dict[str, tuple[Key, ...]] = {
             longest=1000),
         Key("rows", "whole", "the most rows that count of any one, if the unit is a column"),
         Key("groups", "whole", "the most cells of a histogram that any one counts in"),
-        Key("neighbours", "text", "what may differ: one more or less, or one replaced (their number is then public)",
-            required=True, choices=("add-remove", "substitute")),
+        Key("neighbours", "text", "what nobody may notice: one replaced by another (substitute; their number is then "
+            "public), or one more or less (add-remove)", required=True, choices=("add-remove", "substitute")),
         Key("size", "whole", "the public number of units, under substitute"),
-        Key("who", "text", "who one unit is, in a word that stands in the ledger; by default the unit. Not the name of "
-            "another column"),
+        Key("who", "text", "who one unit is, in a word for the ledger and the report; not the name of another column"),
     ),
     "limit": (
         Key("epsilon", "number", "ε, in all and for ever", required=True),

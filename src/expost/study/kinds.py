@@ -116,7 +116,7 @@ class Kind:
 
 WHERE = Key("where", "text", "only rows for which this is true: age >= 18 AND city <> 'Rome'")
 COLUMN = Key("column", "text", "a column, or an expression such as cost / 100", required=True)
-COUNTED = Key("count", "text", "count rows, or units", choices=("rows", "units"))
+COUNTED = Key("count", "text", "what is counted: rows, or units", choices=("rows", "units"))
 
 
 def number_text(value: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -15,6 +16,7 @@ from expost.errors import InvalidStudy
 from expost.guarantee import Neighbours
 
 Rest = Literal["rest"]
+SQLITE = "sqlite:///"
 REFERENCES = {"scale": "interquartile_range", "counted_by": "count"}
 """Keys that may name an earlier question, and its kind."""
 
@@ -81,6 +83,10 @@ class Question:
         """Its δ, given what remains."""
         return remaining.exact_delta if self.delta == "rest" else exact(self.delta, "δ")
 
+    def asks(self, limit: Cost, remaining: Cost) -> Cost:
+        """What it asks for, given what remains."""
+        return Cost.within(self.amount.resolve(limit, remaining).exact_epsilon, self.delta_of(remaining))
+
 
 @dataclass(frozen=True)
 class Data:
@@ -144,7 +150,9 @@ class Study:
     def wrong(self, key: str, what: str) -> InvalidStudy:
         """Something is wrong with a section's key."""
         section = key.partition(".")[0]
-        return InvalidStudy(str(self.file), ((self.lines.get(key, self.lines.get(section)), f"[{section}] {what}"),))
+        while key and key not in self.lines:
+            key = key.rpartition(".")[0]
+        return InvalidStudy(str(self.file), ((self.lines.get(key), f"[{section}] {what}"),))
 
     @property
     def folder(self) -> Path:
@@ -156,18 +164,52 @@ class Study:
         """Where the data is, from anywhere."""
         return self.data.path if "://" in self.data.path else str((self.folder / self.data.path).resolve())
 
+    @property
+    def ledger_url(self) -> str:
+        """Where the ledger is, from anywhere."""
+        url = self.books.url
+        if not url.startswith(SQLITE):
+            return url
+        return SQLITE + str((self.folder / url.removeprefix(SQLITE)).resolve())
+
+    @property
+    def place(self) -> str:
+        """Where the data is, seen from the ledger if that is a file: both may move together."""
+        if "://" in self.data.path or not self.books.url.startswith(SQLITE):
+            return self.source
+        return Path(os.path.relpath(self.source, Path(self.ledger_url.removeprefix(SQLITE)).parent)).as_posix()
+
     def key(self, question: Question, attempt: int = 1, step: str = "") -> str:
         """The ledger's key of one attempt: the same question about the same data is never sampled twice.
 
         A run adds what is known only then, behind a space: the public number of units, and a scale that was released.
         """
-        about = [self.source, self.data.table, self.data.version, self.data.delimiter, dict(self.data.schema or {})]
+        derived, types = self._used(question)
+        about = [self.place, self.data.table, self.data.version, self.data.delimiter, types]
         whose = [self.privacy.unit, self.privacy.rows, self.privacy.groups, self.privacy.neighbours]
-        asked = [question.kind, str(question.amount), str(question.delta), dict(question.values), dict(self.derive)]
+        asked = [question.kind, str(question.amount), str(question.delta), dict(question.values), derived]
         named = [question.values.get(name) for name in REFERENCES]
         leans_on = [self.key(earlier) for earlier in self.questions if earlier.name in named]
-        text = json.dumps(
-            [about, whose, asked, str(question.repeat), leans_on, self.books.account], sort_keys=True, default=str
-        )
+        text = json.dumps([about, whose, asked, leans_on, self.books.account], sort_keys=True, default=str)
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         return f"{question.name}{step} #{attempt} {digest}"
+
+    def _used(self, question: Question) -> tuple[dict[str, str], dict[str, str]]:
+        """The derived columns and the types that a question may use: those whose names stand anywhere in it."""
+        text = f"{self.privacy.unit} {_words(list(question.values.values()))}".casefold()
+        derived = {}
+        for name, expression in reversed(list(self.derive.items())):  # those below are made from those above
+            if _named(name, text):
+                derived[name] = expression
+                text += f" {expression}".casefold()
+        return derived, {name: kind for name, kind in (self.data.schema or {}).items() if _named(name, text)}
+
+
+def _words(value: Any) -> str:
+    """All texts in a value."""
+    return " ".join(map(_words, value)) if isinstance(value, list) else value if isinstance(value, str) else ""
+
+
+def _named(name: str, text: str) -> bool:
+    """Whether a column's name stands in a text, as it is or as SQL quotes it."""
+    return name.casefold() in text or name.casefold().replace('"', '""') in text

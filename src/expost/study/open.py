@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+from expost.cost import Cost
 from expost.data import PrivateTable, Unit, read
 from expost.errors import InvalidStudy, InvalidValue
 from expost.ledger import Ledger, ledgers
+from expost.ledger.entry import least
 from expost.mechanisms.interquantile import Bin
 from expost.noise import Source
 from expost.study.kinds import Answer, Asked
-from expost.study.model import Question, Study
+from expost.study.model import SQLITE, Question, Study
 from expost.study.questions import KINDS
 
-_SQLITE = "sqlite:///"
 NOMINAL_SIZE = 10_000
 """Stands for the number of units while nothing is read: no price depends on it."""
 
@@ -45,8 +47,7 @@ def open_table(study: Study) -> Opened:
             size=privacy.size,
         )
     except InvalidValue as error:
-        section = "privacy.unit" if privacy.unit in str(error) and privacy.unit != "row" else "data.path"
-        raise study.wrong(section, str(error)) from None
+        raise study.wrong(_blamed(study, str(error)), str(error)) from None
     for name, expression in study.derive.items():
         try:
             table = table.derive(**{name: expression})
@@ -54,6 +55,16 @@ def open_table(study: Study) -> Opened:
             raise study.wrong(f"derive.{name}", f"{name}: {error}") from None
     _check_who(study, table)
     return Opened(study, table)
+
+
+def _blamed(study: Study, said: str) -> str:
+    """The key that an error about the table speaks of."""
+    typed = next(
+        (name for name in study.data.schema or () if f"column {name!r} " in f"{said} ".replace(":", " ")), None
+    )
+    if typed is not None:
+        return f"data.schema.{typed}"
+    return "privacy.unit" if repr(study.privacy.unit) in said else "data.path"
 
 
 def _check_who(study: Study, table: PrivateTable) -> None:
@@ -124,11 +135,17 @@ def open_ledger(study: Study, *, create: bool, noise: Source | None = None) -> L
             limit.exact_epsilon, limit.exact_delta,
             name=books.name, neighbours=privacy.neighbours, unit=privacy.ledger_unit, noise=noise,
         )  # fmt: skip
-    url = ledger_url(study)
+    url = study.ledger_url
+    if url.startswith(SQLITE) and not Path(url.removeprefix(SQLITE)).parent.is_dir():
+        raise study.wrong("ledger.url", f"there is no folder {Path(url.removeprefix(SQLITE)).parent} for the ledger")
     if not _exists(url, books.name):
         if books.account is not None:
+            shown = url if url.startswith(SQLITE) else "URL"  # which may have a password
+            made = shlex.join(["ledger", "create", shown, books.name, "--unit", privacy.ledger_unit])
             raise study.wrong(
-                "ledger.account", f"there is no ledger {books.name!r}, and an account needs one: expost ledger create"
+                "ledger.account",
+                f"there is no ledger {books.name!r}, and an account needs one: expost {made} --neighbours "
+                f"{privacy.neighbours} --epsilon … --delta …",
             )
         if not create:
             return None
@@ -149,16 +166,17 @@ def open_ledger(study: Study, *, create: bool, noise: Source | None = None) -> L
     return ledger
 
 
-def ledger_url(study: Study) -> str:
-    """The ledger's address; files are seen from the study's folder."""
-    url = study.books.url
-    if url.startswith(_SQLITE):
-        return _SQLITE + str((study.folder / url.removeprefix(_SQLITE)).resolve())
-    return url
+def left_before(study: Study, ledger: Ledger | None) -> Cost:
+    """What a study has left now. A ledger or account that is not there yet has its limit, or less if that above has."""
+    if ledger is not None:
+        return ledger.remaining
+    if study.books.account is None:
+        return study.limit
+    return least((study.limit, Ledger.load(study.ledger_url, study.books.name).remaining))
 
 
 def _exists(url: str, name: str) -> bool:
-    if url.startswith(_SQLITE) and not Path(url.removeprefix(_SQLITE)).exists():
+    if url.startswith(SQLITE) and not Path(url.removeprefix(SQLITE)).exists():
         return False
     return any(summary.name == name for summary in ledgers(url))
 

@@ -19,6 +19,7 @@ from expost.study.questions import KINDS
 
 _CONDITION = re.compile(r"^\s*([\w-]+?)\s*(?:\.\s*(\w+)|([<>])\s*(-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))\s*$")
 _ADDRESSES = ("sqlite:///", "postgresql://", "postgres://")
+_SHOWN_ADDRESSES = "sqlite:///books.db, postgresql://host/database or memory:"
 _CSV = (".csv", ".tsv", ".txt")
 _NUMERIC = ("count", "sum", "mean", "median", "quantile", "trimmed_mean")
 
@@ -123,7 +124,7 @@ class _Reader:
     def section(self, told: Mapping[str, Any], name: str) -> dict[str, Any]:
         if name not in told:
             required = ", ".join(key.name for key in SECTIONS[name] if key.required)
-            self.problem((), f"section [{name}] is missing; it says {required}")
+            self.problem((), f"section [{name}] is missing: it must say {required}")
             return {}
         self.table(told[name], SECTIONS[name], (name,), f"[{name}] ")
         return dict(told[name]) if isinstance(told[name], dict) else {}
@@ -140,16 +141,25 @@ class _Reader:
 
     def address(self, url: Any) -> None:
         if isinstance(url, str) and url != "memory:" and not url.startswith(_ADDRESSES):
-            self.problem(("ledger", "url"), f"[ledger] 'url' is {', '.join(_ADDRESSES)}… or memory:, got {_shown(url)}")
+            self.problem(("ledger", "url"), f"[ledger] 'url' is such as {_SHOWN_ADDRESSES}, got {_shown(url)}")
 
     def limit(self, told: Mapping[str, Any]) -> Cost | None:
         if any(key.name in told and key.wrong(told[key.name]) for key in SECTIONS["limit"]):
             return None  # said already
-        try:
-            return Cost.within(told.get("epsilon", 0), told.get("delta", 0))
-        except InvalidValue as error:
-            self.problem(("limit",), f"[limit] {error}")
+        epsilon, delta = told.get("epsilon", 1), told.get("delta", 0)
+        if not 0 <= delta < 1:
+            self.problem(("limit", "delta"), f"[limit] 'delta' is a probability below 1, got {_shown(delta)}")
             return None
+        try:
+            limit = Cost.within(max(epsilon, 0), delta)
+        except InvalidValue:
+            rule = "is too large to promise anything"
+        else:
+            if limit.epsilon_units:
+                return limit
+            rule = "is above 0" if epsilon <= 0 else "is at least 1e-12"
+        self.problem(("limit", "epsilon"), f"[limit] 'epsilon' {rule}, got {_shown(epsilon)}")
+        return None
 
     def privacy(self, told: Mapping[str, Any]) -> None:
         for name in ("rows", "groups", "size"):

@@ -6,6 +6,7 @@ its worst case can be reserved in the first, and cannot be asked at all if it ca
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,10 +16,11 @@ from expost.ledger import Ledger
 from expost.mechanisms.interquantile import Bin
 from expost.study.kinds import Answer
 from expost.study.model import Question, Study
-from expost.study.open import NOMINAL_SIZE, Opened, asked_for, check_questions, open_ledger, open_table
+from expost.study.open import NOMINAL_SIZE, Opened, asked_for, check_questions, left_before, open_ledger, open_table
 from expost.study.questions import KINDS
+from expost.study.stored import Stored, stored_questions
 
-Fit = Literal["stored", "fits", "may fit", "cannot fit"]
+Fit = Literal["stored", "lost", "fits", "may fit", "cannot fit"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Line:
 
     question: Question
     worst: Cost | None
-    """Its worst case, if all before it cost their worst; None if nothing is left then."""
+    """Its worst case, with repetitions, if all before it cost their worst; None if nothing is left then."""
     best: Cost | None
     """Its best case, if all before it cost their best."""
     fit: Fit
@@ -57,28 +59,19 @@ def plan_study(study: Study) -> Plan:
     """The plan of a study, from its file, the data's schema and the ledger's balance."""
     opened = open_table(study)
     check_questions(opened)
-    return plan_from(opened, open_ledger(study, create=False))
+    return plan_from(opened, open_ledger(study, create=False), study.privacy.size)
 
 
-def plan_from(opened: Opened, ledger: Ledger | None, size: int | None = None) -> Plan:
+def plan_from(opened: Opened, ledger: Ledger | None, size: int | None) -> Plan:
     """The plan, given what the ledger has left and which questions it holds answers to.
 
-    Without the public ``size``, answers about the data when it had another one count, too.
+    Where the number of units is public, but not known here, answers about any number of them count.
     """
-    if ledger is None:
-        return plan_questions(opened, opened.study.limit)
     study = opened.study
-    words = [(entry.key or "").split(" ") for entry in ledger.entries()]
-    keys = {" ".join(each[:3]) for each in words if size is None or f"n={size}" in each}  # without what a run adds
-    stored = {question.name for question in study.questions if study.key(question) in keys}
-    return plan_questions(opened, ledger.remaining, frozenset(stored))
-
-
-def plan_questions(opened: Opened, before: Cost, stored: frozenset[str] = frozenset()) -> Plan:
-    """Walk through the questions with both imagined ledgers."""
-    walk = _Walk(opened, before, stored)
-    lines = tuple(walk.line(question) for question in opened.study.questions)
-    return Plan(opened.study, lines, before, walk.low, walk.high)
+    walk = _Walk(opened, left_before(study, ledger), {} if ledger is None else stored_questions(study, ledger, size))
+    before = walk.low
+    lines = tuple(walk.line(question) for question in study.questions)
+    return Plan(study, lines, before, walk.low, walk.high)
 
 
 def require_fit(plan: Plan) -> None:
@@ -92,7 +85,7 @@ def require_fit(plan: Plan) -> None:
 class _Walk:
     """What is left in the two imagined ledgers."""
 
-    def __init__(self, opened: Opened, before: Cost, stored: frozenset[str]) -> None:
+    def __init__(self, opened: Opened, before: Cost, stored: Mapping[str, Stored]) -> None:
         self.opened, self.stored = opened, stored
         self.low = self.high = before
         self.stand_ins: dict[str, Answer] = {}
@@ -101,33 +94,47 @@ class _Walk:
         if question.kind == "interquartile_range":
             self.stand_ins[question.name] = Answer("", None, released=Bin(1, 1.0, 2.0))
         if question.name in self.stored:
-            return Line(question, Cost(0), Cost(0), "stored", "was asked before; the ledger has the answer")
+            return self.again(question, self.stored[question.name])
         pessimist, optimist = self.price(question, self.low), self.price(question, self.high)
         worst = None if pessimist is None else pessimist[0]
         best = None if optimist is None else optimist[1]
-        fit: Fit = "fits"
-        why = ""
         if optimist is None or not optimist[0] <= self.high:
             asked = "something" if optimist is None else f"{optimist[0]}"
-            fit, why = "cannot fit", f"cannot fit: it sets aside {asked}, and at best {self.high} would be left"
             if question.conditional:  # it may never be asked, as in a second run after it was not
-                fit, why = "may fit", f"would not fit if it were asked: it sets aside {asked}, and {self.high} is left"
-        elif worst is None or not worst <= self.low:
-            fit, why = "may fit", f"fits only if earlier questions give back: at worst {self.low} is left"
-        if worst is not None and worst <= self.low:
-            self.low -= self.spent(question, worst)
-        elif worst is not None:
-            self.low = self.low if question.conditional else Cost.of_units(0, self.low.delta_units)
-        if fit != "cannot fit" and best is not None and not question.conditional:
-            self.high -= best
-        return Line(question, worst, best, fit, why)
+                why = f"would not fit if it were asked: it sets aside {asked}, and {self.high} is left"
+                return Line(question, worst, best, "may fit", why)
+            why = f"cannot fit: it sets aside {asked}, and at best {self.high} would be left"
+            return Line(question, worst, best, "cannot fit", why)
+        if not question.conditional:
+            self.high -= optimist[1]
+        if worst is None or not worst <= self.low:
+            why = f"fits only if earlier questions give back: at worst {self.low} is left"
+            self.low = Cost(0)  # if it does fit, it may take everything; if not, the run ends
+            return Line(question, worst, best, "may fit", why)
+        worst += self.repeated(question, self.low - worst)
+        self.low -= worst
+        return Line(question, worst, best, "fits", "")
 
-    def spent(self, question: Question, worst: Cost) -> Cost:
-        """At worst, with as many repetitions as fit."""
-        spent, left, times = worst, self.low - worst, 1
-        repeat = question.repeat
-        while repeat and times < repeat.at_most and worst <= left and repeat.floor.epsilon_units <= left.epsilon_units:
-            spent, left, times = spent + worst, left - worst, times + 1
+    def again(self, question: Question, stored: Stored) -> Line:
+        """A question that was asked before: free, but for what may follow if a run was interrupted."""
+        if stored.last.state == "forfeited":
+            return Line(question, Cost(0), Cost(0), "lost", stored.why)
+        more = stored.unfinished + self.repeated(question, self.low, stored.attempts)
+        self.low = self.low - more if more <= self.low else Cost(0)
+        why = stored.why
+        if question.repeat is not None and more.epsilon_units:
+            why += f"; asked again if that did not end as {question.repeat.until!r}"
+        return Line(question, more, Cost(0), "stored", why)
+
+    def repeated(self, question: Question, left: Cost, times: int = 1) -> Cost:
+        """What repetitions cost at worst, with so much left after so many times."""
+        spent, repeat = Cost(0), question.repeat
+        for _ in range(times, repeat.at_most if repeat else 1):
+            asked = question.asks(self.opened.study.limit, left)
+            floor = repeat.floor.epsilon_units if repeat else 0
+            if left.epsilon_units < floor or not asked <= left or not asked.epsilon_units:
+                break
+            spent, left = spent + asked, left - asked
         return spent
 
     def price(self, question: Question, left: Cost) -> tuple[Cost, Cost] | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-_ROW, _LABEL, _WIDTH = 26, 200, 680
+_ROW, _WIDTH = 26, 680
 MOST = 30
 """So many bars are drawn at most."""
 
@@ -16,25 +16,25 @@ def bars(values: Mapping[str, float], error: float | None, title: str) -> str:
     reach = error or 0.0
     low = min(0.0, *(value - reach for _, value in shown))
     high = max(0.0, *(value + reach for _, value in shown))
-    room = _WIDTH - _LABEL - 90
+    names = _room(values)
+    room = _WIDTH - names - 90
 
     def x(value: float) -> float:
-        return _LABEL + room * (value - low) / ((high - low) or 1.0)
+        return names + room * (value - low) / ((high - low) or 1.0)
 
     parts = []
     for place, (label, value) in enumerate(shown):
         y = place * _ROW
         left, right = sorted((x(0), x(value)))
-        parts.append(f'<text class="name" x="{_LABEL - 8}" y="{y + 17}">{escape(_cut(label))}</text>')
+        parts.append(f'<text class="name" x="{names - 8}" y="{y + 17}">{escape(_cut(label))}</text>')
         parts.append(
             f'<rect class="bar" x="{left:.1f}" y="{y + 4}" width="{max(right - left, 0.5):.1f}" height="18" rx="2"/>'
         )
         end = right
         if reach:
             start, end = x(value - reach), x(value + reach)
-            parts.append(
-                f'<path class="error" d="M{start:.1f} {y + 13}H{end:.1f}M{start:.1f} {y + 9}v8M{end:.1f} {y + 9}v8"/>'
-            )
+            line = f"M{start:.1f} {y + 13}H{end:.1f}M{start:.1f} {y + 9}v8M{end:.1f} {y + 9}v8"
+            parts.append(f'<path class="halo" d="{line}"/><path class="error" d="{line}"/>')
         parts.append(f'<text class="value" x="{max(end, right) + 6:.1f}" y="{y + 17}">{_short(value)}</text>')
     height = len(shown) * _ROW + 4
     axis = f'<path class="axis" d="M{x(0):.1f} 0V{height}"/>'
@@ -44,16 +44,17 @@ def bars(values: Mapping[str, float], error: float | None, title: str) -> str:
 def budget(rows: Sequence[tuple[str, float, float]], title: str) -> str:
     """For each question what was charged of what was set aside: (name, reserved, charged)."""
     widest = max((reserved for _, reserved, _ in rows), default=0.0) or 1.0
-    room = _WIDTH - _LABEL - 150
+    names = _room(name for name, _, _ in rows)
+    room = _WIDTH - names - 150
     parts = []
     for place, (name, reserved, charged) in enumerate(rows):
         y = place * _ROW
         whole, paid = room * reserved / widest, room * charged / widest
-        parts.append(f'<text class="name" x="{_LABEL - 8}" y="{y + 17}">{escape(_cut(name))}</text>')
-        parts.append(f'<rect class="back" x="{_LABEL}" y="{y + 4}" width="{whole:.1f}" height="18" rx="2"/>')
-        parts.append(f'<rect class="bar" x="{_LABEL}" y="{y + 4}" width="{paid:.1f}" height="18" rx="2"/>')
+        parts.append(f'<text class="name" x="{names - 8}" y="{y + 17}">{escape(_cut(name))}</text>')
+        parts.append(f'<rect class="back" x="{names}" y="{y + 4}" width="{whole:.1f}" height="18" rx="2"/>')
+        parts.append(f'<rect class="bar" x="{names}" y="{y + 4}" width="{paid:.1f}" height="18" rx="2"/>')
         said = f"{charged:.4g} of {reserved:.4g}"
-        parts.append(f'<text class="value" x="{_LABEL + whole + 6:.1f}" y="{y + 17}">{said}</text>')
+        parts.append(f'<text class="value" x="{names + whole + 6:.1f}" y="{y + 17}">{said}</text>')
     return _svg(len(rows) * _ROW + 4, title, "".join(parts))
 
 
@@ -62,6 +63,11 @@ def _svg(height: int, title: str, inside: str) -> str:
         f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(title, quote=True)}">'
         f"<title>{escape(title)}</title>{inside}</svg>"
     )
+
+
+def _room(names: Iterable[str]) -> int:
+    """How wide the names are, about."""
+    return min(200, 16 + 8 * max((len(_cut(name)) for name in names), default=0))
 
 
 def _cut(text: str) -> str:

@@ -17,6 +17,7 @@ def reference() -> str:
     parts.append(f"### Every question\n\n{_table(COMMON)}")
     parts.append(f"`repeat`\n\n{_table(REPEAT)}")
     parts.append("### Kinds of questions\n")
+    parts.append('An outcome is told by the question\'s name: `only_if = "spread.released"`.\n')
     parts += [_kind(name) for name in KINDS]
     return "\n".join(parts)
 
@@ -24,7 +25,7 @@ def reference() -> str:
 def _kind(name: str) -> str:
     kind = KINDS[name]
     needs = " Needs a `delta`." if kind.delta else ""
-    ends = f" Outcomes: {', '.join(f'`{name}.{outcome}`' for outcome in kind.outcomes)}." if kind.outcomes else ""
+    ends = f" Outcomes: {', '.join(f'`{outcome}`' for outcome in kind.outcomes)}." if kind.outcomes else ""
     return f"#### `{name}`\n\n{kind.help}{needs}{ends}\n\n```toml\n{kind.example}\n```\n\n{_table(kind.keys)}"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import ROUND_DOWN, ROUND_UP, Decimal
 from html import escape
+from math import exp
 from typing import Any
 
 from expost.errors import InvalidValue
@@ -32,10 +33,11 @@ article { margin: .75rem 0; } article header { display: flex; gap: .75rem; align
 .wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .35rem .6rem; border-bottom: 1px solid var(--line); }
 td.n, th.n { text-align: right; white-space: nowrap; }
-tfoot td { font-weight: 600; } svg { width: 100%; height: auto; margin-top: .5rem; }
+tfoot td { font-weight: 600; } svg { width: 100%; height: auto; margin-top: .5rem; overflow: visible; }
 svg text { font-size: 13px; fill: var(--ink); } svg .name { text-anchor: end; } svg .value { fill: var(--soft); }
 svg .bar { fill: var(--accent); } svg .back { fill: var(--back); } svg .error { stroke: var(--error); stroke-width: 1.5;
-  fill: none; } svg .axis { stroke: var(--soft); fill: none; }
+  fill: none; } svg .halo { stroke: var(--card); stroke-width: 4; fill: none; }
+svg .axis { stroke: var(--soft); fill: none; }
 @media print { body { max-width: none; } article { break-inside: avoid; } }
 """
 
@@ -86,14 +88,14 @@ def _answer(question: Mapping[str, Any]) -> str:
     return (
         f"<article><header><h3>{escape(question['label'])}</h3>"
         f'<span class="kind">{escape(question["name"])} · {escape(question["kind"])}</span></header>'
-        f'<p class="answer">{escape(said)}</p>{plot}</article>\n'
+        f'<p class="answer">{escape(said).replace(" ± ", "&nbsp;±&nbsp;")}</p>{plot}</article>\n'
     )
 
 
 def _receipt(record: Mapping[str, Any]) -> str:
     rows, drawn = [], []
     for question in record["questions"]:
-        for receipt in question["receipts"]:
+        for place, receipt in enumerate(question["receipts"], 1):
             costs = [receipt[name] for name in ("reserved", "charged", "refunded")]
             ups = ROUND_UP, ROUND_UP, ROUND_DOWN
             cells = "".join(_amount(Decimal(cost["epsilon"]), up) for cost, up in zip(costs, ups, strict=True))
@@ -101,7 +103,8 @@ def _receipt(record: Mapping[str, Any]) -> str:
                 f'<tr><td class="n">{receipt["entry"]}</td><td>{escape(receipt["what"])}</td>{cells}'
                 f'<td class="n">{escape(receipt["charged"]["delta"])}</td></tr>'
             )
-            drawn.append((question["name"], float(costs[0]["epsilon"]), float(costs[1]["epsilon"])))
+            again = f" ({place})" if place > 1 else ""
+            drawn.append((question["name"] + again, float(costs[0]["epsilon"]), float(costs[1]["epsilon"])))
     totals = [sum(Decimal(r[name]["epsilon"]) for q in record["questions"] for r in q["receipts"])
               for name in ("reserved", "charged", "refunded")]  # fmt: skip
     foot = "".join(_amount(total, up) for total, up in zip(totals, (ROUND_UP, ROUND_UP, ROUND_DOWN), strict=True))
@@ -120,7 +123,7 @@ def _promise(record: Mapping[str, Any]) -> str:
     privacy, limit = record["privacy"], record["ledger"]["limit"]
     who = escape(privacy["who"])
     change = f"one {who} replaced by any other" if privacy["neighbours"] == "substitute" else f"one {who} more or less"
-    factor = f"e^{_brief(limit['epsilon'])}"
+    factor = f"e^{_brief(limit['epsilon'])} (about {exp(min(float(limit['epsilon']), 700)):,.3g})"
     slack = "" if limit["delta"] == "0" else f", apart from a chance of {escape(limit['delta'])}"
     lasts = record["ledger"].get("lasts", True)
     when = "now and later" if lasts else "in this one run"
@@ -135,9 +138,8 @@ def _promise(record: Mapping[str, Any]) -> str:
         "question is asked next, and with how much ε, may depend on answers that were published before; the promise "
         "holds all the same. Ranges after ± are what noise moved an answer by at most, in 95 of 100 cases; what "
         "clamping to bounds changes is not in them.</p></section>\n</main>\n"
-        f'<footer class="soft"><p>{record["classic"]} of {record["asked"]}: as many of these questions would have '
-        "fitted under the same limit with the same ε, had each been charged its worst case and nothing come "
-        "back.</p></footer>\n"
+        f'<footer class="soft"><p>Had each question been charged its worst case, with the same ε and under the same '
+        f"limit, {record['classic']} of these {record['asked']} would have fitted.</p></footer>\n"
     )
 
 

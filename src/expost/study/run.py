@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
 
-from expost.cost import Cost, exact
+from expost.cost import Cost
 from expost.errors import (
     AlreadyReserved,
     BudgetExceeded,
@@ -22,6 +21,7 @@ from expost.errors import (
     ExpostError,
     InvalidStudy,
     InvalidValue,
+    KeyConflict,
     UnknownEntry,
 )
 from expost.ledger import Entry, Ledger
@@ -33,6 +33,7 @@ from expost.study.open import Opened, asked_for, check_questions, open_ledger, o
 from expost.study.plan import plan_from, require_fit
 from expost.study.questions import KINDS
 from expost.study.questions.robust import scale_of
+from expost.study.stored import LOST, VALUES, asked_then
 
 State = Literal["answered", "withheld", "skipped", "lost", "not possible", "not reached"]
 
@@ -97,6 +98,20 @@ class Result:
             if outcome.state in ("answered", "withheld") and total + outcome.asked <= self.study.limit:
                 total, count = total + outcome.asked, count + 1
         return count
+
+
+class UnderWay(ExpostError):
+    """Another run is asking the same question, which is never sampled twice."""
+
+    def __init__(self, label: str) -> None:
+        super().__init__(label)
+        self.label = label
+
+    def __str__(self) -> str:
+        return (
+            f"another run is asking {self.label!r} right now, and nothing is sampled twice: run again when it is done; "
+            "what it publishes will be here, too"
+        )
 
 
 class Lost(Exception):
@@ -222,14 +237,19 @@ class _Run:
         """One attempt: what it asked for, and its answer. Steps that are stored are not sampled again."""
         kind, key = KINDS[question.kind], self.key(question, attempt)
         stored = self.stored(key)
-        cost = self.cost(question, stored)
+        try:
+            cost = self.cost(question, stored)
+        except BudgetExceeded:
+            if self.stored(key) != stored:  # it was set aside for another run since
+                raise UnderWay(question.label) from None
+            raise
         asked = asked_for(self.opened, question, cost.epsilon, self.size, dict(self.answers), cost.exact_delta)
         mechanism = self.made(asked, cost)
         release = self.release(mechanism, kind.on(asked), key, question.label, stored, receipts)
         following = kind.then(asked, release) if kind.then is not None else None
         if following is not None:
-            step = self.key(question, attempt, ": values")
-            second = self.release(following, None, step, f"{question.label}: values", self.stored(step), receipts)
+            step = self.key(question, attempt, VALUES)
+            second = self.release(following, None, step, question.label + VALUES, self.stored(step), receipts)
             mechanism, release = following, second
         worst = release.reserved if kind.then is None else cost
         return worst, kind.answer(asked, mechanism, release.value)
@@ -251,12 +271,10 @@ class _Run:
     def cost(self, question: Question, stored: Entry | None) -> Cost:
         """What it asks for now; or what it asked for then, as its reservation tells."""
         if stored is not None:
-            share = exact(question.values.get("find_share", 0.5), "") if KINDS[question.kind].then else Fraction(1)
-            return Cost.within(stored.reserved.exact_epsilon / share, stored.reserved.exact_delta)
+            return asked_then(question, stored)
         remaining = self.ledger.remaining
-        epsilon = question.amount.resolve(self.study.limit, remaining)
-        cost = Cost.within(epsilon.exact_epsilon, question.delta_of(remaining))
-        if not epsilon.epsilon_units:
+        cost = question.asks(self.study.limit, remaining)
+        if not cost.epsilon_units:
             raise BudgetExceeded(Cost.of_units(1, cost.delta_units), remaining, self.ledger.name)
         if not cost <= remaining:
             raise BudgetExceeded(cost, remaining, self.ledger.name)
@@ -280,13 +298,16 @@ class _Run:
     ) -> Release:
         """Run it, or read what it published before."""
         if stored is None:
-            made = self.ledger.run(mechanism, on=on, key=key, label=label)
+            try:
+                made = self.ledger.run(mechanism, on=on, key=key, label=label)
+            except (AlreadyReserved, KeyConflict):  # since we looked
+                raise UnderWay(label) from None
             receipts.append(Receipt(made.entry, label, made.reserved, made.charged, False))
             return made
         if stored.state == "reserved":
-            raise AlreadyReserved(stored)
+            raise UnderWay(label)
         assert stored.charged is not None
         receipts.append(Receipt(stored.id, label, stored.reserved, stored.charged, True))
         if stored.state != "settled":
-            raise Lost("whoever sampled it died, so its worst case was charged; under a new name it can be asked again")
+            raise Lost(LOST)
         return Release(mechanism, self.ledger.output(key), stored.part, stored.reserved, stored.charged, stored.id)

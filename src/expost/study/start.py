@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+from codecs import getincrementaldecoder
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -33,17 +35,22 @@ path = {path}{table}
 # version = "1"                 # {version}
 {schema}
 [privacy]
-unit = "row"                    # {unit}
-# rows = 10                     # {rows}
-neighbours = "substitute"       # or "add-remove". {neighbours}
-# who = "visit"                 # {who}
+# {unit}
+unit = "row"
+# {rows}
+# rows = 10
+# {neighbours}
+neighbours = "substitute"
+# {who}
+# who = "visit"
 
 [limit]
 epsilon = 1.0                   # {epsilon}
 delta = 1e-6                    # {delta}
 
 [ledger]
-url = {url}  # {address}
+# {address}
+url = {url}
 name = {name}
 """
 
@@ -63,7 +70,7 @@ def starter(data: str, *, file: Path, table: str | None = None, delimiter: str |
     head = _HEAD.format(
         looked=" from names of columns and a look at values" if types else " from the schema; no value was looked at",
         schema=_LOOKED.format(columns=declared, doubts=_doubts(types)) if types else "",
-        file=file.name,
+        file=shlex.quote(file.name),
         title=_quoted(f"A first look at {Path(data).name}"),
         path=_quoted(_seen_from(data, file)),
         table="".join(
@@ -71,7 +78,7 @@ def starter(data: str, *, file: Path, table: str | None = None, delimiter: str |
             for key, value in (("table", table), ("delimiter", delimiter))
             if value is not None
         ),
-        url=f"{_quoted(f'sqlite:///{stem}.ledger.db'):<24}",
+        url=_quoted(f"sqlite:///{stem}.ledger.db"),
         address=help_of["url"],
         name=_quoted(stem),
         **{name: help_of[name] for name in ("version", "unit", "rows", "neighbours", "who", "epsilon", "delta")},
@@ -91,6 +98,19 @@ def _doubts(names: Iterable[str]) -> str:
     if len(columns) == 1 and re.search(r"[;\t|]", columns[0]):
         said.append("there is one column; if more are meant, say what stands between them: expost init --delimiter.")
     return "".join(f"{BEWARE}{each}\n" for each in said)
+
+
+def is_unicode(data: str) -> bool:
+    """Whether a CSV file begins as UTF-8: the first million bytes. Others need not, and are taken to be."""
+    if not data.lower().endswith((".csv", ".tsv", ".txt")):
+        return True
+    with open(data, "rb") as file:
+        beginning = file.read(2**20)
+    try:
+        getincrementaldecoder("utf-8")().decode(beginning)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _csv_types(private: PrivateTable) -> dict[str, str]:

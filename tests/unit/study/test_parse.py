@@ -151,3 +151,20 @@ def test_what_a_ledger_cannot_keep(old: str, new: str, line: int, said: str) -> 
 def test_mistakes_that_are_easily_made(old: str, new: str, said: str) -> None:
     with pytest.raises(InvalidStudy, match=said):
         parse_study((STUDY + COUNT).replace(old, new, 1), Path("s.toml"))
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ("epsilon = 0", "s.toml:13: [limit] 'epsilon' is above 0, got 0"),
+        ("epsilon = -1", "s.toml:13: [limit] 'epsilon' is above 0, got -1"),
+        ("epsilon = 1e-13", "s.toml:13: [limit] 'epsilon' is at least 1e-12, got 1e-13"),
+        ("epsilon = 1\ndelta = 1.5", "s.toml:14: [limit] 'delta' is a probability below 1, got 1.5"),
+        ("epsilon = 1\ndelta = -1e-6", "s.toml:14: [limit] 'delta' is a probability below 1, got -1e-06"),
+        ("epsilon = 1e30", "s.toml:13: [limit] 'epsilon' is too large to promise anything, got 1e+30"),
+    ],
+)
+def test_limits(told: str, said: str) -> None:
+    with pytest.raises(InvalidStudy) as error:
+        parse_study(STUDY.replace("epsilon = 2\ndelta = 1e-5", told) + COUNT, Path("s.toml"))
+    assert str(error.value) == said

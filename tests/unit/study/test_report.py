@@ -1,15 +1,16 @@
 """The report: one page that needs nothing else, says everything, and opens in a browser without complaint."""
 
 import re
-import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from browser import program
 from expost import InvalidValue
 from expost.study import read_record, read_study, record_of, report_html, run_study, write_record
+from expost.study.plots import bars
 from studies import COUNT, write_study
 
 BANDS = """
@@ -73,7 +74,16 @@ def test_it_is_whole_and_needs_nothing_else(page: Path) -> None:
 
 def test_it_says_everything(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    for said in ("People", "±", "set aside", "came back", "What is promised", "one visitor replaced", "e^4"):
+    for said in (
+        "People",
+        "±",
+        "set aside",
+        "came back",
+        "What is promised",
+        "one visitor replaced",
+        "e^4",
+        "(about 54.6)",
+    ):
         assert said in text, said
     assert "&lt;script&gt;" in text
 
@@ -86,9 +96,9 @@ def test_a_record_that_is_none(tmp_path: Path) -> None:
 
 
 def browser() -> str:
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    found = program()
     if found is None:
-        pytest.skip("not run: there is no chromium, chromium-browser or google-chrome on PATH")
+        pytest.skip("not run: there is no chromium or google-chrome on PATH, and make test could not install Debian's")
     return found
 
 
@@ -115,3 +125,28 @@ def console(program: str, page: Path) -> list[str]:
 def test_a_record_that_is_not_complete() -> None:
     with pytest.raises(InvalidValue, match="not complete"):
         report_html({"expost record": 1, "title": "x"})
+
+
+def test_attempts_are_told_apart(tmp_path: Path) -> None:
+    repeated = BANDS.replace("histogram", "above").replace("epsilon = 1", "epsilon = 0.5") + (
+        'threshold = 9000\nat_most = 2\nrepeat = { until = "any", floor = 0, at_most = 3 }\n'
+    )
+    result = run_study(read_study(write_study(tmp_path, repeated)))
+    text = report_html(record_of(result))
+    assert [text.count(f">{name}</text>") for name in ("bands", "bands (2)", "bands (3)")] == [1, 1, 1]
+    assert "&nbsp;±&nbsp;" in report_html(record_of(run_study(read_study(write_study(tmp_path, COUNT)))))
+
+
+def test_short_names_leave_room() -> None:
+    wide = bars({"x" * 40: 1.0, "b": 2.0}, None, "t")
+    narrow = bars({"a": 1.0, "b": 2.0}, None, "t")
+    assert edges(narrow)[0] < 60 < edges(wide)[0] == 200
+    assert edges(narrow)[1] == edges(wide)[1], "bars reach as far"
+
+
+def edges(plot: str) -> tuple[float, float]:
+    """Where bars begin, and where the longest ends."""
+    found = [
+        (float(x), float(x) + float(w)) for x, w in re.findall(r'class="bar" x="([\d.]+)"[^>]*width="([\d.]+)"', plot)
+    ]
+    return min(x for x, _ in found), max(end for _, end in found)

@@ -1,6 +1,8 @@
 """Studies run end to end: answers near the truth, receipts that add up, nothing sampled twice, nothing told."""
 
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -14,139 +16,38 @@ from expost.study import plan_study, read_study, record_of, run_study
 from expost.study.model import Question
 from expost.study.questions import KINDS
 from expost.study.run import Outcome, Result
-from studies import CANARY, COUNT, PEOPLE, write_study
+from studies import CANARY, COUNT, PEOPLE, question, write_study
 
-EVERYTHING = """
+DERIVED = """
 [derive]
 ratio = "age / 80"
 old = "CASE WHEN age >= 40 THEN 1 ELSE 0 END"
-
-[[question]]
-name = "old"
-kind = "count"
-where = "age >= 60"
-noise = "gaussian"
-epsilon = 20
-delta = 1e-6
-
-[[question]]
-name = "total"
-kind = "sum"
-column = "age"
-bounds = [0, 100]
-epsilon = 20
-
-[[question]]
-name = "average"
-kind = "mean"
-column = "cost"
-bounds = [0, 200]
-where = "age >= 60"
-counted_by = "old"
-epsilon = 20
-
-[[question]]
-name = "bands"
-kind = "histogram"
-column = "age"
-bins = 4
-bounds = [0, 80]
-epsilon = 20
-
-[[question]]
-name = "cities"
-kind = "discover"
-column = "city"
-count = "rows"
-epsilon = 20
-delta = 1e-6
-
-[[question]]
-name = "which"
-kind = "above"
-column = "city"
-keys = ["Rome", "Oslo", "Paris"]
-threshold = 1000
-at_most = 3
-epsilon = 20
-
-[[question]]
-name = "large"
-kind = "large"
-column = "city"
-keys = ["Rome", "Oslo", "Paris"]
-threshold = 1000
-at_most = 3
-epsilon = 20
-
-[[question]]
-name = "spread"
-kind = "interquartile_range"
-column = "age"
-epsilon = 20
-delta = 1e-6
-
-[[question]]
-name = "median"
-kind = "median"
-column = "age"
-scale = "spread"
-slack = 40
-epsilon = 20
-delta = 1e-6
-
-[[question]]
-name = "ninth"
-kind = "quantile"
-column = "age"
-quantile = 0.9
-scale = 40
-slack = 40
-epsilon = 20
-delta = 1e-6
-
-[[question]]
-name = "trimmed"
-kind = "trimmed_mean"
-column = "age"
-trim = 0.1
-scale = 64
-epsilon = 20
-delta = 1e-6
-
-[[question]]
-name = "line"
-kind = "regression"
-features = ["age"]
-target = "cost"
-cell = [0.7, 7]
-blocks = 50
-bounds = [0, 80]
-target_bounds = [0, 200]
-epsilon = 20
-delta = 1e-6
-
-[[question]]
-name = "model"
-kind = "logistic_regression"
-features = ["ratio"]
-target = "old"
-norm = 1
-threshold = 0.9
-test_share = 0.5
-epsilon = 20
-
-[[question]]
-name = "training"
-kind = "training"
-features = ["ratio"]
-target = "old"
-norm = 1
-steps = 20
-every = 10
-epsilon = 20
-delta = 1e-6
 """
+MUCH: dict[str, Any] = {"epsilon": 20}
+MUCH_AND_DELTA: dict[str, Any] = {**MUCH, "delta": 1e-6}
+CITIES: dict[str, Any] = {"column": "city", "keys": ["Rome", "Oslo", "Paris"], "threshold": 1000, "at_most": 3}
+CLASSES: dict[str, Any] = {"features": ["ratio"], "target": "old", "norm": 1}
+EVERYTHING = DERIVED + "".join(
+    (
+        question("old", "count", where="age >= 60", noise="gaussian", **MUCH_AND_DELTA),
+        question("total", "sum", column="age", bounds=[0, 100], **MUCH),
+        question("average", "mean", column="cost", bounds=[0, 200], where="age >= 60", counted_by="old", **MUCH),
+        question("bands", "histogram", column="age", bins=4, bounds=[0, 80], **MUCH),
+        question("cities", "discover", column="city", count="rows", **MUCH_AND_DELTA),
+        question("which", "above", **CITIES, **MUCH),
+        question("large", "large", **CITIES, **MUCH),
+        question("spread", "interquartile_range", column="age", **MUCH_AND_DELTA),
+        question("median", "median", column="age", scale="spread", slack=40, **MUCH_AND_DELTA),
+        question("ninth", "quantile", column="age", quantile=0.9, scale=40, slack=40, **MUCH_AND_DELTA),
+        question("trimmed", "trimmed_mean", column="age", trim=0.1, scale=64, **MUCH_AND_DELTA),
+        question(
+            "line", "regression", features=["age"], target="cost", cell=[0.7, 7], blocks=50, bounds=[0, 80],
+            target_bounds=[0, 200], **MUCH_AND_DELTA,
+        ),
+        question("model", "logistic_regression", **CLASSES, threshold=0.9, test_share=0.5, **MUCH),
+        question("training", "training", **CLASSES, steps=20, every=10, **MUCH_AND_DELTA),
+    )
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -572,3 +473,75 @@ def test_an_answer_lies_within_its_bounds(tmp_path: Path) -> None:
     answer = result.outcomes[0].answer
     assert answer is not None
     assert answer.value in (39.0, 39.01)
+
+
+def stored(path: Path) -> list[bool]:
+    return [receipt.stored for outcome in run_study(read_study(path)).outcomes for receipt in outcome.receipts]
+
+
+def test_a_study_that_moves_with_its_data_and_ledger_is_the_same(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    path = write_study(tmp_path / "here", COUNT)
+    assert stored(path) == [False]
+    (tmp_path / "here").rename(tmp_path / "there")
+    assert stored(tmp_path / "there" / "study.toml") == [True]
+    (tmp_path / "there" / "people.csv").rename(tmp_path / "people.csv")
+    moved = tmp_path / "there" / "study.toml"
+    moved.write_text(moved.read_text().replace('"people.csv"', '"../people.csv"'))
+    assert stored(moved) == [False], "a file elsewhere is other data"
+
+
+def test_columns_that_a_question_does_not_use_are_no_part_of_it(tmp_path: Path) -> None:
+    derive = '[derive]\nhalf = "age / 2"\nfourth = "HALF / 2"\n'
+    question = COUNT.replace("age >= 60", "Fourth >= 15")
+    assert stored(write_study(tmp_path, derive, question)) == [False]
+    other = 'other = "cost + 1"\n'
+    path = write_study(tmp_path, derive + other, question, COUNT.replace('"old"', '"b"').replace("age", "other"))
+    assert stored(path) == [True, False]
+    path.write_text(path.read_text().replace('word = "text"', 'word = "integer"'))
+    assert stored(path) == [True, True]
+    path.write_text(path.read_text().replace('cost = "number"', 'cost = "integer"'))
+    assert stored(path) == [True, False]
+    path.write_text(path.read_text().replace('half = "age / 2"', 'half = "age / 3"'))
+    assert stored(path) == [False, True]
+
+
+def test_types_are_wrong_where_they_stand(tmp_path: Path) -> None:
+    path = write_study(tmp_path, COUNT)
+    inline = path.read_text()
+    path.write_text(inline.replace('"integer", city', '"intege", city'))
+    with pytest.raises(InvalidStudy, match=r"study.toml:5: \[data\] column 'age' cannot be of type 'intege'"):
+        plan_study(read_study(path))
+    path.write_text(inline.replace('"integer", city', '"intege", city').replace('unit = "row"', 'unit = "e"\nrows = 1'))
+    with pytest.raises(InvalidStudy, match=r"study.toml:5: \[data\] column 'age'"):
+        plan_study(read_study(path))
+    table = 'path = "people.csv"\n[data.schema]\n"person" = "integer"\n"aeg" = "integer"\n'
+    path.write_text(re.sub(r'path = "people.csv"\nschema.*\n', table, inline))
+    with pytest.raises(InvalidStudy, match=r"study.toml:7: \[data\] .*has no column 'aeg'"):
+        plan_study(read_study(path))
+
+
+def test_an_answer_is_never_farther_off_than_its_bounds_allow(tmp_path: Path) -> None:
+    median = MIDDLE.replace('"s"', "800").format(9) + "bounds = [0, 80]\n"
+    result = run_study(read_study(write_study(tmp_path, median, url="memory:")), noise=SeededNoise(2))
+    answer = result.outcomes[0].answer
+    assert answer is not None
+    assert answer.error == 80
+
+
+def test_no_folder_for_the_ledger(tmp_path: Path) -> None:
+    path = write_study(tmp_path, COUNT, url="sqlite:///nowhere/books.db")
+    for command in ("plan", "run"):
+        result = CliRunner().invoke(app, [command, str(path)])
+        assert result.exit_code == 2
+        assert "study.toml:17: [ledger] there is no folder" in result.output
+
+
+def test_a_ledger_to_be_made_is_said_in_full(tmp_path: Path) -> None:
+    path = write_study(tmp_path, COUNT)
+    path.write_text(path.read_text().replace('name = "people"', 'name = "people"\naccount = "alice"', 1))
+    with pytest.raises(InvalidStudy) as error:
+        plan_study(read_study(path))
+    command = str(error.value).partition("expost ")[2]
+    assert CliRunner().invoke(app, [*shlex.split(command.replace("…", "0.5"))]).exit_code == 0
+    assert run_study(read_study(path)).error is None

@@ -98,7 +98,8 @@ def _none(mechanism: Above) -> dict[Any, bool]:
 
 def _which(asked: Asked, mechanism: Above, value: dict[Any, bool]) -> Answer:
     found = [str(label) for label, large in value.items() if large]
-    text = f"above {asked['threshold']}: {', '.join(found)}" if found else f"none above {asked['threshold']}"
+    threshold = number_text(asked["threshold"])
+    text = f"above {threshold}: {', '.join(found)}" if found else f"none above {threshold}"
     return Answer(text, found, outcomes=("any" if found else "none",), released=value)
 
 

@@ -13,7 +13,12 @@ from expost.study.kinds import COLUMN, CONFIDENCE, COUNTED, WHERE, Answer, Asked
 _BOUNDS = Key("bounds", "pair", "the lowest and the highest value that counts; all else is moved there", required=True)
 _MISSING = Key("missing", "number", "what an empty value counts as; left out, it does not count")
 _COUNTED_BY = Key("counted_by", "text", "an earlier count of the same rows, from which the error bar is made")
-NOISE = Key("noise", "text", "the noise: laplace, or gaussian (which needs a delta)", choices=("laplace", "gaussian"))
+NOISE = Key(
+    "noise",
+    "text",
+    "laplace, which it is if left out, or gaussian, which needs a delta",
+    choices=("laplace", "gaussian"),
+)
 
 
 def noisy(asked: Asked, question: Any) -> Noisy:

@@ -104,8 +104,9 @@ def _location(asked: Asked, mechanism: Any, value: Any) -> Answer:
         return withheld()
     proposal = mechanism._proposal
     error = float(proposal.proposed / proposal.epsilon) * log(1 / (1 - CONFIDENCE))
-    low, high = asked.get("bounds", (value, value))
-    value = min(max(value, low), high)  # all values lie within, so this can only help
+    if "bounds" in asked.question.values:  # all values lie within, so this can only help
+        low, high = asked["bounds"]
+        value, error = min(max(value, low), high), min(error, high - low)
     return Answer(with_error(value, error), value, error, ("released",), released=value)
 
 

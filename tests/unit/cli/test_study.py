@@ -1,0 +1,109 @@
+"""The commands about studies: what they print, whatever names and words they are given."""
+
+import contextlib
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from expost.cli.main import app
+from studies import COUNT, write_people, write_study
+
+RUNNER = CliRunner()
+COMMAND = [sys.executable, "-c", "from expost.cli import main; main()"]
+
+
+def test_words_are_no_markup(tmp_path: Path) -> None:
+    label = 'label = "[/bold] of :smile: [red]x"\n'
+    path = write_study(tmp_path, COUNT + label)
+    path.write_text(path.read_text().replace('name = "people"', 'name = "pe[o]ple"'))
+    study = path.rename(tmp_path / "my [last] study.toml")
+    for command in (["plan", str(study)], ["run", str(study)], ["report", str(study)]):
+        result = RUNNER.invoke(app, command)
+        assert result.exit_code == 0, result.output
+        if command[0] != "plan":
+            assert ("pe[o]ple: limit" if command[0] == "run" else "my [last] study.html") in result.output
+
+
+def test_on_a_terminal_answers_stand_on_lines_of_their_own(tmp_path: Path) -> None:
+    path = write_study(tmp_path, COUNT, COUNT.replace('"old"', '"again"'))
+    reader, writer = os.openpty()
+    with subprocess.Popen(
+        [*COMMAND, "run", str(path)],
+        stdin=writer, stdout=writer, stderr=writer, env={**os.environ, "TERM": "xterm", "COLUMNS": "80"},
+    ) as process:  # fmt: skip
+        os.close(writer)
+        seen = b""
+        with contextlib.suppress(OSError):  # the end of a terminal
+            while part := os.read(reader, 4096):
+                seen += part
+        assert process.wait(60) == 0
+    os.close(reader)
+    shown = [line.rpartition("\x1b[2K")[2] for line in seen.decode().splitlines()]  # what clearing a line leaves
+    plain = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", line) for line in shown]
+    assert sum(bool(re.match("✓ (old|again)  ", line)) for line in plain) == 2, plain
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("expost ", ["init", "plan", "run", "report", "paper", "ledger"]),
+        ("expost pl", ["plan"]),
+        ("expost ledger create --neighbours ", ["add-remove", "substitute"]),
+        ("expost run --re", ["--record", "--report"]),
+    ],
+)
+def test_bash_completes(typed: str, offered: list[str]) -> None:
+    """What bash gets when it asks, as the script of --show-completion asks."""
+    environment = {
+        **os.environ,
+        "_EXPOST_COMPLETE": "complete_bash",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(typed.count(" ")),
+    }
+    asked = subprocess.run(COMMAND, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    assert asked.stdout.split() == offered
+
+
+def test_an_interrupt_charges_and_says_so(tmp_path: Path) -> None:
+    path = write_study(tmp_path, COUNT)
+    program = (
+        "import os, signal; from expost.data.answers import Noisy; "
+        "Noisy.sample = lambda *a: os.kill(os.getpid(), signal.SIGINT); from expost.cli import main; main()"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program, "run", str(path)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == 130
+    assert "worst case" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    again = RUNNER.invoke(app, ["run", str(path), "--json"])
+    record = json.loads(again.stdout)
+    assert [question["state"] for question in record["questions"]] == ["lost"]
+    assert record["ledger"]["spent"]["epsilon"] == "0.5"
+    assert again.exit_code == 1
+
+
+def test_init_says_what_to_type_next(tmp_path: Path) -> None:
+    target = tmp_path / "my study.toml"
+    result = RUNNER.invoke(app, ["init", str(write_people(tmp_path)), "-o", str(target)])
+    typed = shlex.split(result.stdout.strip().rpartition("then: ")[2])
+    assert typed == ["expost", "plan", str(target)]
+    assert RUNNER.invoke(app, typed[1:]).exit_code == 0
+    assert "expost run 'my study.toml'" in target.read_text()
+
+
+@pytest.mark.parametrize(("text", "encoding", "beware"), [("é", "utf-8", False), ("é", "latin-1", True)])
+def test_init_warns_of_what_is_no_unicode(tmp_path: Path, text: str, encoding: str, beware: bool) -> None:
+    data = tmp_path / "visits.csv"
+    data.write_bytes(f"name,age\n{text},3\n".encode(encoding))
+    result = RUNNER.invoke(app, ["init", str(data), "-o", str(tmp_path / "study.toml")])
+    assert result.exit_code == 0
+    assert ("Beware: not all of" in result.stderr) == beware
+    assert "Beware" not in (tmp_path / "study.toml").read_text(), "that is about values, and for its owner only"
