@@ -141,7 +141,8 @@ class _Reader:
 
     def address(self, url: Any) -> None:
         if isinstance(url, str) and url != "memory:" and not url.startswith(_ADDRESSES):
-            self.problem(("ledger", "url"), f"[ledger] 'url' is such as {_SHOWN_ADDRESSES}, got {_shown(url)}")
+            shown = _shown(url.partition("@")[2] or url)  # what stands before may be a password
+            self.problem(("ledger", "url"), f"[ledger] 'url' is such as {_SHOWN_ADDRESSES}, got {shown}")
 
     def limit(self, told: Mapping[str, Any]) -> Cost | None:
         if any(key.name in told and key.wrong(told[key.name]) for key in SECTIONS["limit"]):
