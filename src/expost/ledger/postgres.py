@@ -67,7 +67,7 @@ class PostgresEngine:
         values = (ledger, owner, identity(os.getpid()), TTL, batch, before, steps)
         self._before[owner].add(batch)  # from here on, until the answer is known
         try:
-            answer = self._steady(lambda: self._writing().execute(_APPLY, values).fetchone())
+            answer = self._steady(lambda: self._write(_APPLY, values))
         except psycopg.IntegrityError as error:
             broken = error.diag.message_primary or "a rule of the tables"  # its detail shows rows
             raise LedgerCorrupt(f"the tables refused a step that the rules allow: {broken}") from None
@@ -127,7 +127,7 @@ class PostgresEngine:
         """A new ledger and its own account."""
         with _translated():
             sql = "SELECT expost_create(%s, %s::text::jsonb)"
-            made = self._writing().execute(sql, (name, json.dumps(row))).fetchone()
+            made = self._write(sql, (name, json.dumps(row)))
         if made is None or not made[0]:
             raise InvalidValue(f"ledger {name!r} exists already: load it, or take another name")
 
@@ -147,10 +147,23 @@ class PostgresEngine:
         """After a fork, on both sides."""
         self._reading.release()
 
-    def _writing(self) -> psycopg.Connection[Any]:
-        if self._writer is None or self._writer.closed:
-            self._writer = self._connect()
-        return self._writer
+    def _write(self, sql: str, values: tuple[Any, ...]) -> Any:
+        """A statement's one row. After an interrupt nobody knows what is under way on a connection: it is given up."""
+        import psycopg
+
+        writer, self._writer = self._writer, None
+        if writer is None or writer.closed:
+            writer = self._connect()
+        try:
+            answer = writer.execute(sql, values).fetchone()
+        except psycopg.Error:
+            self._writer = writer
+            raise
+        except BaseException:
+            writer.close()
+            raise
+        self._writer = writer
+        return answer
 
     def _steady(self, work: Callable[[], Answer]) -> Answer:
         """Work that may be done again: after a lost connection, on a new one, for a while."""
@@ -198,7 +211,7 @@ class PostgresEngine:
             connection.execute("SET synchronous_commit = on")
 
     def _migrate(self) -> None:
-        connection = self._writing()
+        connection = self._writer = self._connect()
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             connection.execute(_MARK)

@@ -489,6 +489,11 @@ class Slow:
         return [{"did": operation["n"]} for operation in operations]
 
 
+def waiting(batch: Any) -> int:
+    """How many wait for their turn."""
+    return batch._writer.waiting.qsize() + len(batch._writer.taken)
+
+
 def crowd(batch: Batch, count: int, engine: Slow) -> list[Any]:
     results: list[Any] = [None] * count
 
@@ -504,7 +509,7 @@ def crowd(batch: Batch, count: int, engine: Slow) -> list[Any]:
         pass
     for thread in threads[1:]:
         thread.start()
-    while batch._writer.waiting.qsize() < count - 1:
+    while waiting(batch) < count - 1:
         pass
     engine.go.set()
     for thread in threads:
@@ -551,7 +556,7 @@ class Answers(list[Any]):
     """What callers got who came while a commit was under way, in the order in which they came."""
 
     def __init__(self, ledger: Ledger) -> None:
-        self._waiting = ledger._store._batch._writer.waiting  # type: ignore[attr-defined]
+        self._batch = ledger._store._batch  # type: ignore[attr-defined]
         self.threads: list[threading.Thread] = []
 
     def ask(self, work: Callable[[], Any]) -> None:
@@ -565,10 +570,10 @@ class Answers(list[Any]):
                 self[place] = error
 
         self.threads.append(threading.Thread(target=call))
-        before = self._waiting.qsize()
+        before = waiting(self._batch)
         self.threads[-1].start()
-        while self._waiting.qsize() == before and self.threads[-1].is_alive():
-            pass
+        while waiting(self._batch) <= before and self.threads[-1].is_alive():
+            time.sleep(0.001)
 
 
 @contextlib.contextmanager
