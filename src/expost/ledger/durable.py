@@ -360,7 +360,8 @@ class DurableStore:
 
     def _end(self, entry: int, state: State, charged: Cost, attempted: str, rest: Operation) -> Entry:
         before = self._entry(entry)
-        outcome = self._do({"do": "end", "entry": entry, "state": state, **_units(charged), **rest})
+        step = {"do": "end", "entry": entry, "state": state, "levels": self._ids(before.request.account)}
+        outcome = self._do(step | _units(charged) | rest)
         if "ended" in outcome:
             if outcome["ended"] != "reserved":
                 self._open.pop(entry, None)

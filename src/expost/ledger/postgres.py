@@ -30,6 +30,10 @@ PATIENCE = 15.0
 """Seconds for which a lost connection is made again before a request fails."""
 
 _APPLY = "SELECT expost_apply(%s, %s, %s, %s, %s, %s::text::jsonb, %s::text::jsonb)"
+_PLANS = (
+    "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; "
+    "SET enable_mergejoin = off; SET jit = off"
+)  # a plan lasts as long as the connection: it must not be one for tables that are small
 _LOCK = 7091847  # an advisory lock: migrations run one after the other
 _MARK = (
     f"CREATE TABLE IF NOT EXISTS {schema.MARK} (number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "
@@ -209,6 +213,7 @@ class PostgresEngine:
                 raise InvalidValue(f"this PostgreSQL has {name} = {settings[name]}: it would forget; turn it on")
         if settings["synchronous_commit"] == "off":
             connection.execute("SET synchronous_commit = on")
+        connection.execute(_PLANS)
 
     def _migrate(self) -> None:
         connection = self._writer = self._connect()
