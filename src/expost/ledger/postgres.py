@@ -11,14 +11,14 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from expost.errors import InvalidValue, LedgerCorrupt, LedgerUnavailable
 from expost.ledger import schema
 from expost.ledger.codec import canonical, sha256
-from expost.ledger.engine import UNREADABLE, Operation, Outcome, Refused
+from expost.ledger.engine import UNREADABLE, Interrupted, Operation, Outcome, Refused
 from expost.ledger.lease import TTL, identity
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _PLANS = (
 )  # a plan lasts as long as the connection: it must not be one for tables that are small
 _LOCK = 7091847  # an advisory lock: migrations run one after the other
 _MARK = (
-    f"CREATE TABLE IF NOT EXISTS {schema.MARK} (number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "
+    f"CREATE TABLE {schema.MARK} (number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "
     "name TEXT NOT NULL, digest TEXT NOT NULL)"
 )
 Answer = TypeVar("Answer")
@@ -50,6 +50,8 @@ class PostgresEngine:
         self._writer: psycopg.Connection[Any] | None = None
         self._reader: psycopg.Connection[Any] | None = None
         self._reading = RLock()
+        self._instant = False
+        """Whether questions are about one instant, by whoever holds the lock."""
         self._process = os.getpid()
         self._before: dict[str, set[str]] = {}
         """The names of this process, in order, and the batch, or batches, that the database may have seen last
@@ -74,7 +76,9 @@ class PostgresEngine:
             answer = self._steady(lambda: self._write(_APPLY, values))
         except psycopg.IntegrityError as error:
             broken = error.diag.message_primary or "a rule of the tables"  # its detail shows rows
-            raise LedgerCorrupt(f"the tables refused a step that the rules allow: {broken}") from None
+            raise LedgerCorrupt(
+                f"the tables refused a step that the rules allow: {broken}; see verify_chain()"
+            ) from None
         outcomes = answer[0] if answer is not None else None
         if not isinstance(outcomes, list):
             raise LedgerCorrupt("another process speaks to the database under this one's name")
@@ -96,15 +100,13 @@ class PostgresEngine:
     def rows(self, sql: str, *values: Any) -> list[Any]:
         """What a question gives, from what is committed."""
         question = sql.replace("?", "%s")
-
-        def ask() -> list[Any]:
-            if self._reader is None or self._reader.closed:
-                self._reader = self._connect()
-            return self._reader.execute(question, values).fetchall()
-
         with self._reading:
             try:
-                return self._steady(ask)
+                if not self._instant:
+                    return self._steady(lambda: self._asking().execute(question, values).fetchall())
+                assert self._reader is not None
+                with _lost():
+                    return self._reader.execute(question, values).fetchall()
             except (KeyboardInterrupt, SystemExit):  # what is under way on this connection is not known
                 if self._reader is not None:
                     self._reader.close()
@@ -113,19 +115,25 @@ class PostgresEngine:
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """All questions inside are about one instant. Other threads' questions wait."""
+        import psycopg
+
         with self._reading:
             self.rows("SELECT 1")  # connected
-            reader = self._reader
-            assert reader is not None
-            with _translated():
-                reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            reader = self._asking()
             try:
+                with _lost():
+                    reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                self._instant = True
                 yield
-                if self._reader is not reader or reader.closed:
-                    raise LedgerUnavailable("the connection was lost while the ledger was being read: try again")
             finally:
-                if not reader.closed:
+                self._instant = False
+                with suppress(psycopg.Error):
                     reader.rollback()
+
+    def _asking(self) -> psycopg.Connection[Any]:
+        if self._reader is None or self._reader.closed:
+            self._reader = self._connect()
+        return self._reader
 
     def create(self, name: str, row: Operation) -> None:
         """A new ledger and its own account."""
@@ -181,7 +189,7 @@ class PostgresEngine:
                 raise
             except psycopg.Error as error:
                 if not _passing(error):
-                    raise Refused(f"the database refuses this: {error}; nothing was recorded") from error
+                    raise Refused(_said(error)) from error
                 if time.monotonic() > until:
                     raise LedgerUnavailable(_said(error)) from error
                 time.sleep(0.02)
@@ -219,7 +227,9 @@ class PostgresEngine:
         connection = self._writer = self._connect()
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-            connection.execute(_MARK)
+            (there,) = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (schema.MARK,)).fetchone() or (False,)
+            if not there:  # asked first: who may not create tables may still use them
+                connection.execute(_MARK)
             done = connection.execute(f"SELECT name, digest FROM {schema.MARK} ORDER BY number").fetchall()
             for name, text in schema.missing("postgres", done):
                 connection.execute(text)
@@ -239,8 +249,26 @@ def _passing(error: psycopg.Error) -> bool:
     return code[:2] in ("08", "40", "57") or code in ("53300", "55P03")
 
 
-def _said(error: Exception) -> str:
+def _said(error: psycopg.Error) -> str:
+    if error.sqlstate == "42501":
+        return (
+            f"the database denies this: {error.diag.message_primary}; let its owner grant this user USAGE on the "
+            "schema, and SELECT, INSERT and UPDATE on the tables expost_* (who creates the first ledger there, or "
+            "comes first with a newer expost, owns these tables and needs CREATE on the schema); nothing was recorded"
+        )
+    if not _passing(error):
+        return f"the database refuses this: {error}; nothing was recorded"
     return f"the database does not answer: {error}; what was set aside stays set aside"
+
+
+@contextmanager
+def _lost() -> Iterator[None]:
+    import psycopg
+
+    try:
+        yield
+    except psycopg.Error as error:
+        raise Interrupted(f"the connection was lost while the ledger was being read: {error}; try again") from error
 
 
 @contextmanager

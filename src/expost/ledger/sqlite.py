@@ -64,7 +64,9 @@ class SqliteEngine:
             try:
                 outcomes: list[Outcome] = _transact(writer, lambda _: Transaction(writer, ledger).apply(operations))
             except apsw.ConstraintError as error:
-                raise LedgerCorrupt(f"the tables refused a step that the rules allow: {error}") from error
+                raise LedgerCorrupt(
+                    f"the tables refused a step that the rules allow: {error}; see verify_chain()"
+                ) from error
         return outcomes
 
     def rows(self, sql: str, *values: Any) -> list[Any]:
@@ -389,7 +391,12 @@ def _translated() -> Iterator[None]:
         ) from error
     except (apsw.NotADBError, apsw.CorruptError) as error:
         raise LedgerCorrupt(f"the ledger's file is no SQLite database, or was damaged: {error}") from error
-    except (apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
+        raise LedgerUnavailable(
+            f"the ledger's file cannot be written: {error}; let this user read and write it, its folder, and the files "
+            "ending in -wal and -shm beside it; nothing was acknowledged"
+        ) from error
+    except (apsw.FullError, apsw.IOError) as error:
         raise LedgerUnavailable(f"the ledger's file cannot be written: {error}; nothing was acknowledged") from error
     except apsw.Error as error:
         raise Refused(f"the ledger's file refuses this: {error}; nothing was acknowledged") from error

@@ -339,6 +339,43 @@ def test_an_output_that_was_removed_is_not_delivered_as_none(new_url: Callable[[
         ledger.run(told, key="k")
 
 
+def test_a_key_whose_entry_was_removed_is_not_sampled_again(new_url: Callable[[], str]) -> None:
+    """It stands in the audit trail: nobody has to verify that first."""
+    url = new_url()
+    ledger, told, sampled = make(url), Fixed(CLAIM, None, part="small"), list[int]()
+    ledger.run(told, on=lambda: 7, key='k "quoted" \u00e9')
+    ledger.run(told, on=lambda: 7, key="another")
+    disarm(url, "expost_entry")
+    execute(url, "DELETE FROM expost_entry WHERE number = 1")
+    for party in (ledger, Ledger.load(url, "study")):
+        with pytest.raises(xp.LedgerCorrupt, match="the tables refused a step"):
+            party.run(told, on=lambda: sampled.append(1), key='k "quoted" \u00e9')
+        assert party.run(told, key="another").value == 7
+        assert party.run(told, on=lambda: 8, key=f"new {id(party)}").value == 8
+    assert not sampled
+    with pytest.raises(xp.LedgerCorrupt, match="entry 1 stands in the audit trail, but was removed"):
+        ledger.verify_chain()
+
+
+def test_a_balance_that_was_changed_by_hand_stops_all_spending(new_url: Callable[[], str]) -> None:
+    """What is set aside is compared with the open entries at every load and every beat."""
+    url = new_url()
+    ledger = make(url)
+    spending = ledger.reserve(CLAIM)
+    execute(url, "UPDATE expost_account SET epsilon_reserved = epsilon_reserved - 1")
+    other = Ledger.load(url, "study")
+    ledger.recover()
+    for party in (ledger, other):
+        with pytest.raises(xp.LedgerCorrupt, match="not the sum of its open entries"):
+            party.reserve(CLAIM)
+    assert len(list(other.entries())) == 1  # reading goes on
+    execute(url, "UPDATE expost_account SET epsilon_reserved = epsilon_reserved + 1")
+    other.recover()
+    assert other.reserve(CLAIM).settle("small").id == 2
+    spending.settle("small")
+    ledger.verify_chain()
+
+
 def test_a_ledger_is_not_created_again(new_url: Callable[[], str]) -> None:
     """A line with a right hash that starts over, and balances to match: found even by whoever noted the head."""
     url = new_url()
@@ -496,7 +533,7 @@ class Slow:
 
 def waiting(batch: Any) -> int:
     """How many wait for their turn."""
-    return batch._writer.waiting.qsize() + len(batch._writer.taken)
+    return int(batch._writer.waiting.qsize() + len(batch._writer.taken))
 
 
 def crowd(batch: Batch, count: int, engine: Slow) -> list[Any]:
@@ -692,6 +729,54 @@ def test_a_caller_that_is_interrupted_takes_nobody_along() -> None:
     assert [[step["n"] for step in steps] for steps in engine.batches] == [[0], [2]]
 
 
+def test_a_caller_that_is_interrupted_as_its_turn_comes() -> None:
+    """Between taking the lock and the block under it: Python may look for signals there."""
+    engine = Slow()
+    engine.go.set()
+    batch = Batch(engine, 1)  # type: ignore[arg-type]
+    writer = batch._writer
+    real = writer._turn
+
+    class Struck:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(real, name)
+
+        def __enter__(self) -> None:
+            real.acquire()
+            raise KeyboardInterrupt
+
+        def __exit__(self, *_: object) -> None:
+            raise AssertionError
+
+    writer._turn = Struck()
+    with pytest.raises(KeyboardInterrupt):
+        batch.submit({"n": 1})
+    writer._turn = real
+    others = [threading.Thread(target=batch.submit, args=({"n": n},), daemon=True) for n in (2, 3)]
+    for thread in others:
+        thread.start()
+        thread.join(10)
+    assert [[step["n"] for step in steps] for steps in engine.batches] == [[2], [3]]
+
+
+def test_a_signal_handler_cannot_write_in_the_middle_of_writing(new_url: Callable[[], str]) -> None:
+    """It would wait for itself. Told so, it may leave a note; what it came upon is done."""
+    ledger = make(new_url())
+    engine: Any = ledger._store._engine  # type: ignore[attr-defined]
+    real = engine.apply
+
+    def struck(*given: Any) -> Any:
+        with pytest.raises(xp.LedgerUnavailable, match="in the middle of writing"):
+            ledger.reserve(CLAIM)
+        return real(*given)
+
+    engine.apply = struck
+    assert ledger.reserve(CLAIM).id == 1
+    del engine.apply
+    assert ledger.reserve(CLAIM).id == 2
+    ledger.verify_chain()
+
+
 def test_nothing_is_begun_while_the_process_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Slow()
     monkeypatch.setattr(sys, "is_finalizing", lambda: True)
@@ -820,7 +905,7 @@ def test_a_batch_whose_answer_was_lost_is_applied_once(postgres_url: Callable[[]
     store: Any = ledger._store
     ledger.reserve(CLAIM)
     engine = store._engine
-    real, broken = engine._write, []
+    real, broken = engine._write, list[Any]()
 
     def breaks(sql: str, values: Any) -> Any:
         answer = real(sql, values)
@@ -893,6 +978,174 @@ def test_a_step_under_an_older_name_goes_under_the_new_one(postgres_url: Callabl
     assert second.settle("small").charged == CLAIM.cost_of("small")
     assert first.settle("small").charged == CLAIM.cost_of("small")
     ledger.verify_chain()
+
+
+APPLY = "(BIGINT, TEXT, TEXT, BIGINT, TEXT, JSONB, JSONB)"
+
+
+def steps_of(store: Any, *works: Callable[[], object]) -> list[Operation]:
+    """The steps that these would take, without taking them."""
+    noted: list[Operation] = []
+
+    def note(step: Operation) -> Outcome:
+        noted.append(step)
+        raise InterruptedError
+
+    store._do = note
+    for work in works:
+        with pytest.raises(InterruptedError):
+            work()
+    del store._do
+    store._orphans.clear()
+    return noted
+
+
+def test_many_steps_at_once(new_url: Callable[[], str]) -> None:
+    """Where their order does not matter PostgreSQL takes them together: here it has no other way. Else one by one."""
+    url = new_url()
+    ledger = make(url)
+    store: Any = ledger._store
+    alice = ledger.account("team", epsilon=4, delta=1e-4).account("alice", epsilon=2, delta=1e-4)
+    one, two = ledger.reserve(CLAIM), alice.reserve(CLAIM, key="two")
+    three, four = alice.reserve(CLAIM, begin=False), ledger.reserve(CLAIM, lease=60)
+    plain = steps_of(
+        store,
+        lambda: store.settle(one.id, "small", None),
+        lambda: store.forfeit(two.id),
+        lambda: ledger.reserve(CLAIM, key="five"),
+        lambda: store.void(three.id),
+        lambda: ledger.reserve(CLAIM, begin=False, lease=30, label="six"),
+        lambda: store.settle(four.id, "large", None),
+    )
+    if url.startswith("postgres"):
+        execute(url, f"ALTER FUNCTION expost_singly{APPLY} RENAME TO expost_gone")
+    done = store._engine.apply(store._ledger, plain)
+    assert [outcome.get("entry") for outcome in done] == [None, None, 5, None, 6, None]
+    assert all(outcome["at"] == done[0]["at"] for outcome in done)
+    assert ledger.spent == CLAIM.cost_of("small") + CLAIM.worst_case + CLAIM.cost_of("large")
+    assert (ledger.reserved, alice.spent, alice.reserved) == (CLAIM.worst_case * 2, CLAIM.worst_case, Cost(0))
+    states = ["settled", "forfeited", "voided", "settled", "reserved", "reserved"]
+    assert [entry.state for entry in ledger.entries()] == states
+    ledger.verify_chain()
+    last = ledger.reservation(5)
+    mixed = steps_of(
+        store,
+        lambda: alice.reserve(CLAIM),  # fits, but not with the next one
+        lambda: alice.reserve(CLAIM),
+        lambda: store.settle(last.id, "small", None),
+        lambda: store.forfeit(last.id),
+        lambda: ledger.reserve(CLAIM, key="two"),
+        lambda: ledger.reserve(CLAIM, key="new"),
+        lambda: ledger.reserve(CLAIM, key="new"),
+    )
+    if url.startswith("postgres"):
+        with pytest.raises(xp.LedgerUnavailable, match="expost_singly"):
+            store._engine.apply(store._ledger, mixed)
+        execute(url, f"ALTER FUNCTION expost_gone{APPLY} RENAME TO expost_singly")
+    done = store._engine.apply(store._ledger, mixed)
+    assert [sorted(outcome) for outcome in done] == [
+        *(["at", "entry"], ["levels"], ["at"], ["ended"], ["used"], ["at", "entry"], ["used"])
+    ]
+    assert (done[4], done[6]) == ({"used": 2}, {"used": 8})
+    ledger.verify_chain()
+
+
+@pytest.mark.parametrize("step", ["reserve", "settle", "void"])
+def test_one_step_by_itself(postgres_url: Callable[[], str], step: str) -> None:
+    """In PostgreSQL a plain one is taken in its own way, at every level."""
+    url = postgres_url()
+    ledger = make(url)
+    alice = ledger.account("team", epsilon=4, delta=1e-4).account("alice", epsilon=2, delta=1e-4)
+    first = alice.reserve(CLAIM, begin=False)
+    execute(url, f"ALTER FUNCTION expost_singly{APPLY} RENAME TO expost_gone")
+    if step == "reserve":
+        assert (alice.reserve(CLAIM, key="k").id, ledger.reserve(CLAIM).id) == (2, 3)
+        with pytest.raises(xp.LedgerUnavailable, match="expost_singly"):
+            alice.reserve(CLAIM)  # it does not fit: why is told by the other
+    else:
+        assert getattr(first, step)(*(["small"] if step == "settle" else [])).id == 1
+    execute(url, f"ALTER FUNCTION expost_gone{APPLY} RENAME TO expost_singly")
+    reserved = CLAIM.worst_case * (2 if step == "reserve" else 0)
+    assert (alice.reserved, ledger.account("team").reserved) == (reserved, reserved)
+    assert alice.spent == (CLAIM.cost_of("small") if step == "settle" else Cost(0))
+    ledger.verify_chain()
+
+
+def test_a_process_that_is_silent_for_a_month_is_forgotten(postgres_url: Callable[[], str]) -> None:
+    url = postgres_url()
+    ledger = make(url)
+    ledger.reserve(CLAIM)
+    month = 31 * 86400 * 10**6
+    for name, age in (("old", month), ("young", 0), ("holding", month)):
+        execute(
+            url,
+            "INSERT INTO expost_owner (id, ledger, identity, deadline, expired, batch, outcomes) "
+            f"SELECT '{name}', id, '?', at - 1 - {age}, 1, '', '[]' FROM expost_ledger",
+        )
+    spending = ledger.reserve(CLAIM)
+    disarm(url, "expost_entry")
+    execute(url, f"UPDATE expost_entry SET owner = 'holding' WHERE number = {spending.id}")
+    with psycopg.connect(url, autocommit=True) as server:
+        alive = {name for (name,) in server.execute("SELECT id FROM expost_owner WHERE expired = 0").fetchall()}
+
+        def known() -> set[str]:
+            return {name for (name,) in server.execute("SELECT id FROM expost_owner").fetchall()} - alive
+
+        assert known() == {"old", "young", "holding"}
+        assert ledger.recover() == 1  # what that one held is forfeited first, and then it holds nothing
+        assert known() == {"young"}
+    ledger.verify_chain()
+
+
+def test_missing_rights_are_named(server: Server) -> None:
+    name = f"rights_{secrets.token_hex(4)}"
+    url = server.new_database(name)
+    execute(url, f"CREATE ROLE {name} LOGIN", "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+    theirs = url.replace("expost@", f"{name}@")
+    with pytest.raises(xp.LedgerUnavailable, match=r"denies this: permission denied for schema.*needs CREATE"):
+        make(theirs)
+    make(url)
+    with pytest.raises(xp.LedgerUnavailable, match=r"denies this: permission denied for table.*grant this user USAGE"):
+        Ledger.load(theirs, "study")
+    execute(url, f"GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA public TO {name}")
+    with pytest.raises(xp.LedgerUnavailable, match=r"denies this: permission denied for table.*INSERT and UPDATE"):
+        Ledger.load(theirs, "study")
+    execute(url, f"GRANT UPDATE ON ALL TABLES IN SCHEMA public TO {name}")
+    ledger = Ledger.load(theirs, "study")
+    ledger.run(Fixed(CLAIM, 7, part="small"), key="k")
+    ledger.account("alice", epsilon=1).reserve(CLAIM.uniform(0.5)).settle("any")
+    ledger.recover()
+    ledger.verify_chain()
+
+
+def test_a_connection_that_is_lost_while_reading(postgres_url: Callable[[], str]) -> None:
+    """Nothing is compared with what was read at another instant: it is read again, or the reader is told."""
+    url = postgres_url()
+    ledger = make(url)
+    ledger.reserve(CLAIM).settle("small")
+    store: Any = ledger._store
+    real, losses = store._compare, [1]
+
+    def lose(*given: Any) -> None:
+        ledger.reserve(CLAIM).settle("small")  # what was read so far is of before
+        if losses and losses.pop():
+            execute(url, f"SELECT pg_terminate_backend({store._engine._reader.info.backend_pid})")
+        real(*given)
+
+    store._compare = lose
+    assert ledger.verify_chain().sequence == 5  # the second time it was read
+    losses[:] = [1, 1]
+    with pytest.raises(xp.LedgerUnavailable, match="lost while the ledger was being read"):
+        ledger.verify_chain()
+    del store._compare
+    ledger.verify_chain()
+    entries = ledger.entries()
+    first = next(entries)
+    execute(url, f"SELECT pg_terminate_backend({store._engine._reader.info.backend_pid})")
+    assert first.state == "settled"
+    assert "remaining" in ledger.statement()
+    execute(url, f"SELECT pg_terminate_backend({store._engine._reader.info.backend_pid})")
+    assert len(list(ledger.entries())) == ledger.verify_chain().sequence // 2
 
 
 # ---- hearts

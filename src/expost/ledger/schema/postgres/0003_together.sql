@@ -31,12 +31,14 @@ END $$;
 -- A process that has been silent for a month, and left nothing open, is forgotten. (Were it to wake, and send its last
 -- batch once more, then a reservation could stand there twice: more would be charged, never less.)
 CREATE INDEX expost_owner_expired ON expost_owner (ledger, deadline) WHERE expired = 1;
-CREATE FUNCTION expost_forget(p_ledger BIGINT, p_owner TEXT) RETURNS VOID LANGUAGE sql AS $$
+CREATE FUNCTION expost_forget(p_ledger BIGINT, p_owner TEXT) RETURNS VOID LANGUAGE plpgsql AS $$
+BEGIN
   DELETE FROM expost_owner owner WHERE ledger = p_ledger AND expired = 1 AND id <> p_owner
     AND deadline < expost_now() - 30 * 86400000000
     AND NOT EXISTS (SELECT 1 FROM expost_entry entry
-      WHERE entry.ledger = p_ledger AND entry.owner = owner.id AND entry.state = 'reserved')
-$$;
+      WHERE entry.ledger = p_ledger AND entry.owner = owner.id AND entry.state = 'reserved');
+EXCEPTION WHEN insufficient_privilege THEN NULL;  -- somebody else will
+END $$;
 
 -- A line of the audit trail.
 CREATE FUNCTION expost_line(p_at BIGINT, p_body TEXT, p_entry BIGINT, p_kind TEXT, p_sequence BIGINT)
