@@ -67,7 +67,7 @@ class _Writer:
                 "this thread was interrupted in the middle of writing to the ledger: a signal handler or a finalizer "
                 "cannot write in between; let it leave a note, and write afterwards"
             )
-        if self._busy or not self.waiting.empty():
+        if self._busy or self.taken or not self.waiting.empty():
             return None
         try:
             with self._turn:

@@ -34,7 +34,7 @@ from expost.ledger.chain import (
     replay,
     reserve_body,
 )
-from expost.ledger.engine import Engine, Interrupted, Operation, Outcome
+from expost.ledger.engine import Engine, Lost, Operation, Outcome
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, State, raised, refusal, same_request
 from expost.ledger.lease import HEART, TTL, identity, is_gone
 
@@ -309,7 +309,7 @@ class DurableStore:
         """Recompute the trail, and compare what it adds up to with the tables, at one instant."""
         try:
             return self._verify(known)
-        except Interrupted:  # once more, from the beginning
+        except Lost:  # once more, from the beginning
             return self._verify(known)
 
     def _verify(self, known: Head | None) -> Head:

@@ -1,7 +1,8 @@
 """Books in PostgreSQL, for many processes and machines: one statement a batch, exactly once.
 
-The rules are a function of the database (``schema/postgres``). A batch carries a token; if the connection
-breaks while it is under way, it is sent again on a new one, and the database applies it once.
+The rules are functions of the database (``schema/postgres``), which takes steps together whose order does not matter. A
+batch carries a token; if the connection breaks while it is under way, it is sent again on a new one, and the database
+applies it once.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from expost.errors import InvalidValue, LedgerCorrupt, LedgerUnavailable
 from expost.ledger import schema
 from expost.ledger.codec import canonical, sha256
-from expost.ledger.engine import UNREADABLE, Interrupted, Operation, Outcome, Refused
+from expost.ledger.engine import UNREADABLE, Lost, Operation, Outcome, Refused
 from expost.ledger.lease import TTL, identity
 
 if TYPE_CHECKING:
@@ -43,7 +44,10 @@ Answer = TypeVar("Answer")
 
 
 class PostgresEngine:
-    """One database. Writes go through one connection, reads through another; none lives across a fork."""
+    """One database. Writes go through one connection, reads through another; none lives across a fork.
+
+    Proof: lem-together
+    """
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -145,10 +149,10 @@ class PostgresEngine:
 
     def close(self) -> None:
         """Let go of the database. Whoever asks next connects again."""
-        for connection in (self._reader, self._writer):
+        connections, self._reader, self._writer = (self._reader, self._writer), None, None
+        for connection in connections:
             if connection is not None:
                 connection.close()
-        self._reader = self._writer = None
 
     def pause(self) -> None:
         """Before a fork: no connection may live on in two processes."""
@@ -268,7 +272,7 @@ def _lost() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        raise Interrupted(f"the connection was lost while the ledger was being read: {error}; try again") from error
+        raise Lost(f"the connection was lost while the ledger was being read: {error}; try again") from error
 
 
 @contextmanager

@@ -94,10 +94,10 @@ class SqliteEngine:
 
     def close(self) -> None:
         """Let go of the file. Whoever asks next opens it again."""
-        for connection in (self._reader, self._writer):
+        connections, self._reader, self._writer = (self._reader, self._writer), None, None
+        for connection in connections:
             if connection is not None:
                 connection.close()
-        self._reader = self._writer = None
 
     def pause(self) -> None:
         """Before a fork: no connection may live on in two processes."""
@@ -110,8 +110,8 @@ class SqliteEngine:
 
     def _writing(self) -> apsw.Connection:
         if self._writer is not None and self._writer.in_transaction:  # not even a rollback was possible
-            self._writer.close()
-            self._writer = None
+            stuck, self._writer = self._writer, None
+            stuck.close()
         if self._writer is None:
             self._writer = self._connect()
         return self._writer
