@@ -804,7 +804,7 @@ def test_an_old_sqlite_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_file_that_cannot_be_opened(tmp_path: Path) -> None:
-    with pytest.raises(xp.LedgerUnavailable, match="cannot be written"):
+    with pytest.raises(xp.LedgerUnavailable, match="cannot be written.*let this user read and write it, its folder"):
         make(f"sqlite:///{tmp_path}/no such folder/books.db")
 
 
@@ -941,6 +941,30 @@ def test_an_interrupted_batch_is_not_lost_track_of(postgres_url: Callable[[], st
     engine._write = real
     assert ledger.reserve(CLAIM).id == 3  # the second one is there, and held, but nobody was told
     assert ledger.reserved == CLAIM.worst_case * 3
+    ledger.verify_chain()
+
+
+def test_a_connection_that_was_interrupted_is_not_used_again(postgres_url: Callable[[], str]) -> None:
+    ledger = make(postgres_url())
+    engine: Any = ledger._store._engine  # type: ignore[attr-defined]
+    ledger.reserve(CLAIM)
+    real, closed = engine._writer, list[int]()
+
+    class Struck:
+        closed = False
+
+        def execute(self, *_: object) -> None:
+            raise KeyboardInterrupt
+
+        def close(self) -> None:
+            closed.append(1)
+
+    engine._writer = Struck()
+    with pytest.raises(KeyboardInterrupt):
+        ledger.reserve(CLAIM)
+    assert (closed, engine._writer) == ([1], None)
+    assert ledger.reserve(CLAIM).id == 2
+    real.close()
     ledger.verify_chain()
 
 
