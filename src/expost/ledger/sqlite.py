@@ -215,7 +215,7 @@ class Transaction:
         state, begun, account, epsilon, delta = self._entry(op["entry"])
         if state != "reserved" or (op["state"] == "voided" and begun):
             return {"ended": state}
-        self._finish(op, account, epsilon, delta)
+        self._finish(op, op["levels"] if op["levels"][-1] == account else self._levels(account), epsilon, delta)
         return {"at": self._at}
 
     def recover(self, op: Operation) -> Outcome:
@@ -234,7 +234,7 @@ class Transaction:
         for number, account, epsilon, delta in lost:
             body = f'{{"charged":[{epsilon},{delta}],"output":null,"part":null}}'
             ending = {"entry": number, "state": "forfeited", "epsilon": epsilon, "delta": delta, "body": body}
-            self._finish(ending, account, epsilon, delta)
+            self._finish(ending, self._levels(account), epsilon, delta)
         return {"forfeited": len(lost)}
 
     def beat(self, op: Operation) -> Outcome:
@@ -271,14 +271,14 @@ class Transaction:
 
     # ---- inside
 
-    def _finish(self, op: Operation, account: int, epsilon: int, delta: int) -> None:
+    def _finish(self, op: Operation, levels: list[int], epsilon: int, delta: int) -> None:
         self._run(
             "UPDATE expost_entry SET state = ?, begun = ?, part = ?, charged_epsilon = ?, charged_delta = ?, "
             "output = ?, digest = ?, ended_at = ? WHERE ledger = ? AND number = ? AND state = 'reserved'",
             op["state"], int(op["state"] != "voided"), op.get("part"), op["epsilon"], op["delta"], op.get("output"),
             op.get("digest"), self._at, self._ledger, op["entry"],
         )  # fmt: skip
-        for level in self._levels(account):
+        for level in levels:
             self._run(
                 "UPDATE expost_account SET epsilon_reserved = epsilon_reserved - ?1, "
                 "delta_reserved = delta_reserved - ?2, epsilon_spent = epsilon_spent + ?3, "
