@@ -399,10 +399,11 @@ def test_a_ledger_is_not_created_again(new_url: Callable[[], str]) -> None:
 def test_a_part_that_was_not_paid_for_is_found(new_url: Callable[[], str]) -> None:
     ledger = make(new_url())
     claim = Guarantee({"small": 0.25, "large": 1})
-    spending, store = ledger.reserve(claim), ledger._store
+    store: Any = ledger._store
+    spending, levels = ledger.reserve(claim), store._ids(("study",))
     body = chain.end_body(Cost(0), "large")
     step = {"do": "end", "entry": spending.id, "state": "settled", "epsilon": 0, "delta": 0, "part": '"large"'}
-    store._do(step | {"body": body})  # type: ignore[attr-defined]
+    store._do(step | {"body": body, "levels": levels})
     with pytest.raises(xp.LedgerCorrupt, match="another amount than the part's"):
         ledger.verify_chain()
 
@@ -804,7 +805,7 @@ def test_an_old_sqlite_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_file_that_cannot_be_opened(tmp_path: Path) -> None:
-    with pytest.raises(xp.LedgerUnavailable, match="cannot be written.*let this user read and write it, its folder"):
+    with pytest.raises(xp.LedgerUnavailable, match=r"cannot be written.*let this user read and write it, its folder"):
         make(f"sqlite:///{tmp_path}/no such folder/books.db")
 
 
