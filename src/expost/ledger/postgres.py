@@ -54,8 +54,8 @@ class PostgresEngine:
         self._writer: psycopg.Connection[Any] | None = None
         self._reader: psycopg.Connection[Any] | None = None
         self._reading = RLock()
-        self._instant = False
-        """Whether questions are about one instant, by whoever holds the lock."""
+        self._instant: psycopg.Connection[Any] | None = None
+        """The connection on which all questions are about one instant, of whoever holds the lock."""
         self._process = os.getpid()
         self._before: dict[str, set[str]] = {}
         """The names of this process, in order, and the batch, or batches, that the database may have seen last
@@ -106,11 +106,10 @@ class PostgresEngine:
         question = sql.replace("?", "%s")
         with self._reading:
             try:
-                if not self._instant:
+                if self._instant is None:
                     return self._steady(lambda: self._asking().execute(question, values).fetchall())
-                assert self._reader is not None
                 with _lost():
-                    return self._reader.execute(question, values).fetchall()
+                    return self._instant.execute(question, values).fetchall()
             except (KeyboardInterrupt, SystemExit):  # what is under way on this connection is not known
                 if self._reader is not None:
                     self._reader.close()
@@ -127,10 +126,10 @@ class PostgresEngine:
             try:
                 with _lost():
                     reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                self._instant = True
+                self._instant = reader
                 yield
             finally:
-                self._instant = False
+                self._instant = None
                 with suppress(psycopg.Error):
                     reader.rollback()
 
@@ -272,6 +271,8 @@ def _lost() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
+        if not _passing(error):
+            raise Refused(_said(error)) from error
         raise Lost(f"the connection was lost while the ledger was being read: {error}; try again") from error
 
 
