@@ -257,8 +257,8 @@ def _said(error: psycopg.Error) -> str:
         return (
             f"the database denies this: {error.diag.message_primary}; let its owner grant this user USAGE on the "
             "schema, SELECT, INSERT and UPDATE on the tables expost_*, and EXECUTE on the functions (who creates the "
-            "first ledger there, or comes first with a newer expost, owns them and needs CREATE on the schema); nothing "
-            "was recorded"
+            "first ledger there, or comes first with a newer expost, owns them and needs CREATE on the schema); "
+            "nothing was recorded"
         )
     if not _passing(error):
         return f"the database refuses this: {error}; nothing was recorded"
