@@ -23,15 +23,19 @@ def binaries() -> Path | None:
 
 
 class Server:
-    """A server that runs until it is stopped, at the latest when this process ends."""
+    """A server that runs until it is stopped, at the latest when this process ends.
 
-    def __init__(self, *settings: str) -> None:
+    One that is ``fleeting`` keeps its files in memory, where the machine has a place for that: for tests that kill it
+    again and again, for a killed process loses nothing that it had written, wherever to, and a disk takes seconds.
+    """
+
+    def __init__(self, *settings: str, fleeting: bool = False) -> None:
         folder = binaries()
         if folder is None:
             raise RuntimeError("PostgreSQL is not installed: install Debian's postgresql package")
         self._bin = folder
         self._process = os.getpid()
-        self._home = Path(tempfile.mkdtemp(prefix="expost-pg-"))
+        self._home = Path(tempfile.mkdtemp(prefix="expost-pg-", dir=_memory() if fleeting else None))
         self._data = self._home / "data"
         if os.getuid() == 0:  # initdb refuses root
             shutil.chown(self._home, "nobody")
@@ -92,6 +96,10 @@ class Server:
             )
         if done.returncode:
             raise RuntimeError(f"{program} failed: {(self._home / 'set-up').read_text()}")
+
+
+def _memory() -> str | None:
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK | os.X_OK) else None
 
 
 def _free_port() -> int:

@@ -28,9 +28,12 @@ from expost.guarantee import Guarantee
 _ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
 
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
 def canonical(value: Any) -> str:
     """Plain JSON values as text: names sorted, no spaces, ASCII."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 def sha256(text: str) -> str:

@@ -34,7 +34,7 @@ from expost.ledger.chain import (
     replay,
     reserve_body,
 )
-from expost.ledger.engine import Engine, Operation, Outcome
+from expost.ledger.engine import Engine, Lost, Operation, Outcome
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, State, raised, refusal, same_request
 from expost.ledger.lease import HEART, TTL, identity, is_gone
 
@@ -47,6 +47,12 @@ _ENTRY = (
     "SELECT e.number, a.path, e.operation, e.subject, e.fingerprint, c.json, e.label, e.key, e.state, e.begun, e.part, "
     "e.charged_epsilon, e.charged_delta, e.reserved_at, e.ended_at FROM expost_entry e "
     "JOIN expost_account a ON a.id = e.account JOIN expost_claim c ON c.digest = e.claim WHERE e.ledger = ?"
+)
+
+_UNSOUND = (
+    "SELECT 1 FROM expost_account a WHERE a.ledger = ? AND a.parent IS NULL AND (a.epsilon_reserved, a.delta_reserved) "
+    "<> (SELECT coalesce(sum(e.epsilon), 0), coalesce(sum(e.delta), 0) FROM expost_entry e WHERE e.ledger = a.ledger "
+    "AND e.state = 'reserved')"
 )
 
 
@@ -81,6 +87,7 @@ class DurableStore:
         self._claims: set[str] = set()
         self._open: dict[int, Entry] = {}
         self._orphans: set[int] = set()
+        self._sound = True
 
     @property
     def neighbours(self) -> Neighbours | None:
@@ -140,6 +147,11 @@ class DurableStore:
     def reserve(self, request: Request, *, begin: bool, lease: float | None = None) -> Entry:
         """Set the worst case aside at every level, or at none; durable before this returns."""
         self._check(request)
+        if not self._sound:
+            raise LedgerCorrupt(
+                f"what ledger {self.address.name!r} has set aside is not the sum of its open entries: a balance was "
+                "changed by hand; see verify_chain(), and spend nothing more"
+            )
         levels = self._ids(request.account)
         claim = codec.claim_digest(request.guarantee)
         subject = _described(request.subject)
@@ -247,7 +259,11 @@ class DurableStore:
     # ---- leases
 
     def recover(self) -> int:
-        """Forfeit what processes left behind that are gone or silent. Returns how many entries."""
+        """Forfeit what processes left behind that are gone or silent. Returns how many entries.
+
+        And look whether what is set aside is what the open entries hold: if not, nothing more is reserved.
+        """
+        self._sound = not self._engine.rows(_UNSOUND, self._ledger)
         owners = self._engine.rows(
             "SELECT id, identity FROM expost_owner WHERE ledger = ? AND expired = 0", self._ledger
         )
@@ -291,6 +307,12 @@ class DurableStore:
 
     def verify(self, known: Head | None) -> Head:
         """Recompute the trail, and compare what it adds up to with the tables, at one instant."""
+        try:
+            return self._verify(known)
+        except Lost:  # once more, from the beginning
+            return self._verify(known)
+
+    def _verify(self, known: Head | None) -> Head:
         with self._engine.snapshot():
             books, head = replay(self.events(), known=known)
             self._compare(books, head)
@@ -360,7 +382,8 @@ class DurableStore:
 
     def _end(self, entry: int, state: State, charged: Cost, attempted: str, rest: Operation) -> Entry:
         before = self._entry(entry)
-        outcome = self._do({"do": "end", "entry": entry, "state": state, **_units(charged), **rest})
+        step = {"do": "end", "entry": entry, "state": state, "levels": self._ids(before.request.account)}
+        outcome = self._do(step | _units(charged) | rest)
         if "ended" in outcome:
             if outcome["ended"] != "reserved":
                 self._open.pop(entry, None)

@@ -19,6 +19,10 @@ class Refused(LedgerUnavailable):
     """The database answers, but not to this: another operation may be welcome."""
 
 
+class Lost(LedgerUnavailable):
+    """The connection was lost inside a snapshot: what was read and what would be read are not of one instant."""
+
+
 class Engine(Protocol):
     """A database. ``apply`` is exactly once: when it returns, everything is on the disk."""
 
@@ -33,7 +37,7 @@ class Engine(Protocol):
         """What a question gives, from what is committed. Placeholders are ``?``."""
 
     def snapshot(self) -> AbstractContextManager[None]:
-        """All questions inside are about one instant."""
+        """All questions inside are about one instant, or raise ``Lost``."""
 
     def create(self, name: str, row: Operation) -> None:
         """A new ledger and its own account; ``InvalidValue`` if the name is taken."""

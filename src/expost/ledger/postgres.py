@@ -1,7 +1,8 @@
 """Books in PostgreSQL, for many processes and machines: one statement a batch, exactly once.
 
-The rules are a function of the database (``schema/postgres``). A batch carries a token; if the connection
-breaks while it is under way, it is sent again on a new one, and the database applies it once.
+The rules are functions of the database (``schema/postgres``), which takes steps together whose order does not matter. A
+batch carries a token; if the connection breaks while it is under way, it is sent again on a new one, and the database
+applies it once.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from expost.errors import InvalidValue, LedgerCorrupt, LedgerUnavailable
 from expost.ledger import schema
 from expost.ledger.codec import canonical, sha256
-from expost.ledger.engine import UNREADABLE, Operation, Outcome, Refused
+from expost.ledger.engine import UNREADABLE, Lost, Operation, Outcome, Refused
 from expost.ledger.lease import TTL, identity
 
 if TYPE_CHECKING:
@@ -30,22 +31,31 @@ PATIENCE = 15.0
 """Seconds for which a lost connection is made again before a request fails."""
 
 _APPLY = "SELECT expost_apply(%s, %s, %s, %s, %s, %s::text::jsonb, %s::text::jsonb)"
+_PLANS = (
+    "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; "
+    "SET enable_mergejoin = off; SET jit = off"
+)  # a plan lasts as long as the connection: it must not be one for tables that are small
 _LOCK = 7091847  # an advisory lock: migrations run one after the other
 _MARK = (
-    f"CREATE TABLE IF NOT EXISTS {schema.MARK} (number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "
+    f"CREATE TABLE {schema.MARK} (number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "
     "name TEXT NOT NULL, digest TEXT NOT NULL)"
 )
 Answer = TypeVar("Answer")
 
 
 class PostgresEngine:
-    """One database. Writes go through one connection, reads through another; none lives across a fork."""
+    """One database. Writes go through one connection, reads through another; none lives across a fork.
+
+    Proof: lem-together
+    """
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._writer: psycopg.Connection[Any] | None = None
         self._reader: psycopg.Connection[Any] | None = None
         self._reading = RLock()
+        self._instant: psycopg.Connection[Any] | None = None
+        """The connection on which all questions are about one instant, of whoever holds the lock."""
         self._process = os.getpid()
         self._before: dict[str, set[str]] = {}
         """The names of this process, in order, and the batch, or batches, that the database may have seen last
@@ -67,10 +77,12 @@ class PostgresEngine:
         values = (ledger, owner, identity(os.getpid()), TTL, batch, before, steps)
         self._before[owner].add(batch)  # from here on, until the answer is known
         try:
-            answer = self._steady(lambda: self._writing().execute(_APPLY, values).fetchone())
+            answer = self._steady(lambda: self._write(_APPLY, values))
         except psycopg.IntegrityError as error:
             broken = error.diag.message_primary or "a rule of the tables"  # its detail shows rows
-            raise LedgerCorrupt(f"the tables refused a step that the rules allow: {broken}") from None
+            raise LedgerCorrupt(
+                f"the tables refused a step that the rules allow: {broken}; see verify_chain()"
+            ) from None
         outcomes = answer[0] if answer is not None else None
         if not isinstance(outcomes, list):
             raise LedgerCorrupt("another process speaks to the database under this one's name")
@@ -92,15 +104,12 @@ class PostgresEngine:
     def rows(self, sql: str, *values: Any) -> list[Any]:
         """What a question gives, from what is committed."""
         question = sql.replace("?", "%s")
-
-        def ask() -> list[Any]:
-            if self._reader is None or self._reader.closed:
-                self._reader = self._connect()
-            return self._reader.execute(question, values).fetchall()
-
         with self._reading:
             try:
-                return self._steady(ask)
+                if self._instant is None:
+                    return self._steady(lambda: self._asking().execute(question, values).fetchall())
+                with _lost():
+                    return self._instant.execute(question, values).fetchall()
             except (KeyboardInterrupt, SystemExit):  # what is under way on this connection is not known
                 if self._reader is not None:
                     self._reader.close()
@@ -109,34 +118,40 @@ class PostgresEngine:
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """All questions inside are about one instant. Other threads' questions wait."""
+        import psycopg
+
         with self._reading:
             self.rows("SELECT 1")  # connected
-            reader = self._reader
-            assert reader is not None
-            with _translated():
-                reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            reader = self._asking()
             try:
+                with _lost():
+                    reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                self._instant = reader
                 yield
-                if self._reader is not reader or reader.closed:
-                    raise LedgerUnavailable("the connection was lost while the ledger was being read: try again")
             finally:
-                if not reader.closed:
+                self._instant = None
+                with suppress(psycopg.Error):
                     reader.rollback()
+
+    def _asking(self) -> psycopg.Connection[Any]:
+        if self._reader is None or self._reader.closed:
+            self._reader = self._connect()
+        return self._reader
 
     def create(self, name: str, row: Operation) -> None:
         """A new ledger and its own account."""
         with _translated():
             sql = "SELECT expost_create(%s, %s::text::jsonb)"
-            made = self._writing().execute(sql, (name, json.dumps(row))).fetchone()
+            made = self._write(sql, (name, json.dumps(row)))
         if made is None or not made[0]:
             raise InvalidValue(f"ledger {name!r} exists already: load it, or take another name")
 
     def close(self) -> None:
         """Let go of the database. Whoever asks next connects again."""
-        for connection in (self._reader, self._writer):
+        connections, self._reader, self._writer = (self._reader, self._writer), None, None
+        for connection in connections:
             if connection is not None:
                 connection.close()
-        self._reader = self._writer = None
 
     def pause(self) -> None:
         """Before a fork: no connection may live on in two processes."""
@@ -147,10 +162,23 @@ class PostgresEngine:
         """After a fork, on both sides."""
         self._reading.release()
 
-    def _writing(self) -> psycopg.Connection[Any]:
-        if self._writer is None or self._writer.closed:
-            self._writer = self._connect()
-        return self._writer
+    def _write(self, sql: str, values: tuple[Any, ...]) -> Any:
+        """A statement's one row. After an interrupt nobody knows what is under way on a connection: it is given up."""
+        import psycopg
+
+        writer, self._writer = self._writer, None
+        if writer is None or writer.closed:
+            writer = self._connect()
+        try:
+            answer = writer.execute(sql, values).fetchone()
+        except psycopg.Error:
+            self._writer = writer
+            raise
+        except BaseException:
+            writer.close()
+            raise
+        self._writer = writer
+        return answer
 
     def _steady(self, work: Callable[[], Answer]) -> Answer:
         """Work that may be done again: after a lost connection, on a new one, for a while."""
@@ -164,7 +192,7 @@ class PostgresEngine:
                 raise
             except psycopg.Error as error:
                 if not _passing(error):
-                    raise Refused(f"the database refuses this: {error}; nothing was recorded") from error
+                    raise Refused(_said(error)) from error
                 if time.monotonic() > until:
                     raise LedgerUnavailable(_said(error)) from error
                 time.sleep(0.02)
@@ -196,12 +224,15 @@ class PostgresEngine:
                 raise InvalidValue(f"this PostgreSQL has {name} = {settings[name]}: it would forget; turn it on")
         if settings["synchronous_commit"] == "off":
             connection.execute("SET synchronous_commit = on")
+        connection.execute(_PLANS)
 
     def _migrate(self) -> None:
-        connection = self._writing()
+        connection = self._writer = self._connect()
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-            connection.execute(_MARK)
+            (there,) = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (schema.MARK,)).fetchone() or (False,)
+            if not there:  # asked first: who may not create tables may still use them
+                connection.execute(_MARK)
             done = connection.execute(f"SELECT name, digest FROM {schema.MARK} ORDER BY number").fetchall()
             for name, text in schema.missing("postgres", done):
                 connection.execute(text)
@@ -221,8 +252,29 @@ def _passing(error: psycopg.Error) -> bool:
     return code[:2] in ("08", "40", "57") or code in ("53300", "55P03")
 
 
-def _said(error: Exception) -> str:
+def _said(error: psycopg.Error) -> str:
+    if error.sqlstate == "42501":
+        return (
+            f"the database denies this: {error.diag.message_primary}; let its owner grant this user USAGE on the "
+            "schema, SELECT, INSERT and UPDATE on the tables expost_*, and EXECUTE on the functions (who creates the "
+            "first ledger there, or comes first with a newer expost, owns them and needs CREATE on the schema); "
+            "nothing was recorded"
+        )
+    if not _passing(error):
+        return f"the database refuses this: {error}; nothing was recorded"
     return f"the database does not answer: {error}; what was set aside stays set aside"
+
+
+@contextmanager
+def _lost() -> Iterator[None]:
+    import psycopg
+
+    try:
+        yield
+    except psycopg.Error as error:
+        if not _passing(error):
+            raise Refused(_said(error)) from error
+        raise Lost(f"the connection was lost while the ledger was being read: {error}; try again") from error
 
 
 @contextmanager

@@ -64,7 +64,9 @@ class SqliteEngine:
             try:
                 outcomes: list[Outcome] = _transact(writer, lambda _: Transaction(writer, ledger).apply(operations))
             except apsw.ConstraintError as error:
-                raise LedgerCorrupt(f"the tables refused a step that the rules allow: {error}") from error
+                raise LedgerCorrupt(
+                    f"the tables refused a step that the rules allow: {error}; see verify_chain()"
+                ) from error
         return outcomes
 
     def rows(self, sql: str, *values: Any) -> list[Any]:
@@ -92,10 +94,10 @@ class SqliteEngine:
 
     def close(self) -> None:
         """Let go of the file. Whoever asks next opens it again."""
-        for connection in (self._reader, self._writer):
+        connections, self._reader, self._writer = (self._reader, self._writer), None, None
+        for connection in connections:
             if connection is not None:
                 connection.close()
-        self._reader = self._writer = None
 
     def pause(self) -> None:
         """Before a fork: no connection may live on in two processes."""
@@ -108,8 +110,8 @@ class SqliteEngine:
 
     def _writing(self) -> apsw.Connection:
         if self._writer is not None and self._writer.in_transaction:  # not even a rollback was possible
-            self._writer.close()
-            self._writer = None
+            stuck, self._writer = self._writer, None
+            stuck.close()
         if self._writer is None:
             self._writer = self._connect()
         return self._writer
@@ -213,7 +215,7 @@ class Transaction:
         state, begun, account, epsilon, delta = self._entry(op["entry"])
         if state != "reserved" or (op["state"] == "voided" and begun):
             return {"ended": state}
-        self._finish(op, account, epsilon, delta)
+        self._finish(op, op["levels"] if op["levels"][-1] == account else self._levels(account), epsilon, delta)
         return {"at": self._at}
 
     def recover(self, op: Operation) -> Outcome:
@@ -232,7 +234,7 @@ class Transaction:
         for number, account, epsilon, delta in lost:
             body = f'{{"charged":[{epsilon},{delta}],"output":null,"part":null}}'
             ending = {"entry": number, "state": "forfeited", "epsilon": epsilon, "delta": delta, "body": body}
-            self._finish(ending, account, epsilon, delta)
+            self._finish(ending, self._levels(account), epsilon, delta)
         return {"forfeited": len(lost)}
 
     def beat(self, op: Operation) -> Outcome:
@@ -269,14 +271,14 @@ class Transaction:
 
     # ---- inside
 
-    def _finish(self, op: Operation, account: int, epsilon: int, delta: int) -> None:
+    def _finish(self, op: Operation, levels: list[int], epsilon: int, delta: int) -> None:
         self._run(
             "UPDATE expost_entry SET state = ?, begun = ?, part = ?, charged_epsilon = ?, charged_delta = ?, "
             "output = ?, digest = ?, ended_at = ? WHERE ledger = ? AND number = ? AND state = 'reserved'",
             op["state"], int(op["state"] != "voided"), op.get("part"), op["epsilon"], op["delta"], op.get("output"),
             op.get("digest"), self._at, self._ledger, op["entry"],
         )  # fmt: skip
-        for level in self._levels(account):
+        for level in levels:
             self._run(
                 "UPDATE expost_account SET epsilon_reserved = epsilon_reserved - ?1, "
                 "delta_reserved = delta_reserved - ?2, epsilon_spent = epsilon_spent + ?3, "
@@ -389,7 +391,12 @@ def _translated() -> Iterator[None]:
         ) from error
     except (apsw.NotADBError, apsw.CorruptError) as error:
         raise LedgerCorrupt(f"the ledger's file is no SQLite database, or was damaged: {error}") from error
-    except (apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
+        raise LedgerUnavailable(
+            f"the ledger's file cannot be written: {error}; let this user read and write it, its folder, and the files "
+            "ending in -wal and -shm beside it; nothing was acknowledged"
+        ) from error
+    except (apsw.FullError, apsw.IOError) as error:
         raise LedgerUnavailable(f"the ledger's file cannot be written: {error}; nothing was acknowledged") from error
     except apsw.Error as error:
         raise Refused(f"the ledger's file refuses this: {error}; nothing was acknowledged") from error
