@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 import sys
 import weakref
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from threading import Lock, RLock, Thread, current_thread
 from typing import Any
 
 from expost.errors import LedgerUnavailable
-from expost.ledger.engine import Engine, Operation, Outcome, Refused
+from expost.ledger.engine import Engine, Hold, Operation, Outcome, Refused
 
 MOST = 128
 """Operations in one commit."""
@@ -41,33 +42,32 @@ class _Writer:
     def __init__(self, engine: Engine, ledger: int) -> None:
         self.engine = engine
         self.waiting: SimpleQueue[_Ticket | None] = SimpleQueue()
-        self.taken: list[_Ticket | None] = []
-        """What the thread commits, or will as soon as it is its turn."""
         self._ledger = ledger
         self._turn: Any = RLock()
         """Held by whoever commits."""
+        self._fork = Hold(self._turn)
         self._busy = False
         """Whether somebody does; if an interrupt leaves it so, the thread puts it right."""
-        self._starting = Lock()
+        self._wanted = False
+        """Whether the thread has somebody's request, and commits it as soon as it is its turn: nobody overtakes it."""
         self._thread: Thread | None = None
+        """The thread. Were another one started, by an interrupt or by two callers at once, it would find so and end."""
         _ALL.add(self)
 
     def start(self) -> None:
-        """Let it run, if it does not run in this process yet. (Were there two, they would take turns.)"""
-        with self._starting:
-            if self._thread is None:
-                thread = Thread(target=self._run, name="expost-writer", daemon=True)
-                thread.start()
-                self._thread = thread
+        """Let it run, if it does not run in this process yet."""
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = Thread(target=self._run, name="expost-writer", daemon=True)
+            self._thread.start()
 
     def at_once(self, operation: Operation) -> Outcome | None:
         """Commit in the caller's own thread; None if somebody else is committing, or waits to."""
-        if self._turn._is_owned():
+        if self._turn._is_owned() or current_thread() is self._thread:
             raise LedgerUnavailable(
                 "this thread was interrupted in the middle of writing to the ledger: a signal handler or a finalizer "
                 "cannot write in between; let it leave a note, and write afterwards"
             )
-        if self._busy or self.taken or not self.waiting.empty():
+        if self._busy or self._wanted or not self.waiting.empty():
             return None
         try:
             with self._turn:
@@ -84,34 +84,47 @@ class _Writer:
         """Finish what was asked for, and let go of the database."""
         self.waiting.put(None)
         if self._thread is None:
-            self.engine.close()
+            self._close()
         elif self._thread is not current_thread():
             self._thread.join(10)
 
-    def _run(self) -> None:
-        running = True
-        while running:
-            self.taken.append(self.waiting.get())
-            with self._turn:
-                self._busy = True
-                self._take()
-                running = None not in self.taken
-                tickets = [ticket for ticket in self.taken if ticket is not None and not ticket.given_up]
-                self._commit(tickets)
-                self._busy = False
-            for ticket in tickets:
-                ticket.done.release()
-            self.taken.clear()
-            tickets.clear()
-        self.engine.close()
+    def _close(self) -> None:
+        """Once nobody commits. Who does so for ever is left alone: the process is ending."""
+        if self._turn.acquire(timeout=10):
+            self.engine.close()
+            self._turn.release()
 
-    def _take(self) -> None:
-        """Everybody who waits by now."""
+    def _run(self) -> None:
+        while self._thread is current_thread() and self._serve(self.waiting.get()):
+            pass
+
+    def _serve(self, first: _Ticket | None) -> bool:
+        """Commit what this one and whoever waits by now asked for; False if there is no more to do."""
+        if self._thread is not current_thread():
+            self.waiting.put(first)  # for the other thread
+            return False
+        self._wanted = True
+        with self._turn:
+            self._busy = True
+            tickets = self._take(first)
+            asked = [ticket for ticket in tickets if ticket is not None and not ticket.given_up]
+            self._commit(asked)
+            self._busy = self._wanted = False
+        for ticket in asked:
+            ticket.done.release()
+        if None in tickets:
+            self._close()
+        return None not in tickets
+
+    def _take(self, first: _Ticket | None) -> list[_Ticket | None]:
+        """That one, and everybody who waits by now."""
+        tickets = [first]
         try:
-            while len(self.taken) < MOST:
-                self.taken.append(self.waiting.get_nowait())
+            while len(tickets) < MOST:
+                tickets.append(self.waiting.get_nowait())
         except Empty:
             pass
+        return tickets
 
     def _commit(self, tickets: list[_Ticket]) -> None:
         """One transaction; but if one of them is refused for its own sake, the others must not suffer."""
@@ -134,17 +147,15 @@ class _Writer:
 
     def pause(self) -> None:
         """Before a fork: wait until nobody is committing, and let go of the database."""
-        self._starting.acquire()
-        self._turn.acquire()
+        self._fork.take()
         self.engine.pause()
 
     def resume(self, *, child: bool = False) -> None:
         """After a fork, on both sides."""
         if child:  # the thread, and those who wait for it, stayed behind
-            self.waiting, self.taken, self._thread, self._busy = SimpleQueue(), [], None, False
+            self.waiting, self._thread, self._busy, self._wanted = SimpleQueue(), None, False, False
         self.engine.resume()
-        self._turn.release()
-        self._starting.release()
+        self._fork.leave()
 
 
 class Batch:
@@ -191,17 +202,36 @@ OPENING = RLock()
 """Held while a database is open outside of any batch."""
 
 
+_OPENING = Hold(OPENING)
+
+
 def _before() -> None:
-    OPENING.acquire()
+    """Everything is at rest during a fork. An interrupt meanwhile must not leave half of it so: it is raised last."""
+    struck = _surely(_OPENING.take)
     for writer in list(_ALL):
-        writer.pause()
         _PAUSED.append(writer)
+        struck = _surely(writer.pause) or struck
+    if struck is not None:
+        raise struck  # which Python prints, and forks
+
+
+def _surely(step: Callable[[], None]) -> BaseException | None:
+    """Do what may be done twice until it is done, or has failed too often; and what struck meanwhile."""
+    struck: BaseException | None = None
+    for _ in range(100):
+        try:
+            step()
+        except BaseException as error:
+            struck = error
+        else:
+            break
+    return struck
 
 
 def _after(*, child: bool) -> None:
     while _PAUSED:
         _PAUSED.pop().resume(child=child)
-    OPENING.release()
+    _OPENING.leave()
 
 
 os.register_at_fork(

@@ -50,3 +50,23 @@ class Engine(Protocol):
 
     def resume(self) -> None:
         """After a fork, on both sides."""
+
+
+class Hold:
+    """A re-entrant lock that is held over a fork. To take it twice, after an interrupt, is to take it once."""
+
+    def __init__(self, lock: Any) -> None:
+        self._lock = lock
+        self._taken = False
+
+    def take(self) -> None:
+        """Wait for it, unless this thread has it already."""
+        self._taken = self._taken or not self._lock._is_owned()
+        while not self._lock._is_owned():
+            self._lock.acquire()
+
+    def leave(self) -> None:
+        """Let it go, if it was taken."""
+        if self._taken:
+            self._taken = False
+            self._lock.release()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from expost.errors import InvalidValue, LedgerCorrupt, LedgerUnavailable
 from expost.ledger import schema
 from expost.ledger.codec import canonical, sha256
-from expost.ledger.engine import UNREADABLE, Lost, Operation, Outcome, Refused
+from expost.ledger.engine import UNREADABLE, Hold, Lost, Operation, Outcome, Refused
 from expost.ledger.lease import TTL, identity
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class PostgresEngine:
         self._writer: psycopg.Connection[Any] | None = None
         self._reader: psycopg.Connection[Any] | None = None
         self._reading = RLock()
+        self._fork = Hold(self._reading)
         self._instant: psycopg.Connection[Any] | None = None
         """The connection on which all questions are about one instant, of whoever holds the lock."""
         self._process = os.getpid()
@@ -155,12 +156,12 @@ class PostgresEngine:
 
     def pause(self) -> None:
         """Before a fork: no connection may live on in two processes."""
-        self._reading.acquire()
+        self._fork.take()
         self.close()
 
     def resume(self) -> None:
         """After a fork, on both sides."""
-        self._reading.release()
+        self._fork.leave()
 
     def _write(self, sql: str, values: tuple[Any, ...]) -> Any:
         """A statement's one row. After an interrupt nobody knows what is under way on a connection: it is given up."""

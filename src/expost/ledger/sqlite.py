@@ -19,7 +19,7 @@ from expost.errors import InvalidValue, LedgerCorrupt, LedgerUnavailable
 from expost.ledger import schema
 from expost.ledger.chain import link, write_line
 from expost.ledger.codec import sha256
-from expost.ledger.engine import Operation, Outcome, Refused
+from expost.ledger.engine import Hold, Operation, Outcome, Refused
 
 OLDEST = (3, 51, 3)
 """SQLite before this has a race in resetting its write-ahead log that can corrupt it."""
@@ -50,6 +50,7 @@ class SqliteEngine:
         self._writer: apsw.Connection | None = None
         self._reader: apsw.Connection | None = None
         self._reading = RLock()
+        self._fork = Hold(self._reading)
         try:
             with _translated():
                 self._migrate(create)
@@ -101,12 +102,12 @@ class SqliteEngine:
 
     def pause(self) -> None:
         """Before a fork: no connection may live on in two processes."""
-        self._reading.acquire()
+        self._fork.take()
         self.close()
 
     def resume(self) -> None:
         """After a fork, on both sides."""
-        self._reading.release()
+        self._fork.leave()
 
     def _writing(self) -> apsw.Connection:
         if self._writer is not None and self._writer.in_transaction:  # not even a rollback was possible

@@ -8,6 +8,8 @@ import copy
 import os
 import resource
 import secrets
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -534,7 +536,7 @@ class Slow:
 
 def waiting(batch: Any) -> int:
     """How many wait for their turn."""
-    return int(batch._writer.waiting.qsize() + len(batch._writer.taken))
+    return int(batch._writer.waiting.qsize() + batch._writer._wanted)
 
 
 def crowd(batch: Batch, count: int, engine: Slow) -> list[Any]:
@@ -694,6 +696,136 @@ def test_a_step_that_the_database_refuses_harms_nobody_else(new_url: Callable[[]
     assert answers[1].charged == CLAIM.cost_of("small")
     assert time.monotonic() - since < 8  # nobody waited for the database to change its mind
     ledger.verify_chain()
+
+
+def test_an_interrupt_while_the_writer_starts_starts_no_second_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request is committed once, and nobody waits for ever."""
+    engine = Slow()
+    engine.go.set()
+    batch: Any = Batch(engine, 1)  # type: ignore[arg-type]
+    batch._writer._busy = True  # so that the thread is needed
+    start, struck = threading.Thread.start, [0]
+
+    def striking(thread: threading.Thread) -> None:
+        start(thread)
+        if thread.name == "expost-writer" and struck[0] < 2:
+            struck[0] += 1
+            thread._started.clear()  # type: ignore[attr-defined]
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", striking)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            batch.submit({"n": -1})
+    monkeypatch.undo()
+    done: list[Outcome] = []
+    real = engine.apply
+    monkeypatch.setattr(engine, "apply", lambda *given: (time.sleep(0.001), real(*given))[1])
+
+    def ask(first: int) -> None:
+        done.extend(batch.submit({"n": n}) for n in range(first, first + 50))
+
+    threads = [threading.Thread(target=ask, args=(50 * k,), daemon=True) for k in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert sorted(outcome["did"] for outcome in done) == list(range(300))
+    asked = [operation["n"] for operations in engine.batches for operation in operations]
+    assert sorted(n for n in asked if n >= 0) == list(range(300))
+    assert sum(getattr(thread, "_target", None) == batch._writer._run for thread in threading.enumerate()) == 1
+
+
+def test_a_finalizer_in_the_writer_thread_is_refused() -> None:
+    """It would wait for its own thread; it may run at any call there, also between two turns."""
+    engine = Slow()
+    engine.go.set()
+    batch: Any = Batch(engine, 1)  # type: ignore[arg-type]
+    batch._writer._busy = True
+    refused: list[BaseException] = []
+
+    class Collecting(threading.Event):
+        """What the garbage collector does while a ticket is given back."""
+
+        def release(self) -> None:
+            try:
+                batch.submit({"n": 1})
+            except xp.LedgerUnavailable as error:
+                refused.append(error)
+            self.set()
+
+        def acquire(self) -> None:
+            assert self.wait(10)
+
+    real = batch_module._Ticket
+
+    class Collected(real):  # type: ignore[valid-type, misc]
+        def __init__(self, operation: Operation) -> None:
+            super().__init__(operation)
+            self.done = Collecting()
+
+    batch_module._Ticket = Collected  # type: ignore[misc]
+    try:
+        assert batch.submit({"n": 0}) == {"did": 0}
+    finally:
+        batch_module._Ticket = real  # type: ignore[misc]
+    assert "finalizer" in str(refused[0])
+    assert batch.submit({"n": 2}) == {"did": 2}
+
+
+def test_an_interrupt_while_a_fork_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is held is given back, nothing lives on in two processes, and the next one is served."""
+    engine = Slow()
+    batch: Any = Batch(engine, 1)  # type: ignore[arg-type]
+    rested: list[str] = []
+    monkeypatch.setattr(engine, "pause", lambda: rested.append("pause"))
+    monkeypatch.setattr(engine, "resume", lambda: rested.append("resume"))
+    monkeypatch.setattr(batch_module, "_ALL", [batch._writer])
+    committing = threading.Thread(target=batch.submit, args=({"n": 0},))
+    committing.start()
+    while not engine.batches:
+        pass
+    before, struck = signal.getsignal(signal.SIGALRM), []
+
+    def strike(*_: Any) -> None:
+        struck.append(1)
+        engine.go.set()
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGALRM, strike)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            batch_module._before()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert (struck, rested) == ([1], ["pause"])
+    batch_module._after(child=False)
+    assert rested == ["pause", "resume"]
+    committing.join(10)
+    served = threading.Thread(target=batch.submit, args=({"n": 1},), daemon=True)
+    served.start()
+    served.join(10)
+    assert [operations[0]["n"] for operations in engine.batches] == [0, 1]
+
+
+def test_a_process_may_end_while_a_thread_commits(new_url: Callable[[], str]) -> None:
+    """Daemon threads are cut off; the database is let go of between two commits, without a word."""
+    url = new_url()
+    make(url)
+    program = (
+        "import sys, threading, time, expost as xp\n"
+        "ledger = xp.Ledger.load(sys.argv[1], 'study')\n"
+        "claim = xp.Guarantee({'small': '0.000001', 'large': '0.000002'})\n"
+        "def spend():\n"
+        "    while True:\n"
+        "        ledger.reserve(claim).settle('small')\n"
+        "threading.Thread(target=spend, daemon=True).start()\n"
+        "time.sleep(0.2)\n"
+    )
+    for _ in range(3):
+        ended = subprocess.run([sys.executable, "-c", program, url], capture_output=True, text=True, timeout=60)
+        assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_a_caller_that_is_interrupted_takes_nobody_along() -> None:
