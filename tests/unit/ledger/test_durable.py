@@ -171,6 +171,38 @@ def test_migrations_are_named_and_ordered() -> None:
         assert names[0] == "0001_books"
 
 
+def make_old(url: str, monkeypatch: pytest.MonkeyPatch) -> Ledger:
+    """A ledger in a database as the first release made it."""
+    released, every = {"sqlite": 1, "postgres": 2}, schema.migrations
+    with monkeypatch.context() as then:
+        then.setattr(schema, "migrations", lambda backend: every(backend)[: released[backend]])
+        return make(url)
+
+
+STRANGE = {"zero": Guarantee({"a\0b": 0.25, "c": 0.5}), "half": Guarantee({"\ud800": 0.25, "c": 0.5})}
+
+
+@pytest.mark.parametrize("part", STRANGE)
+def test_parts_that_a_database_does_not_take_for_text(
+    new_url: Callable[[], str], part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, claim = new_url(), STRANGE[part]
+    key = '\U0001f600"key":"x","label":\\' * 18  # long, and close to how it is written down
+    make_old(url, monkeypatch).reserve(claim, key=key).settle("c")
+    ledger = Ledger.load(url, "study")
+    ledger.reserve(claim, key=key + "y").settle("c")
+    with pytest.raises(xp.AlreadyReserved):
+        ledger.reserve(claim, key=key)
+    other = make(url, name="other")
+    other.reserve(claim, key=key).settle("c")
+    for entry in (1, 2):
+        disarm(url, "expost_entry")
+        execute(url, f"DELETE FROM expost_entry WHERE ledger = 1 AND number = {entry}")
+        with pytest.raises(xp.LedgerCorrupt, match="the tables refused a step"):
+            ledger.reserve(claim, key=key + "y" * (entry - 1))
+    other.verify_chain()
+
+
 # ---- the tables defend themselves
 
 OVERSPENDING = [
