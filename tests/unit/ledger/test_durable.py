@@ -203,6 +203,30 @@ def test_parts_that_a_database_does_not_take_for_text(
     other.verify_chain()
 
 
+def test_a_rule_of_the_custodians_own_stays(postgres_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    url = postgres_url()
+    make_old(url, monkeypatch)
+    execute(
+        url,
+        f"ALTER TABLE expost_account ADD CONSTRAINT ours CHECK (epsilon_spent <= {Cost('0.5').epsilon_units})",
+        "ALTER TABLE expost_entry ADD CHECK (label IS NULL)",
+    )
+    ledger = Ledger.load(url, "study")
+    ledger.reserve(CLAIM).settle("small")
+    with pytest.raises(xp.LedgerCorrupt, match='"ours"'):
+        ledger.reserve(CLAIM).settle("large")
+    with pytest.raises(xp.LedgerCorrupt, match="expost_entry_label_check"):
+        ledger.reserve(CLAIM, label="x")
+    with psycopg.connect(url) as server:
+        rules = server.execute(
+            "SELECT conname FROM pg_constraint WHERE contype = 'c' AND conrelid IN ('expost_account'::regclass, "
+            "'expost_entry'::regclass) ORDER BY conname"
+        ).fetchall()
+    assert [name for (name,) in rules] == [
+        "expost_account_holds", "expost_entry_holds", "expost_entry_label_check", "ours",
+    ]  # fmt: skip
+
+
 # ---- the tables defend themselves
 
 OVERSPENDING = [
