@@ -273,14 +273,14 @@ class DurableStore:
         return int(self._do(step)["forfeited"])
 
     def beat(self) -> None:
-        """Say that this process is alive, end what could not be ended before, and look after the others' work."""
+        """Say that this process is alive, look after the others' work, and end what could not be ended before."""
         if os.getpid() in self._owners:
             self._do({"do": "beat", **self._who(True)})
+        self.recover()
         for entry in list(self._orphans):
             with suppress(ReservationClosed):
                 self.forfeit(entry)
             self._orphans.discard(entry)
-        self.recover()
 
     def _who(self, owned: bool) -> Operation:
         if not owned:

@@ -413,6 +413,31 @@ def test_a_key_whose_entry_was_removed_is_not_sampled_again(new_url: Callable[[]
         ledger.verify_chain()
 
 
+@pytest.mark.parametrize("step", ["settle", "forfeit", "void", "begin"])
+def test_an_entry_that_was_removed_does_not_end(new_url: Callable[[], str], step: str) -> None:
+    """What is not there is not acknowledged."""
+    url = new_url()
+    ledger = make(url)
+    store: Any = ledger._store
+    first, second = (ledger.reserve(CLAIM, begin=False).id for _ in range(2))
+    lines = len(list(ledger.audit()))
+    disarm(url, "expost_entry")
+    execute(url, f"DELETE FROM expost_entry WHERE number = {first}")
+    rest = ("small", None) if step == "settle" else ()
+    with pytest.raises(xp.LedgerCorrupt, match=r"expost: entry 1 was removed; see verify_chain\(\)"):
+        getattr(store, step)(first, *rest)
+    work = partial(store.void, second), partial(getattr(store, step), first, *rest)
+    with pytest.raises(xp.LedgerCorrupt, match=r"expost: entry 1 was removed; see verify_chain\(\)"):
+        store._engine.apply(store._ledger, steps_of(store, *work))
+    assert len(list(ledger.audit())) == lines
+    store.void(second)
+    with pytest.raises(xp.LedgerCorrupt, match="entry 1 was removed"):
+        store.forfeit(first)
+    lease.HEART.beat()  # tries again in vain, and looks
+    with pytest.raises(xp.LedgerCorrupt, match="not the sum of its open entries"):
+        ledger.reserve(CLAIM)
+
+
 def test_a_balance_that_was_changed_by_hand_stops_all_spending(new_url: Callable[[], str]) -> None:
     """What is set aside is compared with the open entries at every load and every beat."""
     url = new_url()
