@@ -445,16 +445,66 @@ def test_a_balance_that_was_changed_by_hand_stops_all_spending(new_url: Callable
     spending = ledger.reserve(CLAIM)
     execute(url, "UPDATE expost_account SET epsilon_reserved = epsilon_reserved - 1")
     other = Ledger.load(url, "study")
-    ledger.recover()
+    lease.HEART.beat()
     for party in (ledger, other):
-        with pytest.raises(xp.LedgerCorrupt, match="not the sum of its open entries"):
-            party.reserve(CLAIM)
+        for work in (party.recover, partial(party.reserve, CLAIM)):
+            with pytest.raises(xp.LedgerCorrupt, match="not the sum of its open entries"):
+                work()
     assert len(list(other.entries())) == 1  # reading goes on
     execute(url, "UPDATE expost_account SET epsilon_reserved = epsilon_reserved + 1")
     other.recover()
     assert other.reserve(CLAIM).settle("small").id == 2
     spending.settle("small")
     ledger.verify_chain()
+
+
+CHANGES = [
+    "UPDATE expost_account SET epsilon_reserved = epsilon_reserved - 1 WHERE path = 'study/team/alice'",
+    "UPDATE expost_account SET delta_reserved = 0 WHERE path = 'study/team'",
+    "UPDATE expost_account SET epsilon_reserved = 1 WHERE path = 'study/team/bob'",
+    "UPDATE expost_account SET epsilon_reserved = epsilon_reserved + 1 WHERE path = 'study'",
+    "UPDATE expost_account SET parent = id WHERE path = 'study/team'",
+]
+
+
+@pytest.mark.parametrize("statement", CHANGES)
+def test_a_balance_that_was_changed_by_hand_is_found_below(new_url: Callable[[], str], statement: str) -> None:
+    url = new_url()
+    ledger, other = make(url), make(url, name="other")
+    team = ledger.account("team", epsilon=4, delta=1e-3)
+    alice, _ = (team.account(name, epsilon=3, delta=1e-3) for name in ("alice", "bob"))
+    for account in (alice, alice, team, ledger, other):
+        account.reserve(CLAIM, begin=False)
+    alice.reserve(CLAIM).settle("small")
+    Ledger.load(url, "study").reserve(CLAIM, begin=False).void()
+    disarm(url, "expost_account")
+    execute(url, statement)
+    with pytest.raises(xp.LedgerCorrupt, match="'study' has set aside is not the sum of its open entries"):
+        Ledger.load(url, "study").account("team").account("bob").reserve(CLAIM)
+    Ledger.load(url, "other").reserve(CLAIM).settle("small")
+
+
+def test_a_balance_that_was_changed_by_hand_locks_nobody_out(new_url: Callable[[], str], tmp_path: Path) -> None:
+    """What a dead process left cannot be forfeited then; it stays set aside, and everything can be read."""
+    url = new_url()
+    make(url).reserve(CLAIM, label="left")
+    execute(
+        url,
+        """UPDATE expost_owner SET identity = replace(identity, '"started":"', '"started":"1')""",
+        "UPDATE expost_account SET epsilon_reserved = 0",
+    )
+    ledger = Ledger.load(url, "study")
+    assert [entry.label for entry in ledger.entries()] == ["left"]
+    assert (ledger.spent, ledger.reserved) == (Cost(0), Cost(0, "1e-6"))
+    assert str(ledger.statement())
+    ledger.export(tmp_path / "trail")
+    with pytest.raises(xp.LedgerCorrupt, match="balances are not what the audit trail adds up to"):
+        ledger.verify_chain()
+    for work in (ledger.recover, partial(ledger.reserve, CLAIM)):
+        with pytest.raises(xp.LedgerCorrupt, match="not the sum of its open entries"):
+            work()
+    ledger.close(**OWNER)
+    assert Ledger.load(url, "study").closed
 
 
 def test_a_ledger_is_not_created_again(new_url: Callable[[], str]) -> None:
