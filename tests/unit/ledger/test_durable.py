@@ -227,6 +227,66 @@ def test_a_rule_of_the_custodians_own_stays(postgres_url: Callable[[], str], mon
     ]  # fmt: skip
 
 
+@contextlib.contextmanager
+def loading(url: str) -> Iterator[list[Any]]:
+    """Somebody else brings the tables up to date, and waits to; afterwards the list holds the ledger, or the error."""
+    got: list[Any] = []
+
+    def load() -> None:
+        try:
+            got.append(Ledger.load(url, "study"))
+        except Exception as error:
+            got.append(error)
+
+    thread = threading.Thread(target=load, daemon=True)
+    with psycopg.connect(url, autocommit=True) as server:
+        thread.start()
+        question = "SELECT 1 FROM pg_locks WHERE relation = 'expost_entry'::regclass AND NOT granted"
+        while thread.is_alive() and not server.execute(question).fetchall():
+            time.sleep(0.01)
+    yield got
+    thread.join(30)
+
+
+def test_a_reader_that_takes_long_stops_no_writer(
+    postgres_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waits to bring the tables up to date lets go of them again and again."""
+    url = postgres_url()
+    ledger = make_old(url, monkeypatch)
+    monkeypatch.setattr(postgres, "TURN", 0.3)
+    with psycopg.connect(url) as reader:
+        reader.execute("SELECT count(*) FROM expost_entry")
+        with monkeypatch.context() as hasty:
+            hasty.setattr(postgres, "PATIENCE", 0.5)
+            with pytest.raises(xp.LedgerUnavailable, match=r"brought up to date.*nothing was changed: try again"):
+                Ledger.load(url, "study")
+        with loading(url) as got:
+            ledger.reserve(CLAIM).settle("small")
+            assert not got
+            reader.rollback()
+    got[0].reserve(CLAIM).settle("small")
+    ledger.reserve(CLAIM).settle("small")
+    assert got[0].verify_chain() == ledger.verify_chain()
+
+
+def test_bringing_tables_up_to_date_survives_a_deadlock(
+    postgres_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = postgres_url()
+    make_old(url, monkeypatch)
+    monkeypatch.setattr(postgres, "TURN", 20)
+    with psycopg.connect(url) as reader:
+        reader.execute("SET deadlock_timeout = '10s'")  # the other one is the victim
+        reader.execute("SELECT count(*) FROM expost_entry")
+        with loading(url) as got:
+            reader.execute("SELECT count(*) FROM expost_ledger")
+            assert not got
+            reader.rollback()
+    got[0].reserve(CLAIM).settle("small")
+    got[0].verify_chain()
+
+
 # ---- the tables defend themselves
 
 OVERSPENDING = [

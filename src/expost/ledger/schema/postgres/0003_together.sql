@@ -1,3 +1,6 @@
+-- Everything that this and what follows will need, at once, before any work, and in the order in which a batch asks.
+LOCK TABLE expost_ledger, expost_owner, expost_entry, expost_account, expost_event IN ACCESS EXCLUSIVE MODE;
+
 -- The same rules in fewer statements: each costs more than what it does. A single reservation or ending takes four
 -- statements instead of nine, and many of them together three for all. Whatever is not plain (a refusal, a used key, an
 -- expired process, every other step) goes step by step, as before.
