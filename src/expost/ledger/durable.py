@@ -49,11 +49,19 @@ _ENTRY = (
     "JOIN expost_account a ON a.id = e.account JOIN expost_claim c ON c.digest = e.claim WHERE e.ledger = ?"
 )
 
+# What the open entries hold at each level (those above are older, so this ends), against what is set aside there.
 _UNSOUND = (
-    "SELECT 1 FROM expost_account a WHERE a.ledger = ? AND a.parent IS NULL AND (a.epsilon_reserved, a.delta_reserved) "
-    "<> (SELECT coalesce(sum(e.epsilon), 0), coalesce(sum(e.delta), 0) FROM expost_entry e WHERE e.ledger = a.ledger "
-    "AND e.state = 'reserved')"
+    "WITH RECURSIVE held(account, epsilon, delta) AS (SELECT account, sum(epsilon), sum(delta) FROM expost_entry "
+    "WHERE ledger = ? AND state = 'reserved' GROUP BY account UNION ALL SELECT a.parent, h.epsilon, h.delta "
+    "FROM held h JOIN expost_account a ON a.id = h.account WHERE a.parent < a.id) "
+    "SELECT 1 FROM (SELECT account, epsilon, delta FROM held "
+    "UNION ALL SELECT id, -epsilon_reserved, -delta_reserved FROM expost_account WHERE ledger = ?) one "
+    "GROUP BY account HAVING sum(epsilon) <> 0 OR sum(delta) <> 0 LIMIT 1"
 )
+
+
+class Changed(LedgerCorrupt):
+    """A balance was changed by hand: nothing is reserved, and nobody's work forfeited; all else can be done."""
 
 
 class Address(NamedTuple):
@@ -148,10 +156,7 @@ class DurableStore:
         """Set the worst case aside at every level, or at none; durable before this returns."""
         self._check(request)
         if not self._sound:
-            raise LedgerCorrupt(
-                f"what ledger {self.address.name!r} has set aside is not the sum of its open entries: a balance was "
-                "changed by hand; see verify_chain(), and spend nothing more"
-            )
+            raise self._changed()
         levels = self._ids(request.account)
         claim = codec.claim_digest(request.guarantee)
         subject = _described(request.subject)
@@ -261,9 +266,12 @@ class DurableStore:
     def recover(self) -> int:
         """Forfeit what processes left behind that are gone or silent. Returns how many entries.
 
-        And look whether what is set aside is what the open entries hold: if not, nothing more is reserved.
+        First look whether what is set aside is what the open entries hold: if not, that cannot be, and nothing more is
+        reserved.
         """
-        self._sound = not self._engine.rows(_UNSOUND, self._ledger)
+        self._sound = not self._engine.rows(_UNSOUND, self._ledger, self._ledger)
+        if not self._sound:
+            raise self._changed()
         owners = self._engine.rows(
             "SELECT id, identity FROM expost_owner WHERE ledger = ? AND expired = 0", self._ledger
         )
@@ -272,15 +280,22 @@ class DurableStore:
         step = {"do": "recover", "dead": codec.canonical(dead), "by": me}
         return int(self._do(step)["forfeited"])
 
+    def _changed(self) -> Changed:
+        return Changed(
+            f"what ledger {self.address.name!r} has set aside is not the sum of its open entries: a balance was "
+            "changed by hand; see verify_chain(), and spend nothing more"
+        )
+
     def beat(self) -> None:
-        """Say that this process is alive, end what could not be ended before, and look after the others' work."""
+        """Say that this process is alive, look after the others' work, and end what could not be ended before."""
         if os.getpid() in self._owners:
             self._do({"do": "beat", **self._who(True)})
+        with suppress(Changed):  # whoever reserves is told
+            self.recover()
         for entry in list(self._orphans):
             with suppress(ReservationClosed):
                 self.forfeit(entry)
             self._orphans.discard(entry)
-        self.recover()
 
     def _who(self, owned: bool) -> Operation:
         if not owned:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
 
@@ -20,6 +21,7 @@ from expost.errors import (
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
 from expost.ledger.address import create_ledger, open_store
 from expost.ledger.chain import GENESIS, Event, Head, chained
+from expost.ledger.durable import Changed
 from expost.ledger.entry import Entry, Note, Operation, Path, Request, least
 from expost.ledger.memory import MemoryStore
 from expost.ledger.statement import day_rows, entry_rows, statement
@@ -97,13 +99,17 @@ class Ledger:
 
     @classmethod
     def load(cls, url: str, name: str, *, noise: Source | None = None) -> Self:
-        """The ledger of that name in a database. What dead processes left behind is forfeited first."""
+        """The ledger of that name in a database. What dead processes left behind is forfeited first.
+
+        If a balance was changed by hand, that waits, and the ledger reserves nothing; it can be read and closed.
+        """
         _name(name, "a ledger")
         _check_private(noise)
         ledger = object.__new__(cls)
         ledger._path, ledger._store = (name,), open_store(url, name)
         ledger._noise = noise or SystemNoise()
-        ledger._store.recover()
+        with suppress(Changed):
+            ledger._store.recover()
         return ledger
 
     # ---- spending
@@ -257,7 +263,10 @@ class Ledger:
         return any(balance.closed for balance in self._store.balances(self._path))
 
     def recover(self) -> int:
-        """Forfeit what processes left behind that are gone or silent; how many entries. Done at every load, too."""
+        """Forfeit what processes left behind that are gone or silent; how many entries. Done at every load, too.
+
+        Raises ``LedgerCorrupt`` if a balance was changed by hand: then nothing can be forfeited.
+        """
         return self._store.recover()
 
     # ---- auditing

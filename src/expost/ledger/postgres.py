@@ -29,6 +29,8 @@ OLDEST = 130000
 """The oldest PostgreSQL that is supported, in its own way of counting."""
 PATIENCE = 15.0
 """Seconds for which a lost connection is made again before a request fails."""
+TURN = 2.0
+"""Seconds for which tables that are to be brought up to date are waited for at a time: so long all others wait, too."""
 
 _APPLY = "SELECT expost_apply(%s, %s, %s, %s, %s, %s::text::jsonb, %s::text::jsonb)"
 _PLANS = (
@@ -228,19 +230,37 @@ class PostgresEngine:
         connection.execute(_PLANS)
 
     def _migrate(self) -> None:
+        """Bring the tables up to date; in turns, if somebody uses them, so that others can write in between."""
+        from psycopg import errors
+
         connection = self._writer = self._connect()
-        with connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-            (there,) = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (schema.MARK,)).fetchone() or (False,)
-            if not there:  # asked first: who may not create tables may still use them
-                connection.execute(_MARK)
-            done = connection.execute(f"SELECT name, digest FROM {schema.MARK} ORDER BY number").fetchall()
-            for name, text in schema.missing("postgres", done):
-                connection.execute(text)
-                connection.execute(
-                    f"INSERT INTO {schema.MARK} (name, digest) VALUES (%s, %s)",
-                    (name, sha256(text)),
-                )
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return _run_missing(connection)
+            except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
+                if time.monotonic() > until:
+                    raise LedgerUnavailable(
+                        "the tables have to be brought up to date for this expost, but a long query or an open "
+                        "transaction uses them; nothing was changed: try again when it has ended"
+                    ) from error
+                time.sleep(0.1)
+
+
+def _run_missing(connection: psycopg.Connection[Any]) -> None:
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        (there,) = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (schema.MARK,)).fetchone() or (False,)
+        if not there:  # asked first: who may not create tables may still use them
+            connection.execute(_MARK)
+        done = connection.execute(f"SELECT name, digest FROM {schema.MARK} ORDER BY number").fetchall()
+        connection.execute("SELECT set_config('lock_timeout', %s, TRUE)", (f"{TURN * 1000:.0f}",))
+        for name, text in schema.missing("postgres", done):
+            connection.execute(text)
+            connection.execute(
+                f"INSERT INTO {schema.MARK} (name, digest) VALUES (%s, %s)",
+                (name, sha256(text)),
+            )
 
 
 def _passing(error: psycopg.Error) -> bool:

@@ -65,9 +65,7 @@ class SqliteEngine:
             try:
                 outcomes: list[Outcome] = _transact(writer, lambda _: Transaction(writer, ledger).apply(operations))
             except apsw.ConstraintError as error:
-                raise LedgerCorrupt(
-                    f"the tables refused a step that the rules allow: {error}; see verify_chain()"
-                ) from error
+                raise _refused(error) from error
         return outcomes
 
     def rows(self, sql: str, *values: Any) -> list[Any]:
@@ -297,10 +295,13 @@ class Transaction:
         return [level for (level,) in found]
 
     def _entry(self, number: int) -> Any:
-        return self._row(
+        found = self._row(
             "SELECT state, begun, account, epsilon, delta FROM expost_entry WHERE ledger = ? AND number = ?",
             self._ledger, number,
         )  # fmt: skip
+        if found is None:
+            raise _refused(f"expost: entry {number} was removed")
+        return found
 
     def _alive(self, op: Operation) -> bool:
         """Whether the process still counts as alive; if it does, it does for a while longer."""
@@ -354,6 +355,10 @@ def _create(writer: apsw.Connection, name: str, row: Operation) -> None:
         "INSERT INTO expost_account (ledger, path, epsilon_limit, delta_limit) VALUES (?, ?, ?, ?)",
         (ledger, name, row["epsilon"], row["delta"]),
     )
+
+
+def _refused(why: object) -> LedgerCorrupt:
+    return LedgerCorrupt(f"the tables refused a step that the rules allow: {why}; see verify_chain()")
 
 
 def _transact(writer: apsw.Connection, work: Callable[[apsw.Connection], Any]) -> Any:

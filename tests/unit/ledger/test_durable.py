@@ -173,6 +173,122 @@ def test_migrations_are_named_and_ordered() -> None:
         assert names[0] == "0001_books"
 
 
+def make_old(url: str, monkeypatch: pytest.MonkeyPatch) -> Ledger:
+    """A ledger in a database as the first release made it."""
+    released, every = {"sqlite": 1, "postgres": 2}, schema.migrations
+    with monkeypatch.context() as then:
+        then.setattr(schema, "migrations", lambda backend: every(backend)[: released[backend]])
+        return make(url)
+
+
+STRANGE = {"zero": Guarantee({"a\0b": 0.25, "c": 0.5}), "half": Guarantee({"\ud800": 0.25, "c": 0.5})}
+
+
+@pytest.mark.parametrize("part", STRANGE)
+def test_parts_that_a_database_does_not_take_for_text(
+    new_url: Callable[[], str], part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, claim = new_url(), STRANGE[part]
+    key = '\U0001f600"key":"x","label":\\' * 18  # long, and close to how it is written down
+    make_old(url, monkeypatch).reserve(claim, key=key).settle("c")
+    ledger = Ledger.load(url, "study")
+    ledger.reserve(claim, key=key + "y").settle("c")
+    with pytest.raises(xp.AlreadyReserved):
+        ledger.reserve(claim, key=key)
+    other = make(url, name="other")
+    other.reserve(claim, key=key).settle("c")
+    for entry in (1, 2):
+        disarm(url, "expost_entry")
+        execute(url, f"DELETE FROM expost_entry WHERE ledger = 1 AND number = {entry}")
+        with pytest.raises(xp.LedgerCorrupt, match="the tables refused a step"):
+            ledger.reserve(claim, key=key + "y" * (entry - 1))
+    other.verify_chain()
+
+
+def test_a_rule_of_the_custodians_own_stays(postgres_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    url = postgres_url()
+    make_old(url, monkeypatch)
+    execute(
+        url,
+        f"ALTER TABLE expost_account ADD CONSTRAINT ours CHECK (epsilon_spent <= {Cost('0.5').epsilon_units})",
+        "ALTER TABLE expost_entry ADD CHECK (label IS NULL)",
+    )
+    ledger = Ledger.load(url, "study")
+    ledger.reserve(CLAIM).settle("small")
+    with pytest.raises(xp.LedgerCorrupt, match='"ours"'):
+        ledger.reserve(CLAIM).settle("large")
+    with pytest.raises(xp.LedgerCorrupt, match="expost_entry_label_check"):
+        ledger.reserve(CLAIM, label="x")
+    with psycopg.connect(url) as server:
+        rules = server.execute(
+            "SELECT conname FROM pg_constraint WHERE contype = 'c' AND conrelid IN ('expost_account'::regclass, "
+            "'expost_entry'::regclass) ORDER BY conname"
+        ).fetchall()
+    assert [name for (name,) in rules] == [
+        "expost_account_holds", "expost_entry_holds", "expost_entry_label_check", "ours",
+    ]  # fmt: skip
+
+
+@contextlib.contextmanager
+def loading(url: str) -> Iterator[list[Any]]:
+    """Somebody else brings the tables up to date, and waits to; afterwards the list holds the ledger, or the error."""
+    got: list[Any] = []
+
+    def load() -> None:
+        try:
+            got.append(Ledger.load(url, "study"))
+        except Exception as error:
+            got.append(error)
+
+    thread = threading.Thread(target=load, daemon=True)
+    with psycopg.connect(url, autocommit=True) as server:
+        thread.start()
+        question = "SELECT 1 FROM pg_locks WHERE relation = 'expost_entry'::regclass AND NOT granted"
+        while thread.is_alive() and not server.execute(question).fetchall():
+            time.sleep(0.01)
+    yield got
+    thread.join(30)
+
+
+def test_a_reader_that_takes_long_stops_no_writer(
+    postgres_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waits to bring the tables up to date lets go of them again and again."""
+    url = postgres_url()
+    ledger = make_old(url, monkeypatch)
+    monkeypatch.setattr(postgres, "TURN", 0.3)
+    with psycopg.connect(url) as reader:
+        reader.execute("SELECT count(*) FROM expost_entry")
+        with monkeypatch.context() as hasty:
+            hasty.setattr(postgres, "PATIENCE", 0.5)
+            with pytest.raises(xp.LedgerUnavailable, match=r"brought up to date.*nothing was changed: try again"):
+                Ledger.load(url, "study")
+        with loading(url) as got:
+            ledger.reserve(CLAIM).settle("small")
+            assert not got
+            reader.rollback()
+    got[0].reserve(CLAIM).settle("small")
+    ledger.reserve(CLAIM).settle("small")
+    assert got[0].verify_chain() == ledger.verify_chain()
+
+
+def test_bringing_tables_up_to_date_survives_a_deadlock(
+    postgres_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = postgres_url()
+    make_old(url, monkeypatch)
+    monkeypatch.setattr(postgres, "TURN", 20)
+    with psycopg.connect(url) as reader:
+        reader.execute("SET deadlock_timeout = '10s'")  # the other one is the victim
+        reader.execute("SELECT count(*) FROM expost_entry")
+        with loading(url) as got:
+            reader.execute("SELECT count(*) FROM expost_ledger")
+            assert not got
+            reader.rollback()
+    got[0].reserve(CLAIM).settle("small")
+    got[0].verify_chain()
+
+
 # ---- the tables defend themselves
 
 OVERSPENDING = [
@@ -359,6 +475,31 @@ def test_a_key_whose_entry_was_removed_is_not_sampled_again(new_url: Callable[[]
         ledger.verify_chain()
 
 
+@pytest.mark.parametrize("step", ["settle", "forfeit", "void", "begin"])
+def test_an_entry_that_was_removed_does_not_end(new_url: Callable[[], str], step: str) -> None:
+    """What is not there is not acknowledged."""
+    url = new_url()
+    ledger = make(url)
+    store: Any = ledger._store
+    first, second = (ledger.reserve(CLAIM, begin=False).id for _ in range(2))
+    lines = len(list(ledger.audit()))
+    disarm(url, "expost_entry")
+    execute(url, f"DELETE FROM expost_entry WHERE number = {first}")
+    rest = ("small", None) if step == "settle" else ()
+    with pytest.raises(xp.LedgerCorrupt, match=r"expost: entry 1 was removed; see verify_chain\(\)"):
+        getattr(store, step)(first, *rest)
+    work = partial(store.void, second), partial(getattr(store, step), first, *rest)
+    with pytest.raises(xp.LedgerCorrupt, match=r"expost: entry 1 was removed; see verify_chain\(\)"):
+        store._engine.apply(store._ledger, steps_of(store, *work))
+    assert len(list(ledger.audit())) == lines
+    store.void(second)
+    with pytest.raises(xp.LedgerCorrupt, match="entry 1 was removed"):
+        store.forfeit(first)
+    lease.HEART.beat()  # tries again in vain, and looks
+    with pytest.raises(xp.LedgerCorrupt, match="not the sum of its open entries"):
+        ledger.reserve(CLAIM)
+
+
 def test_a_balance_that_was_changed_by_hand_stops_all_spending(new_url: Callable[[], str]) -> None:
     """What is set aside is compared with the open entries at every load and every beat."""
     url = new_url()
@@ -366,16 +507,66 @@ def test_a_balance_that_was_changed_by_hand_stops_all_spending(new_url: Callable
     spending = ledger.reserve(CLAIM)
     execute(url, "UPDATE expost_account SET epsilon_reserved = epsilon_reserved - 1")
     other = Ledger.load(url, "study")
-    ledger.recover()
+    lease.HEART.beat()
     for party in (ledger, other):
-        with pytest.raises(xp.LedgerCorrupt, match="not the sum of its open entries"):
-            party.reserve(CLAIM)
+        for work in (party.recover, partial(party.reserve, CLAIM)):
+            with pytest.raises(xp.LedgerCorrupt, match="not the sum of its open entries"):
+                work()
     assert len(list(other.entries())) == 1  # reading goes on
     execute(url, "UPDATE expost_account SET epsilon_reserved = epsilon_reserved + 1")
     other.recover()
     assert other.reserve(CLAIM).settle("small").id == 2
     spending.settle("small")
     ledger.verify_chain()
+
+
+CHANGES = [
+    "UPDATE expost_account SET epsilon_reserved = epsilon_reserved - 1 WHERE path = 'study/team/alice'",
+    "UPDATE expost_account SET delta_reserved = 0 WHERE path = 'study/team'",
+    "UPDATE expost_account SET epsilon_reserved = 1 WHERE path = 'study/team/bob'",
+    "UPDATE expost_account SET epsilon_reserved = epsilon_reserved + 1 WHERE path = 'study'",
+    "UPDATE expost_account SET parent = id WHERE path = 'study/team'",
+]
+
+
+@pytest.mark.parametrize("statement", CHANGES)
+def test_a_balance_that_was_changed_by_hand_is_found_below(new_url: Callable[[], str], statement: str) -> None:
+    url = new_url()
+    ledger, other = make(url), make(url, name="other")
+    team = ledger.account("team", epsilon=4, delta=1e-3)
+    alice, _ = (team.account(name, epsilon=3, delta=1e-3) for name in ("alice", "bob"))
+    for account in (alice, alice, team, ledger, other):
+        account.reserve(CLAIM, begin=False)
+    alice.reserve(CLAIM).settle("small")
+    Ledger.load(url, "study").reserve(CLAIM, begin=False).void()
+    disarm(url, "expost_account")
+    execute(url, statement)
+    with pytest.raises(xp.LedgerCorrupt, match="'study' has set aside is not the sum of its open entries"):
+        Ledger.load(url, "study").account("team").account("bob").reserve(CLAIM)
+    Ledger.load(url, "other").reserve(CLAIM).settle("small")
+
+
+def test_a_balance_that_was_changed_by_hand_locks_nobody_out(new_url: Callable[[], str], tmp_path: Path) -> None:
+    """What a dead process left cannot be forfeited then; it stays set aside, and everything can be read."""
+    url = new_url()
+    make(url).reserve(CLAIM, label="left")
+    execute(
+        url,
+        """UPDATE expost_owner SET identity = replace(identity, '"started":"', '"started":"1')""",
+        "UPDATE expost_account SET epsilon_reserved = 0",
+    )
+    ledger = Ledger.load(url, "study")
+    assert [entry.label for entry in ledger.entries()] == ["left"]
+    assert (ledger.spent, ledger.reserved) == (Cost(0), Cost(0, "1e-6"))
+    assert str(ledger.statement())
+    ledger.export(tmp_path / "trail")
+    with pytest.raises(xp.LedgerCorrupt, match="balances are not what the audit trail adds up to"):
+        ledger.verify_chain()
+    for work in (ledger.recover, partial(ledger.reserve, CLAIM)):
+        with pytest.raises(xp.LedgerCorrupt, match="not the sum of its open entries"):
+            work()
+    ledger.close(**OWNER)
+    assert Ledger.load(url, "study").closed
 
 
 def test_a_ledger_is_not_created_again(new_url: Callable[[], str]) -> None:

@@ -1,3 +1,6 @@
+-- Everything that this and what follows will need, at once, before any work, and in the order in which a batch asks.
+LOCK TABLE expost_ledger, expost_owner, expost_entry, expost_account, expost_event IN ACCESS EXCLUSIVE MODE;
+
 -- The same rules in fewer statements: each costs more than what it does. A single reservation or ending takes four
 -- statements instead of nine, and many of them together three for all. Whatever is not plain (a refusal, a used key, an
 -- expired process, every other step) goes step by step, as before.
@@ -22,10 +25,23 @@ BEGIN
     v_outs := expost_together(p_ledger, p_owner, p_ttl, p_batch, p_before, p_ops);
   END IF;
   IF v_outs IS NULL THEN
+    PERFORM expost_seek(p_ledger, p_ops);
     v_outs := expost_singly(p_ledger, p_owner, p_identity, p_ttl, p_batch, p_before, p_ops);
     IF NOT v_plain THEN PERFORM expost_forget(p_ledger, p_owner); END IF;
   END IF;
   RETURN v_outs;
+END $$;
+
+-- An entry that was removed by force neither begins nor ends.
+CREATE FUNCTION expost_seek(p_ledger BIGINT, p_ops JSONB) RETURNS VOID LANGUAGE plpgsql AS $$
+DECLARE v_op JSONB;
+BEGIN
+  FOR v_op IN SELECT value FROM jsonb_array_elements(p_ops) WHERE value->>'do' IN ('begin', 'end') LOOP
+    PERFORM 1 FROM expost_entry WHERE ledger = p_ledger AND number = (v_op->>'entry')::bigint;
+    IF NOT FOUND THEN
+      RAISE EXCEPTION 'expost: entry % was removed', v_op->>'entry' USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
+  END LOOP;
 END $$;
 
 -- A process that has been silent for a month, and left nothing open, is forgotten. (Were it to wake, and send its last
