@@ -945,28 +945,70 @@ def test_an_interrupted_batch_is_not_lost_track_of(postgres_url: Callable[[], st
     ledger.verify_chain()
 
 
-def test_a_connection_that_was_interrupted_is_not_used_again(postgres_url: Callable[[], str]) -> None:
+@pytest.mark.parametrize("which", ["_writer", "_reader"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_a_connection_that_was_interrupted_is_not_used_again(
+    postgres_url: Callable[[], str], which: str, error: type[BaseException]
+) -> None:
     ledger = make(postgres_url())
     engine: Any = ledger._store._engine  # type: ignore[attr-defined]
     ledger.reserve(CLAIM)
-    real, closed = engine._writer, list[int]()
+    assert ledger.reserved == CLAIM.worst_case
+    real, closed = getattr(engine, which), list[int]()
 
     class Struck:
         closed = False
+        info = real.info
 
         def execute(self, *_: object) -> None:
-            raise KeyboardInterrupt
+            raise error
 
         def close(self) -> None:
             closed.append(1)
 
-    engine._writer = Struck()
-    with pytest.raises(KeyboardInterrupt):
-        ledger.reserve(CLAIM)
-    assert (closed, engine._writer) == ([1], None)
+    setattr(engine, which, Struck())
+    with pytest.raises(error):
+        ledger.reserve(CLAIM) if which == "_writer" else ledger.remaining
+    assert (closed, getattr(engine, which)) == ([1], None)
     assert ledger.reserve(CLAIM).id == 2
+    assert ledger.reserved == CLAIM.worst_case * 2
     real.close()
     ledger.verify_chain()
+
+
+def test_what_a_database_says_again_and_again_is_told_once() -> None:
+    error = psycopg.OperationalError("sending failed: another command is already in progress\n" * 300 + "  try later\n")
+    told = postgres._said(error)
+    assert told.count("in progress") == 1
+    assert "progress try later; what was set aside" in told
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_fork_while_the_books_are_read(new_url: Callable[[], str]) -> None:
+    """It does not wait for the end: they are read again, from the beginning. No connection lives on in two."""
+    ledger = make(new_url())
+    ledger.reserve(CLAIM)
+    store: Any = ledger._store
+    real, times = store._compare, list[int]()
+    reading, forked = threading.Event(), threading.Event()
+
+    def compare(*given: Any) -> None:
+        times.append(1)
+        reading.set()
+        assert forked.wait(10)
+        real(*given)
+
+    store._compare = compare
+    verifier = threading.Thread(target=ledger.verify_chain)
+    verifier.start()
+    assert reading.wait(10)
+    pid = os.fork()
+    if not pid:
+        os._exit(int(ledger.reserved != CLAIM.worst_case))
+    forked.set()
+    assert os.waitpid(pid, 0)[1] == 0
+    verifier.join()
+    assert len(times) == 2
 
 
 def test_a_first_batch_that_fails_is_not_the_last(postgres_url: Callable[[], str]) -> None:
@@ -1154,12 +1196,12 @@ def test_a_connection_that_is_lost_while_reading(postgres_url: Callable[[], str]
     def lose(*given: Any) -> None:
         ledger.reserve(CLAIM).settle("small")  # what was read so far is of before
         if losses and losses.pop():
-            execute(url, f"SELECT pg_terminate_backend({store._engine._reader.info.backend_pid})")
+            execute(url, f"SELECT pg_terminate_backend({store._engine._shown[-1]().info.backend_pid})")
         real(*given)
 
     store._compare = lose
     assert ledger.verify_chain().sequence == 5  # the second time it was read
-    losses[:] = [1, 1]
+    losses[:] = [1] * durable.TRIES
     with pytest.raises(xp.LedgerUnavailable, match="lost while the ledger was being read"):
         ledger.verify_chain()
     del store._compare
