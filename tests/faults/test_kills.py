@@ -89,7 +89,7 @@ def test_backends_killed_at_random_moments(request: pytest.FixtureRequest, tmp_p
     for thread in threads:
         thread.join()
     assert done >= kills
-    ledger._store.beat()  # type: ignore[attr-defined]
+    ledger._store.tend()  # type: ignore[attr-defined]
     check(Ledger.load(url, NAME), acknowledged(tmp_path))
     if violence == "SIGKILL":
         server.remove()

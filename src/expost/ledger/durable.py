@@ -275,9 +275,12 @@ class DurableStore:
         return int(self._do(step)["forfeited"])
 
     def beat(self) -> None:
-        """Say that this process is alive, end what could not be ended before, and look after the others' work."""
+        """Say that this process is alive."""
         if os.getpid() in self._owners:
             self._do({"do": "beat", **self._who(True)})
+
+    def tend(self) -> None:
+        """End what could not be ended before, and look after the others' work."""
         for entry in list(self._orphans):
             with suppress(ReservationClosed):
                 self.forfeit(entry)

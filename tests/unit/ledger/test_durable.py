@@ -1252,12 +1252,67 @@ def test_a_heart_beats_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
             beaten.set()
             raise RuntimeError("not reached")
 
+        def tend(self) -> None:
+            pass
+
     monkeypatch.setattr(lease, "BEAT", 0.01)
     heart, store = lease.Heart(), Store()
     heart.watch(store)
     heart.watch(store)
     assert beaten.wait(5)
     monkeypatch.setattr(lease, "BEAT", 600)
+
+
+def test_all_leases_are_renewed_before_anything_else_is_done(caplog: pytest.LogCaptureFixture) -> None:
+    """What takes long in one ledger does not cost another its lease."""
+    done: list[str] = []
+
+    class Store:
+        def beat(self) -> None:
+            done.append("beat")
+
+        def tend(self) -> None:
+            done.append("tend")
+            raise RuntimeError("not reached")
+
+    class Away(Store):
+        def beat(self) -> None:
+            raise RuntimeError("not reached")
+
+    heart, stores = lease.Heart(), [Store(), Away(), Store()]
+    heart._stores.update(stores)
+    heart.beat()
+    assert done == ["beat", "beat", "tend", "tend"]
+    assert [record.getMessage().rpartition(" to ")[2] for record in caplog.records] == [
+        "renew its lease: not reached",
+        *["look after what was left behind: not reached"] * 2,
+    ]
+
+
+def test_a_heart_beats_while_a_ledger_is_verified(new_url: Callable[[], str]) -> None:
+    ledger = make(new_url())
+    ledger.reserve(CLAIM)
+    store: Any = ledger._store
+    real, reading, beaten = store._compare, threading.Event(), threading.Event()
+
+    def compare(*given: Any) -> None:
+        reading.set()
+        assert beaten.wait(10)
+        real(*given)
+
+    store._compare = compare
+    verifier = threading.Thread(target=ledger.verify_chain)
+    heart = lease.Heart()
+    heart._stores.add(store)
+    beat = threading.Thread(target=lambda: (heart.beat(), ledger.remaining, beaten.set()))
+    verifier.start()
+    assert reading.wait(10)
+    beat.start()
+    in_time = beaten.wait(5)
+    beaten.set()
+    verifier.join()
+    beat.join()
+    assert in_time
 
 
 def test_where_nobody_tells_about_processes(monkeypatch: pytest.MonkeyPatch) -> None:
