@@ -1067,6 +1067,15 @@ def steps_of(store: Any, *works: Callable[[], object]) -> list[Operation]:
     return noted
 
 
+@pytest.fixture
+def no_heart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody beats for the test's ledgers: it steps into a store's way to its database, which a beat would go, too."""
+    heart = lease.Heart()
+    heart._pid = os.getpid()  # as if it ran already
+    monkeypatch.setattr(durable, "HEART", heart)
+
+
+@pytest.mark.usefixtures("no_heart")
 def test_many_steps_at_once(new_url: Callable[[], str]) -> None:
     """Where their order does not matter PostgreSQL takes them together: here it has no other way. Else one by one."""
     url = new_url()
