@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import psycopg
 import pytest
 
 from expost import Ledger
@@ -127,16 +126,3 @@ def test_an_alarm_in_the_middle_of_a_question(postgres_url: Callable[[], str]) -
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-def test_a_reader_that_is_not_idle_is_not_used(new_url: Callable[[], str]) -> None:
-    """However it came to that: it would show what held before."""
-    ledger = make(new_url())
-    engine: Any = ledger._store._engine  # type: ignore[attr-defined]
-    assert ledger.spent == CLAIM.worst_case * 0
-    server = isinstance(engine._reader, psycopg.Connection)
-    engine._reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ" if server else "BEGIN")
-    engine._reader.execute("SELECT count(*) FROM expost_entry").fetchall()
-    ledger.reserve(CLAIM).settle("small")
-    assert ledger.spent == CLAIM.cost_of("small")
-    ledger.verify_chain()

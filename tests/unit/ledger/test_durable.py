@@ -27,7 +27,7 @@ from expost import Cost, Guarantee, Ledger
 from expost.ledger import batch as batch_module
 from expost.ledger import chain, codec, durable, lease, postgres, schema
 from expost.ledger.batch import Batch
-from expost.ledger.engine import Operation, Outcome
+from expost.ledger.engine import Operation, Outcome, alone
 from servers import Server
 from toys import Fixed
 
@@ -974,6 +974,59 @@ def test_a_connection_that_was_interrupted_is_not_used_again(
     assert ledger.reserved == CLAIM.worst_case * 2
     real.close()
     ledger.verify_chain()
+
+
+def test_a_reader_that_is_not_idle_is_not_used(new_url: Callable[[], str]) -> None:
+    """However it came to that: it would show what held before."""
+    ledger = make(new_url())
+    engine: Any = ledger._store._engine  # type: ignore[attr-defined]
+    assert ledger.spent == Cost(0)
+    server = isinstance(engine._reader, psycopg.Connection)
+    engine._reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ" if server else "BEGIN")
+    engine._reader.execute("SELECT count(*) FROM expost_entry").fetchall()
+    ledger.reserve(CLAIM).settle("small")
+    assert ledger.spent == CLAIM.cost_of("small")
+    ledger.verify_chain()
+
+
+def test_a_file_whose_reader_was_interrupted(sqlite_url: Callable[[], str]) -> None:
+    ledger = make(sqlite_url())
+    engine: Any = ledger._store._engine  # type: ignore[attr-defined]
+    real, closed = engine._reader, list[int]()
+
+    class Struck:
+        in_transaction = False
+
+        def execute(self, *_: object) -> None:
+            raise KeyboardInterrupt
+
+        def close(self, *_: object) -> None:
+            closed.append(1)
+
+    engine._reader = Struck()
+    with pytest.raises(KeyboardInterrupt):
+        assert ledger.remaining
+    assert (closed, engine._reader) == ([1], None)
+    assert ledger.remaining == ledger.limit
+    real.close()
+
+
+def test_a_lock_is_not_held_on_by_whoever_was_interrupted_as_it_got_it() -> None:
+    class Struck:
+        def __init__(self, real: Any) -> None:
+            self._acquire, self._is_owned, self.release = real.acquire, real._is_owned, real.release
+
+        def __enter__(self) -> None:
+            self._acquire()
+            raise KeyboardInterrupt
+
+        def __exit__(self, *_: object) -> None:
+            raise AssertionError
+
+    lock = Struck(threading.RLock())
+    with pytest.raises(KeyboardInterrupt):
+        alone(lock, int)
+    assert not lock._is_owned()
 
 
 def test_what_a_database_says_again_and_again_is_told_once() -> None:
