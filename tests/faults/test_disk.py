@@ -171,7 +171,7 @@ def test_a_full_disk(disk: Disk, tmp_path: Path) -> None:
         assert not refused or "cannot be written" in refused
         assert (spending is not None) == ("stays reserved at its worst case" in refused) or not refused
         disk.room = None
-        ledger._store.beat()  # type: ignore[attr-defined]
+        ledger._store.tend()  # type: ignore[attr-defined]
         assert ledger.reserved == Cost(0)
         if spending is not None and failed:
             assert spending.entry.state in ("settled", "forfeited")
@@ -193,7 +193,7 @@ def test_a_locked_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "stays reserved at its worst case" in unsettled.value.__notes__[-1]
     assert ledger.reserved == CLAIM.worst_case
     rude.execute("ROLLBACK")
-    ledger._store.beat()  # type: ignore[attr-defined]
+    ledger._store.tend()  # type: ignore[attr-defined]
     assert (ledger.spent, ledger.reserved) == (CLAIM.worst_case, Cost(0))
     rude.close()
     ledger.verify_chain()
@@ -215,5 +215,5 @@ def test_leaving_a_block_while_the_file_is_locked(tmp_path: Path, monkeypatch: p
                 if error is not None:
                     raise error
             assert "stays reserved at its worst case" in caught.value.__notes__[-1]
-        ledger._store.beat()  # type: ignore[attr-defined]
+        ledger._store.tend()  # type: ignore[attr-defined]
     assert (ledger.spent, ledger.reserved) == (CLAIM.worst_case * 2, Cost(0))

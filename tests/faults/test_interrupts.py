@@ -5,7 +5,10 @@ from __future__ import annotations
 import gc
 import random
 import signal
+import sys
+import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -39,3 +42,87 @@ def test_interrupts_at_any_moment(new_url: Callable[[], str]) -> None:
         assert party.reserve(CLAIM).settle("small").state == "settled"
     check(ledger, [])
     gc.collect()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_an_interrupt_at_the_end_of_a_snapshot(new_url: Callable[[], str]) -> None:
+    """At every line between the last comparison and the return: whoever asks afterwards is told what holds then."""
+    url = new_url()
+    ledger = make(url)
+    store: Any = ledger._store
+    compare, line, spent = store._compare, 0, 0
+    while True:
+        line += 1
+        strike = Strike(line)
+        store._compare = lambda *given, strike=strike: (compare(*given), strike.arm())
+        before = sys.gettrace()
+        try:
+            ledger.verify_chain()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+        del store._compare
+        if not strike.struck:
+            break
+        ledger.reserve(CLAIM).settle("small")
+        spent += 1
+        assert ledger.spent == CLAIM.cost_of("small") * spent
+        assert answers_others(ledger)
+    assert line > 5
+    ledger.verify_chain()
+
+
+class Strike:
+    """An interrupt at the so-manieth line from when it is armed, in whatever the armed function's caller calls."""
+
+    def __init__(self, line: int) -> None:
+        self._left = line
+        self.struck = False
+
+    def arm(self) -> None:
+        sys.settrace(self._trace)
+        frame: Any = sys._getframe(1)
+        while frame is not None and frame.f_code.co_name != "verify_chain":
+            frame.f_trace = self._trace
+            frame = frame.f_back
+
+    def _trace(self, frame: Any, event: str, _: object) -> Any:
+        if event == "line" and not self._finalizes(frame) and "/tests/" not in frame.f_code.co_filename:
+            self._left -= 1
+            if self._left == 0:
+                self.struck = True
+                raise KeyboardInterrupt
+        return self._trace
+
+    def _finalizes(self, frame: Any) -> bool:
+        """Whether an interrupt there would reach nobody."""
+        return frame is not None and (frame.f_code.co_name == "__del__" or self._finalizes(frame.f_back))
+
+
+def answers_others(ledger: Ledger) -> bool:
+    """Whether another thread gets an answer."""
+    other = threading.Thread(target=lambda: ledger.remaining, daemon=True)
+    other.start()
+    other.join(5)
+    return not other.is_alive()
+
+
+def test_an_alarm_in_the_middle_of_a_question(postgres_url: Callable[[], str]) -> None:
+    """Not every signal's handler raises KeyboardInterrupt."""
+    ledger = make(postgres_url())
+    engine: Any = ledger._store._engine  # type: ignore[attr-defined]
+
+    def late(*_: object) -> None:
+        raise RuntimeError("too late")
+
+    before = signal.signal(signal.SIGALRM, late)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(RuntimeError, match="too late"):
+            engine.rows("SELECT pg_sleep(30)")
+        signal.setitimer(signal.ITIMER_REAL, 5)
+        assert ledger.remaining == ledger.limit
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

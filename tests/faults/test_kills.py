@@ -65,7 +65,11 @@ def test_backends_killed_at_random_moments(request: pytest.FixtureRequest, tmp_p
 
     After a SIGKILL the server stops all its processes and recovers: each such kill is one of the whole server, too.
     """
-    server = request.getfixturevalue("server") if violence == "terminate" else Server(fleeting=True)
+    if violence == "terminate":
+        server = request.getfixturevalue("server")
+    else:
+        server = Server(fleeting=True)
+        request.addfinalizer(server.remove)
     url, chance = server.new_database(f"kill_{violence.lower()}_{os.getpid()}"), random.Random(8)
     set_up(url)
     ledger = Ledger.load(url, NAME)
@@ -82,17 +86,17 @@ def test_backends_killed_at_random_moments(request: pytest.FixtureRequest, tmp_p
         thread.start()
     done = 0
     until = time.monotonic() + 60 + kills
-    while done < kills and time.monotonic() < until:
-        time.sleep(chance.uniform(0, 2 * period))
-        done += kill_one(server, url, violence, chance)
-    working[0] = False
-    for thread in threads:
-        thread.join()
+    try:
+        while done < kills and time.monotonic() < until:
+            time.sleep(chance.uniform(0, 2 * period))
+            done += kill_one(server, url, violence, chance)
+    finally:
+        working[0] = False
+        for thread in threads:
+            thread.join()
     assert done >= kills
-    ledger._store.beat()  # type: ignore[attr-defined]
+    ledger._store.tend()  # type: ignore[attr-defined]
     check(Ledger.load(url, NAME), acknowledged(tmp_path))
-    if violence == "SIGKILL":
-        server.remove()
 
 
 def kill_one(server: Server, url: str, violence: str, chance: random.Random) -> int:

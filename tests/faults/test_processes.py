@@ -340,7 +340,9 @@ def test_a_stopped_process_is_alive(tmp_path: Path) -> None:
     os.kill(pid, signal.SIGSTOP)
     assert not lease.is_gone(told)
     os.kill(pid, signal.SIGKILL)
-    time.sleep(0.05)
+    until = time.monotonic() + 30
+    while not os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) and time.monotonic() < until:
+        time.sleep(0.001)
     assert lease.is_gone(told)  # also before it was waited for
     os.waitpid(pid, 0)
     assert lease.is_gone(told)

@@ -16,7 +16,7 @@ from threading import Lock, RLock, Thread, current_thread
 from typing import Any
 
 from expost.errors import LedgerUnavailable
-from expost.ledger.engine import Engine, Hold, Operation, Outcome, Refused
+from expost.ledger.engine import Engine, Hold, Operation, Outcome, Refused, alone
 
 MOST = 128
 """Operations in one commit."""
@@ -69,16 +69,14 @@ class _Writer:
             )
         if self._busy or self._wanted or not self.waiting.empty():
             return None
+        return alone(self._turn, lambda: self._one(operation))
+
+    def _one(self, operation: Operation) -> Outcome:
+        self._busy = True
         try:
-            with self._turn:
-                self._busy = True
-                try:
-                    return self.engine.apply(self._ledger, [operation])[0]
-                finally:
-                    self._busy = False
+            return self.engine.apply(self._ledger, [operation])[0]
         finally:
-            if self._turn._is_owned():  # struck after it was taken and before the block: newer Pythons look there
-                self._turn.release()
+            self._busy = False
 
     def stop(self) -> None:
         """Finish what was asked for, and let go of the database."""

@@ -34,7 +34,7 @@ from expost.ledger.chain import (
     replay,
     reserve_body,
 )
-from expost.ledger.engine import Engine, Lost, Operation, Outcome
+from expost.ledger.engine import Engine, Lost, Operation, Outcome, Rows
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, State, raised, refusal, same_request
 from expost.ledger.lease import HEART, TTL, identity, is_gone
 
@@ -42,6 +42,8 @@ _PAGE = 500  # rows that are read at a time
 LONGEST = 500
 """Characters of a name or a key: what an index of every database can hold."""
 _OUTPUTS = 20  # outputs, which may be large
+TRIES = 5
+"""How often the books are read from the beginning, if the connection is lost or a process is forked meanwhile."""
 _BALANCE = "epsilon_limit, delta_limit, epsilon_spent, delta_spent, epsilon_reserved, delta_reserved, closed"
 _ENTRY = (
     "SELECT e.number, a.path, e.operation, e.subject, e.fingerprint, c.json, e.label, e.key, e.state, e.begun, e.part, "
@@ -287,9 +289,12 @@ class DurableStore:
         )
 
     def beat(self) -> None:
-        """Say that this process is alive, look after the others' work, and end what could not be ended before."""
+        """Say that this process is alive."""
         if os.getpid() in self._owners:
             self._do({"do": "beat", **self._who(True)})
+
+    def tend(self) -> None:
+        """Look after the others' work, and end what could not be ended before."""
         with suppress(Changed):  # whoever reserves is told
             self.recover()
         for entry in list(self._orphans):
@@ -310,11 +315,14 @@ class DurableStore:
 
     def events(self) -> Iterator[Event]:
         """What happened, in order, each line chained to the one before."""
+        return self._events(self._engine.rows)
+
+    def _events(self, rows: Rows) -> Iterator[Event]:
         question = (
             "SELECT sequence, line, hash FROM expost_event WHERE ledger = ? AND sequence > ? "
             f"ORDER BY sequence LIMIT {_PAGE}"
         )
-        for sequence, line, digest in self._paged(question):
+        for sequence, line, digest in self._paged(rows, question):
             try:
                 yield Event.read(line, digest)
             except (ValueError, TypeError, KeyError):
@@ -322,45 +330,45 @@ class DurableStore:
 
     def verify(self, known: Head | None) -> Head:
         """Recompute the trail, and compare what it adds up to with the tables, at one instant."""
-        try:
-            return self._verify(known)
-        except Lost:  # once more, from the beginning
-            return self._verify(known)
+        for _ in range(TRIES - 1):
+            with suppress(Lost):
+                return self._verify(known)
+        return self._verify(known)
 
     def _verify(self, known: Head | None) -> Head:
-        with self._engine.snapshot():
-            books, head = replay(self.events(), known=known)
-            self._compare(books, head)
+        with self._engine.snapshot() as rows:
+            books, head = replay(self._events(rows), known=known)
+            self._compare(rows, books, head)
         return head
 
-    def _compare(self, books: Books, head: Head) -> None:
-        ((name, neighbours, unit, sequence, digest, count),) = self._engine.rows(
+    def _compare(self, rows: Rows, books: Books, head: Head) -> None:
+        ((name, neighbours, unit, sequence, digest, count),) = rows(
             "SELECT name, neighbours, unit, sequence, head, entries FROM expost_ledger WHERE id = ?", self._ledger
         )
         if (sequence, digest) != tuple(head) or count != len(books.entries):
             raise LedgerCorrupt("the ledger's own line and the audit trail end differently")
         if {"name": name, "neighbours": neighbours, "unit": unit} != books.about:
             raise LedgerCorrupt("the ledger's name, neighbours or unit are not what the audit trail says")
-        rows = self._engine.rows(f"SELECT path, {_BALANCE} FROM expost_account WHERE ledger = ?", self._ledger)
-        if {path: balance_of(row) for path, *row in rows} != books.accounts:
+        accounts = rows(f"SELECT path, {_BALANCE} FROM expost_account WHERE ledger = ?", self._ledger)
+        if {path: balance_of(row) for path, *row in accounts} != books.accounts:
             raise LedgerCorrupt("the accounts' balances are not what the audit trail adds up to")
         missing = set(books.entries)
-        for number, told in self._told():
+        for number, told in self._told(rows):
             if books.entries.get(number) != told:
                 raise LedgerCorrupt(f"entry {number} is not what the audit trail says about it")
             missing.discard(number)
         if missing:
             raise LedgerCorrupt(f"entry {min(missing)} stands in the audit trail, but was removed from the tables")
-        self._compare_outputs(books)
+        self._compare_outputs(rows, books)
 
-    def _told(self) -> Iterator[tuple[int, Line]]:
+    def _told(self, rows: Rows) -> Iterator[tuple[int, Line]]:
         question = (
             "SELECT e.number, a.path, e.operation, e.subject, e.fingerprint, e.claim, e.label, e.key, e.reserved_at, "
             "e.begun, e.state, e.part, e.digest, e.ended_at, e.epsilon, e.delta, e.charged_epsilon, e.charged_delta, "
             "c.json FROM expost_entry e LEFT JOIN expost_account a ON a.id = e.account LEFT JOIN expost_claim c "
             f"ON c.digest = e.claim WHERE e.ledger = ? AND e.number > ? ORDER BY e.number LIMIT {_PAGE}"
         )
-        for number, path, operation, subject, print_, claim, *rest in self._paged(question):
+        for number, path, operation, subject, print_, claim, *rest in self._paged(rows, question):
             label, key, at, begun, state, part, digest, ended, epsilon, delta, paid, paid_delta, text = rest
             yield number, Line(
                 path, operation, subject, print_, claim if _names(claim, text) else "changed", label, key,
@@ -369,26 +377,26 @@ class DurableStore:
                 digest, ended,
             )  # fmt: skip
 
-    def _compare_outputs(self, books: Books) -> None:
+    def _compare_outputs(self, rows: Rows, books: Books) -> None:
         """What a key would deliver again is what was published."""
         due = {number for number, line in books.entries.items() if _keeps(line.operation, line.key, line.state)}
         question = (
             "SELECT number, output FROM expost_entry WHERE ledger = ? AND number > ? AND output IS NOT NULL "
             f"ORDER BY number LIMIT {_OUTPUTS}"
         )
-        for number, text in self._paged(question):
+        for number, text in self._paged(rows, question):
             if number not in due or codec.sha256(text) != books.entries[number].output:
                 raise LedgerCorrupt(f"the output kept for entry {number} is not the one that was published")
             due.discard(number)
         if due:
             raise LedgerCorrupt(f"the output kept for entry {min(due)} was removed")
 
-    def _paged(self, question: str) -> Iterator[Any]:
+    def _paged(self, rows: Rows, question: str) -> Iterator[Any]:
         """The rows of a question whose last value is the number to go on behind, page by page."""
         after = 0
-        while rows := self._engine.rows(question, self._ledger, after):
-            after = rows[-1][0]
-            yield from rows
+        while page := rows(question, self._ledger, after):
+            after = page[-1][0]
+            yield from page
 
     # ---- inside
 

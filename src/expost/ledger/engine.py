@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from expost.errors import LedgerUnavailable
 
@@ -13,6 +14,9 @@ Operation: TypeAlias = dict[str, Any]
 """One step, as plain JSON values: ``do`` names it, ``body`` is its line in the audit trail."""
 Outcome: TypeAlias = dict[str, Any]
 """What became of it, as plain JSON values. A refusal is an outcome, too."""
+Rows: TypeAlias = Callable[..., list[Any]]
+"""What a question and its values give."""
+Answer = TypeVar("Answer")
 
 
 class Refused(LedgerUnavailable):
@@ -21,6 +25,17 @@ class Refused(LedgerUnavailable):
 
 class Lost(LedgerUnavailable):
     """The connection was lost inside a snapshot: what was read and what would be read are not of one instant."""
+
+
+def alone(lock: Any, work: Callable[[], Answer]) -> Answer:
+    """Work that holds the lock, and does not hold it on, however it ends."""
+    held = lock._is_owned()
+    try:
+        with lock:
+            return work()
+    finally:
+        if not held and lock._is_owned():  # struck after it was taken and before the block: newer Pythons look there
+            lock.release()
 
 
 class Engine(Protocol):
@@ -36,8 +51,8 @@ class Engine(Protocol):
     def rows(self, sql: str, *values: Any) -> list[Any]:
         """What a question gives, from what is committed. Placeholders are ``?``."""
 
-    def snapshot(self) -> AbstractContextManager[None]:
-        """All questions inside are about one instant, or raise ``Lost``."""
+    def snapshot(self) -> AbstractContextManager[Rows]:
+        """A way to ask, all about one instant; or it raises ``Lost``. Nobody waits for its end."""
 
     def create(self, name: str, row: Operation) -> None:
         """A new ledger and its own account; ``InvalidValue`` if the name is taken."""

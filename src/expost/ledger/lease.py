@@ -13,6 +13,7 @@ import os
 import platform
 import threading
 import weakref
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Protocol
@@ -75,7 +76,10 @@ class Beating(Protocol):
     """A store that has to say that it is alive."""
 
     def beat(self) -> None:
-        """Move the deadline on, and look after what others left behind."""
+        """Move the deadline on."""
+
+    def tend(self) -> None:
+        """Look after what this process and others left behind."""
 
 
 class Heart:
@@ -95,20 +99,27 @@ class Heart:
                 threading.Thread(target=self._run, name="expost-heart", daemon=True).start()
 
     def beat(self) -> None:
-        """Once, for all. A store that cannot be reached now is tried again next time."""
+        """Once, for all, and before anything else is done. A store that cannot be reached is tried again next time."""
         with self._lock:
             stores = list(self._stores)
-        for store in stores:
-            try:
-                store.beat()
-            except Exception as error:
-                _LOG.warning("a ledger could not be reached to renew its lease: %s", error)
+        reached = [store for store in stores if _did(store.beat, "renew its lease")]
+        for store in reached:
+            _did(store.tend, "look after what was left behind")
 
     def _run(self) -> None:
         pause = threading.Event()
         while True:
             pause.wait(BEAT)
             self.beat()
+
+
+def _did(work: Callable[[], None], what: str) -> bool:
+    try:
+        work()
+    except Exception as error:
+        _LOG.warning("a ledger could not be reached to %s: %s", what, error)
+        return False
+    return True
 
 
 HEART = Heart()

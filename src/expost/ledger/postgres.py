@@ -12,14 +12,15 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from threading import RLock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from expost.errors import InvalidValue, LedgerCorrupt, LedgerUnavailable
 from expost.ledger import schema
 from expost.ledger.codec import canonical, sha256
-from expost.ledger.engine import UNREADABLE, Hold, Lost, Operation, Outcome, Refused
+from expost.ledger.engine import UNREADABLE, Answer, Hold, Lost, Operation, Outcome, Refused, Rows, alone
 from expost.ledger.lease import TTL, identity
 
 if TYPE_CHECKING:
@@ -42,11 +43,11 @@ _MARK = (
     f"CREATE TABLE {schema.MARK} (number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "
     "name TEXT NOT NULL, digest TEXT NOT NULL)"
 )
-Answer = TypeVar("Answer")
 
 
 class PostgresEngine:
-    """One database. Writes go through one connection, reads through another; none lives across a fork.
+    """One database. Writes go through one connection, reads through another, each snapshot has its own; none lives
+    across a fork.
 
     Proof: lem-together
     """
@@ -55,10 +56,11 @@ class PostgresEngine:
         self._url = url
         self._writer: psycopg.Connection[Any] | None = None
         self._reader: psycopg.Connection[Any] | None = None
+        self._shown: list[ref[psycopg.Connection[Any]]] = []
+        """Those of snapshots."""
         self._reading = RLock()
+        """Held while one question is answered."""
         self._fork = Hold(self._reading)
-        self._instant: psycopg.Connection[Any] | None = None
-        """The connection on which all questions are about one instant, of whoever holds the lock."""
         self._process = os.getpid()
         self._before: dict[str, set[str]] = {}
         """The names of this process, in order, and the batch, or batches, that the database may have seen last
@@ -107,39 +109,59 @@ class PostgresEngine:
     def rows(self, sql: str, *values: Any) -> list[Any]:
         """What a question gives, from what is committed."""
         question = sql.replace("?", "%s")
-        with self._reading:
-            try:
-                if self._instant is None:
-                    return self._steady(lambda: self._asking().execute(question, values).fetchall())
-                with _lost():
-                    return self._instant.execute(question, values).fetchall()
-            except (KeyboardInterrupt, SystemExit):  # what is under way on this connection is not known
-                if self._reader is not None:
-                    self._reader.close()
-                raise
+        return self._steady(lambda: alone(self._reading, lambda: self._ask(question, values)))
 
-    @contextmanager
-    def snapshot(self) -> Iterator[None]:
-        """All questions inside are about one instant. Other threads' questions wait."""
+    def _ask(self, question: str, values: tuple[Any, ...]) -> list[Any]:
+        """On the reader. After an interrupt nobody knows what is under way on a connection: it is given up."""
         import psycopg
 
-        with self._reading:
-            self.rows("SELECT 1")  # connected
-            reader = self._asking()
-            try:
-                with _lost():
-                    reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                self._instant = reader
-                yield
-            finally:
-                self._instant = None
-                with suppress(psycopg.Error):
-                    reader.rollback()
+        reader, self._reader = self._reader, None
+        reader = self._usable(reader)
+        try:
+            found = reader.execute(question, values).fetchall()
+        except psycopg.Error:
+            self._reader = reader
+            raise
+        except BaseException:
+            reader.close()
+            raise
+        self._reader = reader
+        return found
 
-    def _asking(self) -> psycopg.Connection[Any]:
-        if self._reader is None or self._reader.closed:
-            self._reader = self._connect()
-        return self._reader
+    @contextmanager
+    def snapshot(self) -> Iterator[Rows]:
+        """A way to ask, all about one instant: on a connection of its own, which is never used for anything else."""
+        import psycopg
+
+        def opened() -> psycopg.Connection[Any]:
+            reader = self._connect()
+            self._shown = [*(known for known in self._shown if known()), ref(reader)]
+            reader.isolation_level, reader.read_only = psycopg.IsolationLevel.REPEATABLE_READ, True
+            reader.autocommit = False
+            return reader
+
+        def ask(question: str, values: tuple[Any, ...]) -> list[Any]:
+            with _lost():
+                return reader.execute(question, values).fetchall()
+
+        def rows(sql: str, *values: Any) -> list[Any]:
+            return alone(self._reading, lambda: ask(sql.replace("?", "%s"), values))
+
+        reader = self._steady(lambda: alone(self._reading, opened))
+        try:
+            yield rows
+        finally:
+            alone(self._reading, reader.close)
+
+    def _usable(self, connection: psycopg.Connection[Any] | None) -> psycopg.Connection[Any]:
+        """The connection, or a new one if nothing can be asked on it, or only about what held before."""
+        import psycopg
+
+        if connection is not None:
+            if not connection.closed and connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
+                return connection
+            connection.close()
+        return self._connect()
 
     def create(self, name: str, row: Operation) -> None:
         """A new ledger and its own account."""
@@ -151,7 +173,8 @@ class PostgresEngine:
 
     def close(self) -> None:
         """Let go of the database. Whoever asks next connects again."""
-        connections, self._reader, self._writer = (self._reader, self._writer), None, None
+        connections = (self._reader, self._writer, *(known() for known in self._shown))
+        self._reader, self._writer, self._shown = None, None, []
         for connection in connections:
             if connection is not None:
                 connection.close()
@@ -170,8 +193,7 @@ class PostgresEngine:
         import psycopg
 
         writer, self._writer = self._writer, None
-        if writer is None or writer.closed:
-            writer = self._connect()
+        writer = self._usable(writer)
         try:
             answer = writer.execute(sql, values).fetchone()
         except psycopg.Error:
@@ -282,8 +304,13 @@ def _said(error: psycopg.Error) -> str:
             "nothing was recorded"
         )
     if not _passing(error):
-        return f"the database refuses this: {error}; nothing was recorded"
-    return f"the database does not answer: {error}; what was set aside stays set aside"
+        return f"the database refuses this: {_line(error)}; nothing was recorded"
+    return f"the database does not answer: {_line(error)}; what was set aside stays set aside"
+
+
+def _line(error: psycopg.Error) -> str:
+    """What the database said, each line of it once: a connection that is tried again says it again."""
+    return " ".join(dict.fromkeys(line.strip() for line in str(error).splitlines() if line.strip()))
 
 
 @contextmanager
@@ -295,7 +322,7 @@ def _lost() -> Iterator[None]:
     except psycopg.Error as error:
         if not _passing(error):
             raise Refused(_said(error)) from error
-        raise Lost(f"the connection was lost while the ledger was being read: {error}; try again") from error
+        raise Lost(f"the connection was lost while the ledger was being read: {_line(error)}; try again") from error
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path as FilePath
 from threading import RLock
 from typing import Any
+from weakref import ref
 
 import apsw
 
@@ -19,7 +20,7 @@ from expost.errors import InvalidValue, LedgerCorrupt, LedgerUnavailable
 from expost.ledger import schema
 from expost.ledger.chain import link, write_line
 from expost.ledger.codec import sha256
-from expost.ledger.engine import Hold, Operation, Outcome, Refused
+from expost.ledger.engine import Hold, Lost, Operation, Outcome, Refused, Rows, alone
 
 OLDEST = (3, 51, 3)
 """SQLite before this has a race in resetting its write-ahead log that can corrupt it."""
@@ -38,7 +39,8 @@ def now() -> int:
 
 
 class SqliteEngine:
-    """One file. Writes go through one connection, reads through another; nothing is open across a fork."""
+    """One file. Writes go through one connection, reads through another, each snapshot has its own; nothing is open
+    across a fork."""
 
     def __init__(self, path: str, *, create: bool) -> None:
         version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
@@ -49,7 +51,10 @@ class SqliteEngine:
         self._path = path
         self._writer: apsw.Connection | None = None
         self._reader: apsw.Connection | None = None
+        self._shown: list[ref[apsw.Connection]] = []
+        """Those of snapshots."""
         self._reading = RLock()
+        """Held while one question is answered."""
         self._fork = Hold(self._reading)
         try:
             with _translated():
@@ -70,21 +75,51 @@ class SqliteEngine:
 
     def rows(self, sql: str, *values: Any) -> list[Any]:
         """What a question gives, from what is committed."""
-        with _translated(), self._reading:
-            if self._reader is None:
-                self._reader = self._connect()
-            return self._reader.execute(sql, values).fetchall()
+        with _translated():
+            return alone(self._reading, lambda: self._ask(sql, values))
+
+    def _ask(self, sql: str, values: tuple[Any, ...]) -> list[Any]:
+        """On the reader, which is put back when it is known to be idle: after an interrupt nobody knows."""
+        reader, self._reader = self._reader, None
+        if reader is not None and reader.in_transaction:  # it would show what held before
+            reader.close(True)
+            reader = None
+        if reader is None:
+            reader = self._connect()
+        try:
+            found = reader.execute(sql, values).fetchall()
+        except BaseException:
+            reader.close(True)
+            raise
+        self._reader = reader
+        return found
 
     @contextmanager
-    def snapshot(self) -> Iterator[None]:
-        """All questions inside are about one instant. Other threads' questions wait."""
-        with self._reading:
+    def snapshot(self) -> Iterator[Rows]:
+        """A way to ask, all about one instant: on a connection of its own, which is never used for anything else."""
+
+        def opened() -> apsw.Connection:
+            reader = self._connect()
+            self._shown = [*(known for known in self._shown if known()), ref(reader)]
+            reader.execute("BEGIN")
+            return reader
+
+        def ask(sql: str, values: tuple[Any, ...]) -> list[Any]:
             try:
-                self.rows("BEGIN")
-                yield
-            finally:
-                if self._reader is not None and self._reader.in_transaction:
-                    self.rows("ROLLBACK")
+                return reader.execute(sql, values).fetchall()
+            except apsw.ConnectionClosedError:
+                raise Lost("a process was forked while the ledger was being read: try again") from None
+
+        def rows(sql: str, *values: Any) -> list[Any]:
+            with _translated():
+                return alone(self._reading, lambda: ask(sql, values))
+
+        with _translated():
+            reader = alone(self._reading, opened)
+        try:
+            yield rows
+        finally:
+            alone(self._reading, lambda: reader.close(True))
 
     def create(self, name: str, row: Operation) -> None:
         """A new ledger and its own account, or nothing if the name is taken."""
@@ -93,7 +128,8 @@ class SqliteEngine:
 
     def close(self) -> None:
         """Let go of the file. Whoever asks next opens it again."""
-        connections, self._reader, self._writer = (self._reader, self._writer), None, None
+        connections = (self._reader, self._writer, *(known() for known in self._shown))
+        self._reader, self._writer, self._shown = None, None, []
         for connection in connections:
             if connection is not None:
                 connection.close()

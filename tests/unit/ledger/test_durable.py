@@ -29,7 +29,7 @@ from expost import Cost, Guarantee, Ledger
 from expost.ledger import batch as batch_module
 from expost.ledger import chain, codec, durable, lease, postgres, schema
 from expost.ledger.batch import Batch
-from expost.ledger.engine import Operation, Outcome
+from expost.ledger.engine import Operation, Outcome, alone
 from servers import Server
 from toys import Fixed
 
@@ -1268,28 +1268,123 @@ def test_an_interrupted_batch_is_not_lost_track_of(postgres_url: Callable[[], st
     ledger.verify_chain()
 
 
-def test_a_connection_that_was_interrupted_is_not_used_again(postgres_url: Callable[[], str]) -> None:
+@pytest.mark.parametrize("which", ["_writer", "_reader"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_a_connection_that_was_interrupted_is_not_used_again(
+    postgres_url: Callable[[], str], which: str, error: type[BaseException]
+) -> None:
     ledger = make(postgres_url())
     engine: Any = ledger._store._engine  # type: ignore[attr-defined]
     ledger.reserve(CLAIM)
-    real, closed = engine._writer, list[int]()
+    assert ledger.reserved == CLAIM.worst_case
+    real, closed = getattr(engine, which), list[int]()
 
     class Struck:
         closed = False
+        info = real.info
 
         def execute(self, *_: object) -> None:
-            raise KeyboardInterrupt
+            raise error
 
         def close(self) -> None:
             closed.append(1)
 
-    engine._writer = Struck()
-    with pytest.raises(KeyboardInterrupt):
-        ledger.reserve(CLAIM)
-    assert (closed, engine._writer) == ([1], None)
+    setattr(engine, which, Struck())
+    with pytest.raises(error):
+        ledger.reserve(CLAIM) if which == "_writer" else ledger.remaining
+    assert (closed, getattr(engine, which)) == ([1], None)
     assert ledger.reserve(CLAIM).id == 2
+    assert ledger.reserved == CLAIM.worst_case * 2
     real.close()
     ledger.verify_chain()
+
+
+def test_a_reader_that_is_not_idle_is_not_used(new_url: Callable[[], str]) -> None:
+    """However it came to that: it would show what held before."""
+    ledger = make(new_url())
+    engine: Any = ledger._store._engine  # type: ignore[attr-defined]
+    assert ledger.spent == Cost(0)
+    server = isinstance(engine._reader, psycopg.Connection)
+    engine._reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ" if server else "BEGIN")
+    engine._reader.execute("SELECT count(*) FROM expost_entry").fetchall()
+    ledger.reserve(CLAIM).settle("small")
+    assert ledger.spent == CLAIM.cost_of("small")
+    ledger.verify_chain()
+
+
+def test_a_file_whose_reader_was_interrupted(sqlite_url: Callable[[], str]) -> None:
+    ledger = make(sqlite_url())
+    engine: Any = ledger._store._engine  # type: ignore[attr-defined]
+    real, closed = engine._reader, list[int]()
+
+    class Struck:
+        in_transaction = False
+
+        def execute(self, *_: object) -> None:
+            raise KeyboardInterrupt
+
+        def close(self, *_: object) -> None:
+            closed.append(1)
+
+    engine._reader = Struck()
+    with pytest.raises(KeyboardInterrupt):
+        assert ledger.remaining
+    assert (closed, engine._reader) == ([1], None)
+    assert ledger.remaining == ledger.limit
+    real.close()
+
+
+def test_a_lock_is_not_held_on_by_whoever_was_interrupted_as_it_got_it() -> None:
+    class Struck:
+        def __init__(self, real: Any) -> None:
+            self._acquire, self._is_owned, self.release = real.acquire, real._is_owned, real.release
+
+        def __enter__(self) -> None:
+            self._acquire()
+            raise KeyboardInterrupt
+
+        def __exit__(self, *_: object) -> None:
+            raise AssertionError
+
+    lock = Struck(threading.RLock())
+    with pytest.raises(KeyboardInterrupt):
+        alone(lock, int)
+    assert not lock._is_owned()
+
+
+def test_what_a_database_says_again_and_again_is_told_once() -> None:
+    error = psycopg.OperationalError("sending failed: another command is already in progress\n" * 300 + "  try later\n")
+    told = postgres._said(error)
+    assert told.count("in progress") == 1
+    assert "progress try later; what was set aside" in told
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_fork_while_the_books_are_read(new_url: Callable[[], str]) -> None:
+    """It does not wait for the end: they are read again, from the beginning. No connection lives on in two."""
+    ledger = make(new_url())
+    ledger.reserve(CLAIM)
+    store: Any = ledger._store
+    real, times = store._compare, list[int]()
+    reading, forked = threading.Event(), threading.Event()
+
+    def compare(*given: Any) -> None:
+        times.append(1)
+        reading.set()
+        assert forked.wait(10)
+        real(*given)
+
+    store._compare = compare
+    verifier = threading.Thread(target=ledger.verify_chain)
+    verifier.start()
+    assert reading.wait(10)
+    pid = os.fork()
+    if not pid:
+        os._exit(int(ledger.reserved != CLAIM.worst_case))
+    forked.set()
+    assert os.waitpid(pid, 0)[1] == 0
+    verifier.join()
+    assert len(times) == 2
 
 
 def test_a_first_batch_that_fails_is_not_the_last(postgres_url: Callable[[], str]) -> None:
@@ -1348,6 +1443,15 @@ def steps_of(store: Any, *works: Callable[[], object]) -> list[Operation]:
     return noted
 
 
+@pytest.fixture
+def no_heart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody beats for the test's ledgers: it steps into a store's way to its database, which a beat would go, too."""
+    heart = lease.Heart()
+    heart._pid = os.getpid()  # as if it ran already
+    monkeypatch.setattr(durable, "HEART", heart)
+
+
+@pytest.mark.usefixtures("no_heart")
 def test_many_steps_at_once(new_url: Callable[[], str]) -> None:
     """Where their order does not matter PostgreSQL takes them together: here it has no other way. Else one by one."""
     url = new_url()
@@ -1477,12 +1581,12 @@ def test_a_connection_that_is_lost_while_reading(postgres_url: Callable[[], str]
     def lose(*given: Any) -> None:
         ledger.reserve(CLAIM).settle("small")  # what was read so far is of before
         if losses and losses.pop():
-            execute(url, f"SELECT pg_terminate_backend({store._engine._reader.info.backend_pid})")
+            execute(url, f"SELECT pg_terminate_backend({store._engine._shown[-1]().info.backend_pid})")
         real(*given)
 
     store._compare = lose
     assert ledger.verify_chain().sequence == 5  # the second time it was read
-    losses[:] = [1, 1]
+    losses[:] = [1] * durable.TRIES
     with pytest.raises(xp.LedgerUnavailable, match="lost while the ledger was being read"):
         ledger.verify_chain()
     del store._compare
@@ -1533,12 +1637,67 @@ def test_a_heart_beats_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
             beaten.set()
             raise RuntimeError("not reached")
 
+        def tend(self) -> None:
+            pass
+
     monkeypatch.setattr(lease, "BEAT", 0.01)
     heart, store = lease.Heart(), Store()
     heart.watch(store)
     heart.watch(store)
     assert beaten.wait(5)
     monkeypatch.setattr(lease, "BEAT", 600)
+
+
+def test_all_leases_are_renewed_before_anything_else_is_done(caplog: pytest.LogCaptureFixture) -> None:
+    """What takes long in one ledger does not cost another its lease."""
+    done: list[str] = []
+
+    class Store:
+        def beat(self) -> None:
+            done.append("beat")
+
+        def tend(self) -> None:
+            done.append("tend")
+            raise RuntimeError("not reached")
+
+    class Away(Store):
+        def beat(self) -> None:
+            raise RuntimeError("not reached")
+
+    heart, stores = lease.Heart(), [Store(), Away(), Store()]
+    heart._stores.update(stores)
+    heart.beat()
+    assert done == ["beat", "beat", "tend", "tend"]
+    assert [record.getMessage().rpartition(" to ")[2] for record in caplog.records] == [
+        "renew its lease: not reached",
+        *["look after what was left behind: not reached"] * 2,
+    ]
+
+
+def test_a_heart_beats_while_a_ledger_is_verified(new_url: Callable[[], str]) -> None:
+    ledger = make(new_url())
+    ledger.reserve(CLAIM)
+    store: Any = ledger._store
+    real, reading, beaten = store._compare, threading.Event(), threading.Event()
+
+    def compare(*given: Any) -> None:
+        reading.set()
+        assert beaten.wait(10)
+        real(*given)
+
+    store._compare = compare
+    verifier = threading.Thread(target=ledger.verify_chain)
+    heart = lease.Heart()
+    heart._stores.add(store)
+    beat = threading.Thread(target=lambda: (heart.beat(), ledger.remaining, beaten.set()))
+    verifier.start()
+    assert reading.wait(10)
+    beat.start()
+    in_time = beaten.wait(5)
+    beaten.set()
+    verifier.join()
+    beat.join()
+    assert in_time
 
 
 def test_where_nobody_tells_about_processes(monkeypatch: pytest.MonkeyPatch) -> None:
