@@ -2,8 +2,9 @@
 
 The raw limit is what the database itself can do: one row updated and committed, again and again, with the same
 settings. Ours does two commits a pair, each with balances at every level, an entry and a line of the audit chain; so
-the ratio is 2 × pairs/s ÷ raw commits/s. Settings were fixed beforehand: half a second to warm up, three
-seconds each (PERIOD), raw and ours taking turns three times, medians.
+the ratio is 2 × pairs/s ÷ raw commits/s. How long a disk takes changes from second to second, so raw and ours take
+turns, and what counts is the median of the turns' ratios. A rented disk that is kept busy is slowed down after ten
+seconds or so, and then stalls for tens of milliseconds, whoever writes: waiting times come first, and turns are short.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from report import ROOT, Row, at_least, at_most, report
 sys.path.insert(0, str(ROOT / "tests"))
 from servers import Server
 
-PERIOD, ROUNDS, WARM = 3.0, 3, 0.5
+WARM, PERIOD, ROUNDS = 0.5, 3.0, 5
+TURN, TURNS = 0.2, 15
 CLAIM = xp.Guarantee({"answered": "0.000002", "nothing": "0.000001"})
 
 
@@ -35,9 +37,9 @@ def pair(ledger: xp.Ledger) -> None:
     ledger.reserve(CLAIM).settle("nothing")
 
 
-def rate(work: Callable[[], object]) -> float:
+def rate(work: Callable[[], object], warm: float = WARM, period: float = PERIOD) -> float:
     """Times a second, from one caller."""
-    for seconds in (WARM, PERIOD):
+    for seconds in (warm, period):
         done, start = 0, time.perf_counter()
         while (elapsed := time.perf_counter() - start) < seconds:
             work()
@@ -70,19 +72,20 @@ def sqlite() -> list[Row]:
     with tempfile.TemporaryDirectory(dir=ROOT) as folder:
         url = f"sqlite:///{folder}/books.db"
         ledger = xp.Ledger.create(url, "study", epsilon=1000, neighbours="add-remove", unit="person")
+        both, took = crowd(8, lambda: pair(ledger))
         raw = SqliteEngine(str(Path(folder) / "books.db"), create=False)._connect()
         raw.execute("CREATE TABLE raw (id INTEGER PRIMARY KEY, n INTEGER) STRICT")
         raw.execute("INSERT INTO raw VALUES (1, 0)")
-        rounds = [(rate(lambda: _raw_sqlite(raw)), rate(lambda: pair(ledger))) for _ in range(ROUNDS)]
+        works: list[Callable[[], object]] = [lambda: _raw_sqlite(raw), lambda: pair(ledger)]
+        rounds = [[rate(work, TURN / 10, TURN) for work in works] for _ in range(TURNS)]
         raw.close()
         commits, pairs = (median(column) for column in zip(*rounds, strict=True))
-        both, took = crowd(8, lambda: pair(ledger))
         ledger.verify_chain()
     slowest = sorted(took)[int(0.99 * len(took))] * 1e3
     print(f"SQLite: {commits:.0f} raw commits/s, {pairs:.0f} pairs/s; 8 threads {both:.0f} pairs/s")
     one, eight = "SQLite, one writer: 2 × pairs, raw commits", "SQLite, 8 threads: p99 of a pair, 25 ms"
     return [
-        at_least(one, 2 * pairs, commits, "1/s", 2 * pairs / commits, 0.45),
+        at_least(one, 2 * pairs, commits, "1/s", median(2 * ours / raw for raw, ours in rounds), 0.45),
         at_most(eight, slowest, 25, "ms", slowest / 25, 1),
     ]
 
@@ -111,8 +114,8 @@ def postgres() -> list[Row]:
     hot = "PostgreSQL, 8 connections, one hot ledger: 2 × pairs, hot-row updates"
     many = "PostgreSQL, 32 callers batched: 2 × pairs, hot-row updates"
     return [
-        at_least(hot, 2 * pairs, raw, "1/s", 2 * pairs / raw, 0.35),
-        at_least(many, 2 * batched, raw, "1/s", 2 * batched / raw, 1.0),
+        at_least(hot, 2 * pairs, raw, "1/s", median(2 * ours / one for one, ours, _ in rounds), 0.35),
+        at_least(many, 2 * batched, raw, "1/s", median(2 * ours / one for one, _, ours in rounds), 1.0),
     ]
 
 
