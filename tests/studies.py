@@ -34,6 +34,18 @@ where = "age >= 60"
 epsilon = 0.5
 """
 
+ABOVE = """
+[[question]]
+name = "busy"
+kind = "above"
+column = "age"
+bins = 8
+bounds = [0, 80]
+threshold = {threshold}
+at_most = 4
+{amount}
+"""
+
 
 def question(name: str, kind: str, **keys: object) -> str:
     """A question as a study file says it."""

@@ -8,19 +8,7 @@ import pytest
 from expost import Cost, Ledger
 from expost.study import plan_study, read_study, run_study
 from expost.study.model import Study
-from studies import COUNT, question, write_study
-
-ABOVE = """
-[[question]]
-name = "busy"
-kind = "above"
-column = "age"
-bins = 8
-bounds = [0, 80]
-threshold = {threshold}
-at_most = 4
-{amount}
-"""
+from studies import ABOVE, COUNT, question, write_study
 
 
 def count(name: str, amount: str) -> str:

@@ -16,7 +16,7 @@ from expost.study import plan_study, read_study, record_of, run_study
 from expost.study.model import Question
 from expost.study.questions import KINDS
 from expost.study.run import Outcome, Result
-from studies import CANARY, COUNT, PEOPLE, question, write_study
+from studies import ABOVE, CANARY, COUNT, PEOPLE, question, write_study
 
 DERIVED = """
 [derive]
@@ -140,17 +140,6 @@ def test_a_changed_question_is_another_question(tmp_path: Path) -> None:
     assert changed.ledger.spent == Cost(1)
 
 
-SPARSE = """
-[[question]]
-name = "busy"
-kind = "above"
-column = "age"
-bins = 8
-bounds = [0, 80]
-threshold = {threshold}
-at_most = 4
-epsilon = 2
-"""
 AFTER = """
 [[question]]
 name = "after"
@@ -162,7 +151,9 @@ only_if = "{condition}"
 
 
 def test_the_budget_may_end_a_run(tmp_path: Path) -> None:
-    study = write_study(tmp_path, SPARSE.format(threshold=10), COUNT, AFTER.format(epsilon=2, condition="busy.any"))
+    study = write_study(
+        tmp_path, ABOVE.format(threshold=10, amount="epsilon = 2"), COUNT, AFTER.format(epsilon=2, condition="busy.any")
+    )
     result = CliRunner().invoke(app, ["run", str(study), "--report", str(tmp_path / "page.html")])
     assert result.exit_code == 3
     record = json.loads((tmp_path / "study.run.json").read_text())
@@ -173,7 +164,7 @@ def test_the_budget_may_end_a_run(tmp_path: Path) -> None:
 
 def test_later_questions_use_what_came_back(tmp_path: Path) -> None:
     rest = COUNT.replace("epsilon = 0.5", 'epsilon = "rest"')
-    study = read_study(write_study(tmp_path, SPARSE.format(threshold=9000), rest))
+    study = read_study(write_study(tmp_path, ABOVE.format(threshold=9000, amount="epsilon = 2"), rest))
     result = run_study(study)
     assert result.outcomes[1].receipts[0].reserved > Cost(3)
     assert result.ledger.remaining.epsilon == 0
@@ -190,7 +181,9 @@ def test_later_questions_use_what_came_back(tmp_path: Path) -> None:
 )
 def test_only_if_an_outcome(tmp_path: Path, threshold: int, condition: str, state: str) -> None:
     after = AFTER.format(epsilon=0.5, condition=condition)
-    result = run_study(read_study(write_study(tmp_path, SPARSE.format(threshold=threshold), after)))
+    result = run_study(
+        read_study(write_study(tmp_path, ABOVE.format(threshold=threshold, amount="epsilon = 2"), after))
+    )
     assert result.outcomes[1].state == state
     assert bool(result.outcomes[1].receipts) == (state == "answered")
 
@@ -322,7 +315,12 @@ def test_lost_answers_are_not_sampled_again(tmp_path: Path, monkeypatch: pytest.
 def test_over_budget_is_the_ledgers_word(tmp_path: Path) -> None:
     result = run_study(
         read_study(
-            write_study(tmp_path, SPARSE.format(threshold=10), COUNT, AFTER.format(epsilon=2, condition="busy.any"))
+            write_study(
+                tmp_path,
+                ABOVE.format(threshold=10, amount="epsilon = 2"),
+                COUNT,
+                AFTER.format(epsilon=2, condition="busy.any"),
+            )
         )
     )
     assert isinstance(result.error, BudgetExceeded)
@@ -334,7 +332,7 @@ def summary(result: Result) -> list[Any]:
 
 
 def test_a_repeated_question_ends_as_it_did(tmp_path: Path) -> None:
-    repeated = SPARSE.format(threshold=9000).replace("epsilon = 2", "epsilon = 0.5") + (
+    repeated = ABOVE.format(threshold=9000, amount="epsilon = 0.5") + (
         'repeat = { until = "any", floor = 2, at_most = 3 }\n'
     )
     path = write_study(tmp_path, repeated, COUNT.replace("0.5", "2.5"))
