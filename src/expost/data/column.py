@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlglot import exp
 
 from expost.cost import said
 from expost.data import query
+from expost.data.expression import Tree
+from expost.data.questions import as_number
 from expost.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -85,13 +86,12 @@ class Column:
     def plan(self) -> str:
         """The query that will be run."""
         trees = [_numeric(self.table, name) for name in self.names]
-        doubles = [exp.cast(tree, "DOUBLE") for tree in trees]
         if self.table.unit.column is None:
-            named = [exp.alias_(tree, f"v{i}") for i, tree in enumerate(doubles)]
-            asked = query.select(query.relation(self.table), named)
+            named = [f"{query.rendered(self.table, tree)} AS v{i}" for i, tree in enumerate(trees)]
+            asked = f"SELECT {', '.join(named)} FROM {query.relation(self.table)}"
         else:
-            asked = query.kept_rows(self.table, doubles[0], drop=False, cells=1)
-        return self.table.engine.text(asked)
+            asked = query.kept_rows(self.table, trees[0], query.VALUE, drop=False, cells=1)
+        return self.table.engine.check(asked)
 
     @cached_property
     def _values(self) -> NDArray[np.float64]:
@@ -110,5 +110,5 @@ class Column:
         return f"Column({', '.join(map(repr, self.names))}, table={self.table!r})"
 
 
-def _numeric(table: PrivateTable, name: str) -> exp.Expression:
-    return table.expression(name, ("integer", "number", "boolean"), "a statistic of ranks")[0]
+def _numeric(table: PrivateTable, name: str) -> Tree:
+    return as_number(table.expression(name, ("integer", "number", "boolean"), "a statistic of ranks"))

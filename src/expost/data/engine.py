@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlglot import exp
 
-Kind: TypeAlias = Literal["integer", "number", "text", "boolean", "time", "other"]
-"""What a column holds, as far as questions care."""
+from expost.data.expression import Kind, Tree
 
 
 @runtime_checkable
 class Engine(Protocol):
-    """A source of rows that answers queries given as SQLGlot expressions.
+    """A source of rows that answers queries in SQL, which only this package writes.
 
-    An engine passes ``tests/conformance/test_engines.py``. What it must get right: equal rows give equal answers
-    whatever their order and the number of threads; whole numbers are summed exactly; what is equal has equal hashes and
-    cannot be told apart; nothing that stands in the data makes a query fail. Engines are equal if they read the same
-    rows from the same place.
+    An engine passes ``tests/conformance/test_engines.py``. What it must get right: expressions have the values that
+    :func:`~expost.data.expression.evaluate` gives them, row by row, and none of them fails; equal rows give equal
+    answers whatever their order and the number of threads; whole numbers are summed exactly; what is equal has equal
+    hashes and cannot be told apart. Engines are equal if they read the same rows from the same place.
     """
 
     @property
@@ -31,26 +29,30 @@ class Engine(Protocol):
     def schema(self) -> Mapping[str, Kind]:
         """The columns and what they hold. Public."""
 
-    def source(self) -> exp.Table:
-        """All rows, with the columns of the schema."""
+    @property
+    def source(self) -> str:
+        """All rows, as what stands behind FROM."""
 
-    def blank(self) -> exp.Table:
-        """The same columns, but no rows: what queries are planned on. Where that is not at hand, the source will do."""
+    def quote(self, name: str) -> str:
+        """The name of a column, whatever characters it has."""
 
-    def describe(self, query: exp.Select) -> Mapping[str, Kind]:
-        """The columns that a query would give. Reads no data; what is wrong with the query raises InvalidValue."""
+    def render(self, tree: Tree, derived: Collection[str] = ()) -> str:
+        """An expression over a row of the source, or over the derived columns beside it."""
 
-    def attempt(self, expression: exp.Expression) -> exp.Expression:
-        """The expression, but NULL in every row in which it would fail."""
+    def owner(self, name: str) -> str:
+        """A column that says who a row is about: equal for those, and only those, who are the same."""
 
-    def scramble(self, key: int, columns: Sequence[exp.Expression]) -> exp.Expression:
-        """A number to order rows by: a hash of the columns under a key."""
+    def bytes_of(self, text: str) -> str:
+        """Text as bytes, which are equal if and only if the texts are the same, whatever an engine's collation."""
 
-    def total(self, column: exp.Expression) -> exp.Expression:
+    def scramble(self, key: int, columns: Sequence[str]) -> str:
+        """A number to order rows by: a hash of the columns under a key, in which every bit depends on all of them."""
+
+    def total(self, column: str) -> str:
         """The exact sum of a column of 64-bit whole numbers, whatever their number."""
 
-    def text(self, query: exp.Select) -> str:
-        """The query in the engine's own words. Made when a question is planned, before anything is charged."""
+    def check(self, query: str) -> str:
+        """The query, which can be run: made when a question is planned, so that nothing public fails after a charge."""
 
     def fetch(self, query: str) -> list[tuple[Any, ...]]:
         """The rows of a query. A failure raises :class:`~expost.errors.EngineFailed`, which quotes no data."""

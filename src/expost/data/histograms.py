@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlglot import exp
 
 from expost.cost import Number, said
 from expost.data import query, sensitivity
-from expost.data.expression import is_text
-from expost.data.questions import Planned, Question, as_bounds, as_of
+from expost.data.expression import Tree, is_text
+from expost.data.expression.tree import Stated
+from expost.data.questions import Planned, Question, as_bounds, as_number, as_of
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.mechanisms import SparseVector
@@ -40,7 +40,9 @@ class Histogram(Question):
     """What the cells are called; the rest last, if it is counted."""
     other: str | None
     of: Of
-    cell: exp.Expression = field(compare=False)
+    value: Tree = field(compare=False)
+    cell: str = field(compare=False)
+    """What makes a cell of the value, in the engine's words."""
     places: Mapping[Any, int] = field(compare=False)
     """Where the cells that the engine names stand."""
 
@@ -57,13 +59,13 @@ class Histogram(Question):
         if keys is not None:
             if bounds is not None:
                 raise InvalidValue("bounds= are for a number of bins; keys have none")
-            labels, cell, places = _keys(table, value, keys)
+            labels, tree, cell, places = _keys(table, value, keys)
         else:
-            labels, cell, places = _bins(table, value, bins, bounds)
+            labels, tree, cell, places = _bins(table, value, bins, bounds)
         if other is not None and other in labels:
             raise InvalidValue(f"{other!r} is one of the keys: call the rest something else, with other=")
         named = labels if other is None else (*labels, other)
-        return cls(table, value, named, other, of, cell, places)
+        return cls(table, value, named, other, of, tree, cell, places)
 
     @property
     def title(self) -> str:
@@ -84,9 +86,8 @@ class Histogram(Question):
     def plan(self) -> str:
         """The query that will be run, with the key of the hash."""
         kept = query.kept_rows if self.of == "rows" else query.kept_pairs
-        return self.table.engine.text(
-            query.tally(kept(self.table, self.cell, drop=self.other is None, cells=len(self.labels)))
-        )
+        cells, drop = len(self.labels), self.other is None
+        return self.table.engine.check(query.tally(kept(self.table, self.value, self.cell, drop=drop, cells=cells)))
 
     @property
     def nothing(self) -> NDArray[np.int64]:
@@ -111,7 +112,7 @@ class Histogram(Question):
         if not cells or len(cells) < len(wanted):
             raise InvalidValue("only() takes labels of stated cells, at least one")
         named = tuple(cells.values())
-        chosen = exp.case().when(self.cell.isin(*cells), self.cell)
+        chosen = f"CASE WHEN {self.cell} IN ({', '.join(map(str, cells))}) THEN {self.cell} END"
         return replace(self, labels=named, other=None, cell=chosen, places={cell: i for i, cell in enumerate(cells)})
 
     def above(self, threshold: int, *, at_most: int, epsilon: Number) -> Above:
@@ -139,14 +140,13 @@ class Discovery(Planned):
     table: PrivateTable
     text: str
     of: Of
-    cell: exp.Expression = field(compare=False)
+    value: Tree = field(compare=False)
 
     @classmethod
     def of_values(cls, table: PrivateTable, value: str, of: Of) -> Discovery:
         """From what a person says."""
         as_of(of)
-        tree, kind = table.expression(value, ("text", "integer", "boolean"), "a key")
-        return cls(table, value, of, query.text_of(tree) if kind == "text" else tree)
+        return cls(table, value, of, table.expression(value, ("text", "integer", "boolean"), "a key"))
 
     @property
     def alone(self) -> tuple[tuple[int, int], ...]:
@@ -169,7 +169,8 @@ class Discovery(Planned):
     def plan(self) -> str:
         """The query that will be run, with the key of the hash."""
         kept = query.kept_rows if self.of == "rows" else query.kept_pairs
-        return self.table.engine.text(query.tally(kept(self.table, self.cell, drop=True, cells=None)))
+        cell = _key(self.table, self.value)
+        return self.table.engine.check(query.tally(kept(self.table, self.value, cell, drop=True, cells=None)))
 
     def exact(self) -> list[tuple[Any, int]]:
         """Every value and its count, in the order of the values. Private, the values included."""
@@ -187,33 +188,45 @@ class Discovery(Planned):
         return f"discovery of {self.of} by {self.text} (NULL not counted)"
 
 
-def _keys(table: PrivateTable, value: str, keys: Any) -> tuple[tuple[Any, ...], exp.Expression, dict[Any, int]]:
-    tree, kind = table.expression(value, ("text", "integer", "boolean"), "a key")
-    types: dict[str, type] = {"text": str, "integer": int, "boolean": bool}
+def _key(table: PrivateTable, value: Tree) -> str:
+    """The value as something that is equal for what is the same: text by its bytes."""
+    return table.engine.bytes_of(query.VALUE) if value.kind == "text" else query.VALUE
+
+
+def _keys(table: PrivateTable, text: str, keys: Any) -> tuple[tuple[Any, ...], Tree, str, dict[Any, int]]:
+    tree = table.expression(text, ("text", "integer", "boolean"), "a key")
+    listed = _listed_keys(text, tree, keys)
+    ordered = sorted(listed, key=str.encode) if tree.kind == "text" else sorted(listed)
+    render = table.engine.render
+    written = [render(Stated(key, tree.kind)) for key in ordered]
+    if tree.kind == "text":
+        written = list(map(table.engine.bytes_of, written))
+    places = {key: i for i, key in enumerate(listed)}
+    cell = query.key_of(_key(table, tree), written)
+    return listed, tree, cell, {i: places[key] for i, key in enumerate(ordered)}
+
+
+def _listed_keys(text: str, tree: Tree, keys: Any) -> tuple[Any, ...]:
+    types: dict[Any, type] = {"text": str, "integer": int, "boolean": bool}
     if isinstance(keys, str) or not isinstance(keys, Iterable):
         raise InvalidValue(f"keys are a list of values, got {said(keys)}")
     listed = tuple(key.item() if isinstance(key, np.generic) else key for key in keys)
-    wrong = [key for key in listed if type(key) is not types[kind]]
+    wrong = [key for key in listed if type(key) is not types[tree.kind]]
     if wrong:
-        raise InvalidValue(f"{said(value)} holds {kind}, and {said(wrong[0])} is none: keys are values of the column")
-    if kind == "integer" and any(not -(2**63) <= key < 2**63 for key in listed):
+        raise InvalidValue(
+            f"{said(text)} holds {tree.kind}, and {said(wrong[0])} is none: keys are values of the column"
+        )
+    if tree.kind == "integer" and any(not -(2**63) <= key < 2**63 for key in listed):
         raise InvalidValue("keys that are whole numbers have at most 64 bits")
     if not listed or len(set(listed)) < len(listed):
         raise InvalidValue("keys are listed once each, and there is at least one")
-    if kind != "text":
-        ordered = sorted(listed)
-    elif all(map(is_text, listed)):
-        tree, ordered = query.text_of(tree), sorted(listed, key=str.encode)
-    else:
+    if tree.kind == "text" and not all(map(is_text, listed)):
         raise InvalidValue("keys are text that can be written in UTF-8, without NUL")
-    places = {key: i for i, key in enumerate(listed)}
-    return listed, query.key_of(tree, ordered), {i: places[key] for i, key in enumerate(ordered)}
+    return listed
 
 
-def _bins(
-    table: PrivateTable, value: str, bins: Any, bounds: Any
-) -> tuple[tuple[str, ...], exp.Expression, dict[Any, int]]:
-    tree, _ = table.expression(value, ("integer", "number"), "a bin")
+def _bins(table: PrivateTable, text: str, bins: Any, bounds: Any) -> tuple[tuple[str, ...], Tree, str, dict[Any, int]]:
+    tree = as_number(table.expression(text, ("integer", "number"), "a bin"))
     if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
         if bounds is None or not 1 <= bins <= 10**6:
             raise InvalidValue("a number of bins, from 1 to a million, goes with bounds=(lowest, highest)")
@@ -222,17 +235,17 @@ def _bins(
             raise InvalidValue(f"bounds of {said(bounds)} are further apart than floats go: take narrower ones")
         edges = [low + i * ((high - low) / int(bins)) for i in range(int(bins))] + [high]
         _ascend(edges)
-        cell = query.even_bin_of(tree, low, high, int(bins))
+        cell = query.even_bin_of(low, high, int(bins))
     else:
         if bounds is not None:
             raise InvalidValue("bounds= are for a number of bins; a list of edges has its own")
         edges = [finite(edge, "an edge") for edge in _listed(bins)]
         _ascend(edges)
-        cell = query.bin_of(tree, edges)
+        cell = query.bin_of(edges)
     labels = tuple(f"[{a:.12g}, {b:.12g})" for a, b in pairwise(edges))
     if len(set(labels)) < len(labels):
         raise InvalidValue("some edges are too close to be told apart in twelve digits: take wider bins")
-    return labels, cell, {i: i for i in range(len(labels))}
+    return labels, tree, cell, {i: i for i in range(len(labels))}
 
 
 def _ascend(edges: list[float]) -> None:

@@ -6,13 +6,16 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expost.cost import Number, said
 from expost.data import query, sensitivity
+from expost.data.expression import Kind, Tree
+from expost.data.expression.operators import CASTS
+from expost.data.expression.tree import Call
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.mechanisms import DiscreteGaussian, Gaussian, Laplace
@@ -123,7 +126,7 @@ class Count(Question):
     def plan(self) -> str:
         """The query that will be run, with the key of the hash."""
         counted = query.count_rows(self.table) if self.of == "rows" else query.count_units(self.table)
-        return self.table.engine.text(counted)
+        return self.table.engine.check(counted)
 
     def exact(self) -> int:
         """The count."""
@@ -138,6 +141,11 @@ def as_bounds(bounds: Any) -> tuple[Fraction, Fraction]:
     if low > high:
         raise InvalidValue(f"bounds are a pair (lowest, highest), got {said(bounds)}")
     return low, high
+
+
+def as_number(tree: Tree) -> Tree:
+    """A value that counts, as a number: what is true counts as 1."""
+    return tree if tree.kind == "number" else Call(CASTS[cast(Kind, tree.kind), "number"], (tree,))
 
 
 def as_of(of: Any) -> None:

@@ -8,11 +8,10 @@ from functools import cached_property
 from math import ceil, floor
 from typing import TYPE_CHECKING, Any
 
-from sqlglot import exp
-
 from expost.cost import Number, exact, said
 from expost.data import query, sensitivity
-from expost.data.questions import Planned, Question, as_bounds
+from expost.data.expression import Tree
+from expost.data.questions import Planned, Question, as_bounds, as_number
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.noise.grid import FARTHEST, Grid
@@ -34,20 +33,18 @@ class Clipped:
     grid: Grid
     missing: float | None
     """What NULL and NaN count as; None if they do not count."""
-    expression: exp.Expression = field(compare=False, repr=False)
+    expression: Tree = field(compare=False, repr=False)
 
     @classmethod
     def of(cls, table: PrivateTable, value: str, bounds: Any, missing: Any, step: Number | None) -> Clipped:
         """Everything about it is checked here."""
-        tree, kind = table.expression(value, ("integer", "number", "boolean"), "a sum")
-        if kind == "boolean":
-            tree = exp.cast(tree, "INTEGER")
+        tree = table.expression(value, ("integer", "number", "boolean"), "a sum")
         low, high = as_bounds(bounds)
-        whole = kind != "number" and low.denominator == high.denominator == 1
+        whole = tree.kind != "number" and low.denominator == high.denominator == 1
         grid = Grid.of(step) if step is not None else _fine_grid(low, high, whole)
         if max(abs(low), abs(high)) / grid.step > MOST_STEPS:
             raise InvalidValue(f"bounds of {said(bounds)} are more than 2^52 steps of {grid.step}: take a larger step")
-        clipped = cls(value, (float(low), float(high)), grid, _missing(missing, low, high), tree)
+        clipped = cls(value, (float(low), float(high)), grid, _missing(missing, low, high), as_number(tree))
         if clipped.ends[0] == clipped.ends[1]:
             raise InvalidValue(
                 f"bounds of {said(bounds)} are less than a step of {grid.step} apart: take a smaller step"
@@ -68,13 +65,12 @@ class Clipped:
         """The fewest values that a unit can have."""
         return 0 if self.missing is None else table.fewest
 
-    def kept(self, table: PrivateTable, shift: int = 0) -> exp.Select:
+    def kept(self, table: PrivateTable, shift: int = 0) -> str:
         """The values that count, less ``shift``."""
         low, high = self.ends
         gone = None if self.missing is None else self.point(self.missing)
-        steps = query.steps_of(self.expression, self.grid.exponent, low, high, gone)
-        moved = exp.Sub(this=exp.paren(steps), expression=exp.paren(exp.Literal.number(shift))) if shift else steps
-        return query.kept_rows(table, moved, drop=gone is None, cells=1)
+        steps = query.steps_of(self.grid.exponent, low, high, gone, shift)
+        return query.kept_rows(table, self.expression, steps, drop=gone is None, cells=1)
 
     def __repr__(self) -> str:
         low, high = self.bounds
@@ -107,7 +103,7 @@ class Sum(Question):
     @cached_property
     def plan(self) -> str:
         """The query that will be run, with the key of the hash."""
-        return self.table.engine.text(query.total(self.table, self.value.kept(self.table)))
+        return self.table.engine.check(query.total(self.table, self.value.kept(self.table)))
 
     def exact(self) -> int:
         """The sum in steps."""
@@ -151,7 +147,7 @@ class Mean(Planned):
     @cached_property
     def plan(self) -> str:
         """The query that will be run, with the key of the hash."""
-        return self.table.engine.text(query.total(self.table, self.value.kept(self.table, self.middle)))
+        return self.table.engine.check(query.total(self.table, self.value.kept(self.table, self.middle)))
 
     def exact(self) -> tuple[int, int]:
         """The sum of differences from the middle, in steps; and the count."""

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from sqlglot import exp
-
 from expost.cost import Number, said
 from expost.data import query
-from expost.data.engine import Engine, Kind
-from expost.data.expression import HEAVIEST, around_texts, column, constants, find, is_text, parse, weight
+from expost.data.engine import Engine
+from expost.data.expression import HEAVIEST, Kind, Tree, find, is_text, parse, weight
+from expost.data.expression.tree import Reference
+from expost.data.files import Form
 from expost.data.unit import Unit, as_unit
-from expost.errors import EngineFailed, InvalidValue
+from expost.errors import InvalidValue
 from expost.guarantee import Neighbours, as_neighbours
 
 if TYPE_CHECKING:
@@ -49,26 +49,26 @@ def read(
     ``"substitute"``, under which the number of units is public (``size``, if you know it).
 
     ``table`` names a table of a ``.duckdb`` file, or of a connection. ``schema`` says what the columns of a CSV file
-    hold (``{"age": "integer"}``, or any type of DuckDB; others are text); without it the types come from a look at
-    the file, and are then public. Fields that do not fit are NULL. A CSV file's first line names its columns, so a file
-    without such a line loses its first row to it. A field may stand in quotation marks, ``quote='"'``, with line ends
-    in it: one that is opened and never closed takes the rest of the file into its row, and so one person's row takes
-    others' with it. Where people's own words stand in the file, write Parquet, or say ``quote=''`` if no field is
-    quoted: then every line is a row (a bare carriage return ends a line, too). Several files have the same first line,
-    or, in Parquet, columns of the same names and types.
+    hold, ``{"age": "integer", "born": "date"}``: integer, number, text, boolean, date or timestamp; columns that it
+    leaves out are text. Fields that do not fit are NULL. A CSV file's first line names its columns, so a file without
+    such a line loses its first row to it. Every other line is a row, if it is UTF-8; a bare carriage return ends one,
+    too. A field may stand in quotation marks, ``quote='"'``, two of which are one within them, but never has a line's
+    end in it; with ``quote=''`` none does. Where people's own words stand in the file, write Parquet: whoever can put
+    the end of a line into a field of CSV makes two rows of one. Several files have the same first line, or, in Parquet,
+    columns of the same names and types.
 
     ``key`` makes the choice of rows, where a unit has too many, the same from run to run; by default it is drawn anew,
     and secret.
 
     An :class:`~expost.data.Engine` of your own will do for ``source``, too.
     """
-    engine = _engine(source, table, schema, delimiter, quote)
+    engine = _engine(source, table, Form(schema, delimiter, quote))
     whose, relation = as_unit(unit), as_neighbours(neighbours)
     if relation is None:
         raise InvalidValue("say which tables are neighbours: 'add-remove' or 'substitute'")
     if whose.column is not None:
         owner = find(whose.column, engine.schema)
-        if engine.schema[owner] not in ("integer", "text", "boolean", "time"):
+        if engine.schema[owner] in ("number", "other"):
             raise InvalidValue(
                 f"column {owner!r} holds {engine.schema[owner]!r} and cannot say who is who: take a column of whole "
                 "numbers or text"
@@ -119,10 +119,10 @@ class PrivateTable:
     def where(self, condition: str) -> PrivateTable:
         """The rows for which an expression is true: ``visits.where("age >= 18 AND city <> 'Rome'")``.
 
-        Where it is NULL, or cannot be computed, the row is left out. Units are cut down to their rows after filters.
+        Where it is NULL the row is left out. Units are cut down to their rows after filters.
         """
         self._has_room()
-        if self._kind_of(condition) != "boolean":
+        if self._checked(condition).kind != "boolean":
             raise InvalidValue(f"a filter is true or false for a row; {said(condition)} is not: write a comparison")
         return replace(self, steps=(*self.steps, Step(condition)))
 
@@ -138,7 +138,9 @@ class PrivateTable:
                 raise InvalidValue("a column's name is text that can be written in UTF-8, without NUL")
             if name.lower() in (known.lower() for known, _ in table.columns):
                 raise InvalidValue(f"there is a column {name!r} already: take another name")
-            kind = table._kind_of(expression)
+            kind = table._checked(expression).kind
+            if kind is None:
+                raise InvalidValue(f"{name!r} would be NULL in every row: say of which kind, with CAST(NULL AS TEXT)")
             steps = (*table.steps, Step(expression, name))
             table = replace(table, columns=(*table.columns, (name, kind)), steps=steps)
         return table
@@ -235,35 +237,30 @@ class PrivateTable:
     def counted(self) -> int:
         """The number of units in the engine; only where it is public. What was declared must be true."""
         whole = replace(self, steps=())
-        found = int(self.engine.fetch(self.engine.text(query.count_units(whole)))[0][0])
+        found = int(self.engine.fetch(self.engine.check(query.count_units(whole)))[0][0])
         if self.declared is not None and self.declared != found:
             raise InvalidValue(f"{self.name} has {found} units, and size={self.declared} was declared: declare {found}")
         return found
 
-    def expression(self, value: Any, kinds: tuple[Kind, ...], purpose: str) -> tuple[exp.Expression, Kind]:
+    def expression(self, value: Any, kinds: tuple[Kind, ...], purpose: str) -> Tree:
         """A column or an expression that holds one of these kinds."""
         schema = self.schema
         plain = isinstance(value, str) and value in schema
-        kind = schema[value] if plain else self._kind_of(value)
-        tree = column(value) if plain else self.engine.attempt(parse(value, schema))
-        if kind not in kinds:
+        tree = Reference(value, schema[value]) if plain else self._checked(value)
+        if tree.kind not in kinds:
             wanted = " or ".join(kinds)
-            remedy = f"CAST({value} AS TEXT)" if kind == "time" and "text" in kinds else "cast or derive what is meant"
-            raise InvalidValue(f"{purpose} needs {wanted}, and {said(value)} holds {kind}: {remedy}")
-        return tree, kind
+            time = tree.kind in ("date", "timestamp") and "text" in kinds
+            remedy = f"CAST({value} AS TEXT)" if time else "cast or derive what is meant"
+            raise InvalidValue(f"{purpose} needs {wanted}, and {said(value)} holds {tree.kind or 'NULL'}: {remedy}")
+        return tree
 
-    def _kind_of(self, expression: str) -> Kind:
-        bare = parse(expression, self.schema)
-        if weight(bare, self._weights()) > HEAVIEST:
-            raise InvalidValue(f"{said(expression)} uses derived columns that use others, and is too large altogether")
-        self._check_constants(bare, expression)
-        asked = query.select(query.relation(self, blank=True), [exp.alias_(self.engine.attempt(bare), "v")])
-        try:
-            kind = self.engine.describe(asked)["v"]
-        except InvalidValue as error:
-            raise InvalidValue(f"{said(expression)} cannot be computed: {error}") from None
-        self._check_texts(bare, expression)
-        return kind
+    def _checked(self, expression: str) -> Tree:
+        tree = parse(expression, self.schema)
+        if weight(tree, self._weights()) > HEAVIEST:
+            raise InvalidValue(
+                f"{said(expression)} is too large altogether, with the derived columns it uses: write it in fewer parts"
+            )
+        return tree
 
     def _weights(self) -> dict[str, int]:
         """How much the derived columns are, written out."""
@@ -272,30 +269,6 @@ class PrivateTable:
             if step.column is not None:
                 weights[step.column] = weight(parse(step.expression, self.schema), weights)
         return weights
-
-    def _check_constants(self, tree: exp.Expression, expression: str) -> None:
-        """What is the same for all rows and fails would fail for all of them: that is public."""
-        fixed = constants(tree)
-        if not fixed:
-            return
-        asked = exp.select(*(exp.alias_(part.copy().is_(exp.null()), f"v{i}") for i, part in enumerate(fixed)))
-        try:
-            self.engine.fetch(self.engine.text(asked))
-        except (EngineFailed, InvalidValue):
-            raise InvalidValue(f"{said(expression)} has a part without columns that cannot be computed") from None
-
-    def _check_texts(self, tree: exp.Expression, expression: str) -> None:
-        """A text that is no date where one is needed would fail for all rows, or all where it is looked at."""
-        parts = around_texts(tree)
-        if not parts:
-            return
-        try:
-            self.engine.fetch(self.engine.text(query.on_nothing(self, parts)))
-        except (EngineFailed, InvalidValue):
-            raise InvalidValue(
-                f"{said(expression)} has a text that does not fit where it stands: write a date as DATE '2024-01-31', "
-                "and a number without quotation marks"
-            ) from None
 
     def _has_room(self) -> None:
         if len(self.steps) >= MOST_STEPS:
@@ -332,13 +305,11 @@ class PrivateTable:
         return "\n".join(lines)
 
 
-def _engine(
-    source: Any, table: str | None, schema: Mapping[str, str] | None, delimiter: str | None, quote: str | None
-) -> Engine:
+def _engine(source: Any, table: str | None, form: Form) -> Engine:
     if isinstance(source, Engine):
         return source
     try:
-        from expost.data.duck import DuckDB
+        from expost.data.duckdb import DuckDB
     except ModuleNotFoundError as error:  # pragma: no cover - the development environment has it
         raise InvalidValue(f"tables need {error.name}: pip install 'expost[data]'") from None
-    return DuckDB.of(source, table, schema, delimiter, quote)
+    return DuckDB.of(source, table, form)

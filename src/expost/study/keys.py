@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Type = Literal[
-    "text", "number", "whole", "texts", "pair", "keys", "bins", "words", "amount", "widths", "scale", "repeat"
+    "text", "mark", "number", "whole", "texts", "pair", "keys", "bins", "words", "amount", "widths", "scale", "repeat"
 ]
 
 
@@ -29,6 +29,7 @@ def _text(value: Any) -> bool:
 
 TYPES: dict[Type, tuple[str, Callable[[Any], bool]]] = {
     "text": ("a text", _text),
+    "mark": ("one character, or none", lambda v: isinstance(v, str) and len(v) <= 1),
     "number": ("a number", _number),
     "whole": ("a whole number", _whole),
     "texts": ('a list of texts, such as ["age", "cost"]', _list_of(_text)),
@@ -81,8 +82,10 @@ SECTIONS: dict[str, tuple[Key, ...]] = {
         Key("path", "text", "a CSV, Parquet or .duckdb file, seen from the study's folder", required=True),
         Key("table", "text", "the table of a .duckdb file"),
         Key("delimiter", "text", "what stands between the fields of a CSV file"),
+        Key("quote", "mark", "what stands around fields of a CSV file, if anything: the double quotation mark unless "
+            "something else is said; no field has the end of a line in it"),
         Key("schema", "words", "what the columns of a CSV file hold, which it needs: integer, number, text, "
-            "boolean, date, time; others are text, and what does not fit is empty"),
+            "boolean, date, timestamp; others are text, and what does not fit is empty"),
         Key("version", "text", "change it when the data changes: stored answers belong to a version"),
     ),
     "privacy": (

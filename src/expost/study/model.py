@@ -95,6 +95,7 @@ class Data:
     path: str
     table: str | None = None
     delimiter: str | None = None
+    quote: str | None = None
     schema: Mapping[str, str] | None = None
     version: str = "1"
 
@@ -185,7 +186,7 @@ class Study:
         A run adds what is known only then, behind a space: the public number of units, and a scale that was released.
         """
         derived, types = self._used(question)
-        about = [self.place, self.data.table, self.data.version, self.data.delimiter, types]
+        about = [self.place, self.data.table, self.data.version, self.data.delimiter, types, *self._quoting]
         whose = [self.privacy.unit, self.privacy.rows, self.privacy.groups, self.privacy.neighbours]
         asked = [question.kind, str(question.amount), str(question.delta), dict(question.values), derived]
         named = [question.values.get(name) for name in REFERENCES]
@@ -193,6 +194,11 @@ class Study:
         text = json.dumps([about, whose, asked, leans_on, self.books.account], sort_keys=True, default=str)
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         return f"{question.name}{step} #{attempt} {digest}"
+
+    @property
+    def _quoting(self) -> list[str]:
+        """What was said of quotation marks, if anything."""
+        return [] if self.data.quote is None else [self.data.quote]
 
     def _used(self, question: Question) -> tuple[dict[str, str], dict[str, str]]:
         """The derived columns and the types that a question may use: those whose names stand anywhere in it."""

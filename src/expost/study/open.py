@@ -44,6 +44,7 @@ def open_table(study: Study) -> Opened:
             table=data.table,
             schema=data.schema,
             delimiter=data.delimiter,
+            quote=data.quote,
             size=privacy.size,
         )
     except InvalidValue as error:

@@ -9,8 +9,9 @@ from codecs import getincrementaldecoder
 from collections.abc import Iterable
 from pathlib import Path
 
-from expost.data import PrivateTable, read
-from expost.data.duck import DuckDB
+from expost.data import PrivateTable, files, read
+from expost.data.duckdb import guessed
+from expost.data.expression import Kind
 from expost.errors import InvalidValue
 from expost.study.keys import SECTIONS
 from expost.study.questions import KINDS
@@ -60,12 +61,13 @@ def starter(data: str, *, file: Path, table: str | None = None, delimiter: str |
 
     Looks at the schema only; and at the values of a CSV file, which has none, for the types that it then writes down.
     """
-    private = read(data, unit="row", neighbours="substitute", table=table, delimiter=delimiter)
+    form = files.Form(delimiter=delimiter)
+    types = guessed(data, form) if table is None and files.ending(data) == "csv" else {}
+    private = read(data, unit="row", neighbours="substitute", table=table, delimiter=delimiter, schema=_declared(types))
     if not private.schema:
         raise InvalidValue(f"{data} has no columns")
     help_of = {key.name: key.help for keys in SECTIONS.values() for key in keys}
     stem = re.sub(r"\W+", "-", file.stem).strip("-") or "study"
-    types = _csv_types(private)
     declared = "\n".join(f"{_quoted(name)} = {_quoted(kind)}" for name, kind in types.items())
     head = _HEAD.format(
         looked=" from names of columns and a look at values" if types else " from the schema; no value was looked at",
@@ -113,14 +115,8 @@ def is_unicode(data: str) -> bool:
     return True
 
 
-def _csv_types(private: PrivateTable) -> dict[str, str]:
-    """What the columns of a CSV file seem to hold, in the words of a study; nothing for other files."""
-    engine = private.engine
-    if not isinstance(engine, DuckDB) or not engine.name.lower().removesuffix(".gz").endswith((".csv", ".tsv", ".txt")):
-        return {}
-    own = {"DATE": "date", "TIMESTAMP": "time"}
-    return {name: own.get(engine.types[name], engine.types[name]) if kind == "time" else kind
-            for name, kind in private.schema.items()}  # fmt: skip
+def _declared(types: dict[str, Kind]) -> dict[str, str] | None:
+    return dict(types) or None
 
 
 def _questions(table: PrivateTable) -> str:

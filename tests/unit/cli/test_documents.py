@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ from typer.testing import CliRunner
 
 from expost.cli.console import CODES
 from expost.cli.main import app
+from expost.data.expression.reference import reference as of_expressions
 from expost.study import parse_study, plan_study, run_study
-from expost.study.reference import reference
+from expost.study.reference import reference as of_studies
 from studies import write_people
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -54,8 +56,9 @@ def test_the_study_in_the_guide_runs(tmp_path: Path) -> None:
     assert result.ledger.remaining.epsilon == 0
 
 
-def test_the_reference_is_the_table() -> None:
-    page = ROOT / "docs" / "study.md"
+@pytest.mark.parametrize(("name", "reference"), [("study.md", of_studies), ("expressions.md", of_expressions)])
+def test_the_reference_is_the_table(name: str, reference: Callable[[], str]) -> None:
+    page = ROOT / "docs" / name
     before, _, rest = page.read_text(encoding="utf-8").partition("<!-- reference -->\n")
     told, _, after = rest.partition("<!-- /reference -->")
     if os.environ.get("EXPOST_GOLDEN") == "update":

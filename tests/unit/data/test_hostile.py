@@ -8,12 +8,13 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pandas as pd
 import pytest
 
 import expost as xp
 import expost.data
-from expost.data import expression
-from expost.data.duck import DuckDB
+from expost.data.duckdb import DuckDB
+from expost.data.expression import operators
 
 OTHERS = "(select max(i) from t)"
 
@@ -95,12 +96,12 @@ PLAIN = {
     "date_trunc('month', ts) = ts AND date_diff('day', dt, ts) = 0": 100,
     "ts >= TIMESTAMP '2020-01-01 00:00:00' AND dt + INTERVAL 1 MONTH > DATE '2020-01-15'": 100,
     "dt + INTERVAL '3 days' > dt AND dt + INTERVAL (i) DAY >= dt": 100,
-    "CAST(i AS DECIMAL(9, 2)) < 1.5 OR CAST(i AS VARCHAR(3)) = '7'": 3,
+    "CAST(i AS DOUBLE) < 1.5 OR CAST(i AS VARCHAR) = '7'": 3,
     "i::INT IN (1, 2) OR i BETWEEN 5 AND 6 OR NOT i < 99": 5,
     "CASE p WHEN 'p7' THEN true WHEN 'p8' THEN true ELSE false END": 2,
-    "if(i > 97, true, false) AND trim(both ' ' from s) = 's' AND s NOT LIKE 'a%'": 2,
+    "if(i > 97, true, false) AND trim(s) = 's' AND s NOT LIKE 'a%'": 2,
     """ "p" = 'p7' OR "I" = 8 AND "s" <> 'a"b' """: 2,
-    "p || s = 'p7s' OR substring(p from 2 for 1) = '8'": 12,
+    "p || s = 'p7s' OR substring(p, 2, 1) = '8'": 12,
 }
 
 
@@ -116,7 +117,13 @@ def test_a_plan_is_one_query(table: xp.PrivateTable) -> None:
 
 
 def test_what_never_computes_is_refused(table: xp.PrivateTable) -> None:
-    for text in ("dt > CAST('today' AS DATE)", "i > CAST('x' AS INT)", "i > CAST(1000 AS TINYINT)"):
+    for text in (
+        "dt > CAST('today' AS DATE)",
+        "i > CAST('x' AS INT)",
+        "i > 1 // 0",
+        "d < sqrt(-1)",
+        "i + (2 - 1) / 0 > 1",
+    ):
         with pytest.raises(xp.InvalidValue, match="a part without columns"):
             table.where(text)
 
@@ -146,10 +153,10 @@ def test_text_that_fits_no_column_is_refused(table: xp.PrivateTable, text: str) 
 
 
 FIT = {
-    "dt > '2019-12-31' AND ts <= '2020-01-01' AND i IN ('7', '8')": 2,
-    "CAST(coalesce(p, 'none') AS INT) = '5' OR i = '3'": 0,  # the first half cannot be computed for any p
-    "100 // coalesce(nullif(i, 5), 0) = '5'": 4,  # nor can it for a row of NULLs
-    "d = '7' OR i = '8'": 2,
+    "dt > '2019-12-31' AND ts <= '2020-01-01' AND i IN (7, 8)": 2,
+    "CAST(coalesce(p, 'none') AS INT) = 5 OR i = 3": 1,  # the first half is NULL for every p
+    "100 // coalesce(nullif(i, 5), 0) = 5": 4,
+    "d = 7 OR i = 8": 2,
     "coalesce(nullif(s, 's'), 'none') = 'none'": 100,
     "regexp_matches(p, 'p[0-4]$') AND s LIKE '%s'": 5,
 }
@@ -171,44 +178,14 @@ def test_refusals_say_what_is_allowed(table: xp.PrivateTable) -> None:
     assert table.discover("CAST(dt AS TEXT)").exact() == [("2020-01-01", 100)]
 
 
-FAR = ["infinity", "-infinity", "290309-12-22 (BC) 00:00:00", "294246-12-31 23:59:59", "2020-02-29 12:00:00"]
-UNITS_OF_TIME = ["microsecond", "second", "hour", "day", "week", "month", "quarter", "year", "decade"]
-TIMES = [
-    *(f"ts + INTERVAL (i) {unit} > dt" for unit in UNITS_OF_TIME),
-    *(f"ts - INTERVAL (i) {unit} > dt + INTERVAL (i) {unit}" for unit in UNITS_OF_TIME),
-    *(f"date_trunc('{unit}', ts) <= date_trunc('{unit}', dt)" for unit in UNITS_OF_TIME),
-    *(f"date_diff('{unit}', dt, ts) > i" for unit in UNITS_OF_TIME),
-    *(f"extract({unit} FROM ts) > i OR extract({unit} FROM dt) > i" for unit in UNITS_OF_TIME),
-    *(f"CAST(CAST(ts AS {kind}) AS TEXT) = CAST(dt AS TEXT)" for kind in ("DATE", "TIMESTAMP_NS", "TIMESTAMP_S")),
-    "year(ts) + dayofyear(dt) + week(ts) > i",
-]
-
-
-def test_times_at_the_ends_fail_nothing(connection: duckdb.DuckDBPyConnection) -> None:
-    connection.execute("DELETE FROM t")
-    for time in FAR:
-        for i in (2**63 - 1, -(2**63), 2**31, 1, None):
-            day = time if "inf" in time else "5881580-07-10"
-            connection.execute("INSERT INTO t VALUES ('p', 's', ?, 0, ?::DATE, ?::TIMESTAMP)", [i, day, time])
-    table, failed = xp.read(connection, table="t", unit="row", neighbours="add-remove"), 0
-    for text in TIMES:
-        asked = table.where(text).count()
-        assert 0 <= asked.exact() <= 25
-        try:
-            connection.execute(asked.plan.replace("TRY(", "("))
-        except duckdb.Error:
-            failed += 1
-    assert failed > 30  # without TRY
-
-
 # ---- much of little
 
 
 def test_text_does_not_grow(connection: duckdb.DuckDBPyConnection, table: xp.PrivateTable) -> None:
     grown = table.derive(a="'xxxxxxxxxxxxxxxx' || s").derive(b="||".join(["a"] * 20)).derive(c="||".join(["b"] * 20))
-    assert grown.sum("length(c)", bounds=(0, 2**20)).exact() == 100 * expression.LONGEST_TEXT
+    assert grown.sum("length(c)", bounds=(0, 2**20)).exact() == 100 * operators.LONGEST_MADE
     connection.execute("UPDATE t SET s = NULL WHERE i < 50")
-    assert grown.sum("length(c)", bounds=(0, 2**20)).exact() == 50 * expression.LONGEST_TEXT
+    assert grown.sum("length(c)", bounds=(0, 2**20)).exact() == 50 * operators.LONGEST_MADE
 
 
 def test_derived_columns_do_not_grow(table: xp.PrivateTable) -> None:
@@ -229,8 +206,10 @@ def test_derived_columns_do_not_grow(table: xp.PrivateTable) -> None:
         "(" * 4000 + "i" + ")" * 4000 + " > 1",
         "||".join(["s"] * 2000) + " = s",
         "+".join("i" * 4000) + " > 0",
+        "NOT " * 500 + "i > 0",
+        "- " * 500 + "i > 0",
     ):
-        with pytest.raises(xp.InvalidValue, match=r"too (deeply|large)|no expression"):
+        with pytest.raises(xp.InvalidValue, match="nested too deeply"):
             table.where(deep)
 
 
@@ -243,8 +222,11 @@ def test_a_users_settings_are_put_back(connection: duckdb.DuckDBPyConnection, ta
 
     connection.execute("SET disabled_optimizers = 'filter_pushdown'")
     connection.execute("SET preserve_insertion_order = false")
+    connection.execute("SET default_collation = 'nocase'")
     assert table.sum("CAST(s AS INT) + CAST(s AS INT)", bounds=(0, 9)).exact() == 0
+    assert table.where("s = 'S'").count().exact() == 0
     assert setting("disabled_optimizers") == "filter_pushdown"
+    assert setting("default_collation") == "nocase"
     assert setting("preserve_insertion_order") is False
     connection.execute("DROP TABLE t")
     with pytest.raises(xp.EngineFailed):
@@ -258,7 +240,8 @@ def test_locked_settings_are_refused_or_right(connection: duckdb.DuckDBPyConnect
         locked.execute("SET lock_configuration = true")
         with pytest.raises(xp.InvalidValue, match="before locking, SET disabled_optimizers"):
             xp.read(locked, table="t", unit="row", neighbours="add-remove")
-    connection.execute("SET disabled_optimizers = 'in_clause,filter_pushdown,common_subexpressions'")
+    off = "in_clause,filter_pushdown,statistics_propagation,common_subexpressions"
+    connection.execute(f"SET disabled_optimizers = '{off}'")
     connection.execute("SET lock_configuration = true")
     assert xp.read(connection, table="t", unit="row", neighbours="add-remove").count().exact() == 100
 
@@ -484,6 +467,7 @@ def test_bytes_that_are_no_text_fail_nothing(tmp_path: Path) -> None:
         table = xp.read(file, unit="row", neighbours="add-remove")
         assert ("caf??", 1) in table.discover("s").exact()
         assert table.histogram("s", keys=["caf??"], other=None).exact().tolist() == [1]
+        assert table.where("regexp_matches(s, 'f[?]{2}$')").count().exact() == 1
         for condition in (
             "s = 'caf??'",
             "s LIKE 'caf?%'",
@@ -496,19 +480,76 @@ def test_bytes_that_are_no_text_fail_nothing(tmp_path: Path) -> None:
         assert people.count().exact() == 1 + len(others)
 
 
-def test_without_quotes_every_line_is_a_row(tmp_path: Path) -> None:
+def test_every_line_of_csv_is_a_row(tmp_path: Path) -> None:
+    """A quotation mark that is never closed once took all lines behind it into its row."""
     file = tmp_path / "typed.csv"
-    file.write_text('p,n\na,1\n"b,2\nc",3\nd,4\n"e,5\nf,6\n')
+    rows = [f"p{i},{i}" for i in range(1000)]
 
-    def names(**said: Any) -> list[str]:
+    def counted(*more: str, **said: Any) -> int:
+        file.write_text("\n".join(["p,n", *rows[:500], *more, *rows[500:]]) + "\n")
         table = xp.read(file, unit="row", neighbours="add-remove", schema={"n": "integer"}, **said)
-        assert table.where("n IS NOT NULL").count().exact() == len(table.discover("p", of="rows").exact()) or not said
-        return sorted(name for name, _ in table.discover("p", of="rows").exact())
+        return table.where("n IS NOT NULL OR p IS NOT NULL").count().exact()
 
-    assert names(quote="") == ['"b', '"e', "a", 'c"', "d", "f"]
-    assert names() != names(quote="")
-    for wrong in ("''", 3):
-        with pytest.raises(xp.InvalidValue, match="around fields"):
-            names(quote=wrong)
+    for odd in ('"b,2', 'b","2', '"', '"""', 'x,"', ',,,"', 'a"b"c,3', '"a""b,1', "'x,4"):
+        for quote in ({}, {"quote": ""}, {"quote": "'"}):
+            assert counted(odd, **quote) - counted(**quote) in (0, 1), odd
+
+
+FIELDS = {
+    "a,1": ("a", 1),
+    '"a","1"': ("a", 1),
+    '"a, b",2': ("a, b", 2),
+    '"say ""x""",3': ('say "x"', 3),
+    '"",4': (None, 4),
+    ",5": (None, 5),
+    '"open,6': ('"open', 6),
+    'mid"dle,7': ('mid"dle', 7),
+    '"x" y,8': ('"x" y', 8),
+    "z,9,more": ("z", 9),
+    "alone": ("alone", None),
+    "é🙂,10": ("é🙂", 10),
+    "b,1.5": ("b", None),
+}
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_fields_of_csv(tmp_path: Path, end: str) -> None:
+    file = tmp_path / "fields.csv"
+    file.write_bytes((end.join(["p,n", *FIELDS, "", ""])).encode())
+    table = xp.read(file, unit="row", neighbours="add-remove", schema={"n": "integer"})
+    engine: Any = table.engine
+    assert engine.fetch('SELECT p, n FROM "expost_source"') == list(FIELDS.values())
+
+
+def test_forms_of_csv_are_checked(tmp_path: Path) -> None:
+    file = tmp_path / "some.csv"
+    file.write_text("p;n\n'a;b';1\n")
+    for match, wrong in (
+        ("around fields", {"quote": "''"}),
+        ("around fields", {"quote": 3}),
+        ("between fields", {"delimiter": "; "}),
+        ("between fields and around", {"delimiter": '"'}),
+    ):
+        with pytest.raises(xp.InvalidValue, match=match):
+            xp.read(file, unit="row", neighbours="add-remove", **wrong)
     with pytest.raises(xp.InvalidValue, match="are for CSV"):
         xp.read(tmp_path / "x.parquet", unit="row", neighbours="add-remove", quote="'")
+    table = xp.read(file, unit="row", neighbours="add-remove", delimiter=";", quote="'")
+    assert table.discover("p").exact() == [("a;b", 1)]
+    file.write_text(",".join(f"c{i}" for i in range(1001)) + "\n")
+    with pytest.raises(xp.InvalidValue, match="write Parquet"):
+        xp.read(file, unit="row", neighbours="add-remove")
+
+
+# ---- frames
+
+
+def test_frames_on_a_connection_are_refused(connection: duckdb.DuckDBPyConnection) -> None:
+    """A lone surrogate in a pandas column failed every query: that its value is there must not show."""
+    frame = pd.DataFrame({"s": pd.Series(["a", "b\ud800"], dtype=object), "n": [1, 2]})
+    connection.register("frame", frame)
+    with pytest.raises(xp.InvalidValue, match="CREATE TABLE visits AS SELECT"):
+        xp.read(connection, table="frame", unit="row", neighbours="add-remove")
+    connection.register("whole", frame[["n"]])
+    connection.execute("CREATE TABLE visits AS SELECT * FROM whole")
+    assert xp.read(connection, table="visits", unit="row", neighbours="add-remove").count().exact() == 2

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from expost import BudgetExceeded, Cost, InvalidStudy, Ledger, SeededNoise
 from expost.cli.main import app
-from expost.data.duck import DuckDB
+from expost.data.duckdb import DuckDB
 from expost.study import plan_study, read_study, record_of, run_study
 from expost.study.model import Question
 from expost.study.questions import KINDS

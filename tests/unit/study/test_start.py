@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from expost import InvalidStudy
-from expost.data.duck import DuckDB
+from expost.data.duckdb import DuckDB
 from expost.study import parse_study, plan_study, read_study, run_study, starter
 from studies import CANARY, write_people
 
@@ -58,7 +58,7 @@ def test_types_of_a_csv_file_are_stated(tmp_path: Path) -> None:
     rows = "".join(f"{i},2026-01-{i % 28 + 1:02},12:{i % 60:02}:00,2026-01-01 10:00:00\n" for i in range(5000))
     data.write_text("age,day,hour,at\n" + rows)
     text = starter(str(data), file=file)
-    assert '"age" = "integer"\n"day" = "date"\n"hour" = "TIME"\n"at" = "time"\n' in text
+    assert '"age" = "integer"\n"day" = "date"\n"hour" = "text"\n"at" = "timestamp"\n' in text
     before = plan_study(parse_study(text, file))
     data.write_text("age,day,hour,at\n" + rows.replace("\n7,", "\nseven,").replace("12:08:00", "noon"))
     after = parse_study(text, file)

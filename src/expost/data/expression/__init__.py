@@ -1,0 +1,14 @@
+"""Expressions over one row: read from text, typed, and defined for every row whatever stands in it."""
+
+from expost.data.expression.grammar import FUNCTIONS, find, is_text, parse
+from expost.data.expression.tree import Kind, Tree, columns, evaluate, weight
+
+ALLOWED = (
+    "comparisons, AND, OR, NOT, IS, IN, BETWEEN, CASE; + - * / // %, || and LIKE, ILIKE; CAST, ::; DATE, TIMESTAMP, "
+    f"INTERVAL; {', '.join(FUNCTIONS)}"
+)
+"""What expressions may have in them."""
+HEAVIEST = 10_000
+"""An expression, rendered, with the derived columns it uses written out, has at most so many parts."""
+
+__all__ = ["ALLOWED", "HEAVIEST", "Kind", "Tree", "columns", "evaluate", "find", "is_text", "parse", "weight"]

@@ -1,0 +1,122 @@
+"""What operators on dates and timestamps mean. Both lie in the years 1 to 9999; what leaves them has no value."""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+
+FIRST, LAST = date(1, 1, 1), date(9999, 12, 31)
+EARLIEST, LATEST = datetime(1, 1, 1), datetime.max
+DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+TIME = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?"
+"""How a date, and a time of day, are written in text: RE2 and Python read these alike."""
+
+
+def as_date(text: str) -> date | None:
+    """The date that a text writes: 2024-01-31."""
+    if not re.fullmatch(rf" *{DATE} *", text):
+        return None
+    try:
+        return date.fromisoformat(text.strip(" "))
+    except ValueError:
+        return None
+
+
+def as_timestamp(text: str) -> datetime | None:
+    """The timestamp that a text writes: 2024-01-31 18:30:05.25, with less of the time or none."""
+    found = re.fullmatch(rf" *({DATE})([ T]({TIME}))? *", text)
+    if found is None:
+        return None
+    day = as_date(found[1])
+    if day is None or found[3] is None:
+        return None if day is None else midnight(day)
+    hours, minutes, seconds = f"{found[3]}:00".split(":")[:3]
+    whole, _, part = seconds.partition(".")
+    return midnight(day).replace(
+        hour=int(hours), minute=int(minutes), second=int(whole), microsecond=int(part.ljust(6, "0"))
+    )
+
+
+def midnight(day: date) -> datetime:
+    """The first instant of a day."""
+    return datetime(day.year, day.month, day.day)
+
+
+def add_days(day: date, days: int) -> date | None:
+    """So many days later."""
+    place = day.toordinal() + days
+    return date.fromordinal(place) if 1 <= place <= LAST.toordinal() else None
+
+
+def add_months(day: date, months: int) -> date | None:
+    """So many months later, on the same day of the month, or on its last."""
+    place = day.year * 12 + day.month - 1 + months
+    if not 12 <= place < 120_000:
+        return None
+    year, month = place // 12, place % 12 + 1
+    return day.replace(year=year, month=month, day=min(day.day, monthrange(year, month)[1]))
+
+
+def add_seconds(time: datetime, seconds: int) -> datetime | None:
+    """So many seconds later."""
+    passed = (time - EARLIEST) // timedelta(microseconds=1) + seconds * 10**6
+    whole = (LATEST - EARLIEST) // timedelta(microseconds=1)
+    return EARLIEST + timedelta(microseconds=passed) if 0 <= passed <= whole else None
+
+
+PARTS: dict[str, Callable[[date], int]] = {
+    "year": lambda day: day.year,
+    "quarter": lambda day: (day.month + 2) // 3,
+    "month": lambda day: day.month,
+    "week": lambda day: day.isocalendar().week,
+    "day": lambda day: day.day,
+    "dayofweek": lambda day: day.isoweekday() % 7,
+    "isodow": lambda day: day.isoweekday(),
+    "dayofyear": lambda day: day.timetuple().tm_yday,
+}
+"""Parts of a date. Weeks are those of ISO 8601; dayofweek counts from Sunday, 0, and isodow from Monday, 1."""
+PARTS_OF_TIME: dict[str, Callable[[datetime], int]] = {
+    "hour": lambda time: time.hour,
+    "minute": lambda time: time.minute,
+    "second": lambda time: time.second,
+}
+"""Parts of a timestamp."""
+
+
+def truncated(unit: str, day: date) -> date:
+    """The first day of the year, quarter, month or week."""
+    if unit == "week":
+        return date.fromordinal(day.toordinal() - day.weekday())
+    if unit == "day":
+        return date(day.year, day.month, day.day)
+    month = {"year": 1, "quarter": (day.month - 1) // 3 * 3 + 1, "month": day.month}[unit]
+    return date(day.year, month, 1)
+
+
+def truncated_time(unit: str, time: datetime) -> datetime:
+    """The first instant of the unit."""
+    if unit in ("hour", "minute", "second"):
+        kept = {"hour": 1, "minute": 2, "second": 3}[unit]
+        return midnight(time) + timedelta(
+            **dict(list({"hours": time.hour, "minutes": time.minute, "seconds": time.second}.items())[:kept])
+        )
+    return midnight(truncated(unit, time))
+
+
+def difference(unit: str, first: datetime, last: datetime) -> int:
+    """How many beginnings of the unit lie between: from the evening of 31 December to the morning after is a year."""
+    if unit in ("year", "quarter", "month"):
+        months = 12 * (last.year - first.year) + last.month - first.month
+        if unit == "quarter":
+            return 4 * (last.year - first.year) + (last.month - 1) // 3 - (first.month - 1) // 3
+        return months if unit == "month" else last.year - first.year
+    length = {
+        "week": timedelta(weeks=1),
+        "day": timedelta(days=1),
+        "hour": timedelta(hours=1),
+        "minute": timedelta(minutes=1),
+        "second": timedelta(seconds=1),
+    }[unit]
+    return (truncated_time(unit, last) - truncated_time(unit, first)) // length

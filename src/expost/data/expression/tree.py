@@ -1,0 +1,135 @@
+"""Expressions over one row as typed trees: columns, stated values, and operators from a table.
+
+A tree says what is meant, in terms of :mod:`~expost.data.expression.operators`. Engines are given what they render
+from it, never the text that a person wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any, ClassVar, Literal, TypeAlias
+
+Kind: TypeAlias = Literal["integer", "number", "text", "boolean", "date", "timestamp", "other"]
+"""What a column holds. Whole numbers have 64 bits, numbers are IEEE 754 doubles, timestamps have no time zone."""
+Value: TypeAlias = int | float | str | bool | date | datetime | None
+"""A value of some kind, or NULL."""
+LONGEST_READ = 65_536
+"""An operator reads the first so many characters of a column of text."""
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A function of values that is defined for every value of the kinds that it takes.
+
+    ``meaning`` is what it computes, in Python. ``duckdb`` renders it for DuckDB: a template in which ``$0`` stands for
+    the first argument, or a function of the rendered arguments; it gives what ``meaning`` gives, and never fails.
+    """
+
+    name: str
+    """As people write it."""
+    takes: tuple[Kind, ...]
+    gives: Kind
+    meaning: Callable[..., Any]
+    duckdb: str | Callable[[Sequence[str]], str]
+    strict: bool = True
+    """NULL wherever an argument is NULL; ``meaning`` is asked about values only."""
+    many: bool = False
+    """Takes any number of the last kind, at least one."""
+    prefix: bool = False
+    """Decided by the first characters of a text if all else is stated, so that the text need not be cut."""
+
+    def uses(self, arguments: int) -> tuple[int, ...]:
+        """How often each argument stands in what is rendered."""
+        template = self.duckdb
+        if not isinstance(template, str):
+            return (1,) * arguments
+        return tuple(template.count(f"${i}") for i in range(arguments))
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A value that stands in the expression itself. NULL has no kind until something is done with it."""
+
+    value: Value
+    kind: Kind | None
+    depth: ClassVar[int] = 1
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A column."""
+
+    name: str
+    kind: Kind
+    depth: ClassVar[int] = 1
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operator and its arguments, whose kinds are those that it takes."""
+
+    operator: Operator
+    arguments: tuple[Tree, ...]
+    depth: int = field(init=False, compare=False, repr=False)
+    """How many calls are within each other."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "depth", 1 + max(argument.depth for argument in self.arguments))
+
+    @property
+    def kind(self) -> Kind:
+        """What it gives."""
+        return self.operator.gives
+
+
+Tree: TypeAlias = Stated | Reference | Call
+
+
+def columns(tree: Tree) -> Iterator[str]:
+    """The columns that an expression looks at."""
+    if isinstance(tree, Reference):
+        yield tree.name
+    elif isinstance(tree, Call):
+        for argument in tree.arguments:
+            yield from columns(argument)
+
+
+def weight(tree: Tree, derived: Mapping[str, int]) -> int:
+    """How many parts an expression has when it is rendered, with the derived columns that it uses written out."""
+    if isinstance(tree, Call):
+        uses = tree.operator.uses(len(tree.arguments))
+        return 1 + sum(n * weight(part, derived) for n, part in zip(uses, tree.arguments, strict=True))
+    return derived.get(tree.name, 1) if isinstance(tree, Reference) else 1
+
+
+def evaluate(tree: Tree, row: Mapping[str, Value]) -> Any:
+    """What an expression is for a row: the reference that every engine is tested against."""
+    if isinstance(tree, Stated):
+        return tree.value
+    if isinstance(tree, Reference):
+        return row[tree.name]
+    values = [_read(evaluate(argument, row)) for argument in tree.arguments]
+    if tree.operator.strict and any(value is None for value in values):
+        return None
+    return tree.operator.meaning(*values)
+
+
+def _read(value: Any) -> Any:
+    return value[:LONGEST_READ] if isinstance(value, str) else value
+
+
+def uncomputable(tree: Tree) -> bool:
+    """Whether some part without columns has no value: it would be NULL in every row, which is never meant."""
+    if not isinstance(tree, Call):
+        return False
+    if next(columns(tree), None) is None:
+        return evaluate(tree, {}) is None and not _has_null(tree)
+    return any(map(uncomputable, tree.arguments))
+
+
+def _has_null(tree: Tree) -> bool:
+    if isinstance(tree, Call):
+        return any(map(_has_null, tree.arguments))
+    return isinstance(tree, Stated) and tree.value is None

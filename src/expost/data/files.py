@@ -1,0 +1,119 @@
+"""Files of rows: which there are by their endings, and what a CSV file is said to hold.
+
+A CSV file has no types of its own. A column without a declared one is text: nothing is concluded from values, for then
+one person's value would decide how everybody's are read.
+"""
+
+from __future__ import annotations
+
+import csv
+import glob
+import gzip
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from expost.cost import said
+from expost.data.expression import Kind
+from expost.data.expression.grammar import TYPES
+from expost.data.expression.operators import KINDS
+from expost.errors import InvalidValue
+
+LONGEST_LINE = 2**24
+"""Of CSV, in bytes; longer rows are left out."""
+MOST_COLUMNS = 1000
+"""Of CSV."""
+
+
+def ending(path: str) -> Literal["parquet", "csv", "database"]:
+    """What a path names."""
+    last = "".join(Path(path).suffixes[-2:]).lower().removesuffix(".gz")
+    if last.endswith((".duckdb", ".db")):
+        return "database"
+    if last.endswith((".parquet", ".pq")):
+        return "parquet"
+    if last.endswith((".csv", ".tsv", ".txt")):
+        return "csv"
+    raise InvalidValue(f"{path} ends in none of .parquet, .csv, .tsv, .duckdb: expost goes by the ending")
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a CSV file is written, as far as that was said."""
+
+    schema: Mapping[str, str] | None = None
+    delimiter: str | None = None
+    quote: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.quote is not None and (not isinstance(self.quote, str) or len(self.quote) > 1):
+            raise InvalidValue(f"quote is the character around fields, or '' for none, got {said(self.quote)}")
+        if self.delimiter is not None and (not isinstance(self.delimiter, str) or len(self.delimiter) != 1):
+            raise InvalidValue(f"delimiter is the character between fields, such as ';', got {said(self.delimiter)}")
+        if self.delimiter is not None and self.delimiter == self.quote_mark:
+            raise InvalidValue(f"{self.delimiter!r} cannot stand between fields and around them: say another quote=")
+
+    def refuse(self, what: str) -> None:
+        """Nothing of this may be said of what is not CSV."""
+        if any(option is not None for option in (self.schema, self.delimiter, self.quote)):
+            raise InvalidValue(f"schema=, delimiter= and quote= are for CSV; {what} has no use for them")
+
+    @property
+    def quote_mark(self) -> str:
+        """What stands around fields: the double quotation mark unless something else was said."""
+        return '"' if self.quote is None else self.quote
+
+    def delimiter_of(self, path: str) -> str:
+        """What stands between fields: a comma, or a tab in a .tsv file, unless something else was said."""
+        return self.delimiter or ("\t" if path.lower().removesuffix(".gz").endswith(".tsv") else ",")
+
+    def kinds(self, path: str) -> dict[str, Kind]:
+        """The columns that the first line names, and what they hold: text, unless something else was declared."""
+        kinds: dict[str, Kind] = dict.fromkeys(self._header(path), "text")
+        for name, declared in (self.schema or {}).items():
+            if name not in kinds:
+                raise InvalidValue(f"{path} has no column {name!r}: its header says {', '.join(map(repr, kinds))}")
+            kinds[name] = declared_kind(name, declared)
+        return kinds
+
+    def _header(self, path: str) -> list[str]:
+        """The names in the first line, the same in all files: fields are read by their place."""
+        files = sorted(glob.glob(path, recursive=True))
+        if not files:
+            raise InvalidValue(f"{path} cannot be read: is the path right?")
+        names, between = self._first_line(files[0]), self.delimiter_of(path)
+        if len(names) > MOST_COLUMNS:
+            raise InvalidValue(f"{files[0]} has {len(names)} columns, and CSV may have {MOST_COLUMNS}: write Parquet")
+        if not names or not all(names) or len({name.lower() for name in names}) < len(names):
+            raise InvalidValue(
+                f"the first line of {files[0]} should name its columns, each once; is {between!r} between?"
+            )
+        for file in files[1:]:
+            if self._first_line(file) != names:
+                raise InvalidValue(
+                    f"{file} has another first line than {files[0]}: files that are read together have the same "
+                    "columns in the same order"
+                )
+        return names
+
+    def _first_line(self, file: str) -> list[str]:
+        opened = gzip.open if file.lower().endswith(".gz") else open
+        between = self.delimiter_of(file)
+        quoting: dict[str, Any] = {"quotechar": self.quote_mark} if self.quote_mark else {"quoting": csv.QUOTE_NONE}
+        try:
+            with opened(file, "rt", encoding="utf-8-sig", errors="replace", newline="") as lines:
+                return next(csv.reader(lines, delimiter=between, **quoting), [])
+        except (csv.Error, TypeError, OSError, EOFError):
+            raise InvalidValue(f"the first line of {file} cannot be read: is it CSV, {between!r} between?") from None
+
+
+def declared_kind(name: str, declared: Any) -> Kind:
+    """The kind that a word of a schema says: the kind itself, or what CAST calls it."""
+    if declared in KINDS:
+        kind: Kind = declared
+        return kind
+    known = TYPES.get(declared.upper()) if isinstance(declared, str) else None
+    if known is None:
+        raise InvalidValue(f"column {name!r} cannot be of type {said(declared)}: say one of {', '.join(KINDS)}")
+    return known

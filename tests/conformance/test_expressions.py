@@ -1,0 +1,99 @@
+"""The fuzzer of private tables: random expressions over hostile rows, against the reference and on all neighbours.
+
+The plans are run as DuckDB sets itself up, all of its optimizers on: what is rendered must need no help from settings.
+``EXPOST_CASES`` says how many cases are tried.
+"""
+
+import os
+import random
+from dataclasses import replace
+from typing import Any
+
+import duckdb
+import pytest
+
+import expost as xp
+from expost.data.expression import evaluate, parse
+from expost.data.expression.operators import TABLE
+from expost.data.unit import as_unit
+from hostile_tables import COLUMNS, Row, fill, moves, neighbours, question, rows, same, unit_of
+
+CASES = int(os.environ.get("EXPOST_CASES", "2000"))
+SLICES = 8
+PER_TABLE = 8
+
+
+class Fuzz:
+    """Tables, questions to them, and what was found."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.connection = duckdb.connect(config={"threads": 1})
+        fill(self.connection, [])
+        self.reader = xp.read(self.connection, table="t", unit="row", neighbours="add-remove")
+        self.asked = self.refused = self.moved = 0
+        engine: Any = self.reader.engine
+        engine.check = lambda plan: plan  # which is run soon enough
+        engine.fetch = lambda plan: self.connection.execute(plan).fetchall()
+
+    def table(self, cases: int) -> None:
+        """Some questions to one table and its neighbours."""
+        unit = unit_of(self.chance)
+        some = rows(self.chance, min(self.chance.choices(range(1, 9), k=3)))
+        if unit == "row":
+            some = [replace(row, person=f"p{n}") for n, row in enumerate(some[:8])]
+        private = replace(self.reader, unit=as_unit(unit))
+        questions = []
+        for _ in range(cases):
+            text, ask = question(self.chance, TABLE)
+            try:
+                asked = ask(private)
+                _ = asked.plan
+            except xp.InvalidValue:
+                self.refused += 1
+                continue
+            questions.append((text, asked, ask(replace(private, neighbours="substitute"))))
+        self.answers(some, questions)
+        self.asked += len(questions)
+
+    def answers(self, some: list[Row], questions: list[Any]) -> None:
+        found: list[list[Any]] = [[] for _ in questions]
+        for index, each in enumerate(neighbours(some)):
+            fill(self.connection, each)
+            for answers, (text, asked, _) in zip(found, questions, strict=True):
+                answers.append(asked.exact())
+                if index == 0:
+                    self.compare(text, each)
+        for answers, (text, added, exchanged) in zip(found, questions, strict=True):
+            whole, *less = answers
+            for one in less:
+                self.within(moves(whole, one), added, text)
+                for other in less:
+                    self.within(moves(one, other), exchanged, text)
+
+    def within(self, moved: tuple[int, int, int], asked: Any, text: str) -> None:
+        claimed = asked.sensitivity
+        self.moved += moved[0] > 0
+        most = (claimed.l1, claimed.l2_squared, claimed.each)
+        assert all(a <= b for a, b in zip(moved, most, strict=True)), f"{text}: moved by {moved}, claimed {claimed}"
+
+    def compare(self, text: str, some: list[Row]) -> None:
+        """Every row's value is the reference's."""
+        tree = parse(text, self.reader.schema)
+        found = self.connection.execute(f"SELECT {self.reader.engine.render(tree)} FROM t").fetchall()
+        for row, (value,) in zip(some, found, strict=True):
+            expected = evaluate(tree, row.values)
+            assert same(value, expected), f"{text}: {value!r} instead of {expected!r} for {row.written}"
+
+
+@pytest.mark.parametrize("part", range(SLICES))
+def test_no_expression_depends_on_other_rows(part: int) -> None:
+    fuzz = Fuzz(1000 * CASES + part)
+    while fuzz.asked + fuzz.refused < CASES // SLICES:
+        fuzz.table(PER_TABLE)
+    assert fuzz.asked > 0.6 * (fuzz.asked + fuzz.refused)
+    assert fuzz.moved > 0
+
+
+def test_all_operators_are_asked_about() -> None:
+    assert {op.gives for op in TABLE} == {kind for kind, _, _ in COLUMNS.values()}

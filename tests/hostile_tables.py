@@ -1,0 +1,287 @@
+"""Random questions to small hostile tables: what the fuzzer of private tables asks, as plain data.
+
+A case is a few rows, all of whose values are at the ends of what their types hold, and an expression of random
+operators from the table, six deep at most. :func:`neighbours` asks the question on the table and on each table with one
+unit less. Nothing here needs more than ``expost.read``, so that it can be pointed at any version of it.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+import duckdb
+import numpy as np
+
+import expost as xp
+
+Value = Any
+NAN, INF = float("nan"), float("inf")
+LONG = "ab" * 33_000
+_MORE_TEXT = [
+    "",
+    "a",
+    "abc",
+    " 12 ",
+    "-7",
+    "1e3",
+    "nan",
+    "2020-02-29",
+    "2020-02-30",
+    " 9999-12-31 23:59:59.5",
+    "É",
+    "true",
+]
+_MORE_TEXT += ["%_", "ßẞ", "a\nb", "🙂 it's", "1_000", "0x1F", "+5", "99999999999999999999", "1e999", ".5", "2020-1-1"]
+COLUMNS: dict[str, tuple[str, str, list[tuple[str, Value]]]] = {
+    # name: (kind, DuckDB's type, [(as SQL writes it, as the reference reads it)])
+    "i": ("integer", "BIGINT", [(str(n), n) for n in (0, 1, -1, 7, 2**63 - 1, -(2**63), 2**31, 4_000_001)]),
+    "k": ("integer", "INTEGER", [(str(n), n) for n in (0, 3, -2, 2**31 - 1, -(2**31))]),
+    "h": ("integer", "HUGEINT", [("5", 5), (str(2**100), None), (str(-(2**63)), -(2**63)), (str(2**63), None)]),
+    "x": ("number", "DOUBLE", [(f"'{n!r}'", n) for n in
+          (NAN, INF, -INF, -0.0, 1.5, -2.5, 0.5, 1e308, 5e-324, 9.3e18, 2.0**53)]),
+    "m": ("number", "DECIMAL(18, 3)", [(text, float(text)) for text in ("1.125", "-999999999999999.999", "0.001")]),
+    "s": ("text", "VARCHAR", [("'" + t.replace("'", "''") + "'", t) for t in [*_MORE_TEXT, LONG]]),
+    "b": ("boolean", "BOOLEAN", [("true", True), ("false", False)]),
+    "d": ("date", "DATE", [("'0001-01-01'", date(1, 1, 1)), ("'9999-12-31'", date(9999, 12, 31)),
+          ("'2020-02-29'", date(2020, 2, 29)), ("'2024-12-30'", date(2024, 12, 30)), ("'infinity'", None),
+          ("'5877642-06-25 (BC)'", None), ("'290000-01-01'", None)]),
+    "t": ("timestamp", "TIMESTAMP", [("'0001-01-01'", datetime(1, 1, 1)),
+          ("'9999-12-31 23:59:59.999999'", datetime.max),
+          ("'2020-01-31 23:59:59.999999'", datetime(2020, 1, 31, 23, 59, 59, 999999)), ("'-infinity'", None),
+          ("'1969-12-31 23:59:59.5'", datetime(1969, 12, 31, 23, 59, 59, 500000)), ("'290309-12-22 (BC)'", None),
+          ("'294246-01-01'", None)]),
+    "e": ("timestamp", "TIMESTAMP_S", [("'2021-06-30 12:00:01'", datetime(2021, 6, 30, 12, 0, 1)), ("'infinity'", None),
+          ("'0001-01-01'", datetime(1, 1, 1))]),
+    "z": ("timestamp", "TIMESTAMP WITH TIME ZONE", [("'2021-06-30 12:00:01+00'", datetime(2021, 6, 30, 12, 0, 1)),
+          ("'-infinity'", None), ("'290000-01-01 00:00:00+00'", None)]),
+}  # fmt: skip
+KINDS = ("integer", "number", "text", "boolean", "date", "timestamp")
+
+# ---- rows
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row: who it is about, and its values as SQL writes them and as the reference reads them."""
+
+    person: str
+    written: tuple[str, ...]
+    values: dict[str, Value]
+
+
+def rows(chance: random.Random, people: int) -> list[Row]:
+    """Some rows of each of some people."""
+    found = []
+    for person in range(people):
+        for _ in range(chance.choice((1, 1, 1, 2, 3))):
+            picked = {name: _value(chance, options) for name, (_, _, options) in COLUMNS.items()}
+            written = tuple(sql for sql, _ in picked.values())
+            found.append(Row(f"p{person}", written, {name: value for name, (_, value) in picked.items()}))
+    return found
+
+
+def _value(chance: random.Random, options: list[tuple[str, Value]]) -> tuple[str, Value]:
+    return ("NULL", None) if chance.random() < 0.12 else chance.choice(options)
+
+
+def fill(connection: duckdb.DuckDBPyConnection, some: list[Row], table: str = "t") -> None:
+    """A new table, so that it has statistics of its own."""
+    columns = ", ".join(f"{name} {kind}" for name, (_, kind, _) in COLUMNS.items())
+    connection.execute(f"CREATE OR REPLACE TABLE {table} (person VARCHAR, {columns})")
+    if some:
+        values = ", ".join(f"('{row.person}', {', '.join(row.written)})" for row in some)
+        connection.execute(f"INSERT INTO {table} VALUES {values}")
+
+
+# ---- expressions
+
+_INFIX = ("=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "//", "%", "||", "IS DISTINCT FROM")
+_STATED = {
+    "integer": ["0", "1", "2", "-3", "100", "9223372036854775807"],
+    "number": ["0.5", "-2.0", "1e300", "3.0"],
+    "text": ["'a'", "'%'", "''", "'12'", "'2020-02-29'"],
+    "boolean": ["TRUE", "FALSE"],
+    "date": ["DATE '2020-02-29'", "DATE '0001-01-01'"],
+    "timestamp": ["TIMESTAMP '2020-01-31 10:00:00'", "TIMESTAMP '9999-12-31 23:59:59.999999'"],
+}
+_LIKES = ["'a%'", "'%b'", "'%a%'", "'a_c'", "'%a%b%'", "'a'", "'%'", "''", "'%É%'", "'__%'", "'%.5'"]
+_PATTERNS = [
+    "'^a.*b$'",
+    "'[0-9]{2,3}'",
+    r"'\d+-\d+'",
+    "'(a|b)*c?'",
+    r"'[^\w\s]'",
+    "'É|ß'",
+    r"'\.'",
+    "'^$'",
+    r"'\b12\b'",
+]
+
+
+def expression(chance: random.Random, kind: str, depth: int, table: Any) -> str:
+    """A random expression of a kind, with operators from the table."""
+    if depth <= 0 or chance.random() < 0.25:
+        return _leaf(chance, kind)
+    ways = [op for op in table if op.gives == kind]
+    extra = _EXTRA.get(kind, ())
+    at = chance.randrange(len(ways) + 3 * len(extra))
+    if at >= len(ways):
+        return extra[(at - len(ways)) // 3](chance, depth - 1, table)
+    operator = ways[at]
+    kinds = operator.takes
+    if operator.many:
+        kinds += kinds[-1:] * chance.randrange(3)
+    return written(operator.name, [expression(chance, each, depth - 1, table) for each in kinds])
+
+
+def _leaf(chance: random.Random, kind: str) -> str:
+    if chance.random() < 0.2:
+        return "NULL" if chance.random() < 0.1 and kind != "text" else chance.choice(_STATED[kind])
+    return chance.choice([name for name, (of, _, _) in COLUMNS.items() if of == kind])
+
+
+def written(name: str, said: list[str]) -> str:
+    """An operator as a person writes it."""
+    if name in _INFIX:
+        return f"({said[0]} {name} {said[1]})"
+    if name in ("AND", "OR"):
+        return f"({f' {name} '.join(said)})"
+    if name.startswith("date_"):
+        return f"{name[:-1]}, {', '.join(said)})"
+    forms: dict[str, Callable[[], str]] = {
+        "IN": lambda: f"({said[0]} IN ({', '.join(said[1:])}))",
+        "BETWEEN": lambda: f"({said[0]} BETWEEN {said[1]} AND {said[2]})",
+        "IS NULL": lambda: f"({said[0]} IS NULL)",
+        "NOT": lambda: f"(NOT {said[0]})",
+        "CASE": lambda: f"CASE WHEN {said[0]} THEN {said[1]} ELSE {said[2]} END",
+        "negative": lambda: f"(- ({said[0]}))",
+        "add_months": lambda: f"({said[0]} + INTERVAL ({said[1]}) MONTH)",
+        "add_seconds": lambda: f"({said[0]} + INTERVAL ({said[1]}) SECOND)",
+    }
+    return forms[name]() if name in forms else f"{name}({', '.join(said)})"
+
+
+Make = Callable[[random.Random, int, Any], str]
+
+
+def _cast(kind: str, word: str, *sources: str) -> Make:
+    return lambda chance, depth, table: f"CAST({expression(chance, chance.choice(sources), depth, table)} AS {word})"
+
+
+def _on_text(form: str, choices: list[str]) -> Make:
+    return lambda chance, depth, table: form.format(expression(chance, "text", depth, table), chance.choice(choices))
+
+
+_EXTRA: dict[str, list[Make]] = {
+    "integer": [_cast("integer", "INTEGER", "integer", "number", "text", "boolean")],
+    "number": [
+        _cast("number", "DOUBLE", "integer", "text", "boolean"),
+        lambda chance, depth, table: f"round({expression(chance, 'number', depth, table)}, {chance.randrange(4)})",
+    ],
+    "text": [
+        _cast("text", "TEXT", "integer", "boolean", "date", "timestamp"),
+        _on_text("left({}, {})", ["0", "2", "70000"]),
+        _on_text("right({}, {})", ["0", "2"]),
+        _on_text("substring({}, {})", ["1", "2, 1", "3, 500"]),
+    ],
+    "boolean": [
+        _cast("boolean", "BOOLEAN", "integer", "text"),
+        _on_text("({} LIKE {})", _LIKES),
+        _on_text("({} ILIKE {})", _LIKES),
+        _on_text("regexp_matches({}, {})", _PATTERNS),
+        lambda chance, depth, table: f"(NOT {expression(chance, 'boolean', depth, table)})",
+    ],
+    "date": [_cast("date", "DATE", "text", "timestamp")],
+    "timestamp": [_cast("timestamp", "TIMESTAMP", "text", "date")],
+}
+_WILD = ["dayofweek(INTERVAL (i) DAY)", "week(t - t)", "date_diff('day', CAST(t AS TIME), CAST(t AS TIME))", "week(d)",
+         "CAST(s AS INTEGER)", "i + i", "100 // i", "dayofweek(t - t)", "date_part('week', d)"]  # fmt: skip
+"""What was allowed once, or looks as if it were: refused now, or harmless."""
+
+
+def wild(chance: random.Random, table: Any) -> str:
+    """A condition around something that may not be computable in some rows."""
+    condition = expression(chance, "boolean", 1, table)
+    part = chance.choice(_WILD)
+    form = chance.choice(["({0}) OR {1} > 0", "CASE WHEN {0} THEN {1} > 0 END", "NOT (({0}) AND {1} = 0)", "{1} > 3"])
+    return form.format(chance.choice([condition, f"i <= {chance.choice([0, 7, 2**62])}", "x <= 1.5"]), part)
+
+
+# ---- questions
+
+Ask = Callable[[Any], Any]
+
+
+def question(chance: random.Random, table: Any) -> tuple[str, Ask]:
+    """Something to ask: an expression, and a question about it."""
+    if chance.random() < 0.1:
+        text = wild(chance, table)
+        return text, lambda t: t.where(text).count()
+    kind = chance.choice(("boolean", "boolean", "number", "integer", "text", "date", "timestamp"))
+    deep = chance.choices(range(1, 7), (30, 25, 20, 12, 8, 5))[0]
+    text = expression(chance, kind, deep, table)
+    by = {"date": f"({text}) < DATE '2020-02-29'", "timestamp": f"({text}) < TIMESTAMP '2020-01-31 10:00:00'"}
+    if kind in by:
+        return text, lambda t: t.where(by[kind]).count()
+    asks: dict[str, list[Ask]] = {
+        "boolean": [
+            lambda t: t.where(text).count(),
+            lambda t: t.where(text).count(of="units"),
+            lambda t: t.histogram(text, keys=[True, False]),
+            lambda t: t.where(text).sum("k", bounds=(-2, 3)),
+        ],
+        "text": [lambda t: t.histogram(text, keys=["a", "", "12", "É"]), lambda t: t.discover(text, of="rows")],
+        "number": [
+            lambda t: t.sum(text, bounds=(-1, 2), step=0.25),
+            lambda t: t.histogram(text, bins=[-5, 0, 1, 7.5]),
+            lambda t: t.derive(y=text).sum("y * 2", bounds=(0, 5), missing=1, step=1),
+        ],
+        "integer": [
+            lambda t: t.sum(text, bounds=(-3, 3)),
+            lambda t: t.histogram(text, bins=4, bounds=(-2, 6), of="units"),
+            lambda t: t.histogram(text, keys=[0, 1, -1, 2**63 - 1]),
+            lambda t: t.derive(y=text).where("y > 0").count(),
+        ],
+    }
+    return text, chance.choice(asks[kind])
+
+
+# ---- answers on neighbours
+
+
+def vector(answer: Any) -> dict[Any, int]:
+    """An exact answer as counts by place."""
+    if isinstance(answer, list):
+        return dict(answer)
+    return dict(enumerate(np.atleast_1d(np.asarray(answer)).tolist()))
+
+
+def moves(a: Any, b: Any) -> tuple[int, int, int]:
+    """How far two answers are apart: in all, in squares, at one place."""
+    one, other = vector(a), vector(b)
+    apart = [abs(one.get(place, 0) - other.get(place, 0)) for place in {*one, *other}]
+    return sum(apart), sum(n * n for n in apart), max(apart, default=0)
+
+
+def neighbours(some: list[Row]) -> Iterator[list[Row]]:
+    """The table, then each table with one unit less; rows of a unit stay together."""
+    yield some
+    for person in sorted({row.person for row in some}):
+        yield [row for row in some if row.person != person]
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two values are equal; NaN is itself."""
+    if isinstance(a, float) and isinstance(b, float):
+        return a == b or (math.isnan(a) and math.isnan(b))
+    return type(a) is type(b) and bool(a == b)
+
+
+def unit_of(chance: random.Random) -> Any:
+    """A row, or a person with few rows."""
+    return chance.choice(["row", xp.Unit("person", rows=2), xp.Unit("person", rows=2, groups=1)])
