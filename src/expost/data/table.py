@@ -16,6 +16,7 @@ from expost.data.engine import Engine, Kind
 from expost.data.expression import HEAVIEST, around_texts, column, constants, find, is_text, parse, weight
 from expost.data.unit import Unit, as_unit
 from expost.errors import EngineFailed, InvalidValue
+from expost.fingerprint import DATA
 from expost.guarantee import Neighbours, as_neighbours
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class PrivateTable:
     steps: tuple[Step, ...]
     """Filters and derived columns."""
     declared: int | None
-    engine: Engine
+    engine: Engine = field(metadata=DATA)
     key: int = field(compare=False)
 
     # ---- other tables
