@@ -128,7 +128,7 @@ def test_mechanisms_outputs_come_back() -> None:
         (xp.Coin(epsilon=1, sensitivity=1), 3),
         (xp.Laplace(epsilon=1, sensitivity=1), np.arange(5)),
         (xp.SparseVector(threshold=2, at_most=2, epsilon=1, sensitivity=1), np.arange(5)),
-        (xp.InterquartileRange(epsilon=1, delta=1e-6), values),
+        (xp.StableInterquartileRange(epsilon=1, delta=1e-6), values),
     ):
         value = ledger.run(mechanism, on=data).value
         again = codec.decode(codec.encode(value))
