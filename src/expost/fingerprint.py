@@ -46,7 +46,15 @@ class Said(NamedTuple):
 def say(mechanism: Any) -> Said:
     """What a mechanism is. Raises ``InvalidValue`` for one that cannot say so and has no name."""
     writer = _Writer(type(mechanism).__qualname__)
-    content = writer.write(mechanism, "itself")
+    try:
+        content = writer.write(mechanism, "itself")
+        canonical(content)
+    except RecursionError:
+        _refuse(writer.whose, "holds itself, or too much")
+    except ValueError as error:
+        if isinstance(error, InvalidValue):
+            raise
+        _refuse(writer.whose, "holds a number with too many digits")
     return Said(content, tuple(writer.data))
 
 

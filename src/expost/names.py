@@ -24,7 +24,7 @@ _HOMES = {
     "MeanOfRanks": "expost.mechanisms.location:MeanOfRanks",
     "Scale": "expost.mechanisms.interquantile:Scale",
     "TableStep": "expost.data.table:Step",
-    "Winner": "expost.mechanisms.regression:WinningCell",
+    "WinningCell": "expost.mechanisms.regression:WinningCell",
     "Withheld": "expost.mechanism:Withheld",
 }
 """Classes that stand in ledgers, but are not exported."""

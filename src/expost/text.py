@@ -29,13 +29,20 @@ def text_of(value: Any) -> str:
     >>> text_of((len, {"a": text_of}))
     "(builtins:len, {'a': expost.text:text_of})"
     """
+    try:
+        return _text(value)
+    except (RecursionError, ValueError):  # it holds itself, or a number with too many digits
+        return f"<{type(value).__module__}:{type(value).__qualname__}>"
+
+
+def _text(value: Any) -> str:
     kind = type(value)
     if kind in _PLAIN:
         return repr(value)
     if kind in _BRACKETS:
         return _many(value, _BRACKETS[kind])
     if kind is dict:
-        return "{" + ", ".join(f"{text_of(key)}: {text_of(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{_text(key)}: {_text(item)}" for key, item in value.items()) + "}"
     if kind is frozenset:
         return f"frozenset({_many(value, '{}')})"
     if isinstance(value, Enum):
@@ -50,12 +57,12 @@ def shown(value: Any) -> str:
 
 def _many(values: Any, brackets: str) -> str:
     comma = "," if brackets == "()" and len(values) == 1 else ""
-    return f"{brackets[0]}{', '.join(map(text_of, values))}{comma}{brackets[1]}"
+    return f"{brackets[0]}{', '.join(map(_text, values))}{comma}{brackets[1]}"
 
 
 def _callable(value: Callable[..., Any]) -> str:
     if isinstance(value, partial):
-        return f"<partial of {text_of(value.func)}>"
+        return f"<partial of {_text(value.func)}>"
     named: Any = value if hasattr(value, "__qualname__") else type(value)
     module = getattr(named, "__module__", None)
     return named.__qualname__ if module is None else f"{module}:{named.__qualname__}"
@@ -71,7 +78,7 @@ def _object(value: Any) -> str:
     if kind.__module__.partition(".")[0] == "expost" and getattr(kind, "__repr__", None) is not shown:
         return repr(value)
     if is_dataclass(value) or hasattr(kind, "_fields"):
-        parts = (f"{name}={text_of(getattr(value, name))}" for name in _names(value))
+        parts = (f"{name}={_text(getattr(value, name))}" for name in _names(value))
         return f"{kind.__qualname__}({', '.join(parts)})"
     return f"<{kind.__module__}:{kind.__qualname__}>"
 

@@ -220,3 +220,19 @@ def test_texts() -> None:
     assert repr(Stateless()) == text_of(Stateless())
     coin = xp.Coin(epsilon=1, sensitivity=1)
     assert text_of(coin) == repr(coin) == "Coin(epsilon=1, sensitivity=1, heads=Fraction(1, 2), neighbours=None)"
+
+
+def test_what_has_no_end_has_no_fingerprint_but_a_text() -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    for value, why in (
+        (endless, "holds itself"),
+        (10**5000, "too many digits"),
+        (Decimal("1e5000"), "too many digits"),
+    ):
+        with pytest.raises(xp.InvalidValue, match=f"{why}.*name="):
+            _ = Holder(value).fingerprint
+        assert "Holder" in text_of(Holder(value))
+        ledger = xp.Ledger(epsilon=2)
+        ledger._store.reserve(ledger._request("run", Holder(value), Guarantee.uniform(1), None, None), begin=True)
+        assert ledger.verify_chain().sequence == 2
