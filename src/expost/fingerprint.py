@@ -86,6 +86,8 @@ class _Writer:
             return {"$enum": [self._class(kind, where), value.name]}
         if _says_itself(kind):
             return {"$fingerprint": str(value.fingerprint)}
+        if callable(value) and not hasattr(kind, "part_of"):  # it may carry anything with it, as a bound method does
+            return self._other(value, where)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return self._record(value, where, _fields(value))
         if isinstance(value, tuple) and hasattr(kind, "_fields"):

@@ -275,8 +275,13 @@ def fixed(array: Any) -> Any:
     return np.frombuffer(array.tobytes(), array.dtype).reshape(array.shape)
 
 
+_UNCHANGING = frozenset({bool, int, float, str, bytes, type(None)})
+
+
 def _apart(answer: Any) -> Any:
     """An answer that nobody else can change."""
+    if type(answer) in _UNCHANGING:
+        return answer
     numpy = sys.modules.get("numpy")
     if numpy is None or type(answer) is not numpy.ndarray:
         return copy.deepcopy(answer)

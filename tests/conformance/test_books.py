@@ -313,7 +313,7 @@ def test_the_books_hold_no_object_of_a_callable(ledger: Ledger, what: str, tmp_p
     ledger._store.reserve(ledger._request("run", mechanism, CLAIM, None, None), begin=True)
     ledger.export(tmp_path / "trail.jsonl")
     (entry,) = ledger.entries()
-    books = [entry.what, repr(entry), ledger.statement(), (tmp_path / "trail.jsonl").read_text()]
+    books = [entry.what, repr(entry), repr(entry.request), ledger.statement(), (tmp_path / "trail.jsonl").read_text()]
     books += [event.line for event in ledger.audit()]
     assert str(SECRET) not in "".join(books)
     if what in ("bound method", "partial", "called"):

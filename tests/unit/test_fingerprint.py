@@ -141,6 +141,15 @@ class Counter:
     def step(self) -> None: ...
 
 
+@dataclass(frozen=True)
+class Called:
+    """What is called may carry data with it: it is not looked into, not even to be hashed."""
+
+    rows: tuple[int, ...] = (1, 2, 3)
+
+    def __call__(self) -> None: ...
+
+
 def local() -> Callable[[], None]:
     def inner() -> None: ...
 
@@ -154,6 +163,7 @@ UNSAYABLE: Mapping[str, Any] = {
     "class method": dict.fromkeys,
     "partial": partial(function),
     "object": Counter(),
+    "object that is called": Called(),
     "plain object": object(),
     "generator": (n for n in "ab"),
     "array of objects": np.array([object()]),

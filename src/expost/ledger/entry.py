@@ -29,6 +29,9 @@ class Request(NamedTuple):
     label: str | None
     key: str | None
 
+    def __repr__(self) -> str:
+        return f"<{self.operation} of {'/'.join(self.account)!r}: {self.label or text_of(self.subject)}>"
+
 
 class Entry(NamedTuple):
     """One line of a ledger, as it stood when it was read. Entries do not change; reading again reads anew.
