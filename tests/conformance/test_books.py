@@ -208,6 +208,28 @@ def test_classes_that_nobody_finds_need_a_name_for_a_key(ledger: Ledger) -> None
     assert list(ledger.entries())[1].what.endswith(":Opaque>")
 
 
+@dataclass(frozen=True)
+class Says(Alike):
+    says: Any = ""
+
+    @property
+    def fingerprint(self) -> str:
+        if isinstance(self.says, Exception):
+            raise self.says
+        return self.says  # type: ignore[no-any-return]
+
+
+def test_a_fingerprint_of_ones_own(ledger: Ledger) -> None:
+    for bad in ("", None, 5, "x" * 501, "\0", "\ud800", KeyError("mine")):
+        with pytest.raises((xp.InvalidValue, KeyError)):
+            ledger.run(Says(1, says=bad), key="k")
+        assert ledger.run(Says(1, says=bad)).value == "scale 1"
+    assert ledger.run(Says(1, says="one"), key="k").entry == ledger.run(Says(2, says="one"), key="k").entry
+    with pytest.raises(xp.KeyConflict, match="another mechanism"):
+        ledger.run(Says(1, says="two"), key="k")
+    ledger.verify_chain()
+
+
 def test_a_key_of_another_account_says_only_that_it_is_taken(ledger: Ledger) -> None:
     """Found: the conflict carried the other's entry, label and charge included."""
     alice, bob = ledger.account("alice", epsilon=5, delta=1), ledger.account("bob", epsilon=5, delta=1)
