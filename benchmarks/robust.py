@@ -72,8 +72,8 @@ def seconds(works: list[Callable[[], object]], runs: int = 5) -> list[float]:
 
 def speed() -> list[Row]:
     data, source = np.random.default_rng(0).normal(size=SIZE), xp.SystemNoise()
-    spread = xp.InterquartileRange(epsilon=1, delta=DELTA)
-    median = xp.Median.scaled(2, size=SIZE, epsilon=1, delta=DELTA)
+    spread = xp.StableInterquartileRange(epsilon=1, delta=DELTA)
+    median = xp.StableMedian.scaled(2, size=SIZE, epsilon=1, delta=DELTA)
     works: list[Callable[[], object]] = [
         partial(np.sort, data),
         partial(spread.sample, data, source),
@@ -82,7 +82,7 @@ def speed() -> list[Row]:
     sort, *ours = seconds(works)
     return [
         at_most(f"{name} of {SIZE:,} values, numpy.sort of them", mine, sort, "s", mine / sort, 2)
-        for name, mine in zip(("InterquartileRange", "Median"), ours, strict=True)
+        for name, mine in zip(("StableInterquartileRange", "StableMedian"), ours, strict=True)
     ]
 
 
@@ -94,10 +94,10 @@ def ours(case: Case, quantile: float, epsilon: float, found: bool) -> float | No
     ledger = xp.Ledger(epsilon=epsilon, delta=DELTA)
     scale: Any = (case.bounds[1] - case.bounds[0]) / 4
     if found:
-        release = ledger.run(xp.InterquartileRange(epsilon=epsilon / 2, delta=DELTA / 2), on=case.data)
+        release = ledger.run(xp.StableInterquartileRange(epsilon=epsilon / 2, delta=DELTA / 2), on=case.data)
         scale = release.value if isinstance(release.value, Bin) and release.value.upper else scale
     left = ledger.remaining
-    mechanism = xp.Quantile.scaled(
+    mechanism = xp.StableQuantile.scaled(
         scale, quantile=quantile, size=len(case.data), epsilon=left.epsilon, delta=left.delta, bounds=case.bounds
     )
     value = ledger.run(mechanism, on=case.data).value

@@ -20,8 +20,8 @@ def main() -> None:
     print("Charged for the inter-quartile range with ε = 0.25 for each test:")
     for what, data in (("stable", incomes), ("unstable", incomes[:30])):
         fresh = xp.Ledger(epsilon=10, delta=1e-3)
-        ours = fresh.run(xp.InterquartileRange(epsilon=0.5, delta=1e-6), on=data)
-        one = fresh.run(xp.NoisyInterquartileRange(epsilon=0.75, delta=1e-6), on=data)
+        ours = fresh.run(xp.StableInterquartileRange(epsilon=0.5, delta=1e-6), on=data)
+        one = fresh.run(xp.StableNoisyInterquartileRange(epsilon=0.75, delta=1e-6), on=data)
         two = interquartile_range_in_two(fresh, data, epsilon=0.25, delta=5e-7)
         print(
             f"  {what} data: {ours.charged.epsilon_text} ours, {one.charged.epsilon_text} as one mechanism, "

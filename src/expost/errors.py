@@ -169,18 +169,22 @@ class AlreadyReserved(ExpostError):
 
 
 class KeyConflict(ExpostError):
-    """The key was used before, for another request. ``entry`` is what the ledger holds under it."""
+    """The key was used before, for another request.
 
-    def __init__(self, entry: Any, differs: str) -> None:
-        super().__init__(entry, differs)
-        self.entry = entry
+    ``entry`` is what the ledger holds under it; None if that is another account's.
+    """
+
+    def __init__(self, key: str, differs: str, entry: Any = None) -> None:
+        super().__init__(key, differs, entry)
+        self.key = key
         self.differs = differs
+        self.entry = entry
 
     def __str__(self) -> str:
-        return (
-            f"key {self.entry.key!r} stands for entry {self.entry.id}, a request with another {self.differs}: "
-            "a key names one request for ever; take a new key"
-        )
+        taken = f"key {self.key!r} is taken by another account"
+        if self.entry is not None:
+            taken = f"key {self.key!r} stands for entry {self.entry.id}, a request with another {self.differs}"
+        return f"{taken}: a key names one request for ever; take a new key"
 
 
 class ReservationClosed(ExpostError):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,8 +15,10 @@ from typing import Any, NoReturn, Protocol, Self, TypeVar
 
 from expost.cost import Cost, decimal_text
 from expost.errors import InteractionClosed, InvalidValue
+from expost.fingerprint import say
 from expost.guarantee import Guarantee, Part
 from expost.noise import Source
+from expost.text import shown
 
 Answer = TypeVar("Answer")
 
@@ -43,6 +47,19 @@ class Mechanism(ABC):
     A mechanism is a small frozen object (a frozen dataclass): printable, comparable, costed without
     touching data. Its docstring ends with ``Proof:`` and a label of ``docs/theory.md``.
     """
+
+    __repr__ = shown
+
+    @property
+    def fingerprint(self) -> str:
+        """What it is: the same in every process for the same class and parameters, another for any other.
+
+        A ledger's key stands for one fingerprint. A mechanism that holds what cannot be told from others (a lambda, a
+        local function, a bound method, a partial, an object without fields), or whose class is defined in ``__main__``
+        or in a function, has none and raises ``InvalidValue``, unless it has a ``name``: a field that stands for all of
+        that. A class may also define its own.
+        """
+        return say(self).fingerprint
 
     @property
     @abstractmethod
@@ -124,7 +141,8 @@ class Interaction:
 
     Subclasses give the way of asking, through :meth:`_answer`. Nothing asked costs nothing. The caller's
     own exceptions settle too; only an exception while a private value was being evaluated forfeits.
-    One question is answered at a time, whatever the threads; a closed interaction never answers again, and
+    An answer is copied before it is handed out: what is priced and kept is what was said, whatever becomes of the
+    object. One question is answered at a time, whatever the threads; a closed interaction never answers again, and
     one that was forked answers only in the process that it was opened in.
     """
 
@@ -153,8 +171,8 @@ class Interaction:
 
     @property
     def transcript(self) -> tuple[Any, ...]:
-        """The answers so far."""
-        return tuple(self._transcript)
+        """The answers so far; copies of those that could be changed."""
+        return tuple(map(_apart, self._transcript))
 
     @property
     def output(self) -> Any:
@@ -204,7 +222,7 @@ class Interaction:
             self._begun = self._answering = True
             try:
                 answer = evaluate()
-                self._transcript.append(answer)
+                self._transcript.append(_apart(answer))
             except BaseException as error:
                 self._closed = True
                 if self._spending is not None:
@@ -246,6 +264,29 @@ class Interaction:
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open"
         return f"<{state} interaction with {self._mechanism!r}: {len(self._transcript)} answers>"
+
+
+def fixed(array: Any) -> Any:
+    """The array, so that nobody can ever write to it: its values are in bytes. Arrays of objects are copied."""
+    import numpy as np
+
+    if array.dtype.hasobject:
+        return copy.deepcopy(array)
+    return np.frombuffer(array.tobytes(), array.dtype).reshape(array.shape)
+
+
+_UNCHANGING = frozenset({bool, int, float, str, bytes, type(None)})
+
+
+def _apart(answer: Any) -> Any:
+    """An answer that nobody else can change."""
+    if type(answer) in _UNCHANGING:
+        return answer
+    numpy = sys.modules.get("numpy")
+    if numpy is None or type(answer) is not numpy.ndarray:
+        return copy.deepcopy(answer)
+    held = answer.base
+    return answer.view() if type(held) is numpy.ndarray and type(held.base) is bytes else fixed(answer)
 
 
 def _brief(output: Any) -> str:

@@ -10,7 +10,7 @@ from expost.ledger import Entry, Request
 def entry(state: str = "settled") -> Entry:
     claim = xp.Guarantee({"a": 1})
     request = Request("reserve", ("ledger",), claim, claim, None, "k")
-    return Entry(1, request, state, True, "a", xp.Cost(1), 0.0, 1.0)
+    return Entry(1, request, state, True, "a", xp.Cost(1), 0.0)
 
 
 EXAMPLES = [
@@ -23,7 +23,8 @@ EXAMPLES = [
     xp.BudgetExceeded(xp.Cost(2, delta=0.1), xp.Cost(1), "ledger/alice", xp.Cost(0.5)),
     xp.AlreadyReserved(entry()),
     xp.AlreadyReserved(entry("reserved")),
-    xp.KeyConflict(entry(), "label"),
+    xp.KeyConflict("k", "label", entry()),
+    xp.KeyConflict("k", "account"),
     xp.ReservationClosed(entry(), "void"),
     xp.ReservationClosed(entry("reserved"), "void"),
     xp.InteractionClosed("closed"),

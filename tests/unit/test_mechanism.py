@@ -1,12 +1,15 @@
 import copy
 import pickle
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
 import expost as xp
-from expost import WITHHELD, Cost
+from expost import WITHHELD, Cost, Guarantee
+from expost.guarantee import Part
 from toys import Asking, Fixed, Responses
 
 
@@ -185,3 +188,45 @@ def test_how_releases_look() -> None:
         "Fixed: 2 × 3 values · reserved ε 0.5, δ 1e-6, charged 0.5 (δ 1e-6), refunded 0"
     )
     assert len(str(ledger.run(Fixed(claim, list(range(100)))))) < 150
+
+
+class Listing(xp.Interaction):
+    """A home-made interaction whose answers are lists: the longer, the dearer."""
+
+    def __call__(self) -> Any:
+        return self._answer(lambda: {"ids": [1, 2, 3], "values": np.arange(3.0)})
+
+
+@dataclass(frozen=True)
+class Listed(xp.Mechanism):
+    guarantee = Guarantee({0: 0, 1: 0.1, 2: 0.5, 3: 1})
+
+    def part_of(self, output: Any) -> Part:
+        return max((len(answer["ids"]) for answer in output), default=0)
+
+    def start(self, data: Any, noise: xp.Source) -> Listing:
+        return Listing(self)
+
+
+def test_an_answer_is_priced_as_it_was_given() -> None:
+    """Found: popping from the list that was answered made an ε of 1 into 0.1."""
+    ledger = xp.Ledger(epsilon=5)
+    with ledger.open(Listed(), key="k") as ask:
+        answer = ask()
+        answer["ids"].pop()
+        answer["values"][:] = 7
+        ask.transcript[0]["ids"].clear()
+        ask.output[0]["values"][:] = 8
+        answer["ids"].pop()
+    assert ledger.spent == Cost(1)
+    for kept in (ask.transcript, ask.release.value, ledger.output("k")):
+        assert kept[0]["ids"] == [1, 2, 3]
+        assert kept[0]["values"].tolist() == [0, 1, 2]
+
+
+def test_an_answer_that_cannot_be_copied_costs_the_worst_case() -> None:
+    ledger = xp.Ledger(epsilon=5)
+    ask = ledger.open(Listed())
+    with pytest.raises(TypeError, match="pickle"):
+        ask._answer(lambda: (n for n in range(3)))
+    assert (ask.closed, ledger.spent) == (True, Cost(1))

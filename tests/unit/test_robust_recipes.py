@@ -21,13 +21,13 @@ def test_the_median_gets_all_that_is_left() -> None:
     assert both.location.reserved.epsilon == 3
     assert abs(both.location.value - 10) < 0.5
     assert both.charged == ledger.spent == ledger.limit
-    assert "Median" in str(both)
+    assert "StableMedian" in str(both)
     assert [entry.label for entry in ledger.entries()] == ["heights: spread", "heights: location"]
 
 
 def test_with_the_paper_s_analysis_more_is_left_when_the_range_was_withheld() -> None:
     """3ε₁ is reserved; a value costs all of it, ⊥ only 2ε₁, and the median gets ε₁ more."""
-    spread = xp.NoisyInterquartileRange(epsilon=3, delta="5e-6")
+    spread = xp.StableNoisyInterquartileRange(epsilon=3, delta="5e-6")
     answered = location_and_spread(seeded(), DATA, fallback=5, spread=spread)
     assert not answered.spread.withheld
     assert answered.location.reserved.epsilon == 1
@@ -46,9 +46,9 @@ def test_a_range_of_zero_falls_back() -> None:
 def test_what_does_not_fit_is_refused_before_anything_is_run() -> None:
     ledger = seeded(epsilon=1)
     with pytest.raises(xp.BudgetExceeded):
-        location_and_spread(ledger, DATA, fallback=5, spread=xp.InterquartileRange(epsilon=2, delta=1e-6))
+        location_and_spread(ledger, DATA, fallback=5, spread=xp.StableInterquartileRange(epsilon=2, delta=1e-6))
     with pytest.raises(xp.InvalidValue):
-        location_and_spread(ledger, DATA, fallback=5, spread=xp.InterquartileRange(epsilon=1, delta=1e-6))
+        location_and_spread(ledger, DATA, fallback=5, spread=xp.StableInterquartileRange(epsilon=1, delta=1e-6))
     with pytest.raises(xp.InvalidValue, match="public guess"):
         location_and_spread(ledger, DATA, fallback=0)
     with pytest.raises(xp.InvalidValue, match="one-dimensional"):

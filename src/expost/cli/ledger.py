@@ -402,7 +402,7 @@ def _facts(ledger: Ledger) -> dict[str, Any]:
 
 
 def _row(entry: Entry) -> tuple[str, ...]:
-    when, part = f"{entry.when:%Y-%m-%d %H:%M:%S}", "" if entry.part is None else str(entry.part)
+    when, part = f"{entry.when:%Y-%m-%d %H:00}", "" if entry.part is None else str(entry.part)
     costs = ("" if cost is None else str(cost) for cost in (entry.reserved, entry.charged, entry.refunded))
     return str(entry.id), when, entry.account, entry.what, entry.state, part, *costs
 
@@ -421,7 +421,6 @@ def _entry(entry: Entry) -> dict[str, Any]:
         "charged": None if entry.charged is None else entry.charged.to_json(),
         "refunded": None if entry.refunded is None else entry.refunded.to_json(),
         "reserved_at": entry.when.isoformat(),
-        "ended_at": None if entry.ended is None else entry.ended.isoformat(),
     }
 
 

@@ -16,6 +16,7 @@ from expost.data.expression.tree import Reference
 from expost.data.files import Form
 from expost.data.unit import Unit, as_unit
 from expost.errors import InvalidValue
+from expost.fingerprint import DATA
 from expost.guarantee import Neighbours, as_neighbours
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class PrivateTable:
     steps: tuple[Step, ...]
     """Filters and derived columns."""
     declared: int | None
-    engine: Engine
+    engine: Engine = field(metadata=DATA)
     key: int = field(compare=False)
 
     # ---- other tables

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from expost.learn.classification import PrivateLinearSVC, PrivateLogisticRegression, TestedLogisticRegression
-    from expost.learn.regression import RobustRegressor
+    from expost.learn.regression import StableRegressor
 
 _HOME = {
     "PrivateLinearSVC": "expost.learn.classification",
     "PrivateLogisticRegression": "expost.learn.classification",
-    "RobustRegressor": "expost.learn.regression",
+    "StableRegressor": "expost.learn.regression",
     "TestedLogisticRegression": "expost.learn.classification",
 }
 
-__all__ = ["PrivateLinearSVC", "PrivateLogisticRegression", "RobustRegressor", "TestedLogisticRegression"]
+__all__ = ["PrivateLinearSVC", "PrivateLogisticRegression", "StableRegressor", "TestedLogisticRegression"]
 
 
 def __getattr__(name: str) -> Any:

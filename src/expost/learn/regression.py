@@ -12,11 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from expost.cost import exact
 from expost.learn.reading import features_of, note_features, target_of
 from expost.ledger import Ledger
-from expost.mechanisms import RobustRegression
+from expost.mechanisms import StableRegression
 
 
-class RobustRegressor(RegressorMixin, BaseEstimator):
-    """Linear regression that a person cannot move: :class:`~expost.mechanisms.RobustRegression` with ``fit`` and
+class StableRegressor(RegressorMixin, BaseEstimator):
+    """Linear regression that a person cannot move: :class:`~expost.mechanisms.StableRegression` with ``fit`` and
     ``predict``.
 
     ``ledger`` pays; without one, a ledger of just (``epsilon``, ``delta``) is made for each fit. If the blocks do not
@@ -55,7 +55,7 @@ class RobustRegressor(RegressorMixin, BaseEstimator):
         seen = clone(self)  # what is learnt from the data's shape is kept only if the run succeeds
         X = features_of(seen, X, reset=True)  # noqa: N806
         y = target_of(y, len(X), type(self).__name__)
-        mechanism = RobustRegression(
+        mechanism = StableRegression(
             cell=self.cell,
             blocks=min(self.blocks, len(X)),
             bounds=self.bounds,

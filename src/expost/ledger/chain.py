@@ -11,14 +11,23 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from expost.canonical import canonical, sha256
 from expost.cost import Cost
 from expost.errors import LedgerCorrupt
 from expost.guarantee import Guarantee, Neighbours, Part
-from expost.ledger.codec import canonical, claim_digest, claim_text, fingerprint, sha256
+from expost.ledger.codec import claim_digest, claim_text, described
 from expost.ledger.entry import Balance, Note, Path, Request
 
 GENESIS = "0" * 64
 """The hash before the first line."""
+TICKS = frozenset({"reserve", "account", "limit", "close"})
+"""Operations that move the clock of the books on. When something ends does not: that would tell of the work, and so of
+the data."""
+
+
+def full_hour(at: int) -> int:
+    """The clock of the books at an instant: full hours, both in microseconds since 1970."""
+    return at - at % 3_600_000_000
 
 
 class Event(NamedTuple):
@@ -26,7 +35,7 @@ class Event(NamedTuple):
 
     sequence: int
     at: int
-    """Microseconds since 1970, never before the line before."""
+    """Microseconds since 1970, to the full hour, never before the line before. The clock of the books."""
     kind: str
     entry: int | None
     body: dict[str, Any]
@@ -98,15 +107,16 @@ def limit_body(path: Path, limit: Cost | None, note: Note | None = None) -> str:
 
 def reserve_body(request: Request, begun: bool, *, first: bool) -> str:
     """A worst case is set aside. The first time that it is for this guarantee, the line says what that is."""
+    subject = described(request.subject)
     told = {
         "account": "/".join(request.account),
         "begun": begun,
         "claim": claim_digest(request.guarantee),
-        "fingerprint": fingerprint(request.subject),
+        "fingerprint": subject.fingerprint,
         "key": request.key,
         "label": request.label,
         "operation": request.operation,
-        "subject": repr(request.subject),
+        "subject": subject.text,
         "worst": amount(request.guarantee.worst_case),
     }
     if first:

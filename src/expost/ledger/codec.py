@@ -1,44 +1,31 @@
-"""Published outputs and requests as canonical JSON: the same value always gives the same text, and comes back exactly.
+"""Published outputs as canonical JSON: the same value always gives the same text, and comes back exactly.
 
 Plain values stand for themselves; everything else is an object with one name that starts with ``$``. Floats are
-written in hexadecimal, arrays as their bytes. Records (dataclasses and named tuples) are written by the name of
-their class and read back only if that class is a record in a module that is there.
+written in hexadecimal, arrays as their bytes. Records (dataclasses and named tuples) are written by the durable name of
+their class and read back only if that class is a record in a module that is there; fields that are missing, because the
+class was given them later, are at their defaults.
 """
 
 from __future__ import annotations
 
 import base64
 import dataclasses
-import hashlib
 import json
-import re
 import sys
 from collections.abc import Callable
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
-from importlib import import_module
 from typing import Any, NamedTuple
 
+from expost.canonical import canonical, sha256
 from expost.cost import Cost
 from expost.errors import InvalidValue
+from expost.fingerprint import ordered, say
 from expost.guarantee import Guarantee
-
-_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
-
-
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def canonical(value: Any) -> str:
-    """Plain JSON values as text: names sorted, no spaces, ASCII."""
-    return _ENCODER.encode(value)
-
-
-def sha256(text: str) -> str:
-    """The hash of a text, in hexadecimal."""
-    return hashlib.sha256(text.encode()).hexdigest()
+from expost.names import class_name, find
+from expost.text import text_of
 
 
 def encode(value: Any) -> str:
@@ -155,9 +142,19 @@ def _read_record(content: Any) -> Any:
     if issubclass(kind, tuple):
         return kind(**values)
     record = kind.__new__(kind)
-    for field, item in values.items():
+    for field, item in (_defaults(kind) | values).items():
         object.__setattr__(record, field, item)
     return record
+
+
+def _defaults(kind: Any) -> dict[str, Any]:
+    """The fields that a class has learned since may be missing: they are at their defaults."""
+    plain = {field.name: field.default for field in dataclasses.fields(kind)}
+    made = {field.name: field.default_factory for field in dataclasses.fields(kind)}
+    missing = dataclasses.MISSING
+    return {name: value for name, value in plain.items() if value is not missing} | {
+        name: make() for name, make in made.items() if make is not missing
+    }
 
 
 _READERS: dict[str, Callable[[Any], Any]] = {
@@ -180,74 +177,68 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 
 
 def _class_name(kind: type) -> str:
-    name = f"{kind.__module__}:{kind.__qualname__}"
-    try:
-        found = _class(name)
-    except InvalidValue:
-        found = None
-    if found is not kind:
+    name = class_name(kind)
+    if name is None or not _is_record(kind):
         raise TypeError(f"a durable ledger cannot keep a {kind.__qualname__}: its class is not found by its name")
     return name
 
 
 def _class(name: str) -> Any:
     """A record or an enumeration by its name; nothing else is ever called."""
-    module, _, path = name.partition(":")
-    found: Any = sys.modules.get(module)
-    if found is None and module.split(".")[0] == "expost":
-        found = import_module(module)
-    for part in path.split("."):
-        found = getattr(found, part, None)
-    record = isinstance(found, type) and (
-        dataclasses.is_dataclass(found) or issubclass(found, Enum) or (issubclass(found, tuple) and found is not tuple)
-    )
-    if not record:
+    found = find(name)
+    if not _is_record(found):
         raise InvalidValue(f"the stored output is a {name}, which is not imported here: import its module first")
     return found
+
+
+def _is_record(found: Any) -> bool:
+    return isinstance(found, type) and (
+        dataclasses.is_dataclass(found) or issubclass(found, Enum) or (issubclass(found, tuple) and found is not tuple)
+    )
 
 
 # ---- requests
 
 
 class Described(NamedTuple):
-    """A mechanism or guarantee as a ledger remembers it: how it prints, and its fingerprint."""
+    """A mechanism or guarantee as a ledger remembers it: how it prints, its fingerprint, and the data it leads to."""
 
     text: str
     fingerprint: str
+    data: tuple[Any, ...] = ()
 
     def __repr__(self) -> str:
         return self.text
 
 
+def described(subject: Any, *, keyed: bool = False) -> Described:
+    """A mechanism or guarantee as it goes into the books. With a key, it must say what it is: ``InvalidValue``."""
+    if isinstance(subject, Described):
+        return subject
+    text = text_of(subject)
+    if isinstance(subject, Guarantee):
+        return Described(text, claim_digest(subject))
+    try:
+        return Described(text, _checked(subject.fingerprint), say(subject).data if keyed else ())
+    except Exception:  # a class may define its own fingerprint
+        if keyed:
+            raise
+        return Described(text, "")
+
+
+def _checked(fingerprint: Any) -> str:
+    if not isinstance(fingerprint, str) or not 0 < len(fingerprint) <= 500 or not fingerprint.isprintable():
+        raise InvalidValue(f"a fingerprint is a text of 1 to 500 printable characters, got {fingerprint!r}")
+    return fingerprint
+
+
 @lru_cache(256)
 def claim_text(claim: Guarantee) -> str:
     """A guarantee as text, its parts in a fixed order: equal guarantees, equal texts."""
-    told = claim.to_json()
-    return canonical({**told, "parts": sorted(told["parts"], key=canonical)})
+    return canonical(ordered(claim))
 
 
 @lru_cache(256)
 def claim_digest(claim: Guarantee) -> str:
     """The name that a guarantee is kept under."""
     return sha256(claim_text(claim))
-
-
-def fingerprint(subject: Any) -> str:
-    """The same for the same mechanism or guarantee in every process; another for another."""
-    if isinstance(subject, Described):
-        return subject.fingerprint
-    if isinstance(subject, Guarantee):
-        return claim_digest(subject)
-    try:
-        return sha256(encode(subject))
-    except (TypeError, ValueError, RecursionError):
-        return sha256(f"{type(subject).__module__}:{type(subject).__qualname__} {subject!r}")
-
-
-def lasting(subject: Any) -> bool:
-    """Whether another process would find the same fingerprint."""
-    try:
-        encode(subject)
-    except (TypeError, ValueError, RecursionError):
-        return _ADDRESS.search(repr(subject)) is None
-    return True

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from expost.canonical import canonical, sha256
 from expost.cost import Cost
 from expost.errors import (
     AlreadyReserved,
@@ -47,7 +48,7 @@ TRIES = 5
 _BALANCE = "epsilon_limit, delta_limit, epsilon_spent, delta_spent, epsilon_reserved, delta_reserved, closed"
 _ENTRY = (
     "SELECT e.number, a.path, e.operation, e.subject, e.fingerprint, c.json, e.label, e.key, e.state, e.begun, e.part, "
-    "e.charged_epsilon, e.charged_delta, e.reserved_at, e.ended_at FROM expost_entry e "
+    "e.charged_epsilon, e.charged_delta, e.reserved_at FROM expost_entry e "
     "JOIN expost_account a ON a.id = e.account JOIN expost_claim c ON c.digest = e.claim WHERE e.ledger = ?"
 )
 
@@ -152,7 +153,7 @@ class DurableStore:
             return None
         check_text(request.key, "a key", LONGEST)
         found = self._engine.rows(f"{_ENTRY} AND e.key = ?", self._ledger, request.key)
-        return same_request(_entry(found[0]), _remembered(request)) if found else None
+        return same_request(_entry(found[0]), request) if found else None
 
     def reserve(self, request: Request, *, begin: bool, lease: float | None = None) -> Entry:
         """Set the worst case aside at every level, or at none; durable before this returns."""
@@ -184,7 +185,7 @@ class DurableStore:
             balances = map(balance_of, outcome["levels"])
             raise refusal(dict(zip(paths, balances, strict=True)), worst)
         self._claims.add(claim)
-        entry = Entry(outcome["entry"], kept, "reserved", begin, None, None, outcome["at"] / 1e6, None)
+        entry = Entry(outcome["entry"], kept, "reserved", begin, None, None, outcome["at"] / 1e6)
         self._open[entry.id] = entry
         return entry
 
@@ -198,10 +199,10 @@ class DurableStore:
         request = self._entry(entry).request
         charged = request.guarantee.cost_of(part)
         text = None if request.key is None or request.operation == "reserve" else codec.kept(output)
-        digest = codec.sha256(text) if text is not None else None
+        digest = sha256(text) if text is not None else None
         if text is None and request.operation != "reserve":
             digest = codec.digest_of(output)
-        kept = {"part": codec.canonical(as_part(part)), "output": text, "digest": digest}
+        kept = {"part": canonical(as_part(part)), "output": text, "digest": digest}
         kept["body"] = end_body(charged, part, digest)
         return self._end(entry, "settled", charged, "settle", kept)._replace(part=part)
 
@@ -231,7 +232,7 @@ class DurableStore:
             if _keeps(*rest):
                 raise LedgerCorrupt(f"the output kept for entry {entry} was removed")
             return None
-        if codec.sha256(text) != digest:
+        if sha256(text) != digest:
             raise LedgerCorrupt(f"the output kept for entry {entry} is not the one that was published")
         return codec.decode(text)
 
@@ -279,7 +280,7 @@ class DurableStore:
         )
         me = self._owners.get(os.getpid(), "")
         dead = [owner for owner, who in owners if owner != me and is_gone(who)]
-        step = {"do": "recover", "dead": codec.canonical(dead), "by": me}
+        step = {"do": "recover", "dead": canonical(dead), "by": me}
         return int(self._do(step)["forfeited"])
 
     def _changed(self) -> Changed:
@@ -385,7 +386,7 @@ class DurableStore:
             f"ORDER BY number LIMIT {_OUTPUTS}"
         )
         for number, text in self._paged(rows, question):
-            if number not in due or codec.sha256(text) != books.entries[number].output:
+            if number not in due or sha256(text) != books.entries[number].output:
                 raise LedgerCorrupt(f"the output kept for entry {number} is not the one that was published")
             due.discard(number)
         if due:
@@ -412,8 +413,7 @@ class DurableStore:
                 self._open.pop(entry, None)
             raise ReservationClosed(self.find(entry), attempted)
         self._open.pop(entry, None)
-        ended = outcome["at"] / 1e6
-        return before._replace(state=state, begun=state != "voided", charged=charged, ended_at=ended)
+        return before._replace(state=state, begun=state != "voided", charged=charged)
 
     def _entry(self, entry: int) -> Entry:
         return self._open.get(entry) or self.find(entry)
@@ -448,11 +448,6 @@ class DurableStore:
             check_text(request.label, "a label")
         if request.key is not None:
             check_text(request.key, "a key", LONGEST)
-        if request.key is not None and not codec.lasting(request.subject):
-            raise InvalidValue(
-                f"another process could not tell {request.subject!r} from other mechanisms, so no key can stand for "
-                "it: give its class fields that a durable ledger can keep, or a repr without memory addresses"
-            )
 
 
 def create(engine: Engine, name: str, limit: Cost, neighbours: Neighbours, unit: str) -> None:
@@ -461,14 +456,10 @@ def create(engine: Engine, name: str, limit: Cost, neighbours: Neighbours, unit:
     engine.create(name, {"neighbours": neighbours, "unit": unit, "body": body, **_units(limit)})
 
 
-def _remembered(request: Request) -> Request:
-    return request._replace(subject=_described(request.subject))
-
-
 def _described(subject: Any) -> codec.Described:
-    text = repr(subject)
-    check_text(text, "how a mechanism prints", 10**6)
-    return codec.Described(text, codec.fingerprint(subject))
+    told = codec.described(subject)
+    check_text(told.text, "how a mechanism prints", 10**6)
+    return told._replace(data=())
 
 
 def _units(cost: Cost) -> Operation:
@@ -487,7 +478,7 @@ def balance_of(row: Any) -> Balance:
 
 
 def _entry(row: Any) -> Entry:
-    number, path, operation, text, fingerprint, claim, label, key, state, begun, part, paid, paid_delta, at, ended = row
+    number, path, operation, text, fingerprint, claim, label, key, state, begun, part, paid, paid_delta, at = row
     request = Request(operation, tuple(path.split("/")), codec.Described(text, fingerprint), _claim(claim), label, key)
     return Entry(
         number,
@@ -497,7 +488,6 @@ def _entry(row: Any) -> Entry:
         None if part is None else part_of(json.loads(part)),
         None if paid is None else Cost.of_units(paid, paid_delta),
         at / 1e6,
-        None if ended is None else ended / 1e6,
     )
 
 
@@ -515,7 +505,7 @@ def _claim(text: str) -> Guarantee:
 
 
 def _names(claim: str, text: str | None) -> bool:
-    return text is not None and codec.sha256(text) == claim
+    return text is not None and sha256(text) == claim
 
 
 def _keeps(operation: str, key: str | None, state: str) -> bool:

@@ -9,6 +9,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from expost.cost import Cost
 from expost.errors import BudgetExceeded, InvalidValue, KeyConflict, LedgerClosed
 from expost.guarantee import Guarantee, Part
+from expost.ledger.codec import claim_digest, described
+from expost.text import text_of
 
 Operation: TypeAlias = Literal["run", "open", "reserve"]
 State: TypeAlias = Literal["reserved", "settled", "forfeited", "voided"]
@@ -27,6 +29,9 @@ class Request(NamedTuple):
     label: str | None
     key: str | None
 
+    def __repr__(self) -> str:
+        return f"<{self.operation} of {'/'.join(self.account)!r}: {self.label or text_of(self.subject)}>"
+
 
 class Entry(NamedTuple):
     """One line of a ledger, as it stood when it was read. Entries do not change; reading again reads anew.
@@ -42,7 +47,7 @@ class Entry(NamedTuple):
     part: Part | None
     charged: Cost | None
     reserved_at: float
-    ended_at: float | None
+    """By the clock of the books, which shows full hours."""
 
     @property
     def account(self) -> str:
@@ -52,17 +57,12 @@ class Entry(NamedTuple):
     @property
     def what(self) -> str:
         """What for: the label, or else the mechanism or guarantee."""
-        return self.request.label or repr(self.request.subject)
+        return self.request.label or text_of(self.request.subject)
 
     @property
     def when(self) -> datetime:
-        """When it was reserved (UTC)."""
+        """When it was reserved, to the full hour (UTC). When it ended is not told: that would tell of the work."""
         return datetime.fromtimestamp(self.reserved_at, UTC)
-
-    @property
-    def ended(self) -> datetime | None:
-        """When it was settled, forfeited or voided (UTC)."""
-        return None if self.ended_at is None else datetime.fromtimestamp(self.ended_at, UTC)
 
     @property
     def operation(self) -> Operation:
@@ -141,10 +141,21 @@ def refusal(levels: Mapping[Path, Balance], worst: Cost) -> LedgerClosed | Budge
 
 
 def same_request(entry: Entry, request: Request) -> Entry:
-    """The entry that a key stands for, if it was for this very request."""
-    for name in ("operation", "account", "subject", "label"):
-        if getattr(entry.request, name) != getattr(request, name):
-            raise KeyConflict(entry, "mechanism or guarantee" if name == "subject" else name)
+    """The entry that a key stands for, if it was for this very request. Of another account's nothing is told."""
+    then, now = entry.request, request
+    if then.account != now.account:
+        raise KeyConflict(str(now.key), "account")
+    subject, asked = described(then.subject), described(now.subject)
+    differences = {
+        "operation": then.operation != now.operation,
+        "mechanism": subject.fingerprint != asked.fingerprint,
+        "guarantee": claim_digest(then.guarantee) != claim_digest(now.guarantee),
+        "label": then.label != now.label,
+        "table": bool(subject.data) and subject.data != asked.data,
+    }
+    for name, differs in differences.items():
+        if differs:
+            raise KeyConflict(str(now.key), name, entry)
     return entry
 
 

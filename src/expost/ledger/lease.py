@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Protocol
 
-from expost.ledger.codec import canonical
+from expost.canonical import canonical
 
 TTL = 60_000_000
 """Microseconds for which a process counts as alive after it was last heard of."""

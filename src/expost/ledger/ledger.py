@@ -21,6 +21,7 @@ from expost.errors import (
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
 from expost.ledger.address import create_ledger, open_store
 from expost.ledger.chain import GENESIS, Event, Head, chained
+from expost.ledger.codec import described
 from expost.ledger.durable import Changed
 from expost.ledger.entry import Entry, Note, Operation, Path, Request, least
 from expost.ledger.memory import MemoryStore
@@ -117,7 +118,9 @@ class Ledger:
     def run(self, mechanism: Mechanism, on: Any = None, *, key: str | None = None, label: str | None = None) -> Release:
         """Run a mechanism on data: reserve its worst case, sample, charge the part that came out, deliver.
 
-        A key that was used before returns the stored release and samples nothing. An exception while
+        A key that was used before returns the stored release and samples nothing; it is the same request if operation,
+        account, the mechanism's ``fingerprint``, its guarantee and the label are. Data is not compared, its version
+        belongs in the key. An exception while
         sampling charges the worst case and is raised again with a note.
         """
         _require(mechanism, Mechanism, "run and open take a mechanism; reserve takes guarantees")
@@ -389,6 +392,7 @@ class Ledger:
             _check_text(label, "label")
         if key is not None:
             _check_text(key, "key")
+            subject = described(subject, keyed=True)
         return Request(operation, self._path, subject, guarantee, label, key)
 
     def _spend(self, request: Request, *, begin: bool) -> _Spending:
@@ -492,7 +496,10 @@ class Reservation:
         if entry.state != "reserved":
             return
         if error is not None and not entry.begun:
-            self.void()
+            try:
+                self.void()
+            except LedgerUnavailable:
+                error.add_note(f"expost: entry {self.id} stays reserved at its worst case, and will be charged it")
             return
         entry = self.forfeit(error)
         if error is None:

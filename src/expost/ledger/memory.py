@@ -16,16 +16,17 @@ from expost.errors import (
     AlreadyReserved,
     InvalidValue,
     LedgerCorrupt,
+    LedgerUnavailable,
     NeighbourMismatch,
     ReservationClosed,
     UnknownEntry,
 )
 from expost.guarantee import Guarantee, Neighbours, Part
-from expost.ledger.chain import Event, Head, Trail, create_body, end_body, limit_body, replay, reserve_body
+from expost.ledger.chain import Event, Head, Trail, create_body, end_body, full_hour, limit_body, replay, reserve_body
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, State, raised, refusal, same_request
 
 _Body: TypeAlias = Callable[[set[Guarantee]], str]
-_Log: TypeAlias = list[tuple[float, str, int | None, _Body]]
+_Log: TypeAlias = list[tuple[int, str, int | None, _Body]]
 _ENDINGS = {"settled": "settle", "forfeited": "forfeit", "voided": "void"}
 
 
@@ -66,9 +67,9 @@ class _Account:
 class _Record:
     """An entry in the making."""
 
-    __slots__ = ("account", "begun", "charged", "ended_at", "id", "output", "part", "request", "reserved_at", "state")
+    __slots__ = ("account", "begun", "charged", "id", "output", "part", "request", "reserved_at", "state")
 
-    def __init__(self, number: int, request: Request, account: _Account, begun: bool) -> None:
+    def __init__(self, number: int, request: Request, account: _Account, begun: bool, at: int) -> None:
         self.id = number
         self.request = request
         self.account = account
@@ -77,21 +78,12 @@ class _Record:
         self.part: Part | None = None
         self.charged: Cost | None = None
         self.output: Any = None
-        self.reserved_at = time.time()
-        self.ended_at: float | None = None
+        self.reserved_at = at
 
     @property
     def entry(self) -> Entry:
-        return Entry(
-            self.id,
-            self.request,
-            self.state,
-            self.begun,
-            self.part,
-            self.charged,
-            self.reserved_at,
-            self.ended_at,
-        )
+        at = self.reserved_at / 1e6
+        return Entry(self.id, self.request, self.state, self.begun, self.part, self.charged, at)
 
 
 class MemoryStore:
@@ -110,8 +102,11 @@ class MemoryStore:
         self._keys: dict[str, _Record] = {}
         self._neighbours = neighbours
         self._process = os.getpid()
+        self._at = 0
+        """The clock of the books: full hours, in microseconds since 1970."""
         self._log: _Log = []
         """What happened, in order: when, what, to which entry, and how to write it down."""
+        self._tick()
         self._note("create", None, _told(create_body, name, limit, neighbours, unit))
 
     @property
@@ -121,7 +116,9 @@ class MemoryStore:
 
     def create_account(self, path: Path, limit: Cost) -> None:
         """A new account under an existing one."""
+        self._refuse_forked()
         with self._lock:
+            self._tick()
             parent = self._account(path[:-1])
             if path[-1] in parent.below:
                 raise InvalidValue(f"account {'/'.join(path)!r} exists already: account({path[-1]!r}) finds it")
@@ -151,17 +148,13 @@ class MemoryStore:
         """Set the worst case aside at every level, or at none. It is bound to this process's life, lease or not."""
         worst = request.guarantee.worst_case
         relation = request.guarantee.neighbours
-        if os.getpid() != self._process:
-            raise InvalidValue(
-                f"ledger {self._root.path[0]!r} lives in the memory of process {self._process}; "
-                "a forked copy could spend its budget twice"
-            )
+        self._refuse_forked()
         earlier = self.earlier(request)
         if earlier is not None:
             raise AlreadyReserved(earlier)
         with self._lock:
             if request.key in self._keys:  # somebody was quicker
-                raise AlreadyReserved(self._keys[request.key].entry)
+                raise AlreadyReserved(same_request(self._keys[request.key].entry, request))
             account = self._account(request.account)
             if relation is not None and self._neighbours not in (None, relation):
                 raise NeighbourMismatch(relation, str(self._neighbours), f"ledger {self._root.path[0]!r}")
@@ -171,7 +164,8 @@ class MemoryStore:
             for level in account.levels:
                 level.used = level.used + worst
             self._neighbours = self._neighbours or relation
-            record = _Record(len(self._records) + 1, request, account, begin)
+            self._tick()
+            record = _Record(len(self._records) + 1, request, account, begin, self._at)
             self._records.append(record)
             if request.key is not None:
                 self._keys[request.key] = record
@@ -180,6 +174,7 @@ class MemoryStore:
 
     def begin(self, entry: int) -> None:
         """From here on the entry can no longer be voided."""
+        self._refuse_forked()
         with self._lock:
             record = self._reserved(entry, "begin")
             if not record.begun:
@@ -188,6 +183,7 @@ class MemoryStore:
 
     def settle(self, entry: int, part: Part, output: Any) -> Entry:
         """Charge what came out and give the rest back."""
+        self._refuse_forked()
         request = self._record(entry).request
         charged = request.guarantee.cost_of(part)
         kept = None if request.key is None else copy.deepcopy(output)
@@ -198,12 +194,14 @@ class MemoryStore:
 
     def forfeit(self, entry: int) -> Entry:
         """Charge the worst case."""
+        self._refuse_forked()
         with self._lock:
             record = self._reserved(entry, "forfeit")
             return self._end(record, "forfeited", record.request.guarantee.worst_case)
 
     def void(self, entry: int) -> Entry:
         """Charge nothing; only while sampling has not begun."""
+        self._refuse_forked()
         with self._lock:
             record = self._reserved(entry, "void")
             if record.begun:
@@ -236,7 +234,9 @@ class MemoryStore:
 
     def raise_limit(self, path: Path, epsilon: Cost | None, delta: Cost | None, note: Note) -> None:
         """Allow more from now on."""
+        self._refuse_forked()
         with self._lock:
+            self._tick()
             account = self._account(path)
             limit = raised(account.rule.limit, epsilon, delta)
             account.rule = OdpFilter(limit)
@@ -244,7 +244,9 @@ class MemoryStore:
 
     def close(self, path: Path, note: Note) -> None:
         """Allow nothing more, here and below."""
+        self._refuse_forked()
         with self._lock:
+            self._tick()
             account = self._account(path)
             account.closed = True
             self._note("close", None, _told(limit_body, path, None, note))
@@ -269,13 +271,21 @@ class MemoryStore:
             raise LedgerCorrupt("the accounts' balances are not what the audit trail adds up to")
         return head
 
+    def _refuse_forked(self) -> None:
+        """A forked copy can be read, but would spend the budget, or publish for one charge, a second time."""
+        if os.getpid() != self._process:
+            raise LedgerUnavailable(
+                f"ledger {self._root.path[0]!r} lives in the memory of process {self._process}, and this is a forked "
+                "copy: it can be read, but only that process can reserve and settle; use Ledger.create(…) to share one"
+            )
+
     # ---- under the lock
 
     def _end(self, record: _Record, state: State, charged: Cost, part: Part | None = None) -> Entry:
         """First the entry ends, then money is charged, then the rest goes back: an interrupt in between
         leaves too much charged, never too little, and nothing can be refunded twice."""
         back = record.request.guarantee.worst_case - charged
-        record.charged, record.part, record.ended_at = charged, part, time.time()
+        record.charged, record.part = charged, part
         record.begun = state != "voided"
         record.state = state
         for level in record.account.levels:
@@ -285,8 +295,11 @@ class MemoryStore:
         self._note(_ENDINGS[state], record.id, _told(end_body, charged, part))
         return record.entry
 
+    def _tick(self) -> None:
+        self._at = max(self._at, full_hour(time.time_ns() // 1000))
+
     def _note(self, kind: str, entry: int | None, body: _Body) -> None:
-        self._log.append((time.time(), kind, entry, body))
+        self._log.append((self._at, kind, entry, body))
 
     def _account(self, path: Path) -> _Account:
         account = self._root
@@ -317,7 +330,7 @@ class MemoryStore:
 def _chain(log: _Log) -> Iterator[Event]:
     trail, claims = Trail(), set[Guarantee]()
     for at, kind, entry, body in log:
-        yield trail.append(int(at * 1e6), kind, entry, body(claims))
+        yield trail.append(at, kind, entry, body(claims))
 
 
 def _below(account: _Account) -> Iterator[_Account]:

@@ -17,9 +17,9 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+from expost.canonical import canonical, sha256
 from expost.errors import InvalidValue, LedgerCorrupt, LedgerUnavailable
 from expost.ledger import schema
-from expost.ledger.codec import canonical, sha256
 from expost.ledger.engine import UNREADABLE, Answer, Hold, Lost, Operation, Outcome, Refused, Rows, alone
 from expost.ledger.lease import TTL, identity
 

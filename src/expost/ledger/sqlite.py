@@ -16,10 +16,10 @@ from weakref import ref
 
 import apsw
 
+from expost.canonical import sha256
 from expost.errors import InvalidValue, LedgerCorrupt, LedgerUnavailable
 from expost.ledger import schema
-from expost.ledger.chain import link, write_line
-from expost.ledger.codec import sha256
+from expost.ledger.chain import TICKS, full_hour, link, write_line
 from expost.ledger.engine import Hold, Lost, Operation, Outcome, Refused, Rows, alone
 
 OLDEST = (3, 51, 3)
@@ -190,11 +190,14 @@ class Transaction:
         self._ledger = ledger
         row = self._row("SELECT sequence, entries, at, head FROM expost_ledger WHERE id = ?", ledger)
         self._sequence, self._entries, self._at, self._head = row
-        self._at = max(self._at, now())
+        self._now = now()
+        """For leases; the books have a clock of their own."""
 
     def apply(self, operations: list[Operation]) -> list[Outcome]:
         """What became of each."""
         before = self._sequence
+        if any(operation["do"] in TICKS for operation in operations):
+            self._at = max(self._at, full_hour(self._now))
         outcomes = [getattr(self, operation["do"])(operation) for operation in operations]
         if self._sequence > before:
             self._run(
@@ -230,7 +233,7 @@ class Transaction:
             "epsilon, delta, owner, lease_until, begun, reserved_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
             self._ledger, self._entries, op["levels"][-1], op["operation"], op["subject"], op["fingerprint"],
             op["claim"], op["label"], op["key"], op["epsilon"], op["delta"], op["owner"],
-            None if op["lease"] is None else self._at + op["lease"], int(op["begun"]), self._at,
+            None if op["lease"] is None else self._now + op["lease"], int(op["begun"]), self._at,
         )  # fmt: skip
         self._note("reserve", self._entries, op["body"])
         return {"entry": self._entries, "at": self._at}
@@ -258,13 +261,13 @@ class Transaction:
         self._run(
             "UPDATE expost_owner SET expired = 1 WHERE ledger = ? AND expired = 0 AND ((deadline < ? AND id <> ?) "
             "OR id IN (SELECT value FROM json_each(?)))",
-            self._ledger, self._at, op["by"], op["dead"],
+            self._ledger, self._now, op["by"], op["dead"],
         )  # fmt: skip
         lost: list[Any] = self._connection.execute(
             "SELECT e.number, e.account, e.epsilon, e.delta FROM expost_entry e LEFT JOIN expost_owner o "
             "ON o.id = e.owner WHERE e.ledger = ? AND e.state = 'reserved' AND (o.expired = 1 OR e.lease_until < ?) "
             "ORDER BY e.number",
-            (self._ledger, self._at),
+            (self._ledger, self._now),
         ).fetchall()
         for number, account, epsilon, delta in lost:
             body = f'{{"charged":[{epsilon},{delta}],"output":null,"part":null}}'
@@ -342,7 +345,7 @@ class Transaction:
     def _alive(self, op: Operation) -> bool:
         """Whether the process still counts as alive; if it does, it does for a while longer."""
         row = self._row("SELECT deadline, expired FROM expost_owner WHERE id = ?", op["owner"])
-        until = self._at + op["ttl"]
+        until = self._now + op["ttl"]
         if row is None:
             self._run(
                 "INSERT INTO expost_owner (id, ledger, identity, deadline) VALUES (?, ?, ?, ?)",
@@ -378,7 +381,7 @@ _ENDINGS = {"settled": "settle", "forfeited": "forfeit", "voided": "void"}
 def _create(writer: apsw.Connection, name: str, row: Operation) -> None:
     if writer.execute("SELECT 1 FROM expost_ledger WHERE name = ?", (name,)).fetchone():
         raise InvalidValue(f"ledger {name!r} exists already: load it, or take another name")
-    at = now()
+    at = full_hour(now())
     line = write_line(1, at, "create", None, row["body"])
     head = link("0" * 64, line)
     writer.execute(

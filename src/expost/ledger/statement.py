@@ -31,21 +31,15 @@ def entry_rows(entries: Iterable[Entry]) -> list[tuple[str, ...]]:
 
 
 def day_rows(entries: Iterable[Entry]) -> list[tuple[str, ...]]:
-    """One row an account and day (UTC): what was reserved that day, and what was charged and came back that day."""
+    """One row per account and day (UTC) of reservation: what was reserved, and what was charged and refunded of it."""
     days: dict[tuple[str, str], list[Cost]] = defaultdict(lambda: [Cost(0)] * 3)
     for entry in entries:
-        _add(days[f"{entry.when:%Y-%m-%d}", entry.account], 0, entry.reserved)
-        if entry.ended is not None and entry.charged is not None:
-            ended = days[f"{entry.ended:%Y-%m-%d}", entry.account]
-            _add(ended, 1, entry.charged)
-            _add(ended, 2, entry.reserved - entry.charged)
+        sums = days[f"{entry.when:%Y-%m-%d}", entry.account]
+        for column, cost in enumerate((entry.reserved, entry.charged, entry.refunded)):
+            sums[column] = sums[column] + (cost or Cost(0))
     return [("day", "account", "reserved", "charged", "refunded"), *(
         (day, account, *map(str, sums)) for (day, account), sums in sorted(days.items())
     )]  # fmt: skip
-
-
-def _add(sums: list[Cost], column: int, cost: Cost) -> None:
-    sums[column] = sums[column] + cost
 
 
 def _row(entry: Entry) -> tuple[str, ...]:

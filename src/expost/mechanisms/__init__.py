@@ -3,13 +3,17 @@
 from expost.mechanisms.coin import Coin
 from expost.mechanisms.descent import LogisticDescent
 from expost.mechanisms.gaussian import DiscreteGaussian, Gaussian
-from expost.mechanisms.interquantile import InterquantileRange, InterquartileRange, NoisyInterquartileRange
+from expost.mechanisms.interquantile import (
+    StableInterquantileRange,
+    StableInterquartileRange,
+    StableNoisyInterquartileRange,
+)
 from expost.mechanisms.iterative import Iterative
 from expost.mechanisms.laplace import Laplace
 from expost.mechanisms.linear import LinearModel, ObjectivePerturbation, OutputPerturbation
-from expost.mechanisms.location import Median, Quantile, TrimmedMean
+from expost.mechanisms.location import StableMedian, StableQuantile, StableTrimmedMean
 from expost.mechanisms.propose_test_release import Chain, FirstStable, Proposal, ProposeTestRelease, TestedRelease
-from expost.mechanisms.regression import RobustRegression
+from expost.mechanisms.regression import StableRegression
 from expost.mechanisms.response import RandomizedResponse
 from expost.mechanisms.selection import Exponential, PermuteAndFlip
 from expost.mechanisms.sparse_vector import AdaptiveSparseVector, SparseVector
@@ -24,26 +28,26 @@ __all__ = [
     "Exponential",
     "FirstStable",
     "Gaussian",
-    "InterquantileRange",
-    "InterquartileRange",
     "Iterative",
     "Laplace",
     "LinearModel",
     "LogisticDescent",
-    "Median",
     "ModelTest",
-    "NoisyInterquartileRange",
     "ObjectivePerturbation",
     "OutputPerturbation",
     "PermuteAndFlip",
     "Proposal",
     "ProposeTestRelease",
-    "Quantile",
     "RandomizedResponse",
-    "RobustRegression",
     "SparseVector",
+    "StableInterquantileRange",
+    "StableInterquartileRange",
+    "StableMedian",
+    "StableNoisyInterquartileRange",
+    "StableQuantile",
+    "StableRegression",
+    "StableTrimmedMean",
     "Tested",
     "TestedLogisticRegression",
     "TestedRelease",
-    "TrimmedMean",
 ]

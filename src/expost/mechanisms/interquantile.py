@@ -261,7 +261,7 @@ class _Ranged(Mechanism):
 
 
 @dataclass(frozen=True, kw_only=True)
-class InterquantileRange(_Ranged):
+class StableInterquantileRange(_Ranged):
     """The range between two quantiles, to within a factor ``base``, or ⊥ if it is not stable.
 
     ``epsilon`` is the whole budget. If the first scale answers half of it comes back. Publishes a :class:`Bin`: the
@@ -270,7 +270,7 @@ class InterquantileRange(_Ranged):
     The data is a one-dimensional array with one value a person, n public, for substitution neighbours. NaN counts as
     ``missing``, ±∞ as the largest float; any data is answered, constant data and n = 1 with the bin of 0.
 
-    >>> InterquantileRange(low=0.1, high=0.9, epsilon=1, delta=1e-6).guarantee
+    >>> StableInterquantileRange(low=0.1, high=0.9, epsilon=1, delta=1e-6).guarantee
     Guarantee({1: 0.5, 2: 1, 'withheld': 1}, delta=1e-6, neighbours='substitute')
 
     Proof: thm-interquantile
@@ -312,10 +312,10 @@ class InterquantileRange(_Ranged):
 
 
 @dataclass(frozen=True, kw_only=True)
-class InterquartileRange(InterquantileRange):
-    """The range between the quartiles, to within a factor ``base``: :class:`InterquantileRange` from 1/4 to 3/4.
+class StableInterquartileRange(StableInterquantileRange):
+    """The range between the quartiles, to within a factor ``base``: :class:`StableInterquantileRange` from 1/4 to 3/4.
 
-    >>> InterquartileRange(epsilon=1, delta=1e-6).guarantee.epsilon_of(1)
+    >>> StableInterquartileRange(epsilon=1, delta=1e-6).guarantee.epsilon_of(1)
     0.5
 
     Proof: thm-interquantile
@@ -326,13 +326,13 @@ class InterquartileRange(InterquantileRange):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyInterquartileRange(_Ranged):
+class StableNoisyInterquartileRange(_Ranged):
     """The paper's own analysis as one mechanism, for comparison: noise on the logarithm, the leg not published.
 
-    ``epsilon`` is the whole budget; a value costs all of it and ⊥ two thirds. :class:`InterquartileRange` is cheaper
-    and less noisy. ``base`` is 1 + 1/ln n in the paper.
+    ``epsilon`` is the whole budget; a value costs all of it and ⊥ two thirds. :class:`StableInterquartileRange` is
+    cheaper and less noisy. ``base`` is 1 + 1/ln n in the paper.
 
-    >>> NoisyInterquartileRange(epsilon=3, delta=1e-6).guarantee
+    >>> StableNoisyInterquartileRange(epsilon=3, delta=1e-6).guarantee
     Guarantee({'released': 3, 'withheld': 2}, delta=1e-6, neighbours='substitute')
 
     Proof: thm-lemma-10

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from expost.accounting.stopping import optimal_delta, plan
 from expost.cost import Cost, Number, exact
 from expost.errors import InteractionClosed, InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
-from expost.mechanism import Interaction, Mechanism
+from expost.mechanism import Interaction, Mechanism, fixed
 from expost.mechanisms.additive import Additive, Shape, requested_delta, root_above, whole_sensitivity
 from expost.mechanisms.gaussian import _normal_reach, _on_grid
 from expost.noise import Source, rounded_gaussian, vector
@@ -29,7 +28,7 @@ Rule = Callable[[tuple[Any, ...]], bool]
 """Whether to stop, from the outputs released so far. It must look at nothing else that is private."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Iterative(Mechanism):
     """Steps M₁, M₂, …, each on what came out before, that may stop after any of ``stops`` steps.
 
@@ -42,6 +41,7 @@ class Iterative(Mechanism):
     ``compute(data, outputs so far)`` gives each step's value (failing there, or a value of the wrong shape, costs the
     worst case: sampling has begun) and ``until(outputs so far)`` says whether to stop. What
     decides to stop may read released outputs and public data only; a rule that reads private data must be a step.
+    To use a key, functions that no module has under their name need a ``name``.
 
     >>> from expost.accounting.losses import GaussianNoise
     >>> walk = Iterative(steps=(GaussianNoise(10),) * 20, stops=(10, 20), delta=1e-5, sensitivity=1)
@@ -62,6 +62,7 @@ class Iterative(Mechanism):
     grid: Number | None = None
     missing: Number = 0
     neighbours: Neighbours | None = None
+    name: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("steps", "stops", "weights", "epsilons"):
@@ -166,6 +167,8 @@ class Run(Interaction):
         super().__init__(mechanism)
         self._iterative = mechanism
         self._noise = noise
+        self._sampled = 0
+        """Steps that have their sample."""
 
     def __iter__(self) -> Iterator[Step]:
         """The steps that are left. Each must be given its value before the next one comes."""
@@ -186,19 +189,26 @@ class Run(Interaction):
         self._iterative._check_value(index, value)
         return self._answer(lambda: self._evaluate(index, value))
 
-    @property
-    def transcript(self) -> tuple[Any, ...]:
-        """The outputs so far; copies of those that could be changed."""
-        return tuple(one if isinstance(one, np.ndarray) else copy.deepcopy(one) for one in self._transcript)
-
     def _evaluate(self, index: int, value: Any) -> Any:
         if index != len(self._transcript):
             raise InteractionClosed(f"step {index + 1} was taken already")
-        return _frozen(self._iterative._answer(index, value, self._noise))
+        output = self._iterative._answer(index, value, self._noise)
+        return fixed(output) if isinstance(output, np.ndarray) else output
 
-    def mask(self, rate: Fraction, size: int) -> NDArray[np.bool_]:
-        """A fresh Poisson sample. It is secret: only the step's own output may depend on it."""
-        return vector.bernoulli(self._noise, rate, size)
+    def has_sample(self, index: int) -> bool:
+        """Whether the step's sample was drawn, through whichever object."""
+        return index < self._sampled
+
+    def draw(self, index: int, size: int) -> NDArray[np.bool_]:
+        """The next step's Poisson sample, once. It is secret: only the step's own output may depend on it."""
+        self._refuse_forked()
+        with self._lock:
+            if self.has_sample(index):
+                raise InvalidValue(f"step {index + 1} has its sample already; a second one would tell records apart")
+            if index != len(self._transcript):
+                raise InteractionClosed(f"step {index + 1} is not next")
+            self._sampled = index + 1
+        return vector.bernoulli(self._noise, _rate(self._iterative.steps[index]), size)
 
 
 class Step:
@@ -207,13 +217,16 @@ class Step:
     def __init__(self, run: Run, index: int) -> None:
         self._run = run
         self._index = index
-        self._sampled = False
-        self.answered = False
 
     @property
     def number(self) -> int:
         """1 for the first step."""
         return self._index + 1
+
+    @property
+    def answered(self) -> bool:
+        """Whether the run has this step's output."""
+        return self._index < len(self._run._transcript)
 
     @property
     def rate(self) -> Fraction:
@@ -227,22 +240,17 @@ class Step:
 
     def batch(self, size: int) -> NDArray[np.bool_]:
         """Which of ``size`` records this step may use, each with probability ``rate``. Drawn once, and secret."""
-        if self._sampled:
-            raise InvalidValue(f"step {self.number} has its sample already; a second one would tell records apart")
-        self._sampled = True
-        return self._run.mask(self.rate, size)
+        return self._run.draw(self._index, size)
 
     def __call__(self, value: Any) -> Any:
         """The output of the step for this value, which may use the records of :meth:`batch` only."""
         if self.answered:
             raise InteractionClosed(f"step {self.number} was taken already")
-        if self.rate < 1 and not self._sampled:
+        if self.rate < 1 and not self._run.has_sample(self._index):
             raise InvalidValue(
                 f"step {self.number} is paid for a sample: call step.batch(n) and use those records only"
             )
-        output = self._run.take(self._index, value)
-        self.answered = True
-        return output
+        return self._run.take(self._index, value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,13 +309,6 @@ class _LaplaceStep(_NormalStep):
 
     def _reach(self, parameter: Fraction, miss: Fraction) -> int:
         return ceil(root_above(1 / (miss * parameter) ** 2))
-
-
-def _frozen(output: Any) -> Any:
-    """The output, so that nobody can write private values over what will be published."""
-    if isinstance(output, np.ndarray):
-        output.setflags(write=False)
-    return output
 
 
 def _rate(step: Any) -> Fraction:

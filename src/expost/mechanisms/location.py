@@ -198,7 +198,7 @@ class _Located(Mechanism):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quantile(_Located):
+class StableQuantile(_Located):
     """A quantile of the data, with noise for a proposed sensitivity, or ⊥ if that may be too small.
 
     ``epsilon`` is the whole budget, half for the test and half for the noise, or a pair of them. ``proposed`` bounds
@@ -209,7 +209,7 @@ class Quantile(_Located):
     clamped to ``bounds`` (if none are given, to 2^60 steps of the grid, which has a thousand and more in
     ``proposed``); NaN counts as ``missing``.
 
-    >>> Quantile(quantile=0.9, epsilon=1, delta=1e-6, proposed=0.1).guarantee
+    >>> StableQuantile(quantile=0.9, epsilon=1, delta=1e-6, proposed=0.1).guarantee
     Guarantee({'released': 1, 'withheld': 0.5}, delta=1e-6, neighbours='substitute')
 
     Proof: thm-location
@@ -246,10 +246,10 @@ class Quantile(_Located):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Median(Quantile):
-    """The median of the data (of an even number of records the lower one): :class:`Quantile` at one half.
+class StableMedian(StableQuantile):
+    """The median of the data (of an even number of records the lower one): :class:`StableQuantile` at one half.
 
-    >>> Median.scaled(2, size=10_000, epsilon=1, delta=1e-6).proposed
+    >>> StableMedian.scaled(2, size=10_000, epsilon=1, delta=1e-6).proposed
     0.0448
 
     Proof: thm-location
@@ -259,12 +259,12 @@ class Median(Quantile):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrimmedMean(_Located):
+class StableTrimmedMean(_Located):
     """The mean without the lowest and highest ⌊trim·n⌋ records, with noise for a proposed sensitivity, or ⊥.
 
-    The other parameters are those of :class:`Quantile`.
+    The other parameters are those of :class:`StableQuantile`.
 
-    >>> TrimmedMean(trim=0.1, epsilon=(0.25, 0.75), delta=1e-6, proposed=0.01).guarantee
+    >>> StableTrimmedMean(trim=0.1, epsilon=(0.25, 0.75), delta=1e-6, proposed=0.01).guarantee
     Guarantee({'released': 1, 'withheld': 0.25}, delta=1e-6, neighbours='substitute')
 
     Proof: thm-location

@@ -103,7 +103,7 @@ class Proposal(ABC):
         """Refuse what is publicly wrong with the data."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ProposeTestRelease(Mechanism):
     """One proposal behind a noisy test: ⊥ costs the test's ε, a value also the release's price.
 
@@ -115,6 +115,7 @@ class ProposeTestRelease(Mechanism):
     proposal: Proposal
     epsilon: Number
     delta: Number
+    name: str | None = None
 
     def __post_init__(self) -> None:
         _settle(self)
@@ -154,7 +155,7 @@ class Answer(NamedTuple):
     value: Any
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class FirstStable(Mechanism):
     """Proposals tried in order, each behind its own test with ``epsilon``, until one passes.
 
@@ -168,6 +169,7 @@ class FirstStable(Mechanism):
     proposals: tuple[Proposal, ...]
     epsilon: Number
     delta: Number
+    name: str | None = None
 
     def __post_init__(self) -> None:
         _settle(self)
@@ -215,7 +217,7 @@ class FirstStable(Mechanism):
         return "withheld" if output is WITHHELD else f"{output[1]!r} (leg {output[0]} of {len(self.proposals)})"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Chain(Mechanism):
     """Propose-test-release functions in a row: ⊥ in gives ⊥ out.
 
@@ -232,6 +234,7 @@ class Chain(Mechanism):
     epsilon: Number
     delta: Number
     neighbours: Neighbours | None = "substitute"
+    name: str | None = None
 
     def __post_init__(self) -> None:
         _settle(self)
@@ -299,7 +302,7 @@ class PrivateTest(ABC):
         """Whether to release."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class TestedRelease(Mechanism):
     """The generalised form: a mechanism with data-dependent loss behind a private test of that loss.
 
@@ -316,6 +319,7 @@ class TestedRelease(Mechanism):
     epsilon: Number
     delta: Number = 0
     neighbours: Neighbours | None = "substitute"
+    name: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))

@@ -78,7 +78,7 @@ class WinningCell(Proposal):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RobustRegression(Mechanism):
+class StableRegression(Mechanism):
     """Linear regression, released as the centre of a cell that most blocks agree on, or ⊥ if too few do.
 
     The data is a two-dimensional array, one row a person: the features, and in the last column the target. ``cell`` is
@@ -88,7 +88,7 @@ class RobustRegression(Mechanism):
 
     ``epsilon`` is the whole budget, in equal shares for ``grids`` grids; the i-th grid to answer costs i shares.
 
-    >>> RobustRegression(cell=0.5, blocks=60, bounds=(0, 1), target_bounds=(0, 1), epsilon=1, delta=1e-6).guarantee
+    >>> StableRegression(cell=0.5, blocks=60, bounds=(0, 1), target_bounds=(0, 1), epsilon=1, delta=1e-6).guarantee
     Guarantee({1: 0.5, 2: 1, 'withheld': 1}, delta=1e-6, neighbours='substitute')
 
     Proof: thm-regression

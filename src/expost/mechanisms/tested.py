@@ -50,7 +50,7 @@ class ModelTest(ABC):
         """Refuse data of which the test is publicly not made: sizes, shapes. Each half has been checked by itself."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Tested(Mechanism):
     """A mechanism on some of the data, and its output only if it passes a private test on the rest; else ⊥.
 
@@ -67,6 +67,7 @@ class Tested(Mechanism):
     mechanism: Mechanism
     test: ModelTest
     held_out: Number | None = None
+    name: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.mechanism, Mechanism) or not isinstance(self.test, ModelTest):

@@ -9,7 +9,13 @@ from expost.accounting import kairouz
 from expost.cost import Cost
 from expost.guarantee import Guarantee
 from expost.ledger import Ledger
-from expost.mechanisms import Coin, InterquartileRange, Laplace, NoisyInterquartileRange, TestedLogisticRegression
+from expost.mechanisms import (
+    Coin,
+    Laplace,
+    StableInterquartileRange,
+    StableNoisyInterquartileRange,
+    TestedLogisticRegression,
+)
 from expost.mechanisms.additive import Shape
 from expost.mechanisms.tested_logistic import paper_sensitivity
 from expost.paper import coins, figure1, figure2, table1
@@ -133,8 +139,8 @@ def chebyshev(large: int) -> float:
 
 def propose_test_release() -> list[Comparison]:
     """The inter-quartile range: in two legs, as one mechanism, and its δ."""
-    legs = InterquartileRange(epsilon=2, delta="1e-6").guarantee  # ε = 1 a leg
-    whole = NoisyInterquartileRange(epsilon=3, delta="1e-6").guarantee
+    legs = StableInterquartileRange(epsilon=2, delta="1e-6").guarantee  # ε = 1 a leg
+    whole = StableNoisyInterquartileRange(epsilon=3, delta="1e-6").guarantee
     parts: tuple[tuple[int | str, str, int], ...] = (
         (1, "first leg", 2),
         (2, "second leg", 3),

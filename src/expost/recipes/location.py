@@ -10,7 +10,7 @@ from expost.cost import Cost, Number, exact
 from expost.errors import BudgetExceeded, InvalidValue
 from expost.ledger import Ledger
 from expost.mechanism import Release
-from expost.mechanisms import InterquartileRange, Median, NoisyInterquartileRange, ProposeTestRelease
+from expost.mechanisms import ProposeTestRelease, StableInterquartileRange, StableMedian, StableNoisyInterquartileRange
 from expost.mechanisms.interquantile import Bin
 from expost.mechanisms.order import check_records
 
@@ -36,7 +36,7 @@ def location_and_spread(
     data: Any,
     *,
     fallback: Number,
-    spread: InterquartileRange | NoisyInterquartileRange | None = None,
+    spread: StableInterquartileRange | StableNoisyInterquartileRange | None = None,
     slack: Number = 4,
     label: str | None = None,
 ) -> LocationAndSpread:
@@ -44,9 +44,9 @@ def location_and_spread(
 
     The median's proposed sensitivity is scaled by the range that came out; if that was withheld, or is 0, by
     ``fallback``, a public guess. What the range did not cost, the median gets: with the default half of what was
-    reserved if the first scale answered; with a :class:`~expost.mechanisms.NoisyInterquartileRange`, the paper's
-    analysis, a third if it was withheld. ``spread`` is by default an :class:`~expost.mechanisms.InterquartileRange`
-    with half of the ledger's ε and δ.
+    reserved if the first scale answered; with a :class:`~expost.mechanisms.StableNoisyInterquartileRange`, the paper's
+    analysis, a third if it was withheld. ``spread`` is by default a
+    :class:`~expost.mechanisms.StableInterquartileRange` with half of the ledger's ε and δ.
 
     Proof: thm-location-and-spread
     """
@@ -57,7 +57,7 @@ def location_and_spread(
         raise InvalidValue(f"slack multiplies the proposed sensitivity; it lies between 1e-6 and 1e6, got {slack!r}")
     if spread is None:
         half = ledger.remaining.split(2)[1]
-        spread = InterquartileRange(epsilon=half.epsilon, delta=half.delta)
+        spread = StableInterquartileRange(epsilon=half.epsilon, delta=half.delta)
     if spread.guarantee.worst_case <= ledger.remaining:  # else the ledger says so
         _median(ledger.remaining - spread.guarantee.worst_case, exact(fallback, "fallback"), size, slack)
     found = ledger.run(spread, on=data, label=label and f"{label}: spread")
@@ -73,8 +73,8 @@ def _scale(found: Release) -> Fraction | None:
     return scale if Fraction(1, 2**800) < scale < 2**800 else None
 
 
-def _median(left: Cost, scale: Fraction, size: int, slack: Number) -> Median:
-    return Median.scaled(scale, size=size, epsilon=left.epsilon, delta=left.delta, slack=slack)
+def _median(left: Cost, scale: Fraction, size: int, slack: Number) -> StableMedian:
+    return StableMedian.scaled(scale, size=size, epsilon=left.epsilon, delta=left.delta, slack=slack)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def interquartile_range_in_two(
     Proof: thm-composition
     """
     check_records(data, "the inter-quartile range")
-    both = NoisyInterquartileRange(epsilon=3 * exact(epsilon, "ε"), delta=delta, base=base, missing=missing)
+    both = StableNoisyInterquartileRange(epsilon=3 * exact(epsilon, "ε"), delta=delta, base=base, missing=missing)
     most = Cost(3 * exact(epsilon, "ε"), 2 * exact(delta, "δ"))
     if not most <= ledger.remaining:
         raise BudgetExceeded(most, ledger.remaining, ledger.name)

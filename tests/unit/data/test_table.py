@@ -82,9 +82,9 @@ def test_a_mean_over_a_public_number_spends_all_on_the_sum(people: xp.PrivateTab
 def test_rank_statistics_run_on_columns(people: xp.PrivateTable, ledger: xp.Ledger) -> None:
     ages = people.column("age")
     assert len(ages) == people.size == 2000
-    spread = ledger.run(xp.InterquartileRange(epsilon=2, delta=1e-6), on=ages)
+    spread = ledger.run(xp.StableInterquartileRange(epsilon=2, delta=1e-6), on=ages)
     assert not spread.withheld
-    middle = ledger.run(xp.Median.scaled(45, size=people.size, epsilon=2, delta=1e-6), on=ages)
+    middle = ledger.run(xp.StableMedian.scaled(45, size=people.size, epsilon=2, delta=1e-6), on=ages)
     assert abs(middle.value - 44) < 5
     both = xp.location_and_spread(ledger, people.column("age"), fallback=40)
     assert abs(both.location.value - 44) < 5
@@ -92,7 +92,7 @@ def test_rank_statistics_run_on_columns(people: xp.PrivateTable, ledger: xp.Ledg
 
 def test_regressions_run_on_columns(people: xp.PrivateTable, ledger: xp.Ledger) -> None:
     columns = people.derive(target="age / 2").column("age", "target")
-    fit = xp.RobustRegression(cell=0.4, blocks=100, bounds=(0, 90), target_bounds=(0, 45), epsilon=5, delta=1e-5)
+    fit = xp.StableRegression(cell=0.4, blocks=100, bounds=(0, 90), target_bounds=(0, 45), epsilon=5, delta=1e-5)
     assert abs(ledger.run(fit, on=columns).value.values[0] - 0.5) <= 0.2
 
 
@@ -167,7 +167,7 @@ def test_what_is_public_needs_no_noise(people: xp.PrivateTable, connection: duck
     assert declared.size == 1999  # planning takes one's word
     ledger = xp.Ledger(epsilon=1, delta=1e-6)
     with pytest.raises(xp.InvalidValue, match="declare 2000"):
-        ledger.run(xp.Median.scaled(45, size=1999, epsilon=1, delta=1e-6), on=declared.column("age"))
+        ledger.run(xp.StableMedian.scaled(45, size=1999, epsilon=1, delta=1e-6), on=declared.column("age"))
     assert ledger.remaining == xp.Cost(1, delta=1e-6)
 
 

@@ -12,12 +12,12 @@ from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import check_estimator
 
 import expost as xp
-from expost.learn import PrivateLinearSVC, PrivateLogisticRegression, RobustRegressor, TestedLogisticRegression
+from expost.learn import PrivateLinearSVC, PrivateLogisticRegression, StableRegressor, TestedLogisticRegression
 from expost.learn.reading import features_of, numbers_of
 
 MUCH: dict[str, Any] = {"epsilon": 10**5, "norm": 4, "classes": "observed"}
 
-ROBUST = RobustRegressor(epsilon=1, delta=1e-6, cell=0.5, blocks=2, bounds=(-1, 1), target_bounds=(-3, 3))
+ROBUST = StableRegressor(epsilon=1, delta=1e-6, cell=0.5, blocks=2, bounds=(-1, 1), target_bounds=(-3, 3))
 
 NOT_WANTED = {
     "check_supervised_y_2d": "compares two fits, and each has fresh noise",

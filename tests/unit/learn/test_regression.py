@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import expost as xp
 import expost.learn
-from expost.learn import RobustRegressor
+from expost.learn import StableRegressor
 
 USUAL: dict[str, Any] = {
     "epsilon": 1,
@@ -33,7 +33,7 @@ def line() -> tuple[Any, Any]:
 def test_it_is_an_estimator() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        results = check_estimator(RobustRegressor(**{**USUAL, "blocks": 20}), on_fail=None)
+        results = check_estimator(StableRegressor(**{**USUAL, "blocks": 20}), on_fail=None)
     failed = {row["check_name"] for row in results if row["status"] == "failed"}
     assert failed <= NOT_WANTED
     assert sum(row["status"] == "passed" for row in results) > 30
@@ -46,7 +46,7 @@ NOT_WANTED = {"check_supervised_y_no_nan"}
 def test_fit_and_predict() -> None:
     features, target = line()
     ledger = xp.Ledger(epsilon=3, delta=1e-5, noise=xp.SeededNoise(1))
-    model = RobustRegressor(**USUAL, ledger=ledger)
+    model = StableRegressor(**USUAL, ledger=ledger)
     assert model.fit(features, target).score(features, target) > 0.9
     assert model.coef_.tolist() == [1.25, -0.75]
     assert model.intercept_ == 0.25
@@ -57,7 +57,7 @@ def test_fit_and_predict() -> None:
 
 def test_withheld_predicts_the_middle() -> None:
     features, target = line()
-    model = RobustRegressor(**{**USUAL, "cell": 1e-6, "target_bounds": (0, 4)}).fit(features, target)
+    model = StableRegressor(**{**USUAL, "cell": 1e-6, "target_bounds": (0, 4)}).fit(features, target)
     assert model.withheld_
     assert set(model.predict(features)) == {2.0}
 
@@ -65,11 +65,11 @@ def test_withheld_predicts_the_middle() -> None:
 def test_private_values_cause_no_error_and_public_ones_do() -> None:
     features, target = line()
     features[3, 0], target[4], target[5] = np.nan, np.nan, np.inf
-    assert not RobustRegressor(**USUAL).fit(features, target).withheld_
+    assert not StableRegressor(**USUAL).fit(features, target).withheld_
     with pytest.raises(xp.InvalidValue, match="one each"):
-        RobustRegressor(**USUAL).fit(features, target[:-1])
+        StableRegressor(**USUAL).fit(features, target[:-1])
     with pytest.raises(ValueError, match="y"):
-        RobustRegressor(**USUAL).fit(features, None)
+        StableRegressor(**USUAL).fit(features, None)
 
 
 def test_one_odd_cell_causes_no_error() -> None:
@@ -77,17 +77,17 @@ def test_one_odd_cell_causes_no_error() -> None:
     features[3, 0], features[4, 1], target[5], target[6] = "secret", 10**400, None, 1j
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert not RobustRegressor(**USUAL).fit(features, target).withheld_
+        assert not StableRegressor(**USUAL).fit(features, target).withheld_
 
 
 def test_a_refused_fit_leaves_everything_as_it_was() -> None:
     features, target = line()
-    model = RobustRegressor(**USUAL, ledger=xp.Ledger(epsilon=1, delta=1e-6)).fit(features, target)
+    model = StableRegressor(**USUAL, ledger=xp.Ledger(epsilon=1, delta=1e-6)).fit(features, target)
     with pytest.raises(xp.BudgetExceeded):
         model.fit(features[:, :1], target)
     assert model.predict(features).shape == (4000,)
     with pytest.raises(xp.InvalidValue, match="intercept"):
-        RobustRegressor(**USUAL, fit_intercept="yes").fit(features, target)
+        StableRegressor(**USUAL, fit_intercept="yes").fit(features, target)
 
 
 def test_the_room_is_lazy() -> None:
@@ -99,5 +99,5 @@ def test_the_room_is_lazy() -> None:
 def test_target_bounds_may_be_written_as_people_write_them() -> None:
     """Everything about the parameters is read before anything is charged."""
     features = np.random.default_rng(1).uniform(size=(200, 2))
-    model = RobustRegressor(**{**USUAL, "target_bounds": ("0", "1/3")}).fit(features, features[:, 0] / 3)
+    model = StableRegressor(**{**USUAL, "target_bounds": ("0", "1/3")}).fit(features, features[:, 0] / 3)
     assert np.isfinite(model.predict(features)).all()

@@ -26,6 +26,7 @@ import pytest
 
 import expost as xp
 from expost import Cost, Guarantee, Ledger
+from expost.canonical import canonical
 from expost.ledger import batch as batch_module
 from expost.ledger import chain, codec, durable, lease, postgres, schema
 from expost.ledger.batch import Batch
@@ -605,7 +606,7 @@ def trail(*events: tuple[str, int | None, dict[str, Any]]) -> list[chain.Event]:
     made = chain.Trail()
     body = {"limit": [10, 0], "name": "l", "neighbours": None, "unit": None}
     every = [("create", None, body), *events]
-    return [made.append(0, kind, entry, codec.canonical(told)) for kind, entry, told in every]
+    return [made.append(0, kind, entry, canonical(told)) for kind, entry, told in every]
 
 
 PRICES = Guarantee({"all": "6e-12", "some": "5e-12"})
@@ -835,19 +836,13 @@ def held(ledger: Ledger) -> Iterator[Answers]:
         thread.join(30)
 
 
-class Odd(Fixed):
-    """A mechanism that prints what not every database can keep."""
-
-    def __repr__(self) -> str:
-        return str(self.output)
-
-
 BAD: dict[str, Callable[[Ledger], Any]] = {
     "a long key": lambda ledger: ledger.reserve(CLAIM, key=secrets.token_hex(6000)),
     "a long label": lambda ledger: ledger.reserve(CLAIM, label="x" * 10_001),
-    "half a character": lambda ledger: ledger.run(Odd(CLAIM, "odd \ud800", part="small")),
-    "zero": lambda ledger: ledger.run(Odd(CLAIM, "odd \0", part="small")),
-    "half a character under a key": lambda ledger: ledger.run(Odd(CLAIM, "odd \ud800", part="small"), key="k"),
+    "half a character": lambda ledger: ledger.run(Fixed(CLAIM, 1, part="small"), label="odd \ud800"),
+    "zero": lambda ledger: ledger.run(Fixed(CLAIM, 1, part="small"), label="odd \0"),
+    "half a character under a key": lambda ledger: ledger.run(Fixed(CLAIM, 1, part="small"), key="k", label="\ud800"),
+    "a mechanism that prints too much": lambda ledger: ledger.run(Fixed(CLAIM, "x" * 10**6, part="small")),
     "a key that is no text": lambda ledger: ledger.run(Fixed(CLAIM, 1, part="small"), key="\ud800"),
 }
 
@@ -1624,9 +1619,9 @@ def test_a_process_that_cannot_look_does_not_think_others_dead(new_url: Callable
             os.close(file)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert spending.settle("small").charged == CLAIM.cost_of("small")
-    assert lease.is_gone(codec.canonical({"machine": lease._machine(), "pid": 2**22 + 1, "started": "1"}))
-    assert not lease.is_gone(codec.canonical({"machine": lease._machine(), "pid": 10**30, "started": "1"}))
-    assert lease.is_gone(codec.canonical({"machine": lease._machine(), "pid": os.getpid(), "started": "1"}))
+    assert lease.is_gone(canonical({"machine": lease._machine(), "pid": 2**22 + 1, "started": "1"}))
+    assert not lease.is_gone(canonical({"machine": lease._machine(), "pid": 10**30, "started": "1"}))
+    assert lease.is_gone(canonical({"machine": lease._machine(), "pid": os.getpid(), "started": "1"}))
 
 
 def test_a_heart_beats_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1708,7 +1703,7 @@ def test_where_nobody_tells_about_processes(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(Path, "read_text", absent)
     with contextlib.suppress(OSError):
         assert lease._machine()
-    told = codec.canonical({"machine": lease._machine(), "pid": 1, "started": None})
+    told = canonical({"machine": lease._machine(), "pid": 1, "started": None})
     assert not lease.is_gone(told)
     monkeypatch.undo()
     lease._machine.cache_clear()

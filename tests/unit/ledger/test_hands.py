@@ -100,3 +100,40 @@ def test_another_hand_can_only_forfeit_a_conversation(ledger: Ledger) -> None:
     with pytest.raises(xp.ReservationClosed):
         talk.close()
     assert ledger.spent == told.guarantee.worst_case
+
+
+FORKED = "LedgerUnavailable: ledger 'study' lives in the memory of process"
+
+
+def test_a_forked_reservation_in_memory_settles_nothing() -> None:
+    """Found: both copies settled the part that each had sampled: two samples, one charge."""
+    ledger = Ledger(epsilon=20, name="study")
+    spending, waiting = ledger.reserve(CLAIM), ledger.reserve(CLAIM, begin=False)
+    for attempt in (
+        lambda: spending.settle("small"), spending.forfeit, waiting.begin, waiting.void, lambda: ledger.reserve(CLAIM),
+        lambda: ledger.run(Fixed(CLAIM, 1, part="small")), lambda: ledger.account("new", epsilon=1),
+        lambda: ledger.raise_limit(30, by="me", reason="more"), lambda: ledger.close(by="me", reason="end"),
+        lambda: ledger.reservation(1).settle("small"),
+    ):  # fmt: skip
+        assert forked(attempt).startswith(FORKED)
+    assert forked(lambda: [entry.state for entry in ledger.entries()]) == "['reserved', 'reserved']"
+    assert forked(lambda: ledger.remaining) == repr(Cost(18.5))
+    spending.settle("small")
+    waiting.void()
+    assert ledger.spent == Cost(0.25)
+    ledger.verify_chain()
+
+
+def test_leaving_a_block_in_a_forked_copy_keeps_the_error() -> None:
+    """The worst case stays set aside where the ledger lives; what went wrong in the copy is not hidden."""
+    ledger = Ledger(epsilon=20, name="study")
+    for begin in (True, False):
+        spending = ledger.reserve(CLAIM, begin=begin)
+
+        def leave(spending: xp.Reservation = spending) -> None:
+            with spending:
+                raise KeyError("mine")
+
+        assert forked(leave) == "KeyError: 'mine'"
+        assert spending.entry.state == "reserved"
+        spending.forfeit()

@@ -1,5 +1,4 @@
 import contextlib
-import os
 import pickle
 import sys
 from collections.abc import Iterator
@@ -27,20 +26,6 @@ def test_the_store_itself_prices_a_part() -> None:
     (balance,) = store.balances(("ledger",))
     assert (balance.spent, balance.reserved, balance.remaining) == (Cost(0), Cost(0.5), Cost(0.5))
     assert store.settle(entry.id, "a", None).charged == Cost(0.5)
-
-
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-def test_a_forked_copy_cannot_spend() -> None:
-    ledger = Ledger(epsilon=1)
-    child = os.fork()
-    if not child:
-        try:
-            ledger.reserve(Guarantee.uniform(1))
-        except xp.InvalidValue:
-            os._exit(0)
-        os._exit(1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    ledger.reserve(Guarantee.uniform(1))
 
 
 @pytest.mark.parametrize("ending", ["settle", "void", "forfeit"])

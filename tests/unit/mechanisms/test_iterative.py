@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -216,3 +217,37 @@ def test_a_step_out_of_turn_is_refused_and_the_run_goes_on() -> None:
         with pytest.raises(xp.InteractionClosed, match="taken already"):
             twin(1.0)
     assert next(book.entries()).state == "settled"
+
+
+def test_two_iterators_over_one_run_share_its_samples() -> None:
+    """Found: each iterator made a step of its own, and each of these drew a Poisson sample, for one charge."""
+    sampled = walk(steps=[GaussianNoise(2, "0.25")] * 12, neighbours="add-remove")
+    with opened(ledger(), sampled) as run:
+        first, second = iter(run), iter(run)
+        one, other = next(first), next(second)
+        one.batch(1000)
+        for twin in (other, copy.copy(one), copy.deepcopy(one), type(one)(run, 0)):
+            with pytest.raises(InvalidValue, match="has its sample already"):
+                twin.batch(1000)
+        with pytest.raises(InteractionClosed, match="not next"):
+            type(one)(run, 1).batch(1000)
+        other(1.0)
+        with pytest.raises(InteractionClosed, match="taken already"):
+            one(1.0)
+        assert (one.answered, other.answered) == (True, True)
+        assert next(first).number == next(second).number == 2
+    assert run.release.part == 4
+
+
+def test_outputs_that_were_handed_out_cannot_be_made_writable() -> None:
+    with opened(ledger(), walk()) as run:
+        handed = next(iter(run))(np.zeros(3))
+        was = handed.tolist()
+        for array in (handed, run.transcript[0], handed.base):
+            with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+                array.setflags(write=True)
+        handed.shape = (3, 1)
+        run.transcript[0].shape = (1, 3)
+        assert run.transcript[0].shape == (3,)
+        run.close()
+        assert run.release.value[0].tolist() == was

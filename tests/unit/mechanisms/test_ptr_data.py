@@ -13,11 +13,11 @@ from expost.mechanisms import location
 from expost.mechanisms.interquantile import Bin
 from expost.mechanisms.regression import Coefficients
 
-RANGE = xp.InterquartileRange(epsilon=1, delta=1e-6)
-NOISY = xp.NoisyInterquartileRange(epsilon=3, delta=1e-6)
-MEDIAN = xp.Median(epsilon=1, delta=1e-6, proposed=1)
-MEAN = xp.TrimmedMean(trim=0.1, epsilon=1, delta=1e-6, proposed=1, bounds=(-10, 10))
-ALL = [RANGE, NOISY, MEDIAN, MEAN, xp.Quantile(quantile=1, epsilon=1, delta=1e-6, proposed=1)]
+RANGE = xp.StableInterquartileRange(epsilon=1, delta=1e-6)
+NOISY = xp.StableNoisyInterquartileRange(epsilon=3, delta=1e-6)
+MEDIAN = xp.StableMedian(epsilon=1, delta=1e-6, proposed=1)
+MEAN = xp.StableTrimmedMean(trim=0.1, epsilon=1, delta=1e-6, proposed=1, bounds=(-10, 10))
+ALL = [RANGE, NOISY, MEDIAN, MEAN, xp.StableQuantile(quantile=1, epsilon=1, delta=1e-6, proposed=1)]
 
 RNG = np.random.default_rng(5)
 AWKWARD = [
@@ -77,19 +77,19 @@ def test_public_mistakes_are_free(mechanism: xp.Mechanism, data: Any, rule: str)
 @pytest.mark.parametrize(
     ("make", "rule"),
     [
-        (lambda: xp.InterquantileRange(low=0.5, high=0.5, epsilon=1, delta=1e-6), "low < high"),
-        (lambda: xp.InterquartileRange(epsilon=1, delta=1e-6, base=1), "factor"),
-        (lambda: xp.InterquartileRange(epsilon=1, delta=0), "δ of at least"),
-        (lambda: xp.InterquartileRange(epsilon="1e-12", delta=1e-6), "split in 2"),
-        (lambda: xp.InterquartileRange(epsilon=1, delta=1e-6, missing="1e390"), "fit a float"),
-        (lambda: xp.Median(epsilon=(1, 2, 3), delta=1e-6, proposed=1), "shares"),
-        (lambda: xp.Median(epsilon=1, delta=1e-6, proposed=0), "above 0"),
-        (lambda: xp.Median(epsilon=1, delta=1e-6, proposed=1, bounds=(1, 0)), "lower bound"),
-        (lambda: xp.Median(epsilon=1, delta=1e-6, proposed=1, bounds=3), "pair"),
-        (lambda: xp.Quantile(quantile=2, epsilon=1, delta=1e-6, proposed=1), "between 0 and 1"),
-        (lambda: xp.TrimmedMean(trim=0.5, epsilon=1, delta=1e-6, proposed=1), "either side"),
-        (lambda: xp.Median.scaled(0, size=10, epsilon=1, delta=1e-6), "above 0"),
-        (lambda: xp.Median.scaled(1, size=0, epsilon=1, delta=1e-6), "number of records"),
+        (lambda: xp.StableInterquantileRange(low=0.5, high=0.5, epsilon=1, delta=1e-6), "low < high"),
+        (lambda: xp.StableInterquartileRange(epsilon=1, delta=1e-6, base=1), "factor"),
+        (lambda: xp.StableInterquartileRange(epsilon=1, delta=0), "δ of at least"),
+        (lambda: xp.StableInterquartileRange(epsilon="1e-12", delta=1e-6), "split in 2"),
+        (lambda: xp.StableInterquartileRange(epsilon=1, delta=1e-6, missing="1e390"), "fit a float"),
+        (lambda: xp.StableMedian(epsilon=(1, 2, 3), delta=1e-6, proposed=1), "shares"),
+        (lambda: xp.StableMedian(epsilon=1, delta=1e-6, proposed=0), "above 0"),
+        (lambda: xp.StableMedian(epsilon=1, delta=1e-6, proposed=1, bounds=(1, 0)), "lower bound"),
+        (lambda: xp.StableMedian(epsilon=1, delta=1e-6, proposed=1, bounds=3), "pair"),
+        (lambda: xp.StableQuantile(quantile=2, epsilon=1, delta=1e-6, proposed=1), "between 0 and 1"),
+        (lambda: xp.StableTrimmedMean(trim=0.5, epsilon=1, delta=1e-6, proposed=1), "either side"),
+        (lambda: xp.StableMedian.scaled(0, size=10, epsilon=1, delta=1e-6), "above 0"),
+        (lambda: xp.StableMedian.scaled(1, size=0, epsilon=1, delta=1e-6), "number of records"),
         (lambda: regression(blocks=0), "blocks"),
         (lambda: regression(bounds=None), "declare bounds"),
         (lambda: regression(cell=0), "above 0"),
@@ -116,17 +116,17 @@ def test_answers_are_right_on_plenty_of_data() -> None:
     assert isinstance(found, Bin)
     assert found.lower <= np.subtract(*np.quantile(data, [0.75, 0.25])) < found.upper
     whole = {"size": len(data), "epsilon": 1, "delta": 1e-6}
-    assert abs(xp.Median.scaled(found, **whole).sample(data, xp.SeededNoise(3)) - 10) < 0.1
-    high = xp.Quantile.scaled(found, quantile=0.9, **whole).sample(data, xp.SeededNoise(3))
+    assert abs(xp.StableMedian.scaled(found, **whole).sample(data, xp.SeededNoise(3)) - 10) < 0.1
+    high = xp.StableQuantile.scaled(found, quantile=0.9, **whole).sample(data, xp.SeededNoise(3))
     assert abs(high - np.quantile(data, 0.9)) < 0.1
-    wide = xp.InterquantileRange(low=0.1, high=0.9, epsilon=1, delta=1e-6).sample(data, xp.SeededNoise(3))
-    assert abs(xp.TrimmedMean.scaled(wide, trim=0.1, **whole).sample(data, xp.SeededNoise(3)) - 10) < 0.1
-    assert xp.Median(epsilon=1, delta=1e-6, proposed=1e-9).sample(data, xp.SeededNoise(3)) is xp.WITHHELD
+    wide = xp.StableInterquantileRange(low=0.1, high=0.9, epsilon=1, delta=1e-6).sample(data, xp.SeededNoise(3))
+    assert abs(xp.StableTrimmedMean.scaled(wide, trim=0.1, **whole).sample(data, xp.SeededNoise(3)) - 10) < 0.1
+    assert xp.StableMedian(epsilon=1, delta=1e-6, proposed=1e-9).sample(data, xp.SeededNoise(3)) is xp.WITHHELD
 
 
 def test_the_mean_of_ranks_is_summed_exactly() -> None:
     """Values past 2^53 steps, alternating in sign: floats would lose them."""
-    mean = xp.TrimmedMean(trim=0, epsilon=(1, 10**6), delta=1e-6, proposed=1, bounds=(-(2**50), 2**50))
+    mean = xp.StableTrimmedMean(trim=0, epsilon=(1, 10**6), delta=1e-6, proposed=1, bounds=(-(2**50), 2**50))
     data = np.tile([2.0**50, -(2.0**50), 3.0, 5.0], 1000)
     value = mean._proposal.release(data, xp.SeededNoise(1))
     assert abs(value - 2) < 1e-4
@@ -137,7 +137,7 @@ def test_noise_is_for_the_proposed_sensitivity(proposed: str, epsilon: str, monk
     """The release is the quantile on the grid plus noise whose rate, times the steps in what was proposed, is ε."""
     rates: list[Fraction] = []
     monkeypatch.setattr(location, "discrete_laplace", lambda noise, rate: rates.append(rate) or 7)
-    proposal = xp.Median(epsilon=(1, epsilon), delta=1e-6, proposed=proposed)._proposal
+    proposal = xp.StableMedian(epsilon=(1, epsilon), delta=1e-6, proposed=proposed)._proposal
     step = proposal.grid.step
     steps = -(-Fraction(proposed) // step)
     assert 1024 * max(1, Fraction(epsilon)) <= steps < 2050 * max(1, Fraction(epsilon))
@@ -147,7 +147,7 @@ def test_noise_is_for_the_proposed_sensitivity(proposed: str, epsilon: str, monk
 
 
 def test_mechanisms_compare_and_hash() -> None:
-    pair = [xp.Median(epsilon=epsilon, delta=1e-6, proposed=1) for epsilon in ([0.25, 0.75], (0.25, 0.75))]
+    pair = [xp.StableMedian(epsilon=epsilon, delta=1e-6, proposed=1) for epsilon in ([0.25, 0.75], (0.25, 0.75))]
     assert pair[0] == pair[1]
     assert len({*pair, *ALL, regression()}) == 2 + len(ALL)
 
@@ -155,7 +155,7 @@ def test_mechanisms_compare_and_hash() -> None:
 # ---- regression
 
 
-def regression(**changes: Any) -> xp.RobustRegression:
+def regression(**changes: Any) -> xp.StableRegression:
     usual: dict[str, Any] = {
         "cell": 0.5,
         "blocks": 60,
@@ -164,7 +164,7 @@ def regression(**changes: Any) -> xp.RobustRegression:
         "epsilon": 1,
         "delta": 1e-6,
     }
-    return xp.RobustRegression(**{**usual, **changes})
+    return xp.StableRegression(**{**usual, **changes})
 
 
 def line(size: int = 3000) -> np.ndarray[Any, Any]:

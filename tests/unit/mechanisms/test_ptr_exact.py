@@ -82,7 +82,7 @@ def test_legs_need_half_of_delta_each() -> None:
 def test_the_real_thresholds_at_the_counterexample() -> None:
     """With the threshold of legs that do not halve δ the claim is refuted; with the mechanism's own it holds."""
     names, fall = [(0, 0, 1), (0, 0, 10)], bracket.exp(Fraction(-1), 60).upper
-    real = xp.InterquartileRange(epsilon=2, delta="0.27")
+    real = xp.StableInterquartileRange(epsilon=2, delta="0.27")
     careless = StabilityTest(Fraction(1), Fraction("0.27"))
     prices = {1: fall**-3, 2: fall**-3, BOTTOM: fall**-2}
     assert least_delta_at(tabulated(bins(), names, fall, real.legs.test.threshold), prices) <= Fraction("0.27")
@@ -151,10 +151,12 @@ def _without_leg(law_: Any) -> Law:
 
 def test_the_three_cases_as_a_table_of_costs() -> None:
     """ε, δ for each leg: differential privacy, the paper's two analyses, and ours."""
-    one = xp.NoisyInterquartileRange(epsilon=3, delta=2e-6).guarantee
-    ours = xp.InterquartileRange(epsilon=2, delta=2e-6).guarantee
+    one = xp.StableNoisyInterquartileRange(epsilon=3, delta=2e-6).guarantee
+    ours = xp.StableInterquartileRange(epsilon=2, delta=2e-6).guarantee
     leg = xp.ProposeTestRelease(
-        proposal=xp.NoisyInterquartileRange(epsilon=3, delta=1e-6).proposals(Fraction(1))[0], epsilon=1, delta=1e-6
+        proposal=xp.StableNoisyInterquartileRange(epsilon=3, delta=1e-6).proposals(Fraction(1))[0],
+        epsilon=1,
+        delta=1e-6,
     ).guarantee
     table = {
         "one mechanism": [one.epsilon_of("released"), one.epsilon_of("released"), one.epsilon_of("withheld")],
@@ -362,7 +364,7 @@ def test_the_generalised_form() -> None:
 def test_real_code_has_the_law_of_the_model() -> None:
     """The very code that runs, every draw made: what the model says, but for the mass left out."""
     missing = Fraction(1, 5)
-    mechanism = xp.InterquartileRange(epsilon=2, delta="0.2")
+    mechanism = xp.StableInterquartileRange(epsilon=2, delta="0.2")
     legs, threshold = bins(), mechanism.legs.test.threshold
     fall = bracket.exp(Fraction(-1), 60).upper
     for x in ((0, 0, 1), (0, 1, 1, 1, 1)):

@@ -406,7 +406,7 @@ def test_refusals() -> None:
     with pytest.raises(xp.NeighbourMismatch):
         Tested(mechanism=counts, test=Always(), held_out=0.5)
     with pytest.raises(xp.InvalidValue, match="withholds by itself"):
-        Tested(mechanism=xp.InterquartileRange(epsilon=1, delta=1e-6), test=Always())
+        Tested(mechanism=xp.StableInterquartileRange(epsilon=1, delta=1e-6), test=Always())
     with pytest.raises(xp.InvalidValue, match="conversation"):
         Tested(mechanism=Responses(Fraction(2), 3), test=Always())
     with pytest.raises(xp.InvalidValue, match="takes a mechanism"):

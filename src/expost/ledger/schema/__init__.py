@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from importlib.resources import files
 
+from expost.canonical import sha256
 from expost.errors import InvalidValue
-from expost.ledger.codec import sha256
 
 MARK = "expost_schema"
 """The table of what was run."""

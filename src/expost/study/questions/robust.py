@@ -8,7 +8,13 @@ from typing import Any
 from expost.cost import exact
 from expost.errors import InvalidValue
 from expost.mechanism import WITHHELD, Mechanism
-from expost.mechanisms import InterquantileRange, Median, Quantile, RobustRegression, TrimmedMean
+from expost.mechanisms import (
+    StableInterquantileRange,
+    StableMedian,
+    StableQuantile,
+    StableRegression,
+    StableTrimmedMean,
+)
 from expost.mechanisms.interquantile import Bin
 from expost.study.keys import Key
 from expost.study.kinds import (
@@ -51,7 +57,7 @@ def optional(asked: Asked, *names: str) -> dict[str, Any]:
 def _spread(asked: Asked) -> Mechanism:
     need_columns(asked)
     low, high = asked.get("quantiles", (0.25, 0.75))
-    return InterquantileRange(
+    return StableInterquantileRange(
         low=low, high=high, epsilon=asked.epsilon, delta=asked.delta, **optional(asked, "base", "missing")
     )
 
@@ -88,15 +94,15 @@ def _place(asked: Asked) -> dict[str, Any]:
 
 
 def _median(asked: Asked) -> Mechanism:
-    return Median.scaled(scale_of(asked), **_place(asked))
+    return StableMedian.scaled(scale_of(asked), **_place(asked))
 
 
 def _quantile(asked: Asked) -> Mechanism:
-    return Quantile.scaled(scale_of(asked), quantile=asked["quantile"], **_place(asked))
+    return StableQuantile.scaled(scale_of(asked), quantile=asked["quantile"], **_place(asked))
 
 
 def _trimmed(asked: Asked) -> Mechanism:
-    return TrimmedMean.scaled(scale_of(asked), trim=asked["trim"], **_place(asked))
+    return StableTrimmedMean.scaled(scale_of(asked), trim=asked["trim"], **_place(asked))
 
 
 def _location(asked: Asked, mechanism: Any, value: Any) -> Answer:
@@ -116,7 +122,7 @@ def _regression(asked: Asked) -> Mechanism:
     features = len(asked["features"])
     if isinstance(cell, list) and len(cell) != features + 1:
         raise InvalidValue(f"'cell' is one width, or {features + 1}: one for each feature, the intercept's last")
-    return RobustRegression(
+    return StableRegression(
         cell=tuple(cell) if isinstance(cell, list) else cell,
         blocks=asked["blocks"],
         bounds=tuple(asked["bounds"]),
@@ -127,7 +133,7 @@ def _regression(asked: Asked) -> Mechanism:
     )
 
 
-def _coefficients(asked: Asked, mechanism: RobustRegression, value: Any) -> Answer:
+def _coefficients(asked: Asked, mechanism: StableRegression, value: Any) -> Answer:
     if value is WITHHELD:
         return withheld()
     names = [*asked["features"], "constant"]

@@ -1,10 +1,19 @@
 -- The rules, in one statement a batch: the ledger's own row is locked first, so batches on one ledger follow one another.
 CREATE FUNCTION expost_now() RETURNS BIGINT LANGUAGE sql AS
 $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$;
+-- The clock of the books shows full hours, and moves on with reservations and the owner's acts only: when work ended is not
+-- told, for that would tell of the data. Leases go by expost_now().
+CREATE FUNCTION expost_tick(p_at BIGINT, p_now BIGINT, p_ops JSONB) RETURNS BIGINT LANGUAGE plpgsql AS $$
+BEGIN
+  FOR i IN 0 .. jsonb_array_length(p_ops) - 1 LOOP
+    IF p_ops->i->>'do' IN ('reserve', 'account', 'limit', 'close') THEN RETURN greatest(p_at, p_now - p_now % 3600000000); END IF;
+  END LOOP;
+  RETURN p_at;
+END $$;
 
 CREATE FUNCTION expost_create(p_name TEXT, p_row JSONB) RETURNS BOOLEAN LANGUAGE plpgsql AS $$
 DECLARE
-  v_at BIGINT := expost_now();
+  v_at BIGINT := expost_tick(0, expost_now(), '[{"do": "account"}]');
   v_line TEXT := '{"at":' || v_at || ',"body":' || (p_row->>'body') || ',"entry":null,"event":"create","sequence":1}';
   v_head TEXT := encode(sha256(convert_to(repeat('0', 64) || E'\n' || v_line, 'UTF8')), 'hex');
   v_id BIGINT;
@@ -23,6 +32,7 @@ CREATE FUNCTION expost_apply(
   p_ledger BIGINT, p_owner TEXT, p_identity TEXT, p_ttl BIGINT, p_batch TEXT, p_before JSONB, p_ops JSONB
 ) RETURNS JSONB LANGUAGE plpgsql AS $$
 DECLARE
+  v_now BIGINT := expost_now();
   v_book expost_ledger%ROWTYPE;
   v_owner expost_owner%ROWTYPE;
   v_entry RECORD;
@@ -47,7 +57,7 @@ BEGIN
     RAISE EXCEPTION 'expost: synchronous_commit is off, so a commit could be lost';
   END IF;
   SELECT * INTO STRICT v_book FROM expost_ledger WHERE id = p_ledger FOR UPDATE;
-  v_book.at := greatest(v_book.at, expost_now());
+  v_book.at := expost_tick(v_book.at, v_now, p_ops);
   SELECT * INTO v_owner FROM expost_owner WHERE id = p_owner;  -- guarded by the ledger's lock
   IF FOUND THEN
     IF v_owner.batch = p_batch THEN RETURN v_owner.outcomes; END IF;  -- it was applied; only the answer was lost
@@ -55,7 +65,7 @@ BEGIN
   ELSE
     v_owner.expired := 0;
     INSERT INTO expost_owner (id, ledger, identity, deadline, batch, outcomes)
-      VALUES (p_owner, p_ledger, p_identity, v_book.at + p_ttl, '', '[]');
+      VALUES (p_owner, p_ledger, p_identity, v_now + p_ttl, '', '[]');
   END IF;
   FOR v_op IN SELECT value FROM jsonb_array_elements(p_ops) LOOP
     v_do := v_op->>'do'; v_kind := NULL; v_number := NULL; v_body := v_op->>'body'; v_out := NULL; v_lost := '{}';
@@ -92,7 +102,7 @@ BEGIN
           epsilon, delta, owner, lease_until, begun, reserved_at)
         VALUES (p_ledger, v_number, v_levels[array_upper(v_levels, 1)], v_op->>'operation', v_op->>'subject',
           v_op->>'fingerprint', v_op->>'claim', v_op->>'label', v_op->>'key', v_epsilon, v_delta,
-          CASE WHEN v_op->>'lease' IS NULL THEN p_owner END, v_book.at + (v_op->>'lease')::bigint,
+          CASE WHEN v_op->>'lease' IS NULL THEN p_owner END, v_now + (v_op->>'lease')::bigint,
           (v_op->>'begun')::boolean::int, v_book.at);
         v_kind := 'reserve';
         v_out := jsonb_build_object('entry', v_number, 'at', v_book.at);
@@ -119,9 +129,9 @@ BEGIN
       END IF;
     ELSIF v_do = 'recover' THEN
       UPDATE expost_owner SET expired = 1 WHERE ledger = p_ledger AND expired = 0 AND
-        ((deadline < v_book.at AND id <> p_owner) OR id IN (SELECT jsonb_array_elements_text((v_op->>'dead')::jsonb)));
+        ((deadline < v_now AND id <> p_owner) OR id IN (SELECT jsonb_array_elements_text((v_op->>'dead')::jsonb)));
       v_lost := ARRAY(SELECT e.number FROM expost_entry e LEFT JOIN expost_owner o ON o.id = e.owner
-        WHERE e.ledger = p_ledger AND e.state = 'reserved' AND (o.expired = 1 OR e.lease_until < v_book.at)
+        WHERE e.ledger = p_ledger AND e.state = 'reserved' AND (o.expired = 1 OR e.lease_until < v_now)
         ORDER BY e.number);
       v_out := jsonb_build_object('forfeited', cardinality(v_lost));
     ELSIF v_do = 'beat' THEN
@@ -165,7 +175,7 @@ BEGIN
   UPDATE expost_ledger SET sequence = v_book.sequence, entries = v_book.entries, at = v_book.at, head = v_book.head
     WHERE id = p_ledger;
   UPDATE expost_owner SET batch = p_batch, outcomes = v_outs,
-    deadline = CASE WHEN expired = 1 THEN deadline ELSE greatest(deadline, v_book.at + p_ttl) END WHERE id = p_owner;
+    deadline = CASE WHEN expired = 1 THEN deadline ELSE greatest(deadline, v_now + p_ttl) END WHERE id = p_owner;
   RETURN v_outs;
 END $$;
 

@@ -72,6 +72,7 @@ CREATE FUNCTION expost_alone(
   p_ledger BIGINT, p_owner TEXT, p_ttl BIGINT, p_batch TEXT, p_before JSONB, p_op JSONB
 ) RETURNS JSONB LANGUAGE plpgsql AS $$
 DECLARE
+  v_now BIGINT := expost_now();
   v_book RECORD;
   v_seen RECORD;
   v_line TEXT;
@@ -83,7 +84,7 @@ DECLARE
   v_delta BIGINT := (p_op->>'delta')::bigint;
   v_levels BIGINT[] := translate(p_op->>'levels', '[]', '{}')::bigint[];
 BEGIN
-  SELECT sequence + 1 AS sequence, entries, greatest(at, expost_now()) AS at, head INTO STRICT v_book
+  SELECT sequence + 1 AS sequence, entries, expost_tick(at, v_now, jsonb_build_array(p_op)) AS at, head INTO STRICT v_book
     FROM expost_ledger WHERE id = p_ledger FOR UPDATE;
   -- The owner's row is guarded by the ledger's lock.
   IF v_reserve THEN
@@ -130,14 +131,14 @@ BEGIN
       UPDATE expost_ledger SET sequence = v_book.sequence, entries = v_number, at = v_book.at, head = v_head
         WHERE id = p_ledger
     ), owner AS (
-      UPDATE expost_owner SET batch = p_batch, outcomes = v_outs, deadline = greatest(deadline, v_book.at + p_ttl)
+      UPDATE expost_owner SET batch = p_batch, outcomes = v_outs, deadline = greatest(deadline, v_now + p_ttl)
         WHERE id = p_owner
     )
     INSERT INTO expost_entry (ledger, number, account, operation, subject, fingerprint, claim, label, key,
       epsilon, delta, owner, lease_until, begun, reserved_at)
     VALUES (p_ledger, v_number, v_levels[cardinality(v_levels)], p_op->>'operation', p_op->>'subject',
       p_op->>'fingerprint', p_op->>'claim', p_op->>'label', p_op->>'key', v_epsilon, v_delta,
-      CASE WHEN p_op->>'lease' IS NULL THEN p_owner END, v_book.at + (p_op->>'lease')::bigint,
+      CASE WHEN p_op->>'lease' IS NULL THEN p_owner END, v_now + (p_op->>'lease')::bigint,
       (p_op->>'begun')::boolean::int, v_book.at);
   ELSE
     WITH event AS (
@@ -146,7 +147,7 @@ BEGIN
       UPDATE expost_ledger SET sequence = v_book.sequence, at = v_book.at, head = v_head WHERE id = p_ledger
     ), owner AS (
       UPDATE expost_owner SET batch = p_batch, outcomes = v_outs,
-        deadline = CASE WHEN expired = 1 THEN deadline ELSE greatest(deadline, v_book.at + p_ttl) END
+        deadline = CASE WHEN expired = 1 THEN deadline ELSE greatest(deadline, v_now + p_ttl) END
         WHERE id = p_owner
     ), account AS (
       UPDATE expost_account SET epsilon_reserved = epsilon_reserved - v_seen.epsilon,
@@ -166,6 +167,7 @@ CREATE FUNCTION expost_together(
   p_ledger BIGINT, p_owner TEXT, p_ttl BIGINT, p_batch TEXT, p_before JSONB, p_ops JSONB
 ) RETURNS JSONB LANGUAGE plpgsql AS $$
 DECLARE
+  v_now BIGINT := expost_now();
   v_sequence BIGINT;
   v_entries BIGINT;
   v_at BIGINT;
@@ -179,7 +181,7 @@ DECLARE
   v_lines TEXT[] := '{}';
   v_hashes TEXT[] := '{}';
 BEGIN
-  SELECT sequence, entries, greatest(at, expost_now()), head INTO STRICT v_sequence, v_entries, v_at, v_head
+  SELECT sequence, entries, expost_tick(at, v_now, p_ops), head INTO STRICT v_sequence, v_entries, v_at, v_head
     FROM expost_ledger WHERE id = p_ledger FOR UPDATE;
   WITH step AS MATERIALIZED (
     SELECT * FROM jsonb_to_recordset(p_ops) AS step(
@@ -255,13 +257,13 @@ BEGIN
     INSERT INTO expost_entry (ledger, number, account, operation, subject, fingerprint, claim, label, key,
       epsilon, delta, owner, lease_until, begun, reserved_at)
     SELECT ledger, number, levels[cardinality(levels)], operation, subject, fingerprint, claim, label, key,
-      epsilon, delta, CASE WHEN lease IS NULL THEN p_owner END, v_at + lease, begun::int, v_at
+      epsilon, delta, CASE WHEN lease IS NULL THEN p_owner END, v_now + lease, begun::int, v_at
     FROM step WHERE "do" = 'reserve'
   ), event AS (
     INSERT INTO expost_event SELECT p_ledger, v_sequence + place, line, hash
     FROM unnest(v_lines, v_hashes) WITH ORDINALITY AS written(line, hash, place)
   ), owner AS (
-    UPDATE expost_owner SET batch = p_batch, outcomes = v_outs::jsonb, deadline = greatest(deadline, v_at + p_ttl)
+    UPDATE expost_owner SET batch = p_batch, outcomes = v_outs::jsonb, deadline = greatest(deadline, v_now + p_ttl)
     WHERE id = p_owner
   )
   UPDATE expost_ledger SET sequence = v_sequence + v_steps, entries = v_entries, at = v_at, head = v_head

@@ -1,0 +1,19 @@
+"""Canonical JSON: equal values, equal text; and its hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def canonical(value: Any) -> str:
+    """Plain JSON values as text: names sorted, no spaces, ASCII."""
+    return _ENCODER.encode(value)
+
+
+def sha256(text: str) -> str:
+    """The hash of a text, in hexadecimal."""
+    return hashlib.sha256(text.encode()).hexdigest()

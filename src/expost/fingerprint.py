@@ -1,0 +1,249 @@
+"""Fingerprints: what a mechanism is, from its class and its parameters, the same in every process and version.
+
+Fields at their defaults are left out, so that a new field with a default changes no fingerprint. Numbers count by their
+value. What cannot be told from others by looking at it (a lambda, a local function, a bound method, a partial, an
+object that is no record, anything defined in ``__main__``) needs a name: the mechanism's ``name=`` stands for it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from functools import cached_property
+from math import isfinite
+from types import MappingProxyType
+from typing import Any, NamedTuple, NoReturn
+
+from expost.canonical import canonical, sha256
+from expost.cost import Cost
+from expost.errors import InvalidValue
+from expost.guarantee import Guarantee
+from expost.names import class_name, function_name
+
+DATA: Mapping[str, bool] = MappingProxyType({"data": True})
+"""The metadata of a dataclass's field that is the data, or a way to it: no part of what a mechanism is."""
+_ABSENT = object()
+
+
+class Said(NamedTuple):
+    """What a mechanism is, as plain JSON values; and the data that its parameters lead to."""
+
+    content: Any
+    data: tuple[Any, ...]
+
+    @property
+    def fingerprint(self) -> str:
+        """The hash of what was said."""
+        return sha256(canonical(self.content))
+
+
+def say(mechanism: Any) -> Said:
+    """What a mechanism is. Raises ``InvalidValue`` for one that cannot say so and has no name."""
+    writer = _Writer(type(mechanism).__qualname__)
+    try:
+        content = writer.write(mechanism, "itself")
+        canonical(content)
+    except RecursionError:
+        _refuse(writer.whose, "holds itself, or too much")
+    except ValueError as error:
+        if isinstance(error, InvalidValue):
+            raise
+        _refuse(writer.whose, "holds a number with too many digits")
+    return Said(content, tuple(writer.data))
+
+
+class _Writer:
+    """Writes one mechanism. ``named`` while it is inside one that has a name."""
+
+    def __init__(self, whose: str) -> None:
+        self.whose = whose
+        self.named = False
+        self.data: list[Any] = []
+
+    def write(self, value: Any, where: str) -> Any:
+        """A value as plain JSON values; ``where`` is the parameter that it is in."""
+        kind = type(value)
+        if value is None or kind in (bool, str):
+            return value
+        if kind in (int, float, Fraction, Decimal):
+            return _number(value)
+        if kind in (list, tuple):
+            return [self.write(item, where) for item in value]
+        writer = _WRITERS.get(kind)
+        if writer is not None:
+            return writer(value)
+        return self._compound(value, where)
+
+    def _compound(self, value: Any, where: str) -> Any:
+        kind = type(value)
+        if isinstance(value, Enum):
+            return {"$enum": [self._class(kind, where), value.name]}
+        if _says_itself(kind):
+            return {"$fingerprint": str(value.fingerprint)}
+        if callable(value) and not hasattr(kind, "part_of"):  # it may carry anything with it, as a bound method does
+            return self._other(value, where)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return self._record(value, where, _fields(value))
+        if isinstance(value, tuple) and hasattr(kind, "_fields"):
+            return self._record(value, where, _named_fields(value))
+        if hasattr(kind, "part_of") and hasattr(value, "__dict__"):
+            return self._record(value, where, iter(()))
+        if kind in (dict, MappingProxyType):
+            pairs = ([self.write(key, where), self.write(item, where)] for key, item in value.items())
+            return {"$dict": sorted(pairs, key=canonical)}
+        if kind in (set, frozenset):
+            return {"$set": sorted((self.write(item, where) for item in value), key=canonical)}
+        return self._other(value, where)
+
+    def _other(self, value: Any, where: str) -> Any:
+        numpy = sys.modules.get("numpy")
+        if numpy is not None and isinstance(value, numpy.generic) and not value.dtype.hasobject:
+            return self.write(value.item(), where)
+        if numpy is not None and type(value) is numpy.ndarray and not value.dtype.hasobject:
+            described = numpy.lib.format.dtype_to_descr(value.dtype)
+            return {"$array": [str(described), list(value.shape), b64encode(value.tobytes()).decode()]}
+        name = class_name(value) if isinstance(value, type) else function_name(value)
+        if name is not None and not _passing(name):
+            return {"$name": name}
+        return self._nameless(where, f"holds {_a(value)} in {where!r}")
+
+    def _record(self, value: Any, where: str, fields: Iterator[tuple[str, Any, Any]]) -> Any:
+        outer, self.named = self.named, self.named or _has_name(value)
+        try:
+            content = {}
+            for name, given, default in fields:
+                if given is default:
+                    continue
+                said = self.write(given, name)
+                if default is _ABSENT or said != self._default(default, name):
+                    content[name] = said
+            if _has_name(value):
+                content["name"] = value.name
+            self.data += _data(value)
+            if _unlisted(value):
+                self._nameless(where, f"has attributes that are no fields: {', '.join(_unlisted(value))}")
+            return {"$record": [self._class(type(value), where), content]}
+        finally:
+            self.named = outer
+
+    def _default(self, default: Any, where: str) -> Any:
+        try:
+            return self.write(default, where)
+        except InvalidValue:
+            return _ABSENT
+
+    def _class(self, kind: type, where: str) -> str:
+        name = class_name(kind)
+        if name is None or _passing(name):
+            held = "" if where == "itself" else f"holds a {kind.__qualname__} in {where!r}, which "
+            self._nameless(where, f"{held}is defined in __main__ or inside a function")
+            return f"?:{kind.__qualname__}"
+        return name
+
+    def _nameless(self, where: str, why: str) -> Any:
+        if not self.named:
+            _refuse(self.whose, why)
+        return {"$named": where}
+
+
+def ordered(claim: Guarantee) -> dict[str, Any]:
+    """A guarantee as plain JSON values, its parts in a fixed order: equal guarantees, equal values."""
+    told = claim.to_json()
+    return {**told, "parts": sorted(told["parts"], key=canonical)}
+
+
+def _refuse(whose: str, why: str) -> NoReturn:
+    raise InvalidValue(
+        f"{whose} {why}, so it cannot be told from other mechanisms, and no key can stand for it: "
+        "give the mechanism name='…' (a new name for a new meaning), or use no key"
+    )
+
+
+def _passing(name: str) -> bool:
+    """Whether it is a name of the program that runs now: tomorrow, or when a cell is run again, it is another thing."""
+    return name.startswith(("__main__:", "__mp_main__:"))
+
+
+def _number(value: int | float | Fraction | Decimal) -> Any:
+    """A number by its value: 1, 1.0 and Fraction(1) are one number."""
+    if isinstance(value, int):
+        return value
+    finite = value.is_finite() if isinstance(value, Decimal) else isinstance(value, Fraction) or isfinite(value)
+    if not finite:
+        return {"$number": str(value).lower()}
+    exact = Fraction(value)
+    return exact.numerator if exact.denominator == 1 else {"$number": str(exact)}
+
+
+def _says_itself(kind: type) -> bool:
+    """Whether a class of mechanisms has a ``fingerprint`` of its own."""
+    written = next((base for base in kind.__mro__ if "fingerprint" in vars(base)), None)
+    return written is not None and written.__module__ != "expost.mechanism"
+
+
+def _has_name(value: Any) -> bool:
+    """Whether it is a mechanism with a name, which stands for what cannot be said."""
+    name = getattr(value, "name", None)
+    return hasattr(type(value), "part_of") and isinstance(name, str) and bool(name)
+
+
+def _fields(value: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Name, value and default of each field that decides what a record is."""
+    for field in dataclasses.fields(value):
+        if field.compare and not field.metadata.get("data"):
+            yield field.name, getattr(value, field.name), _default_of(field)
+
+
+def _default_of(field: Any) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return _ABSENT if field.default is dataclasses.MISSING else field.default
+
+
+def _named_fields(value: Any) -> Iterator[tuple[str, Any, Any]]:
+    defaults = type(value)._field_defaults
+    return ((name, item, defaults.get(name, _ABSENT)) for name, item in zip(value._fields, value, strict=True))
+
+
+def _data(value: Any) -> list[Any]:
+    fields = dataclasses.fields(value) if dataclasses.is_dataclass(value) else ()
+    return [getattr(value, field.name) for field in fields if field.metadata.get("data")]
+
+
+def _unlisted(value: Any) -> list[str]:
+    """Attributes that are neither fields nor computed from them."""
+    listed = {field.name for field in dataclasses.fields(value)} if dataclasses.is_dataclass(value) else {"name"}
+    found = getattr(value, "__dict__", {})
+    return [name for name in found if name not in listed and not _computed(type(value), name)]
+
+
+def _computed(kind: type, name: str) -> bool:
+    return any(isinstance(vars(base).get(name), cached_property) for base in kind.__mro__)
+
+
+def _a(value: Any) -> str:
+    """What cannot be said, in words."""
+    kind = type(value)
+    words = {"function": "a function that no module has under its name", "method": "a bound method"}
+    if kind.__name__ in words:
+        return words[kind.__name__]
+    return f"a {kind.__name__}"
+
+
+_WRITERS: dict[type, Callable[[Any], Any]] = {
+    complex: lambda value: {"$complex": [value.real.hex(), value.imag.hex()]},
+    bytes: lambda value: {"$bytes": b64encode(value).decode()},
+    date: lambda value: {"$date": value.isoformat()},
+    datetime: lambda value: {"$datetime": value.isoformat()},
+    time: lambda value: {"$time": value.isoformat()},
+    timedelta: lambda value: {"$timedelta": [value.days, value.seconds, value.microseconds]},
+    range: lambda value: {"$range": [value.start, value.stop, value.step]},
+    Cost: lambda value: {"$cost": [value.epsilon_units, value.delta_units]},
+    Guarantee: lambda value: {"$guarantee": ordered(value)},
+}

@@ -1,0 +1,81 @@
+"""Durable names: what classes and functions are called in ledgers, whatever file they are in.
+
+A name is ``module:qualified name``. The classes of this package that ledgers hold have names without a module path
+(``expost:Laplace``): those that ``expost`` or one of its packages exports go by that, the others by :data:`_HOMES`.
+Files may move; what is on the left there never changes.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+_HOMES = {
+    "Answer": "expost.mechanisms.propose_test_release:Answer",
+    "Bin": "expost.mechanisms.interquantile:Bin",
+    "BinOfRange": "expost.mechanisms.interquantile:BinOfRange",
+    "Clipped": "expost.data.sums:Clipped",
+    "Coefficients": "expost.mechanisms.regression:Coefficients",
+    "ErrorTest": "expost.mechanisms.tested_logistic:ErrorTest",
+    "Grid": "expost.noise.grid:Grid",
+    "LogarithmOfRange": "expost.mechanisms.interquantile:LogarithmOfRange",
+    "MeanOfRanks": "expost.mechanisms.location:MeanOfRanks",
+    "Scale": "expost.mechanisms.interquantile:Scale",
+    "TableStep": "expost.data.table:Step",
+    "WinningCell": "expost.mechanisms.regression:WinningCell",
+    "Withheld": "expost.mechanism:Withheld",
+}
+"""Classes that stand in ledgers, but are not exported."""
+_DURABLE = {home: f"expost:{name}" for name, home in _HOMES.items()}
+
+
+@lru_cache(1024)
+def class_name(kind: type) -> str | None:
+    """The durable name of a class; None for one that is not found by its name, such as one made in a function."""
+    home = f"{kind.__module__}:{kind.__qualname__}"
+    name = home
+    if kind.__module__.partition(".")[0] == "expost":
+        name = _DURABLE.get(home) or _exported(kind) or home
+    return name if find(name) is kind else None
+
+
+def function_name(function: Any) -> str | None:
+    """The name of a function of a module; None for a lambda, a local function, a bound method, a partial."""
+    module, path = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(path, str):
+        return None
+    name = f"{module}:{path}"
+    return name if find(name) is function else None
+
+
+def find(name: str) -> Any:
+    """What a name stands for; None if that is not imported here. Only this package's own modules are imported."""
+    module, _, path = name.partition(":")
+    if module == "expost" and path in _HOMES:
+        module, _, path = _HOMES[path].partition(":")
+    found: Any = sys.modules.get(module)
+    if found is None and module.partition(".")[0] == "expost":
+        found = _imported(module)
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _imported(module: str) -> Any:
+    try:
+        return import_module(module)
+    except ModuleNotFoundError:
+        return None
+
+
+def _exported(kind: type) -> str | None:
+    """The name under which this package, or one directly below, exports a class."""
+    packages = ("expost", ".".join(kind.__module__.split(".")[:2]))
+    names = (f"{package}:{kind.__qualname__}" for package in packages if _lists(package, kind.__qualname__))
+    return next((name for name in names if find(name) is kind), None)
+
+
+def _lists(package: str, name: str) -> bool:
+    return name in getattr(sys.modules.get(package), "__all__", ())

@@ -1,0 +1,244 @@
+"""What stands in ledgers stays readable, and keys stay keys: encodings and fingerprints as reviewed texts.
+
+A line that changes here makes stored outputs unreadable, or old keys conflicts: see ``docs/durable-format.md``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+import expost as xp
+import expost.data
+from expost.accounting import GaussianNoise, LaplaceNoise
+from expost.canonical import canonical
+from expost.fingerprint import say
+from expost.ledger import codec
+from expost.mechanisms.interquantile import Bin, BinOfRange, LogarithmOfRange, Scale
+from expost.mechanisms.location import MeanOfRanks
+from expost.mechanisms.propose_test_release import Answer, PrivateTest
+from expost.mechanisms.regression import Coefficients, WinningCell
+from expost.mechanisms.tested_logistic import ErrorTest
+from golden import check
+
+TINY = "1e-6"
+BIN = BinOfRange(low=Fraction(1, 4), high=Fraction(3, 4), scale=Scale(Fraction(2), Fraction(1, 2)), missing=0.0)
+RANK = MeanOfRanks(proposed=Fraction(1, 8), epsilon=Fraction(1, 2), bounds=(0.0, 1.0), missing=0.0)
+MODEL = xp.OutputPerturbation(epsilon=1, norm=1)
+ERROR = ErrorTest(epsilon="0.1", threshold="0.5", classes=2, distance=Fraction(1, 100), columns=4)
+
+
+class Always(PrivateTest):
+    epsilon, delta, mistake = 1, 0, 0
+
+    def passes(self, data: Any, noise: xp.Source) -> bool:
+        return True
+
+
+MECHANISMS: list[xp.Mechanism] = [
+    xp.AdaptiveSparseVector(threshold=500, at_most=2, epsilon=1, sensitivity=1),
+    xp.AdaptiveSparseVector(
+        threshold=(1, 2), at_most=2, epsilon=("0.5", "0.25"), sensitivity=1, margin=8, monotone=True, noise="two-sided",
+        grid="0.25", missing=1, neighbours="add-remove",
+    ),
+    xp.Chain(legs=(len,), prices=(0,), epsilon=1, delta=TINY),
+    xp.Chain(legs=(lambda values: BIN,), prices=(0,), epsilon=1, delta=TINY, neighbours="add-remove", name="bins"),
+    xp.Coin(epsilon=1, sensitivity=1),
+    xp.Coin(epsilon="0.1", sensitivity=2, heads="1/3", neighbours="substitute"),
+    xp.DiscreteGaussian(rho="0.5", delta=TINY, sensitivity=1),
+    xp.DiscreteGaussian(rho=1, delta=TINY, sensitivity=2, grid="0.5", missing=1, neighbours="add-remove"),
+    xp.Exponential(epsilon=1, sensitivity=1),
+    xp.Exponential(epsilon="0.1", sensitivity=2, monotone=True, grid="0.5", neighbours="add-remove"),
+    xp.FirstStable(proposals=(BIN, RANK), epsilon=1, delta=TINY),
+    xp.FirstStable(proposals=(RANK, BIN), epsilon=1, delta=TINY, name="ranks first"),
+    xp.Gaussian(epsilon=1, delta=TINY, sensitivity=1),
+    xp.Gaussian(epsilon="0.1", delta=1e-6, sensitivity="2.5", grid="0.5", missing=1, neighbours="add-remove"),
+    xp.Iterative(steps=(GaussianNoise(10),) * 2, stops=(1, 2), delta=TINY, sensitivity=1),
+    xp.Iterative(
+        steps=(GaussianNoise(10, "0.5"), LaplaceNoise(10), xp.Laplace(epsilon="0.1", sensitivity=1)), stops=(1, 3),
+        delta=TINY, sensitivity=1, weights=(2, 1), compute=max, until=lambda outputs: True, grid="0.5", missing=1,
+        neighbours="add-remove", name="until now",
+    ),
+    xp.Iterative(steps=(GaussianNoise(10),) * 2, stops=(1, 2), delta=TINY, sensitivity=1, epsilons=(8, 9)),
+    xp.Laplace(epsilon=1, sensitivity=1),
+    xp.Laplace(epsilon=0.1, sensitivity="2.5", grid="0.5", missing=1, neighbours="add-remove"),
+    xp.LogisticDescent(epsilon=1, delta=TINY, features=3, norm=1, steps=4, every=2),
+    xp.LogisticDescent(
+        epsilon=1, delta=TINY, features=3, norm=1, steps=4, every=2, patience=3, learning_rate=4, missing=1
+    ),
+    xp.ObjectivePerturbation(epsilon=1, norm=1),
+    xp.ObjectivePerturbation(
+        epsilon=1, norm=2, classes=3, loss="huber", regularizer="0.1", intercept=False, features=(0, 2), missing=1,
+        lean="0.05",
+    ),
+    MODEL,
+    xp.OutputPerturbation(
+        epsilon=1, norm=2, classes=3, loss="huber", regularizer="0.1", intercept=False, features=(0, 2), missing=1
+    ),
+    xp.PermuteAndFlip(epsilon=1, sensitivity=1),
+    xp.PermuteAndFlip(epsilon="0.1", sensitivity=2, monotone=True, grid="0.5", neighbours="add-remove"),
+    xp.ProposeTestRelease(proposal=BIN, epsilon=1, delta=TINY),
+    xp.ProposeTestRelease(
+        proposal=LogarithmOfRange(**vars(BIN), epsilon=Fraction(1, 2)), epsilon=1, delta=TINY, name="noisy"
+    ),
+    xp.ProposeTestRelease(proposal=WinningCell(cell=(0.5,), shift=Fraction(1, 2)), epsilon=1, delta=TINY),
+    xp.RandomizedResponse(epsilon=1, choices=2),
+    xp.RandomizedResponse(epsilon=1, choices=3, neighbours="substitute"),
+    xp.SparseVector(threshold=500, at_most=20, epsilon="0.5", sensitivity=1),
+    xp.SparseVector(
+        threshold=np.array([1.5, 2.5]), at_most=2, epsilon=("0.5", "0.25"), sensitivity=1, monotone=True, gap=True,
+        noise="two-sided", grid="0.25", missing=1, neighbours="add-remove",
+    ),
+    xp.StableInterquantileRange(low="0.1", high="0.9", epsilon=1, delta=TINY),
+    xp.StableInterquantileRange(low="0.1", high="0.9", epsilon=1, delta=TINY, base=3, missing=1),
+    xp.StableInterquartileRange(epsilon=1, delta=TINY),
+    xp.StableInterquartileRange(low="0.2", high="0.8", epsilon=1, delta=TINY, base=3, missing=1),
+    xp.StableMedian(epsilon=1, delta=TINY, proposed="0.1"),
+    xp.StableMedian(
+        quantile="0.4", epsilon=("0.25", "0.75"), delta=TINY, proposed="0.1", bounds=(0, 9), missing=1
+    ),
+    xp.StableNoisyInterquartileRange(epsilon=3, delta=TINY),
+    xp.StableNoisyInterquartileRange(low="0.1", high="0.9", epsilon=3, delta=TINY, base=3, missing=1),
+    xp.StableQuantile(quantile="0.9", epsilon=1, delta=TINY, proposed="0.1"),
+    xp.StableQuantile(quantile="0.9", epsilon=1, delta=TINY, proposed="0.1", bounds=(0, 9), missing=1),
+    xp.StableRegression(cell="0.5", blocks=60, bounds=(0, 1), target_bounds=(0, 1), epsilon=1, delta=TINY),
+    xp.StableRegression(
+        cell=("0.5", 1), blocks=60, bounds=(0, 1), target_bounds=(0, 1), epsilon=1, delta=TINY, grids=1,
+        intercept=False, missing=1,
+    ),
+    xp.StableTrimmedMean(trim="0.1", epsilon=1, delta=TINY, proposed="0.1"),
+    xp.StableTrimmedMean(trim="0.1", epsilon=1, delta=TINY, proposed="0.1", bounds=(0, 9), missing=1),
+    xp.Tested(mechanism=MODEL, test=ERROR),
+    xp.Tested(mechanism=MODEL, test=ERROR, held_out="0.3", name="held out"),
+    xp.TestedLogisticRegression(epsilon=1, test_epsilon="0.1", threshold="0.5", norm=1),
+    xp.TestedLogisticRegression(
+        epsilon=1, test_epsilon="0.1", threshold="0.5", norm=1, held_out="0.4", classes=3, regularizer="0.1",
+        intercept=False, features=(0, 2), missing=1,
+    ),
+    xp.TestedRelease(test=Always(), release=min, epsilon=1, name="always"),
+    xp.TestedRelease(
+        test=Always(), release=min, epsilon=1, delta=TINY, neighbours="add-remove", name="always"
+    ),
+]  # fmt: skip
+
+OUTPUTS: dict[str, Any] = {
+    "nothing": None,
+    "a truth value": True,
+    "a whole number": -3,
+    "a number": 0.1,
+    "a text": "Zürich",
+    "withheld": xp.WITHHELD,
+    "whole numbers": np.array([1, -2, 3]),
+    "small whole numbers": np.array([0, 1, 2], np.int8),
+    "numbers": np.array([[0.5, -0.0], [np.nan, np.inf]]),
+    "a mask": np.array([True, False]),
+    "a numpy number": np.float64(0.1),
+    "a numpy whole number": np.int64(7),
+    "a transcript": (True, False, None, 2.5),
+    "outputs of steps": (np.array([0.5]), 0.25),
+    "a list": [1, "a"],
+    "a dictionary": {"flu": 3, ("a", 1): 2.5},
+    "a set": {"b", "a"},
+    "bytes": b"\x00\xff",
+    "a bin": Bin(1, 8.0, 16.0),
+    "an answer of a leg": Answer(2, Bin(1, 0.0, 0.0)),
+    "coefficients": Coefficients(1, (0.25, -1.5)),
+    "a linear model": xp.LinearModel(((0.5, -0.25),), 2.0, True, 1.0, (0, 2)),
+    "a cost": xp.Cost("0.1", delta="1e-9"),
+    "a guarantee": xp.Guarantee({"a": 1, (1, "b"): 2}, delta="1e-6", neighbours="substitute"),
+}
+
+
+def told(what: str, content: Any) -> list[str]:
+    return [what, f"  {canonical(content)}"]
+
+
+def test_what_mechanisms_say_and_their_fingerprints() -> None:
+    lines = []
+    for mechanism in MECHANISMS:
+        lines += [*told(type(mechanism).__name__, say(mechanism).content), f"  {mechanism.fingerprint}"]
+    check("durable-mechanisms", "\n".join(lines))
+
+
+def test_how_outputs_are_kept() -> None:
+    lines = [line for what, value in OUTPUTS.items() for line in (what, f"  {codec.kept(value)}")]
+    check("durable-outputs", "\n".join(lines))
+
+
+def test_what_was_kept_is_read() -> None:
+    """From the reviewed text, not from what was just written."""
+    kept = dict(pairs((Path(__file__).parents[1] / "golden" / "durable-outputs.txt").read_text()))
+    assert set(kept) == set(OUTPUTS)
+    for what, value in OUTPUTS.items():
+        again = codec.decode(kept[what])
+        assert type(again) is type(value)
+        assert repr(again) == repr(value)
+
+
+def pairs(text: str) -> Iterator[tuple[str, str]]:
+    lines = text.splitlines()
+    return ((what, line.strip()) for what, line in zip(lines[::2], lines[1::2], strict=True))
+
+
+@pytest.fixture
+def table() -> Iterator[xp.PrivateTable]:
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE visits AS SELECT 'p' AS person, 'flu' AS diagnosis, 3.5::DOUBLE AS cost")
+        unit = xp.Unit("person", rows=5, groups=2)
+        yield xp.read(connection, table="visits", unit=unit, neighbours="add-remove", key=1)
+
+
+def questions(table: xp.PrivateTable) -> list[xp.Mechanism]:
+    rich = table.where("cost > 3").derive(half="cost / 2")
+    histogram = rich.histogram("diagnosis", keys=["flu", "cold"])
+    return [
+        table.count().laplace(epsilon=1),
+        rich.count(of="units").gaussian(epsilon=1, delta=TINY),
+        rich.sum("half", bounds=(0, 10)).laplace(epsilon=1),
+        rich.mean("half", bounds=(0, 10)).laplace(epsilon=1),
+        histogram.discrete_gaussian(rho=1, delta=TINY),
+        histogram.above(10, at_most=1, epsilon=1),
+        table.discover("diagnosis").laplace(epsilon=1, delta=TINY),
+    ]
+
+
+def test_questions_about_tables_say_what_they_are(table: xp.PrivateTable) -> None:
+    lines = []
+    for mechanism in questions(table):
+        lines += [*told(repr(mechanism), say(mechanism).content), f"  {mechanism.fingerprint}"]
+    check("durable-questions", "\n".join(lines))
+
+
+def test_every_public_mechanism_is_there(table: xp.PrivateTable) -> None:
+    public = {kind for name in xp.__all__ if inspect.isclass(kind := getattr(xp, name)) and is_concrete(kind)}
+    assert public == {type(mechanism) for mechanism in MECHANISMS}
+    here = {kind for name in expost.data.__all__ if inspect.isclass(kind := getattr(expost.data, name))}
+    assert {kind for kind in here if is_concrete(kind)} == {type(one) for one in questions(table)}
+
+
+def is_concrete(kind: type) -> bool:
+    return issubclass(kind, xp.Mechanism) and not inspect.isabstract(kind)
+
+
+def test_every_field_of_every_mechanism_is_there() -> None:
+    """Given, in one example or another, something else than its default."""
+    for kind in {type(mechanism) for mechanism in MECHANISMS}:
+        said = [say(mechanism).content["$record"][1] for mechanism in MECHANISMS if type(mechanism) is kind]
+        names = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+        assert names == set().union(*said), kind
+
+
+def test_nothing_durable_names_a_file(table: xp.PrivateTable) -> None:
+    texts = [canonical(say(mechanism).content) for mechanism in (*MECHANISMS, *questions(table))]
+    texts += [codec.encode(value) for value in OUTPUTS.values()]
+    found = {name for text in texts for name in re.findall(r'"(expost[\w.]*):\w+"', text)}
+    assert found == {"expost", "expost.accounting", "expost.data"}
