@@ -40,6 +40,8 @@ class Histogram(Question):
     """What the cells are called; the rest last, if it is counted."""
     other: str | None
     of: Of
+    edges: tuple[float, ...]
+    """Of bins, exactly; the first and the last of bins of equal width; none of keys."""
     value: Tree = field(compare=False)
     cell: str = field(compare=False)
     """What makes a cell of the value, in the engine's words."""
@@ -59,13 +61,14 @@ class Histogram(Question):
         if keys is not None:
             if bounds is not None:
                 raise InvalidValue("bounds= are for a number of bins; keys have none")
+            edges: tuple[float, ...] = ()
             labels, tree, cell, places = _keys(table, value, keys)
         else:
-            labels, tree, cell, places = _bins(table, value, bins, bounds)
+            edges, (labels, tree, cell, places) = _bins(table, value, bins, bounds)
         if other is not None and other in labels:
             raise InvalidValue(f"{other!r} is one of the keys: call the rest something else, with other=")
         named = labels if other is None else (*labels, other)
-        return cls(table, value, named, other, of, tree, cell, places)
+        return cls(table, value, named, other, of, edges, tree, cell, places)
 
     @property
     def title(self) -> str:
@@ -193,7 +196,11 @@ def _key(table: PrivateTable, value: Tree) -> str:
     return table.engine.bytes_of(query.VALUE) if value.kind == "text" else query.VALUE
 
 
-def _keys(table: PrivateTable, text: str, keys: Any) -> tuple[tuple[Any, ...], Tree, str, dict[Any, int]]:
+Cells = tuple[tuple[Any, ...], Tree, str, dict[Any, int]]
+"""Labels, the value, what makes a cell of it, and where the cells stand among the labels."""
+
+
+def _keys(table: PrivateTable, text: str, keys: Any) -> Cells:
     tree = table.expression(text, ("text", "integer", "boolean"), "a key")
     listed = _listed_keys(text, tree, keys)
     ordered = sorted(listed, key=str.encode) if tree.kind == "text" else sorted(listed)
@@ -225,27 +232,32 @@ def _listed_keys(text: str, tree: Tree, keys: Any) -> tuple[Any, ...]:
     return listed
 
 
-def _bins(table: PrivateTable, text: str, bins: Any, bounds: Any) -> tuple[tuple[str, ...], Tree, str, dict[Any, int]]:
+def _bins(table: PrivateTable, text: str, bins: Any, bounds: Any) -> tuple[tuple[float, ...], Cells]:
     tree = as_number(table.expression(text, ("integer", "number"), "a bin"))
     if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
-        if bounds is None or not 1 <= bins <= 10**6:
-            raise InvalidValue("a number of bins, from 1 to a million, goes with bounds=(lowest, highest)")
-        low, high = (float(end) for end in as_bounds(bounds))
-        if not isfinite(high - low):
-            raise InvalidValue(f"bounds of {said(bounds)} are further apart than floats go: take narrower ones")
-        edges = [low + i * ((high - low) / int(bins)) for i in range(int(bins))] + [high]
-        _ascend(edges)
-        cell = query.even_bin_of(low, high, int(bins))
+        edges = _even_edges(int(bins), bounds)
+        cell, stated = query.even_bin_of(edges[0], edges[-1], int(bins)), (edges[0], edges[-1])
     else:
         if bounds is not None:
             raise InvalidValue("bounds= are for a number of bins; a list of edges has its own")
         edges = [finite(edge, "an edge") for edge in _listed(bins)]
         _ascend(edges)
-        cell = query.bin_of(edges)
+        cell, stated = query.bin_of(edges), tuple(edges)
     labels = tuple(f"[{a:.12g}, {b:.12g})" for a, b in pairwise(edges))
     if len(set(labels)) < len(labels):
         raise InvalidValue("some edges are too close to be told apart in twelve digits: take wider bins")
-    return labels, tree, cell, {i: i for i in range(len(labels))}
+    return stated, (labels, tree, cell, {i: i for i in range(len(labels))})
+
+
+def _even_edges(bins: int, bounds: Any) -> list[float]:
+    if bounds is None or not 1 <= bins <= 10**6:
+        raise InvalidValue("a number of bins, from 1 to a million, goes with bounds=(lowest, highest)")
+    low, high = (float(end) for end in as_bounds(bounds))
+    if not isfinite(high - low):
+        raise InvalidValue(f"bounds of {said(bounds)} are further apart than floats go: take narrower ones")
+    edges = [low + i * ((high - low) / bins) for i in range(bins)] + [high]
+    _ascend(edges)
+    return edges
 
 
 def _ascend(edges: list[float]) -> None:

@@ -181,7 +181,9 @@ def test_a_study_tells_neighbours_apart_by_no_more_than_noise(tmp_path: Path) ->
         file = of_parquet(rich, tmp_path)["source"]
         result = run_study(parse_study(STUDY.format(path=file.name), tmp_path / "study.toml"))
         assert result.error is None
-        answers.append(result.outcomes[0].answer.value)
+        answer = result.outcomes[0].answer
+        assert answer is not None
+        answers.append(answer.value)
     assert abs(answers[0] - answers[1]) < 60  # at ε 1; the leak moved it by 100
 
 

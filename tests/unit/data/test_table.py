@@ -370,3 +370,12 @@ def test_threads_and_their_number_change_nothing(connection: duckdb.DuckDBPyConn
         answers.append([question.exact() for question in asked])
     assert np.array_equal(answers[0][0], answers[1][0])
     assert np.array_equal(answers[0][1], answers[1][1])
+
+
+def test_a_key_stands_for_the_very_edges(visits: xp.PrivateTable, ledger: xp.Ledger) -> None:
+    """Bins that print alike are not the same."""
+    first, second = (visits.histogram("cost", bins=[0, edge, 2]).laplace(epsilon=1) for edge in (1, 1 + 1e-13))
+    assert repr(first) == repr(second)
+    ledger.run(first, key="k")
+    with pytest.raises(xp.KeyConflict):
+        ledger.run(second, key="k")
