@@ -4,12 +4,13 @@
 #   make examples the examples in Python
 #   make test     every check: style, types, rooms, tests, coverage
 #   make lint     style, types, rooms
-#   make soak     the tests of faults in their long form: a thousand kills each
+#   make soak     the long forms: a thousand kills of each ledger, many random questions to hostile tables
 #   make bench    the benchmarks, or one subject: make bench ONLY=ledger
 #   make docs     the documentation, in docs/_build/html
 
 PYTHON ?= python3
 KILLS  ?= 1000
+CASES  ?= 20000
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP     = $(BIN)/python -m pip --quiet --disable-pip-version-check
@@ -47,6 +48,7 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports --no-cache > $(VENV)/rooms.txt || (cat $(VENV)/rooms.txt; false)
 
 soak: $(VENV)/.dev
+	EXPOST_CASES=$(CASES) $(BIN)/pytest -n 2 --dist worksteal tests/conformance/test_expressions.py -o faulthandler_timeout=3600
 	EXPOST_SOAK=$(KILLS) $(BIN)/pytest -n 2 --dist worksteal tests/faults -o faulthandler_timeout=1800
 
 format: $(VENV)/.dev

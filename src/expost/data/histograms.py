@@ -236,7 +236,8 @@ def _bins(table: PrivateTable, text: str, bins: Any, bounds: Any) -> tuple[tuple
     tree = as_number(table.expression(text, ("integer", "number"), "a bin"))
     if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
         edges = _even_edges(int(bins), bounds)
-        cell, stated = query.even_bin_of(edges[0], edges[-1], int(bins)), (edges[0], edges[-1])
+        stated: tuple[float, ...] = (edges[0], edges[-1])
+        cell = query.even_bin_of(edges[0], edges[-1], int(bins))
     else:
         if bounds is not None:
             raise InvalidValue("bounds= are for a number of bins; a list of edges has its own")

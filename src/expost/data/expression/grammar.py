@@ -217,8 +217,8 @@ class _Reader:
         place = 0
         while place < len(self.text):
             found = _TOKENS.match(self.text, place)
-            if found is None:
-                raise self.wrong(f"{self.text[place]!r} means nothing here")
+            if found is None or self.text.startswith(("--", "/*"), place):
+                raise self.wrong(f"{self.text[place : place + (1 if found is None else 2)]!r} means nothing here")
             place = found.end()
             if found.lastgroup != "space":
                 yield _Token(str(found.lastgroup), found[0])

@@ -1,0 +1,134 @@
+"""What people type: read as meant, or refused with the reason and the remedy."""
+
+import re
+from typing import Any
+
+import pytest
+
+import expost as xp
+from expost.data.expression import Kind, columns, parse
+from expost.data.expression.tree import Reference, Stated
+
+SCHEMA: dict[str, Kind] = {
+    "age": "integer", "cost": "number", "name": "text", "smokes": "boolean", "born": "date", "seen": "timestamp",
+    "list": "other", "odd name": "text", "Ünï": "integer",
+}  # fmt: skip
+MISTAKES = {
+    "": "an expression is text in SQL",
+    "age >": "a value is missing at its end",
+    "age > > 3": "a value is missing before '>'",
+    "age >= 18 18": "'18' means nothing where it stands",
+    "(age > 3": ") is missing at its end",
+    "age > 3)": "')' means nothing where it stands",
+    "age ; 3": "';' means nothing here",
+    "age > 3 -- x": "'--' means nothing here",
+    "age > /* x */ 3": "'/*' means nothing here",
+    "age > $1": "'$' means nothing here",
+    "'open": "means nothing here",
+    "agee > 3": "there is no column 'agee': did you mean 'age'?",
+    "t.age > 3": "has two names",
+    "list = 3": "column 'list' holds what expressions cannot read",
+    "name > 3": "> takes values of one kind, and is given text and integer",
+    "smokes + 1 > 0": "+ takes",
+    "age + name": "+ takes",
+    "lower(age) = 'x'": "lower() takes text, and is given integer",
+    "age AND smokes": "AND takes boolean, and is given integer and boolean",
+    "NOT age": "NOT takes boolean",
+    "born > 'soon'": "write a date as DATE '2024-01-31'",
+    "age = '7'": "a number without quotation marks",
+    "DATE '2024-13-01' > born": "DATE '2024-13-01' is none",
+    "age IN ()": "IN takes",
+    "age IN (SELECT 1)": "a query looks at others",
+    "age = (SELECT max(age))": "a query looks at others",
+    "sum(age) > 3": "ask the table for count(), sum()",
+    "exp(cost) > 3": "engines differ in its last digit",
+    "cost ** 2 > 3": "write x * x",
+    "try(age > 3)": "it is not needed",
+    "concat(name, name) = 'x'": "write a || b",
+    "lenght(name) > 3": "did you mean length()?",
+    "random() > 0.5": "only functions of one row that always give the same value",
+    "CASE END": "a value is missing",
+    "CASE WHEN smokes THEN 1 ELSE 'x' END = 1": "all of one kind",
+    "age BETWEEN 1": "AND is missing at its end",
+    "age IS 3": "IS goes with NULL",
+    "name LIKE name": "a stated text",
+    "name LIKE 3": "a stated text",
+    "age LIKE 'x'": "LIKE in \"age LIKE 'x'\" takes text, and is given integer",
+    "regexp_matches(name, '(')": "a '(' is not closed",
+    "regexp_matches(name, ')')": "closes nothing",
+    "regexp_matches(name, 'a**')": "cannot be repeated again",
+    "regexp_matches(name, 'a*?')": "nor lazily",
+    "regexp_matches(name, '[a')": "a '[' is not closed",
+    "regexp_matches(name, '[z-a]')": "ascends",
+    "regexp_matches(name, '(?i)a')": "(?…) is not among",
+    "regexp_matches(name, '\\1')": "is none of",
+    "regexp_matches(name, 'a{2,1}')": "at least m and at most n",
+    "regexp_matches(name, '((a{99}){99}){99}')": "too large",
+    "regexp_matches(name, 'a', 'i')": "and no flags",
+    "regexp_matches(name, '*')": "write \\*",
+    "left(name, age) = 'x'": "stated whole numbers",
+    "substring(name, 0) = 'x'": "counts from 1",
+    "round(cost, age) > 1": "stated number of digits",
+    "CAST(age AS TINYINT) = 1": "cast to INTEGER, DOUBLE",
+    "CAST(cost AS TEXT) = '1'": "CAST it to INTEGER first",
+    "CAST(smokes AS DATE) = born": "there is no such meaning",
+    "CAST(age) = 1": "AS is missing",
+    "date_trunc('century', born) = born": "its units are",
+    "date_diff('fortnight', born, seen) = 1": "its units are",
+    "extract(epoch FROM seen) = 1": "there are year",
+    "born + INTERVAL 3 FORTNIGHT > born": "its units are",
+    "born + INTERVAL 'x' DAY > born": "a whole number and a unit",
+    "INTERVAL 3 DAY = 1": "added to a date",
+    "age > 99999999999999999999": "more than 64 bits",
+    "age > 1 // 0": "a part without columns that cannot be computed",
+    "age > CAST('x' AS INTEGER)": "a part without columns that cannot be computed",
+    "if(smokes, 1) = 1": "a condition and two values",
+    "lower() = 'x'": "is given nothing",
+    "length(name, name) = 1": "length() takes text",
+    "hour(born, born) = 1": "hour() takes",
+    "\"no such\" = 1": "there is no column 'no such'",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", MISTAKES)
+def test_mistakes_say_what_would_do(text: str) -> None:
+    with pytest.raises(xp.InvalidValue, match=re.escape(MISTAKES[text])):
+        parse(text, SCHEMA)
+
+
+@pytest.mark.parametrize("value", [None, 3, "x" * 10_001, " "])
+def test_an_expression_is_text(value: Any) -> None:
+    with pytest.raises(xp.InvalidValue, match="an expression is text"):
+        parse(value, SCHEMA)
+
+
+def test_columns_are_found_as_the_schema_spells_them() -> None:
+    assert parse("AGE", SCHEMA) == Reference("age", "integer")
+    assert parse('"odd name"', SCHEMA) == Reference("odd name", "text")
+    assert parse("ünï", SCHEMA) == Reference("Ünï", "integer")
+    assert set(columns(parse("age > 3 AND CASE WHEN smokes THEN cost END < 2", SCHEMA))) == {"age", "smokes", "cost"}
+
+
+def test_kinds() -> None:
+    kinds = {"age + 1": "integer", "age + 1.5": "number", "age / 2": "number", "born": "date", "born + 1": "date"}
+    kinds |= {"born + INTERVAL 1 HOUR": "timestamp", "seen - INTERVAL 1 YEAR": "timestamp", "name || 'x'": "text"}
+    kinds |= {"coalesce(age, 1.5)": "number", "CASE WHEN smokes THEN born ELSE seen END": "timestamp"}
+    kinds |= {
+        "CASE WHEN smokes THEN NULL ELSE 2 END": "integer",
+        "born > '2024-01-31'": "boolean",
+        "name LIKE 'a'": "boolean",
+    }
+    assert {text: parse(text, SCHEMA).kind for text in kinds} == kinds
+
+
+def test_stated_numbers() -> None:
+    assert parse("-9223372036854775808", SCHEMA) == Stated(-(2**63), "integer")
+    assert parse("1e3", SCHEMA) == Stated(1000.0, "number")
+    assert parse(".5", SCHEMA) == Stated(0.5, "number")
+
+
+def test_depth_and_size_are_bounded() -> None:
+    for text in ("(" * 3000 + "age" + ")" * 3000 + " > 1", "+".join(["age"] * 500) + " > 1", "NOT " * 900 + "smokes"):
+        with pytest.raises(xp.InvalidValue, match="nested too deeply"):
+            parse(text, SCHEMA)
+    assert parse(" OR ".join(f"age = {n}" for n in range(500)), SCHEMA).depth == 3
