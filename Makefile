@@ -16,7 +16,7 @@ BIN    := $(VENV)/bin
 PIP     = $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 # The tests of the rooms whose branch coverage has a floor; they run by themselves, slower, to count branches.
-WATCHED := tests/conformance tests/faults/test_disk.py tests/faults/test_processes.py tests/laws tests/unit/accounting tests/unit/ledger $(wildcard tests/unit/test_*.py)
+WATCHED := tests/conformance/test_books.py tests/conformance/test_ledger.py tests/faults/test_disk.py tests/faults/test_processes.py tests/laws tests/unit/accounting tests/unit/ledger $(wildcard tests/unit/test_*.py)
 
 .PHONY: demo examples test lint soak bench docs format clean
 

@@ -7,6 +7,7 @@ The plans are run as DuckDB sets itself up, all of its optimizers on: what is re
 import os
 import random
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -16,7 +17,7 @@ import expost as xp
 from expost.data.expression import evaluate, parse
 from expost.data.expression.operators import TABLE
 from expost.data.unit import as_unit
-from hostile_tables import COLUMNS, Row, fill, moves, neighbours, question, rows, same, unit_of
+from hostile_tables import COLUMNS, KINDS, Row, expression, fill, moves, neighbours, question, rows, same, unit_of
 
 CASES = int(os.environ.get("EXPOST_CASES", "2000"))
 SLICES = 8
@@ -93,6 +94,46 @@ def test_no_expression_depends_on_other_rows(part: int) -> None:
         fuzz.table(PER_TABLE)
     assert fuzz.asked > 0.6 * (fuzz.asked + fuzz.refused)
     assert fuzz.moved > 0
+
+
+def of_database(connection: duckdb.DuckDBPyConnection, folder: Path) -> xp.PrivateTable:
+    connection.execute(f"ATTACH '{folder}/t.duckdb' AS other; CREATE TABLE other.t AS FROM t; DETACH other")
+    return xp.read(folder / "t.duckdb", table="t", unit="row", neighbours="add-remove")
+
+
+def of_parquet(connection: duckdb.DuckDBPyConnection, folder: Path) -> xp.PrivateTable:
+    whole = "SELECT * REPLACE (TRY_CAST(h AS BIGINT) AS h) FROM t"  # Parquet has no whole numbers of 128 bits
+    connection.execute(f"COPY ({whole}) TO '{folder}/t.parquet' (FORMAT parquet)")
+    return xp.read(folder / "t.parquet", unit="row", neighbours="add-remove")
+
+
+def of_view(connection: duckdb.DuckDBPyConnection, folder: Path) -> xp.PrivateTable:
+    connection.execute("CREATE VIEW v AS SELECT * FROM t")
+    return xp.read(connection, table="v", unit="row", neighbours="add-remove")
+
+
+def of_temporary(connection: duckdb.DuckDBPyConnection, folder: Path) -> xp.PrivateTable:
+    connection.execute("CREATE TEMP TABLE hidden AS SELECT * FROM t")
+    return xp.read(connection, table="hidden", unit="row", neighbours="add-remove")
+
+
+@pytest.mark.parametrize("way", [of_database, of_parquet, of_view, of_temporary], ids=lambda way: way.__name__)
+def test_wherever_the_rows_are(way: Any, tmp_path: Path) -> None:
+    """Every row's value is the reference's, through the engine as questions use it."""
+    chance, connection = random.Random(5), duckdb.connect(config={"threads": 1})
+    some = rows(chance, 12)
+    fill(connection, some)
+    table = way(connection, tmp_path)
+    compared = 0
+    while compared < 40:
+        try:
+            tree = parse(expression(chance, chance.choice(KINDS), 4, TABLE), table.schema)
+        except xp.InvalidValue:  # a part without columns, which cannot be computed
+            continue
+        found = table.engine.fetch(f"SELECT {table.engine.render(tree)} FROM {table.engine.source}")
+        for row, (value,) in zip(some, found, strict=True):
+            assert same(value, evaluate(tree, row.values)), f"{tree}: {value!r} for {row.written}"
+        compared += 1
 
 
 def test_all_operators_are_asked_about() -> None:
