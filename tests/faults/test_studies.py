@@ -33,7 +33,7 @@ def killed(path: Path, before: str, *, sampling: bool = False) -> None:
         if question.name == before and outcome is None and not sampling:
             die()
         if question.name == before and outcome is None:
-            from expost.data.answers import Noisy
+            from expost.data.questions import Noisy
 
             Noisy.sample = die  # type: ignore[assignment]
 

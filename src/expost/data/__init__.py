@@ -1,13 +1,13 @@
 """Private input: tables behind an engine, bounded to a privacy unit, and questions that know their own sensitivity."""
 
-from expost.data.answers import Above, Discovered, Noisy, NoisyMean
 from expost.data.column import Column
+from expost.data.discovery import Discovered, Discovery
 from expost.data.engine import Engine
 from expost.data.expression import ALLOWED
-from expost.data.histograms import Discovery, Histogram
-from expost.data.questions import Count, Question
+from expost.data.histograms import Above, Histogram
+from expost.data.questions import Count, Noisy, Question
 from expost.data.sensitivity import Sensitivity
-from expost.data.sums import Mean, Sum
+from expost.data.sums import Mean, NoisyMean, Sum
 from expost.data.table import PrivateTable, read
 from expost.data.unit import Unit
 

@@ -1,4 +1,4 @@
-"""Histograms: over cells that are stated, or over keys that are discovered."""
+"""Histograms over cells that are stated: keys, or bins."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from expost.cost import Number, said
 from expost.data import query, sensitivity
 from expost.data.expression import Tree, is_text
 from expost.data.expression.tree import Stated
-from expost.data.questions import Planned, Question, as_bounds, as_number, as_of
+from expost.data.questions import OnNumbers, Question, as_bounds, as_number, as_of, key_of
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
+from expost.guarantee import Part
 from expost.mechanisms import SparseVector
 from expost.mechanisms.interquantile import finite
+from expost.noise import Source
 
 if TYPE_CHECKING:
-    from expost.data.answers import Above, Discovered
     from expost.data.table import Of, PrivateTable
 
 
@@ -120,8 +121,6 @@ class Histogram(Question):
 
     def above(self, threshold: int, *, at_most: int, epsilon: Number) -> Above:
         """Which cells have more than ``threshold``, at most so many: a sparse vector, which gives back what it can."""
-        from expost.data.answers import Above
-
         noise = SparseVector(
             threshold=threshold,
             at_most=at_most,
@@ -134,66 +133,27 @@ class Histogram(Question):
 
 
 @dataclass(frozen=True, repr=False)
-class Discovery(Planned):
-    """How many units, or rows, have each value that enough of them have. NULL is no value.
+class Above(OnNumbers):
+    """Which cells of a histogram have more than a threshold, by a sparse vector: it pays for the positives that came.
 
-    Proof: thm-discovery
+    Proof: thm-table
     """
 
-    table: PrivateTable
-    text: str
-    of: Of
-    value: Tree = field(compare=False)
+    question: Histogram
+    noise: SparseVector
 
-    @classmethod
-    def of_values(cls, table: PrivateTable, value: str, of: Of) -> Discovery:
-        """From what a person says."""
-        as_of(of)
-        return cls(table, value, of, table.expression(value, ("text", "integer", "boolean"), "a key"))
+    def sample(self, data: Any, noise: Source) -> dict[Any, bool]:
+        """{label: whether it was found to be above}."""
+        found = self.noise.sample(self.question.exact(), noise)
+        return dict(zip(self.question.labels, found.tolist(), strict=True))
 
-    @property
-    def alone(self) -> tuple[tuple[int, int], ...]:
-        """The worst that a unit can do to keys that nobody else has: so much in one, and 1 in each of so many others.
+    def part_of(self, output: Any) -> Part:
+        """The sparse vector's part."""
+        return self.noise.part_of(np.array(list(output.values()), bool))
 
-        Proof: lem-lone-keys
-        """
-        rows, groups = self.table.unit.rows, self.table.unit.groups
-        return ((1, groups - 1),) if self.of == "units" else ((rows, 0), (rows - groups + 1, groups - 1))
-
-    @property
-    def sensitivity(self) -> Sensitivity:
-        """As of a histogram with any number of cells."""
-        unit, relation = self.table.unit, self.table.neighbours
-        if self.of == "rows":
-            return sensitivity.of_rows(0, unit.rows, 2, relation)
-        return sensitivity.of_units(0, unit.groups, 2 * unit.groups + 1, relation)
-
-    @cached_property
-    def plan(self) -> str:
-        """The query that will be run, with the key of the hash."""
-        kept = query.kept_rows if self.of == "rows" else query.kept_pairs
-        cell = _key(self.table, self.value)
-        return self.table.engine.check(query.tally(kept(self.table, self.value, cell, drop=True, cells=None)))
-
-    def exact(self) -> list[tuple[Any, int]]:
-        """Every value and its count, in the order of the values. Private, the values included."""
-        return sorted((_said(key), int(count)) for key, count in self.table.engine.fetch(self.plan))
-
-    def laplace(self, *, epsilon: Number, delta: Number) -> Discovered:
-        """Release what, with Laplace noise, has at least as much as no single unit is likely to reach."""
-        from expost.data.answers import Discovered
-
-        return Discovered(self, epsilon, delta)
-
-    @property
-    def title(self) -> str:
-        """What is counted."""
-        return f"discovery of {self.of} by {self.text} (NULL not counted)"
-
-
-def _key(table: PrivateTable, value: Tree) -> str:
-    """The value as something that is equal for what is the same: text by its bytes."""
-    return table.engine.bytes_of(query.VALUE) if value.kind == "text" else query.VALUE
+    def describe(self, output: Any) -> str:
+        """As the sparse vector says it."""
+        return self.noise.describe(np.array(list(output.values()), bool))
 
 
 Cells = tuple[tuple[Any, ...], Tree, str, dict[Any, int]]
@@ -209,7 +169,7 @@ def _keys(table: PrivateTable, text: str, keys: Any) -> Cells:
     if tree.kind == "text":
         written = list(map(table.engine.bytes_of, written))
     places = {key: i for i, key in enumerate(listed)}
-    cell = query.key_of(_key(table, tree), written)
+    cell = query.key_of(key_of(table, tree), written)
     return listed, tree, cell, {i: places[key] for i, key in enumerate(ordered)}
 
 
@@ -264,11 +224,6 @@ def _even_edges(bins: int, bounds: Any) -> list[float]:
 def _ascend(edges: list[float]) -> None:
     if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
         raise InvalidValue("the edges of bins ascend, and there are at least two: are the bins too narrow for floats?")
-
-
-def _said(key: Any) -> Any:
-    """A key as people write it. Bytes that are no text keep apart what is apart."""
-    return bytes(key).decode(errors="surrogateescape") if isinstance(key, bytes | bytearray) else key
 
 
 def _listed(bins: Any) -> list[Any]:

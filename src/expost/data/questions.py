@@ -1,4 +1,7 @@
-"""Questions to a private table. Each is a small frozen plan that knows its sensitivity; noise makes it a mechanism."""
+"""Questions to a private table. Each is a small frozen plan that knows its sensitivity; noise makes it a mechanism.
+
+A ledger runs that mechanism: the table is asked after the reservation, not before.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,14 @@ from expost.data.expression.operators import CASTS
 from expost.data.expression.tree import Call
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
-from expost.mechanisms import DiscreteGaussian, Gaussian, Laplace
+from expost.guarantee import Guarantee, Part
+from expost.mechanism import Mechanism
+from expost.mechanisms import DiscreteGaussian, Gaussian, Laplace, SparseVector
+from expost.mechanisms.additive import RELEASED, Additive
 from expost.mechanisms.interquantile import finite
+from expost.noise import Source
 
 if TYPE_CHECKING:
-    from expost.data.answers import Noisy
     from expost.data.table import Of, PrivateTable
 
 
@@ -66,24 +72,22 @@ class Question(Planned):
         """Noisy whole numbers as people read them."""
         return numbers
 
+    def distance(self, steps: float) -> float:
+        """A distance between exact answers as people read it."""
+        return float(steps)
+
     def laplace(self, *, epsilon: Number) -> Noisy:
         """The question with Laplace noise for its L1 sensitivity: ε-differentially private."""
-        from expost.data.answers import Noisy
-
         moved = self._moved().l1
         return Noisy(self, Laplace(epsilon=epsilon, sensitivity=moved, neighbours=self.table.neighbours))
 
     def gaussian(self, *, epsilon: Number, delta: Number) -> Noisy:
         """The question with normal noise for its L2 sensitivity: (ε, δ)-differentially private."""
-        from expost.data.answers import Noisy
-
         relation = self.table.neighbours
         return Noisy(self, Gaussian(epsilon=epsilon, delta=delta, sensitivity=self._moved().l2, neighbours=relation))
 
     def discrete_gaussian(self, *, rho: Number, delta: Number) -> Noisy:
         """The question with discrete normal noise for its L2 sensitivity: ρ-zCDP."""
-        from expost.data.answers import Noisy
-
         relation = self.table.neighbours
         return Noisy(self, DiscreteGaussian(rho=rho, delta=delta, sensitivity=self._moved().l2, neighbours=relation))
 
@@ -96,6 +100,73 @@ class Question(Planned):
         moved = self.sensitivity
         far = f"L1 {moved.l1}, L2 {float(moved.l2):.6g}, each {moved.each}"
         return f"<{self.title} of {self.table.title}: one unit moves it by {far}>"
+
+
+class Asked(Mechanism):
+    """A mechanism that brings its own data: a question to a table."""
+
+    question: Planned
+
+    def check(self, data: Any) -> None:
+        """There is nothing to run it on but its table."""
+        if data is not None:
+            raise InvalidValue("a question knows its table: run it without on=…")
+        _ = self.question.plan
+
+    def part_of(self, output: Any) -> Part:
+        """All outputs cost the same."""
+        return RELEASED
+
+    def __repr__(self) -> str:
+        noise = getattr(self, "noise", None) or f"{self.guarantee.worst_case}"
+        return f"{type(self).__name__}({self.question.title} of {self.question.table.title}; {noise})"
+
+
+class OnNumbers(Asked):
+    """A mechanism for numbers, run on those that answer a question."""
+
+    question: Question
+    noise: Additive | SparseVector
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """That of the mechanism."""
+        return self.noise.guarantee
+
+    def check(self, data: Any) -> None:
+        """The mechanism can be run on so many numbers."""
+        super().check(data)
+        self.noise.check(self.question.nothing)
+
+
+@dataclass(frozen=True, repr=False)
+class Noisy(OnNumbers):
+    """A count, a sum or a histogram with noise for its own sensitivity.
+
+    Proof: thm-table
+    """
+
+    question: Question
+    noise: Additive
+
+    def sample(self, data: Any, noise: Source) -> Any:
+        """Ask the table, add noise, say it in the question's terms."""
+        return self.question.present(self.noise.sample(self.question.exact(), noise))
+
+    def error_bound(self, confidence: Number) -> float:
+        """How far the noise moves the answer at most, with this confidence: all numbers at once.
+
+        What clamping, rounding to steps and leaving out rows beyond a unit's bounds change is not noise, and not in it.
+        """
+        return self.question.distance(self.noise.error_bound(confidence, size=np.size(self.question.nothing)))
+
+    def describe(self, output: Any) -> str:
+        """What came out, and how far off noise may have put it."""
+        bound = self.error_bound("0.95")
+        if isinstance(output, dict):
+            return f"{self.question.title}, all ± {bound:.6g} at 95 %"
+        said = f"{output:.6g}" if isinstance(output, float) else f"{output}"
+        return f"{self.question.title} {said} ± {bound:.6g} at 95 %"
 
 
 @dataclass(frozen=True, repr=False)
@@ -152,3 +223,8 @@ def as_of(of: Any) -> None:
     """Refuse to count anything but rows and units."""
     if of not in ("rows", "units"):
         raise InvalidValue(f"of says what is counted: 'rows' or 'units'; got {said(of)}")
+
+
+def key_of(table: PrivateTable, value: Tree) -> str:
+    """The value as something that is equal for what is the same: text by its bytes."""
+    return table.engine.bytes_of(query.VALUE) if value.kind == "text" else query.VALUE

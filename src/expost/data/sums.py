@@ -8,16 +8,19 @@ from functools import cached_property
 from math import ceil, floor
 from typing import TYPE_CHECKING, Any
 
-from expost.cost import Number, exact, said
+from expost.cost import Cost, Number, exact, said
 from expost.data import query, sensitivity
 from expost.data.expression import Tree
-from expost.data.questions import Planned, Question, as_bounds, as_number
+from expost.data.questions import Asked, Planned, Question, as_bounds, as_number
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
+from expost.guarantee import Guarantee
+from expost.mechanisms import Laplace
+from expost.mechanisms.additive import requested_epsilon
+from expost.noise import Source
 from expost.noise.grid import FARTHEST, Grid
 
 if TYPE_CHECKING:
-    from expost.data.answers import NoisyMean
     from expost.data.table import PrivateTable
 
 MOST_STEPS = 2**52
@@ -113,6 +116,10 @@ class Sum(Question):
         """Steps as a number."""
         return self.value.grid.value(int(numbers))
 
+    def distance(self, steps: float) -> float:
+        """Steps as a number."""
+        return self.present(round(steps))
+
 
 @dataclass(frozen=True, repr=False)
 class Mean(Planned):
@@ -156,7 +163,6 @@ class Mean(Planned):
 
     def laplace(self, *, epsilon: Number, count_share: Number = "1/2") -> NoisyMean:
         """With Laplace noise; ``count_share`` is how much of ε the count gets where it is not public."""
-        from expost.data.answers import NoisyMean
 
         return NoisyMean(self, epsilon, count_share)
 
@@ -164,6 +170,76 @@ class Mean(Planned):
     def title(self) -> str:
         """What is averaged."""
         return f"mean of {self.value!r}"
+
+
+@dataclass(frozen=True, repr=False)
+class NoisyMean(Asked):
+    """A mean: the noisy sum of differences from the middle of the bounds, over the count, within the bounds.
+
+    Proof: thm-mean
+    """
+
+    question: Mean
+    epsilon: Number
+    count_share: Number = "1/2"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
+        if not 0 < exact(self.count_share, "count_share") < 1:
+            raise InvalidValue(f"count_share is the count's share of ε, between 0 and 1, got {self.count_share!r}")
+        _ = self._shares
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """ε for every output."""
+        return Guarantee.uniform(self.epsilon, neighbours=self.question.table.neighbours)
+
+    @cached_property
+    def _shares(self) -> tuple[Laplace | None, Laplace | None]:
+        """The noise of the sum, and of the count; None where one unit moves nothing."""
+        whole, moved = Cost.within(self.epsilon), self.question.count_sensitivity.l1
+        share = exact(self.count_share, "count_share")
+        count, total = whole.split([share, 1 - share]) if moved else (Cost(0), whole)
+        return self._noise(total, self.question.sum_sensitivity), self._noise(count, self.question.count_sensitivity)
+
+    def _noise(self, share: Cost, moved: Sensitivity) -> Laplace | None:
+        if not moved.l1:
+            return None
+        return Laplace(epsilon=share.exact_epsilon, sensitivity=moved.l1, neighbours=self.question.table.neighbours)
+
+    def check(self, data: Any) -> None:
+        """The noise can be made."""
+        super().check(data)
+        for each in self._shares:
+            if each is not None:
+                each.check(0)
+
+    def sample(self, data: Any, noise: Source) -> float:
+        """Within the bounds, whatever the noise."""
+        total, count = self.question.exact()
+        for_sum, for_count = self._shares
+        noisy_total = total if for_sum is None else for_sum.sample(total, noise)
+        noisy_count = count if for_count is None else for_count.sample(count, noise)
+        value = self.question.value
+        mean = float((self.question.middle + Fraction(noisy_total, max(noisy_count, 1))) * value.grid.step)
+        return min(max(mean, value.bounds[0]), value.bounds[1])
+
+    def error_bound(self, confidence: Number, *, values: int) -> float:
+        """How far the noise moves the mean at most, with this confidence, if so many values are averaged.
+
+        Whatever the mean is: it lies within the bounds. What clamping and leaving out rows change is not in it.
+        """
+        miss = (1 - exact(confidence, "confidence")) / 2
+        moved = [0.0 if each is None else float(each.error_bound(1 - miss)) for each in self._shares]
+        low, high = self.question.value.bounds
+        if values <= moved[1]:
+            return high - low
+        step = float(self.question.value.grid.step)
+        return min(high - low, (moved[0] * step + moved[1] * (high - low) / 2) / (values - moved[1]))
+
+    def describe(self, output: Any) -> str:
+        """The mean."""
+        return f"{self.question.title} {output:.6g}"
 
 
 def _fine_grid(low: Fraction, high: Fraction, whole: bool) -> Grid:

@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from expost.cost import Number, said
 from expost.data import query
+from expost.data.column import Column
+from expost.data.discovery import Discovery
 from expost.data.engine import Engine
 from expost.data.expression import HEAVIEST, Kind, Tree, find, is_text, parse, weight
 from expost.data.expression.tree import Reference
 from expost.data.files import Form
+from expost.data.histograms import Histogram
+from expost.data.questions import Count
+from expost.data.sums import Clipped, Mean, Sum
 from expost.data.unit import Unit, as_unit
 from expost.errors import InvalidValue
 from expost.fingerprint import DATA
@@ -22,10 +27,6 @@ from expost.guarantee import Neighbours, as_neighbours
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-    from expost.data.column import Column
-    from expost.data.histograms import Discovery, Histogram
-    from expost.data.questions import Count
-    from expost.data.sums import Mean, Sum
 
 Of = Literal["rows", "units"]
 MOST_STEPS = 40
@@ -150,8 +151,6 @@ class PrivateTable:
 
     def count(self, *, of: Of = "rows") -> Count:
         """How many rows there are, or how many units."""
-        from expost.data.questions import Count
-
         return Count(self, of)
 
     def sum(
@@ -162,16 +161,12 @@ class PrivateTable:
         NULL and NaN count as ``missing``, or not at all. ``step`` is a power of two; by default 1 for whole numbers,
         and otherwise so fine that it does not matter.
         """
-        from expost.data.sums import Clipped, Sum
-
         return Sum(self, Clipped.of(self, value, bounds, missing, step))
 
     def mean(
         self, value: str, *, bounds: tuple[Number, Number], missing: Number | str = "drop", step: Number | None = None
     ) -> Mean:
         """The mean of a column or an expression; as :meth:`sum`."""
-        from expost.data.sums import Clipped, Mean
-
         return Mean(self, Clipped.of(self, value, bounds, missing, step))
 
     def histogram(
@@ -190,20 +185,14 @@ class PrivateTable:
         edge, not its upper one. All that is in none of them, NULL and NaN included, is in ``other``; with
         ``other=None`` it is not counted.
         """
-        from expost.data.histograms import Histogram
-
         return Histogram.of_values(self, value, keys, bins, bounds, other, of)
 
     def discover(self, value: str, *, of: Of = "units") -> Discovery:
         """How many units, or rows, have each value that enough of them have: the keys need not be known."""
-        from expost.data.histograms import Discovery
-
         return Discovery.of_values(self, value, of)
 
     def column(self, *names: str) -> Column:
         """Columns for statistics of ranks and for regressions: one row a unit, unfiltered, as many as is public."""
-        from expost.data.column import Column
-
         return Column.of(self, names)
 
     # ---- public facts

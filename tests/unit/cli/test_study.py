@@ -74,7 +74,7 @@ def test_bash_completes(typed: str, offered: list[str]) -> None:
 def test_an_interrupt_charges_and_says_so(tmp_path: Path) -> None:
     path = write_study(tmp_path, COUNT)
     program = (
-        "import os, signal; from expost.data.answers import Noisy; "
+        "import os, signal; from expost.data.questions import Noisy; "
         "Noisy.sample = lambda *a: os.kill(os.getpid(), signal.SIGINT); from expost.cli import main; main()"
     )
     ended = subprocess.run(

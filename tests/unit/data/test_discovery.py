@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import expost as xp
-from expost.data.answers import Discovered, leak
+from expost.data.discovery import Discovered, leak
 
 Law = NDArray[np.float64]
 

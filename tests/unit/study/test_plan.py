@@ -68,7 +68,7 @@ def test_what_is_said_of_stored_answers(tmp_path: Path) -> None:
 def test_a_question_that_was_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = study_of(tmp_path, COUNT)
     with monkeypatch.context() as patch:
-        patch.setattr("expost.data.answers.Noisy.sample", lambda *args: 1 / 0)
+        patch.setattr("expost.data.questions.Noisy.sample", lambda *args: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             run_study(study)
     line = plan_study(study).lines[0]

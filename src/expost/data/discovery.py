@@ -1,0 +1,166 @@
+"""Keys that nobody has to know beforehand: found in the data, and released if enough units have them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from expost import bracket
+from expost.cost import Number, exact
+from expost.data import query, sensitivity
+from expost.data.expression import Tree
+from expost.data.questions import Asked, Planned, as_of, key_of
+from expost.data.sensitivity import Sensitivity
+from expost.errors import InvalidValue
+from expost.guarantee import Guarantee
+from expost.mechanisms.additive import requested_delta, requested_epsilon
+from expost.noise import Source, SystemNoise, vector
+from expost.noise.grid import FARTHEST
+
+if TYPE_CHECKING:
+    from expost.data.table import Of, PrivateTable
+
+
+@dataclass(frozen=True, repr=False)
+class Discovery(Planned):
+    """How many units, or rows, have each value that enough of them have. NULL is no value.
+
+    Proof: thm-discovery
+    """
+
+    table: PrivateTable
+    text: str
+    of: Of
+    value: Tree = field(compare=False)
+
+    @classmethod
+    def of_values(cls, table: PrivateTable, value: str, of: Of) -> Discovery:
+        """From what a person says."""
+        as_of(of)
+        return cls(table, value, of, table.expression(value, ("text", "integer", "boolean"), "a key"))
+
+    @property
+    def alone(self) -> tuple[tuple[int, int], ...]:
+        """The worst that a unit can do to keys that nobody else has: so much in one, and 1 in each of so many others.
+
+        Proof: lem-lone-keys
+        """
+        rows, groups = self.table.unit.rows, self.table.unit.groups
+        return ((1, groups - 1),) if self.of == "units" else ((rows, 0), (rows - groups + 1, groups - 1))
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """As of a histogram with any number of cells."""
+        unit, relation = self.table.unit, self.table.neighbours
+        if self.of == "rows":
+            return sensitivity.of_rows(0, unit.rows, 2, relation)
+        return sensitivity.of_units(0, unit.groups, 2 * unit.groups + 1, relation)
+
+    @cached_property
+    def plan(self) -> str:
+        """The query that will be run, with the key of the hash."""
+        kept = query.kept_rows if self.of == "rows" else query.kept_pairs
+        cell = key_of(self.table, self.value)
+        return self.table.engine.check(query.tally(kept(self.table, self.value, cell, drop=True, cells=None)))
+
+    def exact(self) -> list[tuple[Any, int]]:
+        """Every value and its count, in the order of the values. Private, the values included."""
+        return sorted((_shown(key), int(count)) for key, count in self.table.engine.fetch(self.plan))
+
+    def laplace(self, *, epsilon: Number, delta: Number) -> Discovered:
+        """Release what, with Laplace noise, has at least as much as no single unit is likely to reach."""
+        return Discovered(self, epsilon, delta)
+
+    @property
+    def title(self) -> str:
+        """What is counted."""
+        return f"discovery of {self.of} by {self.text} (NULL not counted)"
+
+
+@dataclass(frozen=True, repr=False)
+class Discovered(Asked):
+    """{key: noisy count} of those keys whose noisy count reaches :attr:`threshold`, the largest first.
+
+    A key that one unit alone brings in is released with probability at most δ, all such keys taken together.
+
+    Proof: thm-discovery
+    """
+
+    question: Discovery
+    epsilon: Number
+    delta: Number
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
+        object.__setattr__(self, "delta", requested_delta(self.delta))
+        if bracket.exp(-self.rate).upper > 1 - exact(self.delta, "δ"):
+            raise InvalidValue(f"ε {self.epsilon} is too small for a δ of {self.delta}: a smaller δ will do")
+        _ = self.threshold
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """(ε, δ) for every output."""
+        return Guarantee.uniform(self.epsilon, self.delta, neighbours=self.question.table.neighbours)
+
+    @property
+    def rate(self) -> Fraction:
+        """The noise has probabilities proportional to e^−(rate·``|k|``)."""
+        return exact(self.epsilon, "ε") / self.question.sensitivity.l1
+
+    @cached_property
+    def threshold(self) -> int:
+        """The least that keeps δ."""
+        low = max(first for first, _ in self.question.alone)  # one unit alone would reach it half of the time
+        high = 2 * low + 1
+        while not self._suffices(high):
+            high *= 2
+            if high > FARTHEST:
+                raise InvalidValue(f"no threshold is high enough for ε {self.epsilon} and δ {self.delta}: take more ε")
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._suffices(middle) else (middle, high)
+        return high
+
+    def _suffices(self, threshold: int) -> bool:
+        return leak(threshold, self.rate, self.question.alone) <= exact(self.delta, "δ")
+
+    def check(self, data: Any) -> None:
+        """The noise can be made."""
+        super().check(data)
+        vector.discrete_laplace(SystemNoise(), self.rate, 0)
+
+    def sample(self, data: Any, noise: Source) -> dict[Any, int]:
+        """Noise for every key that is there; keys that are not there are never released."""
+        found = self.question.exact()
+        counts = np.array([count for _, count in found], np.int64)
+        noisy = np.clip(counts + vector.discrete_laplace(noise, self.rate, len(found)), -FARTHEST, FARTHEST)
+        released = [(key, count) for (key, _), count in zip(found, noisy.tolist(), strict=True)]
+        reached = [pair for pair in released if pair[1] >= self.threshold]
+        return dict(sorted(reached, key=lambda pair: (-pair[1], pair[0])))
+
+    def describe(self, output: Any) -> str:
+        """How many there are."""
+        return f"{len(output)} keys with at least {self.threshold}"
+
+
+def leak(threshold: int, rate: Fraction, alone: tuple[tuple[int, int], ...]) -> Fraction:
+    """An upper bound on the probability that some key reaches the threshold that one unit alone brought in.
+
+    ``alone`` are the worst ways to bring keys in: so much in one key, and 1 in each of so many others.
+
+    Proof: lem-lone-keys
+    """
+
+    def tail(count: int) -> Fraction:
+        return bracket.exp(-rate * (threshold - count)).upper / (1 + bracket.exp(-rate).lower)
+
+    return max(tail(first) + others * tail(1) for first, others in alone)
+
+
+def _shown(key: Any) -> Any:
+    """A key as people write it. Bytes that are no text keep apart what is apart."""
+    return bytes(key).decode(errors="surrogateescape") if isinstance(key, bytes | bytearray) else key

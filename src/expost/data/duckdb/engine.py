@@ -1,0 +1,242 @@
+"""DuckDB as an engine: files of Parquet and CSV, tables of a database, an open connection."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from threading import RLock
+from typing import Any, Self
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.data import files
+from expost.data.duckdb import sources
+from expost.data.duckdb.settings import CAREFUL, careful, refuse_locked, refuse_shadows
+from expost.data.duckdb.sql import (
+    TIMES,
+    TYPES,
+    WIDER_THAN_64,
+    fill,
+    identifier,
+    in_range,
+    kind_of,
+    of_decimal,
+    prefix_decides,
+    stated,
+    string,
+)
+from expost.data.expression import Kind, Tree
+from expost.data.expression.tree import LONGEST_READ, Call, Reference, Stated
+from expost.errors import EngineFailed, InvalidValue
+
+_VIEW, _BLANK = "expost_source", "expost_blank"
+
+
+class DuckDB:
+    """One table, view or set of files, through DuckDB. Data stays inside; larger than memory is fine.
+
+    Nothing that we render can fail or depend on other rows, whatever DuckDB's optimizer does with it. As a second line
+    of defence the optimizers that look at statistics, or move parts of expressions, are off while a query of ours runs,
+    and all settings that could decide a result are at their defaults. Such settings belong to the whole database: on a
+    connection of one's own they are set for the query and put back, one query at a time. Functions are looked up among
+    the built-in ones alone, so that macros under their names change nothing.
+    """
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        table: str,
+        name: str,
+        blank: str | None = None,
+        origin: str | None = None,
+    ) -> None:
+        self._connection = connection
+        self._own = blank is not None
+        if self._own:
+            for setting, value in CAREFUL.items():
+                connection.execute(f"SET {setting} = {string(value)}")
+        self._names, self._shared = sources.found_table(connection, table)
+        if not self._own:
+            refuse_locked(self._cursor())
+            sources.refuse_frames(self._cursor(), self.source, table)
+        if not self._shared:
+            refuse_shadows(connection)
+        self.name = name
+        self._origin = origin or id(connection)  # the connection lives as long as this does
+        self._bound: set[str] = set()
+        self._lock = RLock()
+        with self._lock:
+            blank_source = self.quote(blank) if blank else self.source
+            described = sources.public(self._cursor(), f"DESCRIBE SELECT * FROM {blank_source}", name)
+        self.types: Mapping[str, str] = {column: str(kind) for column, kind, *_ in described}
+        self.schema: Mapping[str, Kind] = {column: kind_of(kind) for column, kind in self.types.items()}
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both read the same table of the same database, or the same files in the same way."""
+        same = isinstance(other, DuckDB) and (self._origin, self._names) == (other._origin, other._names)
+        return same
+
+    def __hash__(self) -> int:
+        return hash((self._origin, self._names))
+
+    @classmethod
+    def of(cls, source: Any, table: str | None, form: files.Form) -> DuckDB:
+        """The engine for a path, a pattern of paths, a database file, or an open connection."""
+        if isinstance(source, duckdb.DuckDBPyConnection):
+            if not isinstance(table, str) or not table:
+                raise InvalidValue("a connection has many tables: say which, with table='visits'")
+            form.refuse("a table of a connection")
+            return cls(source, table, table)
+        if not isinstance(source, str | Path):
+            raise InvalidValue(
+                f"read takes a path, or an open DuckDB connection with table=…, got {type(source).__name__}"
+            )
+        path = str(source)
+        way = files.ending(path)
+        if way == "database":
+            if not isinstance(table, str) or not table:
+                raise InvalidValue(f"{path} is a database with many tables: say which, with table='visits'")
+            form.refuse("a database")
+            return cls(sources.open_database(path), table, f"{path}:{table}", origin=str(Path(path).resolve()))
+        if table is not None:
+            raise InvalidValue(f"{path} is a file of rows, not a database: leave out table={table!r}")
+        if way == "parquet":
+            form.refuse("a Parquet file, which states its columns itself,")
+        return cls._of_files(path, way, form)
+
+    @classmethod
+    def _of_files(cls, path: str, way: str, form: files.Form) -> DuckDB:
+        connection = sources.open_database(":memory:")
+        if way == "parquet":
+            connection.execute("SET parquet_metadata_cache = true")  # of files that have not changed since
+            rows = sources.parquet(connection, path)
+        else:
+            rows = sources.csv(path, form)
+        sources.public(connection, f"CREATE VIEW {_VIEW} AS {rows}", path)
+        sources.public(connection, f"CREATE TABLE {_BLANK} AS SELECT * FROM {_VIEW} LIMIT 0", path)
+        return cls(connection, _VIEW, path, _BLANK, f"{Path.cwd()}: {rows}")._spilling()
+
+    # ---- what queries are made of
+
+    @property
+    def source(self) -> str:
+        """The table."""
+        return ".".join(map(self.quote, self._names))
+
+    def quote(self, name: str) -> str:
+        """In double quotes."""
+        return identifier(name)
+
+    def render(self, tree: Tree, derived: Collection[str] = ()) -> str:
+        """DuckDB's SQL for an expression, none of which can fail. A column by itself keeps its length."""
+        if isinstance(tree, Stated):
+            return stated(tree)
+        if isinstance(tree, Reference):
+            return self._whole(tree.name, derived)
+        said = [self._argument(tree, part, derived) for part in tree.arguments]
+        template = tree.operator.duckdb
+        return fill(template, said) if isinstance(template, str) else template(said)
+
+    def _argument(self, call: Call, part: Tree, derived: Collection[str]) -> str:
+        """What an operator is given. It reads the beginning of a long text, unless stated values decide it anyway."""
+        rendered = self.render(part, derived)
+        if not isinstance(part, Reference) or part.kind != "text" or prefix_decides(call, part):
+            return rendered
+        return (
+            f"(CASE WHEN strlen({rendered}) > {LONGEST_READ} THEN left({rendered}, {LONGEST_READ}) ELSE {rendered} END)"
+        )
+
+    def _whole(self, name: str, derived: Collection[str]) -> str:
+        """A column as a value of its kind: what lies outside of the kind is NULL."""
+        if name in derived:
+            return self.quote(name)
+        column, kind = self.quote(name), self.types[name]
+        base = kind.split("(")[0]
+        if base in WIDER_THAN_64:
+            return f"TRY_CAST({column} AS BIGINT)"
+        if base == "DECIMAL":
+            return of_decimal(column, kind)
+        if self.schema[name] == "text":
+            return f'({column if base == "VARCHAR" else f"CAST({column} AS VARCHAR)"} COLLATE "binary")'
+        if base in ("DATE", *TIMES):
+            return in_range(column, base)
+        wanted = TYPES[self.schema[name]]
+        return column if base == wanted else f"CAST({column} AS {wanted})"
+
+    def owner(self, name: str) -> str:
+        """The column as it is; text by its bytes."""
+        return self.bytes_of(self.quote(name)) if self.schema[name] == "text" else self.quote(name)
+
+    def bytes_of(self, text: str) -> str:
+        """In UTF-8."""
+        return f"encode(CAST({text} AS VARCHAR))"
+
+    def scramble(self, key: int, columns: Sequence[str]) -> str:
+        """DuckDB's 64-bit hash, twice: once, it mixes several columns too little to order rows evenly."""
+        return f"hash(hash({string(str(key))}, {', '.join(columns)}))"
+
+    def total(self, column: str) -> str:
+        """A sum of 64-bit integers has 128 bits."""
+        return f"sum(CAST({column} AS BIGINT))"
+
+    # ---- running them
+
+    def check(self, query: str) -> str:
+        """One SELECT, which DuckDB has bound, so that what is publicly wrong shows before the charge."""
+        with self._lock:
+            if query not in self._bound:
+                self._bind(query)
+            if self._own:  # another's tables may change
+                self._bound.add(query)
+        return query
+
+    def _bind(self, text: str) -> None:
+        cursor = self._cursor()
+        try:
+            kinds = [statement.type for statement in cursor.extract_statements(text)]
+        except duckdb.Error:
+            kinds = []
+        if kinds != [duckdb.StatementType.SELECT]:
+            raise InvalidValue("the question gives no single query: write it more plainly")
+        sources.public(cursor, f"DESCRIBE {text}", self.name)
+
+    def fetch(self, query: str) -> list[tuple[Any, ...]]:
+        """All at once."""
+        rows: list[tuple[Any, ...]] = self._run(query, lambda cursor: cursor.fetchall())
+        return rows
+
+    def arrays(self, query: str) -> list[NDArray[np.float64]]:
+        """Straight into numpy."""
+        columns = self._run(query, lambda cursor: cursor.fetchnumpy().values())
+        return [np.ma.filled(np.ma.asarray(column, np.float64), np.nan) for column in columns]
+
+    def _spilling(self) -> Self:
+        """What does not fit in memory goes to a folder that nobody else can read, and that goes with the engine."""
+        folder = tempfile.mkdtemp(prefix="expost-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._connection.execute(f"SET temp_directory = {string(folder)}")
+        return self
+
+    def _run(self, query: str, read: Callable[[duckdb.DuckDBPyConnection], Any]) -> Any:
+        try:
+            with self._lock:
+                cursor = self._cursor()
+                if not self._shared:
+                    refuse_shadows(cursor)
+                with nullcontext() if self._own else careful(cursor):
+                    return read(cursor.execute(query))
+        except InvalidValue:
+            raise
+        except Exception as error:  # whatever it is, it may quote data
+            kind = type(error).__name__
+        raise EngineFailed(kind)  # outside, so that not even the context quotes data
+
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
+        """One that sees the table: temporary tables are seen by their own connection only."""
+        return sources.apart(self._connection) if self._shared and not self._own else self._connection

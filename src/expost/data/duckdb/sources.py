@@ -1,0 +1,141 @@
+"""Where rows come from: tables that a connection sees, database files, and files of Parquet and CSV."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from expost.data import files
+from expost.data.duckdb.sql import fill, identifier, kind_of, string
+from expost.data.expression import Kind
+from expost.data.expression.operators import CASTS
+from expost.data.expression.patterns import literal
+from expost.data.expression.tree import LONGEST_READ
+from expost.errors import InvalidValue
+
+
+def apart(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """A connection to the same database on which short names are those of built-in things only: no macro is seen."""
+    return connection.cursor().execute("SET search_path = 'system.main'")
+
+
+def found_table(connection: duckdb.DuckDBPyConnection, table: str) -> tuple[tuple[str, ...], bool]:
+    """The table's names, database and schema first; and whether other connections see it, too."""
+    parts = tuple(table.split("."))
+    ways = [(table,), parts] if 1 < len(parts) <= 3 and all(parts) else [(table,)]
+    here = public(connection, "SELECT current_database(), current_schema()", table)[0]
+    elsewhere = apart(connection)
+    for names in [(*here[: 3 - len(way)], *way) for way in ways] + ways[1:]:
+        if _sees(elsewhere, names):
+            return names, True
+    return next((way for way in ways if _sees(connection, way)), (table,)), False
+
+
+def _sees(cursor: duckdb.DuckDBPyConnection, names: tuple[str, ...]) -> bool:
+    try:
+        cursor.execute(f"DESCRIBE SELECT * FROM {'.'.join(map(identifier, names))}")
+    except duckdb.Error:
+        return False
+    return True
+
+
+def open_database(path: str) -> duckdb.DuckDBPyConnection:
+    """A connection to a database file, which is only read; or to a database in memory."""
+    if path != ":memory:" and not Path(path).is_file():
+        raise InvalidValue(f"there is no database {path!r}")
+    try:
+        connection = duckdb.connect(path, read_only=path != ":memory:")
+    except duckdb.Error as error:
+        raise InvalidValue(f"{path!r} cannot be opened: {type(error).__name__}") from None
+    return connection
+
+
+def parquet(connection: duckdb.DuckDBPyConnection, path: str) -> str:
+    """All files have the same columns: what has another type would be cast, and a cast fails for some values."""
+    columns = "list(name || ' ' || duckdb_type ORDER BY name, duckdb_type)"
+    of_files = f"SELECT file_name, {columns} FROM parquet_schema({string(path)}) WHERE column_id > 0 GROUP BY file_name"
+    found = public(connection, f"{of_files} ORDER BY file_name", path)
+    for file, named in found[1:]:
+        if named != found[0][1]:
+            raise InvalidValue(
+                f"{file} has other columns than {found[0][0]}: files that are read together have columns of the same "
+                "names and types"
+            )
+    return f"SELECT * FROM read_parquet({string(path)}, utf8_validation = 'replace')"  # what is no text: question marks
+
+
+def csv(path: str, form: files.Form) -> str:
+    """Every line is a row: its fields are cut out of it, each by itself, and read as their columns' kinds.
+
+    DuckDB's own reader would take the lines behind a quotation mark that is never closed into one row. It only finds
+    the lines here: no line has the separator in it, and if one had, that line alone would be left out.
+    """
+    how = (
+        f"header = true, delim = '{_NOWHERE}', quote = '', escape = '', nullstr = '', null_padding = true, "
+        f"ignore_errors = true, strict_mode = false, auto_detect = false, max_line_size = {files.LONGEST_LINE}, "
+        "columns = {'line': 'VARCHAR'}"
+    )
+    lines = f"SELECT rtrim(line, chr(13)) AS line FROM read_csv({string(path)}, {how})"
+    fields = [
+        f"{_of_text(_field(place, path, form), kind)} AS {identifier(name)}"
+        for place, (name, kind) in enumerate(form.kinds(path).items())
+    ]
+    return f"SELECT {', '.join(fields)} FROM ({lines}) WHERE line <> ''"
+
+
+_NOWHERE = "\x1e\x1f\x1e\x1f"
+
+
+def _field(place: int, path: str, form: files.Form) -> str:
+    """A field of a line, which may stand in quotation marks, two of which are one within them; NULL if it is empty."""
+    between, mark = form.delimiter_of(path), form.quote_mark
+    plain = f"split_part(line, {string(between)}, {place + 1})"
+    if not mark:
+        return f"nullif({plain}, '')"
+    quoted, sign = f"{literal(mark)}(?:[^{literal(mark)}]|{literal(mark * 2)})*{literal(mark)}", literal(between)
+    each = f"(?:{quoted}|[^{sign}]*)"
+    found = string(rf"\A(?:{each}{sign}){{{place}}}({each})(?:{sign}|\z)")
+    bare = string(rf"\A{literal(mark)}((?:.|\n)*){literal(mark)}\z")
+    unquoted = f"regexp_replace(regexp_extract(line, {found}, 1), {bare}, '\\1')"
+    with_marks = f"replace({unquoted}, {string(mark * 2)}, {string(mark)})"
+    return f"nullif(CASE WHEN contains(line, {string(mark)}) THEN {with_marks} ELSE {plain} END, '')"
+
+
+def _of_text(column: str, kind: Kind) -> str:
+    template = CASTS["text", kind].duckdb
+    return fill(str(template), [column if kind == "text" else f"left({column}, {LONGEST_READ})"])
+
+
+def guessed(path: str, form: files.Form) -> dict[str, Kind]:
+    """What the columns of a CSV file seem to hold, by a look at its values: for a draft that a person checks."""
+    quote = string(form.quote_mark)
+    how = f"header = true, delim = {string(form.delimiter_of(path))}, quote = {quote}, escape = {quote}"
+    looked = f"DESCRIBE SELECT * FROM read_csv({string(path)}, {how}, ignore_errors = true, strict_mode = false)"
+    with open_database(":memory:") as connection:
+        found = {name: kind_of(str(kind)) for name, kind, *_ in public(connection, looked, path)}
+    kinds = form.kinds(path)
+    return {name: "text" if found.get(name, "other") == "other" else found[name] for name in kinds}
+
+
+def public(connection: duckdb.DuckDBPyConnection, statement: str, name: str) -> list[tuple[Any, ...]]:
+    """Run what reads no private value: what goes wrong is about names and types, and may be told."""
+    try:
+        return connection.execute(statement).fetchall()
+    except duckdb.IOException:
+        raise InvalidValue(f"{name} cannot be read: is the path right?") from None
+    except (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException) as error:
+        raise InvalidValue(f"{name}: {str(error).splitlines()[0]}") from None
+    except (duckdb.Error, UnicodeError) as error:
+        raise InvalidValue(f"{name} cannot be read: {type(error).__name__}") from None
+
+
+def refuse_frames(cursor: duckdb.DuckDBPyConnection, source: str, table: str) -> None:
+    """What is read from an object of Python is read anew by every query, and fails for text that is not Unicode."""
+    plan = str(public(cursor, f"EXPLAIN SELECT * FROM {source}", table)).upper()
+    if "PANDAS_SCAN" in plan or "ARROW_SCAN" in plan:
+        raise InvalidValue(
+            f"{table!r} is a data frame on the connection, and a value in it could make an answer fail: make a table "
+            "of it, CREATE TABLE visits AS SELECT * FROM frame, or write it to a Parquet file"
+        )

@@ -1,0 +1,94 @@
+"""Values and names in DuckDB's SQL, and columns as values of their kinds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date
+
+from expost.data.expression import Kind, Tree
+from expost.data.expression.tree import Call, Stated
+
+WIDER_THAN_64 = ("UBIGINT", "HUGEINT", "UHUGEINT")
+_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", *WIDER_THAN_64)
+TIMES = ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE")
+_KINDS: Mapping[str, Kind] = {
+    **dict.fromkeys(_INTEGERS, "integer"),
+    **dict.fromkeys(("FLOAT", "DOUBLE", "DECIMAL"), "number"),
+    **dict.fromkeys(("VARCHAR", "UUID", "ENUM"), "text"),
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+    **dict.fromkeys(TIMES, "timestamp"),
+}
+TYPES: Mapping[Kind, str] = {
+    "integer": "BIGINT", "number": "DOUBLE", "text": "VARCHAR", "boolean": "BOOLEAN", "date": "DATE",
+    "timestamp": "TIMESTAMP",
+}  # fmt: skip
+
+
+def string(value: str) -> str:
+    """A text, in single quotes."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def identifier(value: str) -> str:
+    """A name, in double quotes."""
+    return '"' + value.replace('"', '""') + '"'
+
+
+def fill(template: str, said: Sequence[str]) -> str:
+    """A template of the table of operators with its arguments."""
+    return re.sub(r"\$(\d)", lambda place: said[int(place[1])], template)
+
+
+def stated(tree: Stated) -> str:
+    """A stated value, with its type."""
+    if tree.value is None:
+        return "NULL" if tree.kind is None else f"CAST(NULL AS {TYPES[tree.kind]})"
+    if isinstance(tree.value, bool):
+        return "TRUE" if tree.value else "FALSE"
+    written = tree.value.isoformat() if isinstance(tree.value, date) else f"{tree.value}"
+    return string(written) if tree.kind == "text" else f"CAST({string(written)} AS {TYPES[tree.kind or 'text']})"
+
+
+def prefix_decides(call: Call, part: Tree) -> bool:
+    """Whether all that a text is compared with is stated, and so shorter than what is read of it."""
+    return call.operator.prefix and all(isinstance(other, Stated) for other in call.arguments if other is not part)
+
+
+def in_range(column: str, kind: str) -> str:
+    """A date or timestamp in the years 1 to 9999, NULL outside of them.
+
+    The value is clamped as well, where it is none of these: so what is computed from it never fails, even where an
+    engine computes it for a row that it then leaves out.
+    """
+    if kind in ("TIMESTAMP_NS", "TIMESTAMP"):
+        column, kind = (f"CAST({column} AS TIMESTAMP)" if kind == "TIMESTAMP_NS" else column), "TIMESTAMP"
+    zone = "+00" if kind == "TIMESTAMP WITH TIME ZONE" else ""
+    ends = ("0001-01-01", "9999-12-31") if kind == "DATE" else (f"0001-01-01 00:00:00{zone}", f"{_LAST[kind]}{zone}")
+    low, high = (f"CAST('{end}' AS {kind})" for end in ends)
+    clamped = f"least(greatest({column}, {low}), {high})"
+    if zone:
+        clamped = f"make_timestamp(epoch_us({clamped}))"
+    elif kind not in ("DATE", "TIMESTAMP"):
+        clamped = f"CAST({clamped} AS TIMESTAMP)"
+    return f"(CASE WHEN {column} BETWEEN {low} AND {high} THEN {clamped} END)"
+
+
+_LAST = {
+    "TIMESTAMP": "9999-12-31 23:59:59.999999",
+    "TIMESTAMP WITH TIME ZONE": "9999-12-31 23:59:59.999999",
+    "TIMESTAMP_MS": "9999-12-31 23:59:59.999",
+    "TIMESTAMP_S": "9999-12-31 23:59:59",
+}
+
+
+def of_decimal(column: str, kind: str) -> str:
+    """The nearest number. From 16 digits on DuckDB's own cast rounds twice, and its cast from text once."""
+    width = int(re.findall(r"\d+", kind)[0])
+    return f"CAST({column} AS DOUBLE)" if width <= 15 else f"CAST(CAST({column} AS VARCHAR) AS DOUBLE)"
+
+
+def kind_of(declared: str) -> Kind:
+    """What a column of a type holds."""
+    return "other" if declared.endswith("]") else _KINDS.get(declared.split("(")[0], "other")
