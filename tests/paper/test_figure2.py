@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from expost.mechanisms import TestedLogisticRegression
-from expost.mechanisms.tested_logistic import paper_sensitivity
+from expost.mechanisms.linear.tested_logistic import paper_sensitivity
 from expost.paper import figure2
 
 

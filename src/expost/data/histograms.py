@@ -20,7 +20,7 @@ from expost.data.questions import Planned, Question, as_bounds, as_number, as_of
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.mechanisms import SparseVector
-from expost.mechanisms.interquantile import finite
+from expost.mechanisms.stability.quantile_range import finite
 
 if TYPE_CHECKING:
     from expost.data.answers import Above, Discovered

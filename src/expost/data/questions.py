@@ -19,7 +19,7 @@ from expost.data.expression.tree import Call
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.mechanisms import DiscreteGaussian, Gaussian, Laplace
-from expost.mechanisms.interquantile import finite
+from expost.mechanisms.stability.quantile_range import finite
 
 if TYPE_CHECKING:
     from expost.data.answers import Noisy

@@ -17,7 +17,7 @@ from expost.mechanisms import (
     TestedLogisticRegression,
 )
 from expost.mechanisms.additive import Shape
-from expost.mechanisms.tested_logistic import paper_sensitivity
+from expost.mechanisms.linear.tested_logistic import paper_sensitivity
 from expost.paper import coins, figure1, figure2, table1
 from expost.paper.comparison import Comparison, close
 from expost.verify import FiniteMechanism, least_delta

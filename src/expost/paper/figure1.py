@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from expost.ledger import Ledger
 from expost.mechanisms import SparseVector
-from expost.mechanisms.sparse_vector import Kind
+from expost.mechanisms.sparse_vector.comparisons import Kind
 from expost.recipes import release_large
 
 ENTRIES, LARGE, THRESHOLD, AT_MOST, EPSILON = 100, 1000, 500, 20, 1.0

@@ -22,8 +22,8 @@ from typing import Any
 from expost.errors import BudgetExceeded
 from expost.ledger import Ledger
 from expost.mechanisms import TestedLogisticRegression
-from expost.mechanisms.tested import held_out_size
-from expost.mechanisms.tested_logistic import error_sensitivity, paper_sensitivity
+from expost.mechanisms.linear.tested import held_out_size
+from expost.mechanisms.linear.tested_logistic import error_sensitivity, paper_sensitivity
 
 EPSILONS = (0.01, 0.1, 1.0)
 REGULARIZERS = (1.0, 0.1)

@@ -13,11 +13,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import expost as xp
-from expost.mechanisms import erm, linear
-from expost.mechanisms.erm import Problem, bend, minimise, slope, unit_rows
-from expost.mechanisms.linear import (
+from expost.mechanisms.linear import perturbation, solver
+from expost.mechanisms.linear.model import signs_of, unit_rows
+from expost.mechanisms.linear.perturbation import (
     leaning,
-    signs_of,
     tilt_epsilon,
     tilt_scale,
     tilted_tolerance,
@@ -26,6 +25,7 @@ from expost.mechanisms.linear import (
     weight_grid,
     weight_sensitivity,
 )
+from expost.mechanisms.linear.solver import Problem, bend, minimise, slope
 
 LOSSES: list[Any] = ["logistic", "huber"]
 
@@ -88,7 +88,7 @@ def test_minima_are_certified(loss: Any, seed: int, monkeypatch: pytest.MonkeyPa
     task, near = problem(loss, seed), Fraction(1, 10**8)
     fast = minimise(task, near)
     assert length(exact_gradient(task, fast)) <= float(near)
-    monkeypatch.setattr(erm, "_newton", lambda *arguments: None)
+    monkeypatch.setattr(solver, "_newton", lambda *arguments: None)
     slow = minimise(task, near)
     promised = 2 * float(near) / task.regularizer
     assert 0 < length([a - b for a, b in zip(fast, slow, strict=True)]) <= promised
@@ -119,13 +119,13 @@ def test_the_gradients_error_grows_with_the_tilt() -> None:
         off = length([a - b for a, b in zip(exact, computed, strict=True)])
         assert off <= task.error(float(np.linalg.norm(at)))
         worst = max(worst, off)
-    assert worst > erm.gradient_error("logistic", rows.shape, 0.01, 10.0, tilt=0.0)
+    assert worst > solver.gradient_error("logistic", rows.shape, 0.01, 10.0, tilt=0.0)
 
 
 def test_hopeless_problems_are_solved_slowly() -> None:
     """A tilt so long that no float can certify anything: the descent takes more bits, and does."""
     task = Problem("logistic", np.array([[0.5], [-0.25]]), 0.5, (Fraction(10**25),))
-    assert erm._newton(task, Fraction(1, 1000)) is None
+    assert solver._newton(task, Fraction(1, 1000)) is None
     found = minimise(task, Fraction(1, 1000))
     assert length(exact_gradient(task, found)) <= 1e-3 * (1 + 0.25 / 0.5)
 
@@ -140,7 +140,7 @@ def test_newton_does_not_cycle(seed: int, monkeypatch: pytest.MonkeyPatch) -> No
     spread *= 10.0 ** (rng.uniform(-12, 2, (size, 1)) if seed % 2 else rng.uniform(-8, 1, (size, columns)))
     signs = np.where(rng.random(size) < 0.5, 1.0, -1.0)
     data = np.column_stack([spread, signs > 0])
-    monkeypatch.setattr(erm, "_descend", lambda *arguments: pytest.fail("Newton's method found nothing"))
+    monkeypatch.setattr(solver, "_descend", lambda *arguments: pytest.fail("Newton's method found nothing"))
     mechanism = xp.OutputPerturbation(epsilon=1, norm=1, loss="huber", regularizer=regularizer, intercept=False)
     assert mechanism.sample(data, xp.SystemNoise()) is not None
 
@@ -266,7 +266,7 @@ def test_the_tilt_is_drawn_on_a_fine_grid(monkeypatch: pytest.MonkeyPatch) -> No
         scales.append(scale)
         return [0] * columns
 
-    monkeypatch.setattr(linear, "rounded_spherical", drawn)
+    monkeypatch.setattr(perturbation, "rounded_spherical", drawn)
     for lean in (0, 100):
         mechanism = xp.ObjectivePerturbation(epsilon=1, norm=1, lean=lean)
         setting = mechanism.setting(3000, 2)
@@ -277,7 +277,7 @@ def test_the_tilt_is_drawn_on_a_fine_grid(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_newton_certifies_where_the_loss_leans_most(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fallback would take hours: the tolerance is made for such tilts."""
-    monkeypatch.setattr(erm, "_descend", lambda *arguments: pytest.fail("Newton's method found nothing"))
+    monkeypatch.setattr(solver, "_descend", lambda *arguments: pytest.fail("Newton's method found nothing"))
     data = separable(1000)
     for regularizer in (1e-6, 1e-3, 1, None):
         mechanism = xp.ObjectivePerturbation(epsilon=1000, norm=3, lean=100, regularizer=regularizer)

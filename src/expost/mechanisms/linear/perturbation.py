@@ -13,7 +13,6 @@ from math import floor, fsum, isqrt, sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expost import bracket
 from expost.cost import Number, exact
@@ -21,23 +20,16 @@ from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Mechanism
 from expost.mechanisms.additive import RELEASED, as_flag, requested_epsilon, root_above, shape_of
-from expost.mechanisms.erm import (
-    CURVATURE,
-    LEAST_REGULARIZER,
-    MOST_LEAN,
-    MOST_REGULARIZER,
-    Floats,
-    Loss,
-    Problem,
-    gradient_error,
-    minimise,
+from expost.mechanisms.linear.model import LinearModel, chosen, signs_of, unit_rows
+from expost.mechanisms.linear.solver import CURVATURE, Floats, Loss, Problem, gradient_error, minimise
+from expost.mechanisms.linear.tuning import (
+    as_lean,
+    as_regularizer,
     noise_lean,
     objective_regularizer,
     output_regularizer,
-    shares,
-    unit_rows,
 )
-from expost.mechanisms.interquantile import finite
+from expost.mechanisms.stability.quantile_range import finite
 from expost.noise import Source
 from expost.noise.grid import Grid
 from expost.noise.spherical import rounded_spherical
@@ -47,45 +39,6 @@ MOST_RECORDS, MOST_FEATURES = 10**12, 2**20 - 2
 
 FARTHEST_WEIGHT = 2**14
 """Published weights are clamped to so much on either side of zero."""
-
-
-@dataclass(frozen=True)
-class LinearModel:
-    """What is published: weights on rows in the unit ball, a tuple for two classes' one problem or one for each class.
-
-    Rows are made as in training: divided by ``norm``, shortened to length one, NaN as ``missing``, a constant appended.
-    """
-
-    weights: tuple[tuple[float, ...], ...]
-    norm: float
-    intercept: bool
-    missing: float = 0.0
-    features: tuple[int, ...] | None = None
-
-    def margins(self, features: Any) -> Floats:
-        """A row for each row of features, a column for each problem: above 0 says yes."""
-        with np.errstate(all="ignore"):
-            rows = unit_rows(chosen(features, self.features), self.norm, self.missing, self.intercept)
-            return np.asarray(rows @ np.array(self.weights).T, np.float64)
-
-    def predict(self, features: Any) -> NDArray[np.int64]:
-        """The number of the class of each row."""
-        margins = self.margins(features)
-        return np.asarray(margins[:, 0] > 0 if margins.shape[1] == 1 else margins.argmax(axis=1), np.int64)
-
-    @property
-    def coefficients(self) -> Floats:
-        """Weights for rows of length at most ``norm`` in the units of the features, a row for each problem."""
-        weights = np.array(self.weights)
-        if not self.intercept:
-            return weights / self.norm
-        return weights[:, :-1] * (shares(weights.shape[1] - 1)[0] / self.norm)
-
-    @property
-    def intercepts(self) -> Floats:
-        """The constant of each problem."""
-        weights = np.array(self.weights)
-        return weights[:, -1] * shares(weights.shape[1] - 1)[1] if self.intercept else np.zeros(len(weights))
 
 
 @dataclass(frozen=True)
@@ -355,36 +308,6 @@ def noisy(weights: list[Fraction], sensitivity: Fraction, epsilon: Fraction, noi
     farthest = floor(FARTHEST_WEIGHT / step)
     numbers = (floor(weight / step + Fraction(1, 2)) + q for weight, q in zip(weights, added, strict=True))
     return tuple(float(max(-farthest, min(farthest, number)) * step) for number in numbers)
-
-
-def signs_of(labels: Any, classes: int) -> list[Floats]:
-    """+1 where the class is the problem's, else −1: one problem for two classes, else one each."""
-    numbers = np.asarray(labels, np.float64)
-    known = np.isin(numbers, np.arange(classes))
-    numbers = np.where(known, numbers, 0.0)
-    wanted = [1] if classes == 2 else range(classes)
-    return [np.where(numbers == number, 1.0, -1.0) for number in wanted]
-
-
-def chosen(features: Any, columns: tuple[int, ...] | None) -> Any:
-    """The columns asked for."""
-    return features if columns is None else np.asarray(features)[:, list(columns)]
-
-
-def as_regularizer(number: Any) -> float:
-    """Λ as a float, within bounds that the solver is made for."""
-    given = finite(number, "regularizer")
-    if not LEAST_REGULARIZER <= given <= MOST_REGULARIZER:
-        raise InvalidValue(f"regularizer lies between {LEAST_REGULARIZER:g} and {MOST_REGULARIZER:g}, got {number!r}")
-    return given
-
-
-def as_lean(number: Any) -> float:
-    """How much the loss leans."""
-    given = finite(number, "lean")
-    if not 0 <= given <= MOST_LEAN:
-        raise InvalidValue(f"lean lies between 0, for the loss as it is, and {MOST_LEAN:g}, got {number!r}")
-    return given
 
 
 def as_features(columns: Any) -> tuple[int, ...]:

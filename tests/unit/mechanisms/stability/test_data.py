@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.mechanisms import location
-from expost.mechanisms.interquantile import Bin
-from expost.mechanisms.regression import Coefficients
+from expost.mechanisms.stability import location
+from expost.mechanisms.stability.quantile_range import Bin
+from expost.mechanisms.stability.votes import Coefficients
 
 RANGE = xp.StableInterquartileRange(epsilon=1, delta=1e-6)
 NOISY = xp.StableNoisyInterquartileRange(epsilon=3, delta=1e-6)

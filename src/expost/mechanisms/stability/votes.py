@@ -21,9 +21,10 @@ from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Mechanism, Withheld
 from expost.mechanisms.additive import as_flag, requested_delta, shape_of
-from expost.mechanisms.interquantile import finite
-from expost.mechanisms.location import as_bounds
-from expost.mechanisms.propose_test_release import FirstStable, Proposal, split_epsilon
+from expost.mechanisms.stability.location import as_bounds
+from expost.mechanisms.stability.quantile_range import finite
+from expost.mechanisms.stability.release import FirstStable, Proposal
+from expost.mechanisms.stability.test import split_epsilon
 from expost.noise import Source
 
 Cell: TypeAlias = tuple[int, ...]

@@ -22,9 +22,10 @@ from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Mechanism
 from expost.mechanisms.additive import requested_delta
-from expost.mechanisms.interquantile import Bin, finite
-from expost.mechanisms.order import arranged, check_records, rank, widening
-from expost.mechanisms.propose_test_release import Proposal, ProposeTestRelease, StabilityTest, split_epsilon
+from expost.mechanisms.stability.order import arranged, check_records, rank, widening
+from expost.mechanisms.stability.quantile_range import Bin, finite
+from expost.mechanisms.stability.release import Proposal, ProposeTestRelease
+from expost.mechanisms.stability.test import StabilityTest, split_epsilon
 from expost.noise import Source, discrete_laplace
 from expost.noise.grid import FARTHEST, Grid
 

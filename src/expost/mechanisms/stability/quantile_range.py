@@ -22,8 +22,9 @@ from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Mechanism, Withheld
 from expost.mechanisms.additive import RELEASED, requested_delta
-from expost.mechanisms.order import arranged, check_records, narrowing, rank, widening
-from expost.mechanisms.propose_test_release import REFUSED, Answer, FirstStable, Proposal, split_epsilon
+from expost.mechanisms.stability.order import arranged, check_records, narrowing, rank, widening
+from expost.mechanisms.stability.release import Answer, FirstStable, Proposal
+from expost.mechanisms.stability.test import REFUSED, split_epsilon
 from expost.noise import Source, discrete_laplace
 
 _FINEST = 1074  # the smallest float is 2^−1074

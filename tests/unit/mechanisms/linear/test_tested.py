@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import expost as xp
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import Mechanism
-from expost.mechanisms.linear import weight_distance
-from expost.mechanisms.tested import ModelTest, Tested, held_out_size
-from expost.mechanisms.tested_logistic import (
+from expost.mechanisms.linear.perturbation import weight_distance
+from expost.mechanisms.linear.tested import ModelTest, Tested, held_out_size
+from expost.mechanisms.linear.tested_logistic import (
     ErrorTest,
     TestedLogisticRegression,
     error_of,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from expost import Cost, InvalidValue, Iterative, Ledger, LogisticDescent, SeededNoise
 from expost.accounting.losses import GaussianNoise
-from expost.mechanisms.erm import unit_rows
+from expost.mechanisms.linear.model import unit_rows
 
 SMALL = LogisticDescent(epsilon=1, delta=1e-6, features=2, norm=1, steps=20, every=10)
 wild = st.one_of(st.floats(), st.sampled_from([1e308, -1e308, 5e-324, np.inf, -np.inf, np.nan]), st.floats(-2, 2))

@@ -20,16 +20,15 @@ from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Mechanism
 from expost.mechanisms.additive import requested_epsilon, root_above, shape_of
-from expost.mechanisms.erm import MOST_REGULARIZER, output_regularizer
-from expost.mechanisms.linear import (
+from expost.mechanisms.linear.model import LinearModel, signs_of
+from expost.mechanisms.linear.perturbation import (
     FARTHEST_WEIGHT,
-    LinearModel,
     ObjectivePerturbation,
     OutputPerturbation,
-    signs_of,
     weight_distance,
 )
-from expost.mechanisms.tested import ModelTest, Tested, held_out_size
+from expost.mechanisms.linear.tested import ModelTest, Tested, held_out_size
+from expost.mechanisms.linear.tuning import MOST_REGULARIZER, output_regularizer
 from expost.noise import Source, discrete_laplace
 
 _STEPS = 2**40

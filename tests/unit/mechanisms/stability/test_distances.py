@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from expost.mechanisms.interquantile import BinOfRange, Scale, Spread, spread
-from expost.mechanisms.location import MeanOfRanks
-from expost.mechanisms.order import arranged, rank
-from expost.mechanisms.regression import lead
+from expost.mechanisms.stability.location import MeanOfRanks
+from expost.mechanisms.stability.order import arranged, rank
+from expost.mechanisms.stability.quantile_range import BinOfRange, Scale, Spread, spread
+from expost.mechanisms.stability.votes import lead
 
 Records = tuple[int, ...]  # sorted, for every distance is symmetric
 

@@ -18,10 +18,10 @@ from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import Mechanism
 from expost.mechanisms.additive import requested_delta, requested_epsilon, shape_of
-from expost.mechanisms.erm import Floats, slope, unit_rows
-from expost.mechanisms.interquantile import finite
 from expost.mechanisms.iterative import Iterative
-from expost.mechanisms.linear import LinearModel, signs_of
+from expost.mechanisms.linear.model import LinearModel, signs_of, unit_rows
+from expost.mechanisms.linear.solver import Floats, slope
+from expost.mechanisms.stability.quantile_range import finite
 from expost.noise import Source
 
 _STEPS = 2**20

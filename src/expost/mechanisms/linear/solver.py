@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from functools import cached_property
-from math import ceil, isqrt, log, sqrt
-from typing import Any, Literal, TypeAlias
+from math import ceil, isqrt, log
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -198,64 +198,3 @@ def _fixed_slope(loss: Loss, margin: int, bits: int) -> int:
     context = Context(prec=bits // 3 + 20, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
     power = context.exp(context.divide(Decimal(margin), Decimal(one)))
     return -int(context.divide(Decimal(one), context.add(Decimal(1), power)))
-
-
-def unit_rows(features: Any, norm: float, missing: float, intercept: bool) -> Floats:
-    """Each row divided by ``norm`` and, if still longer than one, shortened to one; a constant feature appended.
-
-    With an intercept, features and the constant are multiplied by :func:`shares`, so that rows stay in the ball. NaN
-    counts as ``missing``, and what is farther than 10^100 from zero as 10^100.
-
-    Proof: lem-unit-rows
-    """
-    with np.errstate(all="ignore"):
-        rows = np.array(features, np.float64)
-        rows[np.isnan(rows)] = missing
-        rows = np.clip(np.clip(rows, -1e100, 1e100) / norm, -1e100, 1e100)
-        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-        rows *= ((1 - 2.0**-30) / np.maximum(lengths, 1.0))[:, None]
-    if not intercept:
-        return rows
-    of_features, of_constant = shares(rows.shape[1])
-    return np.asarray(np.column_stack([rows * of_features, np.full(len(rows), of_constant)]), np.float64)
-
-
-def shares(features: int) -> tuple[float, float]:
-    """What features are multiplied by, and the constant beside them: as long as one of so many typical features.
-
-    >>> shares(3)
-    (0.8660254037844386, 0.5)
-    """
-    return sqrt(features / (features + 1)), sqrt(1 / (features + 1))
-
-
-def noise_lean(size: int, columns: int, epsilon: float) -> float:
-    """How much of a straight line to add to the loss under noise: none from nε = 125·√d on, more the less data."""
-    return min(max(0.0, (125 * sqrt(columns) / (size * epsilon) - 1) / 2), MOST_LEAN)
-
-
-def objective_regularizer(loss: Loss, size: int, columns: int, epsilon: float, lean: float) -> float:
-    """A regulariser for objective perturbation, for accuracy under noise, from public facts.
-
-    (1 + lean)·√d/(nε), at which noise alone would give weights of length 2√d, the length of weights that decide about
-    typical rows; lean/2d more, the curvature that the straight line lacks; and never so little that the curvature
-    costs more than a quarter of ε.
-    """
-    least = float(CURVATURE[loss]) / (size * np.expm1(min(epsilon / 4, 50.0)))
-    return _within(max((1 + lean) * sqrt(columns) / (size * epsilon) + lean / (2 * columns), least))
-
-
-def output_regularizer(size: int, epsilon: float) -> float:
-    """A regulariser for output perturbation: (2n²ε²)^−1/3.
-
-    There the pull on weights that decide about typical rows and the expected harm of the noise are least together.
-    """
-    return _within((2 * (size * epsilon) ** 2) ** (-1 / 3))
-
-
-def _within(regularizer: float) -> float:
-    return float(min(max(regularizer, LEAST_REGULARIZER), MOST_REGULARIZER))
-
-
-LEAST_REGULARIZER, MOST_REGULARIZER = 1e-6, 1e6
-MOST_LEAN = 100.0

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 import expost as xp
 from expost import AdaptiveSparseVector, Cost, SparseVector
-from expost.mechanisms.sparse_vector import FARTHEST, AdaptiveComparisons, Comparisons
+from expost.mechanisms.sparse_vector.adaptive import AdaptiveComparisons
+from expost.mechanisms.sparse_vector.comparisons import FARTHEST
+from expost.mechanisms.sparse_vector.sparse_vector import Comparisons
 
 COUNTS = np.zeros(100, np.int64)
 COUNTS[[3, 10, 50, 70]] = 100_000

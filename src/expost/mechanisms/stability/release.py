@@ -19,60 +19,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
-from math import ceil
 from typing import Any, NamedTuple
 
-from expost import bracket
-from expost.cost import Cost, Number, exact
+from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part
 from expost.mechanism import WITHHELD, Mechanism, Withheld
 from expost.mechanisms.additive import RELEASED, requested_delta, requested_epsilon
-from expost.noise import Source, discrete_laplace
-
-REFUSED = "withheld"
-"""The part of ⊥."""
-
-
-@dataclass(frozen=True)
-class StabilityTest:
-    """Passes if a distance plus discrete Laplace noise is above a threshold; at distance 0 with probability ≤ δ.
-
-    ε-differentially private for distances that one person moves by at most one.
-
-    >>> StabilityTest(Fraction(1), Fraction(1, 10**6)).threshold
-    13
-
-    Proof: lem-stability-test
-    """
-
-    epsilon: Fraction
-    delta: Fraction
-
-    def tail(self, threshold: int) -> Fraction:
-        """An upper bound on Pr[noise > threshold] = e^−ε(threshold+1)/(1 + e^−ε), for threshold ≥ 0."""
-        reach = bracket.exp(-self.epsilon * (threshold + 1)).upper
-        return reach / (1 + bracket.exp(-self.epsilon).lower)
-
-    @cached_property
-    def threshold(self) -> int:
-        """The least whole number ≥ 0 that noise alone exceeds with probability at most δ, certainly."""
-        odds = self.delta * (1 + bracket.exp(-self.epsilon).lower)
-        threshold = max(0, ceil(-bracket.log(odds).lower / self.epsilon) - 1)
-        while self.tail(threshold) > self.delta:
-            threshold += 1
-        while threshold > 0 and self.tail(threshold - 1) <= self.delta:
-            threshold -= 1
-        return threshold
-
-    @property
-    def cap(self) -> int:
-        """A distance past which the test fails with probability below δ: larger ones need not be told apart."""
-        return 2 * self.threshold + 2
-
-    def passes(self, distance: int, noise: Source) -> bool:
-        """Whether the noisy distance is above the threshold."""
-        return distance + discrete_laplace(noise, self.epsilon) > self.threshold
+from expost.mechanisms.stability.test import REFUSED, StabilityTest
+from expost.noise import Source
 
 
 class Proposal(ABC):
@@ -288,71 +243,6 @@ class Chain(Mechanism):
     def part_of(self, output: Any) -> Part:
         """How many legs answered."""
         return len(output)
-
-
-class PrivateTest(ABC):
-    """An (``epsilon``, ``delta``)-private test that passes with probability ≤ ``mistake`` where it must not."""
-
-    epsilon: Number
-    delta: Number
-    mistake: Number
-
-    @abstractmethod
-    def passes(self, data: Any, noise: Source) -> bool:
-        """Whether to release."""
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class TestedRelease(Mechanism):
-    """The generalised form: a mechanism with data-dependent loss behind a private test of that loss.
-
-    ``release(data, noise)`` must satisfy R(x) ≤ e^``epsilon``·R(x′) + ``delta`` for *every* neighbour x′ of an x for
-    which the test is not mistaken to pass, with coins of its own. ⊥ costs the test's ε, a value also ``epsilon``.
-
-    Proof: thm-generalised-ptr
-    """
-
-    __test__ = False  # not one of pytest's
-
-    test: PrivateTest
-    release: Callable[[Any, Source], Any]
-    epsilon: Number
-    delta: Number = 0
-    neighbours: Neighbours | None = "substitute"
-    name: str | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
-        _ = self.guarantee
-
-    @cached_property
-    def guarantee(self) -> Guarantee:
-        """E(⊥) = ε of the test, E(value) = that and the release's; δ = max(release's, mistake) + test's δ."""
-        asked, safe = exact(self.test.epsilon, "ε of the test"), exact(self.epsilon, "ε")
-        delta = max(exact(self.delta, "δ"), exact(self.test.mistake, "mistake")) + exact(
-            self.test.delta, "δ of the test"
-        )
-        return Guarantee({RELEASED: asked + safe, REFUSED: asked}, delta, neighbours=self.neighbours)
-
-    def sample(self, data: Any, noise: Source) -> Any:
-        """The release, or ⊥."""
-        return self.release(data, noise) if self.test.passes(data, noise) else WITHHELD
-
-    def part_of(self, output: Any) -> Part:
-        """Whether something was released."""
-        return REFUSED if output is WITHHELD else RELEASED
-
-
-def split_epsilon(epsilon: Any, shares: int = 2) -> tuple[Fraction, ...]:
-    """A budget in equal shares, none rounded up; or the shares given."""
-    if isinstance(epsilon, tuple | list):
-        if len(epsilon) != shares:
-            raise InvalidValue(f"epsilon is a total or {shares} shares of it, got {epsilon!r}")
-        return tuple(exact(requested_epsilon(share), "ε") for share in epsilon)
-    units = Cost.within(epsilon).epsilon_units // shares
-    if not units:
-        raise InvalidValue(f"ε must be at least {shares}e-12, for it is split in {shares}, got {epsilon!r}")
-    return (Cost.of_units(units).exact_epsilon,) * shares
 
 
 def _settle(mechanism: Any) -> None:

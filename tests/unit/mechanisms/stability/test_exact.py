@@ -13,10 +13,11 @@ import pytest
 
 import expost as xp
 from expost import bracket
-from expost.mechanisms.interquantile import BinOfRange, LogarithmOfRange, Scale
-from expost.mechanisms.location import MeanOfRanks
-from expost.mechanisms.propose_test_release import PrivateTest, StabilityTest
-from expost.mechanisms.regression import WinningCell
+from expost.mechanisms.stability.generalized import PrivateTest
+from expost.mechanisms.stability.location import MeanOfRanks
+from expost.mechanisms.stability.quantile_range import BinOfRange, LogarithmOfRange, Scale
+from expost.mechanisms.stability.test import StabilityTest
+from expost.mechanisms.stability.votes import WinningCell
 from expost.verify import FiniteMechanism, law, least_delta_at
 from ptr_model import BOTTOM, Law, databases, first_stable, laplace, leg_or_bottom, pairs, passing, tabulated
 
