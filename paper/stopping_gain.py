@@ -1,6 +1,6 @@
 """What the optimum gains over Lemma 11 and a Rényi filter, against the number of stops.
 
-The paper leaves the first question open. ``python -m expost.paper.stopping_gain FOLDER`` prints Markdown and writes
+The paper leaves the first question open. ``python -m paper.stopping_gain FOLDER`` prints Markdown and writes
 stopping_gain.json and, with matplotlib, stopping_gain.png. The Rényi filter is dp-accounting's.
 """
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from expost.paper import figure1
+from paper import figure1
 
 
 def test_the_curves() -> None:

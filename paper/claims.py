@@ -18,9 +18,9 @@ from expost.mechanisms import (
 )
 from expost.mechanisms.additive import Shape
 from expost.mechanisms.linear.tested_logistic import paper_sensitivity
-from expost.paper import coins, figure1, figure2, table1
-from expost.paper.comparison import Comparison, close
 from expost.verify import FiniteMechanism, least_delta
+from paper import coins, figure1, figure2, table1
+from paper.comparison import Comparison, close
 
 NO_NUMBERS = (
     "The paper shows this as a curve and prints no numbers, and it does not say how Chebyshev's inequality was "

@@ -8,9 +8,9 @@ from typer.testing import CliRunner
 
 import golden
 from expost import InvalidValue
-from expost.cli.main import app
-from expost.paper import claims, compare, figure1, stopping_gain
-from expost.paper.comparison import VERDICTS, Comparison, close, markdown, noted
+from paper import claims, compare, figure1, stopping_gain
+from paper.__main__ import app
+from paper.comparison import VERDICTS, Comparison, close, markdown, noted
 
 ENVIRONMENT = {"COLUMNS": "100", "TERM": "dumb"}
 
@@ -73,15 +73,16 @@ def shown_on_the_command_line(found: list[Comparison], monkeypatch: pytest.Monke
         return found
 
     monkeypatch.setattr(compare, "recompute", stored)
-    text = CliRunner().invoke(app, ["paper", "results", "--runs", "7"], env=ENVIRONMENT)
+    text = CliRunner().invoke(app, ["results", "--runs", "7"], env=ENVIRONMENT)
     assert (text.exit_code, asked) == (0, ["results 7"])
     golden.check("paper", text.stdout)
-    told = CliRunner().invoke(app, ["paper", "results", "--json"], env=ENVIRONMENT)
+    told = CliRunner().invoke(app, ["results", "--json"], env=ENVIRONMENT)
     assert [Comparison(**row) for row in json.loads(told.stdout)] == found
 
 
 def test_help_is_reviewed() -> None:
-    golden.check("paper-help", CliRunner().invoke(app, ["paper", "--help"], env=ENVIRONMENT).stdout)
+    shown = CliRunner().invoke(app, ["--help"], env=ENVIRONMENT, prog_name="python -m paper")
+    golden.check("paper-help", shown.stdout)
 
 
 def test_numbers_in_the_notes() -> None:
@@ -109,9 +110,9 @@ def test_bad_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidValue, match="at least 1"):
         compare.recompute(tmp_path, runs=0)
     monkeypatch.setattr(compare, "find_spec", lambda module: None)
-    with pytest.raises(InvalidValue, match=r"pip install 'expost\[plots\]'"):
+    with pytest.raises(InvalidValue, match="make paper"):
         compare.recompute(tmp_path)
-    refused = CliRunner().invoke(app, ["paper", str(tmp_path / "file")], env=ENVIRONMENT)
+    refused = CliRunner().invoke(app, [str(tmp_path / "file")], env=ENVIRONMENT)
     assert (refused.exit_code, "needs matplotlib" in refused.stderr) == (2, True)
 
 

@@ -1,4 +1,4 @@
-"""`expost paper`: the paper's figures and tables, computed again."""
+"""`python -m paper`: the paper's figures and tables, computed again."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ import typer
 
 from expost.cli.console import err, guarded, out
 from expost.cli.tables import document, table
+from paper import compare
+from paper.comparison import VERDICTS, noted
+
+app = typer.Typer(name="paper", rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
 
+@app.command()
 @guarded
-def paper(
+def main(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where plots, data and the comparison go.")] = Path(
-        "paper"
+        "build/paper"
     ),
     runs: Annotated[int, typer.Option(help="How often Figure 1 is simulated for each number of large entries.")] = 200,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead, for other programs.")] = False,
@@ -22,15 +27,12 @@ def paper(
     """Recompute the paper, and say what differs and why.
 
     Every figure and table, and the numbers in the text, as JSON, PNG and SVG; comparison.md has the table. Takes
-    about a minute, and needs expost[plots,accounting].
+    about a minute.
 
-    Example: expost paper results
+    Example: python -m paper results
     """
-    from expost.paper.compare import recompute
-    from expost.paper.comparison import VERDICTS, noted
-
     with err.status("…") as status:
-        comparisons = recompute(folder, runs=runs, progress=lambda what: status.update(f"{what} …"))
+        comparisons = compare.recompute(folder, runs=runs, progress=lambda what: status.update(f"{what} …"))
     if as_json:
         document([comparison._asdict() for comparison in comparisons])
         return
@@ -48,3 +50,7 @@ def paper(
     for number, note in enumerate(notes, 1):
         out.print(f"{number:2}. {note}", soft_wrap=not out.is_terminal)
     out.print(f"\nPlots, data and this table: {folder}", soft_wrap=True)
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m paper")

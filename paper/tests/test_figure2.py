@@ -10,7 +10,7 @@ import pytest
 
 from expost.mechanisms import TestedLogisticRegression
 from expost.mechanisms.linear.tested_logistic import paper_sensitivity
-from expost.paper import figure2
+from paper import figure2
 
 
 def test_the_curves_are_the_formulas() -> None:

@@ -5,7 +5,7 @@ error is (a/ε₂)·ln 10 for Laplace noise of scale a/ε₂, where a is the lar
 record can do: 2(e^2/nΛ − 1) in the paper, 2·tanh(1/2nΛ) at best. At Λ = 1, the paper's setting, 2/n_test is the
 larger one from 28 records on, whichever bound is taken; at Λ = 0.1 the bounds differ by four or more.
 
-``python -m expost.paper.figure2 FOLDER`` writes figure2.json and tries.json and, with matplotlib, the plots.
+``python -m paper.figure2 FOLDER`` writes figure2.json and tries.json and, with matplotlib, the plots.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from expost.accounting import kairouz
-from expost.paper import table1
+from paper import table1
 
 
 def test_the_printed_table_is_one_too_high() -> None:

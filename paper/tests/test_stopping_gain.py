@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from expost.accounting import GaussianNoise, compose, optimal_delta, plan
-from expost.paper import stopping_gain
+from paper import stopping_gain
 
 
 def test_lemma_11_adds_up_and_the_optimum_does_not() -> None:

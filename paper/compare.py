@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from expost.errors import InvalidValue
-from expost.paper import claims, figure1, figure2, stopping_gain, table1
-from expost.paper.comparison import Comparison, markdown
+from paper import claims, figure1, figure2, stopping_gain, table1
+from paper.comparison import Comparison, markdown
 
 Plot = Callable[[dict[str, Any], Path], None]
 
@@ -26,8 +26,8 @@ def recompute(
     """
     if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
         raise InvalidValue(f"runs is a whole number, at least 1, got {runs!r}")
-    _require("matplotlib", "plots")
-    _require("dp_accounting", "accounting")
+    _require("matplotlib")
+    _require("dp_accounting")
     target, tell = Path(folder), progress or (lambda _: None)
     try:
         target.mkdir(parents=True, exist_ok=True)
@@ -66,9 +66,9 @@ def exhibits(runs: int) -> dict[str, tuple[str, Callable[[], dict[str, Any]], Pl
     }
 
 
-def _require(module: str, extra: str) -> None:
+def _require(module: str) -> None:
     if find_spec(module) is None:
-        raise InvalidValue(f"recomputing the paper needs {module}: pip install 'expost[{extra}]'")
+        raise InvalidValue(f"recomputing the paper needs {module}: `make paper` installs it")
 
 
 def _json(value: Any) -> str:

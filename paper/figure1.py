@@ -4,7 +4,7 @@ A vector has 100 entries of 0 or 1000. A sparse vector with half of ε = 1 looks
 the other half goes to the values. Without refunds every value has the noise that 20 of them would have. A filter
 knows how many were found. A ledger also gets back what the sparse vector did not use.
 
-``python -m expost.paper.figure1 FOLDER`` writes figure1.json and, with matplotlib, figure1.png.
+``python -m paper.figure1 FOLDER`` writes figure1.json and, with matplotlib, figure1.png.
 """
 
 from __future__ import annotations

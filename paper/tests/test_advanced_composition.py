@@ -11,8 +11,8 @@ from fractions import Fraction
 
 import pytest
 
-from expost.paper.coins import LARGE, SMALL, OptimalFilter, coin, optimal_delta
 from expost.verify import worst_delta_at
+from paper.coins import LARGE, SMALL, OptimalFilter, coin, optimal_delta
 
 
 @pytest.mark.parametrize("answers", [1, 2, 3])

@@ -3,7 +3,7 @@
 Kairouz, Oh and Viswanath give k mechanisms of ε the guarantees ((k − 2i)ε, δ_i); the first that beats kε is i = 1.
 Its δ falls with k, so the table asks for the least k at which it is small enough. All of it is exact here.
 
-``python -m expost.paper.table1 FOLDER`` writes table1.json and, with matplotlib, table1.png.
+``python -m paper.table1 FOLDER`` writes table1.json and, with matplotlib, table1.png.
 """
 
 from __future__ import annotations
