@@ -2,6 +2,7 @@
 #
 #   make demo     the main job, from nothing: a study of real people, its answers, receipt and report
 #   make examples the examples in Python
+#   make paper    the paper's figures and tables, recomputed, in build/paper
 #   make test     every check: style, types, rooms, tests, coverage
 #   make lint     style, types, rooms
 #   make soak     the long forms: a thousand kills of each ledger, many random questions to hostile tables
@@ -18,7 +19,7 @@ PIP     = $(BIN)/python -m pip --quiet --disable-pip-version-check
 # The tests of the rooms whose branch coverage has a floor; they run by themselves, slower, to count branches.
 WATCHED := tests/conformance/test_books.py tests/conformance/test_ledger.py tests/faults/test_disk.py tests/faults/test_processes.py tests/laws tests/unit/accounting tests/unit/ledger $(wildcard tests/unit/test_*.py)
 
-.PHONY: demo examples test lint soak bench docs format clean
+.PHONY: demo examples paper test lint soak bench docs format clean
 
 demo: $(VENV)/.demo
 	rm -rf build/demo
@@ -34,6 +35,9 @@ examples: $(VENV)/.dev
 	$(BIN)/python examples/tables.py
 	$(BIN)/python examples/durable.py
 	$(BIN)/python examples/tested_model.py
+
+paper: $(VENV)/.dev
+	$(BIN)/python -m paper build/paper
 
 test: export OPENBLAS_NUM_THREADS = 1  # two workers on two cores leave none for more
 test: lint $(VENV)/.browser
@@ -60,6 +64,7 @@ format: $(VENV)/.dev
 ONLY ?= $(filter-out report,$(basename $(notdir $(wildcard benchmarks/*.py))))
 PEERS := .venvs
 
+bench: export PYTHONPATH = .  # for the paper's settings
 bench: $(VENV)/.bench $(PEERS)/opendp/.installed $(PEERS)/diffprivlib/.installed
 	for subject in $(ONLY); do $(BIN)/python benchmarks/$$subject.py || exit 1; done
 	$(BIN)/python benchmarks/report.py
@@ -77,7 +82,7 @@ $(PEERS)/diffprivlib/.installed: benchmarks/peers/diffprivlib.txt
 # ---- documentation
 
 docs: $(VENV)/.docs
-	$(BIN)/expost paper docs/figures > /dev/null
+	$(BIN)/python -m paper docs/figures > /dev/null
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 

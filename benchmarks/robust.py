@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import expost as xp
-from expost.mechanisms.interquantile import Bin
+from expost.mechanisms.stability.quantile_range import Bin
 from report import RESULTS, Row, at_least, at_most, peer, report
 
 SIZE = 10_000_000

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import expost as xp
-from expost.paper import figure1
+from paper import figure1
 from report import Row, at_least, at_most, peer, report
 
 SIZE, QUESTIONS, REPEATS = 1_000_000, 100_000, 7

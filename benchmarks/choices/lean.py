@@ -22,7 +22,7 @@ from rich.progress import track
 from sklearn import datasets
 
 from expost.learn import PrivateLogisticRegression
-from expost.mechanisms.erm import MOST_LEAN
+from expost.mechanisms.linear.tuning import MOST_LEAN
 
 NUMBERS = [0, 30, 60, 125, 250, 500]
 EPSILONS = [0.1, 0.3, 1.0, 3.0]

@@ -13,21 +13,28 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
-    "Answer": "expost.mechanisms.propose_test_release:Answer",
-    "Bin": "expost.mechanisms.interquantile:Bin",
-    "BinOfRange": "expost.mechanisms.interquantile:BinOfRange",
+    "Answer": "expost.mechanisms.stability.release:Answer",
+    "Bin": "expost.mechanisms.stability.quantile_range:Bin",
+    "BinOfRange": "expost.mechanisms.stability.quantile_range:BinOfRange",
     "Clipped": "expost.data.sums:Clipped",
-    "Coefficients": "expost.mechanisms.regression:Coefficients",
-    "ErrorTest": "expost.mechanisms.tested_logistic:ErrorTest",
+    "Coefficients": "expost.mechanisms.stability.votes:Coefficients",
+    "ErrorTest": "expost.mechanisms.linear.tested_logistic:ErrorTest",
     "Grid": "expost.noise.grid:Grid",
-    "LogarithmOfRange": "expost.mechanisms.interquantile:LogarithmOfRange",
-    "MeanOfRanks": "expost.mechanisms.location:MeanOfRanks",
-    "Scale": "expost.mechanisms.interquantile:Scale",
+    "LogarithmOfRange": "expost.mechanisms.stability.quantile_range:LogarithmOfRange",
+    "MeanOfRanks": "expost.mechanisms.stability.location:MeanOfRanks",
+    "Scale": "expost.mechanisms.stability.quantile_range:Scale",
     "TableStep": "expost.data.table:Step",
-    "WinningCell": "expost.mechanisms.regression:WinningCell",
+    "WinningCell": "expost.mechanisms.stability.votes:WinningCell",
     "Withheld": "expost.mechanism:Withheld",
 }
 """Classes that stand in ledgers, but are not exported."""
+_FORMER = {
+    "expost.mechanisms.interquantile:Bin": "Bin",
+    "expost.mechanisms.linear:LinearModel": "LinearModel",
+    "expost.mechanisms.propose_test_release:Answer": "Answer",
+    "expost.mechanisms.regression:Coefficients": "Coefficients",
+}
+"""What outputs were called in ledgers before names were durable: by files that have moved since."""
 _DURABLE = {home: f"expost:{name}" for name, home in _HOMES.items()}
 
 
@@ -52,7 +59,7 @@ def function_name(function: Any) -> str | None:
 
 def find(name: str) -> Any:
     """What a name stands for; None if that is not imported here. Only this package's own modules are imported."""
-    module, _, path = name.partition(":")
+    module, _, path = f"expost:{_FORMER[name]}".partition(":") if name in _FORMER else name.partition(":")
     if module == "expost" and path in _HOMES:
         module, _, path = _HOMES[path].partition(":")
     found: Any = sys.modules.get(module)

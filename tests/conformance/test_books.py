@@ -20,7 +20,7 @@ from expost import Cost, Guarantee, Ledger
 from expost.accounting.losses import GaussianNoise
 from expost.guarantee import Part
 from expost.ledger import sqlite
-from expost.mechanisms.propose_test_release import Proposal
+from expost.mechanisms.stability.release import Proposal
 from toys import Fixed
 
 CLAIM = Guarantee({"large": 0.75, "small": 0.25})

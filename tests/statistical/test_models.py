@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.mechanisms import linear
-from expost.mechanisms.tested_logistic import ErrorTest
+from expost.mechanisms.linear import perturbation
+from expost.mechanisms.linear.tested_logistic import ErrorTest
 
 RUNS = 600
 SLACK = sqrt(log(4e6) / (2 * RUNS))  # Hoeffding: two frequencies, both orders, a false alarm in 10⁶
@@ -53,8 +53,8 @@ def test_a_leaning_objective(monkeypatch: pytest.MonkeyPatch) -> None:
     """One person moves the gradient by 2·(1 + lean): noise for 2, as without a lean, is caught."""
     mechanism = xp.ObjectivePerturbation(epsilon=1, norm=1, regularizer=0.5, lean=4, intercept=False)
     assert not refuted(positive(mechanism, 4), NEAR, FAR, 1)
-    right = linear.tilt_scale
-    monkeypatch.setattr(linear, "tilt_scale", lambda setting: right(setting) / (1 + Fraction(setting.lean)))
+    right = perturbation.tilt_scale
+    monkeypatch.setattr(perturbation, "tilt_scale", lambda setting: right(setting) / (1 + Fraction(setting.lean)))
     assert refuted(positive(mechanism, 4), NEAR, FAR, 1)
 
 
@@ -89,7 +89,7 @@ def told(lengths: Any) -> bool:
 
 
 def on_grid(found: Any, sensitivity: Fraction, epsilon: Fraction) -> bool:
-    step = linear.weight_grid(sensitivity, COLUMNS, epsilon).step
+    step = perturbation.weight_grid(sensitivity, COLUMNS, epsilon).step
     return all(Fraction(entry) % step == 0 for entry in found.ravel().tolist())
 
 
@@ -97,9 +97,9 @@ def test_the_noise_on_weights() -> None:
     mechanism = mechanism_of(xp.OutputPerturbation)
     found, setting = weights(mechanism), mechanism.setting(SIZE, COLUMNS)
     assert told(np.linalg.norm(found, axis=1) / (2 / (SIZE * REGULARIZER) * 1.002))  # the sensitivity, and rounding
-    assert float(linear.weight_distance(setting)) == pytest.approx(2 / (SIZE * REGULARIZER), rel=0.004)
-    assert on_grid(found, linear.weight_sensitivity(setting), setting.epsilon)
-    assert not on_grid(found * 0.5, linear.weight_sensitivity(setting), setting.epsilon)
+    assert float(perturbation.weight_distance(setting)) == pytest.approx(2 / (SIZE * REGULARIZER), rel=0.004)
+    assert on_grid(found, perturbation.weight_sensitivity(setting), setting.epsilon)
+    assert not on_grid(found * 0.5, perturbation.weight_sensitivity(setting), setting.epsilon)
 
 
 @pytest.mark.parametrize("lean", [0, 3])
@@ -113,7 +113,7 @@ def test_the_tilt_of_objectives(lean: int) -> None:
 def test_the_noise_that_hides_the_distance_from_the_minimum(monkeypatch: pytest.MonkeyPatch) -> None:
     """The solver's errors, of up to τ/Λ, get noise of their own: seen where every minimum is found to be 0."""
     asked: list[Fraction] = []
-    monkeypatch.setattr(linear, "minimise", lambda task, near: asked.append(near) or [Fraction(0)] * COLUMNS)
+    monkeypatch.setattr(perturbation, "minimise", lambda task, near: asked.append(near) or [Fraction(0)] * COLUMNS)
     found = weights(mechanism_of(xp.ObjectivePerturbation))
     apart = 2 * 2 * asked[0] / Fraction(REGULARIZER)  # solved to τ/2 and tilted on a grid, within τ on either side
     assert told(np.linalg.norm(found, axis=1) / (32 * float(apart) * 1.002))
@@ -130,7 +130,7 @@ def verdicts(distance: Fraction | None) -> Callable[[Any], bool]:
     model = xp.OutputPerturbation(epsilon=50, norm=1, regularizer=0.5, intercept=False)
     setting = model.setting(1, 1)
     if distance is None:
-        distance = linear.weight_distance(setting)
+        distance = perturbation.weight_distance(setting)
     test = ErrorTest(epsilon=1, threshold=1, classes=2, distance=distance, columns=1)
     mechanism = xp.Tested(mechanism=model, test=test)
     return lambda train: mechanism.sample((train, HELD_OUT), SOURCE) is xp.WITHHELD

@@ -23,11 +23,12 @@ from expost.accounting import GaussianNoise, LaplaceNoise
 from expost.canonical import canonical
 from expost.fingerprint import say
 from expost.ledger import codec
-from expost.mechanisms.interquantile import Bin, BinOfRange, LogarithmOfRange, Scale
-from expost.mechanisms.location import MeanOfRanks
-from expost.mechanisms.propose_test_release import Answer, PrivateTest
-from expost.mechanisms.regression import Coefficients, WinningCell
-from expost.mechanisms.tested_logistic import ErrorTest
+from expost.mechanisms.linear.tested_logistic import ErrorTest
+from expost.mechanisms.stability.generalized import PrivateTest
+from expost.mechanisms.stability.location import MeanOfRanks
+from expost.mechanisms.stability.quantile_range import Bin, BinOfRange, LogarithmOfRange, Scale
+from expost.mechanisms.stability.release import Answer
+from expost.mechanisms.stability.votes import Coefficients, WinningCell
 from golden import check
 
 TINY = "1e-6"

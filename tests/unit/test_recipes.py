@@ -1,8 +1,15 @@
+"""What each recipe releases, charges and refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 import pytest
 
 import expost as xp
 from expost import Cost, release_large
+from expost.recipes import Attempts, interquartile_range_in_two, location_and_spread, try_until_one_passes
 
 
 def test_large_entries_get_everything_that_is_left() -> None:
@@ -92,3 +99,128 @@ def test_monotone_entries_below_zero_are_never_large() -> None:
         xp.Ledger(epsilon=5), values, threshold=10**5, at_most=2, sensitivity=1, monotone=True, neighbours="add-remove"
     )
     assert list(large.values) == [1]
+
+
+DATA = np.random.default_rng(0).normal(10, 2, size=20_000)
+
+
+def seeded(epsilon: float = 4, seed: int = 1) -> xp.Ledger:
+    return xp.Ledger(epsilon=epsilon, delta=1e-5, noise=xp.SeededNoise(seed))
+
+
+def test_the_median_gets_all_that_is_left() -> None:
+    ledger = seeded()
+    both = location_and_spread(ledger, DATA, fallback=5, label="heights")
+    assert both.spread.value[:1] == (1,)
+    assert both.spread.charged.epsilon == 1
+    assert both.location.reserved.epsilon == 3
+    assert abs(both.location.value - 10) < 0.5
+    assert both.charged == ledger.spent == ledger.limit
+    assert "StableMedian" in str(both)
+    assert [entry.label for entry in ledger.entries()] == ["heights: spread", "heights: location"]
+
+
+def test_with_the_paper_s_analysis_more_is_left_when_the_range_was_withheld() -> None:
+    """3ε₁ is reserved; a value costs all of it, ⊥ only 2ε₁, and the median gets ε₁ more."""
+    spread = xp.StableNoisyInterquartileRange(epsilon=3, delta="5e-6")
+    answered = location_and_spread(seeded(), DATA, fallback=5, spread=spread)
+    assert not answered.spread.withheld
+    assert answered.location.reserved.epsilon == 1
+    two_values = np.array([0.0, 1.0] * 7)
+    withheld = location_and_spread(seeded(), two_values, fallback=5, spread=spread)
+    assert withheld.spread.withheld
+    assert withheld.location.reserved.epsilon == 2
+
+
+def test_a_range_of_zero_falls_back() -> None:
+    both = location_and_spread(seeded(), np.full(1000, 3.0), fallback=1)
+    assert both.spread.value[1:] == (0.0, 0.0)
+    assert not both.location.withheld
+
+
+def test_what_does_not_fit_is_refused_before_anything_is_run() -> None:
+    ledger = seeded(epsilon=1)
+    with pytest.raises(xp.BudgetExceeded):
+        location_and_spread(ledger, DATA, fallback=5, spread=xp.StableInterquartileRange(epsilon=2, delta=1e-6))
+    with pytest.raises(xp.InvalidValue):
+        location_and_spread(ledger, DATA, fallback=5, spread=xp.StableInterquartileRange(epsilon=1, delta=1e-6))
+    with pytest.raises(xp.InvalidValue, match="public guess"):
+        location_and_spread(ledger, DATA, fallback=0)
+    with pytest.raises(xp.InvalidValue, match="one-dimensional"):
+        location_and_spread(ledger, DATA[None, :], fallback=1)
+    assert ledger.spent == xp.Cost(0)
+
+
+def test_two_mechanisms_charge_two_three_or_two() -> None:
+    """The paper's three cases, by the ledger: (2ε, δ), (3ε, 2δ), (2ε, 2δ); and both orders occur."""
+    unstable = np.array([0.0, 1.0] * 7)
+    edge = np.linspace(0, 2, 4001)  # its range, 1, is on an edge of the first scale
+    seen = set()
+    for seed in range(12):
+        for data in (DATA, unstable, edge):
+            found = interquartile_range_in_two(seeded(40, seed), data, epsilon=1, delta=1e-6)
+            case = (len(found.legs), found.value is xp.WITHHELD)
+            seen.add(case)
+            expected = {(1, False): (2, 1), (2, False): (3, 2), (2, True): (2, 2)}[case]
+            assert found.charged == xp.Cost(expected[0], delta=expected[1] * 1e-6)
+    assert seen == {(1, False), (2, False), (2, True)}
+
+
+def test_two_ranges_and_extreme_slack_are_refused_before_anything_is_charged() -> None:
+    data = np.array([1.0, 2.0, 3.0, 4.0])
+    poor = xp.Ledger(epsilon=2, delta=0.1)
+    with pytest.raises(xp.BudgetExceeded):
+        interquartile_range_in_two(poor, data, epsilon=1, delta=1e-6)
+    with pytest.raises(xp.InvalidValue):
+        interquartile_range_in_two(poor, np.zeros((2, 2)), epsilon="0.1", delta=1e-6)
+    for slack in ("1e30", "1e-30"):
+        with pytest.raises(xp.InvalidValue, match="slack"):
+            location_and_spread(poor, data, fallback=1, slack=slack)
+    assert not poor.spent
+
+
+def records(size: int = 3000) -> Any:
+    """Features 0 and 1 know nothing, 2 and 3 everything."""
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(size, 4))
+    return np.column_stack([features, features[:, 2] > features[:, 3]])
+
+
+def candidate(features: tuple[int, ...]) -> xp.Mechanism:
+    return xp.TestedLogisticRegression(epsilon=2, test_epsilon=0.2, threshold=0.93, norm=2, features=features)
+
+
+def test_feature_sets_in_turn() -> None:
+    ledger = xp.Ledger(epsilon=3, noise=xp.SeededNoise(2))
+    tried = []
+
+    def candidates() -> Any:
+        for features in ((0,), (1,), (0, 1), (2, 3), (0, 2)):
+            tried.append(features)
+            yield candidate(features)
+
+    found = try_until_one_passes(ledger, candidates(), records(), label="features")
+    assert tried == [(0,), (1,), (0, 1), (2, 3)]
+    assert found.release is not None
+    assert found.release.value.features == (2, 3)
+    assert found.charged == ledger.spent == xp.Cost("2.6")
+    assert str(found) == "4 tried, one passed · charged ε 2.6"
+    assert [entry.label for entry in ledger.entries()] == [f"features: {i}" for i in range(1, 5)]
+
+
+def test_the_budget_ends_it() -> None:
+    ledger = xp.Ledger(epsilon="2.3", noise=xp.SeededNoise(2))
+    found = try_until_one_passes(ledger, [candidate((0,))] * 10, records())
+    assert found.exhausted
+    assert found.release is None
+    assert len(found.releases) == 2
+    assert ledger.remaining == xp.Cost("1.9")
+    assert str(found) == "2 tried, the budget ended it · charged ε 0.4"
+
+
+def test_nothing_to_try_and_nonsense() -> None:
+    ledger = xp.Ledger(epsilon=1)
+    assert try_until_one_passes(ledger, [], None) == Attempts((), exhausted=False)
+    assert Attempts((), exhausted=False).charged == xp.Cost(0)
+    with pytest.raises(xp.InvalidValue, match="mechanisms"):
+        try_until_one_passes(ledger, [1], None)

@@ -9,7 +9,6 @@ import typer
 from expost._version import __version__
 from expost.cli import ledger, study
 from expost.cli.console import CODES, out
-from expost.cli.paper import paper
 
 app = typer.Typer(
     name="expost",
@@ -26,7 +25,6 @@ app.command()(study.plan)
 app.command()(study.run)
 app.command()(study.report)
 app.add_typer(ledger.app)
-app.command()(paper)
 
 
 def _version(wanted: bool) -> None:

@@ -21,7 +21,7 @@ from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.guarantee import Part
 from expost.mechanisms import SparseVector
-from expost.mechanisms.interquantile import finite
+from expost.mechanisms.stability.quantile_range import finite
 from expost.noise import Source
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from expost.guarantee import Guarantee, Part
 from expost.mechanism import Mechanism
 from expost.mechanisms import DiscreteGaussian, Gaussian, Laplace, SparseVector
 from expost.mechanisms.additive import RELEASED, Additive
-from expost.mechanisms.interquantile import finite
+from expost.mechanisms.stability.quantile_range import finite
 from expost.noise import Source
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from expost.data import PrivateTable, Unit, read
 from expost.errors import InvalidStudy, InvalidValue
 from expost.ledger import Ledger, ledgers
 from expost.ledger.entry import least
-from expost.mechanisms.interquantile import Bin
+from expost.mechanisms.stability.quantile_range import Bin
 from expost.noise import Source
 from expost.study.kinds import Answer, Asked
 from expost.study.model import SQLITE, Question, Study

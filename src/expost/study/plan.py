@@ -13,7 +13,7 @@ from typing import Literal
 from expost.cost import Cost
 from expost.errors import InvalidStudy, InvalidValue
 from expost.ledger import Ledger
-from expost.mechanisms.interquantile import Bin
+from expost.mechanisms.stability.quantile_range import Bin
 from expost.study.kinds import Answer
 from expost.study.model import Question, Study
 from expost.study.open import NOMINAL_SIZE, Opened, asked_for, check_questions, left_before, open_ledger, open_table

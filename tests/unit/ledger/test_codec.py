@@ -17,7 +17,9 @@ import expost as xp
 from expost import Cost, Guarantee
 from expost.canonical import canonical, sha256
 from expost.ledger import codec
-from expost.mechanisms.interquantile import Bin
+from expost.mechanisms.stability.quantile_range import Bin
+from expost.mechanisms.stability.release import Answer
+from expost.mechanisms.stability.votes import Coefficients
 from toys import Fixed
 
 
@@ -185,7 +187,17 @@ def test_a_field_that_is_newer_than_the_output_is_at_its_default() -> None:
     assert codec.decode(canonical({"$record": content})) == xp.LinearModel(((1.0,),), 1.0, True)
 
 
-def test_names_of_earlier_files_are_read() -> None:
-    now = codec.encode(Bin(3, 8.0, 16.0))
-    assert '"expost:Bin"' in now
-    assert codec.decode(now.replace("expost:Bin", "expost.mechanisms.interquantile:Bin")) == Bin(3, 8.0, 16.0)
+@pytest.mark.parametrize(
+    ("value", "file"),
+    [
+        (Bin(3, 8.0, 16.0), "expost.mechanisms.interquantile"),
+        (xp.LinearModel(((1.0,),), 1.0, True), "expost.mechanisms.linear"),
+        (Answer(2, 0.5), "expost.mechanisms.propose_test_release"),
+        (Coefficients(1, (0.25, -1.5)), "expost.mechanisms.regression"),
+    ],
+)
+def test_names_of_earlier_files_are_read(value: Any, file: str) -> None:
+    name, now = type(value).__name__, codec.encode(value)
+    assert f'"expost:{name}"' in now
+    again = codec.decode(now.replace(f"expost:{name}", f"{file}:{name}"))
+    assert (type(again), again) == (type(value), value)

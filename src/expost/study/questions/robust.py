@@ -15,7 +15,7 @@ from expost.mechanisms import (
     StableRegression,
     StableTrimmedMean,
 )
-from expost.mechanisms.interquantile import Bin
+from expost.mechanisms.stability.quantile_range import Bin
 from expost.study.keys import Key
 from expost.study.kinds import (
     COLUMN,

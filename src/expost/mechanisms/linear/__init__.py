@@ -1,0 +1,1 @@
+"""Linear models: fitted, made private, tested before release."""

@@ -1,0 +1,167 @@
+"""Logistic regression by noisy gradient descent that stops when the gradients say no more than noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from math import isqrt, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.accounting.losses import GaussianNoise
+from expost.accounting.stopping import plan
+from expost.cost import Number, exact
+from expost.errors import InvalidValue
+from expost.guarantee import Guarantee, Part
+from expost.mechanism import Mechanism
+from expost.mechanisms.additive import requested_delta, requested_epsilon, shape_of
+from expost.mechanisms.iterative import Iterative
+from expost.mechanisms.linear.model import LinearModel, signs_of, unit_rows
+from expost.mechanisms.linear.solver import Floats, slope
+from expost.mechanisms.stability.quantile_range import finite
+from expost.noise import Source
+
+_STEPS = 2**20
+"""Gradients of single records are whole numbers of such parts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogisticDescent(Mechanism):
+    """Gradient descent for logistic regression: each step publishes a noisy gradient, and it may stop early.
+
+    The data is a two-dimensional array, one row a person: ``features`` features, and in the last column the class, 0
+    or 1 (all else is 0). Rows are divided by ``norm`` and shortened to length one; NaN counts as ``missing``. There
+    are at most ``steps`` steps; after every ``every`` of them the run stops if the mean of the gradients published
+    since the last stop is at most ``patience`` times as long as noise alone would be. That reads published values
+    only. ``epsilon`` pays for all steps; fewer cost less.
+
+    >>> LogisticDescent(epsilon=1, delta=1e-6, features=3, norm=1, steps=20, every=10).guarantee.parts
+    (10, 20)
+
+    Proof: thm-descent
+    """
+
+    epsilon: Number
+    delta: Number
+    features: int
+    norm: Number
+    steps: int
+    every: int
+    patience: Number = 2
+    learning_rate: Number = 8
+    missing: Number = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
+        object.__setattr__(self, "delta", requested_delta(self.delta))
+        for name, most in (("features", 10_000), ("steps", 10_000), ("every", self.steps)):
+            number = getattr(self, name)
+            if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
+                raise InvalidValue(f"{name} is a whole number from 1 to {most}, got {number!r}")
+        if self.steps % self.every:
+            raise InvalidValue(f"steps are a multiple of every, got {self.steps} and {self.every}")
+        for name in ("norm", "patience", "learning_rate", "missing"):
+            object.__setattr__(self, name, finite(getattr(self, name), name))
+        if not 1e-100 <= float(self.norm) <= 1e100 or float(self.learning_rate) <= 0 or float(self.patience) < 0:
+            raise InvalidValue("norm and learning_rate are above 0, and patience is not below it")
+        _ = self.guarantee
+
+    @property
+    def longest(self) -> int:
+        """The most that one record adds to a gradient, in steps and L2; what would be longer is 0."""
+        return _STEPS + isqrt(self.features + 1) + 1
+
+    @property
+    def ratio(self) -> float:
+        """The noise of each step over its sensitivity: the least, to three digits, that keeps ε."""
+        return _ratio(exact(self.epsilon, "ε"), exact(self.delta, "δ"), self.steps, self.every)
+
+    @cached_property
+    def _run(self) -> Iterative:
+        return Iterative(
+            steps=(GaussianNoise(self.ratio),) * self.steps,
+            stops=_stops(self.steps, self.every),
+            delta=self.delta,
+            sensitivity=2 * self.longest,
+            compute=self._gradient,
+            until=self.settled,
+            neighbours="substitute",
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """E at each stop, and δ."""
+        return self._run.guarantee
+
+    def check(self, data: Any) -> None:
+        """Rows of numbers with the class last."""
+        dimensions = shape_of(data).dimensions
+        if dimensions is None or len(dimensions) != 2 or dimensions[1] != self.features + 1 or not dimensions[0]:
+            raise InvalidValue(f"training needs rows of {self.features} features and a class, got shape {dimensions}")
+
+    def sample(self, data: Any, noise: Source) -> tuple[NDArray[np.int64], ...]:
+        """The noisy gradients of the steps taken."""
+        table = np.asarray(data, np.float64)
+        rows = unit_rows(table[:, :-1], float(self.norm), float(self.missing), True)
+        return self._run.sample(rows * signs_of(table[:, -1], 2)[0][:, None], noise)
+
+    def _gradient(self, rows: Floats, outputs: tuple[Any, ...]) -> NDArray[np.int64]:
+        """The exact sum of the records' gradients, each rounded and of bounded length by itself."""
+        with np.errstate(under="ignore"):
+            margins = np.clip(rows @ self.weights(outputs, len(rows)), -1e3, 1e3)
+            parts = np.rint(rows * (slope("logistic", margins) * _STEPS)[:, None]).astype(np.int64)
+        parts[(parts * parts).sum(axis=1) > self.longest**2] = 0
+        return np.asarray(parts.sum(axis=0))
+
+    def weights(self, outputs: tuple[Any, ...], size: int) -> Floats:
+        """Where the descent stands after these outputs, for so many records: a function of what was published."""
+        weights = np.zeros(self.features + 1)
+        for output in outputs:
+            weights = np.clip(weights - float(self.learning_rate) / (_STEPS * size) * np.asarray(output), -1e6, 1e6)
+        return weights
+
+    def model(self, outputs: tuple[Any, ...], size: int) -> LinearModel:
+        """The model after these outputs, for so many records."""
+        weights = tuple(self.weights(outputs, size).tolist())
+        return LinearModel((weights,), float(self.norm), True, float(self.missing))
+
+    def settled(self, outputs: tuple[Any, ...]) -> bool:
+        """Whether the gradients published since the last stop say no more than noise would."""
+        mean = np.mean([np.asarray(output, np.float64) for output in outputs[-self.every :]], axis=0)
+        noise = self.ratio * 2 * self.longest * sqrt((self.features + 1) / self.every)
+        return float(np.linalg.norm(mean)) <= float(self.patience) * noise
+
+    def part_of(self, output: Any) -> Part:
+        """The stop that was reached."""
+        return self._run.part_of(output)
+
+    def describe(self, output: Any) -> str:
+        """How far it went."""
+        return self._run.describe(output)
+
+
+def _stops(steps: int, every: int) -> tuple[int, ...]:
+    return tuple(range(every, steps + 1, every))
+
+
+@lru_cache(maxsize=256)
+def _ratio(epsilon: Fraction, delta: Fraction, steps: int, every: int) -> float:
+    """Noise over sensitivity for so many steps. ε falls about as one over it, so that a few corrections are enough."""
+
+    def needed(ratio: float) -> Fraction:
+        return plan((GaussianNoise(ratio),) * steps, _stops(steps, every), delta).worst_case.exact_epsilon
+
+    ratio = 4 * sqrt(steps) / float(epsilon)
+    for _ in range(4):
+        ratio *= float(needed(ratio) / epsilon)
+    ratio = float(f"{ratio:.3g}")
+    for _ in range(100):
+        if needed(ratio) <= epsilon:
+            return ratio
+        ratio = float(f"{ratio * 1.005:.4g}")
+    raise InvalidValue(
+        f"no noise was found for ε {float(epsilon):g}, δ {float(delta):g} and {steps} steps: take more ε"
+    )

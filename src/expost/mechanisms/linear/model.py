@@ -1,0 +1,94 @@
+"""The linear model that is published, and how its rows and classes are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.mechanisms.linear.solver import Floats
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """What is published: weights on rows in the unit ball, a tuple for two classes' one problem or one for each class.
+
+    Rows are made as in training: divided by ``norm``, shortened to length one, NaN as ``missing``, a constant appended.
+    """
+
+    weights: tuple[tuple[float, ...], ...]
+    norm: float
+    intercept: bool
+    missing: float = 0.0
+    features: tuple[int, ...] | None = None
+
+    def margins(self, features: Any) -> Floats:
+        """A row for each row of features, a column for each problem: above 0 says yes."""
+        with np.errstate(all="ignore"):
+            rows = unit_rows(chosen(features, self.features), self.norm, self.missing, self.intercept)
+            return np.asarray(rows @ np.array(self.weights).T, np.float64)
+
+    def predict(self, features: Any) -> NDArray[np.int64]:
+        """The number of the class of each row."""
+        margins = self.margins(features)
+        return np.asarray(margins[:, 0] > 0 if margins.shape[1] == 1 else margins.argmax(axis=1), np.int64)
+
+    @property
+    def coefficients(self) -> Floats:
+        """Weights for rows of length at most ``norm`` in the units of the features, a row for each problem."""
+        weights = np.array(self.weights)
+        if not self.intercept:
+            return weights / self.norm
+        return weights[:, :-1] * (shares(weights.shape[1] - 1)[0] / self.norm)
+
+    @property
+    def intercepts(self) -> Floats:
+        """The constant of each problem."""
+        weights = np.array(self.weights)
+        return weights[:, -1] * shares(weights.shape[1] - 1)[1] if self.intercept else np.zeros(len(weights))
+
+
+def unit_rows(features: Any, norm: float, missing: float, intercept: bool) -> Floats:
+    """Each row divided by ``norm`` and, if still longer than one, shortened to one; a constant feature appended.
+
+    With an intercept, features and the constant are multiplied by :func:`shares`, so that rows stay in the ball. NaN
+    counts as ``missing``, and what is farther than 10^100 from zero as 10^100.
+
+    Proof: lem-unit-rows
+    """
+    with np.errstate(all="ignore"):
+        rows = np.array(features, np.float64)
+        rows[np.isnan(rows)] = missing
+        rows = np.clip(np.clip(rows, -1e100, 1e100) / norm, -1e100, 1e100)
+        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        rows *= ((1 - 2.0**-30) / np.maximum(lengths, 1.0))[:, None]
+    if not intercept:
+        return rows
+    of_features, of_constant = shares(rows.shape[1])
+    return np.asarray(np.column_stack([rows * of_features, np.full(len(rows), of_constant)]), np.float64)
+
+
+def shares(features: int) -> tuple[float, float]:
+    """What features are multiplied by, and the constant beside them: as long as one of so many typical features.
+
+    >>> shares(3)
+    (0.8660254037844386, 0.5)
+    """
+    return sqrt(features / (features + 1)), sqrt(1 / (features + 1))
+
+
+def signs_of(labels: Any, classes: int) -> list[Floats]:
+    """+1 where the class is the problem's, else −1: one problem for two classes, else one each."""
+    numbers = np.asarray(labels, np.float64)
+    known = np.isin(numbers, np.arange(classes))
+    numbers = np.where(known, numbers, 0.0)
+    wanted = [1] if classes == 2 else range(classes)
+    return [np.where(numbers == number, 1.0, -1.0) for number in wanted]
+
+
+def chosen(features: Any, columns: tuple[int, ...] | None) -> Any:
+    """The columns asked for."""
+    return features if columns is None else np.asarray(features)[:, list(columns)]

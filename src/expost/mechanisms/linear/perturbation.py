@@ -1,0 +1,318 @@
+"""Linear classifiers: logistic regression and a smooth support vector machine, with noise on the result or on the aim.
+
+The data is a two-dimensional array, one row a person: the features, and in the last column the number of the class.
+More than two classes are one problem each, that class against the rest, with an equal share of ε.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor, fsum, isqrt, sqrt
+from typing import Any
+
+import numpy as np
+
+from expost import bracket
+from expost.cost import Number, exact
+from expost.errors import InvalidValue
+from expost.guarantee import Guarantee, Part
+from expost.mechanism import WITHHELD, Mechanism
+from expost.mechanisms.additive import RELEASED, as_flag, requested_epsilon, root_above, shape_of
+from expost.mechanisms.linear.model import LinearModel, chosen, signs_of, unit_rows
+from expost.mechanisms.linear.solver import CURVATURE, Floats, Loss, Problem, gradient_error, minimise
+from expost.mechanisms.linear.tuning import (
+    as_lean,
+    as_regularizer,
+    noise_lean,
+    objective_regularizer,
+    output_regularizer,
+)
+from expost.mechanisms.stability.quantile_range import finite
+from expost.noise import Source
+from expost.noise.grid import Grid
+from expost.noise.spherical import rounded_spherical
+
+MOST_RECORDS, MOST_FEATURES = 10**12, 2**20 - 2
+"""Within these, the bounds on rounding errors are proved: see lem-unit-rows and lem-gradient-error."""
+
+FARTHEST_WEIGHT = 2**14
+"""Published weights are clamped to so much on either side of zero."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The public facts of one problem: rows, columns, its share of ε, the regulariser and the lean that it gets."""
+
+    loss: Loss
+    size: int
+    columns: int
+    epsilon: Fraction
+    regularizer: float
+    lean: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Linear(Mechanism):
+    """What both ways of adding noise have in common."""
+
+    epsilon: Number
+    norm: Number
+    classes: int = 2
+    loss: Loss = "logistic"
+    regularizer: Number | None = None
+    intercept: bool = True
+    features: tuple[int, ...] | None = None
+    missing: Number = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
+        object.__setattr__(self, "norm", finite(self.norm, "norm"))
+        object.__setattr__(self, "missing", finite(self.missing, "missing"))
+        if not 1e-100 <= float(self.norm) <= 1e100:
+            raise InvalidValue(f"norm is the public length of the longest row, above 0, got {self.norm!r}")
+        if isinstance(self.classes, bool) or not isinstance(self.classes, int) or self.classes < 2:
+            raise InvalidValue(f"classes is how many classes there are, at least 2, got {self.classes!r}")
+        if self.loss not in CURVATURE:
+            raise InvalidValue(f"loss is 'logistic' or 'huber', got {self.loss!r}")
+        if self.regularizer is not None:
+            object.__setattr__(self, "regularizer", as_regularizer(self.regularizer))
+        object.__setattr__(self, "intercept", as_flag(self.intercept, "intercept"))
+        if self.features is not None:
+            object.__setattr__(self, "features", as_features(self.features))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """ε for every output."""
+        return Guarantee.uniform(self.epsilon, neighbours="substitute")
+
+    @property
+    def problems(self) -> int:
+        """One for two classes, else one a class."""
+        return 1 if self.classes == 2 else self.classes
+
+    def setting(self, size: int, features: int) -> Setting:
+        """The public facts of each problem on so many records with so many features."""
+        columns = (features if self.features is None else len(self.features)) + self.intercept
+        return self._setting(size, columns, exact(self.epsilon, "ε") / self.problems)
+
+    @abstractmethod
+    def _setting(self, size: int, columns: int, epsilon: Fraction) -> Setting:
+        """Regulariser and lean of one problem, given or chosen."""
+
+    def check(self, data: Any) -> None:
+        """Rows of numbers, at least one, with the class last and the features that were asked for."""
+        dimensions = shape_of(data).dimensions
+        if dimensions is None or len(dimensions) != 2 or min(dimensions) < 1:
+            raise InvalidValue(f"a classifier is about a two-dimensional array, the class last, got shape {dimensions}")
+        there = dimensions[1] - 1
+        if self.features is not None and max(self.features) >= there:
+            raise InvalidValue(f"features asks for column {max(self.features)}, but there are only {there}")
+        if not (self.intercept or there):
+            raise InvalidValue("there is nothing to fit: give at least one feature, or an intercept")
+        if there > MOST_FEATURES or dimensions[0] > MOST_RECORDS:
+            raise InvalidValue(
+                f"rounding errors are bounded for at most {MOST_RECORDS} records with {MOST_FEATURES} features, got "
+                f"{dimensions[0]} with {there}"
+            )
+
+    def sample(self, data: Any, noise: Source) -> LinearModel:
+        """A model."""
+        table = np.asarray(data)
+        setting = self.setting(len(table), table.shape[1] - 1)
+        with np.errstate(all="ignore"):
+            rows = unit_rows(
+                chosen(table[:, :-1], self.features), float(self.norm), float(self.missing), self.intercept
+            )
+            weights = tuple(
+                self._weights(setting, rows * signs[:, None], noise) for signs in signs_of(table[:, -1], self.classes)
+            )
+        return LinearModel(weights, float(self.norm), self.intercept, float(self.missing), self.features)
+
+    @abstractmethod
+    def _weights(self, setting: Setting, rows: Floats, noise: Source) -> tuple[float, ...]:
+        """The noisy weights of one problem."""
+
+    def part_of(self, output: Any) -> Part:
+        """All outputs cost the same."""
+        return RELEASED
+
+    def describe(self, output: Any) -> str:
+        """What kind of model came out."""
+        if output is WITHHELD:
+            return "withheld"
+        return f"{len(output.weights)} × {len(output.weights[0])} weights"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputPerturbation(_Linear):
+    """A linear classifier, its weights with noise of joint density proportional to ``e^(−c‖q‖)``: ε-private.
+
+    ``norm`` is the public length of the longest row of features: rows are divided by it, and those still longer than
+    one are shortened to one. NaN counts as ``missing``, a class that is none of 0, …, ``classes`` − 1 as 0.
+    ``regularizer`` is Λ; by default it is chosen for accuracy under noise from ε and the number of records.
+    ``features`` are the columns to use. ``loss`` is "logistic", or "huber" for a support vector machine.
+
+    >>> OutputPerturbation(epsilon=1, norm=1).guarantee
+    Guarantee.uniform(1, neighbours='substitute')
+
+    Proof: thm-output-perturbation
+    """
+
+    def _setting(self, size: int, columns: int, epsilon: Fraction) -> Setting:
+        given = self.regularizer
+        return Setting(
+            self.loss,
+            size,
+            columns,
+            epsilon,
+            output_regularizer(size, float(epsilon)) if given is None else float(given),
+        )
+
+    def _weights(self, setting: Setting, rows: Floats, noise: Source) -> tuple[float, ...]:
+        problem = Problem(self.loss, rows, setting.regularizer, (Fraction(0),) * setting.columns)
+        found = minimise(problem, tolerance(setting))
+        return noisy(found, weight_sensitivity(setting), setting.epsilon, noise)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectivePerturbation(_Linear):
+    """A linear classifier fitted to an objective that is tilted at random: ε-differentially private.
+
+    More accurate than :class:`OutputPerturbation`, whose parameters it has, and not for models behind a test: what a
+    verdict on it alone reveals is not bounded. A ``regularizer`` too small for ε is raised to c/n(e^(ε/2) − 1), c =
+    ¼ for the logistic loss and 1 for the other. A 32nd of ε pays for the distance from the exact minimum.
+
+    ``lean`` adds a straight line to the loss, −lean times the margin. The more the logistic loss leans, the more the
+    fit looks at the difference of the classes' means only, which needs up to half the noise: better where noise
+    decides; worse where classes are uneven and all records point one way, so centre features by public numbers. By
+    default it is chosen from ε, rows and columns, and is 0 for much data, for the Huber loss, or if a ``regularizer``
+    is given. A large lean with a small regulariser makes weights that are clamped, to 2^14 on either side.
+
+    >>> few, many = (ObjectivePerturbation(epsilon=1, norm=1).setting(size, 20).lean for size in (300, 30_000))
+    >>> round(few, 2), many
+    (0.45, 0.0)
+
+    Proof: thm-objective-perturbation
+    """
+
+    lean: Number | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.lean is not None:
+            object.__setattr__(self, "lean", as_lean(self.lean))
+
+    def _setting(self, size: int, columns: int, epsilon: Fraction) -> Setting:
+        lean, regularizer = self.lean, self.regularizer
+        if lean is None:
+            chosen = regularizer is None and self.loss == "logistic"
+            lean = noise_lean(size, columns, float(epsilon)) if chosen else 0.0
+        if regularizer is None:
+            regularizer = objective_regularizer(self.loss, size, columns, float(epsilon), float(lean))
+        least = CURVATURE[self.loss] / (size * (bracket.exp(min(epsilon, Fraction(200)) / 2).lower - 1))
+        raised = max(float(regularizer), float(least) * (1 + 2.0**-40))  # half of ε at least is for the noise
+        return Setting(self.loss, size, columns, epsilon, raised, float(lean))
+
+    def _weights(self, setting: Setting, rows: Floats, noise: Source) -> tuple[float, ...]:
+        near = tilted_tolerance(setting)
+        grid = Grid.within(near * setting.size / (2 * (isqrt(setting.columns) + 1)))
+        tilt = rounded_spherical(noise, tilt_scale(setting) / grid.step, setting.columns)
+        pull = leaning(rows, setting.lean)
+        whole = tuple(entry * grid.step + lean for entry, lean in zip(tilt, pull, strict=True))
+        found = minimise(Problem(self.loss, rows, setting.regularizer, whole), near / 2)
+        return noisy(found, 2 * near / Fraction(setting.regularizer), setting.epsilon / 32, noise)
+
+
+def leaning(rows: Floats, lean: float) -> list[Fraction]:
+    """The gradient of the straight lines, −lean·Σ rows, each coordinate of the sum to half a unit in the last place."""
+    if lean == 0:
+        return [Fraction(0)] * rows.shape[1]
+    return [-Fraction(lean) * Fraction(fsum(column.tolist())) for column in rows.T]
+
+
+def tilt_scale(setting: Setting) -> Fraction:
+    """The scale of the tilt's length: 2·(1 + lean), which one person moves the gradients by, over its ε.
+
+    Proof: thm-objective-perturbation
+    """
+    return 2 * (1 + Fraction(setting.lean)) / tilt_epsilon(setting)
+
+
+def tilted_tolerance(setting: Setting) -> Fraction:
+    """The :func:`tolerance` of a tilted problem, and at least eight times what summing the straight lines errs by."""
+    usual = 8 * setting.columns * float(tilt_scale(setting)) + setting.lean * setting.size
+    summing = Fraction(setting.lean) * (isqrt(setting.columns) + 1) / 2**50
+    return max(tolerance(setting, usual, finest=20), summing)
+
+
+def tilt_epsilon(setting: Setting) -> Fraction:
+    """What is left for the tilt: ε less the distance's 32nd and ln(1 + c/nΛ), which the curvature costs.
+
+    Proof: thm-objective-perturbation
+    """
+    curvature = CURVATURE[setting.loss] / (setting.size * Fraction(setting.regularizer))
+    return setting.epsilon * 31 / 32 - bracket.log(1 + curvature).upper
+
+
+def tolerance(setting: Setting, tilt: float = 0.0, finest: int = 10) -> Fraction:
+    """How long the gradient may be where the solver stops: 2^−finest/n, or eight times what floats can certify.
+
+    The lengths that it is made for are usual ones; where they are passed, the solver takes more bits.
+    """
+    usual = sqrt(2 / setting.regularizer) + tilt / (setting.size * setting.regularizer)
+    shape = (setting.size, setting.columns)
+    floor_ = gradient_error(setting.loss, shape, setting.regularizer, usual, tilt)
+    return Fraction(min(max(2.0**-finest / setting.size, 8 * floor_), 1.0))
+
+
+def weight_sensitivity(setting: Setting) -> Fraction:
+    """How far one person moves the fitted weights, in L2: 2/nΛ, and 2τ/Λ for the distance from the minimum.
+
+    Proof: lem-weight-sensitivity
+    """
+    return (Fraction(2, setting.size) + 2 * tolerance(setting)) / Fraction(setting.regularizer)
+
+
+def weight_grid(sensitivity: Fraction, columns: int, epsilon: Fraction) -> Grid:
+    """The grid of weights: for all together, a thousandth of how far they move, or of the noise, if that is less."""
+    return Grid.within(sensitivity / (1024 * (isqrt(columns) + 1) * max(epsilon, Fraction(1))))
+
+
+def moved(sensitivity: Fraction, columns: int, epsilon: Fraction) -> Fraction:
+    """How far one person moves the weights once they are rounded to the grid.
+
+    Proof: thm-output-perturbation
+    """
+    step = weight_grid(sensitivity, columns, epsilon).step
+    return sensitivity + step * root_above(Fraction(columns))
+
+
+def weight_distance(setting: Setting) -> Fraction:
+    """How far one person moves the published weights of output perturbation, noise being equal.
+
+    Proof: thm-error-test
+    """
+    return moved(weight_sensitivity(setting), setting.columns, setting.epsilon)
+
+
+def noisy(weights: list[Fraction], sensitivity: Fraction, epsilon: Fraction, noise: Source) -> tuple[float, ...]:
+    """Weights on a grid with spherical noise on the grid, clamped.
+
+    Proof: thm-output-perturbation
+    """
+    size = len(weights)
+    step = weight_grid(sensitivity, size, epsilon).step
+    added = rounded_spherical(noise, moved(sensitivity, size, epsilon) / (step * epsilon), size)
+    farthest = floor(FARTHEST_WEIGHT / step)
+    numbers = (floor(weight / step + Fraction(1, 2)) + q for weight, q in zip(weights, added, strict=True))
+    return tuple(float(max(-farthest, min(farthest, number)) * step) for number in numbers)
+
+
+def as_features(columns: Any) -> tuple[int, ...]:
+    """Numbers of columns, at least one, none twice."""
+    numbers = tuple(columns)
+    if not numbers or len(set(numbers)) < len(numbers) or any(type(n) is not int or n < 0 for n in numbers):
+        raise InvalidValue(f"features are different numbers of columns, counted from 0, got {columns!r}")
+    return numbers

@@ -1,0 +1,243 @@
+"""Logistic regression that is released only if its error on held-out records is small: the paper's Algorithm 5.
+
+The error is the mean of ``|tanh(w·z/2) − y|``, between 0 and 2. It moves little when the weights do, so a verdict on it
+reveals little of the training data as long as the weights stay unseen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import ceil, floor, log
+from typing import Any
+
+import numpy as np
+
+from expost import bracket
+from expost.cost import Number, exact
+from expost.errors import InvalidValue
+from expost.guarantee import Guarantee, Part
+from expost.mechanism import WITHHELD, Mechanism
+from expost.mechanisms.additive import requested_epsilon, root_above, shape_of
+from expost.mechanisms.linear.model import LinearModel, signs_of
+from expost.mechanisms.linear.perturbation import (
+    FARTHEST_WEIGHT,
+    ObjectivePerturbation,
+    OutputPerturbation,
+    weight_distance,
+)
+from expost.mechanisms.linear.tested import ModelTest, Tested, held_out_size
+from expost.mechanisms.linear.tuning import MOST_REGULARIZER, output_regularizer
+from expost.noise import Source, discrete_laplace
+
+_STEPS = 2**40
+"""Errors of single records are whole numbers of such parts."""
+
+
+def error_of(model: LinearModel, records: Any, classes: int = 2) -> float:
+    """The mean over records and problems of ``|tanh(margin/2) − y|``: 0 is perfect, 1 knows nothing, 2 is worst."""
+    with np.errstate(all="ignore"):
+        table = np.asarray(records, np.float64)
+    return total_error(model, table, classes) / (_STEPS * len(table) * len(model.weights))
+
+
+def total_error(model: LinearModel, table: Any, classes: int) -> int:
+    """The sum of all errors, in steps. Each is a whole number between 0 and two times 2^40."""
+    with np.errstate(all="ignore"):
+        values = np.tanh(0.5 * model.margins(table[:, :-1]))
+        signs = np.column_stack(signs_of(table[:, -1], classes))
+        steps = np.floor(np.abs(values - signs) * _STEPS + 0.5)
+        whole = np.clip(steps, 0, 2 * _STEPS).astype(np.int64)
+    return (int((whole >> 20).sum()) << 20) + int((whole & (2**20 - 1)).sum())  # nothing passes 64 bits
+
+
+def error_sensitivity(distance: Fraction) -> Fraction:
+    """How far the error of one record moves when the weights move so far: 2·tanh(distance/4), rounded up.
+
+    Proof: lem-error-sensitivity
+    """
+    power = bracket.exp(min(distance, Fraction(200)) / 2).upper
+    return 2 * (power - 1) / (power + 1)
+
+
+def paper_sensitivity(size: int, regularizer: Fraction) -> Fraction:
+    """The paper's bound, 2(e^2/nΛ − 1), for comparison."""
+    return 2 * (bracket.exp(2 / (size * regularizer)).upper - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorTest(ModelTest):
+    """Passes if the error on the held-out records, with discrete Laplace noise, is at most ``threshold``.
+
+    ``distance`` bounds how far one person moves the unseen weights of each problem, noise being equal. For weights of
+    :class:`~expost.mechanisms.OutputPerturbation` λ = ``epsilon``, and training data for which the distance is larger
+    is refused; no other mechanism has a λ. Made by :class:`TestedLogisticRegression`, which knows that distance.
+
+    Proof: thm-error-test
+    """
+
+    __test__ = False  # not one of pytest's
+
+    epsilon: Number
+    threshold: Number
+    classes: int
+    distance: Fraction
+    columns: int
+
+    def reveals_of(self, mechanism: Mechanism) -> Number | None:
+        """λ = ε for output perturbation: the noise covers what either kind of record can do. Otherwise None."""
+        return self.epsilon if type(mechanism) is OutputPerturbation else None
+
+    def check(self, held_out: Any) -> None:
+        """Rows of numbers, at least one, the class last."""
+        dimensions = shape_of(held_out).dimensions
+        if dimensions is None or len(dimensions) != 2 or min(dimensions) < 1:
+            raise InvalidValue(f"held-out records are a two-dimensional array, the class last, got shape {dimensions}")
+
+    def check_pair(self, mechanism: Mechanism, train: Any, held_out: Any) -> None:
+        """As many columns in both halves; classes and a distance that are those of the model."""
+        if not isinstance(mechanism, OutputPerturbation | ObjectivePerturbation):
+            raise InvalidValue(f"ErrorTest is about linear models, got {type(mechanism).__name__}")
+        size, columns = train.shape
+        if held_out.shape[1] != columns:
+            raise InvalidValue(f"training records have {columns} columns, held-out ones {held_out.shape[1]}")
+        setting = mechanism.setting(size, columns - 1)
+        if (self.classes, self.columns) != (mechanism.classes, setting.columns):
+            raise InvalidValue(
+                f"the model has {mechanism.classes} classes and {setting.columns} weights, the test is for "
+                f"{self.classes} and {self.columns}"
+            )
+        if isinstance(mechanism, OutputPerturbation) and self.distance < weight_distance(setting):
+            raise InvalidValue(f"one of {size} records moves the weights farther than {float(self.distance):g}")
+
+    def sensitivity(self, size: int) -> Fraction:
+        """How far one person, in training or held out, moves the sum of the errors of ``size`` records, in steps.
+
+        Proof: thm-error-test
+        """
+        problems = 1 if self.classes == 2 else self.classes
+        float_error = Fraction(self.columns + 16, 2**52) * FARTHEST_WEIGHT * root_above(Fraction(self.columns))
+        trained = ceil((error_sensitivity(self.distance) + 2 * float_error) * _STEPS) + 1
+        return Fraction(problems * max(size * trained, 2 * _STEPS))
+
+    def passes(self, output: LinearModel, held_out: Any, noise: Source) -> bool:
+        """Whether the noisy error is at most the threshold."""
+        size, problems = len(held_out), len(output.weights)
+        with np.errstate(all="ignore"):
+            total = total_error(output, np.asarray(held_out, np.float64), self.classes)
+        limit = floor(exact(self.threshold, "threshold") * _STEPS * size * problems)
+        rate = exact(self.epsilon, "ε of the test") / self.sensitivity(size)
+        return total + discrete_laplace(noise, rate) <= limit
+
+    def reach(self, size: int, confidence: Fraction) -> float:
+        """How large the noise on the mean error is at most, with this confidence (one-sided), on so many records."""
+        scale = self.sensitivity(size) / exact(self.epsilon, "ε of the test")
+        problems = 1 if self.classes == 2 else self.classes
+        return float(scale * bracket.log(1 / (2 * (1 - confidence))).upper / (_STEPS * size * problems))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TestedLogisticRegression(Mechanism):
+    """Logistic regression on some of the records, released only if its noisy error on the others is small.
+
+    ``epsilon`` is for the weights (:class:`~expost.mechanisms.OutputPerturbation`, whose parameters these are),
+    ``test_epsilon`` for the test. The error is between 0 and 2, and 1 for a model that knows nothing; the test passes
+    at ``threshold`` or below. ``held_out`` is the share of records for the test, drawn at random. ``regularizer`` is
+    by default large enough that, with 95 %, training records add noise of at most 0.1 to the error. A model costs the
+    larger ε, ⊥ only the test's.
+
+    >>> TestedLogisticRegression(epsilon=1, test_epsilon=0.1, threshold=0.5, norm=1).guarantee
+    Guarantee({'released': 1, 'withheld': 0.1}, neighbours='substitute')
+
+    Proof: thm-tested-logistic
+    """
+
+    __test__ = False  # not one of pytest's
+
+    epsilon: Number
+    test_epsilon: Number
+    threshold: Number
+    norm: Number
+    held_out: Number = "0.3"
+    classes: int = 2
+    regularizer: Number | None = None
+    intercept: bool = True
+    features: tuple[int, ...] | None = None
+    missing: Number = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "test_epsilon", requested_epsilon(self.test_epsilon, "test_epsilon"))
+        if not 0 <= exact(self.threshold, "threshold") <= 2:
+            raise InvalidValue(f"threshold is an error, between 0 and 2, got {self.threshold!r}")
+        checked = self.model(1)
+        for name in ("epsilon", "norm", "intercept", "features", "missing"):
+            object.__setattr__(self, name, getattr(checked, name))
+        _ = self.guarantee
+
+    def model(self, training: int) -> OutputPerturbation:
+        """What trains the model, on so many records."""
+        return OutputPerturbation(
+            epsilon=self.epsilon,
+            norm=self.norm,
+            classes=self.classes,
+            regularizer=self.regularizer if self.regularizer is not None else self._regularizer(training),
+            intercept=self.intercept,
+            features=self.features,
+            missing=self.missing,
+        )
+
+    def _regularizer(self, training: int) -> float:
+        """That of output perturbation, but at least 10·ln 10/nε of the test: see ``regularizer`` above."""
+        problems = 1 if self.classes == 2 else self.classes
+        share = float(requested_epsilon(self.epsilon)) / problems
+        for_noise = output_regularizer(training, share)
+        return min(max(for_noise, 10 * log(10) / (training * float(self.test_epsilon))), MOST_REGULARIZER)
+
+    def tested(self, size: int, features: int) -> Tested:
+        """The model behind its test, for so many records with so many features."""
+        training = size - held_out_size(size, exact(self.held_out, "held_out"))
+        model = self.model(training)
+        setting = model.setting(training, features)
+        test = ErrorTest(
+            epsilon=self.test_epsilon,
+            threshold=self.threshold,
+            classes=self.classes,
+            distance=weight_distance(setting),
+            columns=setting.columns,
+        )
+        return Tested(mechanism=model, test=test, held_out=self.held_out)
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """E(model) = max(ε, ε of the test), E(⊥) = ε of the test; the same whatever the number of records."""
+        claim = self.tested(2, 1 if self.features is None else len(self.features)).guarantee
+        return Guarantee(
+            {part: claim.cost_of(part).exact_epsilon for part in ("released", "withheld")}, neighbours="substitute"
+        )
+
+    def noise_at(self, size: int, features: int, confidence: Number = "0.95") -> float:
+        """What the test's noise on the error stays below with this confidence, for so many records in all."""
+        level = exact(confidence, "confidence")
+        if not Fraction(1, 2) <= level < 1:
+            raise InvalidValue(f"confidence lies between 1/2 and 1, got {confidence!r}")
+        test = self.tested(size, features).test
+        assert isinstance(test, ErrorTest)
+        return test.reach(held_out_size(size, exact(self.held_out, "held_out")), level)
+
+    def check(self, data: Any) -> None:
+        """Rows of numbers with the class last, at least two."""
+        self.model(1).check(data)
+        self.tested(len(data), data.shape[1] - 1).check(data)
+
+    def sample(self, data: Any, noise: Source) -> Any:
+        """The model, or ⊥."""
+        return self.tested(len(data), data.shape[1] - 1).sample(data, noise)
+
+    def part_of(self, output: Any) -> Part:
+        """Whether a model was released."""
+        return "withheld" if output is WITHHELD else "released"
+
+    def describe(self, output: Any) -> str:
+        """What kind of model came out."""
+        return self.model(1).describe(output)

@@ -1,0 +1,1 @@
+"""Sparse vector (above threshold): many comparisons, of which only the positive ones cost much."""

@@ -1,0 +1,191 @@
+"""Sparse vector: many comparisons with a threshold, of which only the positive ones cost much.
+
+One noisy threshold serves every question. Questions below it leak little; each one above it costs a share
+of the budget. What was reserved for positives that never came, comes back.
+
+Both mechanisms run in one go over an array (``ledger.run``) or answer adaptive questions one at a time
+(``ledger.open``). All noise is whole-numbered and exact, on a grid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import floor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.cost import Number
+from expost.guarantee import Guarantee, Neighbours, Part
+from expost.mechanisms.sparse_vector.comparisons import (
+    CHUNK,
+    FARTHEST,
+    MOST_SHARES,
+    Asking,
+    Kind,
+    Thresholded,
+    above_text,
+    too_far,
+)
+from expost.noise import Source
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseVector(Thresholded):
+    """Which values lie above a threshold: answers until ``at_most`` of them did.
+
+    In one go the value is a mask as long as the data; what comes after the last positive allowed was not
+    compared. ``threshold`` is one for all, or one each. ``sensitivity`` bounds how far any one value moves
+    between neighbours. ``epsilon`` is the whole budget, split in the best ratio, or the pair (ε₁, ε₂) for
+    threshold and positives. ``monotone`` questions (all of them grow, or all shrink, when a record is
+    added) get half the noise. ``gap`` also publishes by how much each positive was above, at no cost.
+
+    ``noise="one-sided"``, the default, has half the variance. ``noise="two-sided"`` gives more back when there
+    were few answers, or nearly all were positive. Values are rounded to ``grid`` (whole numbers if sensitivity and
+    threshold are whole) and clamped to ±2^58 steps of it; NaN counts as ``missing``.
+
+    >>> SparseVector(threshold=500, at_most=20, epsilon=0.5, sensitivity=1).guarantee.worst_case
+    Cost(0.5)
+
+    A part (t, k) stands for the price t·ε₁ + k·share, a share being ε₂ over twice ``at_most`` (or once, if
+    monotone); a session that was never asked costs nothing.
+
+    Proof: thm-sparse-vector
+    """
+
+    threshold: Any
+    at_most: int
+    epsilon: Any
+    sensitivity: Number
+    monotone: bool = False
+    gap: bool = False
+    noise: Kind = "one-sided"
+    grid: Number | None = None
+    missing: Number = 0
+    neighbours: Neighbours | None = None
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """E of each part: what the cheapest shift of the threshold costs."""
+        parts = [(0, k) for k in range(self._free + 1)] + [(1, k) for k in range(self._shares + 1)]
+        return Guarantee({part: self._price(part) for part in parts}, neighbours=self.neighbours)
+
+    @cached_property
+    def _free(self) -> int:
+        """The most shares that an output can be priced at without ε₁."""
+        if self.noise == "one-sided":
+            return 0
+        total = self.halves[0].exact_epsilon + self.halves[1].exact_epsilon
+        return min(floor(total / self._share), MOST_SHARES)
+
+    def part_of(self, output: Any) -> Part:
+        """From the answers alone: how many there were, and how many positive."""
+        positive = _positive(output)
+        count = int(positive.sum())
+        answers = int(np.flatnonzero(positive)[-1]) + 1 if count == self.at_most else len(positive)
+        return self.part(count, answers)
+
+    def part(self, positives: int, answers: int) -> tuple[int, int]:
+        """The part (t, k) of so many positives among so many answers."""
+        if not answers:
+            return 0, 0
+        each, negatives = (1 if self.monotone else 2), answers - positives
+        shifted = (1, each * positives)
+        if self.noise == "one-sided":
+            return shifted
+        if self.gap:
+            return self._cheapest((0, answers), shifted)
+        if not self.monotone:
+            return self._cheapest((0, answers), shifted, (1, 2 * negatives))
+        up = self._cheapest((0, positives), (1, negatives))
+        down = self._cheapest((0, negatives), shifted)
+        return max(up, down, key=self._price)
+
+    def _cheapest(self, *parts: tuple[int, int]) -> tuple[int, int]:
+        return min((part for part in parts if part[0] or part[1] <= self._free), key=self._price)
+
+    @property
+    def rate(self) -> Fraction:
+        """The rate of a value's noise, in steps: e^−rate is the ratio of neighbouring probabilities."""
+        return self._share / self._steps
+
+    @cached_property
+    def centre(self) -> int:
+        """How far thresholds are moved up, in steps, so that one-sided noise errs as often either way."""
+        return self._centre(self.rate)
+
+    def _shift(self, noise: Source) -> int:
+        """How far the threshold moves: its noise, and the centre."""
+        return self._one(noise, self._threshold_rate) + self.centre
+
+    def sample(self, data: NDArray[Any], noise: Source) -> NDArray[Any]:
+        """The mask of positives; with ``gap``, by how much each was above, and NaN elsewhere."""
+        margins = self._bars - self.points(np.asarray(data))
+        shift, left = self._shift(noise), self.at_most
+        output: NDArray[Any] = np.full(len(margins), np.nan) if self.gap else np.zeros(len(margins), np.bool_)
+        for start in range(0, len(margins), CHUNK):
+            chunk = margins[start : start + CHUNK]
+            if self.gap:
+                excess = self._excess(noise, self.rate, chunk, shift)
+                above = np.flatnonzero(excess >= 0)[:left]
+                output[start + above] = self._grid.values(excess[above])
+            else:
+                above = np.flatnonzero(self._reaches(noise, self.rate, chunk, shift))[:left]
+                output[start + above] = True
+            left -= len(above)
+            if not left:
+                break
+        return output
+
+    def start(self, data: Any, noise: Source) -> Comparisons:
+        """Questions one at a time; ``data``, if any, is what callables are called with."""
+        return Comparisons(self, data, noise)
+
+    def describe(self, output: Any) -> str:
+        """How many of how many."""
+        return f"{int(_positive(output).sum())} of at most {self.at_most} {above_text(self.threshold)}"
+
+
+class Comparisons(Asking):
+    """Ask ``(value)`` or ``(value, threshold)``: True if it is above, until ``at_most`` were.
+
+    The value is a number, or a function that computes it: of the data given to ``ledger.open``, or of nothing.
+    With ``gap``, positives answer by how much (0.0 or more) and negatives None.
+    """
+
+    def __init__(self, mechanism: SparseVector, data: Any, noise: Source) -> None:
+        super().__init__(mechanism, data, noise)
+        self._svt = mechanism
+        self._left = mechanism.at_most
+        self._shift: int | None = None
+        self._pool: list[int] = []
+        self._block = 16
+
+    def finished(self) -> bool:
+        """Whether all positives allowed have come."""
+        return not self._left
+
+    def _compare(self, margin: int) -> Any:
+        svt = self._svt
+        if self._shift is None:
+            self._shift = svt._shift(self._noise)
+        if not self._pool:  # noise for many questions at once; each is seen by one question only
+            far, block = too_far(self._shift), self._block
+            self._pool = [svt._one(self._noise, svt.rate)] if far else svt._many(self._noise, svt.rate, block).tolist()
+            self._block = min(2 * block, 4096)
+        excess = self._pool.pop() - margin - self._shift
+        if excess < 0:
+            return None if svt.gap else False
+        self._left -= 1
+        return svt._grid.value(min(excess, 4 * FARTHEST)) if svt.gap else True
+
+
+def _positive(output: Any) -> NDArray[np.bool_]:
+    """Which answers were positive: True, or a gap that is a number."""
+    answers = np.asarray(output)
+    if answers.dtype == np.bool_:
+        return answers
+    return ~np.isnan(answers.astype(np.float64))  # None and NaN stand for "below"

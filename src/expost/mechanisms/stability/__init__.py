@@ -1,0 +1,1 @@
+"""Propose-test-release: answers with little or no noise where the data is stable."""

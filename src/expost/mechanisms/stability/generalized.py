@@ -1,0 +1,69 @@
+"""Propose-test-release in general: any private test before any release that is sometimes safe."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from expost.cost import Number, exact
+from expost.guarantee import Guarantee, Neighbours, Part
+from expost.mechanism import WITHHELD, Mechanism
+from expost.mechanisms.additive import RELEASED, requested_epsilon
+from expost.mechanisms.stability.test import REFUSED
+from expost.noise import Source
+
+
+class PrivateTest(ABC):
+    """An (``epsilon``, ``delta``)-private test that passes with probability ≤ ``mistake`` where it must not."""
+
+    epsilon: Number
+    delta: Number
+    mistake: Number
+
+    @abstractmethod
+    def passes(self, data: Any, noise: Source) -> bool:
+        """Whether to release."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TestedRelease(Mechanism):
+    """The generalised form: a mechanism with data-dependent loss behind a private test of that loss.
+
+    ``release(data, noise)`` must satisfy R(x) ≤ e^``epsilon``·R(x′) + ``delta`` for *every* neighbour x′ of an x for
+    which the test is not mistaken to pass, with coins of its own. ⊥ costs the test's ε, a value also ``epsilon``.
+
+    Proof: thm-generalised-ptr
+    """
+
+    __test__ = False  # not one of pytest's
+
+    test: PrivateTest
+    release: Callable[[Any, Source], Any]
+    epsilon: Number
+    delta: Number = 0
+    neighbours: Neighbours | None = "substitute"
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
+        _ = self.guarantee
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """E(⊥) = ε of the test, E(value) = that and the release's; δ = max(release's, mistake) + test's δ."""
+        asked, safe = exact(self.test.epsilon, "ε of the test"), exact(self.epsilon, "ε")
+        delta = max(exact(self.delta, "δ"), exact(self.test.mistake, "mistake")) + exact(
+            self.test.delta, "δ of the test"
+        )
+        return Guarantee({RELEASED: asked + safe, REFUSED: asked}, delta, neighbours=self.neighbours)
+
+    def sample(self, data: Any, noise: Source) -> Any:
+        """The release, or ⊥."""
+        return self.release(data, noise) if self.test.passes(data, noise) else WITHHELD
+
+    def part_of(self, output: Any) -> Part:
+        """Whether something was released."""
+        return REFUSED if output is WITHHELD else RELEASED

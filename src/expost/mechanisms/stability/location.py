@@ -1,0 +1,337 @@
+"""Where the data lies: quantiles, the median and trimmed means, with noise for a proposed sensitivity.
+
+A trimmed mean moves little between neighbours if the records next to the trimming points lie close together. How
+little is
+*proposed*; the distance is the number of changes after which that could be wrong. All arithmetic is on whole numbers:
+data is rounded to a grid of about a thousandth of the noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import floor
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.cost import Number, exact
+from expost.errors import InvalidValue
+from expost.guarantee import Guarantee, Part
+from expost.mechanism import WITHHELD, Mechanism
+from expost.mechanisms.additive import requested_delta
+from expost.mechanisms.stability.order import arranged, check_records, rank, widening
+from expost.mechanisms.stability.quantile_range import Bin, finite
+from expost.mechanisms.stability.release import Proposal, ProposeTestRelease
+from expost.mechanisms.stability.test import StabilityTest, split_epsilon
+from expost.noise import Source, discrete_laplace
+from expost.noise.grid import FARTHEST, Grid
+
+_LOW = (1 << 32) - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanOfRanks(Proposal):
+    """The mean of the records of some ranks, with noise for a sensitivity of at most ``proposed``.
+
+    The ranks are all but the lowest and highest ⌊``trim``·n⌋, or the single one of a ``quantile``.
+
+    Proof: lem-mean-of-ranks
+    """
+
+    proposed: Fraction
+    epsilon: Fraction
+    bounds: tuple[float, float] | None
+    missing: float
+    quantile: Fraction | None = None
+    trim: Fraction = Fraction(0)
+
+    @property
+    def price(self) -> Fraction:
+        """The ε of the noise."""
+        return self.epsilon
+
+    @cached_property
+    def grid(self) -> Grid:
+        """A thousand steps or more in the proposed sensitivity, and in the noise."""
+        return Grid.within(min(self.proposed, self.proposed / self.epsilon) / 1024)
+
+    def ranks(self, size: int) -> tuple[int, int]:
+        """The first and the last rank that count, from 1."""
+        return ranks(size, self.quantile, self.trim)
+
+    def check(self, data: Any) -> None:
+        """A one-dimensional array of numbers."""
+        check_records(data, "a quantile" if self.quantile is not None else "a trimmed mean")
+
+    def distance(self, data: Any, cap: int) -> int:
+        """Changes until the local sensitivity is above the proposed one."""
+        size = len(data)
+        (first, last), cap = self.ranks(size), min(cap, size)
+        values = self._near(data, cap)
+        least, most = (int(end) for end in self._ends)
+        down = self._points(values[max(first - cap - 2, 0) : first]).tolist()[::-1]
+        up = self._points(values[last - 1 : last + cap + 1]).tolist()
+        down += [least] * (cap + 2 - len(down))
+        up += [most] * (cap + 2 - len(up))
+        reach = floor(self.proposed * (last - first + 1) / self.grid.step) + 1
+        return widening(up, down, reach, cap)
+
+    def release(self, data: Any, noise: Source) -> float:
+        """The mean on the grid, with noise."""
+        first, last = self.ranks(len(data))
+        points = self._points(self._near(data, 0)[first - 1 : last])
+        mean = floor(Fraction(_sum(points), len(points)) + Fraction(1, 2))
+        total = mean + discrete_laplace(noise, self.epsilon / self.grid.l1(self.proposed, 1))
+        return self.grid.value(max(-FARTHEST, min(FARTHEST, total)))
+
+    def _near(self, data: Any, cap: int) -> NDArray[Any]:
+        """The data with the surroundings of the ranks in their places."""
+        if isinstance(data, Arranged):
+            return data.values
+        first, last = self.ranks(len(data))
+        return arranged(data, self.missing, [(first - cap - 1, first), (last, last + cap + 1)])
+
+    def once(self, data: Any, cap: int) -> Arranged:
+        """The data with its surroundings in their places, for distance and release alike."""
+        return Arranged(self._near(data, min(cap, len(data))))
+
+    @property
+    def _ends(self) -> NDArray[np.int64]:
+        """The ends of the domain on the grid."""
+        if self.bounds is None:
+            return np.array([-FARTHEST, FARTHEST])
+        return self.grid.round_all(np.array(self.bounds), Fraction(0))
+
+    def _points(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        """Records on the grid, clamped to the domain."""
+        floats = values.astype(np.float64)
+        if self.bounds is not None:
+            floats = np.clip(floats, *self.bounds)
+        return self.grid.round_all(floats, Fraction(0))
+
+
+class Arranged:
+    """Records of which those near the ranks that matter stand in their places. Private."""
+
+    def __init__(self, values: NDArray[Any]) -> None:
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def ranks(size: int, quantile: Fraction | None, trim: Fraction) -> tuple[int, int]:
+    """The first and the last rank that count among so many records."""
+    if quantile is not None:
+        return rank(quantile, size), rank(quantile, size)
+    cut = floor(trim * size)
+    return cut + 1, size - cut
+
+
+def _sum(points: NDArray[np.int64]) -> int:
+    """The exact sum: high and low halves cannot overflow."""
+    return (int(np.sum(points >> 32)) << 32) + int(np.sum(points & _LOW))
+
+
+class _Located(Mechanism):
+    """What the mechanisms about location share: a proposal behind a test."""
+
+    epsilon: Any
+    delta: Number
+    proposed: Number
+    bounds: Any
+    missing: Number
+
+    def __post_init__(self) -> None:
+        if exact(self.proposed, "proposed") <= 0:
+            raise InvalidValue(f"the proposed sensitivity must be above 0, got {self.proposed!r}")
+        if isinstance(self.epsilon, list):
+            object.__setattr__(self, "epsilon", tuple(self.epsilon))
+        object.__setattr__(self, "bounds", as_bounds(self.bounds))
+        object.__setattr__(self, "missing", finite(self.missing, "missing"))
+        object.__setattr__(self, "delta", requested_delta(self.delta))
+        _ = self._proposal.grid, self.guarantee
+
+    @property
+    def _window(self) -> dict[str, Any]:
+        """Which ranks count."""
+        raise NotImplementedError
+
+    @cached_property
+    def _proposal(self) -> MeanOfRanks:
+        return MeanOfRanks(
+            proposed=exact(self.proposed, "proposed"),
+            epsilon=split_epsilon(self.epsilon)[1],
+            bounds=self.bounds,
+            missing=float(self.missing),
+            **self._window,
+        )
+
+    @cached_property
+    def _tested(self) -> ProposeTestRelease:
+        return ProposeTestRelease(proposal=self._proposal, epsilon=split_epsilon(self.epsilon)[0], delta=self.delta)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The test's ε for ⊥, also the release's for a value."""
+        return self._tested.guarantee
+
+    def check(self, data: Any) -> None:
+        """A one-dimensional array of numbers."""
+        self._proposal.check(data)
+
+    def sample(self, data: Any, noise: Source) -> Any:
+        """The value with noise, or ⊥."""
+        return self._tested.sample(self._proposal.once(data, self._tested.test.cap), noise)
+
+    def part_of(self, output: Any) -> Part:
+        """Whether something was released."""
+        return self._tested.part_of(output)
+
+    def describe(self, output: Any) -> str:
+        """The value, and the scale of its noise."""
+        if output is WITHHELD:
+            return "withheld"
+        return f"{output:.6g}, noise of scale {float(self._proposal.proposed / self._proposal.epsilon):.3g}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StableQuantile(_Located):
+    """A quantile of the data, with noise for a proposed sensitivity, or ⊥ if that may be too small.
+
+    ``epsilon`` is the whole budget, half for the test and half for the noise, or a pair of them. ``proposed`` bounds
+    how far one person may move the quantile; :meth:`scaled` takes it from an inter-quantile range. The quantile is the
+    record of rank ⌈quantile·n⌉.
+
+    The data is a one-dimensional array with one value a person, n public, for substitution neighbours. Values are
+    clamped to ``bounds`` (if none are given, to 2^60 steps of the grid, which has a thousand and more in
+    ``proposed``); NaN counts as ``missing``.
+
+    >>> StableQuantile(quantile=0.9, epsilon=1, delta=1e-6, proposed=0.1).guarantee
+    Guarantee({'released': 1, 'withheld': 0.5}, delta=1e-6, neighbours='substitute')
+
+    Proof: thm-location
+    """
+
+    quantile: Number
+    epsilon: Any
+    delta: Number
+    proposed: Number
+    bounds: Any = None
+    missing: Number = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= exact(self.quantile, "quantile") <= 1:
+            raise InvalidValue(f"a quantile lies between 0 and 1, got {self.quantile!r}")
+        super().__post_init__()
+
+    @property
+    def _window(self) -> dict[str, Any]:
+        return {"quantile": exact(self.quantile, "quantile")}
+
+    @classmethod
+    def scaled(
+        cls, scale: Number | Bin, *, size: int, epsilon: Any, delta: Number, slack: Number = 4, **rest: Any
+    ) -> Self:
+        """Propose what data of this scale, so many records, should hold: slack·scale·(changes the test asks for)/size.
+
+        Data with an inter-quantile range of ``scale`` has about size/scale records a unit near its middle; the slack
+        is for those where they are sparser.
+        """
+        test = StabilityTest(split_epsilon(epsilon)[0], exact(requested_delta(delta), "δ"))
+        proposed = exact(slack, "slack") * as_scale(scale) * (test.cap + 2) / as_size(size)
+        return cls(epsilon=epsilon, delta=delta, proposed=_rounded(proposed), **rest)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StableMedian(StableQuantile):
+    """The median of the data (of an even number of records the lower one): :class:`StableQuantile` at one half.
+
+    >>> StableMedian.scaled(2, size=10_000, epsilon=1, delta=1e-6).proposed
+    0.0448
+
+    Proof: thm-location
+    """
+
+    quantile: Number = Fraction(1, 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StableTrimmedMean(_Located):
+    """The mean without the lowest and highest ⌊trim·n⌋ records, with noise for a proposed sensitivity, or ⊥.
+
+    The other parameters are those of :class:`StableQuantile`.
+
+    >>> StableTrimmedMean(trim=0.1, epsilon=(0.25, 0.75), delta=1e-6, proposed=0.01).guarantee
+    Guarantee({'released': 1, 'withheld': 0.25}, delta=1e-6, neighbours='substitute')
+
+    Proof: thm-location
+    """
+
+    trim: Number
+    epsilon: Any
+    delta: Number
+    proposed: Number
+    bounds: Any = None
+    missing: Number = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= exact(self.trim, "trim") < Fraction(1, 2):
+            raise InvalidValue(f"the share trimmed from either side lies in [0, 1/2), got {self.trim!r}")
+        super().__post_init__()
+
+    @property
+    def _window(self) -> dict[str, Any]:
+        return {"trim": exact(self.trim, "trim")}
+
+    @classmethod
+    def scaled(
+        cls,
+        scale: Number | Bin,
+        *,
+        trim: Number,
+        size: int,
+        epsilon: Any,
+        delta: Number,
+        slack: Number = 2,
+        **rest: Any,
+    ) -> Self:
+        """Propose slack·scale/(records that count); ``scale`` is the range between the trimming quantiles."""
+        first, last = ranks(as_size(size), None, exact(trim, "trim"))
+        proposed = exact(slack, "slack") * as_scale(scale) / max(last - first + 1, 1)
+        return cls(trim=trim, epsilon=epsilon, delta=delta, proposed=_rounded(proposed), **rest)
+
+
+def as_bounds(bounds: Any) -> tuple[float, float] | None:
+    """Declared bounds: a pair of finite numbers in order."""
+    if bounds is None:
+        return None
+    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+        raise InvalidValue(f"bounds are a pair (lowest, highest), got {bounds!r}")
+    lowest, highest = finite(bounds[0], "the lower bound"), finite(bounds[1], "the upper bound")
+    if not lowest <= highest:
+        raise InvalidValue(f"the lower bound must not be above the upper one, got {bounds!r}")
+    return lowest, highest
+
+
+def as_scale(scale: Number | Bin) -> Fraction:
+    """A published scale: a number, or the upper edge of a bin; above 0."""
+    number = exact(scale.upper if isinstance(scale, Bin) else scale, "scale")
+    if number <= 0:
+        raise InvalidValue(f"a scale must be above 0, got {scale!r}: propose a sensitivity of your own instead")
+    return number
+
+
+def as_size(size: Any) -> int:
+    """The public number of records."""
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise InvalidValue(f"size is the public number of records, at least 1, got {size!r}")
+    return size
+
+
+def _rounded(number: Fraction) -> float:
+    """To four digits, for reading; it is a proposal, so any number will do."""
+    return float(f"{float(number):.4g}")

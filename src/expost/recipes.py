@@ -1,0 +1,331 @@
+"""Recipes: several mechanisms and a ledger together.
+
+* :func:`release_large`: find the large entries of a vector, then release them with everything that is left.
+* :func:`location_and_spread`: an inter-quartile range, then the median with everything that is left.
+* :func:`try_until_one_passes`: one model after another behind a private test, until one passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.cost import Cost, Number, exact
+from expost.errors import BudgetExceeded, InvalidValue
+from expost.guarantee import Neighbours
+from expost.ledger import Ledger
+from expost.mechanism import Mechanism, Release
+from expost.mechanisms import (
+    Laplace,
+    ProposeTestRelease,
+    SparseVector,
+    StableInterquartileRange,
+    StableMedian,
+    StableNoisyInterquartileRange,
+)
+from expost.mechanisms.additive import shape_of, whole_sensitivity
+from expost.mechanisms.sparse_vector.comparisons import Kind
+from expost.mechanisms.stability.order import check_records
+from expost.mechanisms.stability.quantile_range import Bin
+from expost.noise.grid import FARTHEST
+
+__all__ = [
+    "Attempts",
+    "LargeEntries",
+    "LocationAndSpread",
+    "RangeInTwo",
+    "interquartile_range_in_two",
+    "location_and_spread",
+    "release_large",
+    "try_until_one_passes",
+]
+
+
+@dataclass(frozen=True)
+class LargeEntries:
+    """The entries that were found to be large, with noise; and the receipts."""
+
+    values: dict[Any, int | float]
+    """Index or name → noisy value."""
+    selection: Release
+    """Which entries were found; its value is a mask."""
+    release: Release | None
+    """Their noisy values; None if none was found, and then nothing was spent on values."""
+
+    @property
+    def charged(self) -> Cost:
+        """What both steps cost."""
+        return self.selection.charged + (self.release.charged if self.release else Cost(0))
+
+    def __str__(self) -> str:
+        found = ", ".join(f"{name}: {value:g}" for name, value in list(self.values.items())[:8])
+        more = ", …" if len(self.values) > 8 else ""
+        return f"{len(self.values)} large entries ({found}{more}) · charged {self.charged}"
+
+
+def release_large(
+    ledger: Ledger,
+    values: NDArray[Any] | Mapping[Any, int | float],
+    *,
+    threshold: Any,
+    at_most: int,
+    sensitivity: Number,
+    epsilon: Number | None = None,
+    selection: Number = "1/2",
+    l1: Number | None = None,
+    monotone: bool = False,
+    noise: Kind = "one-sided",
+    neighbours: Neighbours | None = None,
+    label: str | None = None,
+) -> LargeEntries:
+    """Release the entries of a vector, or of a histogram {name: count}, that are large; and only those.
+
+    A sparse vector with the share ``selection`` of ε finds entries whose absolute value is above
+    ``threshold``, at most ``at_most``. Everything that is then left of ε goes to the signed values of
+    those that were found: fewer found means less noise, and so does what the sparse vector gave back.
+
+    ``epsilon`` is the whole budget, by default all that remains. ``sensitivity`` bounds how far one entry
+    moves between neighbours, ``l1`` how far all of them move together (by default, ``sensitivity`` times the
+    entries found). ``monotone`` is for counts: all entries grow, or all shrink, when a record is added (negative
+    ones are then never large). NaN and None count as 0. Names must be public: a name that stands there because
+    of one person tells on them; and so must be whether a name has whole numbers or floats.
+
+    >>> ledger = Ledger(epsilon=1)
+    >>> counts = np.zeros(100, int)
+    >>> counts[[3, 14, 15]] = 100_000
+    >>> large = release_large(ledger, counts, threshold=50_000, at_most=20, sensitivity=1)
+    >>> list(large.values), ledger.remaining
+    ([3, 14, 15], Cost(0))
+
+    Proof: thm-release-large
+    """
+    share = exact(selection, "selection")
+    if not 0 < share < 1:
+        raise InvalidValue(f"selection is the share of ε for finding entries, between 0 and 1, got {selection!r}")
+    names, entries = _named(values)
+    total = ledger.remaining if epsilon is None else Cost.within(epsilon)
+    if not Cost.of_units(total.epsilon_units) <= ledger.remaining or not total.epsilon_units:
+        raise BudgetExceeded(Cost(max(total.exact_epsilon, Fraction(1, 10**12))), ledger.remaining, ledger.name)
+    together = None if l1 is None else exact(l1, "l1")
+    if together is not None and together <= 0:
+        raise InvalidValue(f"l1 bounds how far all entries move together, above 0, got {l1!r}")
+    if entries.dtype.kind != "f":
+        whole_sensitivity(sensitivity)
+    finder = SparseVector(
+        threshold=threshold,
+        at_most=at_most,
+        epsilon=total.exact_epsilon * share,
+        sensitivity=sensitivity,
+        monotone=monotone,
+        noise=noise,
+        neighbours=neighbours,
+    )
+    sizes = np.maximum(entries, 0) if monotone else _magnitudes(entries)
+    found = ledger.run(finder, on=sizes, label=label and f"{label}: find")
+    chosen = np.flatnonzero(found.value)
+    if not len(chosen):
+        return LargeEntries({}, found, None)
+    separately = exact(sensitivity, "sensitivity") * len(chosen)
+    left = total.exact_epsilon - found.charged.exact_epsilon
+    moves = separately if together is None else min(separately, together)
+    teller = Laplace(epsilon=left, sensitivity=_plain(moves), neighbours=neighbours)
+    told = ledger.run(teller, on=entries[chosen], label=label and f"{label}: values")
+    return LargeEntries(dict(zip((names[i] for i in chosen), told.value.tolist(), strict=True)), found, told)
+
+
+def _named(values: Any) -> tuple[Any, NDArray[Any]]:
+    """Names and entries. Floats if any entry is of a float type, whole numbers otherwise: values decide nothing."""
+    if isinstance(values, Mapping):
+        entries = list(values.values())
+        if not all(entry is None or isinstance(entry, Real) for entry in entries):
+            raise InvalidValue("a histogram maps names to ints, or to floats; some value is no number")
+        if any(isinstance(entry, float | np.floating) for entry in entries):
+            return list(values), np.array([np.nan if entry is None else float(entry) for entry in entries])
+        whole = [max(-FARTHEST, min(FARTHEST, int(entry or 0))) for entry in entries]
+        return list(values), np.array(whole, np.int64)
+    shape = shape_of(values)
+    if shape.dimensions is None or len(shape.dimensions) != 1:
+        raise InvalidValue(f"entries are those of a one-dimensional array, or of a mapping, got {shape.dimensions}")
+    return range(shape.size), np.asarray(values)
+
+
+def _plain(number: Fraction) -> int | Fraction:
+    """An int if it is one, which reads better in a ledger."""
+    return number.numerator if number.denominator == 1 else number
+
+
+def _magnitudes(entries: NDArray[Any]) -> NDArray[Any]:
+    """Absolute values; the most negative integer, which has none, becomes the largest."""
+    if entries.dtype.kind == "i":
+        entries = np.maximum(entries, -np.iinfo(entries.dtype).max)
+    magnitudes: NDArray[Any] = np.abs(entries) if entries.dtype.kind in "if" else entries
+    return magnitudes
+
+
+@dataclass(frozen=True)
+class LocationAndSpread:
+    """The median and the inter-quartile range, either of which may be withheld; and the receipts."""
+
+    location: Release
+    spread: Release
+
+    @property
+    def charged(self) -> Cost:
+        """What both steps cost."""
+        return self.location.charged + self.spread.charged
+
+    def __str__(self) -> str:
+        return f"{self.location}\n{self.spread}"
+
+
+def location_and_spread(
+    ledger: Ledger,
+    data: Any,
+    *,
+    fallback: Number,
+    spread: StableInterquartileRange | StableNoisyInterquartileRange | None = None,
+    slack: Number = 4,
+    label: str | None = None,
+) -> LocationAndSpread:
+    """The inter-quartile range, and then the median with all that is left in the ledger.
+
+    The median's proposed sensitivity is scaled by the range that came out; if that was withheld, or is 0, by
+    ``fallback``, a public guess. What the range did not cost, the median gets: with the default half of what was
+    reserved if the first scale answered; with a :class:`~expost.mechanisms.StableNoisyInterquartileRange`, the paper's
+    analysis, a third if it was withheld. ``spread`` is by default a
+    :class:`~expost.mechanisms.StableInterquartileRange` with half of the ledger's ε and δ.
+
+    Proof: thm-location-and-spread
+    """
+    size = check_records(data, "location and spread")
+    if exact(fallback, "fallback") <= 0:
+        raise InvalidValue(f"fallback is a public guess of the inter-quartile range, above 0, got {fallback!r}")
+    if not Fraction(1, 10**6) <= exact(slack, "slack") <= 10**6:
+        raise InvalidValue(f"slack multiplies the proposed sensitivity; it lies between 1e-6 and 1e6, got {slack!r}")
+    if spread is None:
+        half = ledger.remaining.split(2)[1]
+        spread = StableInterquartileRange(epsilon=half.epsilon, delta=half.delta)
+    if spread.guarantee.worst_case <= ledger.remaining:  # else the ledger says so
+        _median(ledger.remaining - spread.guarantee.worst_case, exact(fallback, "fallback"), size, slack)
+    found = ledger.run(spread, on=data, label=label and f"{label}: spread")
+    median = _median(ledger.remaining, _scale(found) or exact(fallback, "fallback"), size, slack)
+    return LocationAndSpread(ledger.run(median, on=data, label=label and f"{label}: location"), found)
+
+
+def _scale(found: Release) -> Fraction | None:
+    """The published range, if there is one and it is of a size that a grid can have."""
+    if found.withheld:
+        return None
+    scale = exact(found.value.upper if isinstance(found.value, Bin) else found.value, "scale")
+    return scale if Fraction(1, 2**800) < scale < 2**800 else None
+
+
+def _median(left: Cost, scale: Fraction, size: int, slack: Number) -> StableMedian:
+    return StableMedian.scaled(scale, size=size, epsilon=left.epsilon, delta=left.delta, slack=slack)
+
+
+@dataclass(frozen=True)
+class RangeInTwo:
+    """The inter-quartile range as two mechanisms: what came out of each leg that was run."""
+
+    legs: tuple[Release, ...]
+
+    @property
+    def value(self) -> Any:
+        """The range, or WITHHELD."""
+        return self.legs[-1].value
+
+    @property
+    def charged(self) -> Cost:
+        """What the legs cost."""
+        return sum((leg.charged for leg in self.legs), Cost(0))
+
+
+def interquartile_range_in_two(
+    ledger: Ledger, data: Any, *, epsilon: Number, delta: Number, base: Number = 2, missing: Number = 0
+) -> RangeInTwo:
+    """The paper's analysis of the inter-quartile range as two mechanisms, for comparison with the others.
+
+    Each discretisation is a mechanism of its own, with ``epsilon`` for its test, as much for its noise, and ``delta``.
+    The second is run only if the first was withheld; which is first is drawn at random. Charges 2ε, 3ε or (nothing
+    came out) 2ε, and δ for each leg that was run.
+
+    Proof: thm-composition
+    """
+    check_records(data, "the inter-quartile range")
+    both = StableNoisyInterquartileRange(epsilon=3 * exact(epsilon, "ε"), delta=delta, base=base, missing=missing)
+    most = Cost(3 * exact(epsilon, "ε"), 2 * exact(delta, "δ"))
+    if not most <= ledger.remaining:
+        raise BudgetExceeded(most, ledger.remaining, ledger.name)
+    proposals = both.proposals(both.legs.test.epsilon)
+    swapped = ledger.noise.below(2) == 1
+    releases: list[Release] = []
+    for proposal in reversed(proposals) if swapped else proposals:
+        leg = ProposeTestRelease(proposal=proposal, epsilon=both.legs.test.epsilon, delta=delta)
+        releases.append(ledger.run(leg, on=data))
+        if not releases[-1].withheld:
+            break
+    return RangeInTwo(tuple(releases))
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """What was tried: the receipts, the last of which may hold a model."""
+
+    releases: tuple[Release, ...]
+    exhausted: bool
+    """Whether a candidate was left untried because the ledger could not reserve for it."""
+
+    @property
+    def release(self) -> Release | None:
+        """The one that passed; None if none did."""
+        return self.releases[-1] if self.releases and not self.releases[-1].withheld else None
+
+    @property
+    def charged(self) -> Cost:
+        """What all attempts cost."""
+        return sum((release.charged for release in self.releases), Cost(0))
+
+    def __str__(self) -> str:
+        end = "one passed" if self.release else "the budget ended it" if self.exhausted else "none passed"
+        return f"{len(self.releases)} tried, {end} · charged {self.charged}"
+
+
+def try_until_one_passes(
+    ledger: Ledger, candidates: Iterable[Mechanism], on: Any, *, label: str | None = None
+) -> Attempts:
+    """Run candidates that may withhold in order, until one answers; each that does not costs only its refusal.
+
+    Candidates are mechanisms such as :class:`~expost.mechanisms.TestedLogisticRegression` with different regularisers
+    or features. A list, or an iterator that makes each one when the one before has failed. Stops before the first
+    that the ledger cannot reserve for.
+
+    >>> from expost.mechanisms import TestedLogisticRegression
+    >>> import numpy as np
+    >>> candidates = [
+    ...     TestedLogisticRegression(epsilon=1, test_epsilon=0.1, threshold=0.2, norm=1, regularizer=r)
+    ...     for r in (1, 0.1)
+    ... ]
+    >>> nothing_to_learn = np.random.default_rng(0).integers(0, 2, (5000, 4)).astype(float)
+    >>> print(try_until_one_passes(Ledger(epsilon=2), candidates, nothing_to_learn))
+    2 tried, none passed · charged ε 0.2
+
+    Proof: thm-attempts
+    """
+    releases: list[Release] = []
+    for number, candidate in enumerate(candidates, 1):
+        if not isinstance(candidate, Mechanism):
+            raise InvalidValue(f"candidates are mechanisms, got {type(candidate).__name__}")
+        try:
+            releases.append(ledger.run(candidate, on=on, label=label and f"{label}: {number}"))
+        except BudgetExceeded:
+            return Attempts(tuple(releases), exhausted=True)
+        if not releases[-1].withheld:
+            break
+    return Attempts(tuple(releases), exhausted=False)
