@@ -42,7 +42,7 @@ class Histogram(Question):
     other: str | None
     of: Of
     edges: tuple[float, ...]
-    """Of bins, exactly; the first and the last of bins of equal width; none of keys."""
+    """Of bins, exactly; of bins of equal width the first, the last and their number; none of keys."""
     value: Tree = field(compare=False)
     cell: str = field(compare=False)
     """What makes a cell of the value, in the engine's words."""
@@ -196,7 +196,7 @@ def _bins(table: PrivateTable, text: str, bins: Any, bounds: Any) -> tuple[tuple
     tree = as_number(table.expression(text, ("integer", "number"), "a bin"))
     if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
         edges = _even_edges(int(bins), bounds)
-        stated: tuple[float, ...] = (edges[0], edges[-1])
+        stated: tuple[float, ...] = (edges[0], edges[-1], int(bins))
         cell = query.even_bin_of(edges[0], edges[-1], int(bins))
     else:
         if bounds is not None:

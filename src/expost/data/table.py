@@ -80,11 +80,10 @@ def read(
         raise InvalidValue("under 'add-remove' the number of units is private: leave out size=, or count() it")
     if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 0):
         raise InvalidValue(f"size is the number of units, got {said(size)}")
-    if key is None:
-        key = secrets.randbits(128)
-    elif isinstance(key, bool) or not isinstance(key, int):
+    if key is not None and (isinstance(key, bool) or not isinstance(key, int)):
         raise InvalidValue("a key is a whole number")
-    return PrivateTable(engine.name, whose, relation, tuple(engine.schema.items()), (), size, engine, key)
+    columns, secret = tuple(engine.schema.items()), secrets.randbits(128) if key is None else key
+    return PrivateTable(engine.name, whose, relation, columns, (), size, engine, secret, key, delimiter, quote)
 
 
 @dataclass(frozen=True)
@@ -115,6 +114,11 @@ class PrivateTable:
     declared: int | None
     engine: Engine = field(metadata=DATA)
     key: int = field(compare=False)
+    chosen_key: int | None = None
+    """The key, if somebody chose it: it decides which rows of a unit count."""
+    delimiter: str | None = None
+    quote: str | None = None
+    """How a CSV file is written, if that was said."""
 
     # ---- other tables
 

@@ -379,3 +379,26 @@ def test_a_key_stands_for_the_very_edges(visits: xp.PrivateTable, ledger: xp.Led
     ledger.run(first, key="k")
     with pytest.raises(xp.KeyConflict):
         ledger.run(second, key="k")
+
+
+def test_a_key_stands_for_the_form_of_a_file(tmp_path: Path) -> None:
+    """Delimiter, quotation mark and a chosen key of the hash decide the answer: no key replays it for others."""
+    file = tmp_path / "form.csv"
+    file.write_text("p;q,r\n'a;b',1\n")
+    ledger = xp.Ledger.create(f"sqlite:///{tmp_path}/books.db", "books", 9, neighbours="add-remove", unit="row")
+
+    def asked(**said: Any) -> Any:
+        return xp.read(file, unit="row", neighbours="add-remove", **said).count().laplace(epsilon=1)
+
+    ledger.run(asked(), key="k")
+    for other in ({"quote": "'"}, {"delimiter": ";"}, {"key": 1}):
+        with pytest.raises(xp.KeyConflict):
+            ledger.run(asked(**other), key="k")
+    assert asked(key=1).fingerprint == asked(key=1).fingerprint != asked(key=2).fingerprint
+
+
+def test_a_key_stands_for_the_number_of_bins(visits: xp.PrivateTable) -> None:
+    label = "[100000000000, 100000000001)"
+    first, second = (visits.histogram("cost", bins=n, bounds=(1e11, 1e11 + 10)).only([label]) for n in (10, 9))
+    assert first != second
+    assert first.laplace(epsilon=1).fingerprint != second.laplace(epsilon=1).fingerprint
