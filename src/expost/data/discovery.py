@@ -13,7 +13,7 @@ from expost import bracket
 from expost.cost import Number, exact
 from expost.data import query, sensitivity
 from expost.data.expression import Tree
-from expost.data.questions import Asked, Planned, as_of, key_of
+from expost.data.questions import Asked, Planned, as_of
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee
@@ -64,8 +64,7 @@ class Discovery(Planned):
     def plan(self) -> str:
         """The query that will be run, with the key of the hash."""
         kept = query.kept_rows if self.of == "rows" else query.kept_pairs
-        cell = key_of(self.table, self.value)
-        return self.table.engine.check(query.tally(kept(self.table, self.value, cell, drop=True, cells=None)))
+        return self.table.engine.check(query.tally(kept(self.table, self.value, query.VALUE, drop=True, cells=None)))
 
     def exact(self) -> list[tuple[Any, int]]:
         """Every value and its count, in the order of the values. Private, the values included."""

@@ -49,7 +49,8 @@ class Form:
     def __post_init__(self) -> None:
         if self.quote is not None and (not isinstance(self.quote, str) or len(self.quote) > 1):
             raise InvalidValue(f"quote is the character around fields, or '' for none, got {said(self.quote)}")
-        if self.delimiter is not None and (not isinstance(self.delimiter, str) or len(self.delimiter) != 1):
+        wrong = not isinstance(self.delimiter, str) or len(self.delimiter) != 1 or self.delimiter in "\r\n\0"
+        if self.delimiter is not None and wrong:
             raise InvalidValue(f"delimiter is the character between fields, such as ';', got {said(self.delimiter)}")
         if self.delimiter is not None and self.delimiter == self.quote_mark:
             raise InvalidValue(f"{self.delimiter!r} cannot stand between fields and around them: say another quote=")
@@ -85,7 +86,8 @@ class Form:
         names, between = self._first_line(files[0]), self.delimiter_of(path)
         if len(names) > MOST_COLUMNS:
             raise InvalidValue(f"{files[0]} has {len(names)} columns, and CSV may have {MOST_COLUMNS}: write Parquet")
-        if not names or not all(names) or len({name.lower() for name in names}) < len(names):
+        clear = all(name and "\n" not in name and "\0" not in name for name in names)
+        if not names or not clear or len({name.lower() for name in names}) < len(names):
             raise InvalidValue(
                 f"the first line of {files[0]} should name its columns, each once; is {between!r} between?"
             )
@@ -102,8 +104,9 @@ class Form:
         between = self.delimiter_of(file)
         quoting: dict[str, Any] = {"quotechar": self.quote_mark} if self.quote_mark else {"quoting": csv.QUOTE_NONE}
         try:
-            with opened(file, "rt", encoding="utf-8-sig", errors="replace", newline="") as lines:
-                return next(csv.reader(lines, delimiter=between, **quoting), [])
+            with opened(file, "rt", encoding="utf-8-sig", errors="replace", newline=None) as lines:
+                first = lines.readline(LONGEST_LINE).rstrip("\n")
+            return next(csv.reader([first], delimiter=between, **quoting), [])
         except (csv.Error, TypeError, OSError, EOFError):
             raise InvalidValue(f"the first line of {file} cannot be read: is it CSV, {between!r} between?") from None
 

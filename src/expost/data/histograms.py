@@ -16,7 +16,7 @@ from expost.cost import Number, said
 from expost.data import query, sensitivity
 from expost.data.expression import Tree, is_text
 from expost.data.expression.tree import Stated
-from expost.data.questions import OnNumbers, Question, as_bounds, as_number, as_of, key_of
+from expost.data.questions import OnNumbers, Question, as_bounds, as_number, as_of
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.guarantee import Part
@@ -156,6 +156,7 @@ class Above(OnNumbers):
         return self.noise.describe(np.array(list(output.values()), bool))
 
 
+MOST_KEYS = 10_000
 Cells = tuple[tuple[Any, ...], Tree, str, dict[Any, int]]
 """Labels, the value, what makes a cell of it, and where the cells stand among the labels."""
 
@@ -169,7 +170,7 @@ def _keys(table: PrivateTable, text: str, keys: Any) -> Cells:
     if tree.kind == "text":
         written = list(map(table.engine.bytes_of, written))
     places = {key: i for i, key in enumerate(listed)}
-    cell = query.key_of(key_of(table, tree), written)
+    cell = query.key_of(written)
     return listed, tree, cell, {i: places[key] for i, key in enumerate(ordered)}
 
 
@@ -187,6 +188,8 @@ def _listed_keys(text: str, tree: Tree, keys: Any) -> tuple[Any, ...]:
         raise InvalidValue("keys that are whole numbers have at most 64 bits")
     if not listed or len(set(listed)) < len(listed):
         raise InvalidValue("keys are listed once each, and there is at least one")
+    if len(listed) > MOST_KEYS:
+        raise InvalidValue(f"a histogram has at most {MOST_KEYS} keys, got {len(listed)}: discover() them")
     if tree.kind == "text" and not all(map(is_text, listed)):
         raise InvalidValue("keys are text that can be written in UTF-8, without NUL")
     return listed

@@ -5,7 +5,7 @@ interchangeable, so *which* of them are kept need not be said, only how many: ro
 a unit's rows are ordered by a keyed hash of cell and number, with cell and number to break ties.
 
 Everything here is SQL that means the same to every engine; what engines say differently, they are asked for. A value
-stands in a query under the name ``v``, a unit under ``u``, a cell under ``c``.
+stands in a query under the name ``v`` (a text by its bytes), a unit under ``u``, a cell under ``c``.
 
 Proof: lem-unit-truncation
 """
@@ -55,7 +55,7 @@ def base(table: PrivateTable, value: Tree | None = None, cell: str = VALUE, *, d
     """
     owner = table.unit.column
     named = [] if owner is None else [f"{table.engine.owner(owner)} AS {UNIT}"]
-    named += [] if value is None else [f"{rendered(table, value)} AS {VALUE}"]
+    named += [] if value is None else [f"{_value(table, value)} AS {VALUE}"]
     rows = f"SELECT {', '.join(named) or '*'} FROM {relation(table)}"
     if owner is not None:
         rows += f" WHERE {table.engine.quote(owner)} IS NOT NULL"
@@ -64,6 +64,12 @@ def base(table: PrivateTable, value: Tree | None = None, cell: str = VALUE, *, d
     kept = [] if owner is None else [UNIT]
     rows = f"SELECT {', '.join([*kept, f'{cell} AS {CELL}'])} FROM {nested(rows)}"
     return f"SELECT * FROM {nested(rows)} WHERE {CELL} IS NOT NULL" if drop else rows
+
+
+def _value(table: PrivateTable, value: Tree) -> str:
+    """Text by its bytes: equal for what is the same, and nothing else."""
+    written = rendered(table, value)
+    return table.engine.bytes_of(written) if value.kind == "text" else written
 
 
 def kept_rows(table: PrivateTable, value: Tree, cell: str, *, drop: bool, cells: int | None) -> str:
@@ -166,14 +172,14 @@ def even_bin_of(low: float, high: float, bins: int) -> str:
     return f"CASE WHEN v >= {double(low)} AND v < {double(high)} THEN {place} END"
 
 
-def key_of(value: str, keys: Sequence[str]) -> str:
+def key_of(keys: Sequence[str]) -> str:
     """The place of the value among keys, which ascend as the engine orders them; NULL if it is none of them."""
 
     def search(first: int, last: int) -> str:
         if last - first == 1:
-            return f"CASE WHEN {value} = {keys[first]} THEN {first} END"
+            return f"CASE WHEN v = {keys[first]} THEN {first} END"
         middle = (first + last) // 2
-        return f"CASE WHEN {value} < {keys[middle]} THEN {search(first, middle)} ELSE {search(middle, last)} END"
+        return f"CASE WHEN v < {keys[middle]} THEN {search(first, middle)} ELSE {search(middle, last)} END"
 
     return search(0, len(keys))
 

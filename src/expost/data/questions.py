@@ -223,8 +223,3 @@ def as_of(of: Any) -> None:
     """Refuse to count anything but rows and units."""
     if of not in ("rows", "units"):
         raise InvalidValue(f"of says what is counted: 'rows' or 'units'; got {said(of)}")
-
-
-def key_of(table: PrivateTable, value: Tree) -> str:
-    """The value as something that is equal for what is the same: text by its bytes."""
-    return table.engine.bytes_of(query.VALUE) if value.kind == "text" else query.VALUE

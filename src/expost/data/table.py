@@ -140,8 +140,8 @@ class PrivateTable:
         table = self
         for name, expression in columns.items():
             table._has_room()
-            if not is_text(name):
-                raise InvalidValue("a column's name is text that can be written in UTF-8, without NUL")
+            if not name or not is_text(name):
+                raise InvalidValue("a column's name is text, not empty, that can be written in UTF-8, without NUL")
             if name.lower() in (known.lower() for known, _ in table.columns):
                 raise InvalidValue(f"there is a column {name!r} already: take another name")
             kind = table._checked(expression).kind

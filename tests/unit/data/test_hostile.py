@@ -240,7 +240,7 @@ def test_locked_settings_are_refused_or_right(connection: duckdb.DuckDBPyConnect
         locked.execute("SET lock_configuration = true")
         with pytest.raises(xp.InvalidValue, match="before locking, SET disabled_optimizers"):
             xp.read(locked, table="t", unit="row", neighbours="add-remove")
-    off = "in_clause,filter_pushdown,statistics_propagation,common_subexpressions"
+    off = "in_clause,filter_pushdown,statistics_propagation,top_n,common_subexpressions"
     connection.execute(f"SET disabled_optimizers = '{off}'")
     connection.execute("SET lock_configuration = true")
     assert xp.read(connection, table="t", unit="row", neighbours="add-remove").count().exact() == 100
@@ -521,6 +521,39 @@ def test_fields_of_csv(tmp_path: Path, end: str) -> None:
     assert engine.fetch('SELECT p, n FROM "expost_source"') == list(FIELDS.values())
 
 
+def test_many_columns_of_csv(tmp_path: Path) -> None:
+    """Fields of many columns are cut out of a line all at once."""
+    file = tmp_path / "wide.csv"
+    names = ",".join(f"c{i}" for i in range(60))
+    rows = [",".join(f"{i}" for i in range(60)), '"a, ""b""",' * 30 + '"open,' + ",".join(["x"] * 28), "short,2", '",']
+    file.write_text("\n".join([names, *rows]) + "\n")
+    table = xp.read(file, unit="row", neighbours="add-remove", schema={"c59": "integer", "c1": "integer"})
+    assert table.count().exact() == 4
+    assert table.sum("c59", bounds=(0, 99)).exact() == 59
+    assert table.sum("c1", bounds=(0, 99)).exact() == 3
+    assert sorted(table.discover("c29", of="rows").exact()) == [("29", 1), ('a, "b"', 1)]
+    assert sorted(table.discover("c30", of="rows").exact()) == [('"open', 1), ("30", 1)]
+
+
+def test_a_header_ends_with_its_line(tmp_path: Path) -> None:
+    """A quotation mark that is not closed there once took rows into the names of columns, which are public."""
+    file = tmp_path / "open.csv"
+    file.write_text('a,"b\nalice,secret\nbob,"x\n')
+    table = xp.read(file, unit="row", neighbours="add-remove")
+    assert table.schema == {"a": "text", "b": "text"}
+    assert table.count().exact() == 2
+
+
+def test_names_are_text(table: xp.PrivateTable, connection: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(xp.InvalidValue, match="not empty"):
+        table.derive(**{"": "1"})
+    with pytest.raises(xp.InvalidValue, match="a table's name"):
+        xp.read(connection, table="\ud800", unit="row", neighbours="add-remove")
+    with pytest.raises(xp.InvalidValue, match="at most 10000 keys"):
+        table.histogram("i", keys=range(10_001))
+    assert table.histogram("p", keys=[f"p{i}" for i in range(600)]).exact().sum() == 100
+
+
 def test_forms_of_csv_are_checked(tmp_path: Path) -> None:
     file = tmp_path / "some.csv"
     file.write_text("p;n\n'a;b';1\n")
@@ -528,6 +561,7 @@ def test_forms_of_csv_are_checked(tmp_path: Path) -> None:
         ("around fields", {"quote": "''"}),
         ("around fields", {"quote": 3}),
         ("between fields", {"delimiter": "; "}),
+        ("between fields", {"delimiter": "\n"}),
         ("between fields and around", {"delimiter": '"'}),
     ):
         with pytest.raises(xp.InvalidValue, match=match):

@@ -11,7 +11,8 @@ import duckdb
 from expost.data.duckdb.sql import string
 from expost.errors import InvalidValue
 
-_OFF = "common_subexpressions,in_clause,statistics_propagation"
+_OFF = "common_subexpressions,filter_pushdown,in_clause,statistics_propagation"
+"""Optimizers that look at statistics, let a file's reader do so, or move parts of expressions."""
 CAREFUL = {
     "disabled_optimizers": _OFF,
     "preserve_insertion_order": "true",

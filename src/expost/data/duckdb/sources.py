@@ -9,7 +9,7 @@ import duckdb
 
 from expost.data import files
 from expost.data.duckdb.sql import fill, identifier, kind_of, string
-from expost.data.expression import Kind
+from expost.data.expression import Kind, is_text
 from expost.data.expression.operators import CASTS
 from expost.data.expression.patterns import literal
 from expost.data.expression.tree import LONGEST_READ
@@ -23,6 +23,8 @@ def apart(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
 
 def found_table(connection: duckdb.DuckDBPyConnection, table: str) -> tuple[tuple[str, ...], bool]:
     """The table's names, database and schema first; and whether other connections see it, too."""
+    if not is_text(table):
+        raise InvalidValue("a table's name is text that can be written in UTF-8, without NUL")
     parts = tuple(table.split("."))
     ways = [(table,), parts] if 1 < len(parts) <= 3 and all(parts) else [(table,)]
     here = public(connection, "SELECT current_database(), current_schema()", table)[0]
@@ -78,29 +80,52 @@ def csv(path: str, form: files.Form) -> str:
         "columns = {'line': 'VARCHAR'}"
     )
     lines = f"SELECT rtrim(line, chr(13)) AS line FROM read_csv({string(path)}, {how})"
+    kinds = form.kinds(path)
+    if len(kinds) > _FEW:
+        lines = f"SELECT line, {_all_fields(path, form)} AS fields FROM ({lines})"
     fields = [
-        f"{_of_text(_field(place, path, form), kind)} AS {identifier(name)}"
-        for place, (name, kind) in enumerate(form.kinds(path).items())
+        f"{_of_text(_field(place, path, form, len(kinds)), kind)} AS {identifier(name)}"
+        for place, (name, kind) in enumerate(kinds.items())
     ]
     return f"SELECT {', '.join(fields)} FROM ({lines}) WHERE line <> ''"
 
 
+_FEW = 30
+"""So many fields are cut out of a line one by one; of more, all at once."""
 _NOWHERE = "\x1e\x1f\x1e\x1f"
 
 
-def _field(place: int, path: str, form: files.Form) -> str:
+def _field(place: int, path: str, form: files.Form, columns: int) -> str:
     """A field of a line, which may stand in quotation marks, two of which are one within them; NULL if it is empty."""
-    between, mark = form.delimiter_of(path), form.quote_mark
-    plain = f"split_part(line, {string(between)}, {place + 1})"
+    mark, between = form.quote_mark, form.delimiter_of(path)
+    if columns > _FEW:
+        plain = cut = f"fields[{place + 1}]"
+    else:
+        plain = f"split_part(line, {string(between)}, {place + 1})"
+        each, sign = _form_of_field(path, form), literal(between)
+        found = rf"\A(?:{each}{sign}){{{place}}}({each})(?:{sign}|\z)"
+        cut = f"regexp_extract(line, {string(found)}, 1)"
     if not mark:
         return f"nullif({plain}, '')"
-    quoted, sign = f"{literal(mark)}(?:[^{literal(mark)}]|{literal(mark * 2)})*{literal(mark)}", literal(between)
-    each = f"(?:{quoted}|[^{sign}]*)"
-    found = string(rf"\A(?:{each}{sign}){{{place}}}({each})(?:{sign}|\z)")
     bare = string(rf"\A{literal(mark)}((?:.|\n)*){literal(mark)}\z")
-    unquoted = f"regexp_replace(regexp_extract(line, {found}, 1), {bare}, '\\1')"
-    with_marks = f"replace({unquoted}, {string(mark * 2)}, {string(mark)})"
-    return f"nullif(CASE WHEN contains(line, {string(mark)}) THEN {with_marks} ELSE {plain} END, '')"
+    unquoted = f"replace(regexp_replace({cut}, {bare}, '\\1'), {string(mark * 2)}, {string(mark)})"
+    return f"nullif(CASE WHEN contains(line, {string(mark)}) THEN {unquoted} ELSE {plain} END, '')"
+
+
+def _all_fields(path: str, form: files.Form) -> str:
+    """All fields of a line, as a list."""
+    mark, between = form.quote_mark, form.delimiter_of(path)
+    plain = f"string_split(line, {string(between)})"
+    if not mark:
+        return plain
+    pattern = string(f"({_form_of_field(path, form)})(?:{literal(between)}|\\z)")
+    return f"CASE WHEN contains(line, {string(mark)}) THEN regexp_extract_all(line, {pattern}, 1) ELSE {plain} END"
+
+
+def _form_of_field(path: str, form: files.Form) -> str:
+    mark, sign = form.quote_mark, literal(form.delimiter_of(path))
+    quoted = f"{literal(mark)}(?:[^{literal(mark)}]|{literal(mark * 2)})*{literal(mark)}|" if mark else ""
+    return f"(?:{quoted}[^{sign}]*)"
 
 
 def _of_text(column: str, kind: Kind) -> str:

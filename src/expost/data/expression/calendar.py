@@ -9,7 +9,7 @@ from datetime import date, datetime, timedelta
 
 FIRST, LAST = date(1, 1, 1), date(9999, 12, 31)
 EARLIEST, LATEST = datetime(1, 1, 1), datetime.max
-DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+DATE = r"(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])-[0-9]{2}-[0-9]{2}"
 TIME = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?"
 """How a date, and a time of day, are written in text: RE2 and Python read these alike."""
 

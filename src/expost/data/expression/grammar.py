@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from typing import Any, Never, cast
 
 from expost.cost import said
-from expost.data.expression import calendar, operators
+from expost.data.expression import calendar, operators, patterns
 from expost.data.expression.tree import Call, Kind, Operator, Reference, Stated, Tree, uncomputable
 from expost.errors import InvalidValue
 
@@ -67,8 +67,10 @@ _INEXACT = frozenset(("exp", "ln", "log", "log2", "log10", "pow", "power", "sin"
 
 def parse(text: Any, schema: Mapping[str, Kind]) -> Tree:
     """The expression that a text writes, with its columns as the schema spells them."""
-    if not isinstance(text, str) or not text.strip() or len(text) > _LONGEST:
+    if not isinstance(text, str) or not text.strip():
         raise InvalidValue(f"an expression is text in SQL such as 'age >= 18', got {said(text)}")
+    if len(text) > _LONGEST:
+        raise InvalidValue(f"an expression has at most {_LONGEST} characters, got {len(text)}: derive() parts of it")
     if not is_text(text):
         raise InvalidValue("an expression is text that can be written in UTF-8, without NUL")
     return _parsed(text, tuple(schema.items()))
@@ -347,6 +349,8 @@ class _Reader:
 
     def like(self, tree: Tree, word: str) -> Tree:
         pattern = self.stated_text(self.primary(), word)
+        if len(pattern) > patterns.LARGEST and re.search("[%_]", pattern.strip("%")):
+            raise self.wrong(f"a pattern of {word} with % or _ inside has at most {patterns.LARGEST} characters")
         if word == "ILIKE":
             tree, pattern = self.call("lower", tree), operators.lower(pattern)
         return self.applied(operators.like(pattern), tree)
@@ -406,6 +410,8 @@ class _Reader:
     def number(self, sign: str = "") -> Stated:
         text = sign + self.next.text
         self.place += 1
+        if len(text) > 400:
+            raise self.wrong("a number has at most 400 characters")
         if re.fullmatch(r"-?[0-9]+", text):
             if not operators.LEAST <= int(text) <= operators.MOST:
                 raise self.wrong(f"{text} has more than 64 bits: write {text}.0 for a number")

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from expost.cost import said
 from expost.errors import InvalidValue
 
-LARGEST = 1000
-"""A pattern, with its repetitions written out, has at most so many characters and classes."""
+LARGEST = 100
+"""A pattern, with its repetitions written out, has at most so many characters and classes: so much work a character."""
 _CLASSES = {"d": "0-9", "w": "0-9A-Za-z_", "s": " \t\n\r\f"}
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 _REPEATED = re.compile(r"\*|\+|\?|\{([0-9]{1,4})(,([0-9]{0,4}))?\}")
@@ -29,7 +29,7 @@ class Pattern:
 
     def found_in(self, text: str) -> bool:
         """Whether it matches anywhere in a text."""
-        return re.search(self.python, text) is not None
+        return re.search(self.python, text, re.ASCII) is not None
 
 
 def regular(text: str) -> Pattern:
@@ -100,7 +100,7 @@ class _Reader:
         least, most = int(sign[1] or 0), int(sign[3] or sign[1] or 1)
         if most < least or most > LARGEST:
             raise self.wrong(f"{{m,n}} repeats at least m and at most n times, up to {LARGEST}")
-        return part + sign[0], size * max(most, 1)
+        return part + _repetition(sign, least, most), size * max(most, 1)
 
     def atom(self) -> tuple[str, int]:
         if self.take("("):
@@ -126,7 +126,7 @@ class _Reader:
         if not self.take(")"):
             raise self.wrong("a '(' is not closed")
         self.depth -= 1
-        return f"(?:{part})", size
+        return f"(?:{part})", max(size, 1)
 
     def escape(self) -> str:
         letter = self.character()
@@ -144,9 +144,9 @@ class _Reader:
 
     def set_of(self) -> str:
         negated, written = self.take("^") or "", ""
-        while not (self.take("]") and written):
-            if self.rest.startswith("]") or not self.rest:
-                raise self.wrong("a '[' is not closed, or has nothing in it")
+        while not (written and self.take("]")):
+            if not self.rest or (not written and self.rest.startswith("]")):
+                raise self.wrong("a '[' is not closed, or has nothing in it; write \\] for a ']' within […]")
             written += self.member()
         return f"[{negated}{written}]"
 
@@ -167,6 +167,13 @@ class _Reader:
                 raise self.wrong("a range in […] ascends, as in a-z")
             return f"{_written(letter)}-{_written(last)}"
         return _written(letter)
+
+
+def _repetition(sign: re.Match[str], least: int, most: int) -> str:
+    """How often, written anew: RE2 takes {02} as it stands, Python as {2}."""
+    if sign[1] is None:
+        return sign[0]
+    return f"{{{least}}}" if sign[2] is None else f"{{{least},{most if sign[3] else ''}}}"
 
 
 def literal(text: str) -> str:
