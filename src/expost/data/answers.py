@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from expost import bracket
+from expost.checks import requested_delta, requested_epsilon
 from expost.cost import Cost, Number, exact
 from expost.data.histograms import Discovery, Histogram
 from expost.data.questions import Planned, Question
@@ -19,7 +20,7 @@ from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import Mechanism
 from expost.mechanisms import Laplace, SparseVector
-from expost.mechanisms.additive import RELEASED, Additive, requested_delta, requested_epsilon
+from expost.mechanisms.additive import RELEASED, Additive
 from expost.noise import Source, SystemNoise, vector
 from expost.noise.grid import FARTHEST
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.checks import finite
 from expost.cost import Number, said
 from expost.data import query, sensitivity
 from expost.data.expression import Kind, Tree
@@ -19,7 +20,6 @@ from expost.data.expression.tree import Call
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.mechanisms import DiscreteGaussian, Gaussian, Laplace
-from expost.mechanisms.stability.quantile_range import finite
 
 if TYPE_CHECKING:
     from expost.data.answers import Noisy

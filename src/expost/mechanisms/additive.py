@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.cost import EPSILON_UNITS, Cost, Number, exact
+from expost.checks import as_confidence, as_positive, as_whole
+from expost.cost import EPSILON_UNITS, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours, Part, as_neighbours
 from expost.mechanism import Mechanism
@@ -53,13 +54,6 @@ def shape_of(data: Any) -> Shape:
     return Shape(dtype.kind == "f", None if isinstance(data, np.generic) else tuple(map(int, data.shape)))
 
 
-def as_flag(given: Any, name: str) -> bool:
-    """True or False, and nothing that only counts as it."""
-    if not isinstance(given, bool | np.bool_):
-        raise InvalidValue(f"{name} is True or False, got {given!r}")
-    return bool(given)
-
-
 class Additive(Mechanism):
     """A mechanism that adds whole-numbered noise to whole numbers, or to floats on a grid.
 
@@ -73,8 +67,7 @@ class Additive(Mechanism):
     neighbours: Neighbours | None
 
     def __post_init__(self) -> None:
-        if exact(self.sensitivity, "sensitivity") <= 0:
-            raise InvalidValue(f"sensitivity must be above 0, got {self.sensitivity!r}")
+        as_positive(self.sensitivity, "sensitivity")
         exact(self.missing, "missing")
         as_neighbours(self.neighbours)
         if self.grid is not None:
@@ -127,12 +120,8 @@ class Additive(Mechanism):
 
         ``floats`` asks for float data, whose rounding to the grid is then included.
         """
-        level = exact(confidence, "confidence")
-        if not 0 < level < 1:
-            raise InvalidValue(f"confidence lies strictly between 0 and 1 (such as 0.95), got {confidence!r}")
-        if size < 1:
-            raise InvalidValue(f"an error bound is about at least one value, got size {size}")
-        grid, parameter = self._calibrate(Shape(floats, (size,)))
+        level = as_confidence(confidence)
+        grid, parameter = self._calibrate(Shape(floats, (as_whole(size, "size"),)))
         steps = self._reach(parameter, (1 - level) / size)
         return grid.value(2 * steps + 1) / 2 if floats else steps
 
@@ -156,42 +145,6 @@ class Additive(Mechanism):
 def whole_numbers(data: Any) -> NDArray[np.int64]:
     """An array of whole numbers of any width, clamped to ±2^60."""
     return Grid(0).round_integers(np.asarray(data))
-
-
-def requested_epsilon(epsilon: Number, name: str = "ε") -> float:
-    """The ε (or ρ) that a request gets: rounded down to 10⁻¹², and above 0."""
-    within = Cost.within(epsilon)
-    if not within.epsilon_units:
-        raise InvalidValue(f"{name} must be at least 1e-12, got {epsilon!r}")
-    return within.epsilon
-
-
-def requested_delta(delta: Number) -> float:
-    """The δ that a request gets: rounded down to 10⁻¹⁸, above 0 and below 1."""
-    within = Cost.within(0, delta)
-    if not 0 < within.exact_delta < 1:
-        raise InvalidValue(f"this mechanism needs a δ of at least 1e-18 and below 1, got {delta!r}")
-    return within.delta
-
-
-def check_monotone(monotone: bool, neighbours: Neighbours | None) -> None:
-    """Refuse to take values as monotone under a relation for which counts are not."""
-    if monotone and neighbours != "add-remove":
-        raise InvalidValue(
-            "monotone values all move the same way when a record is added: say neighbours='add-remove', "
-            f"got {neighbours!r} (exchanging a record moves counts both ways)"
-        )
-
-
-def whole_sensitivity(sensitivity: Number) -> Fraction:
-    """The sensitivity of whole numbers, which is at least 1 if they move at all."""
-    number = exact(sensitivity, "sensitivity")
-    if number < 1:
-        raise InvalidValue(
-            f"whole numbers that move at all move by 1, but the sensitivity is {sensitivity}: "
-            "declare at least 1, or give floats"
-        )
-    return number
 
 
 Priced = TypeVar("Priced", bound=Additive)

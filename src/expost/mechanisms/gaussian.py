@@ -10,17 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.accounting.gaussian import epsilon_of_zcdp, normal_noise_for, normal_quantile
+from expost.checks import requested_delta, requested_epsilon, whole_sensitivity
 from expost.cost import EPSILON_UNITS, Number, exact
 from expost.guarantee import Guarantee, Neighbours
-from expost.mechanisms.additive import (
-    Additive,
-    Shape,
-    cheapest,
-    requested_delta,
-    requested_epsilon,
-    root_above,
-    whole_sensitivity,
-)
+from expost.mechanisms.additive import Additive, Shape, cheapest, root_above
 from expost.noise import Source, discrete_gaussian, rounded_gaussian, vector
 from expost.noise.grid import Grid
 

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from expost.accounting.losses import GaussianNoise, LaplaceNoise, Loss, Response
 from expost.accounting.stopping import optimal_delta, plan
+from expost.checks import requested_delta, whole_sensitivity
 from expost.cost import Cost, Number, exact
 from expost.errors import InteractionClosed, InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
 from expost.mechanism import Interaction, Mechanism, fixed
-from expost.mechanisms.additive import Additive, Shape, requested_delta, root_above, whole_sensitivity
+from expost.mechanisms.additive import Additive, Shape, root_above
 from expost.mechanisms.gaussian import _normal_reach, _on_grid
 from expost.noise import Source, rounded_gaussian, vector
 from expost.noise.grid import Grid

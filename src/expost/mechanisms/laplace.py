@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost import bracket
+from expost.checks import requested_epsilon, whole_sensitivity
 from expost.cost import Number, exact
 from expost.guarantee import Guarantee, Neighbours
-from expost.mechanisms.additive import Additive, Shape, cheapest, requested_epsilon, whole_sensitivity
+from expost.mechanisms.additive import Additive, Shape, cheapest
 from expost.noise import Source, discrete_laplace, vector
 from expost.noise.fixed import exp_minus
 from expost.noise.grid import Grid

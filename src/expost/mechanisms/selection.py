@@ -11,18 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost import bracket
+from expost.checks import as_confidence, as_positive, as_whole, check_monotone, requested_epsilon, whole_sensitivity
 from expost.cost import EPSILON_UNITS, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
 from expost.mechanism import Mechanism
-from expost.mechanisms.additive import (
-    RELEASED,
-    check_monotone,
-    requested_epsilon,
-    shape_of,
-    whole_numbers,
-    whole_sensitivity,
-)
+from expost.mechanisms.additive import RELEASED, shape_of, whole_numbers
 from expost.noise import Source, bernoulli_exp, vector
 from expost.noise.grid import FARTHEST, Grid
 from expost.noise.laws import Rate
@@ -50,8 +44,7 @@ class Exponential(Mechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
-        if exact(self.sensitivity, "sensitivity") <= 0:
-            raise InvalidValue(f"sensitivity must be above 0, got {self.sensitivity!r}")
+        as_positive(self.sensitivity, "sensitivity")
         as_neighbours(self.neighbours)
         if self.grid is not None:
             Grid.of(self.grid)
@@ -126,9 +119,8 @@ class Exponential(Mechanism):
 
         Proof: lem-selection-error
         """
-        miss = 1 - exact(confidence, "confidence")
-        if not 0 < miss < 1 or candidates < 1:
-            raise InvalidValue(f"needs 0 < confidence < 1 and a candidate, got {confidence} and {candidates}")
+        miss = 1 - as_confidence(confidence)
+        candidates = as_whole(candidates, "candidates")
         grid, rate = self._calibrate(floats)
         steps = max(ceil(bracket.log((candidates - 1) / miss).upper / rate) - 1, 0) if candidates > 1 else 0
         return grid.value(steps + 1) if floats else steps

@@ -52,7 +52,7 @@ def test_relations_that_a_mechanism_cannot_be_about() -> None:
     assert RandomizedResponse(epsilon=1, choices=2).guarantee.neighbours == "substitute"
     with pytest.raises(xp.InvalidValue, match="their number would tell"):
         RandomizedResponse(epsilon=1, choices=2, neighbours="add-remove")
-    with pytest.raises(xp.InvalidValue, match="2\\^60 choices"):
+    with pytest.raises(xp.InvalidValue, match="choices is a whole number from 2 to"):
         RandomizedResponse(epsilon=1, choices=2**61)
     for relation in (None, "substitute"):
         with pytest.raises(xp.InvalidValue, match="neighbours='add-remove'"):

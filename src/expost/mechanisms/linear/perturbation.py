@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from expost import bracket
+from expost.checks import as_flag, as_whole, finite, requested_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Mechanism
-from expost.mechanisms.additive import RELEASED, as_flag, requested_epsilon, root_above, shape_of
+from expost.mechanisms.additive import RELEASED, root_above, shape_of
 from expost.mechanisms.linear.model import LinearModel, chosen, signs_of, unit_rows
 from expost.mechanisms.linear.solver import CURVATURE, Floats, Loss, Problem, gradient_error, minimise
 from expost.mechanisms.linear.tuning import (
@@ -29,7 +30,6 @@ from expost.mechanisms.linear.tuning import (
     objective_regularizer,
     output_regularizer,
 )
-from expost.mechanisms.stability.quantile_range import finite
 from expost.noise import Source
 from expost.noise.grid import Grid
 from expost.noise.spherical import rounded_spherical
@@ -72,8 +72,7 @@ class _Linear(Mechanism):
         object.__setattr__(self, "missing", finite(self.missing, "missing"))
         if not 1e-100 <= float(self.norm) <= 1e100:
             raise InvalidValue(f"norm is the public length of the longest row, above 0, got {self.norm!r}")
-        if isinstance(self.classes, bool) or not isinstance(self.classes, int) or self.classes < 2:
-            raise InvalidValue(f"classes is how many classes there are, at least 2, got {self.classes!r}")
+        object.__setattr__(self, "classes", as_whole(self.classes, "classes", 2))
         if self.loss not in CURVATURE:
             raise InvalidValue(f"loss is 'logistic' or 'huber', got {self.loss!r}")
         if self.regularizer is not None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from expost.checks import finite
 from expost.errors import InvalidValue
 from expost.mechanisms.linear.solver import CURVATURE, Loss
-from expost.mechanisms.stability.quantile_range import finite
 
 LEAST_REGULARIZER, MOST_REGULARIZER = 1e-6, 1e6
 MOST_LEAN = 100.0

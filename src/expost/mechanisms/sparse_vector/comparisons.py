@@ -11,11 +11,12 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.checks import as_positive, as_whole, check_monotone, requested_epsilon
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours, as_neighbours
 from expost.mechanism import Interaction, Mechanism
-from expost.mechanisms.additive import check_monotone, requested_epsilon, shape_of
+from expost.mechanisms.additive import shape_of
 from expost.noise import Source, scalar, vector
 from expost.noise.grid import Grid
 
@@ -42,10 +43,8 @@ class Thresholded(Mechanism):
     neighbours: Neighbours | None
 
     def __post_init__(self) -> None:
-        if isinstance(self.at_most, bool) or not isinstance(self.at_most, int) or self.at_most < 1:
-            raise InvalidValue(f"at_most is a whole number of positives, at least 1, got {self.at_most!r}")
-        if exact(self.sensitivity, "sensitivity") <= 0:
-            raise InvalidValue(f"sensitivity must be above 0, got {self.sensitivity!r}")
+        object.__setattr__(self, "at_most", as_whole(self.at_most, "at_most"))
+        as_positive(self.sensitivity, "sensitivity")
         if self.noise not in ("one-sided", "two-sided"):
             raise InvalidValue(f"noise must be 'one-sided' or 'two-sided', got {self.noise!r}")
         exact(self.missing, "missing")

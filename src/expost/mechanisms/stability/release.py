@@ -21,11 +21,12 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+from expost.checks import requested_delta, requested_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part
 from expost.mechanism import WITHHELD, Mechanism, Withheld
-from expost.mechanisms.additive import RELEASED, requested_delta, requested_epsilon
+from expost.mechanisms.additive import RELEASED
 from expost.mechanisms.stability.test import REFUSED, StabilityTest
 from expost.noise import Source
 
