@@ -1,16 +1,21 @@
 """Promises that the project makes about itself."""
 
+import ast
+import importlib
 import inspect
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import expost as xp
 import expost.mechanisms
 
 ROOT = Path(__file__).resolve().parents[2]
 THEORY = "\n".join(page.read_text() for page in sorted((ROOT / "docs").glob("theory*.md")))
+PUBLIC: list[str] = vars(xp)["__all__"]
 LABELS = re.findall(r"^:label: (\S+)$", THEORY, re.MULTILINE)
 
 
@@ -37,7 +42,7 @@ def test_every_mechanism_cites_its_proof() -> None:
     for kind in mechanisms:
         last = (inspect.getdoc(kind) or "").splitlines()[-1]
         assert re.fullmatch(r"Proof: [\w-]+", last), f"{kind.__name__} ends with {last!r}"
-        assert xp.__all__.count(kind.__name__) == 1
+        assert kind.__name__ in PUBLIC
 
 
 def test_every_statement_has_its_proof() -> None:
@@ -49,13 +54,24 @@ def test_every_statement_has_its_proof() -> None:
 
 
 def test_public_names_are_there_and_lazy() -> None:
-    for name in xp.__all__:
+    for name in PUBLIC:
         assert getattr(xp, name) is not None
         assert name in dir(xp)
     assert not hasattr(xp, "Nothing")
     lazy = "import sys, expost; print([m for m in sys.modules if m.startswith('expost.')])"
     loaded = subprocess.run([sys.executable, "-c", lazy], check=True, capture_output=True, text=True).stdout
     assert loaded.strip() == "['expost._version']"
+
+
+@pytest.mark.parametrize("package", ["expost", "expost.learn"])
+def test_the_type_checker_and_the_loader_know_the_same_names(package: str) -> None:
+    module = importlib.import_module(package)
+    (written,) = [node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.If)]
+    imports = [node for node in written.body if isinstance(node, ast.ImportFrom)]
+    checked = [(node.module, name.name, name.asname) for node in imports for name in node.names]
+    loaded = [(room, name, name) for room, names in module._ROOMS.items() for name in names]
+    assert sorted(checked) == sorted(loaded)
+    assert len(loaded) == len(module._HOME) == len({*module.__all__} - {"__version__"})
 
 
 def test_constraints_hold_no_addresses() -> None:
