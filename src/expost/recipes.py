@@ -30,7 +30,7 @@ from expost.mechanisms import (
     StableMedian,
     StableNoisyInterquartileRange,
 )
-from expost.mechanisms.additive import shape_of
+from expost.mechanisms.numbers import shape_of
 from expost.mechanisms.sparse_vector.comparisons import Kind
 from expost.mechanisms.stability.order import check_records
 from expost.mechanisms.stability.quantile_range import Bin

@@ -8,7 +8,7 @@ import pytest
 
 import expost as xp
 from expost import DiscreteGaussian, Exponential, Gaussian, Laplace, RandomizedResponse
-from expost.mechanisms.additive import Shape
+from expost.mechanisms.numbers import Shape
 
 WHOLE, FLOATS = Shape(False, (4,)), Shape(True, (4,))
 

@@ -18,10 +18,10 @@ from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import Mechanism
-from expost.mechanisms.additive import shape_of
 from expost.mechanisms.iterative import Iterative
 from expost.mechanisms.linear.model import LinearModel, signs_of, unit_rows
 from expost.mechanisms.linear.solver import Floats, slope
+from expost.mechanisms.numbers import shape_of
 from expost.noise import Source
 
 _STEPS = 2**20

@@ -20,7 +20,7 @@ from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Mechanism
-from expost.mechanisms.additive import RELEASED, root_above, shape_of
+from expost.mechanisms.additive import RELEASED
 from expost.mechanisms.linear.model import LinearModel, chosen, signs_of, unit_rows
 from expost.mechanisms.linear.solver import CURVATURE, Floats, Loss, Problem, gradient_error, minimise
 from expost.mechanisms.linear.tuning import (
@@ -30,6 +30,7 @@ from expost.mechanisms.linear.tuning import (
     objective_regularizer,
     output_regularizer,
 )
+from expost.mechanisms.numbers import root_above, shape_of
 from expost.noise import Source
 from expost.noise.grid import Grid
 from expost.noise.spherical import rounded_spherical

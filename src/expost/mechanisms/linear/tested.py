@@ -16,7 +16,7 @@ from expost.cost import Number, exact
 from expost.errors import InvalidValue, NeighbourMismatch
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Mechanism
-from expost.mechanisms.additive import shape_of
+from expost.mechanisms.numbers import shape_of
 from expost.mechanisms.stability.test import REFUSED
 from expost.noise import Source
 

@@ -20,7 +20,6 @@ from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Mechanism
-from expost.mechanisms.additive import root_above, shape_of
 from expost.mechanisms.linear.model import LinearModel, signs_of
 from expost.mechanisms.linear.perturbation import (
     FARTHEST_WEIGHT,
@@ -30,6 +29,7 @@ from expost.mechanisms.linear.perturbation import (
 )
 from expost.mechanisms.linear.tested import ModelTest, Tested, held_out_size
 from expost.mechanisms.linear.tuning import MOST_REGULARIZER, output_regularizer
+from expost.mechanisms.numbers import root_above, shape_of
 from expost.noise import Source, discrete_laplace
 
 _STEPS = 2**40

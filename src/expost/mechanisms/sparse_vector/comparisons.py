@@ -16,7 +16,7 @@ from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours, as_neighbours
 from expost.mechanism import Interaction, Mechanism
-from expost.mechanisms.additive import shape_of
+from expost.mechanisms.numbers import shape_of
 from expost.noise import Source, scalar, vector
 from expost.noise.grid import Grid
 

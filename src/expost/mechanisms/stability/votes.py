@@ -21,7 +21,7 @@ from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Mechanism, Withheld
-from expost.mechanisms.additive import shape_of
+from expost.mechanisms.numbers import shape_of
 from expost.mechanisms.stability.release import FirstStable, Proposal
 from expost.noise import Source
 
