@@ -31,7 +31,7 @@ from expost.mechanisms import (
     StableNoisyInterquartileRange,
 )
 from expost.mechanisms.numbers import shape_of
-from expost.mechanisms.sparse_vector.comparisons import Kind
+from expost.mechanisms.sparse_vector.comparisons import NoiseKind
 from expost.mechanisms.stability.order import check_records
 from expost.mechanisms.stability.quantile_range import Bin
 from expost.noise.grid import FARTHEST
@@ -81,7 +81,7 @@ def release_large(
     selection: Number = "1/2",
     l1: Number | None = None,
     monotone: bool = False,
-    noise: Kind = "one-sided",
+    noise: NoiseKind = "one-sided",
     neighbours: Neighbours | None = None,
     label: str | None = None,
 ) -> LargeEntries:

@@ -74,6 +74,43 @@ def test_the_type_checker_and_the_loader_know_the_same_names(package: str) -> No
     assert len(loaded) == len(module._HOME) == len({*module.__all__} - {"__version__"})
 
 
+SHARED = {
+    "Coin": "the mechanism, and the law of one flip",
+    "Gaussian": "the mechanism, and the law of its noise",
+    "Laplace": "the mechanism, and the law of its noise",
+    "Neighbours": "the relation, and the command line's choice of it",
+    "Step": "of an iterative mechanism; of a composition; of a table",
+    "TestedLogisticRegression": "the mechanism, and the scikit-learn estimator around it",
+    "as_bounds": "of a parameter, as floats; of a column, exactly",
+    "find": "a durable name's class, and a column of a table",
+}
+"""Public names that two modules define, and why."""
+ROOMS = ("learn/", "mechanisms/", "verify/")
+
+
+def defined_in(path: Path) -> set[str]:
+    """The public names that a module defines: classes, functions, and what is assigned."""
+    names: set[str] = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names |= {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+    return {name for name in names if not name.startswith("_")}
+
+
+def test_no_public_name_of_these_rooms_is_defined_twice() -> None:
+    package = ROOT / "src" / "expost"
+    homes: dict[str, list[str]] = {}
+    for path in sorted(package.rglob("*.py")):
+        for name in defined_in(path):
+            homes.setdefault(name, []).append(path.relative_to(package).as_posix())
+    twice = {name: found for name, found in homes.items() if len(found) > 1}
+    here = {name for name, found in twice.items() if any(home.startswith(ROOMS) or "/" not in home for home in found)}
+    assert {name: twice[name] for name in here - SHARED.keys()} == {}
+
+
 def test_constraints_hold_no_addresses() -> None:
     text = (ROOT / "constraints.txt").read_text()
     assert "://" not in text

@@ -20,7 +20,7 @@ from expost.guarantee import Guarantee, Part
 from expost.mechanism import Mechanism
 from expost.mechanisms.iterative import Iterative
 from expost.mechanisms.linear.model import LinearModel, signs_of, unit_rows
-from expost.mechanisms.linear.solver import Floats, slope
+from expost.mechanisms.linear.solver import FloatArray, slope
 from expost.mechanisms.numbers import shape_of
 from expost.noise import Source
 
@@ -106,7 +106,7 @@ class LogisticDescent(Mechanism):
         rows = unit_rows(table[:, :-1], float(self.norm), float(self.missing), True)
         return self._run.sample(rows * signs_of(table[:, -1], 2)[0][:, None], noise)
 
-    def _gradient(self, rows: Floats, outputs: tuple[Any, ...]) -> NDArray[np.int64]:
+    def _gradient(self, rows: FloatArray, outputs: tuple[Any, ...]) -> NDArray[np.int64]:
         """The exact sum of the records' gradients, each rounded and of bounded length by itself."""
         with np.errstate(under="ignore"):
             margins = np.clip(rows @ self.weights(outputs, len(rows)), -1e3, 1e3)
@@ -114,7 +114,7 @@ class LogisticDescent(Mechanism):
         parts[(parts * parts).sum(axis=1) > self.longest**2] = 0
         return np.asarray(parts.sum(axis=0))
 
-    def weights(self, outputs: tuple[Any, ...], size: int) -> Floats:
+    def weights(self, outputs: tuple[Any, ...], size: int) -> FloatArray:
         """Where the descent stands after these outputs, for so many records: a function of what was published."""
         weights = np.zeros(self.features + 1)
         for output in outputs:

@@ -24,7 +24,7 @@ from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Mechanism, Withheld
 from expost.mechanisms.additive import RELEASED
 from expost.mechanisms.stability.order import arranged, check_records, narrowing, rank, widening
-from expost.mechanisms.stability.release import Answer, FirstStable, Proposal
+from expost.mechanisms.stability.release import FirstStable, Proposal, StableAnswer
 from expost.mechanisms.stability.test import REFUSED
 from expost.noise import Source, discrete_laplace
 
@@ -258,7 +258,7 @@ class _Ranged(Mechanism):
         """A one-dimensional array of numbers."""
         self.legs.check(data)
 
-    def _first(self, data: Any, noise: Source) -> Answer | Withheld:
+    def _first(self, data: Any, noise: Source) -> StableAnswer | Withheld:
         return self.legs.sample(_Once(data, float(self.missing), *self._quantiles, self.legs.test.cap), noise)
 
 

@@ -104,7 +104,7 @@ class ProposeTestRelease(Mechanism):
         return REFUSED if output is WITHHELD else RELEASED
 
 
-class Answer(NamedTuple):
+class StableAnswer(NamedTuple):
     """What a :class:`FirstStable` publishes: which leg answered, counted from 1, and its release."""
 
     leg: int
@@ -156,12 +156,12 @@ class FirstStable(Mechanism):
         for proposal in self.proposals:
             proposal.check(data)
 
-    def sample(self, data: Any, noise: Source) -> Answer | Withheld:
+    def sample(self, data: Any, noise: Source) -> StableAnswer | Withheld:
         """The first leg that passes, and its release; or ⊥."""
         for leg, proposal in enumerate(self.proposals, 1):
             distance = min(proposal.distance(data, self.test.cap), self.test.cap)
             if self.test.passes(distance, noise):
-                return Answer(leg, proposal.release(data, noise))
+                return StableAnswer(leg, proposal.release(data, noise))
         return WITHHELD
 
     def part_of(self, output: Any) -> Part:
