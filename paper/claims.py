@@ -16,8 +16,8 @@ from expost.mechanisms import (
     StableNoisyInterquartileRange,
     TestedLogisticRegression,
 )
-from expost.mechanisms.additive import Shape
 from expost.mechanisms.linear.tested_logistic import paper_sensitivity
+from expost.mechanisms.numbers import Shape
 from expost.verify import FiniteMechanism, least_delta
 from paper import coins, figure1, figure2, table1
 from paper.comparison import Comparison, close

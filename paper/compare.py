@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from expost.checks import as_whole
 from expost.errors import InvalidValue
 from paper import claims, figure1, figure2, stopping_gain, table1
 from paper.comparison import Comparison, markdown
@@ -24,8 +25,7 @@ def recompute(
     ``folder`` gets each of them as JSON, PNG and SVG, and the table as comparison.json and comparison.md. ``runs``
     is how often Figure 1 is simulated for each number of large entries. ``progress`` is told what is under way.
     """
-    if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
-        raise InvalidValue(f"runs is a whole number, at least 1, got {runs!r}")
+    as_whole(runs, "runs")
     _require("matplotlib")
     _require("dp_accounting")
     target, tell = Path(folder), progress or (lambda _: None)

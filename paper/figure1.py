@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from expost.ledger import Ledger
 from expost.mechanisms import SparseVector
-from expost.mechanisms.sparse_vector.comparisons import Kind
+from expost.mechanisms.sparse_vector.comparisons import NoiseKind
 from expost.recipes import release_large
 
 ENTRIES, LARGE, THRESHOLD, AT_MOST, EPSILON = 100, 1000, 500, 20, 1.0
@@ -29,7 +29,7 @@ COUNTS = range(1, AT_MOST + 1)
 Floats = NDArray[np.float64]
 
 
-def finder(noise: Kind) -> SparseVector:
+def finder(noise: NoiseKind) -> SparseVector:
     """The sparse vector of the example."""
     return SparseVector(threshold=THRESHOLD, at_most=AT_MOST, epsilon=EPSILON / 2, sensitivity=1, noise=noise)
 
@@ -40,7 +40,7 @@ def scale(found: Floats, refunds: bool = True) -> Floats:
     return found / (EPSILON / 2 + refunds * (1 - found / AT_MOST) * second)
 
 
-def found_law(large: int, noise: Kind) -> Floats:
+def found_law(large: int, noise: NoiseKind) -> Floats:
     """Pr[so many entries are found], for 0, …, AT_MOST: summed over the threshold's noise, not simulated."""
     svt = finder(noise)
     first, rate = float(svt._threshold_rate), float(svt.rate)
@@ -130,7 +130,7 @@ def plot(curves: dict[str, Any], path: Path) -> None:
     plt.close(figure)
 
 
-def _tail(margins: NDArray[np.int64], rate: float, noise: Kind) -> Floats:
+def _tail(margins: NDArray[np.int64], rate: float, noise: NoiseKind) -> Floats:
     """Pr[a value's noise ≥ margin]."""
     far = np.exp(-rate * np.abs(margins))
     if noise == "one-sided":

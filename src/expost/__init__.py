@@ -1,214 +1,152 @@
 """Differential privacy that charges for what an output actually leaked, and gives the rest back.
 
-The names below are loaded when they are first used, so that importing expost costs next to nothing.
+The names below are loaded when they are first used, so that importing expost costs next to nothing. Each is written
+twice: for the type checker, and for the loader.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from expost._version import __version__
+from expost._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from expost.bracket import Bracket
-    from expost.cost import Cost
-    from expost.data import PrivateTable, Unit, read
-    from expost.errors import (
-        AlreadyReserved,
-        BudgetExceeded,
-        EngineFailed,
-        ExpostError,
-        InteractionClosed,
-        InvalidStudy,
-        InvalidValue,
-        KeyConflict,
-        LedgerClosed,
-        LedgerCorrupt,
-        LedgerUnavailable,
-        NeighbourMismatch,
-        ReservationClosed,
-        UnknownEntry,
-        UnknownPart,
-        UnsettledWarning,
-    )
-    from expost.guarantee import Guarantee
-    from expost.ledger import Entry, Ledger, Quote, Reservation, ledgers
-    from expost.mechanism import WITHHELD, Interaction, Mechanism, Release
-    from expost.mechanisms import (
-        AdaptiveSparseVector,
-        Chain,
-        Coin,
-        DiscreteGaussian,
-        Exponential,
-        FirstStable,
-        Gaussian,
-        Iterative,
-        Laplace,
-        LinearModel,
-        LogisticDescent,
-        ModelTest,
-        ObjectivePerturbation,
-        OutputPerturbation,
-        PermuteAndFlip,
-        Proposal,
-        ProposeTestRelease,
-        RandomizedResponse,
-        SparseVector,
-        StableInterquantileRange,
-        StableInterquartileRange,
-        StableMedian,
-        StableNoisyInterquartileRange,
-        StableQuantile,
-        StableRegression,
-        StableTrimmedMean,
-        Tested,
-        TestedLogisticRegression,
-        TestedRelease,
-    )
-    from expost.noise import SeededNoise, Source, SystemNoise
-    from expost.recipes import location_and_spread, release_large, try_until_one_passes
+    from expost.bracket import Bracket as Bracket
+    from expost.cost import Cost as Cost
+    from expost.data import PrivateTable as PrivateTable
+    from expost.data import Unit as Unit
+    from expost.data import read as read
+    from expost.errors import AlreadyReserved as AlreadyReserved
+    from expost.errors import BudgetExceeded as BudgetExceeded
+    from expost.errors import EngineFailed as EngineFailed
+    from expost.errors import ExpostError as ExpostError
+    from expost.errors import InteractionClosed as InteractionClosed
+    from expost.errors import InvalidStudy as InvalidStudy
+    from expost.errors import InvalidValue as InvalidValue
+    from expost.errors import KeyConflict as KeyConflict
+    from expost.errors import LedgerClosed as LedgerClosed
+    from expost.errors import LedgerCorrupt as LedgerCorrupt
+    from expost.errors import LedgerUnavailable as LedgerUnavailable
+    from expost.errors import NeighbourMismatch as NeighbourMismatch
+    from expost.errors import ReservationClosed as ReservationClosed
+    from expost.errors import UnknownEntry as UnknownEntry
+    from expost.errors import UnknownPart as UnknownPart
+    from expost.errors import UnsettledWarning as UnsettledWarning
+    from expost.guarantee import Guarantee as Guarantee
+    from expost.ledger import Entry as Entry
+    from expost.ledger import Ledger as Ledger
+    from expost.ledger import Quote as Quote
+    from expost.ledger import Reservation as Reservation
+    from expost.ledger import ledgers as ledgers
+    from expost.mechanism import WITHHELD as WITHHELD
+    from expost.mechanism import Interaction as Interaction
+    from expost.mechanism import Mechanism as Mechanism
+    from expost.mechanism import Release as Release
+    from expost.mechanisms import AdaptiveSparseVector as AdaptiveSparseVector
+    from expost.mechanisms import Chain as Chain
+    from expost.mechanisms import Coin as Coin
+    from expost.mechanisms import DiscreteGaussian as DiscreteGaussian
+    from expost.mechanisms import Exponential as Exponential
+    from expost.mechanisms import FirstStable as FirstStable
+    from expost.mechanisms import Gaussian as Gaussian
+    from expost.mechanisms import Iterative as Iterative
+    from expost.mechanisms import Laplace as Laplace
+    from expost.mechanisms import LinearModel as LinearModel
+    from expost.mechanisms import LogisticDescent as LogisticDescent
+    from expost.mechanisms import ModelTest as ModelTest
+    from expost.mechanisms import ObjectivePerturbation as ObjectivePerturbation
+    from expost.mechanisms import OutputPerturbation as OutputPerturbation
+    from expost.mechanisms import PermuteAndFlip as PermuteAndFlip
+    from expost.mechanisms import Proposal as Proposal
+    from expost.mechanisms import ProposeTestRelease as ProposeTestRelease
+    from expost.mechanisms import RandomizedResponse as RandomizedResponse
+    from expost.mechanisms import SparseVector as SparseVector
+    from expost.mechanisms import StableInterquantileRange as StableInterquantileRange
+    from expost.mechanisms import StableInterquartileRange as StableInterquartileRange
+    from expost.mechanisms import StableMedian as StableMedian
+    from expost.mechanisms import StableNoisyInterquartileRange as StableNoisyInterquartileRange
+    from expost.mechanisms import StableQuantile as StableQuantile
+    from expost.mechanisms import StableRegression as StableRegression
+    from expost.mechanisms import StableTrimmedMean as StableTrimmedMean
+    from expost.mechanisms import Tested as Tested
+    from expost.mechanisms import TestedLogisticRegression as TestedLogisticRegression
+    from expost.mechanisms import TestedRelease as TestedRelease
+    from expost.noise import SeededNoise as SeededNoise
+    from expost.noise import Source as Source
+    from expost.noise import SystemNoise as SystemNoise
+    from expost.recipes import location_and_spread as location_and_spread
+    from expost.recipes import release_large as release_large
+    from expost.recipes import try_until_one_passes as try_until_one_passes
+else:
+    from importlib import import_module
 
-_ROOMS = {
-    "expost.bracket": ("Bracket",),
-    "expost.cost": ("Cost",),
-    "expost.data": ("PrivateTable", "Unit", "read"),
-    "expost.errors": (
-        "AlreadyReserved",
-        "BudgetExceeded",
-        "EngineFailed",
-        "ExpostError",
-        "InteractionClosed",
-        "InvalidStudy",
-        "InvalidValue",
-        "KeyConflict",
-        "LedgerClosed",
-        "LedgerCorrupt",
-        "LedgerUnavailable",
-        "NeighbourMismatch",
-        "ReservationClosed",
-        "UnknownEntry",
-        "UnknownPart",
-        "UnsettledWarning",
-    ),
-    "expost.guarantee": ("Guarantee",),
-    "expost.ledger": ("Entry", "Ledger", "Quote", "Reservation", "ledgers"),
-    "expost.mechanism": ("WITHHELD", "Interaction", "Mechanism", "Release"),
-    "expost.mechanisms": (
-        "AdaptiveSparseVector",
-        "Chain",
-        "Coin",
-        "DiscreteGaussian",
-        "Exponential",
-        "FirstStable",
-        "Gaussian",
-        "StableInterquantileRange",
-        "StableInterquartileRange",
-        "Iterative",
-        "Laplace",
-        "LinearModel",
-        "LogisticDescent",
-        "StableMedian",
-        "ModelTest",
-        "StableNoisyInterquartileRange",
-        "ObjectivePerturbation",
-        "OutputPerturbation",
-        "PermuteAndFlip",
-        "Proposal",
-        "ProposeTestRelease",
-        "StableQuantile",
-        "RandomizedResponse",
-        "StableRegression",
-        "SparseVector",
-        "Tested",
-        "TestedLogisticRegression",
-        "TestedRelease",
-        "StableTrimmedMean",
-    ),
-    "expost.noise": ("SeededNoise", "Source", "SystemNoise"),
-    "expost.recipes": ("location_and_spread", "release_large", "try_until_one_passes"),
-}
-_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+    _ROOMS = {
+        "expost.bracket": ("Bracket",),
+        "expost.cost": ("Cost",),
+        "expost.data": ("PrivateTable", "Unit", "read"),
+        "expost.errors": (
+            "AlreadyReserved",
+            "BudgetExceeded",
+            "EngineFailed",
+            "ExpostError",
+            "InteractionClosed",
+            "InvalidStudy",
+            "InvalidValue",
+            "KeyConflict",
+            "LedgerClosed",
+            "LedgerCorrupt",
+            "LedgerUnavailable",
+            "NeighbourMismatch",
+            "ReservationClosed",
+            "UnknownEntry",
+            "UnknownPart",
+            "UnsettledWarning",
+        ),
+        "expost.guarantee": ("Guarantee",),
+        "expost.ledger": ("Entry", "Ledger", "Quote", "Reservation", "ledgers"),
+        "expost.mechanism": ("Interaction", "Mechanism", "Release", "WITHHELD"),
+        "expost.mechanisms": (
+            "AdaptiveSparseVector",
+            "Chain",
+            "Coin",
+            "DiscreteGaussian",
+            "Exponential",
+            "FirstStable",
+            "Gaussian",
+            "Iterative",
+            "Laplace",
+            "LinearModel",
+            "LogisticDescent",
+            "ModelTest",
+            "ObjectivePerturbation",
+            "OutputPerturbation",
+            "PermuteAndFlip",
+            "Proposal",
+            "ProposeTestRelease",
+            "RandomizedResponse",
+            "SparseVector",
+            "StableInterquantileRange",
+            "StableInterquartileRange",
+            "StableMedian",
+            "StableNoisyInterquartileRange",
+            "StableQuantile",
+            "StableRegression",
+            "StableTrimmedMean",
+            "Tested",
+            "TestedLogisticRegression",
+            "TestedRelease",
+        ),
+        "expost.noise": ("SeededNoise", "Source", "SystemNoise"),
+        "expost.recipes": ("location_and_spread", "release_large", "try_until_one_passes"),
+    }
+    _HOME = {name: room for room, names in _ROOMS.items() for name in names}
+    __all__ = ["__version__", *_HOME]
 
-__all__ = [
-    "WITHHELD",
-    "AdaptiveSparseVector",
-    "AlreadyReserved",
-    "Bracket",
-    "BudgetExceeded",
-    "Chain",
-    "Coin",
-    "Cost",
-    "DiscreteGaussian",
-    "EngineFailed",
-    "Entry",
-    "Exponential",
-    "ExpostError",
-    "FirstStable",
-    "Gaussian",
-    "Guarantee",
-    "Interaction",
-    "InteractionClosed",
-    "InvalidStudy",
-    "InvalidValue",
-    "Iterative",
-    "KeyConflict",
-    "Laplace",
-    "Ledger",
-    "LedgerClosed",
-    "LedgerCorrupt",
-    "LedgerUnavailable",
-    "LinearModel",
-    "LogisticDescent",
-    "Mechanism",
-    "ModelTest",
-    "NeighbourMismatch",
-    "ObjectivePerturbation",
-    "OutputPerturbation",
-    "PermuteAndFlip",
-    "PrivateTable",
-    "Proposal",
-    "ProposeTestRelease",
-    "Quote",
-    "RandomizedResponse",
-    "Release",
-    "Reservation",
-    "ReservationClosed",
-    "SeededNoise",
-    "Source",
-    "SparseVector",
-    "StableInterquantileRange",
-    "StableInterquartileRange",
-    "StableMedian",
-    "StableNoisyInterquartileRange",
-    "StableQuantile",
-    "StableRegression",
-    "StableTrimmedMean",
-    "SystemNoise",
-    "Tested",
-    "TestedLogisticRegression",
-    "TestedRelease",
-    "Unit",
-    "UnknownEntry",
-    "UnknownPart",
-    "UnsettledWarning",
-    "__version__",
-    "ledgers",
-    "location_and_spread",
-    "read",
-    "release_large",
-    "try_until_one_passes",
-]
+    def __getattr__(name):
+        if name not in _HOME:
+            raise AttributeError(f"module 'expost' has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_HOME[name]), name)
+        return value
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module 'expost' has no attribute {name!r}")
-    value = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    def __dir__():
+        return sorted({*globals(), *__all__})

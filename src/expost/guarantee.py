@@ -18,6 +18,7 @@ from math import ceil
 from typing import Any, Literal, Self, TypeAlias, cast, get_args
 
 from expost import bracket
+from expost.checks import as_whole
 from expost.cost import DELTA_UNITS, EPSILON_UNITS, Cost, Number, decimal_text, reading_up, said
 from expost.errors import InvalidValue, NeighbourMismatch, UnknownPart
 
@@ -175,8 +176,7 @@ class Guarantee:
 
         Proof: lem-group
         """
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise InvalidValue(f"a group has at least one person, got {size!r}")
+        as_whole(size, "the size of a group")
         delta = _group_delta(self._delta, self._worst.exact_epsilon, size)
         if delta > DELTA_UNITS:
             raise InvalidValue(

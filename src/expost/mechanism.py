@@ -20,7 +20,7 @@ from expost.guarantee import Guarantee, Part
 from expost.noise import Source
 from expost.text import shown
 
-Answer = TypeVar("Answer")
+_Answer = TypeVar("_Answer")
 
 
 class Withheld(Enum):
@@ -207,7 +207,7 @@ class Interaction:
         """Whether the mechanism allows no further question. Reads the transcript only."""
         return False
 
-    def _answer(self, evaluate: Callable[[], Answer]) -> Answer:
+    def _answer(self, evaluate: Callable[[], _Answer]) -> _Answer:
         """Publish ``evaluate()``: the only place where private values are looked at."""
         self._refuse_forked()
         with self._lock:

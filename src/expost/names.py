@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
-    "Answer": "expost.mechanisms.stability.release:Answer",
+    "Answer": "expost.mechanisms.stability.release:StableAnswer",
     "Bin": "expost.mechanisms.stability.quantile_range:Bin",
     "BinOfRange": "expost.mechanisms.stability.quantile_range:BinOfRange",
     "Clipped": "expost.data.sums:Clipped",

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.checks import as_positive, as_share, whole_sensitivity
 from expost.cost import Cost, Number, exact
 from expost.errors import BudgetExceeded, InvalidValue
 from expost.guarantee import Neighbours
@@ -29,8 +30,8 @@ from expost.mechanisms import (
     StableMedian,
     StableNoisyInterquartileRange,
 )
-from expost.mechanisms.additive import shape_of, whole_sensitivity
-from expost.mechanisms.sparse_vector.comparisons import Kind
+from expost.mechanisms.numbers import shape_of
+from expost.mechanisms.sparse_vector.comparisons import NoiseKind
 from expost.mechanisms.stability.order import check_records
 from expost.mechanisms.stability.quantile_range import Bin
 from expost.noise.grid import FARTHEST
@@ -80,7 +81,7 @@ def release_large(
     selection: Number = "1/2",
     l1: Number | None = None,
     monotone: bool = False,
-    noise: Kind = "one-sided",
+    noise: NoiseKind = "one-sided",
     neighbours: Neighbours | None = None,
     label: str | None = None,
 ) -> LargeEntries:
@@ -105,16 +106,12 @@ def release_large(
 
     Proof: thm-release-large
     """
-    share = exact(selection, "selection")
-    if not 0 < share < 1:
-        raise InvalidValue(f"selection is the share of ε for finding entries, between 0 and 1, got {selection!r}")
+    share = as_share(selection, "selection")
     names, entries = _named(values)
     total = ledger.remaining if epsilon is None else Cost.within(epsilon)
     if not Cost.of_units(total.epsilon_units) <= ledger.remaining or not total.epsilon_units:
         raise BudgetExceeded(Cost(max(total.exact_epsilon, Fraction(1, 10**12))), ledger.remaining, ledger.name)
-    together = None if l1 is None else exact(l1, "l1")
-    if together is not None and together <= 0:
-        raise InvalidValue(f"l1 bounds how far all entries move together, above 0, got {l1!r}")
+    together = None if l1 is None else as_positive(l1, "l1")
     if entries.dtype.kind != "f":
         whole_sensitivity(sensitivity)
     finder = SparseVector(
@@ -204,17 +201,16 @@ def location_and_spread(
     Proof: thm-location-and-spread
     """
     size = check_records(data, "location and spread")
-    if exact(fallback, "fallback") <= 0:
-        raise InvalidValue(f"fallback is a public guess of the inter-quartile range, above 0, got {fallback!r}")
+    guess = as_positive(fallback, "fallback (a public guess of the range)")
     if not Fraction(1, 10**6) <= exact(slack, "slack") <= 10**6:
         raise InvalidValue(f"slack multiplies the proposed sensitivity; it lies between 1e-6 and 1e6, got {slack!r}")
     if spread is None:
         half = ledger.remaining.split(2)[1]
         spread = StableInterquartileRange(epsilon=half.epsilon, delta=half.delta)
     if spread.guarantee.worst_case <= ledger.remaining:  # else the ledger says so
-        _median(ledger.remaining - spread.guarantee.worst_case, exact(fallback, "fallback"), size, slack)
+        _median(ledger.remaining - spread.guarantee.worst_case, guess, size, slack)
     found = ledger.run(spread, on=data, label=label and f"{label}: spread")
-    median = _median(ledger.remaining, _scale(found) or exact(fallback, "fallback"), size, slack)
+    median = _median(ledger.remaining, _scale(found) or guess, size, slack)
     return LocationAndSpread(ledger.run(median, on=data, label=label and f"{label}: location"), found)
 
 

@@ -27,7 +27,7 @@ from expost.mechanisms.linear.tested_logistic import ErrorTest
 from expost.mechanisms.stability.generalized import PrivateTest
 from expost.mechanisms.stability.location import MeanOfRanks
 from expost.mechanisms.stability.quantile_range import Bin, BinOfRange, LogarithmOfRange, Scale
-from expost.mechanisms.stability.release import Answer
+from expost.mechanisms.stability.release import StableAnswer
 from expost.mechanisms.stability.votes import Coefficients, WinningCell
 from golden import check
 
@@ -151,7 +151,7 @@ OUTPUTS: dict[str, Any] = {
     "a set": {"b", "a"},
     "bytes": b"\x00\xff",
     "a bin": Bin(1, 8.0, 16.0),
-    "an answer of a leg": Answer(2, Bin(1, 0.0, 0.0)),
+    "an answer of a leg": StableAnswer(2, Bin(1, 0.0, 0.0)),
     "coefficients": Coefficients(1, (0.25, -1.5)),
     "a linear model": xp.LinearModel(((0.5, -0.25),), 2.0, True, 1.0, (0, 2)),
     "a cost": xp.Cost("0.1", delta="1e-9"),
@@ -220,7 +220,7 @@ def test_questions_about_tables_say_what_they_are(table: xp.PrivateTable) -> Non
 
 
 def test_every_public_mechanism_is_there(table: xp.PrivateTable) -> None:
-    public = {kind for name in xp.__all__ if inspect.isclass(kind := getattr(xp, name)) and is_concrete(kind)}
+    public = {kind for name in vars(xp)["__all__"] if inspect.isclass(kind := getattr(xp, name)) and is_concrete(kind)}
     assert public == {type(mechanism) for mechanism in MECHANISMS}
     here = {kind for name in expost.data.__all__ if inspect.isclass(kind := getattr(expost.data, name))}
     assert {kind for kind in here if is_concrete(kind)} == {type(one) for one in questions(table)}

@@ -1,16 +1,21 @@
 """Promises that the project makes about itself."""
 
+import ast
+import importlib
 import inspect
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import expost as xp
 import expost.mechanisms
 
 ROOT = Path(__file__).resolve().parents[2]
 THEORY = "\n".join(page.read_text() for page in sorted((ROOT / "docs").glob("theory*.md")))
+PUBLIC: list[str] = vars(xp)["__all__"]
 LABELS = re.findall(r"^:label: (\S+)$", THEORY, re.MULTILINE)
 
 
@@ -37,7 +42,7 @@ def test_every_mechanism_cites_its_proof() -> None:
     for kind in mechanisms:
         last = (inspect.getdoc(kind) or "").splitlines()[-1]
         assert re.fullmatch(r"Proof: [\w-]+", last), f"{kind.__name__} ends with {last!r}"
-        assert xp.__all__.count(kind.__name__) == 1
+        assert kind.__name__ in PUBLIC
 
 
 def test_every_statement_has_its_proof() -> None:
@@ -49,13 +54,61 @@ def test_every_statement_has_its_proof() -> None:
 
 
 def test_public_names_are_there_and_lazy() -> None:
-    for name in xp.__all__:
+    for name in PUBLIC:
         assert getattr(xp, name) is not None
         assert name in dir(xp)
     assert not hasattr(xp, "Nothing")
     lazy = "import sys, expost; print([m for m in sys.modules if m.startswith('expost.')])"
     loaded = subprocess.run([sys.executable, "-c", lazy], check=True, capture_output=True, text=True).stdout
     assert loaded.strip() == "['expost._version']"
+
+
+@pytest.mark.parametrize("package", ["expost", "expost.learn"])
+def test_the_type_checker_and_the_loader_know_the_same_names(package: str) -> None:
+    module = importlib.import_module(package)
+    (written,) = [node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.If)]
+    imports = [node for node in written.body if isinstance(node, ast.ImportFrom)]
+    checked = [(node.module, name.name, name.asname) for node in imports for name in node.names]
+    loaded = [(room, name, name) for room, names in module._ROOMS.items() for name in names]
+    assert sorted(checked) == sorted(loaded)
+    assert len(loaded) == len(module._HOME) == len({*module.__all__} - {"__version__"})
+
+
+SHARED = {
+    "Coin": "the mechanism, and the law of one flip",
+    "Gaussian": "the mechanism, and the law of its noise",
+    "Laplace": "the mechanism, and the law of its noise",
+    "Neighbours": "the relation, and the command line's choice of it",
+    "Step": "of an iterative mechanism; of a composition; of a table",
+    "TestedLogisticRegression": "the mechanism, and the scikit-learn estimator around it",
+    "as_bounds": "of a parameter, as floats; of a column, exactly",
+    "find": "a durable name's class, and a column of a table",
+}
+"""Public names that two modules define, and why."""
+ROOMS = ("learn/", "mechanisms/", "verify/")
+
+
+def defined_in(path: Path) -> set[str]:
+    """The public names that a module defines: classes, functions, and what is assigned."""
+    names: set[str] = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names |= {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+    return {name for name in names if not name.startswith("_")}
+
+
+def test_no_public_name_of_these_rooms_is_defined_twice() -> None:
+    package = ROOT / "src" / "expost"
+    homes: dict[str, list[str]] = {}
+    for path in sorted(package.rglob("*.py")):
+        for name in defined_in(path):
+            homes.setdefault(name, []).append(path.relative_to(package).as_posix())
+    twice = {name: found for name, found in homes.items() if len(found) > 1}
+    here = {name for name, found in twice.items() if any(home.startswith(ROOMS) or "/" not in home for home in found)}
+    assert {name: twice[name] for name in here - SHARED.keys()} == {}
 
 
 def test_constraints_hold_no_addresses() -> None:

@@ -66,7 +66,7 @@ def test_the_most_negative_integer_is_large() -> None:
 def test_mistakes_are_free() -> None:
     ledger = xp.Ledger(epsilon=1)
     for selection in (0, 1, 2):
-        with pytest.raises(xp.InvalidValue, match="selection is the share"):
+        with pytest.raises(xp.InvalidValue, match="selection is a share"):
             release_large(ledger, np.zeros(3), threshold=1, at_most=1, sensitivity=1, selection=selection)
     for values in (np.zeros((2, 2)), {"a": "many"}, np.array(["x"])):
         with pytest.raises(xp.InvalidValue):

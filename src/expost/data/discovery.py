@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from expost import bracket
+from expost.checks import requested_delta, requested_epsilon
 from expost.cost import Number, exact
 from expost.data import query, sensitivity
 from expost.data.expression import Tree
@@ -17,7 +18,6 @@ from expost.data.questions import Asked, Planned, as_of
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee
-from expost.mechanisms.additive import requested_delta, requested_epsilon
 from expost.noise import Source, SystemNoise, vector
 from expost.noise.grid import FARTHEST
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.checks import finite
 from expost.cost import Number, said
 from expost.data import query, sensitivity
 from expost.data.expression import Tree, is_text
@@ -21,7 +22,6 @@ from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.guarantee import Part
 from expost.mechanisms import SparseVector
-from expost.mechanisms.stability.quantile_range import finite
 from expost.noise import Source
 
 if TYPE_CHECKING:

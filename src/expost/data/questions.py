@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.checks import finite
 from expost.cost import Number, said
 from expost.data import query, sensitivity
 from expost.data.expression import Kind, Tree
@@ -25,7 +26,6 @@ from expost.guarantee import Guarantee, Part
 from expost.mechanism import Mechanism
 from expost.mechanisms import DiscreteGaussian, Gaussian, Laplace, SparseVector
 from expost.mechanisms.additive import RELEASED, Additive
-from expost.mechanisms.stability.quantile_range import finite
 from expost.noise import Source
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from math import isqrt
 
 from expost.guarantee import Neighbours
-from expost.mechanisms.additive import root_above
+from expost.mechanisms.numbers import root_above
 
 
 @dataclass(frozen=True)

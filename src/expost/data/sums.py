@@ -8,6 +8,7 @@ from functools import cached_property
 from math import ceil, floor
 from typing import TYPE_CHECKING, Any
 
+from expost.checks import requested_epsilon
 from expost.cost import Cost, Number, exact, said
 from expost.data import query, sensitivity
 from expost.data.expression import Tree
@@ -16,7 +17,6 @@ from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee
 from expost.mechanisms import Laplace
-from expost.mechanisms.additive import requested_epsilon
 from expost.noise import Source
 from expost.noise.grid import FARTHEST, Grid
 

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from expost.learn.classification import PrivateLinearSVC, PrivateLogisticRegression, TestedLogisticRegression
-    from expost.learn.regression import StableRegressor
+    from expost.learn.classification import PrivateLinearSVC as PrivateLinearSVC
+    from expost.learn.classification import PrivateLogisticRegression as PrivateLogisticRegression
+    from expost.learn.classification import TestedLogisticRegression as TestedLogisticRegression
+    from expost.learn.regression import StableRegressor as StableRegressor
+else:
+    from importlib import import_module
 
-_HOME = {
-    "PrivateLinearSVC": "expost.learn.classification",
-    "PrivateLogisticRegression": "expost.learn.classification",
-    "StableRegressor": "expost.learn.regression",
-    "TestedLogisticRegression": "expost.learn.classification",
-}
+    _ROOMS = {
+        "expost.learn.classification": ("PrivateLinearSVC", "PrivateLogisticRegression", "TestedLogisticRegression"),
+        "expost.learn.regression": ("StableRegressor",),
+    }
+    _HOME = {name: room for room, names in _ROOMS.items() for name in names}
+    __all__ = list(_HOME)
 
-__all__ = ["PrivateLinearSVC", "PrivateLogisticRegression", "StableRegressor", "TestedLogisticRegression"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'expost.learn' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+    def __getattr__(name):
+        if name not in _HOME:
+            raise AttributeError(f"module 'expost.learn' has no attribute {name!r}")
+        return getattr(import_module(_HOME[name]), name)

@@ -1,56 +1,31 @@
 """ALGORITHMS: one file a family."""
 
-from expost.mechanisms.coin import Coin
-from expost.mechanisms.gaussian import DiscreteGaussian, Gaussian
-from expost.mechanisms.iterative import Iterative
-from expost.mechanisms.laplace import Laplace
-from expost.mechanisms.linear.descent import LogisticDescent
-from expost.mechanisms.linear.model import LinearModel
-from expost.mechanisms.linear.perturbation import ObjectivePerturbation, OutputPerturbation
-from expost.mechanisms.linear.tested import ModelTest, Tested
-from expost.mechanisms.linear.tested_logistic import TestedLogisticRegression
-from expost.mechanisms.randomized_response import RandomizedResponse
-from expost.mechanisms.selection import Exponential, PermuteAndFlip
-from expost.mechanisms.sparse_vector.adaptive import AdaptiveSparseVector
-from expost.mechanisms.sparse_vector.sparse_vector import SparseVector
-from expost.mechanisms.stability.generalized import TestedRelease
-from expost.mechanisms.stability.location import StableMedian, StableQuantile, StableTrimmedMean
-from expost.mechanisms.stability.quantile_range import (
-    StableInterquantileRange,
-    StableInterquartileRange,
-    StableNoisyInterquartileRange,
-)
-from expost.mechanisms.stability.release import Chain, FirstStable, Proposal, ProposeTestRelease
-from expost.mechanisms.stability.votes import StableRegression
-
-__all__ = [
-    "AdaptiveSparseVector",
-    "Chain",
-    "Coin",
-    "DiscreteGaussian",
-    "Exponential",
-    "FirstStable",
-    "Gaussian",
-    "Iterative",
-    "Laplace",
-    "LinearModel",
-    "LogisticDescent",
-    "ModelTest",
-    "ObjectivePerturbation",
-    "OutputPerturbation",
-    "PermuteAndFlip",
-    "Proposal",
-    "ProposeTestRelease",
-    "RandomizedResponse",
-    "SparseVector",
-    "StableInterquantileRange",
-    "StableInterquartileRange",
-    "StableMedian",
-    "StableNoisyInterquartileRange",
-    "StableQuantile",
-    "StableRegression",
-    "StableTrimmedMean",
-    "Tested",
-    "TestedLogisticRegression",
-    "TestedRelease",
-]
+from expost.mechanisms.coin import Coin as Coin
+from expost.mechanisms.gaussian import DiscreteGaussian as DiscreteGaussian
+from expost.mechanisms.gaussian import Gaussian as Gaussian
+from expost.mechanisms.iterative import Iterative as Iterative
+from expost.mechanisms.laplace import Laplace as Laplace
+from expost.mechanisms.linear.descent import LogisticDescent as LogisticDescent
+from expost.mechanisms.linear.model import LinearModel as LinearModel
+from expost.mechanisms.linear.perturbation import ObjectivePerturbation as ObjectivePerturbation
+from expost.mechanisms.linear.perturbation import OutputPerturbation as OutputPerturbation
+from expost.mechanisms.linear.tested import ModelTest as ModelTest
+from expost.mechanisms.linear.tested import Tested as Tested
+from expost.mechanisms.linear.tested_logistic import TestedLogisticRegression as TestedLogisticRegression
+from expost.mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
+from expost.mechanisms.selection import Exponential as Exponential
+from expost.mechanisms.selection import PermuteAndFlip as PermuteAndFlip
+from expost.mechanisms.sparse_vector.adaptive import AdaptiveSparseVector as AdaptiveSparseVector
+from expost.mechanisms.sparse_vector.sparse_vector import SparseVector as SparseVector
+from expost.mechanisms.stability.generalized import TestedRelease as TestedRelease
+from expost.mechanisms.stability.location import StableMedian as StableMedian
+from expost.mechanisms.stability.location import StableQuantile as StableQuantile
+from expost.mechanisms.stability.location import StableTrimmedMean as StableTrimmedMean
+from expost.mechanisms.stability.quantile_range import StableInterquantileRange as StableInterquantileRange
+from expost.mechanisms.stability.quantile_range import StableInterquartileRange as StableInterquartileRange
+from expost.mechanisms.stability.quantile_range import StableNoisyInterquartileRange as StableNoisyInterquartileRange
+from expost.mechanisms.stability.release import Chain as Chain
+from expost.mechanisms.stability.release import FirstStable as FirstStable
+from expost.mechanisms.stability.release import Proposal as Proposal
+from expost.mechanisms.stability.release import ProposeTestRelease as ProposeTestRelease
+from expost.mechanisms.stability.votes import StableRegression as StableRegression

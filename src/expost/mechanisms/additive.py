@@ -1,140 +1,29 @@
-"""What mechanisms that add noise have in common: reading numbers, adding noise safely, saying how much it is."""
+"""Mechanisms that add noise, and cost the same whatever comes out."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from fractions import Fraction
-from math import ceil, isqrt, prod
-from typing import Any, TypeVar
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from expost.cost import EPSILON_UNITS, Cost, Number, exact
-from expost.errors import InvalidValue
 from expost.guarantee import Neighbours, Part, as_neighbours
-from expost.mechanism import Mechanism
-from expost.noise import Source, SystemNoise
-from expost.noise.grid import FARTHEST, Grid
+from expost.mechanisms.accuracy import Calibrated
+from expost.mechanisms.numbers import GridNoise, shape_of
 
 RELEASED = "released"
 """The only part of a mechanism that costs the same whatever comes out."""
 
 
-@dataclass(frozen=True)
-class Shape:
-    """The public facts about numeric data: whole numbers or floats, one number or an array."""
+class Additive(GridNoise, Calibrated):
+    """A mechanism that adds noise on a grid. Subclasses say which, how much, and what that guarantees."""
 
-    floats: bool
-    dimensions: tuple[int, ...] | None
-    """None for a single number."""
-
-    @property
-    def size(self) -> int:
-        """How many numbers there are."""
-        return 1 if self.dimensions is None else prod(self.dimensions)
-
-
-def shape_of(data: Any) -> Shape:
-    """The public facts about ``data``. Looks at types and shapes, never at values."""
-    if isinstance(data, int | float) and not isinstance(data, np.generic):
-        return Shape(isinstance(data, float), None)
-    if isinstance(data, np.ma.MaskedArray):
-        raise InvalidValue("masked arrays are not read: fill them first, or make what is masked NaN")
-    dtype = getattr(data, "dtype", None)
-    if not isinstance(dtype, np.dtype):
-        raise InvalidValue(
-            f"numeric data is an int, a float or a numpy array, got {type(data).__name__}: try np.asarray(…)"
-        )
-    if dtype.kind not in "biuf" or dtype.itemsize > 8:
-        raise InvalidValue(f"numeric data has whole numbers or floats of at most 64 bits, got dtype {dtype}")
-    return Shape(dtype.kind == "f", None if isinstance(data, np.generic) else tuple(map(int, data.shape)))
-
-
-def as_flag(given: Any, name: str) -> bool:
-    """True or False, and nothing that only counts as it."""
-    if not isinstance(given, bool | np.bool_):
-        raise InvalidValue(f"{name} is True or False, got {given!r}")
-    return bool(given)
-
-
-class Additive(Mechanism):
-    """A mechanism that adds whole-numbered noise to whole numbers, or to floats on a grid.
-
-    Subclasses say how much noise, and which. Data and results are clamped to ±2^60 steps; NaN counts as
-    ``missing``.
-    """
-
-    sensitivity: Number
-    grid: Number | None
-    missing: Number
     neighbours: Neighbours | None
 
     def __post_init__(self) -> None:
-        if exact(self.sensitivity, "sensitivity") <= 0:
-            raise InvalidValue(f"sensitivity must be above 0, got {self.sensitivity!r}")
-        exact(self.missing, "missing")
+        super().__post_init__()
         as_neighbours(self.neighbours)
-        if self.grid is not None:
-            Grid.of(self.grid)
-
-    @abstractmethod
-    def _calibrate(self, shape: Shape) -> tuple[Grid, Fraction]:
-        """The grid, and the parameter (rate or variance) of the noise on it. A function of public facts."""
-
-    @abstractmethod
-    def _one(self, noise: Source, parameter: Fraction) -> int:
-        """The noise for one number."""
-
-    @abstractmethod
-    def _many(self, noise: Source, parameter: Fraction, size: int) -> NDArray[np.int64]:
-        """The noise for so many numbers; also where parameters out of range are refused."""
-
-    @abstractmethod
-    def _reach(self, parameter: Fraction, miss: Fraction) -> int:
-        """A number of steps that the noise exceeds with probability at most ``miss``."""
 
     def part_of(self, output: Any) -> Part:
         """All outputs cost the same."""
         return RELEASED
-
-    def check(self, data: Any) -> None:
-        """Numbers, of a kind and a size that the noise can be made for."""
-        _, parameter = self._calibrate(shape_of(data))
-        self._many(SystemNoise(), parameter, 0)
-
-    def sample(self, data: Any, noise: Source) -> Any:
-        """The data with noise. Whole numbers stay whole.
-
-        Proof: lem-saturation
-        """
-        shape = shape_of(data)
-        grid, parameter = self._calibrate(shape)
-        missing = exact(self.missing, "missing")
-        if shape.dimensions is None:
-            point = grid.round(float(data), missing) if shape.floats else _clamp(int(data))
-            total = _clamp(point + self._one(noise, parameter))
-            return grid.value(total) if shape.floats else total
-        totals = self._many(noise, parameter, shape.size).reshape(shape.dimensions)
-        totals += grid.round_all(np.asarray(data), missing) if shape.floats else whole_numbers(data)
-        np.clip(totals, -FARTHEST, FARTHEST, out=totals)
-        return grid.values(totals) if shape.floats else totals
-
-    def error_bound(self, confidence: Number, *, size: int = 1, floats: bool = False) -> float:
-        """How far off the result is at most, with this confidence: all ``size`` values at once.
-
-        ``floats`` asks for float data, whose rounding to the grid is then included.
-        """
-        level = exact(confidence, "confidence")
-        if not 0 < level < 1:
-            raise InvalidValue(f"confidence lies strictly between 0 and 1 (such as 0.95), got {confidence!r}")
-        if size < 1:
-            raise InvalidValue(f"an error bound is about at least one value, got size {size}")
-        grid, parameter = self._calibrate(Shape(floats, (size,)))
-        steps = self._reach(parameter, (1 - level) / size)
-        return grid.value(2 * steps + 1) / 2 if floats else steps
 
     def describe(self, output: Any) -> str:
         """What came out, and how far off it may be."""
@@ -143,86 +32,3 @@ class Additive(Mechanism):
         if shape.dimensions is None:
             return f"{output:.6g} ± {bound:.3g} at 95 %" if shape.floats else f"{output} ± {bound} at 95 %"
         return f"{shape.size} values, all ± {bound:.3g} at 95 %"
-
-    def grid_for(self, shape: Shape, finest: Fraction) -> Grid:
-        """The grid given, or one with a thousand steps in ``finest``."""
-        if not shape.floats:
-            return Grid(0)
-        if self.grid is not None:
-            return Grid.of(self.grid)
-        return Grid.within(finest / 1024)
-
-
-def whole_numbers(data: Any) -> NDArray[np.int64]:
-    """An array of whole numbers of any width, clamped to ±2^60."""
-    return Grid(0).round_integers(np.asarray(data))
-
-
-def requested_epsilon(epsilon: Number, name: str = "ε") -> float:
-    """The ε (or ρ) that a request gets: rounded down to 10⁻¹², and above 0."""
-    within = Cost.within(epsilon)
-    if not within.epsilon_units:
-        raise InvalidValue(f"{name} must be at least 1e-12, got {epsilon!r}")
-    return within.epsilon
-
-
-def requested_delta(delta: Number) -> float:
-    """The δ that a request gets: rounded down to 10⁻¹⁸, above 0 and below 1."""
-    within = Cost.within(0, delta)
-    if not 0 < within.exact_delta < 1:
-        raise InvalidValue(f"this mechanism needs a δ of at least 1e-18 and below 1, got {delta!r}")
-    return within.delta
-
-
-def check_monotone(monotone: bool, neighbours: Neighbours | None) -> None:
-    """Refuse to take values as monotone under a relation for which counts are not."""
-    if monotone and neighbours != "add-remove":
-        raise InvalidValue(
-            "monotone values all move the same way when a record is added: say neighbours='add-remove', "
-            f"got {neighbours!r} (exchanging a record moves counts both ways)"
-        )
-
-
-def whole_sensitivity(sensitivity: Number) -> Fraction:
-    """The sensitivity of whole numbers, which is at least 1 if they move at all."""
-    number = exact(sensitivity, "sensitivity")
-    if number < 1:
-        raise InvalidValue(
-            f"whole numbers that move at all move by 1, but the sensitivity is {sensitivity}: "
-            "declare at least 1, or give floats"
-        )
-    return number
-
-
-Priced = TypeVar("Priced", bound=Additive)
-
-
-def cheapest(
-    at: Callable[[Fraction], Priced], within: Number, confidence: Number, size: int, floats: bool, most: int = 2**63 - 1
-) -> Priced:
-    """The mechanism with the least parameter, in units of 10⁻¹², whose error bound is at most ``within``."""
-    wanted = exact(within, "within")
-
-    def suffices(units: int) -> bool:
-        mechanism = at(Fraction(units, EPSILON_UNITS))
-        return exact(mechanism.error_bound(confidence, size=size, floats=floats), "error bound") <= wanted
-
-    high = 1
-    while not suffices(high):
-        if high == most:
-            raise InvalidValue(f"nothing buys ± {within} at {confidence}: take a finer grid or ask for less")
-        high = min(2 * high, most)
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if suffices(middle) else (middle, high)
-    return at(Fraction(high, EPSILON_UNITS))
-
-
-def root_above(number: Fraction) -> Fraction:
-    """A rational number just above the square root."""
-    return Fraction(isqrt(ceil(number * 4**64)) + 1, 2**64)
-
-
-def _clamp(number: int) -> int:
-    return max(-FARTHEST, min(FARTHEST, number))

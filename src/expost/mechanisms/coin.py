@@ -8,6 +8,7 @@ from functools import cached_property
 from numbers import Integral
 from typing import Any
 
+from expost.checks import as_probability, as_whole, requested_epsilon
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part
@@ -34,12 +35,9 @@ class Coin(Mechanism):
     neighbours: Neighbours | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.sensitivity, bool) or not isinstance(self.sensitivity, int) or self.sensitivity < 1:
-            raise InvalidValue(f"sensitivity must be a whole number of at least 1, got {self.sensitivity!r}")
-        if not Cost.within(self.epsilon).epsilon_units:
-            raise InvalidValue(f"ε must be at least 1e-12, got {self.epsilon!r}: without ε there is no answer")
-        if not 0 <= exact(self.heads, "heads") <= 1:
-            raise InvalidValue(f"heads is a probability and lies between 0 and 1, got {self.heads!r}")
+        object.__setattr__(self, "sensitivity", as_whole(self.sensitivity, "sensitivity"))
+        requested_epsilon(self.epsilon)
+        as_probability(self.heads, "heads")
         _ = self.guarantee
 
     @cached_property

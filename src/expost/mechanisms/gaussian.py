@@ -10,17 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.accounting.gaussian import epsilon_of_zcdp, normal_noise_for, normal_quantile
+from expost.checks import requested_delta, requested_epsilon, whole_sensitivity
 from expost.cost import EPSILON_UNITS, Number, exact
 from expost.guarantee import Guarantee, Neighbours
-from expost.mechanisms.additive import (
-    Additive,
-    Shape,
-    cheapest,
-    requested_delta,
-    requested_epsilon,
-    root_above,
-    whole_sensitivity,
-)
+from expost.mechanisms.additive import Additive
+from expost.mechanisms.numbers import GridNoise, Shape, root_above
 from expost.noise import Source, discrete_gaussian, rounded_gaussian, vector
 from expost.noise.grid import Grid
 
@@ -41,6 +35,8 @@ class Gaussian(Additive):
     Proof: thm-analytic-gaussian
     """
 
+    _most = 1000 * EPSILON_UNITS
+
     epsilon: Number
     delta: Number
     sensitivity: Number
@@ -54,38 +50,6 @@ class Gaussian(Additive):
         super().__post_init__()
         self._ratio()
 
-    @classmethod
-    def for_accuracy(
-        cls,
-        within: Number,
-        confidence: Number,
-        *,
-        delta: Number,
-        sensitivity: Number,
-        size: int = 1,
-        floats: bool = False,
-        grid: Number | None = None,
-        missing: Number = 0,
-        neighbours: Neighbours | None = None,
-    ) -> Gaussian:
-        """The one with (nearly) the least ε whose :meth:`error_bound` is at most ``within``.
-
-        >>> Gaussian.for_accuracy(10, 0.95, delta=1e-6, sensitivity=1).error_bound(0.95)
-        10
-        """
-
-        def at(epsilon: Fraction) -> Gaussian:
-            return cls(
-                epsilon=epsilon,
-                delta=delta,
-                sensitivity=sensitivity,
-                grid=grid,
-                missing=missing,
-                neighbours=neighbours,
-            )
-
-        return cheapest(at, within, confidence, size, floats, most=1000 * EPSILON_UNITS)
-
     @property
     def guarantee(self) -> Guarantee:
         """(ε, δ) for every output."""
@@ -96,7 +60,7 @@ class Gaussian(Additive):
 
     def _calibrate(self, shape: Shape) -> tuple[Grid, Fraction]:
         ratio = self._ratio()
-        grid, sensitivity = _on_grid(self, shape, min(ratio, Fraction(1)))
+        grid, sensitivity = l2_on_grid(self, shape, min(ratio, Fraction(1)))
         return grid, (ratio * sensitivity) ** 2
 
     def _one(self, noise: Source, parameter: Fraction) -> int:
@@ -110,7 +74,7 @@ class Gaussian(Additive):
 
         Proof: lem-gaussian-error
         """
-        return max(ceil(_normal_reach(parameter, miss) - Fraction(1, 2)), 0)
+        return max(ceil(normal_reach(parameter, miss) - Fraction(1, 2)), 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,6 +91,8 @@ class DiscreteGaussian(Additive):
     Proof: thm-zcdp
     """
 
+    _buys = "rho"
+
     rho: Number
     delta: Number
     sensitivity: Number
@@ -139,38 +105,6 @@ class DiscreteGaussian(Additive):
         object.__setattr__(self, "delta", requested_delta(self.delta))
         super().__post_init__()
 
-    @classmethod
-    def for_accuracy(
-        cls,
-        within: Number,
-        confidence: Number,
-        *,
-        delta: Number,
-        sensitivity: Number,
-        size: int = 1,
-        floats: bool = False,
-        grid: Number | None = None,
-        missing: Number = 0,
-        neighbours: Neighbours | None = None,
-    ) -> DiscreteGaussian:
-        """The one with (nearly) the least ρ whose :meth:`error_bound` is at most ``within``.
-
-        >>> DiscreteGaussian.for_accuracy(10, 0.95, delta=1e-6, sensitivity=1).error_bound(0.95)
-        10
-        """
-
-        def at(rho: Fraction) -> DiscreteGaussian:
-            return cls(
-                rho=rho,
-                delta=delta,
-                sensitivity=sensitivity,
-                grid=grid,
-                missing=missing,
-                neighbours=neighbours,
-            )
-
-        return cheapest(at, within, confidence, size, floats)
-
     @property
     def guarantee(self) -> Guarantee:
         """(ε, δ) for every output."""
@@ -179,7 +113,7 @@ class DiscreteGaussian(Additive):
 
     def _calibrate(self, shape: Shape) -> tuple[Grid, Fraction]:
         rho = exact(self.rho, "ρ")
-        grid, sensitivity = _on_grid(self, shape, 1 / (1 + rho))
+        grid, sensitivity = l2_on_grid(self, shape, 1 / (1 + rho))
         return grid, sensitivity**2 / (2 * rho)
 
     def _one(self, noise: Source, parameter: Fraction) -> int:
@@ -193,16 +127,16 @@ class DiscreteGaussian(Additive):
 
         Proof: lem-gaussian-error
         """
-        return ceil(_normal_reach(parameter, miss))
+        return ceil(normal_reach(parameter, miss))
 
 
-def _on_grid(mechanism: Additive, shape: Shape, finest: Fraction) -> tuple[Grid, Fraction]:
+def l2_on_grid(noise: GridNoise, shape: Shape, finest: Fraction) -> tuple[Grid, Fraction]:
     """The grid, and the L2 sensitivity in its steps."""
-    sensitivity = exact(mechanism.sensitivity, "sensitivity")
-    grid = mechanism.grid_for(shape, sensitivity * finest / (isqrt(shape.size) + 1))
-    return grid, grid.l2(sensitivity, shape.size) if shape.floats else whole_sensitivity(mechanism.sensitivity)
+    sensitivity = exact(noise.sensitivity, "sensitivity")
+    grid = noise.grid_for(shape, sensitivity * finest / (isqrt(shape.size) + 1))
+    return grid, grid.l2(sensitivity, shape.size) if shape.floats else whole_sensitivity(noise.sensitivity)
 
 
-def _normal_reach(variance: Fraction, miss: Fraction) -> Fraction:
+def normal_reach(variance: Fraction, miss: Fraction) -> Fraction:
     """A bound that a normal number of this variance passes with probability at most ``miss``."""
     return Fraction(normal_quantile(miss)) * root_above(variance)

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from expost.accounting.losses import GaussianNoise, LaplaceNoise, Loss, Response
 from expost.accounting.stopping import optimal_delta, plan
+from expost.checks import requested_delta, whole_sensitivity
 from expost.cost import Cost, Number, exact
 from expost.errors import InteractionClosed, InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
 from expost.mechanism import Interaction, Mechanism, fixed
-from expost.mechanisms.additive import Additive, Shape, requested_delta, root_above, whole_sensitivity
-from expost.mechanisms.gaussian import _normal_reach, _on_grid
+from expost.mechanisms.gaussian import l2_on_grid, normal_reach
+from expost.mechanisms.numbers import GridNoise, Shape, root_above
 from expost.noise import Source, rounded_gaussian, vector
 from expost.noise.grid import Grid
 
@@ -78,7 +79,7 @@ class Iterative(Mechanism):
         if isinstance(step, GaussianNoise | LaplaceNoise):
             if self.sensitivity is None:
                 raise InvalidValue("steps that add noise need the sensitivity of the values that they are given")
-            self._additive(step)
+            self._noise_of(step)
         elif not isinstance(step, Mechanism):
             raise InvalidValue(f"a step is GaussianNoise(…), LaplaceNoise(…) or a mechanism, got {step!r}")
         if _rate(step) < 1 and self.neighbours != "add-remove":
@@ -139,8 +140,8 @@ class Iterative(Mechanism):
         """How far it went."""
         return f"{len(output)} of at most {len(self.steps)} steps"
 
-    def _additive(self, step: Loss) -> Additive:
-        kind = _NormalStep if isinstance(step, GaussianNoise) else _LaplaceStep
+    def _noise_of(self, step: Loss) -> GridNoise:
+        kind = NormalStepNoise if isinstance(step, GaussianNoise) else LaplaceStepNoise
         assert self.sensitivity is not None
         ratio: Number = step.ratio  # type: ignore[attr-defined]
         return kind(
@@ -148,16 +149,15 @@ class Iterative(Mechanism):
             sensitivity=self.sensitivity,
             grid=self.grid,
             missing=self.missing,
-            neighbours=self.neighbours,
         )
 
     def _answer(self, index: int, value: Any, noise: Source) -> Any:
         step = self.steps[index]
-        return step.sample(value, noise) if isinstance(step, Mechanism) else self._additive(step).sample(value, noise)
+        return step.sample(value, noise) if isinstance(step, Mechanism) else self._noise_of(step).sample(value, noise)
 
     def _check_value(self, index: int, value: Any) -> None:
         step = self.steps[index]
-        (step if isinstance(step, Mechanism) else self._additive(step)).check(value)
+        (step if isinstance(step, Mechanism) else self._noise_of(step)).check(value)
 
 
 class Run(Interaction):
@@ -254,8 +254,8 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _NormalStep(Additive):
-    """Values plus rounded normal noise of a given ratio to their L2 sensitivity on the grid.
+class NormalStepNoise(GridNoise):
+    """Rounded normal noise of a given ratio to the L2 sensitivity of values on the grid.
 
     Proof: thm-iterative
     """
@@ -264,16 +264,10 @@ class _NormalStep(Additive):
     sensitivity: Number
     grid: Number | None
     missing: Number
-    neighbours: Neighbours | None
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """A step promises nothing by itself."""
-        raise InvalidValue("a step is paid for by the iterative mechanism that it belongs to")
 
     def _calibrate(self, shape: Shape) -> tuple[Grid, Fraction]:
         ratio = exact(self.ratio, "ratio")
-        grid, sensitivity = _on_grid(self, shape, min(ratio, Fraction(1)))
+        grid, sensitivity = l2_on_grid(self, shape, min(ratio, Fraction(1)))
         return grid, (ratio * sensitivity) ** 2
 
     def _one(self, noise: Source, parameter: Fraction) -> int:
@@ -283,12 +277,12 @@ class _NormalStep(Additive):
         return vector.rounded_gaussian(noise, parameter, size)
 
     def _reach(self, parameter: Fraction, miss: Fraction) -> int:
-        return ceil(_normal_reach(parameter, miss))
+        return ceil(normal_reach(parameter, miss))
 
 
 @dataclass(frozen=True, kw_only=True)
-class _LaplaceStep(_NormalStep):
-    """A number plus rounded Laplace noise of a given ratio to its sensitivity on the grid.
+class LaplaceStepNoise(NormalStepNoise):
+    """Rounded Laplace noise of a given ratio to the sensitivity of a number on the grid.
 
     Proof: thm-iterative
     """

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost import bracket
+from expost.checks import requested_epsilon, whole_sensitivity
 from expost.cost import Number, exact
 from expost.guarantee import Guarantee, Neighbours
-from expost.mechanisms.additive import Additive, Shape, cheapest, requested_epsilon, whole_sensitivity
+from expost.mechanisms.additive import Additive
+from expost.mechanisms.numbers import Shape
 from expost.noise import Source, discrete_laplace, vector
 from expost.noise.fixed import exp_minus
 from expost.noise.grid import Grid
@@ -42,30 +44,6 @@ class Laplace(Additive):
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
         super().__post_init__()
-
-    @classmethod
-    def for_accuracy(
-        cls,
-        within: Number,
-        confidence: Number,
-        *,
-        sensitivity: Number,
-        size: int = 1,
-        floats: bool = False,
-        grid: Number | None = None,
-        missing: Number = 0,
-        neighbours: Neighbours | None = None,
-    ) -> Laplace:
-        """The one with the least ε whose :meth:`error_bound` is at most ``within``.
-
-        >>> Laplace.for_accuracy(10, 0.95, sensitivity=1).epsilon
-        0.284348512423
-        """
-
-        def at(epsilon: Fraction) -> Laplace:
-            return cls(epsilon=epsilon, sensitivity=sensitivity, grid=grid, missing=missing, neighbours=neighbours)
-
-        return cheapest(at, within, confidence, size, floats)
 
     @property
     def guarantee(self) -> Guarantee:

@@ -10,26 +10,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.cost import EPSILON_UNITS, Number, exact
+from expost.checks import as_confidence, as_whole, requested_epsilon
+from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
-from expost.mechanism import Mechanism
-from expost.mechanisms.additive import RELEASED, requested_epsilon, shape_of, whole_numbers
+from expost.mechanisms.accuracy import Calibrated
+from expost.mechanisms.additive import RELEASED
+from expost.mechanisms.numbers import shape_of, whole_numbers
 from expost.noise import Source, bernoulli_exp, vector
 from expost.noise.fixed import exp_minus
 from expost.noise.grid import FARTHEST
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomizedResponse(Mechanism):
+class RandomizedResponse(Calibrated):
     """One of ``choices`` answers 0, …, choices − 1 for each person: the truth e^ε times as likely as each lie.
 
     The data is a whole number, or an array with one entry a person; an entry outside the choices counts as
     the nearest one. :meth:`estimate` turns the answers into shares of the population, without bias.
     An array's length is public: the claim is about people whose answer changes.
 
+    >>> RandomizedResponse.for_accuracy(0.05, 0.95, answers=10_000, choices=2).epsilon
+    0.610350355353
+
     Proof: thm-randomized-response
     """
+
+    _about = ("answers",)
+    _remedy = "that takes more answers, or ask for less"
 
     epsilon: Number
     choices: int
@@ -37,42 +45,13 @@ class RandomizedResponse(Mechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
-        if isinstance(self.choices, bool) or not isinstance(self.choices, int) or not 2 <= self.choices <= FARTHEST:
-            raise InvalidValue(f"randomised response has from 2 to 2^60 choices, got {self.choices!r}")
+        object.__setattr__(self, "choices", as_whole(self.choices, "choices", 2, FARTHEST))
         if as_neighbours(self.neighbours) == "add-remove":
             raise InvalidValue(
                 "randomised response is about people who answer differently, neighbours='substitute': "
                 "with one answer more or less, their number would tell"
             )
         object.__setattr__(self, "neighbours", "substitute")
-
-    @classmethod
-    def for_accuracy(
-        cls,
-        within: Number,
-        confidence: Number,
-        *,
-        answers: int,
-        choices: int,
-        neighbours: Neighbours | None = None,
-    ) -> RandomizedResponse:
-        """The one with (nearly) the least ε whose :meth:`error_bound` is at most ``within``.
-
-        >>> RandomizedResponse.for_accuracy(0.05, 0.95, answers=10_000, choices=2).epsilon
-        0.610350355964
-        """
-        wanted = float(exact(within, "within"))
-        least = _sampling_error(float(exact(confidence, "confidence")), answers, choices)
-        if not least < wanted:
-            raise InvalidValue(
-                f"{answers} answers know a share only to ± {least:.3g} at {confidence}, even if all are true: "
-                f"± {within} needs more answers"
-            )
-        # error_bound = least·(e^ε + choices − 1)/(e^ε − 1), solved for ε
-        epsilon = log((wanted + least * (choices - 1)) / (wanted - least)) * (1 + 1e-9)
-        return cls(
-            epsilon=Fraction(int(epsilon * EPSILON_UNITS) + 1, EPSILON_UNITS), choices=choices, neighbours=neighbours
-        )
 
     @property
     def guarantee(self) -> Guarantee:
@@ -121,7 +100,7 @@ class RandomizedResponse(Mechanism):
         """
         lie = Fraction(exp_minus(exact(self.epsilon, "ε"), 128)[1], 2**128)
         spread = float((1 + (self.choices - 1) * lie) / (1 - lie))
-        return _sampling_error(float(exact(confidence, "confidence")), answers, self.choices) * spread
+        return _sampling_error(confidence, answers, self.choices) * spread
 
     def describe(self, output: Any) -> str:
         """How many answers there are."""
@@ -129,8 +108,7 @@ class RandomizedResponse(Mechanism):
         return f"answer {output}" if shape is None else f"{np.size(output)} answers among {self.choices} choices"
 
 
-def _sampling_error(confidence: float, answers: int, choices: int) -> float:
+def _sampling_error(confidence: Number, answers: int, choices: int) -> float:
     """Hoeffding's bound on every share at once."""
-    if not 0 < confidence < 1 or answers < 1:
-        raise InvalidValue(f"needs 0 < confidence < 1 and at least one answer, got {confidence} and {answers}")
-    return sqrt(log(2 * choices / (1 - confidence)) / (2 * answers))
+    miss = 1 - float(as_confidence(confidence))
+    return sqrt(log(2 * choices / miss) / (2 * as_whole(answers, "answers")))

@@ -11,18 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost import bracket
-from expost.cost import EPSILON_UNITS, Number, exact
+from expost.checks import as_confidence, as_positive, as_whole, check_monotone, requested_epsilon, whole_sensitivity
+from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
-from expost.mechanism import Mechanism
-from expost.mechanisms.additive import (
-    RELEASED,
-    check_monotone,
-    requested_epsilon,
-    shape_of,
-    whole_numbers,
-    whole_sensitivity,
-)
+from expost.mechanisms.accuracy import Calibrated
+from expost.mechanisms.additive import RELEASED
+from expost.mechanisms.numbers import shape_of, whole_numbers
 from expost.noise import Source, bernoulli_exp, vector
 from expost.noise.grid import FARTHEST, Grid
 from expost.noise.laws import Rate
@@ -31,7 +26,7 @@ _FEW = 32  # fewer candidates than this are chosen from one coin at a time
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exponential(Mechanism):
+class Exponential(Calibrated):
     """The index of a candidate, e^(rate·score) times as likely the higher it scores.
 
     ``sensitivity`` bounds how far one person moves any score. ``monotone`` says that between neighbours all
@@ -39,8 +34,14 @@ class Exponential(Mechanism):
     or floats; floats are rounded to a grid first (``grid``, a power of two; by default a thousandth of the
     sensitivity), scores are clamped to ±2^60 steps, and NaN is the lowest score of all.
 
+    >>> chosen = Exponential.for_accuracy(10, 0.95, sensitivity=1, candidates=100)
+    >>> chosen.epsilon, chosen.error_bound(0.95, candidates=100)
+    (1.38015493158, 10)
+
     Proof: thm-exponential
     """
+
+    _about = ("candidates", "floats")
 
     epsilon: Number
     sensitivity: Number
@@ -50,55 +51,11 @@ class Exponential(Mechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
-        if exact(self.sensitivity, "sensitivity") <= 0:
-            raise InvalidValue(f"sensitivity must be above 0, got {self.sensitivity!r}")
+        as_positive(self.sensitivity, "sensitivity")
         as_neighbours(self.neighbours)
         if self.grid is not None:
             Grid.of(self.grid)
         check_monotone(self.monotone, self.neighbours)
-
-    @classmethod
-    def for_accuracy(
-        cls,
-        within: Number,
-        confidence: Number,
-        *,
-        sensitivity: Number,
-        candidates: int,
-        monotone: bool = False,
-        floats: bool = False,
-        grid: Number | None = None,
-        neighbours: Neighbours | None = None,
-    ) -> Exponential:
-        """The one with the least ε whose :meth:`error_bound` is at most ``within``.
-
-        >>> chosen = Exponential.for_accuracy(10, 0.95, sensitivity=1, candidates=100)
-        >>> chosen.epsilon, chosen.error_bound(0.95, candidates=100)
-        (1.38015493158, 10)
-        """
-        wanted, low, high = exact(within, "within"), 0, 1
-
-        def at(units: int) -> Exponential:
-            return cls(
-                epsilon=Fraction(units, EPSILON_UNITS),
-                sensitivity=sensitivity,
-                monotone=monotone,
-                grid=grid,
-                neighbours=neighbours,
-            )
-
-        def suffices(units: int) -> bool:
-            bound = at(units).error_bound(confidence, candidates=candidates, floats=floats)
-            return exact(bound, "error bound") <= wanted
-
-        while not suffices(high):
-            low, high = high, 2 * high
-            if high >= 2**63:
-                raise InvalidValue(f"no ε chooses within {within} at {confidence}: take a finer grid or ask for less")
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if suffices(middle) else (middle, high)
-        return at(high)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -126,9 +83,8 @@ class Exponential(Mechanism):
 
         Proof: lem-selection-error
         """
-        miss = 1 - exact(confidence, "confidence")
-        if not 0 < miss < 1 or candidates < 1:
-            raise InvalidValue(f"needs 0 < confidence < 1 and a candidate, got {confidence} and {candidates}")
+        miss = 1 - as_confidence(confidence)
+        candidates = as_whole(candidates, "candidates")
         grid, rate = self._calibrate(floats)
         steps = max(ceil(bracket.log((candidates - 1) / miss).upper / rate) - 1, 0) if candidates > 1 else 0
         return grid.value(steps + 1) if floats else steps

@@ -1,7 +1,6 @@
 """EVIDENCE: exact checks of finite mechanisms, of interactive ones, and of the composition game."""
 
-from expost.verify.conversation import Conversation
-from expost.verify.conversation import check as check_conversation
+from expost.verify.conversation import Conversation, check_conversation
 from expost.verify.draws import law, tabulate
 from expost.verify.finite import (
     FiniteMechanism,

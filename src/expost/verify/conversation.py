@@ -19,7 +19,7 @@ from expost import bracket
 from expost.bracket import Bracket
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
-from expost.verify.finite import Database, Verdict, Witness, both_orders, decide
+from expost.verify.finite import Database, Verdict, Witness, both_orders, judge
 
 History: TypeAlias = tuple[tuple[Any, Any], ...]
 """(question, answer) pairs, in order."""
@@ -80,7 +80,7 @@ def best_strategy(
     return best(())
 
 
-def least_delta(conversation: Conversation, guarantee: Guarantee, digits: int = 40) -> Bracket[Fraction]:
+def conversation_delta(conversation: Conversation, guarantee: Guarantee, digits: int = 40) -> Bracket[Fraction]:
     """The least δ at which every adaptive way of asking keeps the guarantee's E."""
 
     def ratio(part: Part) -> Bracket[Fraction]:
@@ -93,7 +93,7 @@ def least_delta(conversation: Conversation, guarantee: Guarantee, digits: int = 
     return Bracket(lower, upper)
 
 
-def check(conversation: Conversation, guarantee: Guarantee) -> Verdict:
+def check_conversation(conversation: Conversation, guarantee: Guarantee) -> Verdict:
     """Whether the guarantee holds for every adaptive way of asking. If not, the worst event is the witness:
     transcripts of one strategy, questions included.
 
@@ -103,7 +103,7 @@ def check(conversation: Conversation, guarantee: Guarantee) -> Verdict:
         if any(conversation.probability(database, ()) != 1 for database in pair):
             raise InvalidValue("the empty history has probability 1; bound a truncation with best_strategy yourself")
     delta = guarantee.worst_case.exact_delta
-    verdict, digits = decide(lambda digits: least_delta(conversation, guarantee, digits), delta)
+    verdict, digits = judge(lambda digits: conversation_delta(conversation, guarantee, digits), delta)
     return verdict if verdict else replace(verdict, witness=_witness(conversation, guarantee, digits))
 
 

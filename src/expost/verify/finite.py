@@ -23,7 +23,7 @@ from expost.cost import EPSILON_UNITS, Cost, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part
 
-Law: TypeAlias = Mapping[Any, Fraction]
+OutputLaw: TypeAlias = Mapping[Any, Fraction]
 """The probability of each output."""
 
 Database: TypeAlias = Any
@@ -109,7 +109,7 @@ class Verdict:
         return self.holds is True
 
 
-def hockey_stick(p: Law, q: Law, ratio: Callable[[Any], Fraction]) -> tuple[Fraction, frozenset[Any]]:
+def hockey_stick(p: OutputLaw, q: OutputLaw, ratio: Callable[[Any], Fraction]) -> tuple[Fraction, frozenset[Any]]:
     """Σ (P − ratio·Q)₊ over the outputs, and the event that attains it."""
     gaps = {output: mass - ratio(output) * q.get(output, Fraction(0)) for output, mass in p.items()}
     event = frozenset(output for output, gap in gaps.items() if gap > 0)
@@ -153,7 +153,7 @@ def check(mechanism: FiniteMechanism, guarantee: Guarantee) -> Verdict:
     """
     delta = guarantee.worst_case.exact_delta
     complete = not any(mechanism.missing(database) for database in mechanism.laws)
-    verdict, digits = decide(lambda digits: least_delta(mechanism, guarantee, digits), delta, complete)
+    verdict, digits = judge(lambda digits: least_delta(mechanism, guarantee, digits), delta, complete)
     if verdict.holds is not False:
         return verdict
     found = [(_pair_delta(mechanism, guarantee, pair, digits), pair) for pair in mechanism.ordered_pairs()]
@@ -161,7 +161,7 @@ def check(mechanism: FiniteMechanism, guarantee: Guarantee) -> Verdict:
     return replace(verdict, witness=_witness(mechanism, guarantee, pair, event, digits))
 
 
-def decide(least: Callable[[int], Bracket[Fraction]], delta: Fraction, complete: bool = True) -> tuple[Verdict, int]:
+def judge(least: Callable[[int], Bracket[Fraction]], delta: Fraction, complete: bool = True) -> tuple[Verdict, int]:
     """Bracket the least δ with more and more digits until it is on one side of the claim's.
 
     Without complete laws the bracket need not shrink; then the first one must do.

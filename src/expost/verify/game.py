@@ -20,9 +20,9 @@ from expost.bracket import Bracket
 from expost.cost import Cost
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
-from expost.verify.finite import FiniteMechanism, Verdict, decide
+from expost.verify.finite import FiniteMechanism, Verdict, judge
 
-State = TypeVar("State")
+GameState = TypeVar("GameState")
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,17 +51,17 @@ class Move:
         ]
 
 
-class _Game(Generic[State]):
+class _Game(Generic[GameState]):
     """The tree of everything an adversary can do, merged where histories do not differ in what matters."""
 
-    def __init__(self, moves: Sequence[Move], rule: Filter[State], rounds: int) -> None:
+    def __init__(self, moves: Sequence[Move], rule: Filter[GameState], rounds: int) -> None:
         if rounds < 0:
             raise InvalidValue(f"a game has rounds, 0 or more, got {rounds}")
         self._rounds = rounds
         self._moves = [(move.worst, move.outcomes()) for move in moves]
         self._rule = rule
 
-    def open_to(self, state: State) -> list[list[tuple[Fraction, Fraction, Cost]]]:
+    def open_to(self, state: GameState) -> list[list[tuple[Fraction, Fraction, Cost]]]:
         """The outcome tables that the filter lets the adversary choose among."""
         return [table for worst, tables in self._moves if self._rule.decide(state, worst) is CONT for table in tables]
 
@@ -70,7 +70,7 @@ class _Game(Generic[State]):
         rule = self._rule
 
         @cache
-        def value(likelihood: Fraction, state: State, left: int) -> Fraction:
+        def value(likelihood: Fraction, state: GameState, left: int) -> Fraction:
             """The best value from here, divided by the probability of being here under Q."""
             best = max(likelihood - ratio, Fraction(0))
             if left == 0:
@@ -92,7 +92,7 @@ class _Game(Generic[State]):
         rule = self._rule
 
         @cache
-        def value(state: State, left: int) -> Fraction | None:
+        def value(state: GameState, left: int) -> Fraction | None:
             best = Fraction(1)
             if left == 0:
                 return best
@@ -140,4 +140,4 @@ def play(moves: Sequence[Move], limit: Cost, rounds: int, rule: Filter[Any] | No
     Proof: prop-decidable
     """
     admit = rule or OdpFilter(limit)
-    return decide(lambda digits: worst_delta(moves, admit, rounds, limit, digits), limit.exact_delta)[0]
+    return judge(lambda digits: worst_delta(moves, admit, rounds, limit, digits), limit.exact_delta)[0]

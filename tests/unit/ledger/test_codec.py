@@ -18,7 +18,7 @@ from expost import Cost, Guarantee
 from expost.canonical import canonical, sha256
 from expost.ledger import codec
 from expost.mechanisms.stability.quantile_range import Bin
-from expost.mechanisms.stability.release import Answer
+from expost.mechanisms.stability.release import StableAnswer
 from expost.mechanisms.stability.votes import Coefficients
 from toys import Fixed
 
@@ -188,16 +188,16 @@ def test_a_field_that_is_newer_than_the_output_is_at_its_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "file"),
+    ("value", "name", "earlier"),
     [
-        (Bin(3, 8.0, 16.0), "expost.mechanisms.interquantile"),
-        (xp.LinearModel(((1.0,),), 1.0, True), "expost.mechanisms.linear"),
-        (Answer(2, 0.5), "expost.mechanisms.propose_test_release"),
-        (Coefficients(1, (0.25, -1.5)), "expost.mechanisms.regression"),
+        (Bin(3, 8.0, 16.0), "Bin", "expost.mechanisms.interquantile:Bin"),
+        (xp.LinearModel(((1.0,),), 1.0, True), "LinearModel", "expost.mechanisms.linear:LinearModel"),
+        (StableAnswer(2, 0.5), "Answer", "expost.mechanisms.propose_test_release:Answer"),
+        (Coefficients(1, (0.25, -1.5)), "Coefficients", "expost.mechanisms.regression:Coefficients"),
     ],
 )
-def test_names_of_earlier_files_are_read(value: Any, file: str) -> None:
-    name, now = type(value).__name__, codec.encode(value)
+def test_names_of_earlier_files_are_read(value: Any, name: str, earlier: str) -> None:
+    now = codec.encode(value)
     assert f'"expost:{name}"' in now
-    again = codec.decode(now.replace(f"expost:{name}", f"{file}:{name}"))
+    again = codec.decode(now.replace(f"expost:{name}", earlier))
     assert (type(again), again) == (type(value), value)

@@ -8,7 +8,7 @@ import pytest
 
 import expost as xp
 from expost import DiscreteGaussian, Exponential, Gaussian, Laplace, RandomizedResponse
-from expost.mechanisms.additive import Shape
+from expost.mechanisms.numbers import Shape
 
 WHOLE, FLOATS = Shape(False, (4,)), Shape(True, (4,))
 
@@ -52,7 +52,7 @@ def test_relations_that_a_mechanism_cannot_be_about() -> None:
     assert RandomizedResponse(epsilon=1, choices=2).guarantee.neighbours == "substitute"
     with pytest.raises(xp.InvalidValue, match="their number would tell"):
         RandomizedResponse(epsilon=1, choices=2, neighbours="add-remove")
-    with pytest.raises(xp.InvalidValue, match="2\\^60 choices"):
+    with pytest.raises(xp.InvalidValue, match="choices is a whole number from 2 to"):
         RandomizedResponse(epsilon=1, choices=2**61)
     for relation in (None, "substitute"):
         with pytest.raises(xp.InvalidValue, match="neighbours='add-remove'"):

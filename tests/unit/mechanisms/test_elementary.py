@@ -56,7 +56,7 @@ def test_claims() -> None:
 def test_a_request_rounds_down_and_is_what_is_charged() -> None:
     third = m.Laplace(epsilon="1/3", sensitivity=1)
     assert third.guarantee.worst_case == Cost.within("1/3")
-    shape_rate = third._calibrate(m.additive.Shape(False, None))[1]
+    shape_rate = third._calibrate(m.numbers.Shape(False, None))[1]
     assert shape_rate == Fraction(333333333333, 10**12)
 
 
@@ -161,7 +161,7 @@ def test_solvers_say_when_nothing_buys_it() -> None:
 )
 def test_noise_on_the_grid_covers_the_rounding(epsilon: Fraction, sensitivity: Fraction, size: int) -> None:
     """The rate is ε per grid sensitivity, and the rounding costs less than a hundredth."""
-    from expost.mechanisms.additive import Shape
+    from expost.mechanisms.numbers import Shape
 
     mechanism = m.Laplace(epsilon=epsilon, sensitivity=sensitivity)
     grid, rate = mechanism._calibrate(Shape(True, (size,)))

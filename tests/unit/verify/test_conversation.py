@@ -4,7 +4,7 @@ import pytest
 
 from expost import Guarantee, InvalidValue
 from expost.verify import Conversation, check_conversation, log_up
-from expost.verify.conversation import History, least_delta
+from expost.verify.conversation import History, conversation_delta
 
 THREE = log_up(Fraction(3)).exact_epsilon
 
@@ -45,8 +45,8 @@ def test_one_unit_too_cheap_is_found_at_any_depth() -> None:
 def test_an_adversary_that_may_stop_anywhere_gets_more() -> None:
     """Where early parts are cheap, stopping when ahead beats any fixed number of questions."""
     claim = Guarantee({0: 0, 1: 0.25, 2: 0.75, 3: 1.5})
-    anywhere = least_delta(conversation(), claim).lower
-    at_the_end = least_delta(conversation(may_stop=lambda history: False), claim).upper
+    anywhere = conversation_delta(conversation(), claim).lower
+    at_the_end = conversation_delta(conversation(may_stop=lambda history: False), claim).upper
     assert anywhere > at_the_end > 0
 
 
@@ -59,7 +59,7 @@ def test_hidden_state_is_allowed() -> None:
 
     claim = Guarantee({k: k * THREE for k in range(4)})
     assert check_conversation(conversation(probability=probability), claim)
-    assert least_delta(conversation(probability=probability), Guarantee.uniform(0)).upper < Fraction(1, 2)
+    assert conversation_delta(conversation(probability=probability), Guarantee.uniform(0)).upper < Fraction(1, 2)
 
 
 def test_probabilities_must_add_up_along_the_tree() -> None:

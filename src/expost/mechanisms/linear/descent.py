@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 
 from expost.accounting.losses import GaussianNoise
 from expost.accounting.stopping import plan
+from expost.checks import as_whole, finite, requested_delta, requested_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import Mechanism
-from expost.mechanisms.additive import requested_delta, requested_epsilon, shape_of
 from expost.mechanisms.iterative import Iterative
 from expost.mechanisms.linear.model import LinearModel, signs_of, unit_rows
-from expost.mechanisms.linear.solver import Floats, slope
-from expost.mechanisms.stability.quantile_range import finite
+from expost.mechanisms.linear.solver import FloatArray, slope
+from expost.mechanisms.numbers import shape_of
 from expost.noise import Source
 
 _STEPS = 2**20
@@ -58,9 +58,7 @@ class LogisticDescent(Mechanism):
         object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
         object.__setattr__(self, "delta", requested_delta(self.delta))
         for name, most in (("features", 10_000), ("steps", 10_000), ("every", self.steps)):
-            number = getattr(self, name)
-            if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
-                raise InvalidValue(f"{name} is a whole number from 1 to {most}, got {number!r}")
+            object.__setattr__(self, name, as_whole(getattr(self, name), name, 1, most))
         if self.steps % self.every:
             raise InvalidValue(f"steps are a multiple of every, got {self.steps} and {self.every}")
         for name in ("norm", "patience", "learning_rate", "missing"):
@@ -108,7 +106,7 @@ class LogisticDescent(Mechanism):
         rows = unit_rows(table[:, :-1], float(self.norm), float(self.missing), True)
         return self._run.sample(rows * signs_of(table[:, -1], 2)[0][:, None], noise)
 
-    def _gradient(self, rows: Floats, outputs: tuple[Any, ...]) -> NDArray[np.int64]:
+    def _gradient(self, rows: FloatArray, outputs: tuple[Any, ...]) -> NDArray[np.int64]:
         """The exact sum of the records' gradients, each rounded and of bounded length by itself."""
         with np.errstate(under="ignore"):
             margins = np.clip(rows @ self.weights(outputs, len(rows)), -1e3, 1e3)
@@ -116,7 +114,7 @@ class LogisticDescent(Mechanism):
         parts[(parts * parts).sum(axis=1) > self.longest**2] = 0
         return np.asarray(parts.sum(axis=0))
 
-    def weights(self, outputs: tuple[Any, ...], size: int) -> Floats:
+    def weights(self, outputs: tuple[Any, ...], size: int) -> FloatArray:
         """Where the descent stands after these outputs, for so many records: a function of what was published."""
         weights = np.zeros(self.features + 1)
         for output in outputs:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.mechanisms.linear.solver import Floats
+from expost.mechanisms.linear.solver import FloatArray
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class LinearModel:
     missing: float = 0.0
     features: tuple[int, ...] | None = None
 
-    def margins(self, features: Any) -> Floats:
+    def margins(self, features: Any) -> FloatArray:
         """A row for each row of features, a column for each problem: above 0 says yes."""
         with np.errstate(all="ignore"):
             rows = unit_rows(chosen(features, self.features), self.norm, self.missing, self.intercept)
@@ -37,7 +37,7 @@ class LinearModel:
         return np.asarray(margins[:, 0] > 0 if margins.shape[1] == 1 else margins.argmax(axis=1), np.int64)
 
     @property
-    def coefficients(self) -> Floats:
+    def coefficients(self) -> FloatArray:
         """Weights for rows of length at most ``norm`` in the units of the features, a row for each problem."""
         weights = np.array(self.weights)
         if not self.intercept:
@@ -45,13 +45,13 @@ class LinearModel:
         return weights[:, :-1] * (shares(weights.shape[1] - 1)[0] / self.norm)
 
     @property
-    def intercepts(self) -> Floats:
+    def intercepts(self) -> FloatArray:
         """The constant of each problem."""
         weights = np.array(self.weights)
         return weights[:, -1] * shares(weights.shape[1] - 1)[1] if self.intercept else np.zeros(len(weights))
 
 
-def unit_rows(features: Any, norm: float, missing: float, intercept: bool) -> Floats:
+def unit_rows(features: Any, norm: float, missing: float, intercept: bool) -> FloatArray:
     """Each row divided by ``norm`` and, if still longer than one, shortened to one; a constant feature appended.
 
     With an intercept, features and the constant are multiplied by :func:`shares`, so that rows stay in the ball. NaN
@@ -80,7 +80,7 @@ def shares(features: int) -> tuple[float, float]:
     return sqrt(features / (features + 1)), sqrt(1 / (features + 1))
 
 
-def signs_of(labels: Any, classes: int) -> list[Floats]:
+def signs_of(labels: Any, classes: int) -> list[FloatArray]:
     """+1 where the class is the problem's, else −1: one problem for two classes, else one each."""
     numbers = np.asarray(labels, np.float64)
     known = np.isin(numbers, np.arange(classes))

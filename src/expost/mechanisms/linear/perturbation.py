@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from expost import bracket
+from expost.checks import as_flag, as_whole, finite, requested_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Mechanism
-from expost.mechanisms.additive import RELEASED, as_flag, requested_epsilon, root_above, shape_of
+from expost.mechanisms.additive import RELEASED
 from expost.mechanisms.linear.model import LinearModel, chosen, signs_of, unit_rows
-from expost.mechanisms.linear.solver import CURVATURE, Floats, Loss, Problem, gradient_error, minimise
+from expost.mechanisms.linear.solver import CURVATURE, FloatArray, LossName, Problem, gradient_error, minimise
 from expost.mechanisms.linear.tuning import (
     as_lean,
     as_regularizer,
@@ -29,7 +30,7 @@ from expost.mechanisms.linear.tuning import (
     objective_regularizer,
     output_regularizer,
 )
-from expost.mechanisms.stability.quantile_range import finite
+from expost.mechanisms.numbers import root_above, shape_of
 from expost.noise import Source
 from expost.noise.grid import Grid
 from expost.noise.spherical import rounded_spherical
@@ -45,7 +46,7 @@ FARTHEST_WEIGHT = 2**14
 class Setting:
     """The public facts of one problem: rows, columns, its share of ε, the regulariser and the lean that it gets."""
 
-    loss: Loss
+    loss: LossName
     size: int
     columns: int
     epsilon: Fraction
@@ -60,7 +61,7 @@ class _Linear(Mechanism):
     epsilon: Number
     norm: Number
     classes: int = 2
-    loss: Loss = "logistic"
+    loss: LossName = "logistic"
     regularizer: Number | None = None
     intercept: bool = True
     features: tuple[int, ...] | None = None
@@ -72,8 +73,7 @@ class _Linear(Mechanism):
         object.__setattr__(self, "missing", finite(self.missing, "missing"))
         if not 1e-100 <= float(self.norm) <= 1e100:
             raise InvalidValue(f"norm is the public length of the longest row, above 0, got {self.norm!r}")
-        if isinstance(self.classes, bool) or not isinstance(self.classes, int) or self.classes < 2:
-            raise InvalidValue(f"classes is how many classes there are, at least 2, got {self.classes!r}")
+        object.__setattr__(self, "classes", as_whole(self.classes, "classes", 2))
         if self.loss not in CURVATURE:
             raise InvalidValue(f"loss is 'logistic' or 'huber', got {self.loss!r}")
         if self.regularizer is not None:
@@ -131,7 +131,7 @@ class _Linear(Mechanism):
         return LinearModel(weights, float(self.norm), self.intercept, float(self.missing), self.features)
 
     @abstractmethod
-    def _weights(self, setting: Setting, rows: Floats, noise: Source) -> tuple[float, ...]:
+    def _weights(self, setting: Setting, rows: FloatArray, noise: Source) -> tuple[float, ...]:
         """The noisy weights of one problem."""
 
     def part_of(self, output: Any) -> Part:
@@ -170,10 +170,10 @@ class OutputPerturbation(_Linear):
             output_regularizer(size, float(epsilon)) if given is None else float(given),
         )
 
-    def _weights(self, setting: Setting, rows: Floats, noise: Source) -> tuple[float, ...]:
+    def _weights(self, setting: Setting, rows: FloatArray, noise: Source) -> tuple[float, ...]:
         problem = Problem(self.loss, rows, setting.regularizer, (Fraction(0),) * setting.columns)
         found = minimise(problem, tolerance(setting))
-        return noisy(found, weight_sensitivity(setting), setting.epsilon, noise)
+        return noisy_weights(found, weight_sensitivity(setting), setting.epsilon, noise)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,17 +215,17 @@ class ObjectivePerturbation(_Linear):
         raised = max(float(regularizer), float(least) * (1 + 2.0**-40))  # half of ε at least is for the noise
         return Setting(self.loss, size, columns, epsilon, raised, float(lean))
 
-    def _weights(self, setting: Setting, rows: Floats, noise: Source) -> tuple[float, ...]:
+    def _weights(self, setting: Setting, rows: FloatArray, noise: Source) -> tuple[float, ...]:
         near = tilted_tolerance(setting)
         grid = Grid.within(near * setting.size / (2 * (isqrt(setting.columns) + 1)))
         tilt = rounded_spherical(noise, tilt_scale(setting) / grid.step, setting.columns)
         pull = leaning(rows, setting.lean)
         whole = tuple(entry * grid.step + lean for entry, lean in zip(tilt, pull, strict=True))
         found = minimise(Problem(self.loss, rows, setting.regularizer, whole), near / 2)
-        return noisy(found, 2 * near / Fraction(setting.regularizer), setting.epsilon / 32, noise)
+        return noisy_weights(found, 2 * near / Fraction(setting.regularizer), setting.epsilon / 32, noise)
 
 
-def leaning(rows: Floats, lean: float) -> list[Fraction]:
+def leaning(rows: FloatArray, lean: float) -> list[Fraction]:
     """The gradient of the straight lines, −lean·Σ rows, each coordinate of the sum to half a unit in the last place."""
     if lean == 0:
         return [Fraction(0)] * rows.shape[1]
@@ -297,7 +297,9 @@ def weight_distance(setting: Setting) -> Fraction:
     return moved(weight_sensitivity(setting), setting.columns, setting.epsilon)
 
 
-def noisy(weights: list[Fraction], sensitivity: Fraction, epsilon: Fraction, noise: Source) -> tuple[float, ...]:
+def noisy_weights(
+    weights: list[Fraction], sensitivity: Fraction, epsilon: Fraction, noise: Source
+) -> tuple[float, ...]:
     """Weights on a grid with spherical noise on the grid, clamped.
 
     Proof: thm-output-perturbation

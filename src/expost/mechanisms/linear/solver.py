@@ -18,24 +18,24 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-Floats: TypeAlias = NDArray[np.float64]
-Loss: TypeAlias = Literal["logistic", "huber"]
+FloatArray: TypeAlias = NDArray[np.float64]
+LossName: TypeAlias = Literal["logistic", "huber"]
 
-CURVATURE: dict[Loss, Fraction] = {"logistic": Fraction(1, 4), "huber": Fraction(1)}
+CURVATURE: dict[LossName, Fraction] = {"logistic": Fraction(1, 4), "huber": Fraction(1)}
 """The largest second derivative of a loss. Slopes lie between −1 and 0, and loss(0) is at most 1."""
 
 _UNIT = 2.0**-53  # rounding to nearest errs by at most that share
 _NEWTON = 200  # steps at most
 
 
-def slope(loss: Loss, margins: Floats) -> Floats:
+def slope(loss: LossName, margins: FloatArray) -> FloatArray:
     """loss′: −1/(1 + e^m), or the Huber hinge's, −1 up to m = ½, 0 from 3/2 on, and a line between."""
     if loss == "huber":
         return np.asarray(np.clip(margins - 1.5, -1.0, 0.0))
     return np.asarray(0.5 * np.tanh(0.5 * margins) - 0.5)
 
 
-def bend(loss: Loss, slopes: Floats) -> Floats:
+def bend(loss: LossName, slopes: FloatArray) -> FloatArray:
     """loss″, from loss′."""
     if loss == "huber":
         return ((slopes > -1.0) & (slopes < 0.0)).astype(np.float64)
@@ -46,8 +46,8 @@ def bend(loss: Loss, slopes: Floats) -> Floats:
 class Problem:
     """Minimise the mean loss of ``rows`` (yᵢ·zᵢ, each of length at most one), regularised, tilted by ``tilt``/n."""
 
-    loss: Loss
-    rows: Floats
+    loss: LossName
+    rows: FloatArray
     regularizer: float
     tilt: tuple[Fraction, ...]
 
@@ -56,7 +56,7 @@ class Problem:
         """How many rows."""
         return len(self.rows)
 
-    def gradient(self, at: Floats) -> tuple[Floats, Floats]:
+    def gradient(self, at: FloatArray) -> tuple[FloatArray, FloatArray]:
         """J′ in floating point, and the slopes it was made of."""
         slopes = slope(self.loss, self.rows @ at)
         return slopes @ self.rows / self.size + self.tilted + self.regularizer * at, slopes
@@ -73,12 +73,12 @@ class Problem:
         return float(norm_above(self.tilt)) * 1.001
 
     @cached_property
-    def tilted(self) -> Floats:
+    def tilted(self) -> FloatArray:
         """The tilt over n, as floats."""
         return np.array([float(entry) for entry in self.tilt]) / self.size
 
 
-def gradient_error(loss: Loss, shape: tuple[int, ...], regularizer: float, length: float, tilt: float) -> float:
+def gradient_error(loss: LossName, shape: tuple[int, ...], regularizer: float, length: float, tilt: float) -> float:
     """A bound on the error of :meth:`Problem.gradient`.
 
     Proof: lem-gradient-error
@@ -102,7 +102,7 @@ def minimise(problem: Problem, tolerance: Fraction) -> list[Fraction]:
     return _descend(problem, tolerance) if found is None else [Fraction(entry) for entry in found.tolist()]
 
 
-def _newton(problem: Problem, tolerance: Fraction) -> Floats | None:
+def _newton(problem: Problem, tolerance: Fraction) -> FloatArray | None:
     """Newton's method, each step to where J falls no more, so that J falls always; None if no point was certified."""
     at = np.zeros(problem.rows.shape[1])
     with np.errstate(all="ignore"):
@@ -123,7 +123,7 @@ def _newton(problem: Problem, tolerance: Fraction) -> Floats | None:
     return None
 
 
-def _fall(problem: Problem, at: Floats, step: Floats) -> float:
+def _fall(problem: Problem, at: FloatArray, step: FloatArray) -> float:
     """How many steps to go: one, if J is nearly level there and has fallen; else to where it falls no more.
 
     A convex J changes by at most the mean of its derivatives at a half and at one, so that has to be below 0.
@@ -188,7 +188,7 @@ def _fixed(number: Fraction, bits: int) -> int:
     return (number.numerator << bits) // number.denominator
 
 
-def _fixed_slope(loss: Loss, margin: int, bits: int) -> int:
+def _fixed_slope(loss: LossName, margin: int, bits: int) -> int:
     """2^bits·loss′ to two units."""
     one = 1 << bits
     if loss == "huber":

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from expost.checks import as_share
 from expost.cost import Number, exact
 from expost.errors import InvalidValue, NeighbourMismatch
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Mechanism
-from expost.mechanisms.additive import shape_of
+from expost.mechanisms.numbers import shape_of
 from expost.mechanisms.stability.test import REFUSED
 from expost.noise import Source
 
@@ -76,8 +77,8 @@ class Tested(Mechanism):
             raise InvalidValue(f"{type(self.mechanism).__name__} is a conversation: only what runs in one go is tested")
         if REFUSED in self.mechanism.guarantee.parts:
             raise InvalidValue(f"{type(self.mechanism).__name__} withholds by itself: test one that always answers")
-        if self.held_out is not None and not 0 < exact(self.held_out, "held_out") < 1:
-            raise InvalidValue(f"held_out is a share of the records, between 0 and 1, got {self.held_out!r}")
+        if self.held_out is not None:
+            as_share(self.held_out, "held_out")
         if self.held_out is not None and self.mechanism.guarantee.neighbours == "add-remove":
             raise NeighbourMismatch("add-remove", "substitute", "a split by share of a public number of records")
         _ = self.guarantee

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from expost import bracket
+from expost.checks import as_confidence, requested_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Mechanism
-from expost.mechanisms.additive import requested_epsilon, root_above, shape_of
 from expost.mechanisms.linear.model import LinearModel, signs_of
 from expost.mechanisms.linear.perturbation import (
     FARTHEST_WEIGHT,
@@ -29,6 +29,7 @@ from expost.mechanisms.linear.perturbation import (
 )
 from expost.mechanisms.linear.tested import ModelTest, Tested, held_out_size
 from expost.mechanisms.linear.tuning import MOST_REGULARIZER, output_regularizer
+from expost.mechanisms.numbers import root_above, shape_of
 from expost.noise import Source, discrete_laplace
 
 _STEPS = 2**40
@@ -218,9 +219,9 @@ class TestedLogisticRegression(Mechanism):
 
     def noise_at(self, size: int, features: int, confidence: Number = "0.95") -> float:
         """What the test's noise on the error stays below with this confidence, for so many records in all."""
-        level = exact(confidence, "confidence")
-        if not Fraction(1, 2) <= level < 1:
-            raise InvalidValue(f"confidence lies between 1/2 and 1, got {confidence!r}")
+        level = as_confidence(confidence)
+        if level < Fraction(1, 2):
+            raise InvalidValue(f"confidence is at least 1/2 here, got {confidence!r}")
         test = self.tested(size, features).test
         assert isinstance(test, ErrorTest)
         return test.reach(held_out_size(size, exact(self.held_out, "held_out")), level)

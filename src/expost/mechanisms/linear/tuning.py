@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from expost.checks import finite
 from expost.errors import InvalidValue
-from expost.mechanisms.linear.solver import CURVATURE, Loss
-from expost.mechanisms.stability.quantile_range import finite
+from expost.mechanisms.linear.solver import CURVATURE, LossName
 
 LEAST_REGULARIZER, MOST_REGULARIZER = 1e-6, 1e6
 MOST_LEAN = 100.0
@@ -20,7 +20,7 @@ def noise_lean(size: int, columns: int, epsilon: float) -> float:
     return min(max(0.0, (125 * sqrt(columns) / (size * epsilon) - 1) / 2), MOST_LEAN)
 
 
-def objective_regularizer(loss: Loss, size: int, columns: int, epsilon: float, lean: float) -> float:
+def objective_regularizer(loss: LossName, size: int, columns: int, epsilon: float, lean: float) -> float:
     """A regulariser for objective perturbation, for accuracy under noise, from public facts.
 
     (1 + lean)·√d/(nε), at which noise alone would give weights of length 2√d, the length of weights that decide about

@@ -17,8 +17,8 @@ from expost.guarantee import Guarantee, Neighbours, Part
 from expost.mechanisms.sparse_vector.comparisons import (
     CHUNK,
     Asking,
-    Integers,
-    Kind,
+    NoiseKind,
+    Points,
     Thresholded,
     above_text,
     finite_bars,
@@ -48,7 +48,7 @@ class AdaptiveSparseVector(Thresholded):
     sensitivity: Number
     margin: Number | None = None
     monotone: bool = False
-    noise: Kind = "one-sided"
+    noise: NoiseKind = "one-sided"
     grid: Number | None = None
     missing: Number = 0
     neighbours: Neighbours | None = None
@@ -111,7 +111,7 @@ class AdaptiveSparseVector(Thresholded):
         far, near = map(self._centre, self.rates)
         return shift + far + int(self.bars(self.margin)), shift + near
 
-    def compare(self, margins: Integers, moves: tuple[int, int], noise: Source) -> NDArray[np.int8]:
+    def compare(self, margins: Points, moves: tuple[int, int], noise: Source) -> NDArray[np.int8]:
         """2, 1 or 0 for each margin."""
         far, above = (self._reaches(noise, rate, margins, move) for rate, move in zip(self.rates, moves, strict=True))
         return np.where(far, np.int8(2), above.astype(np.int8))

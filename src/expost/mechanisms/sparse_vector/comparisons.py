@@ -11,17 +11,18 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.checks import as_positive, as_whole, check_monotone, requested_epsilon
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours, as_neighbours
 from expost.mechanism import Interaction, Mechanism
-from expost.mechanisms.additive import check_monotone, requested_epsilon, shape_of
+from expost.mechanisms.numbers import shape_of
 from expost.noise import Source, scalar, vector
 from expost.noise.grid import Grid
 
-Kind: TypeAlias = Literal["one-sided", "two-sided"]
-Integers: TypeAlias = NDArray[np.int64]
-FARTHEST = 2**58
+NoiseKind: TypeAlias = Literal["one-sided", "two-sided"]
+Points: TypeAlias = NDArray[np.int64]
+FARTHEST_VALUE = 2**58
 """Values are clamped to so many steps of the grid on either side of zero; thresholds must lie within."""
 
 MOST_SHARES = 40_000  # a guarantee lists each number of shares
@@ -36,16 +37,14 @@ class Thresholded(Mechanism):
     epsilon: Any
     sensitivity: Number
     monotone: bool
-    noise: Kind
+    noise: NoiseKind
     grid: Number | None
     missing: Number
     neighbours: Neighbours | None
 
     def __post_init__(self) -> None:
-        if isinstance(self.at_most, bool) or not isinstance(self.at_most, int) or self.at_most < 1:
-            raise InvalidValue(f"at_most is a whole number of positives, at least 1, got {self.at_most!r}")
-        if exact(self.sensitivity, "sensitivity") <= 0:
-            raise InvalidValue(f"sensitivity must be above 0, got {self.sensitivity!r}")
+        object.__setattr__(self, "at_most", as_whole(self.at_most, "at_most"))
+        as_positive(self.sensitivity, "sensitivity")
         if self.noise not in ("one-sided", "two-sided"):
             raise InvalidValue(f"noise must be 'one-sided' or 'two-sided', got {self.noise!r}")
         exact(self.missing, "missing")
@@ -101,20 +100,20 @@ class Thresholded(Mechanism):
         """The sensitivity of one rounded value, in steps of the grid."""
         return self._grid.l1(exact(self.sensitivity, "sensitivity"), 1)
 
-    def bars(self, threshold: Any) -> Integers:
+    def bars(self, threshold: Any) -> Points:
         """A threshold, or an array of them, in steps of the grid, rounded half up."""
         bars = self._grid.round_all(finite_bars(threshold), Fraction(0))
-        if np.any(np.abs(bars) > FARTHEST):
+        if np.any(np.abs(bars) > FARTHEST_VALUE):
             raise InvalidValue(f"thresholds must lie within 2^58 steps of {self._grid.step} on either side of zero")
         return bars
 
-    def _shown(self, bars: Integers) -> Any:
+    def _shown(self, bars: Points) -> Any:
         """Thresholds as they are kept and printed: on the grid."""
         shown = (bars if self._grid.exponent == 0 else self._grid.values(bars)).tolist()
         return tuple(shown) if isinstance(shown, list) else shown
 
     @cached_property
-    def _bars(self) -> Integers:
+    def _bars(self) -> Points:
         return self.bars(self.threshold)
 
     def point(self, value: Any) -> int:
@@ -127,14 +126,16 @@ class Thresholded(Mechanism):
             number = self._grid.round(float(value), exact(self.missing, "missing"))
         else:
             raise InvalidValue(f"a question's value is one int or float, got {type(value).__name__}")
-        return number if -FARTHEST <= number <= FARTHEST else FARTHEST if number > 0 else -FARTHEST
+        return (
+            number if -FARTHEST_VALUE <= number <= FARTHEST_VALUE else FARTHEST_VALUE if number > 0 else -FARTHEST_VALUE
+        )
 
-    def points(self, data: NDArray[Any]) -> Integers:
+    def points(self, data: NDArray[Any]) -> Points:
         """Private values in steps of the grid, rounded half up and clamped; NaN is ``missing``."""
         if data.dtype.kind != "f":
-            return self._grid.round_integers(data, FARTHEST)
+            return self._grid.round_integers(data, FARTHEST_VALUE)
         numbers = self._grid.round_all(data, exact(self.missing, "missing"))
-        return np.clip(numbers, -FARTHEST, FARTHEST, out=numbers)
+        return np.clip(numbers, -FARTHEST_VALUE, FARTHEST_VALUE, out=numbers)
 
     # ---- the noise
 
@@ -145,10 +146,10 @@ class Thresholded(Mechanism):
     def _one(self, noise: Source, rate: Fraction) -> int:
         return (scalar.geometric if self.noise == "one-sided" else scalar.discrete_laplace)(noise, rate)
 
-    def _many(self, noise: Source, rate: Fraction, count: int) -> Integers:
+    def _many(self, noise: Source, rate: Fraction, count: int) -> Points:
         return (vector.geometric if self.noise == "one-sided" else vector.discrete_laplace)(noise, rate, count)
 
-    def _reaches(self, noise: Source, rate: Fraction, margins: Integers, shift: int) -> NDArray[np.bool_]:
+    def _reaches(self, noise: Source, rate: Fraction, margins: Points, shift: int) -> NDArray[np.bool_]:
         """For each margin, whether fresh noise is at least margin + shift.
 
         Proof: lem-comparisons
@@ -158,16 +159,16 @@ class Thresholded(Mechanism):
         reaches = vector.geometric_reaches if self.noise == "one-sided" else vector.laplace_reaches
         return reaches(noise, rate, margins + shift)
 
-    def _excess(self, noise: Source, rate: Fraction, margins: Integers, shift: int) -> Integers:
+    def _excess(self, noise: Source, rate: Fraction, margins: Points, shift: int) -> Points:
         """For each margin, fresh noise less margin and shift, clamped to 2^60 above and to −1 below.
 
         Proof: lem-comparisons
         """
         if not too_far(shift):
             excess = self._many(noise, rate, len(margins)) - (margins + shift)
-            return np.clip(excess, -1, 4 * FARTHEST, out=excess)
+            return np.clip(excess, -1, 4 * FARTHEST_VALUE, out=excess)
         one_by_one = (self._one(noise, rate) - int(margin) - shift for margin in margins)
-        return np.array([max(-1, min(4 * FARTHEST, excess)) for excess in one_by_one], np.int64)
+        return np.array([max(-1, min(4 * FARTHEST_VALUE, excess)) for excess in one_by_one], np.int64)
 
     def _centre(self, rate: Fraction) -> int:
         """The median of one-sided noise on a value less that on the threshold: a public number.
@@ -230,7 +231,7 @@ class Asking(Interaction):
 
 def too_far(shift: int) -> bool:
     """Whether the threshold's noise is beyond what arrays compare with; once in e^512 runs, or less."""
-    return abs(shift) > 2 * FARTHEST
+    return abs(shift) > 2 * FARTHEST_VALUE
 
 
 def _requested(epsilon: Any) -> Any:

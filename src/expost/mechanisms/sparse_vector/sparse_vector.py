@@ -22,10 +22,10 @@ from expost.cost import Number
 from expost.guarantee import Guarantee, Neighbours, Part
 from expost.mechanisms.sparse_vector.comparisons import (
     CHUNK,
-    FARTHEST,
+    FARTHEST_VALUE,
     MOST_SHARES,
     Asking,
-    Kind,
+    NoiseKind,
     Thresholded,
     above_text,
     too_far,
@@ -62,7 +62,7 @@ class SparseVector(Thresholded):
     sensitivity: Number
     monotone: bool = False
     gap: bool = False
-    noise: Kind = "one-sided"
+    noise: NoiseKind = "one-sided"
     grid: Number | None = None
     missing: Number = 0
     neighbours: Neighbours | None = None
@@ -180,7 +180,7 @@ class Comparisons(Asking):
         if excess < 0:
             return None if svt.gap else False
         self._left -= 1
-        return svt._grid.value(min(excess, 4 * FARTHEST)) if svt.gap else True
+        return svt._grid.value(min(excess, 4 * FARTHEST_VALUE)) if svt.gap else True
 
 
 def _positive(output: Any) -> NDArray[np.bool_]:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from expost.checks import requested_epsilon
 from expost.cost import Number, exact
 from expost.guarantee import Guarantee, Neighbours, Part
 from expost.mechanism import WITHHELD, Mechanism
-from expost.mechanisms.additive import RELEASED, requested_epsilon
+from expost.mechanisms.additive import RELEASED
 from expost.mechanisms.stability.test import REFUSED
 from expost.noise import Source
 

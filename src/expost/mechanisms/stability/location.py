@@ -17,15 +17,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.checks import as_bounds, as_positive, as_probability, as_whole, finite, requested_delta, split_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Mechanism
-from expost.mechanisms.additive import requested_delta
 from expost.mechanisms.stability.order import arranged, check_records, rank, widening
-from expost.mechanisms.stability.quantile_range import Bin, finite
+from expost.mechanisms.stability.quantile_range import Bin
 from expost.mechanisms.stability.release import Proposal, ProposeTestRelease
-from expost.mechanisms.stability.test import StabilityTest, split_epsilon
+from expost.mechanisms.stability.test import StabilityTest
 from expost.noise import Source, discrete_laplace
 from expost.noise.grid import FARTHEST, Grid
 
@@ -146,11 +146,10 @@ class _Located(Mechanism):
     missing: Number
 
     def __post_init__(self) -> None:
-        if exact(self.proposed, "proposed") <= 0:
-            raise InvalidValue(f"the proposed sensitivity must be above 0, got {self.proposed!r}")
+        as_positive(self.proposed, "the proposed sensitivity")
         if isinstance(self.epsilon, list):
             object.__setattr__(self, "epsilon", tuple(self.epsilon))
-        object.__setattr__(self, "bounds", as_bounds(self.bounds))
+        object.__setattr__(self, "bounds", None if self.bounds is None else as_bounds(self.bounds))
         object.__setattr__(self, "missing", finite(self.missing, "missing"))
         object.__setattr__(self, "delta", requested_delta(self.delta))
         _ = self._proposal.grid, self.guarantee
@@ -224,8 +223,7 @@ class StableQuantile(_Located):
     missing: Number = 0
 
     def __post_init__(self) -> None:
-        if not 0 <= exact(self.quantile, "quantile") <= 1:
-            raise InvalidValue(f"a quantile lies between 0 and 1, got {self.quantile!r}")
+        as_probability(self.quantile, "quantile")
         super().__post_init__()
 
     @property
@@ -242,7 +240,9 @@ class StableQuantile(_Located):
         is for those where they are sparser.
         """
         test = StabilityTest(split_epsilon(epsilon)[0], exact(requested_delta(delta), "δ"))
-        proposed = exact(slack, "slack") * as_scale(scale) * (test.cap + 2) / as_size(size)
+        proposed = (
+            exact(slack, "slack") * as_scale(scale) * (test.cap + 2) / as_whole(size, "size (the number of records)")
+        )
         return cls(epsilon=epsilon, delta=delta, proposed=_rounded(proposed), **rest)
 
 
@@ -300,21 +300,9 @@ class StableTrimmedMean(_Located):
         **rest: Any,
     ) -> Self:
         """Propose slack·scale/(records that count); ``scale`` is the range between the trimming quantiles."""
-        first, last = ranks(as_size(size), None, exact(trim, "trim"))
+        first, last = ranks(as_whole(size, "size (the number of records)"), None, exact(trim, "trim"))
         proposed = exact(slack, "slack") * as_scale(scale) / max(last - first + 1, 1)
         return cls(trim=trim, epsilon=epsilon, delta=delta, proposed=_rounded(proposed), **rest)
-
-
-def as_bounds(bounds: Any) -> tuple[float, float] | None:
-    """Declared bounds: a pair of finite numbers in order."""
-    if bounds is None:
-        return None
-    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
-        raise InvalidValue(f"bounds are a pair (lowest, highest), got {bounds!r}")
-    lowest, highest = finite(bounds[0], "the lower bound"), finite(bounds[1], "the upper bound")
-    if not lowest <= highest:
-        raise InvalidValue(f"the lower bound must not be above the upper one, got {bounds!r}")
-    return lowest, highest
 
 
 def as_scale(scale: Number | Bin) -> Fraction:
@@ -323,13 +311,6 @@ def as_scale(scale: Number | Bin) -> Fraction:
     if number <= 0:
         raise InvalidValue(f"a scale must be above 0, got {scale!r}: propose a sensitivity of your own instead")
     return number
-
-
-def as_size(size: Any) -> int:
-    """The public number of records."""
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise InvalidValue(f"size is the public number of records, at least 1, got {size!r}")
-    return size
 
 
 def _rounded(number: Fraction) -> float:

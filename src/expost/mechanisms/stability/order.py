@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.errors import InvalidValue
-from expost.mechanisms.additive import shape_of
+from expost.mechanisms.numbers import shape_of
 
 
 def rank(quantile: Fraction, size: int) -> int:

@@ -10,21 +10,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from math import ceil, floor, isfinite, log2
+from math import ceil, floor, log2
 from sys import float_info
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from expost import bracket
+from expost.checks import finite, requested_delta, split_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Mechanism, Withheld
-from expost.mechanisms.additive import RELEASED, requested_delta
+from expost.mechanisms.additive import RELEASED
 from expost.mechanisms.stability.order import arranged, check_records, narrowing, rank, widening
-from expost.mechanisms.stability.release import Answer, FirstStable, Proposal
-from expost.mechanisms.stability.test import REFUSED, split_epsilon
+from expost.mechanisms.stability.release import FirstStable, Proposal, StableAnswer
+from expost.mechanisms.stability.test import REFUSED
 from expost.noise import Source, discrete_laplace
 
 _FINEST = 1074  # the smallest float is 2^−1074
@@ -257,7 +258,7 @@ class _Ranged(Mechanism):
         """A one-dimensional array of numbers."""
         self.legs.check(data)
 
-    def _first(self, data: Any, noise: Source) -> Answer | Withheld:
+    def _first(self, data: Any, noise: Source) -> StableAnswer | Withheld:
         return self.legs.sample(_Once(data, float(self.missing), *self._quantiles, self.legs.test.cap), noise)
 
 
@@ -374,16 +375,6 @@ class StableNoisyInterquartileRange(_Ranged):
     def part_of(self, output: Any) -> Part:
         """Whether something was released."""
         return REFUSED if output is WITHHELD else RELEASED
-
-
-def finite(value: Any, name: str) -> float:
-    """A public number that a float can hold."""
-    number = exact(value, name)
-    if abs(number) > _LARGEST:
-        raise InvalidValue(f"{name} must fit a float, got {value!r}")
-    result = float(number)
-    assert isfinite(result)
-    return result
 
 
 def _float(edge: Fraction) -> float:

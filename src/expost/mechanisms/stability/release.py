@@ -21,11 +21,12 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+from expost.checks import requested_delta, requested_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part
 from expost.mechanism import WITHHELD, Mechanism, Withheld
-from expost.mechanisms.additive import RELEASED, requested_delta, requested_epsilon
+from expost.mechanisms.additive import RELEASED
 from expost.mechanisms.stability.test import REFUSED, StabilityTest
 from expost.noise import Source
 
@@ -103,7 +104,7 @@ class ProposeTestRelease(Mechanism):
         return REFUSED if output is WITHHELD else RELEASED
 
 
-class Answer(NamedTuple):
+class StableAnswer(NamedTuple):
     """What a :class:`FirstStable` publishes: which leg answered, counted from 1, and its release."""
 
     leg: int
@@ -155,12 +156,12 @@ class FirstStable(Mechanism):
         for proposal in self.proposals:
             proposal.check(data)
 
-    def sample(self, data: Any, noise: Source) -> Answer | Withheld:
+    def sample(self, data: Any, noise: Source) -> StableAnswer | Withheld:
         """The first leg that passes, and its release; or ⊥."""
         for leg, proposal in enumerate(self.proposals, 1):
             distance = min(proposal.distance(data, self.test.cap), self.test.cap)
             if self.test.passes(distance, noise):
-                return Answer(leg, proposal.release(data, noise))
+                return StableAnswer(leg, proposal.release(data, noise))
         return WITHHELD
 
     def part_of(self, output: Any) -> Part:

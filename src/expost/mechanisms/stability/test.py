@@ -6,12 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import ceil
-from typing import Any
 
 from expost import bracket
-from expost.cost import Cost, exact
-from expost.errors import InvalidValue
-from expost.mechanisms.additive import requested_epsilon
 from expost.noise import Source, discrete_laplace
 
 REFUSED = "withheld"
@@ -57,15 +53,3 @@ class StabilityTest:
     def passes(self, distance: int, noise: Source) -> bool:
         """Whether the noisy distance is above the threshold."""
         return distance + discrete_laplace(noise, self.epsilon) > self.threshold
-
-
-def split_epsilon(epsilon: Any, shares: int = 2) -> tuple[Fraction, ...]:
-    """A budget in equal shares, none rounded up; or the shares given."""
-    if isinstance(epsilon, tuple | list):
-        if len(epsilon) != shares:
-            raise InvalidValue(f"epsilon is a total or {shares} shares of it, got {epsilon!r}")
-        return tuple(exact(requested_epsilon(share), "ε") for share in epsilon)
-    units = Cost.within(epsilon).epsilon_units // shares
-    if not units:
-        raise InvalidValue(f"ε must be at least {shares}e-12, for it is split in {shares}, got {epsilon!r}")
-    return (Cost.of_units(units).exact_epsilon,) * shares

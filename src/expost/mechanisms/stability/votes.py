@@ -16,15 +16,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.checks import as_bounds, as_flag, as_whole, finite, requested_delta, split_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Mechanism, Withheld
-from expost.mechanisms.additive import as_flag, requested_delta, shape_of
-from expost.mechanisms.stability.location import as_bounds
-from expost.mechanisms.stability.quantile_range import finite
+from expost.mechanisms.numbers import shape_of
 from expost.mechanisms.stability.release import FirstStable, Proposal
-from expost.mechanisms.stability.test import split_epsilon
 from expost.noise import Source
 
 Cell: TypeAlias = tuple[int, ...]
@@ -106,14 +104,10 @@ class StableRegression(Mechanism):
     missing: Number = 0
 
     def __post_init__(self) -> None:
-        for name, least in (("blocks", 1), ("grids", 1)):
-            number = getattr(self, name)
-            if isinstance(number, bool) or not isinstance(number, int) or number < least:
-                raise InvalidValue(f"{name} is a whole number of at least {least}, got {number!r}")
-        if self.bounds is None or self.target_bounds is None:
-            raise InvalidValue("declare bounds and target_bounds, each a pair (lowest, highest)")
+        object.__setattr__(self, "blocks", as_whole(self.blocks, "blocks"))
+        object.__setattr__(self, "grids", as_whole(self.grids, "grids"))
         object.__setattr__(self, "bounds", as_bounds(self.bounds))
-        object.__setattr__(self, "target_bounds", as_bounds(self.target_bounds))
+        object.__setattr__(self, "target_bounds", as_bounds(self.target_bounds, "target_bounds"))
         object.__setattr__(self, "intercept", as_flag(self.intercept, "intercept"))
         object.__setattr__(self, "missing", finite(self.missing, "missing"))
         object.__setattr__(self, "delta", requested_delta(self.delta))

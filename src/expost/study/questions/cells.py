@@ -6,9 +6,9 @@ from fractions import Fraction
 from math import ceil, log
 from typing import Any
 
-from expost.cost import Cost, exact
+from expost.checks import as_share
+from expost.cost import Cost
 from expost.data import Above, Discovered, Histogram, Noisy
-from expost.errors import InvalidValue
 from expost.mechanism import Mechanism, Release
 from expost.study.keys import Key
 from expost.study.kinds import COLUMN, CONFIDENCE, COUNTED, WHERE, Answer, Asked, Kind, number_text
@@ -55,9 +55,7 @@ def _above(asked: Asked) -> Mechanism:
 
 
 def _find(asked: Asked) -> Mechanism:
-    share = exact(asked.get("find_share", 0.5), "find_share")
-    if not 0 < share < 1:
-        raise InvalidValue(f"'find_share' lies between 0 and 1, got {asked.get('find_share')!r}")
+    share = as_share(asked.get("find_share", 0.5), "find_share")
     epsilon = Cost.within(Fraction(str(asked.epsilon)) * share).epsilon
     return cells(asked, rest=False).above(asked["threshold"], at_most=asked["at_most"], epsilon=epsilon)
 

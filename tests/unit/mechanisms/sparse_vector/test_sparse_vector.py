@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import expost as xp
 from expost import AdaptiveSparseVector, Cost, SparseVector
 from expost.mechanisms.sparse_vector.adaptive import AdaptiveComparisons
-from expost.mechanisms.sparse_vector.comparisons import FARTHEST
+from expost.mechanisms.sparse_vector.comparisons import FARTHEST_VALUE
 from expost.mechanisms.sparse_vector.sparse_vector import Comparisons
 
 COUNTS = np.zeros(100, np.int64)
@@ -168,7 +168,7 @@ def test_private_values_never_cause_an_error(data: np.ndarray) -> None:
             for value in data:
                 if not isinstance(value, np.bool_):
                     ask(value)  # type: ignore[operator]
-        assert np.all(np.abs(svt.points(data)) <= FARTHEST)
+        assert np.all(np.abs(svt.points(data)) <= FARTHEST_VALUE)
 
 
 @example(np.int8, 0, [128])  # the least of its kind

@@ -1,0 +1,137 @@
+"""What a public parameter may be: a whole number, a share, a finite number, bounds, ε, δ.
+
+Each function returns the value to use, or raises :class:`~expost.errors.InvalidValue` with the name, the rule and what
+was given.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from numbers import Integral
+from sys import float_info
+from typing import Any
+
+from expost.cost import Cost, Number, exact, said
+from expost.errors import InvalidValue
+
+
+def as_whole(given: Any, name: str, least: int = 1, most: int | None = None) -> int:
+    """A whole number within limits, also one of numpy's. Truth values are not numbers.
+
+    >>> as_whole(3, "blocks")
+    3
+    """
+    number = None if isinstance(given, bool) or not isinstance(given, Integral) else int(given)
+    if number is None or number < least or (most is not None and number > most):
+        rule = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise InvalidValue(f"{name} is a whole number {rule}, got {said(given)}")
+    return number
+
+
+def as_positive(given: Any, name: str) -> Fraction:
+    """A number above 0."""
+    number = exact(given, name)
+    if number <= 0:
+        raise InvalidValue(f"{name} must be above 0, got {said(given)}")
+    return number
+
+
+def as_share(given: Any, name: str) -> Fraction:
+    """A part of a whole: neither nothing nor all of it."""
+    number = exact(given, name)
+    if not 0 < number < 1:
+        raise InvalidValue(f"{name} is a share, strictly between 0 and 1, got {said(given)}")
+    return number
+
+
+def as_probability(given: Any, name: str) -> Fraction:
+    """A number from 0 to 1."""
+    number = exact(given, name)
+    if not 0 <= number <= 1:
+        raise InvalidValue(f"{name} lies between 0 and 1, got {said(given)}")
+    return number
+
+
+def as_confidence(given: Any) -> Fraction:
+    """How sure an error bound is."""
+    number = exact(given, "confidence")
+    if not 0 < number < 1:
+        raise InvalidValue(f"confidence lies strictly between 0 and 1 (such as 0.95), got {said(given)}")
+    return number
+
+
+def as_flag(given: Any, name: str) -> bool:
+    """True or False, also as numpy has them, and nothing that only counts as it."""
+    if not isinstance(given, bool) and not (getattr(given, "dtype", None) == "bool" and given.shape == ()):
+        raise InvalidValue(f"{name} is True or False, got {said(given)}")
+    return bool(given)
+
+
+def finite(given: Any, name: str) -> float:
+    """A number that a float can hold."""
+    number = exact(given, name)
+    if abs(number) > int(float_info.max):
+        raise InvalidValue(f"{name} must fit a float, got {said(given)}")
+    return float(number)
+
+
+def as_bounds(given: Any, name: str = "bounds") -> tuple[float, float]:
+    """The declared range of values: a pair of finite numbers in order.
+
+    >>> as_bounds((0, 1))
+    (0.0, 1.0)
+    """
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise InvalidValue(f"{name} are a pair (lowest, highest), got {said(given)}")
+    lowest, highest = (finite(end, f"each of {name}") for end in given)
+    if lowest > highest:
+        raise InvalidValue(f"{name} are a pair (lowest, highest) in this order, got {said(given)}")
+    return lowest, highest
+
+
+def requested_epsilon(given: Number, name: str = "ε") -> float:
+    """The ε (or ρ) that a request gets: rounded down to 10⁻¹², and above 0."""
+    within = Cost.within(given)
+    if not within.epsilon_units:
+        raise InvalidValue(f"{name} must be at least 1e-12, got {said(given)}")
+    return within.epsilon
+
+
+def requested_delta(given: Number) -> float:
+    """The δ that a request gets: rounded down to 10⁻¹⁸, above 0 and below 1."""
+    within = Cost.within(0, given)
+    if not 0 < within.exact_delta < 1:
+        raise InvalidValue(f"this mechanism needs a δ of at least 1e-18 and below 1, got {said(given)}")
+    return within.delta
+
+
+def split_epsilon(given: Any, shares: int = 2) -> tuple[Fraction, ...]:
+    """A budget in equal shares, none rounded up; or the shares given."""
+    if isinstance(given, tuple | list):
+        if len(given) != shares:
+            raise InvalidValue(f"epsilon is a total or {shares} shares of it, got {said(given)}")
+        return tuple(exact(requested_epsilon(share), "ε") for share in given)
+    units = Cost.within(given).epsilon_units // shares
+    if not units:
+        raise InvalidValue(f"ε must be at least {shares}e-12, for it is split in {shares}, got {said(given)}")
+    return (Cost.of_units(units).exact_epsilon,) * shares
+
+
+def whole_sensitivity(given: Number) -> Fraction:
+    """The sensitivity of whole numbers, which is at least 1 if they move at all."""
+    number = exact(given, "sensitivity")
+    if number < 1:
+        raise InvalidValue(
+            f"whole numbers that move at all move by 1, but the sensitivity is {given}: "
+            "declare at least 1, or give floats"
+        )
+    return number
+
+
+def check_monotone(monotone: bool, neighbours: str | None) -> None:
+    """Refuse to take values as monotone under a relation for which counts are not."""
+    if monotone and neighbours != "add-remove":
+        raise InvalidValue(
+            "monotone values all move the same way when a record is added: say neighbours='add-remove', "
+            f"got {neighbours!r} (exchanging a record moves counts both ways)"
+        )

@@ -1,0 +1,136 @@
+"""Reading numeric data, and noise on a grid: added safely, and its size known."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, isqrt, prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.checks import as_confidence, as_positive, as_whole
+from expost.cost import Number, exact
+from expost.errors import InvalidValue
+from expost.noise import Source, SystemNoise
+from expost.noise.grid import FARTHEST, Grid
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The public facts about numeric data: whole numbers or floats, one number or an array."""
+
+    floats: bool
+    dimensions: tuple[int, ...] | None
+    """None for a single number."""
+
+    @property
+    def size(self) -> int:
+        """How many numbers there are."""
+        return 1 if self.dimensions is None else prod(self.dimensions)
+
+
+def shape_of(data: Any) -> Shape:
+    """The public facts about ``data``. Looks at types and shapes, never at values."""
+    if isinstance(data, int | float) and not isinstance(data, np.generic):
+        return Shape(isinstance(data, float), None)
+    if isinstance(data, np.ma.MaskedArray):
+        raise InvalidValue("masked arrays are not read: fill them first, or make what is masked NaN")
+    dtype = getattr(data, "dtype", None)
+    if not isinstance(dtype, np.dtype):
+        raise InvalidValue(
+            f"numeric data is an int, a float or a numpy array, got {type(data).__name__}: try np.asarray(…)"
+        )
+    if dtype.kind not in "biuf" or dtype.itemsize > 8:
+        raise InvalidValue(f"numeric data has whole numbers or floats of at most 64 bits, got dtype {dtype}")
+    return Shape(dtype.kind == "f", None if isinstance(data, np.generic) else tuple(map(int, data.shape)))
+
+
+class GridNoise(ABC):
+    """Whole-numbered noise for whole numbers, or for floats on a grid.
+
+    Subclasses say how much noise, and which. Data and results are clamped to ±2^60 steps; NaN counts as
+    ``missing``.
+    """
+
+    sensitivity: Number
+    grid: Number | None
+    missing: Number
+
+    def __post_init__(self) -> None:
+        as_positive(self.sensitivity, "sensitivity")
+        exact(self.missing, "missing")
+        if self.grid is not None:
+            Grid.of(self.grid)
+
+    @abstractmethod
+    def _calibrate(self, shape: Shape) -> tuple[Grid, Fraction]:
+        """The grid, and the parameter (rate or variance) of the noise on it. A function of public facts."""
+
+    @abstractmethod
+    def _one(self, noise: Source, parameter: Fraction) -> int:
+        """The noise for one number."""
+
+    @abstractmethod
+    def _many(self, noise: Source, parameter: Fraction, size: int) -> NDArray[np.int64]:
+        """The noise for so many numbers; also where parameters out of range are refused."""
+
+    @abstractmethod
+    def _reach(self, parameter: Fraction, miss: Fraction) -> int:
+        """A number of steps that the noise exceeds with probability at most ``miss``."""
+
+    def check(self, data: Any) -> None:
+        """Numbers, of a kind and a size that the noise can be made for."""
+        _, parameter = self._calibrate(shape_of(data))
+        self._many(SystemNoise(), parameter, 0)
+
+    def sample(self, data: Any, noise: Source) -> Any:
+        """The data with noise. Whole numbers stay whole.
+
+        Proof: lem-saturation
+        """
+        shape = shape_of(data)
+        grid, parameter = self._calibrate(shape)
+        missing = exact(self.missing, "missing")
+        if shape.dimensions is None:
+            point = grid.round(float(data), missing) if shape.floats else _clamp(int(data))
+            total = _clamp(point + self._one(noise, parameter))
+            return grid.value(total) if shape.floats else total
+        totals = self._many(noise, parameter, shape.size).reshape(shape.dimensions)
+        totals += grid.round_all(np.asarray(data), missing) if shape.floats else whole_numbers(data)
+        np.clip(totals, -FARTHEST, FARTHEST, out=totals)
+        return grid.values(totals) if shape.floats else totals
+
+    def error_bound(self, confidence: Number, *, size: int = 1, floats: bool = False) -> float:
+        """How far off the result is at most, with this confidence: all ``size`` values at once.
+
+        ``floats`` asks for float data, whose rounding to the grid is then included.
+        """
+        level = as_confidence(confidence)
+        grid, parameter = self._calibrate(Shape(floats, (as_whole(size, "size"),)))
+        steps = self._reach(parameter, (1 - level) / size)
+        return grid.value(2 * steps + 1) / 2 if floats else steps
+
+    def grid_for(self, shape: Shape, finest: Fraction) -> Grid:
+        """The grid given, or one with a thousand steps in ``finest``."""
+        if not shape.floats:
+            return Grid(0)
+        if self.grid is not None:
+            return Grid.of(self.grid)
+        return Grid.within(finest / 1024)
+
+
+def whole_numbers(data: Any) -> NDArray[np.int64]:
+    """An array of whole numbers of any width, clamped to ±2^60."""
+    return Grid(0).round_integers(np.asarray(data))
+
+
+def root_above(number: Fraction) -> Fraction:
+    """A rational number just above the square root."""
+    return Fraction(isqrt(ceil(number * 4**64)) + 1, 2**64)
+
+
+def _clamp(number: int) -> int:
+    return max(-FARTHEST, min(FARTHEST, number))
