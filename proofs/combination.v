@@ -1,6 +1,6 @@
 (* Groups of people, and mechanisms on disjoint blocks of the data. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum.
 From mathcomp.classical Require Import mathcomp_extra boolp classical_sets functions cardinality fsbigop.
 From mathcomp.analysis Require Import reals ereal sequences exp esum.
 From Expost Require Import laws odp.

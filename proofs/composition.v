@@ -1,6 +1,6 @@
 (* Theorem 7: output differential privacy composes adaptively, with refunds. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum.
 From mathcomp.classical Require Import mathcomp_extra boolp classical_sets functions cardinality fsbigop.
 From mathcomp.analysis Require Import reals ereal sequences exp esum.
 From Expost Require Import laws odp.
@@ -72,6 +72,16 @@ Fixpoint deltas_within d a : Prop :=
   | Ask _ _ _ _ m _ _ next => delta m <= d /\ forall o, deltas_within (d - delta m) (next o)
   end.
 
+(* Under the rule of Algorithm 1 no path spends more than (e, d). *)
+Lemma admitted_spends a e d : 0 <= e -> 0 <= d -> admitted e d a -> deltas_within d a /\ forall v, spent a v <= e.
+Proof.
+elim: a e d => [|D nb O K m x near next IH] e d e0 d0 //= [worst fits rest].
+have after o : deltas_within (d - delta m) (next o) /\ forall v, spent (next o) v <= e - epsilon_of m (part_of m o).
+  by apply: IH (rest o); rewrite subr_ge0.
+split; first by split=> // o; exact: (after o).1.
+by move=> [o v] /=; rewrite -ler_subr_addl; exact: (after o).2.
+Qed.
+
 Lemma excess_views a b d : deltas_within d a -> (excess (spent a) (views a b) (views a (~~ b)) <= d%:E)%E.
 Proof.
 elim: a d => [|D nb O K m x near next IH] d /=.
@@ -106,16 +116,6 @@ Qed.
 Theorem composition_is_odp a b d : deltas_within d a -> odp id (spent a) d (views a b) (views a (~~ b)).
 Proof. by move=> fits; apply/hockey_stick; [exact: views_law.. | exact: excess_views]. Qed.
 
-(* Under the rule of Algorithm 1 no path spends more than (e, d). *)
-Lemma admitted_spends a e d : 0 <= e -> 0 <= d -> admitted e d a -> deltas_within d a /\ forall v, spent a v <= e.
-Proof.
-elim: a e d => [|D nb O K m x near next IH] e d e0 d0 //= [worst fits rest].
-have after o : deltas_within (d - delta m) (next o) /\ forall v, spent (next o) v <= e - epsilon_of m (part_of m o).
-  by apply: IH (rest o); rewrite subr_ge0.
-split; first by split=> // o; exact: (after o).1.
-by move=> [o v] /=; rewrite -ler_subr_addl; exact: (after o).2.
-Qed.
-
 (* Theorem 7, in both directions (thm-composition). *)
 Theorem composition_both a b e d : 0 <= e -> 0 <= d -> admitted e d a -> dp e d (views a b) (views a (~~ b)).
 Proof.
@@ -124,7 +124,7 @@ by apply: (odp_to_dp (views_law _ _) _ (composition_is_odp b fits)).
 Qed.
 
 (* Theorem 7. *)
-Theorem composition a e d :
+Theorem composition (a : adversary R) (e d : R) :
   0 <= e -> 0 <= d -> admitted e d a -> dp e d (views a false) (views a true).
 Proof. exact: composition_both. Qed.
 

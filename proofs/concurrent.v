@@ -2,7 +2,7 @@
 
    A mechanism that runs in one go is an interaction that answers one question. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum.
 From mathcomp.classical Require Import mathcomp_extra boolp classical_sets functions cardinality fsbigop.
 From mathcomp.analysis Require Import reals ereal sequences exp esum.
 From Expost Require Import laws odp composition books interaction.

@@ -1,6 +1,6 @@
 (* Interactive mechanisms: what their guarantee means, and the causal decomposition that it gives. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum.
 From mathcomp.classical Require Import mathcomp_extra boolp classical_sets functions cardinality fsbigop.
 From mathcomp.analysis Require Import reals ereal sequences exp esum nsatz_realtype.
 From Expost Require Import laws odp.

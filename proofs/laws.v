@@ -4,7 +4,7 @@
    probability, and the sum of a family is the supremum of its finite sums, so that nothing has to be said about order or
    convergence. Sums are extended real numbers: +oo is a value, not an error. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum.
 From mathcomp.classical Require Import mathcomp_extra boolp classical_sets functions cardinality fsbigop.
 From mathcomp.analysis Require Import reals ereal sequences exp esum.
 

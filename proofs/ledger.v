@@ -5,7 +5,7 @@
    The theorem says that all an analyst can conclude is (e, d)-private, because what was delivered, in the order of delivery,
    is the view of an adversary that keeps to the rule of Algorithm 1. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum.
 From mathcomp.classical Require Import mathcomp_extra boolp classical_sets functions cardinality fsbigop.
 From mathcomp.analysis Require Import reals ereal sequences exp esum.
 From Expost Require Import laws odp composition books.

@@ -1,7 +1,7 @@
 (* Renyi prices by part, and a ledger with two meters: one counts epsilons, the other Renyi prices; a mechanism is admitted if
    either has room for its worst case. All mechanisms have delta = 0. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum interval.
 From mathcomp.classical Require Import mathcomp_extra boolp classical_sets functions cardinality fsbigop.
 From mathcomp.analysis Require Import reals ereal sequences exp esum topology normedtype derive realfun nsatz_realtype.
 From Expost Require Import laws odp composition.

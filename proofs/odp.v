@@ -3,7 +3,7 @@
    Numbers of definitions, lemmas and algorithms are those of the paper (Hartmann et al. 2022); names are those of
    src/expost/guarantee.py. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum.
 From mathcomp.classical Require Import mathcomp_extra boolp classical_sets functions cardinality fsbigop.
 From mathcomp.analysis Require Import reals ereal sequences exp esum.
 From Expost Require Import laws.
