@@ -17,7 +17,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from threading import BoundedSemaphore
 
 HERE = Path(__file__).resolve().parent
 BUILD = HERE.parent / "build" / "proofs"
@@ -39,7 +41,8 @@ HOLES = (
     "Unset Guard Checking",
 )
 WARNINGS = "-notation-overridden,-ambiguous-paths,-spurious-ssr-injection"
-WORKERS = 2
+CORES = BoundedSemaphore(2)
+"""How many processes of Coq may run at once."""
 
 
 class NotChecked(Exception):
@@ -127,14 +130,19 @@ def install() -> None:
         )
 
 
+def coq(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """Run a program of Coq's, when there is a core for it."""
+    with CORES:
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
 def compile_one(folder: Path, name: str, *options: str) -> subprocess.CompletedProcess[str]:
     """Compile a file whose requirements are compiled already."""
-    command = ["coqc", "-q", *options, "-Q", ".", "Expost", "-w", WARNINGS, f"{name}.v"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    return coq(folder, "coqc", "-q", *options, "-Q", ".", "Expost", "-w", WARNINGS, f"{name}.v")
 
 
 def compile_all(folder: Path) -> None:
-    """Compile all files of a folder, two at a time."""
+    """Compile all files of a folder, each as soon as those it builds on are compiled."""
     files = sources(folder)
     jobs: dict[str, Future[None]] = {}
 
@@ -145,7 +153,7 @@ def compile_all(folder: Path) -> None:
         if done.returncode:
             raise CheckFailed(f"{name}.v does not compile:\n{done.stderr.strip()}")
 
-    with ThreadPoolExecutor(WORKERS) as pool:
+    with ThreadPoolExecutor(len(files)) as pool:
         for name in in_order(files):
             jobs[name] = pool.submit(job, name)
         for future in jobs.values():
@@ -161,15 +169,8 @@ def check_text(files: Mapping[str, str]) -> None:
 
 def check_again(names: Iterable[str]) -> None:
     """Let the independent checker check what was compiled; it trusts the libraries below."""
-    command = [
-        "coqchk",
-        "-silent",
-        "-Q",
-        ".",
-        "Expost",
-        *(part for name in names for part in ("-norec", f"Expost.{name}")),
-    ]
-    done = subprocess.run(command, cwd=BUILD, capture_output=True, text=True)
+    modules = [part for name in names for part in ("-norec", f"Expost.{name}")]
+    done = coq(BUILD, "coqchk", "-silent", "-Q", ".", "Expost", *modules)
     if done.returncode:
         raise CheckFailed(f"coqchk refuses the proofs:\n{(done.stdout + done.stderr).strip()[-2000:]}")
 
@@ -305,13 +306,6 @@ def above(name: str, files: Mapping[str, str]) -> set[str]:
     return {other for other in files if name in needed(other, files)}
 
 
-def check_mutations(files: Mapping[str, str]) -> None:
-    """Every mutation breaks the proof that it should."""
-    with ThreadPoolExecutor(WORKERS) as pool:
-        for future in [pool.submit(check_mutation, mutation, files) for mutation in MUTATIONS]:
-            future.result()
-
-
 # ---- all of it
 
 
@@ -338,30 +332,45 @@ def timed(what: str, step: Callable[[], None]) -> None:
     """Take a step and print how long it took."""
     start = time.monotonic()
     step()
-    print(f"{what:<60} {time.monotonic() - start:6.1f} s", flush=True)
+    print(f"{time.monotonic() - start:6.1f} s  {what}", flush=True)
+
+
+def all_at_once(steps: Mapping[str, Callable[[], None]]) -> None:
+    """Take steps that do not depend on each other."""
+    with ThreadPoolExecutor(len(steps)) as pool:
+        for future in [pool.submit(timed, what, step) for what, step in steps.items()]:
+            future.result()
+
+
+def check_everything(files: Mapping[str, str]) -> None:
+    """Raise unless everything holds."""
+    proved = sum(len(statements(text)) for text in files.values())
+    if not has_coq():
+        timed(f"install {' '.join(PACKAGES)}", install)
+    check_text(files)
+    fresh_copy(files)
+    timed(f"{len(files)} files compile: {proved} statements", lambda: compile_all(BUILD))
+    steps: dict[str, Callable[[], None]] = {
+        f"the axioms are {', '.join(AXIOMS)}": lambda: check_axioms(files),
+        "coqchk agrees": lambda: check_again(in_order(files)),
+    }
+    for mutation in MUTATIONS:
+        steps[f"{mutation.name}: breaks {mutation.breaks[1]}"] = partial(check_mutation, mutation, files)
+    all_at_once({**steps, "200 random games: verify.game agrees with the definitions": check_games})
 
 
 def main() -> int:
     """Check everything; 0 if all holds."""
-    files = sources()
-    proved = sum(len(statements(text)) for text in files.values())
+    start = time.monotonic()
     try:
-        if not has_coq():
-            timed(f"install {' '.join(PACKAGES)}", install)
-        check_text(files)
-        fresh_copy(files)
-        timed(f"compile {len(files)} files, {proved} statements", lambda: compile_all(BUILD))
-        timed("coqchk", lambda: check_again(in_order(files)))
-        timed(f"the axioms are {len(AXIOMS)}: {', '.join(AXIOMS)}", lambda: check_axioms(files))
-        timed(f"{len(MUTATIONS)} mutations break the proofs", lambda: check_mutations(files))
-        timed("200 random games: verify.game agrees with the definitions", check_games)
+        check_everything(sources())
     except NotChecked as missing:
         print(f"{missing}\nnot checked")
         return 2
     except CheckFailed as failure:
         print(f"{failure}\nfailed")
         return 1
-    print("checked")
+    print(f"checked, in {time.monotonic() - start:.0f} s")
     return 0
 
 

@@ -89,6 +89,22 @@ def test_files_are_compiled_after_what_they_require() -> None:
     assert all(order.index(below) < order.index(name) for name in order for below in check.requires(FILES[name]))
 
 
+def test_without_coq_nothing_is_claimed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(check, "has_coq", lambda: False)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert check.main() == 2
+    out = capsys.readouterr().out
+    assert "apt-get install coq libcoq-mathcomp-analysis" in out
+    assert out.endswith("not checked\n")
+
+
+def test_a_hole_fails_the_check(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(check, "has_coq", lambda: True)
+    monkeypatch.setattr(check, "sources", lambda: {"laws": "Lemma a : False. Admitted."})
+    assert check.main() == 1
+    assert "laws.v leaves something unproved: it says Admitted" in capsys.readouterr().out
+
+
 def test_axioms_are_read_from_coq() -> None:
     report = "Axioms:\nboolp.propositional_extensionality : forall P Q\nlong_name\n  : forall (A : Type), A\n"
     assert check.axioms_of(report) == {"propositional_extensionality", "long_name"}
