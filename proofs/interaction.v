@@ -2,7 +2,7 @@
 
 From mathcomp Require Import all_ssreflect ssralg ssrnum.
 From mathcomp.classical Require Import mathcomp_extra boolp classical_sets functions cardinality fsbigop.
-From mathcomp.analysis Require Import reals ereal sequences exp esum nsatz_realtype.
+From mathcomp.analysis Require Import reals ereal sequences exp esum.
 From Expost Require Import laws odp.
 
 Set Implicit Arguments.
@@ -73,7 +73,6 @@ Record core x y (c : history -> R) : Prop := Core {
   core_below : forall h, c h <= expR (epsilon_at i h) * likelihood y h;
   core_mass : 1 - delta i <= c [::] }.
 
-(* With delta = 0 the likelihood is its own core. *)
 Lemma strategy_excess_ge0 x y h s : (0 <= strategy_excess x y h s)%E.
 Proof. by elim: s h => [|q next IH] h /=; [rewrite lee_fin positive_ge0 | apply: esum_ge0 => a _]. Qed.
 
@@ -83,7 +82,15 @@ elim: s h => [|q next IH] h /=; last by rewrite -(likelihood_causal x h q); appl
 by rewrite lee_fin le_maxl likelihood_ge0 ler_subl_addr ler_addl mulr_ge0 ?likelihood_ge0 ?expR_ge0.
 Qed.
 
-(* thm-causal. The least mass that is lost after h: the worst over all ways of asking from there. *)
+(* A bound at every history is a guarantee, whatever delta is: nothing is ever lost. *)
+Lemma pure_keeps x y : (forall h, likelihood x h <= expR (epsilon_at i h) * likelihood y h) -> keeps_interactively x y.
+Proof.
+move=> pure s; suff -> : strategy_excess x y [::] s = 0%E by rewrite lee_fin delta_ge0.
+elim: s [::] => [|q next IH] h /=; first by rewrite max_l // subr_le0.
+by apply: esum1 => a _; exact: IH.
+Qed.
+
+(* The decomposition. The least mass that is lost after h: the worst over all ways of asking from there. *)
 Definition lost x y h : R := fine (ereal_sup [set strategy_excess x y h s | s in setT]).
 
 Section Pair.
@@ -205,7 +212,7 @@ have [zero|nonzero] := eqVneq (likelihood x h - lost_next h q) 0.
 by rewrite /s divfK // addrC subrK.
 Qed.
 
-(* The theorem: the guarantee gives a core. *)
+(* thm-causal: the guarantee gives a core. *)
 Theorem causal_decomposition : keeps_interactively x y -> core x y (fun h => likelihood x h - taken h).
 Proof.
 move=> keeps; have bounds h := andP (taken_bounds h).
