@@ -43,7 +43,7 @@ Proof. by move=> e0 d0 each; apply: composition_both => //=; split=> // c; rewri
 
 End Randomised.
 
-(* ---- the filter (Algorithm 3): what does not fit ends the game *)
+(* ---- the ODP filter (Algorithm 6): what does not fit ends the game *)
 
 Fixpoint filtered e d (a : adversary R) : adversary R :=
   match a with
