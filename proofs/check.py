@@ -118,7 +118,7 @@ def has_coq() -> bool:
 def install() -> None:
     """Install Debian's packages, if this is Debian and we are root."""
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        raise NotChecked(f"Coq is missing, and only root may install it: apt-get install {' '.join(PACKAGES)}")
+        raise NotChecked(f"Coq is missing, and this needs root and apt-get: apt-get install {' '.join(PACKAGES)}")
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for command in (["update"], ["-y", "--no-install-recommends", "install", *PACKAGES]):
         done = subprocess.run(
