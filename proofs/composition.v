@@ -62,7 +62,8 @@ rewrite pr_total total_tagged => [|v]; last first.
 apply: eq_esum => o _; rewrite pr_total -totalZ ?(run_law m _).1 //; last first.
   by move=> v; case: ifP => _ //; exact: views_ge0.
 apply: eq_total => v /=; set w := Tagged _ _.
-by rewrite (_ : (w \in S) = (v \in [set v | S (Tagged (fun o => view (next o)) v)])); [case: ifP; rewrite ?mulr0 | apply/idP/idP; rewrite !inE].
+rewrite (_ : (w \in S) = (v \in [set v | S (Tagged (fun o => view (next o)) v)])); first by case: ifP; rewrite ?mulr0.
+by apply/idP/idP; rewrite !inE.
 Qed.
 
 (* The deltas of the rounds on every path sum up to at most d. *)

@@ -306,7 +306,7 @@ Qed.
 Lemma bound_holds c l : within l -> bounded c l.
 Proof.
 elim: c l => [v|ev next IH] l ok; rewrite /bounded.
-- have core0 := view_core_ge0 l; have left0 := left_delta_ge0 ok; have extra : 0 <= view_core l * left_delta l by rewrite mulr_ge0.
+- have extra : 0 <= view_core l * left_delta l by rewrite mulr_ge0 ?view_core_ge0 ?left_delta_ge0.
   rewrite /win /=; case: v => /=; rewrite ?mul1r ?mul0r ?mulr0 ?add0r.
     by rewrite addrC -[leLHS]addr0 ler_add // ler_add // view_core_below.
   by rewrite -[leLHS]addr0 ler_add // view_core_le.
