@@ -7,7 +7,7 @@
 From mathcomp Require Import all_ssreflect ssralg ssrnum.
 From mathcomp.classical Require Import mathcomp_extra boolp classical_sets functions cardinality fsbigop.
 From mathcomp.analysis Require Import reals ereal topology normedtype sequences exp measure lebesgue_measure.
-From mathcomp.analysis Require Import lebesgue_integral.
+From mathcomp.analysis Require Import numfun lebesgue_integral.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -25,6 +25,20 @@ Definition odp_measurable (dT : measure_display) (T : measurableType dT) (E : T 
     (p q : {measure set T -> \bar R}) : Prop :=
   forall f : T -> \bar R, measurable_fun setT f -> (forall o, 0 <= f o <= 1)%E ->
     (\int[p]_o f o <= delta%:E + \int[q]_o ((expR (E o))%:E * f o))%E.
+
+(* In particular for sets. *)
+Lemma odp_measurable_set (dT : measure_display) (T : measurableType dT) (E : T -> R) (delta : R)
+    (p q : {measure set T -> \bar R}) (S : set T) : measurable S -> odp_measurable E delta p q ->
+  (p S <= delta%:E + \int[q]_(o in S) (expR (E o))%:E)%E.
+Proof.
+move=> mS /(_ (fun o => (\1_S o)%:E)) claim; rewrite -[p S](_ : (\int[p]_o (\1_S o)%:E)%E = _); last first.
+  by rewrite integral_indic // setIT.
+apply: (le_trans (claim _ _)).
+- by apply/EFin_measurable_fun; exact: measurable_fun_indic.
+- by move=> o; rewrite indicE; case: (o \in S); rewrite !lee_fin ?lexx ?ler01.
+rewrite lee_add2l // [leRHS]integral_mkcond (eq_integral ((fun o => (expR (E o))%:E) \_ S)) // => o _.
+by rewrite /patch indicE; case: ifP; rewrite ?mule1 ?mule0.
+Qed.
 
 Record mechanism (D : Type) (neighbours : D -> D -> Prop) (dT : measure_display) (T : measurableType dT) := Mechanism {
   run : D -> {measure set T -> \bar R};
