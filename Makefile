@@ -8,6 +8,7 @@
 #   make soak     the long forms: a thousand kills of each ledger, many random questions to hostile tables
 #   make bench    the benchmarks, or one subject: make bench ONLY=ledger
 #   make docs     the documentation, in docs/_build/html
+#   make proofs   the machine-checked proofs: installs Coq where it may (Debian, root), compiles and checks them
 
 PYTHON ?= python3
 KILLS  ?= 1000
@@ -19,7 +20,7 @@ PIP     = $(BIN)/python -m pip --quiet --disable-pip-version-check
 # The tests of the rooms whose branch coverage has a floor; they run by themselves, slower, to count branches.
 WATCHED := tests/conformance/test_books.py tests/conformance/test_ledger.py tests/faults/test_disk.py tests/faults/test_processes.py tests/laws tests/unit/accounting tests/unit/ledger $(wildcard tests/unit/test_*.py)
 
-.PHONY: demo examples paper test lint soak bench docs format clean
+.PHONY: demo examples paper test lint soak bench docs proofs format clean
 
 demo: $(VENV)/.demo
 	rm -rf build/demo
@@ -85,6 +86,11 @@ docs: $(VENV)/.docs
 	$(BIN)/python -m paper docs/figures > /dev/null
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+# ---- proofs: no part of `make test`, for Coq and its libraries take 362 MB
+
+proofs:
+	$(PYTHON) proofs/check.py
 
 # ---- environments
 
