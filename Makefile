@@ -65,7 +65,7 @@ format: $(VENV)/.dev
 ONLY ?= $(filter-out report,$(basename $(notdir $(wildcard benchmarks/*.py))))
 PEERS := .venvs
 
-bench: export PYTHONPATH = .  # for the paper's settings
+bench: export PYTHONPATH = .
 bench: $(VENV)/.bench $(PEERS)/opendp/.installed $(PEERS)/diffprivlib/.installed
 	for subject in $(ONLY); do $(BIN)/python benchmarks/$$subject.py || exit 1; done
 	$(BIN)/python benchmarks/report.py

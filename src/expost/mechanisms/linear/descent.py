@@ -16,12 +16,11 @@ from expost.accounting.stopping import plan
 from expost.checks import as_whole, finite, requested_delta, requested_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
-from expost.guarantee import Guarantee, Part
-from expost.mechanism import Mechanism
 from expost.mechanisms.iterative import Iterative
 from expost.mechanisms.linear.model import LinearModel, signs_of, unit_rows
 from expost.mechanisms.linear.solver import FloatArray, slope
 from expost.mechanisms.numbers import shape_of
+from expost.mechanisms.wrapper import Wrapper
 from expost.noise import Source
 
 _STEPS = 2**20
@@ -29,7 +28,7 @@ _STEPS = 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogisticDescent(Mechanism):
+class LogisticDescent(Wrapper):
     """Gradient descent for logistic regression: each step publishes a noisy gradient, and it may stop early.
 
     The data is a two-dimensional array, one row a person: ``features`` features, and in the last column the class, 0
@@ -78,7 +77,8 @@ class LogisticDescent(Mechanism):
         return _ratio(exact(self.epsilon, "ε"), exact(self.delta, "δ"), self.steps, self.every)
 
     @cached_property
-    def _run(self) -> Iterative:
+    def inner(self) -> Iterative:
+        """The steps, and when they stop."""
         return Iterative(
             steps=(GaussianNoise(self.ratio),) * self.steps,
             stops=_stops(self.steps, self.every),
@@ -88,11 +88,6 @@ class LogisticDescent(Mechanism):
             until=self.settled,
             neighbours="substitute",
         )
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """E at each stop, and δ."""
-        return self._run.guarantee
 
     def check(self, data: Any) -> None:
         """Rows of numbers with the class last."""
@@ -104,7 +99,7 @@ class LogisticDescent(Mechanism):
         """The noisy gradients of the steps taken."""
         table = np.asarray(data, np.float64)
         rows = unit_rows(table[:, :-1], float(self.norm), float(self.missing), True)
-        return self._run.sample(rows * signs_of(table[:, -1], 2)[0][:, None], noise)
+        return self.inner.sample(rows * signs_of(table[:, -1], 2)[0][:, None], noise)
 
     def _gradient(self, rows: FloatArray, outputs: tuple[Any, ...]) -> NDArray[np.int64]:
         """The exact sum of the records' gradients, each rounded and of bounded length by itself."""
@@ -132,13 +127,9 @@ class LogisticDescent(Mechanism):
         noise = self.ratio * 2 * self.longest * sqrt((self.features + 1) / self.every)
         return float(np.linalg.norm(mean)) <= float(self.patience) * noise
 
-    def part_of(self, output: Any) -> Part:
-        """The stop that was reached."""
-        return self._run.part_of(output)
-
     def describe(self, output: Any) -> str:
         """How far it went."""
-        return self._run.describe(output)
+        return self.inner.describe(output)
 
 
 def _stops(steps: int, every: int) -> tuple[int, ...]:

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from expost.checks import as_bounds, as_positive, as_probability, as_whole, finite, requested_delta, split_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
-from expost.guarantee import Guarantee, Part
-from expost.mechanism import WITHHELD, Mechanism
+from expost.mechanism import WITHHELD
 from expost.mechanisms.stability.order import arranged, check_records, rank, widening
 from expost.mechanisms.stability.quantile_range import Bin
 from expost.mechanisms.stability.release import Proposal, ProposeTestRelease
 from expost.mechanisms.stability.test import StabilityTest
+from expost.mechanisms.wrapper import Wrapper
 from expost.noise import Source, discrete_laplace
 from expost.noise.grid import FARTHEST, Grid
 
@@ -136,7 +136,7 @@ def _sum(points: NDArray[np.int64]) -> int:
     return (int(np.sum(points >> 32)) << 32) + int(np.sum(points & _LOW))
 
 
-class _Located(Mechanism):
+class _Located(Wrapper):
     """What the mechanisms about location share: a proposal behind a test."""
 
     epsilon: Any
@@ -170,25 +170,13 @@ class _Located(Mechanism):
         )
 
     @cached_property
-    def _tested(self) -> ProposeTestRelease:
+    def inner(self) -> ProposeTestRelease:
+        """The proposal behind its test."""
         return ProposeTestRelease(proposal=self._proposal, epsilon=split_epsilon(self.epsilon)[0], delta=self.delta)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The test's ε for ⊥, also the release's for a value."""
-        return self._tested.guarantee
-
-    def check(self, data: Any) -> None:
-        """A one-dimensional array of numbers."""
-        self._proposal.check(data)
 
     def sample(self, data: Any, noise: Source) -> Any:
         """The value with noise, or ⊥."""
-        return self._tested.sample(self._proposal.once(data, self._tested.test.cap), noise)
-
-    def part_of(self, output: Any) -> Part:
-        """Whether something was released."""
-        return self._tested.part_of(output)
+        return self.inner.sample(self._proposal.once(data, self.inner.test.cap), noise)
 
     def describe(self, output: Any) -> str:
         """The value, and the scale of its noise."""

@@ -21,11 +21,12 @@ from expost.checks import finite, requested_delta, split_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
-from expost.mechanism import WITHHELD, Mechanism, Withheld
+from expost.mechanism import WITHHELD, Withheld
 from expost.mechanisms.additive import RELEASED
 from expost.mechanisms.stability.order import arranged, check_records, narrowing, rank, widening
 from expost.mechanisms.stability.release import FirstStable, Proposal, StableAnswer
 from expost.mechanisms.stability.test import REFUSED
+from expost.mechanisms.wrapper import Wrapper
 from expost.noise import Source, discrete_laplace
 
 _FINEST = 1074  # the smallest float is 2^−1074
@@ -222,7 +223,7 @@ class _Once:
         return self._known
 
 
-class _Ranged(Mechanism):
+class _Ranged(Wrapper):
     """What the analyses of the inter-quantile range share."""
 
     low: Number
@@ -254,9 +255,10 @@ class _Ranged(Mechanism):
         """The two proposals behind their tests."""
         raise NotImplementedError
 
-    def check(self, data: Any) -> None:
-        """A one-dimensional array of numbers."""
-        self.legs.check(data)
+    @property
+    def inner(self) -> FirstStable:
+        """The two legs."""
+        return self.legs
 
     def _first(self, data: Any, noise: Source) -> StableAnswer | Withheld:
         return self.legs.sample(_Once(data, float(self.missing), *self._quantiles, self.legs.test.cap), noise)
@@ -294,19 +296,10 @@ class StableInterquantileRange(_Ranged):
         )
         return FirstStable(proposals=proposals, epsilon=split_epsilon(self.epsilon)[0], delta=self.delta)
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """Half of ε if the first leg answered, else all of it."""
-        return self.legs.guarantee
-
     def sample(self, data: Any, noise: Source) -> Bin | Withheld:
         """The bin, or ⊥."""
         answer = self._first(data, noise)
         return answer if answer is WITHHELD else Bin(answer[0], *answer[1])
-
-    def part_of(self, output: Any) -> Part:
-        """Which leg answered."""
-        return self.legs.part_of(output)
 
     def describe(self, output: Any) -> str:
         """The edges."""

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from expost.checks import as_bounds, as_flag, as_whole, finite, requested_delta, split_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
-from expost.guarantee import Guarantee, Part
-from expost.mechanism import WITHHELD, Mechanism, Withheld
+from expost.mechanism import WITHHELD, Withheld
 from expost.mechanisms.numbers import shape_of
 from expost.mechanisms.stability.release import FirstStable, Proposal
+from expost.mechanisms.wrapper import Wrapper
 from expost.noise import Source
 
 Cell: TypeAlias = tuple[int, ...]
@@ -77,7 +77,7 @@ class WinningCell(Proposal):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StableRegression(Mechanism):
+class StableRegression(Wrapper):
     """Linear regression, released as the centre of a cell that most blocks agree on, or ⊥ if too few do.
 
     The data is a two-dimensional array, one row a person: the features, and in the last column the target. ``cell`` is
@@ -115,18 +115,14 @@ class StableRegression(Mechanism):
         _ = self.guarantee
 
     @cached_property
-    def _guarantor(self) -> FirstStable:
+    def inner(self) -> FirstStable:
+        """The grids behind their tests, as many widths of cells as are known."""
         return self._legs(1 if isinstance(self.cell, float) else len(self.cell))
 
     def _legs(self, coefficients: int) -> FirstStable:
         cell = (self.cell,) * coefficients if isinstance(self.cell, float) else self.cell
         proposals = tuple(WinningCell(cell=cell, shift=Fraction(leg, self.grids)) for leg in range(self.grids))
         return FirstStable(proposals=proposals, epsilon=split_epsilon(self.epsilon, self.grids)[0], delta=self.delta)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """A share of ε for each grid up to the one that answered."""
-        return self._guarantor.guarantee
 
     def check(self, data: Any) -> None:
         """Rows and columns of numbers, at least a row for each block and a width for each coefficient."""
@@ -157,10 +153,6 @@ class StableRegression(Mechanism):
             features = np.column_stack([features, np.ones(len(features))])
         target = np.clip(data[:, -1], *self.target_bounds)
         return np.array([_fit(features[b :: self.blocks], target[b :: self.blocks]) for b in range(self.blocks)])
-
-    def part_of(self, output: Any) -> Part:
-        """Which grid answered."""
-        return self._guarantor.part_of(output)
 
     def describe(self, output: Any) -> str:
         """The coefficients."""

@@ -221,4 +221,4 @@ def test_regression_wants_a_width_for_each_coefficient() -> None:
         {1: 1, 2: 2, 3: 3, "withheld": 3}, 1e-6, neighbours="substitute"
     )
     assert regression().part_of(xp.WITHHELD) == "withheld"
-    assert Fraction(1, 2) == regression()._guarantor.proposals[1].shift  # type: ignore[attr-defined]
+    assert Fraction(1, 2) == regression().inner.proposals[1].shift  # type: ignore[attr-defined]

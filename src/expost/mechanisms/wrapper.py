@@ -1,0 +1,34 @@
+"""A mechanism around another one."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+from expost.guarantee import Guarantee, Part
+from expost.mechanism import Mechanism
+
+
+class Wrapper(Mechanism):
+    """A mechanism that guarantees, refuses and charges what ``inner`` does.
+
+    Subclasses say how data reaches it, and what its outputs look like; every output has the part of the inner one.
+    """
+
+    @property
+    @abstractmethod
+    def inner(self) -> Mechanism:
+        """The mechanism that does the work."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """That of the inner mechanism."""
+        return self.inner.guarantee
+
+    def check(self, data: Any) -> None:
+        """Refuse what the inner mechanism refuses."""
+        self.inner.check(data)
+
+    def part_of(self, output: Any) -> Part:
+        """The part of the inner mechanism's output."""
+        return self.inner.part_of(output)
