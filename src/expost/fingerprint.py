@@ -1,8 +1,9 @@
 """Fingerprints: what a mechanism is, from its class and its parameters, the same in every process and version.
 
-Fields at their defaults are left out, so that a new field with a default changes no fingerprint. Numbers count by their
-value. What cannot be told from others by looking at it (a lambda, a local function, a bound method, a partial, an
-object that is no record, anything defined in ``__main__``) needs a name: the mechanism's ``name=`` stands for it.
+Fields of expost's own classes are left out at their defaults, so that a new field with a default changes no
+fingerprint; of other people's classes, whose defaults may change, all fields are written. Numbers count by their value.
+What cannot be told from others by looking at it (a lambda, a local function, a bound method, a partial, an object that
+is no record, anything defined in ``__main__``) needs a name: the mechanism's ``name=`` stands for it.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import isfinite
-from types import MappingProxyType
+from types import BuiltinMethodType, MappingProxyType, MemberDescriptorType
 from typing import Any, NamedTuple, NoReturn
 
 from expost.canonical import canonical, sha256
@@ -39,8 +40,9 @@ class Said(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """The hash of what was said."""
-        return sha256(canonical(self.content))
+        """The hash of what was said; a mechanism's own fingerprint, if it defines one."""
+        own = self.content.get("$fingerprint") if isinstance(self.content, dict) else None
+        return sha256(canonical(self.content)) if own is None else str(own)
 
 
 def say(mechanism: Any) -> Said:
@@ -51,11 +53,17 @@ def say(mechanism: Any) -> Said:
         canonical(content)
     except RecursionError:
         _refuse(writer.whose, "holds itself, or too much")
+    except _Unset as unset:
+        _refuse(writer.whose, f"has a field that was never set ({unset})")
     except ValueError as error:
         if isinstance(error, InvalidValue):
             raise
         _refuse(writer.whose, "holds a number with too many digits")
     return Said(content, tuple(writer.data))
+
+
+class _Unset(Exception):
+    """A record has no value for one of its fields."""
 
 
 class _Writer:
@@ -83,9 +91,10 @@ class _Writer:
     def _compound(self, value: Any, where: str) -> Any:
         kind = type(value)
         if isinstance(value, Enum):
-            return {"$enum": [self._class(kind, where), value.name]}
+            member = self.write(value.value, where) if value.name is None else value.name  # flags that have no name
+            return {"$enum": [self._class(kind, where), member]}
         if _says_itself(kind):
-            return {"$fingerprint": str(value.fingerprint)}
+            return {"$fingerprint": _checked(value.fingerprint)}
         if callable(value) and not hasattr(kind, "part_of"):  # it may carry anything with it, as a bound method does
             return self._other(value, where)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -103,9 +112,9 @@ class _Writer:
 
     def _other(self, value: Any, where: str) -> Any:
         numpy = sys.modules.get("numpy")
-        if numpy is not None and isinstance(value, numpy.generic) and not value.dtype.hasobject:
+        if numpy is not None and isinstance(value, numpy.generic) and value.dtype.kind not in "OVMm":
             return self.write(value.item(), where)
-        if numpy is not None and type(value) is numpy.ndarray and not value.dtype.hasobject:
+        if numpy is not None and _is_array(value, numpy) and not value.dtype.hasobject:
             described = numpy.lib.format.dtype_to_descr(value.dtype)
             return {"$array": [str(described), list(value.shape), b64encode(value.tobytes()).decode()]}
         name = class_name(value) if isinstance(value, type) else function_name(value)
@@ -116,27 +125,42 @@ class _Writer:
     def _record(self, value: Any, where: str, fields: Iterator[tuple[str, Any, Any]]) -> Any:
         outer, self.named = self.named, self.named or _has_name(value)
         try:
-            content = {}
-            for name, given, default in fields:
-                if given is default:
-                    continue
-                said = self.write(given, name)
-                if default is _ABSENT or said != self._default(default, name):
-                    content[name] = said
+            kind: type = type(value)
+            name = self._class(kind, where)
+            hidden = _holds_unseen(kind)
+            if hidden is not None:
+                self._nameless(where, f"holds what a {hidden} holds, besides its attributes")
+            content = self._fields(fields, elided=_ours(name)) | self._unlisted(value, where)
             if _has_name(value):
                 content["name"] = value.name
             self.data += _data(value)
-            if _unlisted(value):
-                self._nameless(where, f"has attributes that are no fields: {', '.join(_unlisted(value))}")
-            return {"$record": [self._class(type(value), where), content]}
+            return {"$record": [name, content]}
         finally:
             self.named = outer
+
+    def _fields(self, fields: Iterator[tuple[str, Any, Any]], *, elided: bool) -> dict[str, Any]:
+        content = {}
+        for name, given, default in fields:
+            if elided and given is default:
+                continue
+            said = self.write(given, name)
+            if not elided or default is _ABSENT or canonical(said) != canonical(self._default(default, name)):
+                content[name] = said
+        return content
+
+    def _unlisted(self, value: Any, where: str) -> dict[str, Any]:
+        """Attributes that are no fields. Only a name allows them, and those that can be said still count."""
+        unlisted = _unlisted(value)
+        if unlisted or _settable(type(value)):
+            names = ", ".join((*unlisted, *_settable(type(value))))
+            self._nameless(where, f"has attributes that are no fields: {names}")
+        return {name: self.write(held, name) for name, held in unlisted.items()}
 
     def _default(self, default: Any, where: str) -> Any:
         try:
             return self.write(default, where)
         except InvalidValue:
-            return _ABSENT
+            return {"$default": None}  # what nothing else is written as
 
     def _class(self, kind: type, where: str) -> str:
         name = class_name(kind)
@@ -181,29 +205,77 @@ def _number(value: int | float | Fraction | Decimal) -> Any:
     return exact.numerator if exact.denominator == 1 else {"$number": str(exact)}
 
 
+def _is_array(value: Any, numpy: Any) -> bool:
+    """An array, or a numpy value that is no plain value: it has a unit, or fields."""
+    return type(value) in (numpy.ndarray, numpy.void, numpy.datetime64, numpy.timedelta64)
+
+
+def _checked(fingerprint: Any) -> str:
+    if not isinstance(fingerprint, str) or not 0 < len(fingerprint) <= 500 or not fingerprint.isprintable():
+        raise InvalidValue(
+            f"a fingerprint is a text of 1 to 500 printable characters, got a {type(fingerprint).__name__}"
+        )
+    return fingerprint
+
+
 def _says_itself(kind: type) -> bool:
-    """Whether a class of mechanisms has a ``fingerprint`` of its own."""
+    """Whether it is a class of mechanisms that has a ``fingerprint`` of its own."""
     written = next((base for base in kind.__mro__ if "fingerprint" in vars(base)), None)
-    return written is not None and written.__module__ != "expost.mechanism"
+    return hasattr(kind, "part_of") and written is not None and written.__module__ != "expost.mechanism"
+
+
+def _ours(name: str) -> bool:
+    """Whether it is a class of this package, whose defaults never change."""
+    return name.startswith(("expost:", "expost."))
 
 
 def _has_name(value: Any) -> bool:
-    """Whether it is a mechanism with a name, which stands for what cannot be said."""
-    name = getattr(value, "name", None)
-    return hasattr(type(value), "part_of") and isinstance(name, str) and bool(name)
+    """Whether it is a mechanism that was given a name, which stands for what cannot be said."""
+    name = getattr(value, "name", None) if hasattr(type(value), "part_of") else None
+    return isinstance(name, str) and bool(name) and ("name" in _listed(value) or "name" in _held(value))
+
+
+def _listed(value: Any) -> set[str]:
+    return {field.name for field in dataclasses.fields(value)} if dataclasses.is_dataclass(value) else set()
+
+
+def _held(value: Any) -> dict[str, Any]:
+    """All attributes that the object itself has, in its dictionary or in slots."""
+    kind: type = type(value)
+    slots = {name: slot.__get__(value) for name, slot in _slots(kind).items() if _is_set(slot, value)}
+    return slots | getattr(value, "__dict__", {})
+
+
+@lru_cache(1024)
+def _slots(kind: type) -> dict[str, Any]:
+    found = (item for base in reversed(kind.__mro__) for item in vars(base).items())
+    return {name: slot for name, slot in found if isinstance(slot, MemberDescriptorType)}
+
+
+def _is_set(slot: Any, value: Any) -> bool:
+    try:
+        slot.__get__(value)
+    except AttributeError:
+        return False
+    return True
+
+
+@lru_cache(1024)
+def _holds_unseen(kind: type) -> str | None:
+    """A class above it that is not written in Python and makes its own objects: what those hold is no attribute."""
+    named_tuple = tuple if hasattr(kind, "_fields") else object
+    found = (base for base in kind.__mro__ if base not in (object, named_tuple))
+    return next((base.__name__ for base in found if isinstance(vars(base).get("__new__"), BuiltinMethodType)), None)
 
 
 def _fields(value: Any) -> Iterator[tuple[str, Any, Any]]:
     """Name, value and default of each field that decides what a record is."""
     for field in dataclasses.fields(value):
         if field.compare and not field.metadata.get("data"):
-            yield field.name, getattr(value, field.name), _default_of(field)
-
-
-def _default_of(field: Any) -> Any:
-    if field.default_factory is not dataclasses.MISSING:
-        return field.default_factory()
-    return _ABSENT if field.default is dataclasses.MISSING else field.default
+            if not hasattr(value, field.name):
+                raise _Unset(field.name)
+            default = _ABSENT if field.default is dataclasses.MISSING else field.default
+            yield field.name, getattr(value, field.name), default
 
 
 def _named_fields(value: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -213,18 +285,28 @@ def _named_fields(value: Any) -> Iterator[tuple[str, Any, Any]]:
 
 def _data(value: Any) -> list[Any]:
     fields = dataclasses.fields(value) if dataclasses.is_dataclass(value) else ()
-    return [getattr(value, field.name) for field in fields if field.metadata.get("data")]
+    return [getattr(value, field.name, None) for field in fields if field.metadata.get("data")]
 
 
-def _unlisted(value: Any) -> list[str]:
+def _unlisted(value: Any) -> dict[str, Any]:
     """Attributes that are neither fields nor computed from them."""
-    listed = {field.name for field in dataclasses.fields(value)} if dataclasses.is_dataclass(value) else {"name"}
-    found = getattr(value, "__dict__", {})
-    return [name for name in found if name not in listed and not _computed(type(value), name)]
+    kind: type = type(value)
+    known = _listed(value) | _cached(kind).keys() | ({"name"} if _has_name(value) else set())
+    return {name: held for name, held in _held(value).items() if name not in known}
 
 
-def _computed(kind: type, name: str) -> bool:
-    return any(isinstance(vars(base).get(name), cached_property) for base in kind.__mro__)
+def _settable(kind: type) -> list[str]:
+    """Cached properties of other people's classes that are not frozen: something else may have been put there."""
+    frozen = dataclasses.is_dataclass(kind) and kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    owners = {} if frozen else _cached(kind)
+    return [name for name, owner in owners.items() if owner.__module__.partition(".")[0] != "expost"]
+
+
+@lru_cache(1024)
+def _cached(kind: type) -> dict[str, type]:
+    """The cached properties of a class, and where they are defined."""
+    found = ((name, base) for base in reversed(kind.__mro__) for name in vars(base))
+    return {name: base for name, base in found if isinstance(vars(base)[name], cached_property)}
 
 
 def _a(value: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from typing import Any, NoReturn, Protocol, Self, TypeVar
 from expost.cost import Cost, decimal_text
 from expost.errors import InteractionClosed, InvalidValue
 from expost.fingerprint import say
+from expost.forks import here
 from expost.guarantee import Guarantee, Part
 from expost.noise import Source
 from expost.text import shown
@@ -148,7 +148,7 @@ class Interaction:
 
     def __init__(self, mechanism: Mechanism) -> None:
         self._mechanism = mechanism
-        self._process = os.getpid()
+        self._process = here()
         self._lock = RLock()
         self._transcript: list[Any] = []
         self._spending: Spending | None = None
@@ -237,10 +237,10 @@ class Interaction:
 
     def _refuse_forked(self) -> None:
         """One reservation pays for one conversation: a forked copy would answer what nobody charges."""
-        if os.getpid() != self._process:
+        if here() != self._process:
             raise InteractionClosed(
-                f"this {type(self._mechanism).__name__} belongs to process {self._process} and answers only there: "
-                "open another in this process"
+                f"this {type(self._mechanism).__name__} belongs to process {self._process.number} and answers only "
+                "there: open another in this process"
             )
 
     def __copy__(self) -> Self:
@@ -258,7 +258,7 @@ class Interaction:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if os.getpid() == self._process:  # a forked process that leaves the block ends nothing
+        if here() == self._process:  # a forked process that leaves the block ends nothing
             self.close()
 
     def __repr__(self) -> str:

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from enum import Enum
+from enum import Enum, IntFlag
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pytest
@@ -24,6 +24,12 @@ from expost.fingerprint import DATA, say
 from expost.guarantee import Part
 from expost.names import class_name, find, function_name
 from expost.text import text_of
+
+T = TypeVar("T")
+
+
+class Bits(IntFlag):
+    ONE = 1
 
 
 class Colour(Enum):
@@ -52,18 +58,76 @@ class Holder(xp.Mechanism):
         return "done"
 
 
-@dataclass(frozen=True)
-class Grown(Holder):
-    """The same with another field, for whoever wants it."""
-
-    newer: Any = None
-
-
 class Stateless(xp.Mechanism):
     guarantee = Guarantee.uniform(1)
 
     def part_of(self, output: Any) -> Part:
         return "done"
+
+
+class Slotted(Stateless):
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Counted(int, Stateless): ...
+
+
+class Listed(tuple[Any, ...], Stateless): ...
+
+
+class Mapped(dict[str, Any], Stateless): ...
+
+
+class Failure(RuntimeError, Stateless): ...
+
+
+@dataclass(frozen=True)
+class Typed(Stateless, Generic[T]):
+    value: T
+
+
+@dataclass(frozen=True)
+class SlottedRecord:
+    __slots__ = ("more", "value")
+    value: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "more", 0)
+
+
+class Widened(Pair):
+    """A named tuple with a dictionary beside its fields."""
+
+
+class Lazy(Stateless):
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    @cached_property
+    def model(self) -> Any:
+        return 1
+
+
+class ByClass(Stateless):
+    name = "by class"
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class ByProperty(ByClass):
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return "by property"
+
+
+class Titled(Stateless):
+    def __init__(self, name: Any, **others: Any) -> None:
+        self.name = name
+        vars(self).update(others)
 
 
 class Own(Stateless):
@@ -84,6 +148,9 @@ SAYABLE = [
     *(date(2020, 1, 1), datetime(2020, 1, 1), datetime(2020, 1, 1, tzinfo=UTC), time(1), timedelta(1)),
     *(Colour.RED, Pair(1), Pair(1, 2), Cost(1), Cost(0, 1), Guarantee.uniform(1), Guarantee({"a": 1})),
     *(np.arange(3), np.arange(3.0), np.arange(4).reshape(2, 2), np.array([(1, 2.0)], [("a", "<i4"), ("b", "<f8")])),
+    *(np.timedelta64(1, "Y"), np.timedelta64(1, "M"), np.timedelta64(5, "ns"), np.timedelta64("NaT"), Bits(1), Bits(8)),
+    *(np.datetime64(5, "ns"), np.datetime64("NaT"), np.array([(1, 2)], "i4,i4")[0], Bits(16), Bits(9)),
+    *(np.array([(1, 2)], [("b", "i4"), ("a", "i4")])[0], np.array([(1, 2)], [("a", "i4"), ("b", "i4")])[0]),
     *(function, len, np.mean, math.sqrt, xp.Laplace, int, Holder(1), Holder(2), Stateless(), xp.WITHHELD),
     *(xp.Laplace(epsilon=1, sensitivity=1), xp.Laplace(epsilon=2, sensitivity=1), Own(1, "x"), Own(1, "y")),
 ]
@@ -113,10 +180,7 @@ def test_equal_values_have_one_fingerprint(alike: tuple[Any, ...]) -> None:
     assert len({Holder(value).fingerprint for value in alike}) == 1
 
 
-def test_fields_at_their_defaults_are_left_out() -> None:
-    assert say(Holder(1)).content == {"$record": [f"{__name__}:Holder", {"value": 1}]}
-    assert Holder(1, 0.0, [], name=None).fingerprint == Holder(1).fingerprint
-    assert Holder(1, 1).fingerprint != Holder(1).fingerprint
+def test_fields_of_our_own_at_their_defaults_are_left_out() -> None:
     for mechanism, given in (
         (xp.Laplace(epsilon=1, sensitivity=2), {"epsilon", "sensitivity"}),
         (xp.Coin(epsilon=1, sensitivity=1, heads="1/3"), {"epsilon", "sensitivity", "heads"}),
@@ -126,9 +190,34 @@ def test_fields_at_their_defaults_are_left_out() -> None:
         assert set(content[1]) == given
 
 
-def test_a_new_field_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    old, new = say(Holder(1)).content["$record"][1], say(Grown(1)).content["$record"][1]
-    assert old == new
+def test_defaults_of_other_people_are_written() -> None:
+    """They may change: with a constant that they read, or with the next version of the class."""
+    all_of_them = {"value": 1, "more": 0, "listed": [], "name": None}
+    assert say(Holder(1)).content == {"$record": [f"{__name__}:Holder", all_of_them]}
+    assert Holder(1, 0.0, [], name=None).fingerprint == Holder(1).fingerprint
+    assert Holder(1, 1).fingerprint != Holder(1).fingerprint
+    assert say(Holder(Pair(1))).content["$record"][1]["value"] == {
+        "$record": [f"{__name__}:Pair", {"left": 1, "right": 0}]
+    }
+
+
+def test_a_truth_value_is_not_the_number_that_it_equals() -> None:
+    assert Holder(1, False).fingerprint != Holder(1, 0).fingerprint == Holder(1).fingerprint
+
+
+SETTING = {"threshold": 5}
+
+
+@dataclass(frozen=True)
+class Configured(Stateless):
+    threshold: int = field(default_factory=lambda: SETTING["threshold"])
+
+
+def test_a_default_that_is_read_elsewhere_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = Configured()
+    said = before.fingerprint
+    monkeypatch.setitem(SETTING, "threshold", 10)
+    assert before.fingerprint == said != Configured().fingerprint
 
 
 def test_data_and_what_is_not_compared_are_no_part_of_it() -> None:
@@ -156,6 +245,20 @@ def local() -> Callable[[], None]:
     return inner
 
 
+def widened() -> Widened:
+    pair = Widened(1)
+    pair.__dict__["more"] = 1
+    return pair
+
+
+class Speaker:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def fingerprint(self) -> str:
+        return "mine"
+
+
 UNSAYABLE: Mapping[str, Any] = {
     "lambda": lambda: 1,
     "local function": local(),
@@ -169,6 +272,10 @@ UNSAYABLE: Mapping[str, Any] = {
     "array of objects": np.array([object()]),
     "subclass of a number": type("Odd", (int,), {})(1),
     "masked array": np.ma.array([1]),
+    "slots": SlottedRecord(1),
+    "named tuple and more": widened(),
+    "object with a fingerprint that is no mechanism": Speaker(1),
+    "void of objects": np.array([(object(),)], [("a", object)])[0],
     "proposal": type("Mine", (), {})(),
 }
 
@@ -177,7 +284,9 @@ UNSAYABLE: Mapping[str, Any] = {
 @pytest.mark.parametrize("inside", [lambda x: x, lambda x: (1, x), lambda x: {"a": x}, lambda x: Pair(x), Holder])
 def test_what_cannot_be_told_apart_needs_a_name(what: str, inside: Callable[[Any], Any]) -> None:
     held = inside(UNSAYABLE[what])
-    with pytest.raises(xp.InvalidValue, match=r"^Holder holds a .* in '\w+'.*give the mechanism name="):
+    with pytest.raises(
+        xp.InvalidValue, match=r"^Holder (holds a .* in '\w+'|has attributes).*give the mechanism name="
+    ):
         _ = Holder(held).fingerprint
     assert Holder(held, name="a").fingerprint == Holder(held, name="a").fingerprint
     assert Holder(held, name="a").fingerprint != Holder(held, name="b").fingerprint
@@ -187,9 +296,40 @@ def test_what_cannot_be_told_apart_needs_a_name(what: str, inside: Callable[[Any
         _ = Holder((Holder(1, name="a"), held)).fingerprint
 
 
+@pytest.mark.parametrize(
+    "mechanism",
+    [Slotted(1), Counted(1), Listed((1,)), Mapped(a=1), Failure(1), Lazy(2), ByClass(1), ByProperty(1), Titled(1)],
+    ids=lambda mechanism: type(mechanism).__name__,
+)
+def test_what_a_mechanism_holds_besides_fields_needs_a_name(mechanism: xp.Mechanism) -> None:
+    with pytest.raises(xp.InvalidValue, match=f"^{type(mechanism).__name__} .*give the mechanism name="):
+        _ = mechanism.fingerprint
+    with pytest.raises(xp.InvalidValue, match=f"^{type(mechanism).__name__} .*give the mechanism name="):
+        xp.Ledger(epsilon=1).run(mechanism, key="a")
+
+
+def test_a_name_stands_only_for_what_cannot_be_said() -> None:
+    told = [Titled("a"), Titled("b"), Titled("a", value=1), Titled("a", value=2), Titled("a", value=object())]
+    found = [mechanism.fingerprint for mechanism in told]
+    assert len(set(found)) == len(found)
+    assert Titled("a", value=object()).fingerprint == found[-1]
+
+
+def test_a_generic_class_holds_nothing_unseen() -> None:
+    assert Typed(1).fingerprint != Typed(2).fingerprint
+
+
+def test_a_field_that_was_never_set() -> None:
+    bare = object.__new__(Typed)
+    with pytest.raises(xp.InvalidValue, match=r"^Typed has a field that was never set \(value\)"):
+        _ = bare.fingerprint
+
+
 def test_a_mechanism_may_say_what_it_is_itself() -> None:
     assert Own(object(), "mine").fingerprint == "mine"
     assert Holder(Own(object(), "mine")).fingerprint == Holder(Own(1, "mine")).fingerprint
+    with pytest.raises(xp.InvalidValue, match=r"a fingerprint is a text .*, got a list"):
+        _ = Holder(Own(1, [])).fingerprint  # type: ignore[arg-type]
 
 
 def test_fingerprints_are_the_same_in_every_process() -> None:

@@ -7,7 +7,6 @@ while it waits or while it commits, leaves what it had asked for done as a whole
 
 from __future__ import annotations
 
-import os
 import sys
 import weakref
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from threading import Lock, RLock, Thread, current_thread
 from typing import Any
 
 from expost.errors import LedgerUnavailable
+from expost.forks import around_forks
 from expost.ledger.engine import Engine, Hold, Operation, Outcome, Refused, alone
 
 MOST = 128
@@ -232,6 +232,4 @@ def _after(*, child: bool) -> None:
     _OPENING.leave()
 
 
-os.register_at_fork(
-    before=_before, after_in_parent=lambda: _after(child=False), after_in_child=lambda: _after(child=True)
-)
+around_forks(before=_before, parent=lambda: _after(child=False), child=lambda: _after(child=True))

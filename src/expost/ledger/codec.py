@@ -219,17 +219,12 @@ def described(subject: Any, *, keyed: bool = False) -> Described:
     if isinstance(subject, Guarantee):
         return Described(text, claim_digest(subject))
     try:
-        return Described(text, _checked(subject.fingerprint), say(subject).data if keyed else ())
+        said = say(subject)
+        return Described(text, said.fingerprint, said.data if keyed else ())
     except Exception:  # a class may define its own fingerprint
         if keyed:
             raise
         return Described(text, "")
-
-
-def _checked(fingerprint: Any) -> str:
-    if not isinstance(fingerprint, str) or not 0 < len(fingerprint) <= 500 or not fingerprint.isprintable():
-        raise InvalidValue(f"a fingerprint is a text of 1 to 500 printable characters, got {fingerprint!r}")
-    return fingerprint
 
 
 @lru_cache(256)

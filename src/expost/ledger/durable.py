@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import secrets
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from expost.errors import (
     ReservationClosed,
     UnknownEntry,
 )
+from expost.forks import Process, here
 from expost.guarantee import Guarantee, Neighbours, Part, as_part
 from expost.ledger import codec
 from expost.ledger.batch import Batch
@@ -92,7 +92,7 @@ class DurableStore:
         self._ledger, self._neighbours, self.unit = rows[0]
         self._engine = engine
         self._batch = Batch(engine, self._ledger)
-        self._owners: dict[int, str] = {}
+        self._owners: dict[Process, str] = {}
         """By process: this one, and those it was forked from."""
         self._levels: dict[Path, list[int]] = {}
         self._claims: set[str] = set()
@@ -175,8 +175,8 @@ class DurableStore:
         }  # fmt: skip
         outcome = self._do(step | (who := self._who(lease is None)))
         while "expired" in outcome:  # this process was given up for dead: it goes on under another name
-            if self._owners.get(os.getpid()) == who["owner"]:
-                self._owners.pop(os.getpid(), None)
+            if self._owners.get(here()) == who["owner"]:
+                self._owners.pop(here(), None)
             outcome = self._do(step | (who := self._who(lease is None)))
         if "used" in outcome:
             raise AlreadyReserved(same_request(self.find(outcome["used"]), kept))
@@ -278,7 +278,7 @@ class DurableStore:
         owners = self._engine.rows(
             "SELECT id, identity FROM expost_owner WHERE ledger = ? AND expired = 0", self._ledger
         )
-        me = self._owners.get(os.getpid(), "")
+        me = self._owners.get(here(), "")
         dead = [owner for owner, who in owners if owner != me and is_gone(who)]
         step = {"do": "recover", "dead": canonical(dead), "by": me}
         return int(self._do(step)["forfeited"])
@@ -291,7 +291,7 @@ class DurableStore:
 
     def beat(self) -> None:
         """Say that this process is alive."""
-        if os.getpid() in self._owners:
+        if here() in self._owners:
             self._do({"do": "beat", **self._who(True)})
 
     def tend(self) -> None:
@@ -306,11 +306,11 @@ class DurableStore:
     def _who(self, owned: bool) -> Operation:
         if not owned:
             return {"owner": None}
-        process = os.getpid()
+        process = here()
         if process not in self._owners:
             self._owners.setdefault(process, secrets.token_hex(8))
             HEART.watch(self)
-        return {"owner": self._owners[process], "identity": identity(process), "ttl": TTL}
+        return {"owner": self._owners[process], "identity": identity(process.number), "ttl": TTL}
 
     # ---- the audit trail
 

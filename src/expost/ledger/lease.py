@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Protocol
 
 from expost.canonical import canonical
+from expost.forks import around_forks
 
 TTL = 60_000_000
 """Microseconds for which a process counts as alive after it was last heard of."""
@@ -130,4 +131,4 @@ def _forked() -> None:
     identity.cache_clear()  # numbers of processes come again
 
 
-os.register_at_fork(after_in_child=_forked)
+around_forks(child=_forked)

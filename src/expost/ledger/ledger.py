@@ -18,6 +18,7 @@ from expost.errors import (
     UnknownEntry,
     UnsettledWarning,
 )
+from expost.forks import here
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
 from expost.ledger.address import create_ledger, open_store
 from expost.ledger.chain import GENESIS, Event, Head, chained
@@ -523,7 +524,7 @@ class _Spending(Reservation):
 
     def __init__(self, store: Store, entry: Entry) -> None:
         super().__init__(store, entry)
-        self._process = os.getpid()
+        self._process = here()
 
     def publish(self, mechanism: Mechanism, output: Any) -> Release:
         """Settle the part of an output and make its release."""
@@ -535,16 +536,24 @@ class _Spending(Reservation):
             raise
         return _release(mechanism, output, self._settle(part, output))
 
+    def forfeit(self, error: BaseException | None = None) -> Entry:
+        """Charge the worst case; in a forked copy only note on the error that its entry goes on elsewhere."""
+        if here() == self._process or error is None:
+            self._refuse_forked("forfeit")
+            return super().forfeit(error)
+        error.add_note(f"expost: entry {self.id} goes on in process {self._process.number}; nothing was charged here")
+        return self._entry
+
     def abandon(self, mechanism: Mechanism) -> Release:
         """Void an interaction that was never asked anything."""
         self._refuse_forked("void")
         return _release(mechanism, (), self._void())
 
     def _refuse_forked(self, attempted: str) -> None:
-        if os.getpid() != self._process:
+        if here() != self._process:
             raise InvalidValue(
                 f"cannot {attempted} entry {self.id} ({self._entry.operation}) in a forked process: it belongs to "
-                f"process {self._process}, which publishes its output; run it again here"
+                f"process {self._process.number}, which publishes its output; run it again here"
             )
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from threading import Lock
 from typing import Any, TypeAlias
@@ -21,6 +21,7 @@ from expost.errors import (
     ReservationClosed,
     UnknownEntry,
 )
+from expost.forks import here
 from expost.guarantee import Guarantee, Neighbours, Part
 from expost.ledger.chain import Event, Head, Trail, create_body, end_body, full_hour, limit_body, replay, reserve_body
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, State, raised, refusal, same_request
@@ -101,7 +102,7 @@ class MemoryStore:
         self._records: list[_Record] = []
         self._keys: dict[str, _Record] = {}
         self._neighbours = neighbours
-        self._process = os.getpid()
+        self._process = here()
         self._at = 0
         """The clock of the books: full hours, in microseconds since 1970."""
         self._log: _Log = []
@@ -127,19 +128,19 @@ class MemoryStore:
 
     def accounts(self, path: Path) -> tuple[str, ...]:
         """The names directly below an account."""
-        with self._lock:
+        with self._reading():
             return tuple(self._account(path).below)
 
     def balances(self, path: Path) -> tuple[Balance, ...]:
         """The balance of the account and of every one above it, at one instant."""
-        with self._lock:
+        with self._reading():
             return tuple(level.balance for level in self._account(path).levels)
 
     def earlier(self, request: Request) -> Entry | None:
         """What the request's key stands for."""
         if request.key is None:
             return None
-        with self._lock:
+        with self._reading():
             record = self._keys.get(request.key)
             entry = None if record is None else record.entry
         return None if entry is None else same_request(entry, request)
@@ -210,23 +211,23 @@ class MemoryStore:
 
     def output(self, entry: int) -> Any:
         """The output that was kept for an entry with a key; a copy, so that nobody changes it."""
-        with self._lock:
+        with self._reading():
             kept = self._record(entry).output
         return copy.deepcopy(kept)
 
     def find(self, id_or_key: int | str) -> Entry:
         """The entry of that number or key."""
-        with self._lock:
+        with self._reading():
             return self._record(id_or_key).entry
 
     def entries(self, path: Path) -> Iterator[Entry]:
         """The entries of an account and of all below it."""
-        with self._lock:
+        with self._reading():
             account = self._account(path)
             records = list(self._records)
         for record in records:
             if account in record.account.levels:
-                with self._lock:
+                with self._reading():
                     entry = record.entry
                 yield entry
 
@@ -257,13 +258,13 @@ class MemoryStore:
 
     def events(self) -> Iterator[Event]:
         """What happened, in order, each line chained to the one before."""
-        with self._lock:
+        with self._reading():
             log = list(self._log)
         return _chain(log)
 
     def verify(self, known: Head | None) -> Head:
         """Whether the balances are what the events add up to."""
-        with self._lock:
+        with self._reading():
             found = {"/".join(account.path): account.balance for account in _below(self._root)}
             entries, log = len(self._records), list(self._log)
         books, head = replay(_chain(log), known=known)
@@ -273,11 +274,16 @@ class MemoryStore:
 
     def _refuse_forked(self) -> None:
         """A forked copy can be read, but would spend the budget, or publish for one charge, a second time."""
-        if os.getpid() != self._process:
+        if here() != self._process:
             raise LedgerUnavailable(
-                f"ledger {self._root.path[0]!r} lives in the memory of process {self._process}, and this is a forked "
-                "copy: it can be read, but only that process can reserve and settle; use Ledger.create(…) to share one"
+                f"ledger {self._root.path[0]!r} lives in the memory of process {self._process.number}, and this is a "
+                "forked copy: it can be read, but only that process can reserve and settle; use Ledger.create(…) to "
+                "share one"
             )
+
+    def _reading(self) -> AbstractContextManager[Any]:
+        """The lock. A forked copy needs none, as nothing changes there; and whoever held it is not there to let go."""
+        return self._lock if here() == self._process else nullcontext()
 
     # ---- under the lock
 

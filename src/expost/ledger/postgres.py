@@ -19,6 +19,7 @@ from weakref import ref
 
 from expost.canonical import canonical, sha256
 from expost.errors import InvalidValue, LedgerCorrupt, LedgerUnavailable
+from expost.forks import here
 from expost.ledger import schema
 from expost.ledger.engine import UNREADABLE, Answer, Hold, Lost, Operation, Outcome, Refused, Rows, alone
 from expost.ledger.lease import TTL, identity
@@ -61,7 +62,7 @@ class PostgresEngine:
         self._reading = RLock()
         """Held while one question is answered."""
         self._fork = Hold(self._reading)
-        self._process = os.getpid()
+        self._process = here()
         self._before: dict[str, set[str]] = {}
         """The names of this process, in order, and the batch, or batches, that the database may have seen last
         under each."""
@@ -97,8 +98,8 @@ class PostgresEngine:
     def _owner(self, operations: list[Operation]) -> str:
         """Under which name this process writes: the last one that it was given. A step that comes late, still under
         an older name, goes under this one, too."""
-        if self._process != os.getpid():
-            self._process, self._before = os.getpid(), {}
+        if self._process != here():
+            self._process, self._before = here(), {}
         for operation in operations:
             if operation.get("owner"):
                 self._before.setdefault(operation["owner"], set())

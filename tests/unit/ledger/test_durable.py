@@ -27,6 +27,7 @@ import pytest
 import expost as xp
 from expost import Cost, Guarantee, Ledger
 from expost.canonical import canonical
+from expost.forks import here
 from expost.ledger import batch as batch_module
 from expost.ledger import chain, codec, durable, lease, postgres, schema
 from expost.ledger.batch import Batch
@@ -1237,7 +1238,7 @@ def test_a_batch_whose_answer_was_lost_is_applied_once(postgres_url: Callable[[]
     assert ledger.reserve(CLAIM).id == 2
     assert broken[0][0][0]["entry"] == 2
     assert len(list(ledger.entries())) == 2
-    (name,) = {store._owners[os.getpid()]}
+    (name,) = {store._owners[here()]}
     engine._before[name] = {"never heard of"}
     with pytest.raises(xp.LedgerCorrupt, match="another process speaks"):
         ledger.reserve(CLAIM)
@@ -1410,7 +1411,7 @@ def test_a_step_under_an_older_name_goes_under_the_new_one(postgres_url: Callabl
     old = store._who(True)
     execute(url, f"UPDATE expost_owner SET expired = 1 WHERE id = '{old['owner']}'")
     second = ledger.reserve(CLAIM)
-    assert store._owners[os.getpid()] != old["owner"]
+    assert store._owners[here()] != old["owner"]
     assert store._do({"do": "beat", **old}) == {"alive": True}
     assert ledger.reserve(CLAIM).settle("small").id == 3
     assert second.settle("small").charged == CLAIM.cost_of("small")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -100,6 +103,67 @@ def test_another_hand_can_only_forfeit_a_conversation(ledger: Ledger) -> None:
     with pytest.raises(xp.ReservationClosed):
         talk.close()
     assert ledger.spent == told.guarantee.worst_case
+
+
+def test_a_run_that_fails_in_a_forked_copy_goes_on(ledger: Ledger) -> None:
+    """Found: a worker that failed forfeited its parent's run, whose output was then not delivered."""
+    parent = os.getpid()
+
+    def sample() -> str:
+        pid = os.fork()
+        if pid == 0:
+            raise KeyError("mine")
+        _, status = os.waitpid(pid, 0)
+        return f"child {os.waitstatus_to_exitcode(status)}"
+
+    try:
+        release = ledger.run(Fixed(CLAIM, None, part="small"), on=sample)
+    except BaseException as error:
+        if os.getpid() == parent:
+            raise
+        os._exit(7 if "goes on in process" in "".join(getattr(error, "__notes__", ())) else 8)
+    assert release.value == "child 7"
+    assert (release.charged, ledger.spent) == (Cost(0.25), Cost(0.25))
+
+
+def test_a_number_that_is_used_again_is_another_process(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    talk = ledger.open(Responses(Fraction(2), 4))
+    same = os.getpid()
+
+    def ask_as_if_its_parent() -> object:
+        monkeypatch.setattr(os, "getpid", lambda: same)
+        return talk(True)
+
+    assert "answers only there" in forked(ask_as_if_its_parent)
+    talk.close()
+
+
+def too_late(*given: object) -> None:
+    raise TimeoutError
+
+
+def test_a_forked_copy_in_memory_can_be_read_whoever_held_the_lock() -> None:
+    """Found: it waited for ever for a thread that was not there."""
+    ledger = Ledger(epsilon=20, name="study")
+    ledger.reserve(CLAIM).settle("small")
+    with ledger._store._lock:  # type: ignore[attr-defined]
+
+        def read() -> object:
+            signal.signal(signal.SIGALRM, too_late)
+            signal.alarm(5)
+            list(ledger.entries())
+            return ledger.remaining, ledger.verify_chain().sequence
+
+        assert forked(read) == repr((Cost(19.75), 3))
+
+
+def test_ledgers_are_there_where_there_is_no_fork() -> None:
+    code = (
+        "import logging, os, random, numpy; del os.register_at_fork; import expost.ledger, expost; "
+        "print(expost.Ledger(epsilon=1).run(expost.Coin(epsilon=1, sensitivity=1), 1).entry)"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert told.stdout.strip() == "1", told.stderr
 
 
 FORKED = "LedgerUnavailable: ledger 'study' lives in the memory of process"
