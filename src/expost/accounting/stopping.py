@@ -31,7 +31,9 @@ Counts = tuple[tuple[Loss, int], ...]
 _MISS = 1e-14  # what windows may cut off of the blocks' laws, in all
 _OUTSIDE = 1e-17  # and of the sum's, on either side
 _MOST_POINTS = 2**19
-_TRIES = 24  # of a plan; four are usual
+_TRIES = 24  # of a plan; three are usual
+_CLOSE = 0.996  # of δ: a plan that uses so much is good enough
+_PLANNED = 5e-4  # relative: what the grid may add to the E's of a plan
 _EXP = 1e-11  # relative: what an exponential may be off by, and more
 
 
@@ -270,11 +272,11 @@ def grid_at(losses: Sequence[Loss], epsilon: float) -> float:
 
 
 def grid_for_delta(losses: Sequence[Loss], delta: float) -> float:
-    """A grid on which ε at this δ, read after all steps, is known to the tolerance."""
+    """A grid on which ε at this δ, read after all steps, is too large by no more than a plan may be."""
     counts = counted(losses)
     sketch = Sketch.of(counts, False, 1e-19)
     design = sketch.at_delta(delta)
-    return _grid(counts, sketch, TOLERANCE * max(design.epsilon, sketch.deviation()), design.slope)
+    return _grid(counts, sketch, _PLANNED * max(design.epsilon, sketch.deviation()), design.slope)
 
 
 def _grid(counts: Counts, sketch: Sketch, width: float, slope: float) -> float:
@@ -377,18 +379,20 @@ class _Planning:
     def _found(self) -> list[Fraction]:
         """δ is about proportional to the share, so that a few steps are enough. One direction leads, both must fit."""
         values = self._value(1.0)
-        leading = [max(values, key=values.__getitem__)]
-        scale, value, low, high = 1.0, max(values.values()), 0.0, 1.0
-        if self._fits(value):
+        leading = max(values, key=values.__getitem__)
+        if self._fits(values[leading]):
             return self._shape(1.0)
+        tried = [(1.0, values[leading])]
+        low, high = 0.0, 1.0
         for _ in range(_TRIES):
-            guess = scale * float(self._limit) / value * (1 - 5e-4)
-            scale = guess if low < guess < high else (low + high) / 2
-            value = max(self._value(scale, leading).values())
+            scale = self._guess(tried, low, high)
+            value = self._value(scale, [leading])[leading]
+            tried.append((scale, value))
             low, high = (scale, high) if self._fits(value) else (low, scale)
-            if low == scale and (value > 0.998 * float(self._limit) or high < 1.002 * low):
+            if low == scale and (value > _CLOSE * float(self._limit) or high < 1.002 * low):
                 break
-        while low and not self._fits(max(self._value(low).values())):
+        others = [reverse for reverse in values if reverse != leading]
+        while low and others and not self._fits(max(self._value(low, others).values())):
             low = low * 0.98 if low > 0.5 / len(self._stops) else 0.0
         if not low:
             raise InvalidValue(
@@ -396,6 +400,15 @@ class _Planning:
                 "give a larger δ, or fewer steps"
             )
         return self._shape(low)
+
+    def _guess(self, tried: Sequence[tuple[float, float]], low: float, high: float) -> float:
+        """Where δ would be used up, if it were a power of the share; between what fits and what does not."""
+        scale, value = tried[-1]
+        power = 1.0
+        if len(tried) > 1 and tried[-2][1] != value:
+            power = log(tried[-2][1] / value) / log(tried[-2][0] / scale)
+        guess = scale * ((1 + _CLOSE) / 2 * float(self._limit) / value) ** (1 / min(max(power, 0.25), 4.0))
+        return guess if low < guess < high else (low + high) / 2
 
 
 def _check(steps: Sequence[Any], stops: Sequence[int], epsilons: Sequence[Any]) -> None:
