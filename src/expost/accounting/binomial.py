@@ -51,6 +51,11 @@ class Homogeneous:
             raise InvalidValue(f"these steps lose δ {float(1 - self._kept):.6g} whatever ε is, got δ {delta!r}")
         return Bracket(self._inverse(at + _OFF, upper=False), self._inverse(at - _OFF, upper=True))
 
+    @property
+    def certain(self) -> Fraction:
+        """The δ that is lost whatever ε is."""
+        return 1 - self._kept
+
     @cached_property
     def _kept(self) -> Fraction:
         """(1 − δ₀)^steps; in fixed point, rounded down, where the power would be long."""

@@ -68,7 +68,7 @@ class Cells:
         p, p_error, b_error = self.p[solid], self.p_error[solid], self.b_error[solid]
         growth = float((p_error / p).max(initial=0.0)) * 2
         drift = float((b_error / p).max(initial=0.0)) * 2 * exp(self.step)
-        drift += 8 * self.position + 64 * ULP * expm1(self.step)
+        drift += 8 * self.position * expm1(self.step) / self.step + 64 * ULP * expm1(self.step)
         excess = float(most[~solid].sum()) + self.below + self.above
         return split_blur(self.step) + Blur(0.0, drift, growth, excess)
 
