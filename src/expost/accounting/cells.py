@@ -139,10 +139,10 @@ def _by_points(
     for node, weight in zip(_NODES, _WEIGHTS, strict=True):
         into = width * node
         z = left + into
-        here = np.exp(z * z * -0.5) * weight
         there = np.exp((z - mean) ** 2 * -0.5) * weight
-        null += here
         moved += there
+        if reverse or rate < 1:  # else N(0, 1) itself is not needed
+            null += np.exp(z * z * -0.5) * weight
         b += there * (np.expm1((width - into) * mean) if reverse else -np.expm1(into * -mean))
     scale = width / _ROOT_TWO_PI
     if reverse:

@@ -249,7 +249,7 @@ class Composition:
         return found
 
     def _explained(self, found: Enclosure, enough: float) -> Enclosure:
-        if found.width <= enough:
+        if found.upper < inf and found.width <= enough:
             return found
         if found.upper == inf:
             return Enclosure(found.lower, found.upper, "δ is no more than what these steps lose whatever ε is")

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.accounting.law import ULP, Blur, Floats, Law, lighter, tilted, trimmed
+from expost.accounting.resolution import FEW_KINDS
 
 Spectrum = NDArray[np.complexfloating[Any, Any]]
 Row = tuple[Law, int]
 """A loss on the grid, and how many there are of it."""
 
-_FEW = 8  # kinds of losses, up to which each has a spectrum of full length
+_STRIDES = 16  # by halves or doubles, to find Chernoff's best t
 
 
 @dataclass(frozen=True)
@@ -85,10 +86,13 @@ def window_of(rows: Sequence[Row], miss: float) -> tuple[float, float]:
 
 
 def _least(bound: Callable[[float], float], start: float) -> float:
-    """The least value found going down from a start by halves, and then a little to either side."""
+    """The least value found from a start by halves, or by doubles, and then a little to either side."""
     place, found = start, bound(start)
-    while (lower := bound(place / 2)) < found:
-        place, found = place / 2, lower
+    factor = 0.5 if bound(start / 2) < found else 2.0
+    for _ in range(_STRIDES):
+        if not (next_ := bound(place * factor)) < found:
+            break
+        place, found = place * factor, next_
     return min(found, bound(place * 0.7), bound(place * 1.4))
 
 
@@ -98,7 +102,7 @@ def composed(rows: Sequence[Row], upper: bool, miss: float, tilt: float = 0.0) -
     turned = [(trimmed(lighter(tilted(law, tilt, upper)), miss / (8 * steps)), count) for law, count in rows]
     if len(turned) == 1 and turned[0][1] == 1:
         return turned[0][0]
-    return _on_a_circle(turned, upper, miss) if len(turned) <= _FEW else _tournament(turned, upper, miss)
+    return _on_a_circle(turned, upper, miss) if len(turned) <= FEW_KINDS else _tournament(turned, upper, miss)
 
 
 def in_parts(rows: Sequence[Row], cutoff: float, tilts: tuple[float, float], miss: float) -> tuple[Law, ...]:
@@ -108,7 +112,7 @@ def in_parts(rows: Sequence[Row], cutoff: float, tilts: tuple[float, float], mis
 
     Proof: lem-jumps
     """
-    if cutoff == inf or len(rows) > _FEW or all(law.high * law.step <= cutoff for law, _ in rows):
+    if cutoff == inf or len(rows) > FEW_KINDS or all(law.high * law.step <= cutoff for law, _ in rows):
         return (composed(rows, True, miss, tilts[0]),)
     places = [min(max(floor(cutoff / law.step) - law.low + 1, 0), law.mass.size) for law, _ in rows]
     calm = [
@@ -168,7 +172,7 @@ def _jump_window(whole: Sequence[Row], rest: Sequence[Row], miss: float) -> tupl
         moments = [(moment(tilt), count) for moment, count in every]
         pairs = zip(jumps, moments, strict=True)
         some = fsum(count * exp(min(jump(tilt) - one + 2e-9, 0.0)) for jump, (one, count) in pairs)
-        return (log(some) + fsum(count * one for one, count in moments) - log(miss * share)) / tilt
+        return (log(max(some, 1e-300)) + fsum(count * one for one, count in moments) - log(miss * share)) / tilt
 
     start = sqrt(2 * log(1 / miss)) / max(max(law.deviation for law, _ in rest), step)
     low, high = -_least(lambda tilt: -reach(-tilt), start), _least(reach, start)

@@ -316,3 +316,68 @@ def test_losses_past_floating_point() -> None:
     found = compose([GaussianNoise("0.01")]).delta(5000)
     assert found.lower <= exact.upper <= found.upper * (1 + 1e-9)
     assert compose([(1, 1)]).epsilon(0.5).upper == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("ratio", "rate", "steps", "delta", "epsilon"),
+    [
+        ("1", "0.001", 10_000, 1e-5, 0.47574),
+        ("1", "0.01", 1_000, 1e-5, 1.82815),
+        ("1", "0.01", 2_000, 1e-12, 4.8979),
+        ("2", "0.001", 10_000, 1e-8, 0.25873),
+        ("10", "1e-4", 100_000, 1e-5, 0.0074584),
+        ("1", "1e-4", 100, 1e-12, 0.067453),
+    ],
+)
+def test_ordinary_training_is_bracketed_with_default_arguments(
+    ratio: str, rate: str, steps: int, delta: float, epsilon: float
+) -> None:
+    """Settings that took gigabytes or minutes, or were loose, when windows came from chords between log-moments."""
+    found = compose([GaussianNoise(ratio, rate)] * steps).epsilon(delta)
+    assert found.reason == ""
+    assert found.width <= 2e-4 * found.upper
+    assert found.upper == pytest.approx(epsilon, rel=5e-4)
+
+
+def test_single_steps_and_tiny_noise_have_both_ends() -> None:
+    """Lower ends that were 0, or less than half of ε."""
+    for loss in (GaussianNoise("0.5", "0.1"), GaussianNoise(10**6), LaplaceNoise(7), GaussianNoise("0.5", "0.01")):
+        found = compose([loss]).epsilon(1e-7)
+        assert found.width <= 1e-9 * found.upper + 1e-15
+    found = compose([GaussianNoise(10**7)] * 100).epsilon(1e-12)
+    assert 0 < found.lower <= found.upper < found.lower * (1 + 1e-9)
+
+
+def test_a_bracket_that_is_too_wide_says_why() -> None:
+    assert "as was asked" in compose([GaussianNoise(1, "0.1")] * 20, step=0.05).epsilon(1e-5).reason
+    assert "whatever ε is" in compose([Response(1, "0.1"), GaussianNoise(1)]).epsilon(1e-5).reason
+    assert compose([Response(1, "0.1"), GaussianNoise(1)]).epsilon(1e-5).upper == float("inf")
+    for wrong in (-1, 2):
+        with pytest.raises(InvalidValue):
+            compose([GaussianNoise(1)]).epsilon(wrong)
+    with pytest.raises(InvalidValue):
+        compose([GaussianNoise(1)]).epsilon(0.5, tolerance=0)
+    with pytest.raises(InvalidValue):
+        compose([GaussianNoise(1)]).delta(-1)
+
+
+def test_a_finer_tolerance_gives_a_narrower_bracket() -> None:
+    whole = compose([GaussianNoise(2, "0.05")] * 50)
+    wide, narrow = whole.epsilon(1e-6, tolerance=1e-2), whole.epsilon(1e-6, tolerance=1e-5)
+    assert narrow.width <= 1e-5 * narrow.upper
+    assert wide.lower <= narrow.lower <= narrow.upper <= wide.upper
+    assert narrow.upper <= whole.epsilon_above(1e-6) <= narrow.upper * 1.0002
+
+
+def test_without_delta_bounded_losses_add_up() -> None:
+    found = compose([Response("0.5"), LaplaceNoise(2), LaplaceNoise(4)]).epsilon(0)
+    assert found.lower <= 1.25 <= found.upper
+    assert found.width < 1e-10
+    assert compose([GaussianNoise(1), LaplaceNoise(2)]).epsilon(0).lower == float("inf")
+
+
+def test_progress_is_told() -> None:
+    told: list[str] = []
+    compose([GaussianNoise(1, "0.1")] * 3, progress=told.append).epsilon(1e-5)
+    assert told
+    assert "3 steps" in told[0]
