@@ -109,7 +109,7 @@ class Enclosure(Bracket[float]):
 class Composition:
     """Independent losses that add up, read as δ(ε) and ε(δ).
 
-    Formulas where there are some; else laws on a grid that is chosen for the tolerance (:mod:`resolution`).
+    Formulas where there are some; else laws on a grid that ``expost.accounting.resolution`` chooses for the tolerance.
     One direction of neighbours is taken for all steps, and the larger of the two results: see :class:`Loss`.
 
     >>> from expost.accounting.losses import GaussianNoise

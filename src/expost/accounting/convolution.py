@@ -120,7 +120,8 @@ def in_parts(rows: Sequence[Row], cutoff: float, tilts: tuple[float, float], mis
         for k, (law, count) in zip(places, rows, strict=True)
     ]
     jumps = _jumps(rows, places, tilts[1], miss)
-    return composed(calm, True, miss, tilts[0]), replace(jumps, infinity=0.0, shift=0.0, blur=Blur())
+    counted = replace(jumps, infinity=0.0, shift=0.0, blur=Blur(growth=jumps.blur.growth))  # the rest is the other's
+    return composed(calm, True, miss, tilts[0]), counted
 
 
 def _jumps(rows: Sequence[Row], places: Sequence[int], tilt: float, miss: float) -> Law:
@@ -128,7 +129,7 @@ def _jumps(rows: Sequence[Row], places: Sequence[int], tilt: float, miss: float)
 
     Proof: lem-jumps
     """
-    whole = [(tilted(replace(law, low=law.low), tilt, True), count) for law, count in rows]
+    whole = [(tilted(law, tilt, True), count) for law, count in rows]
     calm, rest = _separated(rows, whole, places)
     first, last = _jump_window(whole, rest, miss / 8)
     length = fast_length(last - first + 1)
@@ -346,11 +347,6 @@ def fast_length(size: int) -> int:
     """A length that is quick to transform, and at least ``size``: 2^a·{1, 3/4, 5/8}."""
     power = 1 << max(size - 1, 7).bit_length()
     return min(n for n in (power, power * 3 // 4, power * 5 // 8) if n >= size)
-
-
-def point(step: float) -> Law:
-    """The law of no loss at all."""
-    return Law(step, 0, np.ones(1))
 
 
 def _norm(a: Floats) -> float:

@@ -55,6 +55,11 @@ class Curve:
         return reduce(lambda a, b: a + b, (part.blur for part in self.parts))
 
     @cached_property
+    def _rounding(self) -> float:
+        """What δ's may be off by, relatively: two sums, one after the other, over all points."""
+        return max(1e-9, 4 * ULP * self.size)
+
+    @cached_property
     def _whole(self) -> float:
         return min(1.0, fsum(float(part.mass.sum()) for part in self._upright))
 
@@ -64,7 +69,7 @@ class Curve:
 
     @cached_property
     def _deltas(self) -> Floats:
-        """Σ mass·(1 − e^{ε − y}) over losses above ε, for ε at each point, within a relative 10⁻⁹."""
+        """Σ mass·(1 − e^{ε − y}) over losses above ε, for ε at each point."""
         deltas = np.zeros(self.size)
         for part in self._upright:
             start, found = part.low - self.low, deltas_of(part)
@@ -90,7 +95,7 @@ class Curve:
     def _above(self) -> Floats:
         """The truth's δ at each point is at most this."""
         moved = self._moved(self._deltas, min(1.0, expm1(-self.shift) / expm1(-self.step)))
-        return np.minimum((moved + self.infinity) * (1 + 1e-9) + self._unsure * (1 + 1e-9), 1.0)
+        return np.minimum((moved + self.infinity + self._unsure) * (1 + self._rounding), 1.0)
 
     def _moved(self, deltas: Floats, share: float) -> Floats:
         """δ a share of a cell to the left; the curve is linear in e^ε between points."""
@@ -208,7 +213,9 @@ class Curve:
             return 0.0
         after = float(self._deltas[place + 1]) if place + 1 < self.size else 0.0
         here = float(self._deltas[place])
-        least = (here + (after - here) * share + self.infinity) * (1 - 1e-9) - float(self._unsure[place]) * (1 + 1e-9)
+        least = (here + (after - here) * share + self.infinity) * (1 - self._rounding) - float(self._unsure[place]) * (
+            1 + 1e-9
+        )
         least = (least - blur.excess * (1 + 1e-9)) * exp(-blur.growth)
         return least if blur.smear == 0 else max(self._unsmeared(place, least, reach) for reach in self._reaches)
 

@@ -280,7 +280,7 @@ def grid_for_delta(losses: Sequence[Loss], delta: float) -> float:
 
 
 def _grid(counts: Counts, sketch: Sketch, width: float, slope: float) -> float:
-    """The grid by the rule of :mod:`resolution`; losses that share an atom have it on the grid."""
+    """The grid by the rule of ``expost.accounting.resolution``; losses that share an atom have it on the grid."""
     steps = sum(count for _, count in counts)
     finest = 32 * sketch.deviation() / _MOST_POINTS
     return lattice_of(counts) or snapped(counts, max(grid_for(width, slope, steps, READ_ABOVE), finest))
