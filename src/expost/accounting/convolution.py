@@ -319,7 +319,7 @@ def _doubled(law: Law, count: int, miss: float, upper: bool) -> Law:
 
 
 def convolve(a: Law, b: Law, miss: float, upper: bool) -> Law:
-    """The law of the sum of two independent losses, without ends of mass ``miss`` each.
+    """The law of the sum of two independent losses, without ends of mass ``miss`` each, or of rounding errors only.
 
     Proof: lem-fft
     """
@@ -332,7 +332,7 @@ def convolve(a: Law, b: Law, miss: float, upper: bool) -> Law:
     whole_a, whole_b = max(1.0, float(a.mass.sum())), max(1.0, float(b.mass.sum()))
     slack = (a.slack * whole_b + b.slack * whole_a + a.slack * b.slack) * (1 + 1e-9) + error
     rows = [(a, 2)] if a is b else [(a, 1), (b, 1)]
-    return trimmed(_sum_law(rows, a.low + b.low, np.clip(mass, 0.0, None), slack, upper), miss)
+    return trimmed(_sum_law(rows, a.low + b.low, np.clip(mass, 0.0, None), slack, upper), max(miss, slack / 16))
 
 
 def fft_error(size: int) -> float:
