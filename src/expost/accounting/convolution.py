@@ -300,7 +300,7 @@ def _tournament(rows: Sequence[Row], upper: bool, miss: float) -> Law:
     laws = [_doubled(law, count, share, upper) for law, count in rows]
     while len(laws) > 1:
         laws.sort(key=lambda law: law.mass.size)
-        pairs = [convolve(a, b, share, upper) for a, b in zip(laws[::2], laws[1::2], strict=False)]
+        pairs = [_without_noise(convolve(a, b, share, upper)) for a, b in zip(laws[::2], laws[1::2], strict=False)]
         laws = pairs + laws[2 * len(pairs) :]
     return laws[0]
 
@@ -310,16 +310,21 @@ def _doubled(law: Law, count: int, miss: float, upper: bool) -> Law:
     result: Law | None = None
     while True:
         if count & 1:
-            result = law if result is None else convolve(result, law, miss, upper)
+            result = law if result is None else _without_noise(convolve(result, law, miss, upper))
         count >>= 1
         if not count:
             assert result is not None
             return result
-        law = convolve(law, law, miss / count, upper)
+        law = _without_noise(convolve(law, law, miss / count, upper))
+
+
+def _without_noise(law: Law) -> Law:
+    """Without ends that hold rounding errors only: less than a sixteenth of what the law may be off by anyway."""
+    return trimmed(law, law.slack / 16)
 
 
 def convolve(a: Law, b: Law, miss: float, upper: bool) -> Law:
-    """The law of the sum of two independent losses, without ends of mass ``miss`` each, or of rounding errors only.
+    """The law of the sum of two independent losses, without ends of mass ``miss`` each.
 
     Proof: lem-fft
     """
@@ -332,7 +337,7 @@ def convolve(a: Law, b: Law, miss: float, upper: bool) -> Law:
     whole_a, whole_b = max(1.0, float(a.mass.sum())), max(1.0, float(b.mass.sum()))
     slack = (a.slack * whole_b + b.slack * whole_a + a.slack * b.slack) * (1 + 1e-9) + error
     rows = [(a, 2)] if a is b else [(a, 1), (b, 1)]
-    return trimmed(_sum_law(rows, a.low + b.low, np.clip(mass, 0.0, None), slack, upper), max(miss, slack / 16))
+    return trimmed(_sum_law(rows, a.low + b.low, np.clip(mass, 0.0, None), slack, upper), miss)
 
 
 def fft_error(size: int) -> float:
