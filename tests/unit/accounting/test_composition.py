@@ -381,3 +381,18 @@ def test_progress_is_told() -> None:
     compose([GaussianNoise(1, "0.1")] * 3, progress=told.append).epsilon(1e-5)
     assert told
     assert "3 steps" in told[0]
+
+
+@pytest.mark.parametrize("loss", [GaussianNoise(1, "0.1"), GaussianNoise("0.5", "0.5"), LaplaceNoise(2)], ids=str)
+def test_formulas_of_single_steps_agree_with_grids(loss: Loss) -> None:
+    formula, gridded = compose([loss]), compose([loss], step=2.0**-10)
+    for epsilon in ("0", "0.2", "0.45", "3"):
+        exact, found = formula.delta(epsilon), gridded.delta(epsilon)
+        assert exact.width <= 1e-15
+        assert found.lower <= exact.upper
+        assert exact.lower <= found.upper <= exact.upper * 1.01 + 1e-9
+    for delta in ("0.001", "0.01", "0.03"):
+        least = formula.epsilon(delta)
+        assert least.lower > 0
+        assert formula.delta(least.upper).lower <= float(delta) <= formula.delta(least.lower).upper
+    assert formula.epsilon("0.9").upper == formula.epsilon(1).upper == 0
