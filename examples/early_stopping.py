@@ -59,8 +59,10 @@ def renyi(steps: int) -> float:
     from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
     from dp_accounting.rdp import RdpAccountant
 
-    event = SelfComposedDpEvent(PoissonSampledDpEvent(RATE, GaussianDpEvent(NOISE)), steps)
-    return float(RdpAccountant().compose(event).get_epsilon(DELTA))
+    each = PoissonSampledDpEvent(RATE, GaussianDpEvent(NOISE))
+    full = RdpAccountant().compose(SelfComposedDpEvent(each, STEPS))
+    _, order = full.get_epsilon_and_optimal_order(DELTA)  # one for all stops, fixed beforehand
+    return float(RdpAccountant([order]).compose(SelfComposedDpEvent(each, steps)).get_epsilon(DELTA))
 
 
 def main() -> None:

@@ -21,6 +21,7 @@ def test_training_promises() -> None:
     assert stopping_gain.renyi(2000) < full < full_sum  # with many stops a Rényi filter is cheaper at full length
     assert full == pytest.approx(2.895, abs=0.003)
     assert first == pytest.approx(0.911, abs=0.003)
+    assert stopping_gain.renyi(100) == pytest.approx(1.537, abs=0.001)  # one order for all stops, not the best for each
     assert (first_sum, full_sum) == pytest.approx((1.033, 3.063), abs=0.001)
 
 

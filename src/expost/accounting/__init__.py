@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from expost.accounting.filters import CONT, HALT, Decision, Filter, Odometer, OdpFilter, decide
 
 if TYPE_CHECKING:
-    from expost.accounting.composition import Composition, compose, kairouz, murtagh_vadhan, simple
+    from expost.accounting.composition import Composition, Enclosure, compose, kairouz, murtagh_vadhan, simple
     from expost.accounting.events import losses_of
     from expost.accounting.losses import GaussianNoise, LaplaceNoise, Loss, Response
     from expost.accounting.running import Running
     from expost.accounting.stopping import optimal_delta, plan, sum_delta
 
 _ROOMS = {
-    "composition": ("Composition", "compose", "kairouz", "murtagh_vadhan", "simple"),
+    "composition": ("Composition", "Enclosure", "compose", "kairouz", "murtagh_vadhan", "simple"),
     "events": ("losses_of",),
     "losses": ("GaussianNoise", "LaplaceNoise", "Loss", "Response"),
     "running": ("Running",),
@@ -31,6 +31,7 @@ __all__ = [
     "HALT",
     "Composition",
     "Decision",
+    "Enclosure",
     "Filter",
     "GaussianNoise",
     "LaplaceNoise",

@@ -6,17 +6,30 @@ Steps are fixed by index; each may be chosen by what came out before. Charge the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, inf, log, log1p, log2, sqrt
+from math import inf, sqrt
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from expost.accounting.binomial import Homogeneous
-from expost.accounting.convolution import Tails, lighter, power, product, tilted, total, upright
-from expost.accounting.losses import Floats, Law, Loss, Response
+from expost.accounting.closed_forms import Formula, formula_of, outwards
+from expost.accounting.convolution import in_parts
+from expost.accounting.curve import Curve
+from expost.accounting.losses import LaplaceNoise, Loss, Response
+from expost.accounting.resolution import (
+    CUT_SHARE,
+    MISS,
+    MOST_POINTS,
+    READ_ABOVE,
+    READ_BOTH,
+    Design,
+    Sketch,
+    cut_for,
+    grid_for,
+    lattice_of,
+    snapped,
+)
 from expost.bracket import Bracket
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
@@ -24,13 +37,13 @@ from expost.errors import InvalidValue
 Step: TypeAlias = "Loss | tuple[Number, Number]"
 """What a step can lose at most: a loss law, or an (ε, δ) pair."""
 
-Row: TypeAlias = tuple[Law, Tails, int]
-"""A loss on the grid, its tails, and how many there are of it."""
+Progress: TypeAlias = Callable[[str], None]
+"""Is told what is under way."""
 
-MISS = 1e-16
-"""Mass that windows may cut off, in all."""
-_MOST_POINTS = 2**20
-_ROUNDING = 1e-11  # relative: what a sum of up to 2²⁰ positive terms, tilted back, may be off by, and more
+TOLERANCE = 2e-4
+"""How wide a bracket of ε may be, relative to ε, unless one says otherwise."""
+_CLOSE = 1e-9  # narrower than this is narrow enough, however small ε is
+_TRIES = 4
 
 
 def simple(steps: Iterable[tuple[Number, Number]]) -> Cost:
@@ -76,232 +89,231 @@ def as_loss(step: Any) -> Loss:
     raise InvalidValue(f"a step is a loss such as GaussianNoise(…) or a pair (ε, δ), got {step!r}")
 
 
+def counted(steps: Sequence[Any]) -> tuple[tuple[Loss, int], ...]:
+    """Each kind of loss, and how many there are. Most steps are the same object: those are told apart first."""
+    kinds = {id(step): step for step in steps}
+    found: Counter[Loss] = Counter()
+    for key, count in Counter(map(id, steps)).items():
+        found[as_loss(kinds[key])] += count
+    return tuple(found.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Enclosure(Bracket[float]):
+    """A bracket, and why it is wider than was asked for; ``reason`` is empty if it is not."""
+
+    reason: str = ""
+
+
 @dataclass(frozen=True)
 class Composition:
     """Independent losses that add up, read as δ(ε) and ε(δ).
 
-    >>> from expost.accounting.losses import GaussianNoise
-    >>> epsilon = compose([GaussianNoise(10)] * 100).epsilon(1e-5)
-    >>> round(epsilon.upper, 3), epsilon.width < 0.001
-    (4.377, True)
+    Formulas where there are some; else laws on a grid that ``expost.accounting.resolution`` chooses for the tolerance.
+    One direction of neighbours is taken for all steps, and the larger of the two results: see :class:`Loss`.
 
-    Proof: thm-optimal-stopping
+    >>> from expost.accounting.losses import GaussianNoise
+    >>> epsilon = compose([GaussianNoise(10, rate=0.5)] * 100).epsilon(1e-5)
+    >>> round(epsilon.upper, 3), epsilon.width < 2e-4 * epsilon.upper
+    (2.015, True)
+
+    Proof: thm-optimal-stopping, lem-read-back
     """
 
     counts: tuple[tuple[Loss, int], ...]
-    step: float
-    lower_step: float
-    """Lower ends may need a finer grid, and take longer."""
+    step: float | None = None
+    progress: Progress | None = None
 
-    def delta(self, epsilon: Number) -> Bracket[float]:
-        """Bounds on the least δ at this ε."""
-        at = float(exact(epsilon, "ε"))
-        tilt = self._tails.tilt_at(at)
-        lower = max(delta_below(law, at) for law in self._laws(tilt, upper=False))
-        return _ordered(lower, max(delta_above(law, at) for law in self._laws(tilt, upper=True)))
+    def delta(self, epsilon: Number, *, tolerance: float = TOLERANCE) -> Enclosure:
+        """Bounds on the least δ at this ε; about ``tolerance`` times δ apart, if a grid can do it."""
+        at = exact(epsilon, "ε")
+        if at < 0 or not tolerance > 0:
+            raise InvalidValue(
+                f"δ is read at an ε from 0 on and to a tolerance above 0, got {epsilon!r}, {tolerance!r}"
+            )
+        if self._formula is not None:
+            return Enclosure(*outwards(self._formula.delta(at)))
+        designs = {reverse: self._sketch(reverse).at_epsilon(float(at)) for reverse in self._directions}
+        cut = cut_for(CUT_SHARE * max(design.delta for design in designs.values()), self._steps)
+        width = tolerance / (1 + max(design.slope for design in designs.values()))
+        found = self._refined(
+            lambda step: self._delta_on(designs, step, cut, float(at)),
+            lambda delta: max(tolerance * delta, 1e-15),
+            self._grid(width, designs, READ_BOTH, cut),
+            self._finest(designs, cut),
+        )
+        return self._explained(found, max(tolerance * found.upper, 1e-15))
 
-    def epsilon(self, delta: Number) -> Bracket[float]:
-        """Bounds on the least ε at this δ; infinite above if δ is less than what is lost in any case."""
-        upper = self.epsilon_above(delta)
-        at = float(exact(delta, "δ"))
-        return _ordered(max(_epsilon_below(law, at) for law in self._laws(self._tilt_for(at), upper=False)), upper)
+    def epsilon(self, delta: Number, *, tolerance: float = TOLERANCE) -> Enclosure:
+        """Bounds on the least ε at this δ; infinite above if δ is less than what is lost in any case.
 
-    def epsilon_above(self, delta: Number) -> float:
+        Their distance is at most ``tolerance`` times ε, or ``reason`` says why it is not.
+        """
+        return self._epsilon(delta, tolerance, both=True)
+
+    def epsilon_above(self, delta: Number, *, tolerance: float = TOLERANCE) -> float:
         """The upper end of :meth:`epsilon`, which is what one pays, in half the time."""
-        at = float(exact(delta, "δ"))
-        return max(_epsilon_above(law, at) for law in self._laws(self._tilt_for(at), upper=True))
+        return self._epsilon(delta, tolerance, both=False).upper
+
+    def _epsilon(self, delta: Number, tolerance: float, both: bool) -> Enclosure:
+        wanted = exact(delta, "δ")
+        if not 0 <= wanted <= 1 or not tolerance > 0:
+            raise InvalidValue(f"ε is read at a δ from 0 to 1 and to a tolerance above 0, got {delta!r}, {tolerance!r}")
+        if self._formula is not None:
+            return self._by_formula(wanted)
+        if wanted == 0:
+            return self._without_delta()
+        return self._on_grids(float(wanted), tolerance, both)
+
+    def _by_formula(self, delta: Any) -> Enclosure:
+        assert self._formula is not None
+        certain = self._formula.certain if isinstance(self._formula, Homogeneous) else 0
+        if delta == 1:
+            return Enclosure(0.0, 0.0)
+        if delta < certain or (delta == 0 and not self._bounded):
+            return Enclosure(inf, inf, "δ is no more than what these steps lose whatever ε is")
+        return Enclosure(*outwards(self._formula.epsilon(delta)))
+
+    def _without_delta(self) -> Enclosure:
+        """Losses that are bounded add up to their most."""
+        most = sum(loss.spread() * count for loss, count in self.counts)
+        if not self._bounded or self._certain:
+            return Enclosure(inf, inf, "δ is no more than what these steps lose whatever ε is")
+        return Enclosure(most * (1 - 1e-12), most * (1 + 1e-12))
 
     @cached_property
-    def _rows(self) -> dict[tuple[bool, bool], list[Row]]:
+    def _bounded(self) -> bool:
+        return all(isinstance(loss, Response | LaplaceNoise) for loss, _ in self.counts)
+
+    @cached_property
+    def _certain(self) -> float:
+        """About the δ that is lost whatever ε is."""
+        kept = 1.0
+        for loss, count in self.counts:
+            kept *= (1 - float(exact(loss.delta, "δ"))) ** count if isinstance(loss, Response) else 1.0
+        return 1 - kept
+
+    @cached_property
+    def _formula(self) -> Formula | None:
+        return None if self.step else formula_of(self.counts)
+
+    @cached_property
+    def _directions(self) -> tuple[bool, ...]:
+        return (False,) if all(loss.symmetric for loss, _ in self.counts) else (False, True)
+
+    @cached_property
+    def _steps(self) -> int:
+        return sum(count for _, count in self.counts)
+
+    @cached_property
+    def _sketches(self) -> dict[tuple[bool, float], Sketch]:
         return {}
 
-    @cached_property
-    def _laws_known(self) -> dict[tuple[float, bool], tuple[Law, ...]]:
-        return {}
+    def _sketch(self, reverse: bool, cut: float = 1e-19) -> Sketch:
+        if (reverse, cut) not in self._sketches:
+            self._sketches[reverse, cut] = Sketch.of(self.counts, reverse, cut, self.step)
+        return self._sketches[reverse, cut]
 
-    @cached_property
-    def _tails(self) -> Tails:
-        return total([tails * count for _, tails, count in self._singles(reverse=False, upper=True)])
+    def _on_grids(self, delta: float, tolerance: float, both: bool) -> Enclosure:
+        """On a grid by the rule; and on finer ones, if the bracket is still wider than it should be."""
+        left = max(delta - self._certain, 1e-3 * delta)
+        cut = cut_for(left, self._steps)
+        designs = {reverse: self._sketch(reverse, cut).at_delta(left) for reverse in self._directions}
+        guess = max(max(design.epsilon for design in designs.values()), _CLOSE)
+        found = self._refined(
+            lambda step: self._epsilon_on(designs, step, cut, delta, both),
+            lambda epsilon: max(tolerance * epsilon, _CLOSE) if both else inf,
+            self._grid(tolerance * guess, designs, READ_BOTH if both else READ_ABOVE, cut),
+            self._finest(designs, cut),
+        )
+        return self._explained(found, max(tolerance * found.upper, _CLOSE)) if both else found
 
-    def _tilt_for(self, delta: float) -> float:
-        return self._tails.tilt_at(self._tails.window(delta)[1]) if delta > 0 else 0.0
+    def _refined(
+        self,
+        read: Callable[[float], Enclosure],
+        enough: Callable[[float], float],
+        step: float,
+        finest: float,
+    ) -> Enclosure:
+        """What is read on this grid; or on finer ones, if the bracket is wider than it should be."""
+        found = read(step)
+        for _ in range(_TRIES):
+            if self.step or found.upper == inf or found.width <= enough(found.upper):
+                break
+            finer = max(step * max(sqrt(0.7 * enough(found.upper) / found.width), 1 / 8), finest)
+            if finer > 0.95 * step:
+                break
+            step = snapped(self.counts, finer)
+            more = read(step)
+            found = Enclosure(max(found.lower, more.lower), min(found.upper, more.upper))
+        return found
 
-    def _singles(self, reverse: bool, upper: bool) -> list[Row]:
-        if (reverse, upper) not in self._rows:
-            self._rows[reverse, upper] = singles(self.counts, self.step if upper else self.lower_step, reverse, upper)
-        return self._rows[reverse, upper]
+    def _explained(self, found: Enclosure, enough: float) -> Enclosure:
+        if found.upper < inf and found.width <= enough:
+            return found
+        if found.upper == inf:
+            return Enclosure(found.lower, found.upper, "δ is no more than what these steps lose whatever ε is")
+        if self.step:
+            return Enclosure(found.lower, found.upper, f"the grid's step is {self.step:g}, as was asked for")
+        return Enclosure(
+            found.lower, found.upper, f"a grid of {MOST_POINTS} points, or rounding errors, allow no less here"
+        )
 
-    def _laws(self, tilt: float, upper: bool) -> tuple[Law, ...]:
-        """The composed law: one, or one for each direction."""
-        if (tilt, upper) not in self._laws_known:
-            directions = (False,) if all(loss.symmetric for loss, _ in self.counts) else (False, True)
-            laws = [upright(composed(self._singles(reverse, upper), upper, tilt=tilt)) for reverse in directions]
-            self._laws_known[tilt, upper] = tuple(laws)
-        return self._laws_known[tilt, upper]
+    def _epsilon_on(self, designs: dict[bool, Design], step: float, cut: float, delta: float, both: bool) -> Enclosure:
+        curves = self._curves(designs, step, cut)
+        upper = max(curve.epsilon_above(delta * (1 - 1e-15)) for curve in curves)
+        lower = max(curve.epsilon_below(delta * (1 + 1e-15)) for curve in curves) if both else 0.0
+        return Enclosure(min(lower, upper), upper)
+
+    def _delta_on(self, designs: dict[bool, Design], step: float, cut: float, epsilon: float) -> Enclosure:
+        curves = self._curves(designs, step, cut)
+        upper = max(curve.delta_above(epsilon) for curve in curves)
+        return Enclosure(min(max(curve.delta_below(epsilon) for curve in curves), upper), upper)
+
+    def _grid(self, width: float, designs: dict[bool, Design], known: float, cut: float) -> float:
+        """The grid by the rule, or the only one needed, but none that is too fine to hold.
+
+        A direction that costs less may be known less well.
+        """
+        if self.step:
+            return self.step
+        most = max(design.epsilon for design in designs.values())
+        grids = (
+            grid_for(width + (most - design.epsilon) / 2, design.slope, self._steps, known)
+            for design in designs.values()
+        )
+        return lattice_of(self.counts) or snapped(self.counts, max(min(grids), self._finest(designs, cut)))
+
+    def _finest(self, designs: dict[bool, Design], cut: float) -> float:
+        """The finest grid that is not too long, neither for the sum nor for a single loss."""
+        widths = [self._sketch(reverse, cut).width(design) for reverse, design in designs.items()]
+        return max(widths) / MOST_POINTS
+
+    def _curves(self, designs: dict[bool, Design], step: float, cut: float) -> list[Curve]:
+        found = []
+        for reverse, design in designs.items():
+            if self.progress:
+                self.progress(f"composing {self._steps} steps on a grid of {step:.3g}")
+            rows = [(loss.upper(step, reverse, cut), count) for loss, count in self.counts]
+            found.append(Curve(in_parts(rows, design.cutoff, design.tilts, MISS)))
+        return found
 
 
-def compose(steps: Iterable[Step], *, step: float | None = None) -> Composition:
-    """The composition of steps in any order; ``step`` is the grid's, chosen for 10⁻³ in ε if not given."""
-    counts = tuple(Counter(as_loss(each) for each in steps).items())
+def compose(steps: Iterable[Step], *, step: float | None = None, progress: Progress | None = None) -> Composition:
+    """The composition of steps in any order.
+
+    Without ``step`` formulas are used where there are some, and grids that fit the tolerance elsewhere; with it,
+    always this grid. ``progress`` is told what is under way.
+    """
+    counts = counted(list(steps))
     if not counts:
         raise InvalidValue("a composition has at least one step")
-    upper = step or grid_step(counts)
-    return Composition(counts, upper, step or _lower_step(counts, upper))
-
-
-def singles(counts: Sequence[tuple[Loss, int]], step: float, reverse: bool, upper: bool) -> list[Row]:
-    """Each loss on the grid, its tails, and how many there are of it."""
-    laws = [lighter(loss.upper(step, reverse) if upper else loss.lower(step, reverse)) for loss, _ in counts]
-    return [(law, Tails.of(law), count) for law, (_, count) in zip(laws, counts, strict=True)]
-
-
-def composed(rows: Sequence[Row], upper: bool, miss: float = MISS, tilt: float = 0.0) -> Law:
-    """The law of the sum of so many of each loss, tilted if so wished."""
-    if tilt:
-        rows = [(lighter(tilted(law, tails, tilt, upper)), tails.tilted(tilt), count) for law, tails, count in rows]
-    share = miss / (4 * len(rows))
-    return product([(power(law, tails, count, share, upper), tails * count) for law, tails, count in rows], miss, upper)
-
-
-def grid_step(counts: Sequence[tuple[Loss, int]]) -> float:
-    """A step at which brackets are about 10⁻³ of an ε wide; it divides the only lattice there is."""
-    spreads = [(loss.spread(), count) for loss, count in counts if loss.spread() > 0]
-    if not spreads:
-        return 2.0**-10
-    number = sum(count for _, count in spreads)
-    deviation = sqrt(sum(count * spread**2 for spread, count in spreads))
-    reach = min(sum(count * spread for spread, count in spreads), 12 * deviation)
-    wanted = min(min(spread for spread, _ in spreads) / 32, sqrt(1e-4 * deviation / number))
-    lattices = {loss.lattice() for loss, _ in counts} - {None}
-    if len(lattices) == 1 and all(loss.lattice() or loss.spread() == 0 for loss, _ in counts):
-        (lattice,) = lattices
-        assert lattice is not None
-        if all(isinstance(loss, Response) for loss, _ in counts):
-            return lattice
-        return lattice / max(1, round(lattice / max(wanted, 2 * reach / _MOST_POINTS)))
-    if lattices:
-        wanted = min(wanted, 1e-3 / number)  # what has atoms off the grid is bounded below to first order only
-    return float(2.0 ** int(np.floor(log2(max(wanted, 2 * reach / _MOST_POINTS)))))
-
-
-def _lower_step(counts: Sequence[tuple[Loss, int]], step: float) -> float:
-    """A step at which losses that are sharper than their spread are resolved from below, too."""
-    number = sum(count for _, count in counts)
-    finest = min(loss.detail() for loss, _ in counts) / (0.8 * sqrt(number))
-    while step > max(finest, 1e-5):
-        step /= 2
-    return step
-
-
-def tails_of(counts: Sequence[tuple[Loss, int]], step: float, reverse: bool) -> Tails:
-    """The tails of the sum of so many of each loss."""
-    return total([tails * count for _, tails, count in singles(counts, step, reverse, True)])
-
-
-def delta_above(law: Law, epsilon: float) -> float:
-    """The upper law's δ."""
-    at = epsilon - law.shift
-    return min(1.0, (_excess(law, at) + law.infinity + _unsure(law, at)) * (1 + _ROUNDING))
-
-
-def delta_below(law: Law, epsilon: float) -> float:
-    """The lower law's δ."""
-    at = epsilon + law.shift
-    return max(0.0, (_excess(law, at) + law.infinity) * (1 - _ROUNDING) - law.lost - _unsure(law, at))
-
-
-def _epsilon_above(law: Law, delta: float) -> float:
-    """An ε at which the upper law's δ is at most this."""
-    found = _solve(law, delta * (1 - _ROUNDING) - law.infinity, 1)
-    return max(0.0, found + law.shift + 1e-12)
-
-
-def _epsilon_below(law: Law, delta: float) -> float:
-    """An ε at which the lower law's δ is at least this."""
-    found = _solve(law, (delta + law.lost) * (1 + _ROUNDING) - law.infinity, -1)
-    return max(0.0, found - law.shift - 1e-12)
-
-
-def _unsure(law: Law, epsilon: float) -> float:
-    """What the law's slack may add to δ or take from it.
-
-    Proof: lem-tilt
-    """
-    if not law.slack:
-        return 0.0
-    exponent = log(law.slack) + law.level + _peak(law.tilt) - law.tilt * epsilon
-    return exp(exponent) if exponent < 700 else inf
-
-
-def _peak(tilt: float) -> float:
-    """The logarithm of the largest e^{−tilt·t}·(1 − e^{−t}), and a little more."""
-    return (tilt * log(tilt) - (1 + tilt) * log1p(tilt) if tilt else 0.0) + 1e-9
-
-
-def _excess(law: Law, epsilon: float) -> float:
-    """Σ mass·(1 − e^{ε − y}) over losses above ε. The law stands upright: see :func:`upright`."""
-    first = max(0, int(np.ceil(epsilon / law.step)) - law.low)
-    if first >= law.mass.size:
-        return 0.0
-    gaps = epsilon - np.arange(law.low + first, law.high + 1) * law.step
-    return -_dot(law.mass[first:], np.expm1(np.minimum(gaps, 0.0)))
-
-
-def _solve(law: Law, wanted: float, sign: int) -> float:
-    """The ε at which the excess, and the slack with this sign, is what is wanted: bisection, then one logarithm."""
-
-    def passes(place: int) -> bool:
-        base = place * law.step
-        return _excess(law, base) + sign * _unsure(law, base) > wanted
-
-    right = max(law.high, 0)
-    if passes(right):
-        return _where_slack_is(law, wanted) if sign > 0 else inf
-    starts = [-1] if sign > 0 else [right - (right + 1) * i // 64 for i in range(1, 65)]  # far left slack may be large
-    left = next(filter(passes, starts), None)
-    if left is None:
-        return 0.0
-    while right - left > 1:
-        middle = (left + right) // 2
-        left, right = (middle, right) if passes(middle) else (left, middle)
-    base = left * law.step
-    above = law.mass[max(0, left + 1 - law.low) :]
-    decay = _dot(above, np.exp(base - np.arange(law.high + 1 - above.size, law.high + 1) * law.step))
-    target = wanted - sign * _unsure(law, base)
-    if decay == 0 or target == -inf:
-        return base + law.step if sign > 0 else base
-    return base + min(law.step, log(max(1.0, (float(above.sum()) - target) / decay)))
-
-
-def _where_slack_is(law: Law, wanted: float) -> float:
-    """An ε past the law's end at which its slack adds no more than is wanted."""
-    if wanted <= 0 or not law.tilt:
-        return inf
-    return (log(law.slack) + law.level + _peak(law.tilt) - log(wanted)) / law.tilt
-
-
-def curve(law: Law, points: int = 4096) -> tuple[Floats, Floats]:
-    """About the law's δ at some losses, ascending: for shapes, not for claims; the law is not tilted."""
-    values = law.values - law.values[0]
-    scaled = np.exp(-np.minimum(values, 700.0))
-    here = np.append(np.cumsum(law.mass[::-1])[::-1][1:], 0.0)
-    there = np.append(np.cumsum((law.mass * scaled)[::-1])[::-1][1:], 0.0) / scaled
-    deltas = np.maximum(np.maximum.accumulate((here - there)[::-1])[::-1], 0.0) + law.infinity
-    every = max(1, law.mass.size // points)
-    return law.values[::every], deltas[::every]
-
-
-def _dot(a: Floats, b: Floats) -> float:
-    """Their inner product, by pairwise summation in this thread."""
-    return float((a * b).sum())
-
-
-def _ordered(lower: float, upper: float) -> Bracket[float]:
-    return Bracket(min(lower, upper), upper)
+    return Composition(counts, step, progress)
 
 
 __all__ = [
     "Composition",
+    "Enclosure",
     "Homogeneous",
     "Step",
     "compose",

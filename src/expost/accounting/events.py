@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log1p, sqrt
+from math import inf, log1p, sqrt
 from typing import Any
 
 import numpy as np
 
-from expost.accounting.losses import GaussianNoise, LaplaceNoise, Law, Loss, Response
+from expost.accounting.law import Blur, Law
+from expost.accounting.losses import CUT, GaussianNoise, LaplaceNoise, Loss, Response
 from expost.errors import InvalidValue
 
 
@@ -49,6 +50,12 @@ class EventLoss(Loss):
 
     event: Any
 
+    def __post_init__(self) -> None:
+        from dp_accounting.pld import PLDAccountant
+
+        if not PLDAccountant().supports(self.event):
+            raise InvalidValue(f"dp-accounting has no privacy-loss distribution for {self.event!r}")
+
     @property
     def symmetric(self) -> bool:
         """Not known."""
@@ -60,16 +67,15 @@ class EventLoss(Loss):
         mean = float((law.mass * law.values).sum())
         return sqrt(max(float((law.mass * law.values**2).sum()) - mean**2, 1e-12))
 
-    def upper(self, step: float, reverse: bool = False) -> Law:
+    def upper(self, step: float, reverse: bool = False, cut: float = CUT) -> Law:
         """The pessimistic estimate on this grid."""
         from dp_accounting.pld import PLDAccountant
 
         accountant = PLDAccountant(value_discretization_interval=step)
-        if not accountant.supports(self.event):
-            raise InvalidValue(f"dp-accounting has no privacy-loss distribution for {self.event!r}")
         found = accountant.compose(self.event)._pld
         law = (found._pmf_add if reverse else found._pmf_remove).to_dense_pmf()
-        return Law(step, int(law._lower_loss), np.asarray(law._probs, np.float64), float(law._infinity_mass), 1e-12)
+        masses, infinity = np.asarray(law._probs, np.float64), float(law._infinity_mass)
+        return Law(step, int(law._lower_loss), masses, infinity, 1e-12, blur=Blur(smear=inf))
 
     def lower(self, step: float, reverse: bool = False) -> Law:
         """Nothing is known."""

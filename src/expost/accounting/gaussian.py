@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, inf, isqrt, log
+from math import ceil, erfc, exp, inf, isqrt, log, pi, sqrt
 
 from expost import bracket
 from expost.bracket import Bracket
 from expost.errors import InvalidValue
+
+_BITS = 200
 
 
 def normal_tail(x: Fraction, bits: int = 128) -> Bracket[Fraction]:
@@ -34,15 +36,98 @@ def normal_tail(x: Fraction, bits: int = 128) -> Bracket[Fraction]:
 
 
 def delta_of_normal_noise(ratio: Fraction, epsilon: Fraction) -> Bracket[Fraction]:
-    """Bounds on the least δ at this ε of N(0, σ²) noise on L2 sensitivity Δ, where ``ratio`` = σ/Δ.
+    """Bounds on the least δ at this ε of N(0, σ²) noise on L2 sensitivity Δ, where ``ratio`` = σ/Δ; 10⁻⁵⁵ apart.
+
+    Proof: thm-analytic-gaussian, lem-mills
+    """
+    near, far = (epsilon * ratio + shift / (2 * ratio) for shift in (-1, 1))
+    tail, density, mills = normal_tail(near, _BITS), _density(near), mills_ratio(far)
+    lower, upper = tail.lower - density.upper * mills.upper, tail.upper - density.lower * mills.lower
+    return Bracket(max(lower, Fraction(0)), max(upper, Fraction(0)))
+
+
+def epsilon_of_normal_noise(squared: Fraction, delta: Fraction) -> Bracket[Fraction]:
+    """Bounds on the least ε at this δ of normal noise with (Δ/σ)² = ``squared``; some 10⁻¹² apart.
 
     Proof: thm-analytic-gaussian
     """
-    bits = 160 + int(epsilon * 3 / 2)
-    near, far = (normal_tail(epsilon * ratio + shift / (2 * ratio), bits) for shift in (-1, 1))
-    growth = bracket.exp(epsilon, bits // 3 + 10)
-    upper = near.upper - growth.lower * far.lower
-    return Bracket(max(near.lower - growth.upper * far.upper, Fraction(0)), max(upper, Fraction(0)))
+    if not 0 < delta < 1 or squared <= 0:
+        raise InvalidValue(f"an ε of normal noise needs 0 < δ < 1 and noise, got δ {float(delta):g}")
+    ratio = root(1 / squared)
+    if delta_of_normal_noise(ratio.lower, Fraction(0)).upper <= delta:
+        return Bracket(Fraction(0), Fraction(0))
+    mean = sqrt(float(squared))
+    most = mean * (mean / 2 + sqrt(2 * -log(float(delta))))  # δ ≤ Pr[N ≥ ε/mean − mean/2]
+    guess, pad = Fraction(_solved(mean, log(float(delta)), most)), Fraction(most) / 10**13
+    upper, more = guess + pad, pad
+    while delta_of_normal_noise(ratio.lower, upper).upper > delta:
+        upper, more = upper + more, 2 * more
+    lower, more = guess - pad, pad
+    while lower > 0 and delta_of_normal_noise(ratio.upper, lower).lower < delta:
+        lower, more = lower - more, 2 * more
+    return Bracket(max(lower, Fraction(0)), upper)
+
+
+def mills_ratio(x: Fraction, bits: int = 176) -> Bracket[Fraction]:
+    """Bounds on Pr[N(0, 1) ≥ x] over the density at x, for x ≥ 0.
+
+    Proof: lem-mills
+    """
+    if x < 2:
+        tail, density = normal_tail(x, bits + 16), _density(x)
+        return Bracket(tail.lower / density.upper, tail.upper / density.lower)
+    one, terms = 1 << bits, int(2400 / (x * x)) + 24
+    here = (x.numerator << bits) // x.denominator
+    found = []
+    for last in (terms, terms + 1):  # one is above, the other below; each division is off by less than one unit
+        value = here
+        for k in range(last, 0, -1):
+            value = here + (k << 2 * bits) // value
+        found.append(Fraction(one, value))
+    off = Fraction(4 * terms, one)
+    return Bracket(max(min(found) - off, Fraction(0)), max(found) + off)
+
+
+def _density(x: Fraction) -> Bracket[Fraction]:
+    """Bounds on the normal density."""
+    if x * x > 4 * _BITS:
+        return Bracket(Fraction(0), Fraction(1, 1 << _BITS))
+    bell, root = bracket.exp(-x * x / 2, _BITS // 3 + 10), _sqrt_two_pi(_BITS + 32)
+    return Bracket(bell.lower / root.upper, bell.upper / root.lower)
+
+
+def root(x: Fraction) -> Bracket[Fraction]:
+    """Bounds on the square root, 40 digits apart."""
+    scale = 10**40 * max(1, x.denominator // max(x.numerator, 1))
+    low = isqrt(x.numerator * scale * scale // x.denominator)
+    return Bracket(Fraction(low, scale), Fraction(low + 1, scale))
+
+
+def _solved(mean: float, wanted: float, most: float) -> float:
+    """About the ε at which ln δ is this."""
+
+    def log_delta(epsilon: float) -> float:
+        near, far = epsilon / mean - mean / 2, epsilon / mean + mean / 2
+        if near < -8:
+            return 0.0
+        rest = _mills(near) - _mills(far)
+        return -near * near / 2 + log(rest / sqrt(2 * pi)) if rest > 0 else -inf
+
+    low, high = 0.0, most
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if log_delta(middle) > wanted else (low, middle)
+    return high
+
+
+def _mills(x: float) -> float:
+    """About Mills' ratio."""
+    if x < 5:
+        return erfc(x / sqrt(2)) / 2 * sqrt(2 * pi) * exp(x * x / 2)
+    value = x
+    for k in range(60, 0, -1):
+        value = x + k / value
+    return 1 / value
 
 
 @lru_cache(maxsize=256)

@@ -16,7 +16,7 @@ from math import ceil, exp, expm1, floor, gcd, lcm, sqrt
 
 import numpy as np
 
-from expost.accounting.losses import Floats, points
+from expost.accounting.law import Floats, points
 from expost.bracket import Bracket
 
 Pair = tuple[Fraction, Fraction]

@@ -6,7 +6,6 @@ The least δ is the value of an optimal-stopping problem, found by backward indu
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -16,18 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from expost.accounting.composition import (
-    MISS,
-    Step,
-    as_loss,
-    composed,
-    curve,
-    grid_step,
-    singles,
-    tails_of,
-)
-from expost.accounting.convolution import Tails, convolve, fast_length, fft_error
-from expost.accounting.losses import Floats, Law, Loss, Response, points
+from expost.accounting.composition import TOLERANCE, Progress, Step, as_loss, counted
+from expost.accounting.convolution import Row, Tails, composed, convolve, fast_length, fft_error, tails_of
+from expost.accounting.curve import deltas_of
+from expost.accounting.law import Floats, Law, points
+from expost.accounting.losses import Loss, Response
+from expost.accounting.resolution import READ_ABOVE, Sketch, grid_for, lattice_of, snapped
 from expost.accounting.response import optimal_response
 from expost.bracket import Bracket
 from expost.cost import Cost, Number, exact
@@ -35,6 +28,12 @@ from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours
 
 Counts = tuple[tuple[Loss, int], ...]
+_MISS = 1e-14  # what windows may cut off of the blocks' laws, in all
+_OUTSIDE = 1e-17  # and of the sum's, on either side
+_MOST_POINTS = 2**19
+_TRIES = 24  # of a plan; three are usual
+_CLOSE = 0.996  # of δ: a plan that uses so much is good enough
+_PLANNED = 5e-4  # relative: what the grid may add to the E's of a plan
 _EXP = 1e-11  # relative: what an exponential may be off by, and more
 
 
@@ -80,7 +79,7 @@ def optimal_delta(
             if isinstance(loss, Response)
         }
         return optimal_response([kinds[loss] for loss in losses], stops, promised)
-    recursion = Recursion(losses, stops, step)
+    recursion = Recursion(losses, stops, step or grid_at(losses, float(promised[-1])))
     lower, upper = recursion.value(promised, upper=False), recursion.value(promised, upper=True)
     return Bracket(min(lower, upper), upper)
 
@@ -97,15 +96,14 @@ class Recursion:
     Proof: thm-optimal-stopping
     """
 
-    def __init__(self, steps: Sequence[Step], stops: Sequence[int], step: float | None = None) -> None:
+    def __init__(self, steps: Sequence[Step], stops: Sequence[int], step: float) -> None:
         losses = [as_loss(each) for each in steps]
-        ends = [0, *stops]
         self._stops = tuple(stops)
-        self._blocks: list[Counts] = [tuple(Counter(losses[a:b]).items()) for a, b in pairwise(ends)]
-        self._whole: Counts = tuple(Counter(losses).items())
-        self._step = step or grid_step(self._whole)
-        self._directions = (False,) if all(loss.symmetric for loss, _ in self._whole) else (False, True)
-        self._tails = {reverse: tails_of(self._whole, self._step, reverse) for reverse in self._directions}
+        self._blocks: list[Counts] = [counted(losses[a:b]) for a, b in pairwise([0, *stops])]
+        whole = counted(losses)
+        self._step = step
+        self._directions = (False,) if all(loss.symmetric for loss, _ in whole) else (False, True)
+        self._tails = {reverse: _ladder_tails(whole, self._step, reverse) for reverse in self._directions}
         self._prepared: dict[tuple[bool, bool, float], _Blocks] = {}
 
     @property
@@ -115,17 +113,27 @@ class Recursion:
 
     def value(self, epsilons: Sequence[Fraction], upper: bool) -> float:
         """The value of the optimal-stopping problem, from above or from below; the larger of the two directions."""
+        return max(self.values(epsilons, upper).values())
+
+    def values(
+        self, epsilons: Sequence[Fraction], upper: bool, directions: Sequence[bool] | None = None
+    ) -> dict[bool, float]:
+        """The value in each direction, or in some."""
         promised = [float(epsilon) for epsilon in epsilons]
-        tilts = {reverse: self._tilt(promised, reverse) for reverse in self._directions}
-        return max(self._blocks_of(reverse, upper, tilts[reverse]).value(epsilons) for reverse in self._directions)
+        return {
+            reverse: self._blocks_of(reverse, upper, self._tilt(promised, reverse)).value(epsilons)
+            for reverse in directions or self._directions
+        }
 
     def _tilt(self, epsilons: Sequence[float], reverse: bool) -> float:
         """A tilt under which rounding errors matter little. Any is sound: lem-tilt."""
         tails = self._tails[reverse]
-        left = -tails.window(1e-17)[0] * (1 + 1 / sqrt(len(self._stops)))
+        left = -tails.window(_OUTSIDE)[0] * (1 + 1 / sqrt(len(self._stops)))
         bounds = {0.0: 0.0}
-        for tilt, moment in tails.moments():
-            if tilt * left + moment < 40:  # else 10⁻¹⁷, which is lost anywhere, would weigh more than 1 at the left end
+        for tilt, moment in zip(tails.at, tails.moments, strict=True):
+            if (
+                tilt > 0 and tilt * left + moment < 40
+            ):  # else 10⁻¹⁷, which is lost anywhere, would weigh more than 1 at the left end
                 done = [stop / self._stops[-1] for stop in self._stops]
                 bounds[tilt] = max(moment * k - tilt * epsilon for k, epsilon in zip(done, epsilons, strict=True))
         return min(bounds, key=bounds.__getitem__)
@@ -136,12 +144,12 @@ class Recursion:
 
     @cached_property
     def _curves(self) -> list[list[tuple[Floats, Floats]]]:
-        return [[curve(law) for law in self._blocks_of(reverse, True, 0.0).prefixes()] for reverse in self._directions]
+        return [[_curve(law) for law in self._blocks_of(reverse, True, 0.0).prefixes()] for reverse in self._directions]
 
     def _blocks_of(self, reverse: bool, upper: bool, tilt: float) -> _Blocks:
         key = reverse, upper, tilt
         if key not in self._prepared:
-            window = self._tails[reverse].window(1e-17)
+            window = self._tails[reverse].window(_OUTSIDE)
             blocks = _Blocks(self._blocks, self._step, reverse, upper, tilt, window)
             usable = blocks.usable_tilt
             self._prepared[key] = blocks if usable == tilt else self._blocks_of(reverse, upper, usable)
@@ -166,38 +174,32 @@ class _Blocks:
         window: tuple[float, float],
     ) -> None:
         self._step, self._upper, self._tilt = step, upper, tilt
-        laws: dict[Counts, tuple[Law, Tails]] = {}
+        laws: dict[Counts, Law] = {}
         for block in blocks:
             if block not in laws:
-                law = composed(singles(block, step, reverse, upper), upper, MISS / len(blocks), tilt)
-                laws[block] = law, Tails.of(law)
+                laws[block] = composed(_singles(block, step, reverse, upper), upper, _MISS / len(blocks), tilt)
         self._laws = [laws[block] for block in blocks]
         low, high = window
         self._low, self._high = floor(min(low, -4 * step) / step), ceil(max(high, 4 * step) / step)
-        self._before = max(0, -min(law.low for law, _ in laws.values()))
-        after = max(0, max(law.high for law, _ in laws.values()))
-        self._certain = sum(law.infinity for law, _ in self._laws)  # at every loss the same: it would drown the rest
+        self._before = max(0, -min(law.low for law in laws.values()))
+        after = max(0, max(law.high for law in laws.values()))
+        self._certain = sum(law.infinity for law in self._laws)  # at every loss the same: it would drown the rest
         size = self._high - self._low + 1 + self._before + after
         self._length = fast_length(size)
         first = self._low - self._before
         reach = tilt * step * max(-first, first + self._length)
-        gentler = tilt / 2 if self._certain < 1e-15 and tilt > 0.1 else 0.0
+        gentler = tilt / 2 if self._certain < 1e-15 and tilt * (high - low) > 2 else 0.0
         self.usable_tilt = tilt if not tilt or (reach < 340 and self._certain < 1e-15) else gentler
         self._ones = np.exp(-tilt * points(first, first + self._length - 1, step)) if reach < 340 else np.zeros(0)
-        self._transforms = {block: np.fft.rfft(_wrapped(law, self._length)) for block, (law, _) in laws.items()}
-        self._norms = {
-            block: (float(law.mass.sum()), sqrt(float((law.mass**2).sum()))) for block, (law, _) in laws.items()
-        }
+        self._transforms = {block: np.fft.rfft(_wrapped(law, self._length)) for block, law in laws.items()}
+        self._norms = {block: float(law.mass.sum()) + sqrt(float((law.mass**2).sum())) for block, law in laws.items()}
         self._keys = blocks
 
     def prefixes(self) -> list[Law]:
         """The law of the loss up to each stop."""
-        law, tails = self._laws[0]
-        found = [law]
-        for more, more_tails in self._laws[1:]:
-            tails = tails + more_tails
-            law = convolve(law, more, tails, MISS / len(self._laws), self._upper)
-            found.append(law)
+        found = [self._laws[0]]
+        for more in self._laws[1:]:
+            found.append(convolve(found[-1], more, _MISS / len(self._laws), self._upper))
         return found
 
     def value(self, epsilons: Sequence[Fraction]) -> float:
@@ -205,13 +207,13 @@ class _Blocks:
         losses = points(self._low, self._high, self._step)
         ones = self._ones[self._before : self._before + losses.size]
         sign = 1.0 if self._upper else -1.0
-        shift = sum(law.shift for law, _ in self._laws) + 1e-14 * (1 + float(np.abs(losses).max()))
+        shift = sum(law.shift for law in self._laws) + 1e-14 * (1 + float(np.abs(losses).max()))
         values, level, most = np.zeros(losses.size), 0.0, 0.0
         for i in range(len(self._keys) - 1, -1, -1):
             worth = -np.expm1(np.minimum(float(epsilons[i]) * (1 - sign * 1e-15) - sign * shift - losses, 0.0))
             np.maximum(values, worth * ones * (exp(-level) * (1 + sign * _EXP)), out=values)
             most += exp(self._tilt * (shift - float(epsilons[i])) - level + 1e-9)
-            before, level = level, fsum(law.level for law, _ in self._laws[i:])
+            before, level = level, fsum(law.level for law in self._laws[i:])
             values = self._back(self._padded(values, exp(-before), most), i, exp(-level), most)
         return min(1.0, float(values[-self._low]) * exp(level) * (1 + sign * _EXP))
 
@@ -229,10 +231,10 @@ class _Blocks:
 
     def _back(self, padded: Floats, i: int, scale: float, most: float) -> Floats:
         """E[w(L + Y)] for the block's loss Y, with the transform's error on the safe side."""
-        law, _ = self._laws[i]
+        law = self._laws[i]
         means = np.fft.irfft(np.fft.rfft(padded) * self._transforms[self._keys[i]].conj(), self._length)
         norm = sqrt(float((padded**2).sum())) * (1 + 1e-9)
-        error = fft_error(self._length, *(each * norm for each in self._norms[self._keys[i]]))
+        error = 2 * fft_error(self._length) * self._norms[self._keys[i]] * norm
         error += law.slack * max(float(padded.max()), most)
         certain = law.infinity + (self._certain if self._tilt else 0.0)  # of what a tilted window cut off on the left
         inside = slice(self._before, self._before + self._high - self._low + 1)
@@ -240,6 +242,48 @@ class _Blocks:
         if self._upper:
             return np.clip(means[inside] + (certain * more + error), 0.0, more)
         return np.clip(means[inside] + (law.infinity * less - law.lost * more - error), 0.0, less)
+
+
+def _singles(block: Counts, step: float, reverse: bool, upper: bool) -> list[Row]:
+    """Each loss on the grid, and how many there are of it."""
+    return [(loss.upper(step, reverse) if upper else loss.lower(step, reverse), count) for loss, count in block]
+
+
+def _ladder_tails(counts: Counts, step: float, reverse: bool) -> Tails:
+    """The sum's tails at tilts from far below to far above one over its deviation."""
+    rows = _singles(counts, step, reverse, True)
+    deviation = sqrt(sum(count * law.deviation**2 for law, count in rows))
+    rungs = [2.0 ** (i / 2) / max(deviation, step) for i in range(-8, 10)]
+    return tails_of(rows, [*(-rung for rung in rungs), *rungs])
+
+
+def _curve(law: Law, most: int = 4096) -> tuple[Floats, Floats]:
+    """About the law's δ at some losses, ascending: for shapes, not for claims; the law is not tilted."""
+    every = max(1, law.mass.size // most)
+    return law.values[::every], (deltas_of(law) + law.infinity)[::every]
+
+
+def grid_at(losses: Sequence[Loss], epsilon: float) -> float:
+    """A grid on which δ at this ε, read after all steps, is known to a quarter of the tolerance, relative to δ."""
+    counts = counted(losses)
+    sketch = Sketch.of(counts, False, 1e-19)
+    slope = sketch.at_epsilon(epsilon).slope
+    return _grid(counts, sketch, TOLERANCE / 4 / (1 + slope), slope)
+
+
+def grid_for_delta(losses: Sequence[Loss], delta: float) -> float:
+    """A grid on which ε at this δ, read after all steps, is too large by no more than a plan may be."""
+    counts = counted(losses)
+    sketch = Sketch.of(counts, False, 1e-19)
+    design = sketch.at_delta(delta)
+    return _grid(counts, sketch, _PLANNED * max(design.epsilon, sketch.deviation()), design.slope)
+
+
+def _grid(counts: Counts, sketch: Sketch, width: float, slope: float) -> float:
+    """The grid by the rule of ``expost.accounting.resolution``; losses that share an atom have it on the grid."""
+    steps = sum(count for _, count in counts)
+    finest = 32 * sketch.deviation() / _MOST_POINTS
+    return lattice_of(counts) or snapped(counts, max(grid_for(width, slope, steps, READ_ABOVE), finest))
 
 
 def _read(curve: tuple[Floats, Floats], delta: float) -> float:
@@ -271,11 +315,13 @@ def plan(
     weights: Sequence[Number] | None = None,
     step: float | None = None,
     neighbours: Neighbours | None = None,
+    progress: Progress | None = None,
 ) -> Guarantee:
     """The E to promise at each stop for a δ in all: a guarantee whose parts are the stops.
 
     E is the ε of the fixed-length composition at δ·s·weight, with the largest s that the optimum allows. Larger
-    weights make their stops cheaper, and the others dearer.
+    weights make their stops cheaper, and the others dearer. The grid is chosen for δ; ``step`` takes another.
+    ``progress`` is told what is under way. One direction of neighbours is taken for all steps: see :class:`Loss`.
 
     >>> from expost.accounting.losses import GaussianNoise
     >>> promise = plan([GaussianNoise(10)] * 20, [10, 20], 1e-5)
@@ -289,31 +335,80 @@ def plan(
     limit = Cost.within(0, delta).exact_delta
     if min(shares) <= 0 or not 0 < limit < 1:
         raise InvalidValue(f"a plan needs 0 < δ < 1 and positive weights, got {delta!r} and {weights!r}")
-    recursion = Recursion(steps, stops, step)
-    target, largest = float(limit) * (1 - 1e-12), float(max(shares))
+    losses = [as_loss(each) for each in steps]
+    return _Planning(losses, stops, shares, limit, step, progress).guarantee(neighbours)
 
-    def shape(scale: float) -> list[Fraction]:
-        deltas = [target * scale * float(share) / largest for share in shares]
-        found = recursion.prefix_epsilons(deltas)
+
+class _Planning:
+    """The search for the largest share of δ that every fixed-length composition may have."""
+
+    def __init__(
+        self,
+        losses: Sequence[Loss],
+        stops: Sequence[int],
+        shares: Sequence[Fraction],
+        limit: Fraction,
+        step: float | None,
+        progress: Progress | None,
+    ) -> None:
+        self._stops, self._limit, self._tell = stops, limit, progress or (lambda _: None)
+        self._weights = [float(share / max(shares)) for share in shares]
+        self._tell(f"composing {len(losses)} steps")
+        self._recursion = Recursion(losses, stops, step or grid_for_delta(losses, float(limit)))
+
+    def guarantee(self, neighbours: Neighbours | None) -> Guarantee:
+        """The E's that were found."""
+        return Guarantee(dict(zip(self._stops, self._found(), strict=True)), self._limit, neighbours=neighbours)
+
+    def _shape(self, scale: float) -> list[Fraction]:
+        target = float(self._limit) * (1 - 1e-12) * scale
+        found = self._recursion.prefix_epsilons([target * weight for weight in self._weights])
         if max(found) == inf:
-            raise InvalidValue(f"these steps lose more than δ {float(limit):g} whatever is promised: give a larger δ")
+            raise InvalidValue(
+                f"these steps lose more than δ {float(self._limit):g} whatever is promised: give a larger δ"
+            )
         return [Cost(epsilon).exact_epsilon for epsilon in found]
 
-    def fits(epsilons: Sequence[Fraction]) -> bool:
-        return Fraction(recursion.value(epsilons, upper=True)) <= limit
+    def _value(self, scale: float, directions: Sequence[bool] | None = None) -> dict[bool, float]:
+        self._tell(f"planning {len(self._stops)} stops: {scale:.4f} of δ for each")
+        return self._recursion.values(self._shape(scale), True, directions)
 
-    low, high = 0.0, 1.0
-    best = shape(high)
-    if not fits(best):
-        low = 0.99 / len(stops)  # Lemma 11, and a little for the transforms' errors
-        best = shape(low)
-        if not fits(best):
-            raise InvalidValue(f"no E was found for δ {float(limit):g}: give a larger δ or another grid step")
-    while low and high / low > 1.002:
-        middle = sqrt(low * high)
-        epsilons = shape(middle)
-        low, high, best = (middle, high, epsilons) if fits(epsilons) else (low, middle, best)
-    return Guarantee(dict(zip(stops, best, strict=True)), limit, neighbours=neighbours)
+    def _fits(self, value: float) -> bool:
+        return Fraction(value) <= self._limit
+
+    def _found(self) -> list[Fraction]:
+        """δ is about proportional to the share, so that a few steps are enough. One direction leads, both must fit."""
+        values = self._value(1.0)
+        leading = max(values, key=values.__getitem__)
+        if self._fits(values[leading]):
+            return self._shape(1.0)
+        tried = [(1.0, values[leading])]
+        low, high = 0.0, 1.0
+        for _ in range(_TRIES):
+            scale = self._guess(tried, low, high)
+            value = self._value(scale, [leading])[leading]
+            tried.append((scale, value))
+            low, high = (scale, high) if self._fits(value) else (low, scale)
+            if low == scale and (value > _CLOSE * float(self._limit) or high < 1.002 * low):
+                break
+        others = [reverse for reverse in values if reverse != leading]
+        while low and others and not self._fits(max(self._value(low, others).values())):
+            low = low * 0.98 if low > 0.5 / len(self._stops) else 0.0
+        if not low:
+            raise InvalidValue(
+                f"rounding errors are larger than δ {float(self._limit):g} for these {self._stops[-1]} steps: "
+                "give a larger δ, or fewer steps"
+            )
+        return self._shape(low)
+
+    def _guess(self, tried: Sequence[tuple[float, float]], low: float, high: float) -> float:
+        """Where δ would be used up, if it were a power of the share; between what fits and what does not."""
+        scale, value = tried[-1]
+        power = 1.0
+        if len(tried) > 1 and tried[-2][1] != value:
+            power = log(tried[-2][1] / value) / log(tried[-2][0] / scale)
+        guess = scale * ((1 + _CLOSE) / 2 * float(self._limit) / value) ** (1 / min(max(power, 0.25), 4.0))
+        return guess if low < guess < high else (low + high) / 2
 
 
 def _check(steps: Sequence[Any], stops: Sequence[int], epsilons: Sequence[Any]) -> None:

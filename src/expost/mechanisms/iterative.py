@@ -44,6 +44,9 @@ class Iterative(Mechanism):
     decides to stop may read released outputs and public data only; a rule that reads private data must be a step.
     To use a key, functions that no module has under their name need a ``name``.
 
+    For sampled steps the guarantee is about one record that is in the data of all steps, or of none: one direction
+    of neighbours throughout. Losses are fixed by a step's index; values may depend on everything that came out.
+
     >>> from expost.accounting.losses import GaussianNoise
     >>> walk = Iterative(steps=(GaussianNoise(10),) * 20, stops=(10, 20), delta=1e-5, sensitivity=1)
     >>> walk.part_of([0.5] * 7), walk.part_of([0.5] * 11)

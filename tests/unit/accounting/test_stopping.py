@@ -288,3 +288,22 @@ def test_a_plan_for_too_small_a_delta_is_refused() -> None:
         plan([(0.1, 1e-3)] * 10, [5, 10], 1e-6)
     with pytest.raises(InvalidValue):
         plan([(0.1, 0)] * 10, [5, 10], 0)
+
+
+@pytest.mark.parametrize("kind", [GaussianNoise, LaplaceNoise])
+def test_many_different_steps_are_bracketed_from_both_sides(kind: type[GaussianNoise] | type[LaplaceNoise]) -> None:
+    """Laws of many kinds are added up in pairs: rounding errors at their ends must not count as mass far away."""
+    steps = [kind(Fraction(2000 + 7 * i, 100)) for i in range(60)]
+    found = optimal_delta(steps, [20, 40, 60], ["0.8", "1.1", "1.4"])
+    assert 0.95 * found.upper <= found.lower <= found.upper
+    assert found.upper <= sum_delta(steps, [20, 40, 60], ["0.8", "1.1", "1.4"]) * 1.001
+
+
+def test_a_hundred_thousand_sampled_steps_are_planned() -> None:
+    """This was refused, with the advice to take another grid step, which Iterative does not have."""
+    told: list[str] = []
+    promise = plan([GaussianNoise(2, "1e-4")] * 100_000, [50_000, 100_000], 1e-5, progress=told.append)
+    for stop in (50_000, 100_000):
+        fixed = compose([GaussianNoise(2, "1e-4")] * stop)
+        assert fixed.epsilon(1e-5).lower <= promise.epsilon_of(stop) <= fixed.epsilon_above(5e-6) * 1.001  # Lemma 11
+    assert any("stops" in each for each in told)
