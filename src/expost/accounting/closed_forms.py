@@ -125,8 +125,10 @@ def _single(loss: Loss) -> Formula | None:
 
 
 def outwards(found: Bracket[Fraction]) -> tuple[float, float]:
-    """Floats on either side."""
+    """Floats on either side, also if one takes them by their shortest decimals, as costs do."""
     lower, upper = float(found.lower), float(found.upper)
-    lower = nextafter(lower, -inf) if Fraction(lower) > found.lower else lower
-    upper = nextafter(upper, inf) if Fraction(upper) < found.upper else upper
+    while lower > 0 and max(Fraction(lower), Fraction(repr(lower))) > found.lower:
+        lower = nextafter(lower, -inf)
+    while min(Fraction(upper), Fraction(repr(upper))) < found.upper:
+        upper = nextafter(upper, inf)
     return lower, upper

@@ -394,5 +394,5 @@ def test_formulas_of_single_steps_agree_with_grids(loss: Loss) -> None:
     for delta in ("0.001", "0.01", "0.03"):
         least = formula.epsilon(delta)
         assert least.lower > 0
-        assert formula.delta(least.upper).lower <= float(delta) <= formula.delta(least.lower).upper
+        assert formula.delta(least.upper).lower <= Fraction(delta) <= formula.delta(least.lower).upper
     assert formula.epsilon("0.9").upper == formula.epsilon(1).upper == 0
