@@ -95,7 +95,7 @@ class Column:
 
     @cached_property
     def _values(self) -> NDArray[np.float64]:
-        values = np.column_stack(self.table.engine.arrays(self.plan))
+        values = np.column_stack(self.table.engine.arrays(self.plan)) + 0.0  # of the two zeros only one
         if self.table.unit.column is not None:
             values.sort(axis=0)
         if len(values) != self.shape[0]:

@@ -20,7 +20,7 @@ from expost.data.expression.grammar import TYPES
 from expost.data.expression.operators import KINDS
 from expost.errors import InvalidValue
 
-LONGEST_LINE = 2**24
+LONGEST_LINE = 2**20
 """Of CSV, in bytes; longer rows are left out."""
 MOST_COLUMNS = 1000
 """Of CSV."""
@@ -78,11 +78,16 @@ class Form:
             kinds[name] = declared_kind(name, declared)
         return kinds
 
+    def files(self, path: str) -> list[str]:
+        """The files that a pattern names."""
+        found = sorted(glob.glob(path, recursive=True))
+        if not found:
+            raise InvalidValue(f"{path} cannot be read: is the path right?")
+        return found
+
     def _header(self, path: str) -> list[str]:
         """The names in the first line, the same in all files: fields are read by their place."""
-        files = sorted(glob.glob(path, recursive=True))
-        if not files:
-            raise InvalidValue(f"{path} cannot be read: is the path right?")
+        files = self.files(path)
         names, between = self._first_line(files[0]), self.delimiter_of(path)
         if len(names) > MOST_COLUMNS:
             raise InvalidValue(f"{files[0]} has {len(names)} columns, and CSV may have {MOST_COLUMNS}: write Parquet")

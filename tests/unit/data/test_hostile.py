@@ -584,6 +584,58 @@ def test_frames_on_a_connection_are_refused(connection: duckdb.DuckDBPyConnectio
     connection.register("frame", frame)
     with pytest.raises(xp.InvalidValue, match="CREATE TABLE visits AS SELECT"):
         xp.read(connection, table="frame", unit="row", neighbours="add-remove")
+    connection.execute("CREATE VIEW over AS SELECT * FROM frame")
+    with pytest.raises(xp.InvalidValue, match="reads a data frame or a file"):
+        xp.read(connection, table="over", unit="row", neighbours="add-remove")
     connection.register("whole", frame[["n"]])
     connection.execute("CREATE TABLE visits AS SELECT * FROM whole")
     assert xp.read(connection, table="visits", unit="row", neighbours="add-remove").count().exact() == 2
+
+
+def test_views_over_files_are_refused(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    """One line that did not fit the type concluded from others failed every question."""
+    (tmp_path / "n.csv").write_text("n,s\n1,a\n")
+    connection.execute(f"COPY t TO '{tmp_path}/t.parquet' (FORMAT parquet)")
+    for name, source in (("csv", f"read_csv('{tmp_path}/n.csv')"), ("parquet", f"'{tmp_path}/t.parquet'")):
+        connection.execute(f"CREATE VIEW of_{name} AS SELECT * FROM {source}")
+        with pytest.raises(xp.InvalidValue, match="path of the file"):
+            xp.read(connection, table=f"of_{name}", unit="row", neighbours="add-remove")
+
+
+def test_folders_are_no_columns(tmp_path: Path) -> None:
+    """Their types were concluded from the names of all folders, and one person's changed everybody's values."""
+    answers = []
+    for days in (["2024-1-1", "2024-1-2"], ["2024-1-1", "2024-1-2", "unknown"]):
+        for day in days:
+            folder = tmp_path / f"{len(days)}" / f"day={day}"
+            folder.mkdir(parents=True)
+            duckdb.sql(f"COPY (SELECT 1 AS n FROM range(100)) TO '{folder}/a.parquet'")
+            (folder / "a.csv").write_text("n\n1\n")
+        table = xp.read(f"{tmp_path}/{len(days)}/*/a.parquet", unit="row", neighbours="add-remove")
+        answers.append(table.schema)
+        lines = xp.read(f"{tmp_path}/{len(days)}/*/a.csv", unit="row", neighbours="add-remove")
+        assert lines.count().exact() == len(days)
+    assert answers == [{"n": "integer"}, {"n": "integer"}]
+
+
+def test_a_carriage_return_changes_no_other_line(tmp_path: Path) -> None:
+    file = tmp_path / "cr.csv"
+    for odd, rows in (("1,a\r\r\n2,b\r\n3,c\r\n", 3), ("1,a\r\n2,b\r3,c\r\n4,d\r\n", 4)):
+        file.write_bytes(f"x,y\r\n{odd}".encode())
+        table = xp.read(file, unit="row", neighbours="add-remove", schema={"x": "integer"})
+        assert table.where("x IS NOT NULL").count().exact() == rows
+
+
+def test_decimals_with_more_digits_than_their_type(tmp_path: Path) -> None:
+    """Such a value in a file ended the whole database, and other questions failed without being charged."""
+    file = tmp_path / "decimal.parquet"
+    query = "SELECT 7777.77::DECIMAL(20, 2) AS x, i AS y FROM range(10) r(i)"
+    duckdb.sql(f"COPY ({query}) TO '{file}' (FORMAT parquet, COMPRESSION uncompressed)")
+    content, stored = file.read_bytes(), (777777).to_bytes(16, "big")
+    table = xp.read(file, unit="row", neighbours="add-remove")
+    assert table.where("x >= 0").count().exact() == 10
+    assert stored in content
+    file.write_bytes(content.replace(stored, b"\x80" + bytes(15)))
+    table = xp.read(file, unit="row", neighbours="add-remove")
+    assert table.where("x IS NULL").count().exact() == 10
+    assert table.where("y >= 1").count().exact() == 9

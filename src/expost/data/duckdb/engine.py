@@ -64,7 +64,7 @@ class DuckDB:
         self._names, self._shared = sources.found_table(connection, table)
         if not self._own:
             refuse_locked(self._cursor())
-            sources.refuse_frames(self._cursor(), self.source, table)
+            sources.refuse_scans(self._cursor(), self.source, table)
         if not self._shared:
             refuse_shadows(connection)
         self.name = name

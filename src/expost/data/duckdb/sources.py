@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from expost.data.expression import Kind, is_text
 from expost.data.expression.operators import CASTS
 from expost.data.expression.patterns import literal
 from expost.data.expression.tree import LONGEST_READ
-from expost.errors import InvalidValue
+from expost.errors import EngineFailed, InvalidValue
 
 
 def apart(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
@@ -65,7 +66,10 @@ def parquet(connection: duckdb.DuckDBPyConnection, path: str) -> str:
                 f"{file} has other columns than {found[0][0]}: files that are read together have columns of the same "
                 "names and types"
             )
-    return f"SELECT * FROM read_parquet({string(path)}, utf8_validation = 'replace')"  # what is no text: question marks
+    how = (
+        "utf8_validation = 'replace', hive_partitioning = false"  # what is no text: question marks; folders say nothing
+    )
+    return f"SELECT * FROM read_parquet({string(path)}, {how})"
 
 
 def csv(path: str, form: files.Form) -> str:
@@ -77,9 +81,10 @@ def csv(path: str, form: files.Form) -> str:
     how = (
         f"header = true, delim = '{_NOWHERE}', quote = '', escape = '', nullstr = '', null_padding = true, "
         f"ignore_errors = true, strict_mode = false, auto_detect = false, max_line_size = {files.LONGEST_LINE}, "
-        "columns = {'line': 'VARCHAR'}"
+        "new_line = '\\n', hive_partitioning = false, columns = {'line': 'VARCHAR'}"
     )
-    lines = f"SELECT rtrim(line, chr(13)) AS line FROM read_csv({string(path)}, {how})"
+    listed = ", ".join(map(string, form.files(path)))
+    lines = f"SELECT rtrim(line, chr(13)) AS line FROM read_csv([{listed}], {how})"
     kinds = form.kinds(path)
     if len(kinds) > _FEW:
         lines = f"SELECT line, {_all_fields(path, form)} AS fields FROM ({lines})"
@@ -148,6 +153,8 @@ def public(connection: duckdb.DuckDBPyConnection, statement: str, name: str) -> 
     """Run what reads no private value: what goes wrong is about names and types, and may be told."""
     try:
         return connection.execute(statement).fetchall()
+    except (duckdb.FatalException, duckdb.InternalException) as error:  # an earlier query may have left it so
+        raise EngineFailed(type(error).__name__) from None
     except duckdb.IOException:
         raise InvalidValue(f"{name} cannot be read: is the path right?") from None
     except (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException) as error:
@@ -156,11 +163,17 @@ def public(connection: duckdb.DuckDBPyConnection, statement: str, name: str) -> 
         raise InvalidValue(f"{name} cannot be read: {type(error).__name__}") from None
 
 
-def refuse_frames(cursor: duckdb.DuckDBPyConnection, source: str, table: str) -> None:
-    """What is read from an object of Python is read anew by every query, and fails for text that is not Unicode."""
+def refuse_scans(cursor: duckdb.DuckDBPyConnection, source: str, table: str) -> None:
+    """Only tables are read through a connection, and views of them: whatever else they read is read by its own rules.
+
+    A frame of Python fails for text that is not Unicode, a view over a file for what does not fit a type that was
+    concluded from other rows.
+    """
     plan = str(public(cursor, f"EXPLAIN SELECT * FROM {source}", table)).upper()
-    if "PANDAS_SCAN" in plan or "ARROW_SCAN" in plan:
+    scans = set(re.findall(r"FUNCTION: (\w+)", plan)) - {"SEQ_SCAN"}
+    if scans:
         raise InvalidValue(
-            f"{table!r} is a data frame on the connection, and a value in it could make an answer fail: make a table "
-            "of it, CREATE TABLE visits AS SELECT * FROM frame, or write it to a Parquet file"
+            f"{table!r} is no table but reads a data frame or a file ({', '.join(sorted(scans)).lower()}), and a value "
+            "in it could make an answer fail: make a table of it, CREATE TABLE visits AS SELECT …, or give read() the "
+            "path of the file"
         )

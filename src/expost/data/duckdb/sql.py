@@ -84,9 +84,16 @@ _LAST = {
 
 
 def of_decimal(column: str, kind: str) -> str:
-    """The nearest number. From 16 digits on DuckDB's own cast rounds twice, and its cast from text once."""
-    width = int(re.findall(r"\d+", kind)[0])
-    return f"CAST({column} AS DOUBLE)" if width <= 15 else f"CAST(CAST({column} AS VARCHAR) AS DOUBLE)"
+    """The nearest number, NULL if there are more digits than the type has: a file may say so, and casts would fail.
+
+    From 16 digits on DuckDB's own cast rounds twice, and its cast from text once.
+    """
+    width, scale = (int(number) for number in re.findall(r"\d+", kind))
+    digits = "9" * width
+    most = f"CAST('{digits[: width - scale] or '0'}.{digits[width - scale :] or '0'}' AS {kind})"
+    inside = f"least(greatest({column}, -{most}), {most})"
+    number = f"CAST({inside} AS DOUBLE)" if width <= 15 else f"CAST(CAST({inside} AS VARCHAR) AS DOUBLE)"
+    return f"(CASE WHEN {column} BETWEEN -{most} AND {most} THEN {number} END)"
 
 
 def kind_of(declared: str) -> Kind:
