@@ -142,7 +142,8 @@ class Interaction:
     Subclasses give the way of asking, through :meth:`_answer`. Nothing asked costs nothing. The caller's
     own exceptions settle too; only an exception while a private value was being evaluated forfeits.
     An answer is copied before it is handed out: what is priced and kept is what was said, whatever becomes of the
-    object. One question is answered at a time, whatever the threads; a closed interaction never answers again, and
+    object. An answer that ``copy.deepcopy`` does not take (a mapping proxy, a lock) is an error while sampling, and
+    forfeits. One question is answered at a time, whatever the threads; a closed interaction never answers again, and
     one that was forked answers only in the process that it was opened in.
     """
 

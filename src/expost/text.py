@@ -31,7 +31,7 @@ def text_of(value: Any) -> str:
     """
     try:
         return _text(value)
-    except (RecursionError, ValueError):  # it holds itself, or a number with too many digits
+    except Exception:  # it holds itself, or a number with too many digits, or lacks one of its fields
         return f"<{type(value).__module__}:{type(value).__qualname__}>"
 
 
@@ -74,16 +74,21 @@ def _object(value: Any) -> str:
     if numpy is not None and isinstance(value, numpy.ndarray):
         return f"<array of {' × '.join(map(str, value.shape)) or 'one'} {value.dtype}>"
     if numpy is not None and kind.__module__ == "numpy" and isinstance(value, numpy.generic):
-        return repr(value)
+        return "<numpy:void>" if value.dtype.hasobject else repr(value)
     if kind.__module__.partition(".")[0] == "expost" and getattr(kind, "__repr__", None) is not shown:
         return repr(value)
-    if is_dataclass(value) or hasattr(kind, "_fields"):
+    if _of_ours(kind) and (is_dataclass(value) or hasattr(kind, "_fields")):
         parts = (f"{name}={_text(getattr(value, name))}" for name in _names(value))
         return f"{kind.__qualname__}({', '.join(parts)})"
     return f"<{kind.__module__}:{kind.__qualname__}>"
 
 
+def _of_ours(kind: type) -> bool:
+    """Whether it is a mechanism, a proposal, a test: its fields are public parameters. Other records may be data."""
+    return any(base.__module__.partition(".")[0] == "expost" for base in kind.__mro__)
+
+
 def _names(value: Any) -> Iterator[str]:
     if is_dataclass(value):
-        return (field.name for field in fields(value) if field.repr)
+        return (field.name for field in fields(value) if field.repr and not field.metadata.get("data"))
     return iter(value._fields)

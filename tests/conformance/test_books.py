@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import pickle
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from threading import Barrier, Thread
-from typing import Any
+from traceback import walk_tb
+from typing import Any, NamedTuple
 
 import numpy as np
 import psycopg
@@ -18,6 +20,7 @@ import pytest
 import expost as xp
 from expost import Cost, Guarantee, Ledger
 from expost.accounting.losses import GaussianNoise
+from expost.fingerprint import DATA
 from expost.guarantee import Part
 from expost.ledger import sqlite
 from expost.mechanisms.stability.release import Proposal
@@ -248,6 +251,30 @@ def test_a_key_of_another_account_says_only_that_it_is_taken(ledger: Ledger) -> 
             assert "taken by another account" in told
             for word in ("alice", "diagnosis", "0.25", "entry 1", "settled"):
                 assert word not in told
+            assert "diagnosis" not in frames(caught.value)
+
+
+def frames(error: BaseException) -> str:
+    """What a reporter of errors would show of the frames below this test."""
+    found = [frame for frame, _ in walk_tb(error.__traceback__)][2:]
+    assert found
+    return " ".join(repr(value) for frame in found for value in frame.f_locals.values())
+
+
+def test_a_conflict_and_a_used_key_survive_pickling(ledger: Ledger) -> None:
+    """Found: the entry held the data that a question leads to."""
+    ledger.reserve(CLAIM, key="r")
+    ledger.run(Asked(1, rows=Thread()), key="k")
+    for attempt, kind in (
+        (lambda: ledger.run(Asked(2, rows=Thread()), key="k"), xp.KeyConflict),
+        (lambda: ledger.reserve(CLAIM, key="r"), xp.AlreadyReserved),
+    ):
+        with pytest.raises(kind) as caught:
+            attempt()
+        told: Any = caught.value
+        again = pickle.loads(pickle.dumps(told))
+        assert str(again) == str(told)
+        assert again.entry == told.entry._replace(request=again.entry.request)
 
 
 def test_who_is_quicker_with_a_key_tells_others_nothing() -> None:
@@ -294,6 +321,20 @@ def test_a_store_asked_at_once_tells_others_nothing() -> None:
 # ---- texts
 
 
+@dataclass(frozen=True)
+class Table:
+    rows: tuple[int, ...] = (SECRET,)
+
+
+class Row(NamedTuple):
+    income: int = SECRET
+
+
+@dataclass(frozen=True)
+class Asked(Alike):
+    rows: Any = field(default=None, metadata=DATA)
+
+
 class HomeMade(Proposal):
     price = 0
 
@@ -324,6 +365,9 @@ HOLDERS: dict[str, Callable[[], xp.Mechanism]] = {
     "proposals": lambda: xp.FirstStable(proposals=(HomeMade(),), epsilon=1, delta=1e-6),
     "array": lambda: Alike(np.array([SECRET])),  # type: ignore[arg-type]
     "dict": lambda: Alike({"step": [Trainer().step]}),  # type: ignore[arg-type]
+    "data": lambda: Asked(1, rows=[SECRET]),
+    "record": lambda: Alike(Table()),  # type: ignore[arg-type]
+    "records": lambda: Alike([Row()]),  # type: ignore[arg-type]
     "home-made": lambda: Opaque(Trainer()),  # type: ignore[arg-type]
 }
 
@@ -341,6 +385,49 @@ def test_the_books_hold_no_object_of_a_callable(ledger: Ledger, what: str, tmp_p
     if what in ("bound method", "partial", "called"):
         assert "module_step" in entry.what or "Trainer.step" in entry.what or ":Called" in entry.what
         assert str(SECRET) not in repr(mechanism)
+
+
+def test_without_a_key_there_is_no_hash_of_the_parameters(ledger: Ledger) -> None:
+    """Found: whoever guesses a parameter that does not print could check the guess by the fingerprint."""
+    ledger.run(Alike(np.array([SECRET])))  # type: ignore[arg-type]
+    with ledger.reserve(CLAIM) as spending:
+        spending.settle("small")
+    ledger.run(Alike(2), key="k")
+    told = [event.body["fingerprint"] for event in ledger.audit() if event.kind == "reserve"]
+    assert told == ["", "", Alike(2).fingerprint]
+    ledger.verify_chain()
+
+
+def test_the_trail_is_written_when_it_happens(ledger: Ledger) -> None:
+    """Found: in memory it was written when it was read, and parameters had changed meanwhile."""
+    given = [1]
+    ledger.run(Alike(given))  # type: ignore[arg-type]
+    head = ledger.verify_chain()
+    given.append(2)
+    assert ledger.verify_chain(known=head) == head
+    assert "[1]" in next(ledger.entries()).what
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        lambda ledger: ledger.run([SECRET], Alike(1)),
+        lambda ledger: ledger.open(np.array([SECRET])),
+        lambda ledger: ledger.reserve([SECRET]),
+        lambda ledger: ledger.run(SECRET, Alike(1)),
+        lambda ledger: ledger.quote([SECRET]),
+        lambda ledger: ledger.quote(Asked(1, rows=[SECRET])),
+        lambda ledger: ledger.run(Alike(1), label=[SECRET]),
+        lambda ledger: ledger.run(Alike(1), key=[SECRET]),
+        lambda ledger: ledger.account([SECRET]),
+        lambda ledger: ledger.reservation([SECRET]),
+        lambda ledger: ledger.reserve(CLAIM, lease=[SECRET]),
+    ],
+)
+def test_messages_do_not_show_what_may_be_data(attempt: Callable[[Ledger], Any]) -> None:
+    with pytest.raises(xp.InvalidValue, match=r"got (a|one) (list|ndarray|Asked|int)") as caught:
+        attempt(Ledger(epsilon=1))
+    assert str(SECRET) not in str(caught.value)
 
 
 # ---- times

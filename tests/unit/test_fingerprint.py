@@ -359,7 +359,13 @@ def test_texts() -> None:
         assert text_of(value) == repr(value)
     assert text_of(set()) == "{}"
     assert text_of(Colour.RED) == "Colour.RED"
-    assert text_of(Pair(1, len)) == "Pair(left=1, right=builtins:len)"
+    assert text_of(Pair(1, len)) == f"<{__name__}:Pair>"
+    assert text_of(SlottedRecord("secret")) == f"<{__name__}:SlottedRecord>"
+    assert text_of(Holder(SlottedRecord("secret"), rows="secret")) == (
+        f"Holder(value=<{__name__}:SlottedRecord>, more=0, listed=[], cache=None, name=None)"
+    )
+    assert text_of(np.array([(Failure("secret"),)], [("a", object)])[0]) == "<numpy:void>"
+    assert text_of(object.__new__(Typed)) == f"<{__name__}:Typed>"
     assert text_of(partial(function, "secret")) == f"<partial of {__name__}:function>"
     assert text_of(Counter().step) == f"{__name__}:Counter.step"
     assert text_of(Counter()) == f"<{__name__}:Counter>"

@@ -107,7 +107,7 @@ def limit_body(path: Path, limit: Cost | None, note: Note | None = None) -> str:
 
 def reserve_body(request: Request, begun: bool, *, first: bool) -> str:
     """A worst case is set aside. The first time that it is for this guarantee, the line says what that is."""
-    subject = described(request.subject)
+    subject = described(request.subject, keyed=request.key is not None)
     told = {
         "account": "/".join(request.account),
         "begun": begun,

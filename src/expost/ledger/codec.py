@@ -201,11 +201,17 @@ def _is_record(found: Any) -> bool:
 
 
 class Described(NamedTuple):
-    """A mechanism or guarantee as a ledger remembers it: how it prints, its fingerprint, and the data it leads to."""
+    """A mechanism or guarantee as a ledger remembers it: how it prints, its fingerprint, and the data it leads to.
+
+    Without a key nothing is compared, and there is no fingerprint: whoever guesses parameters could check them by it.
+    """
 
     text: str
-    fingerprint: str
+    fingerprint: str = ""
     data: tuple[Any, ...] = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Described, (self.text, self.fingerprint)  # data stays where it is
 
     def __repr__(self) -> str:
         return self.text
@@ -216,15 +222,12 @@ def described(subject: Any, *, keyed: bool = False) -> Described:
     if isinstance(subject, Described):
         return subject
     text = text_of(subject)
+    if not keyed:
+        return Described(text)
     if isinstance(subject, Guarantee):
         return Described(text, claim_digest(subject))
-    try:
-        said = say(subject)
-        return Described(text, said.fingerprint, said.data if keyed else ())
-    except Exception:  # a class may define its own fingerprint
-        if keyed:
-            raise
-        return Described(text, "")
+    said = say(subject)
+    return Described(text, said.fingerprint, said.data)
 
 
 @lru_cache(256)

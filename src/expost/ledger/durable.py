@@ -162,7 +162,7 @@ class DurableStore:
             raise self._changed()
         levels = self._ids(request.account)
         claim = codec.claim_digest(request.guarantee)
-        subject = _described(request.subject)
+        subject = _described(request)
         kept = request._replace(subject=subject)
         worst = request.guarantee.worst_case
         first = claim not in self._claims
@@ -456,8 +456,8 @@ def create(engine: Engine, name: str, limit: Cost, neighbours: Neighbours, unit:
     engine.create(name, {"neighbours": neighbours, "unit": unit, "body": body, **_units(limit)})
 
 
-def _described(subject: Any) -> codec.Described:
-    told = codec.described(subject)
+def _described(request: Request) -> codec.Described:
+    told = codec.described(request.subject, keyed=request.key is not None)
     check_text(told.text, "how a mechanism prints", 10**6)
     return told._replace(data=())
 

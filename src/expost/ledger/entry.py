@@ -145,7 +145,7 @@ def same_request(entry: Entry, request: Request) -> Entry:
     then, now = entry.request, request
     if then.account != now.account:
         raise KeyConflict(str(now.key), "account")
-    subject, asked = described(then.subject), described(now.subject)
+    subject, asked = described(then.subject, keyed=True), described(now.subject, keyed=True)
     differences = {
         "operation": then.operation != now.operation,
         "mechanism": subject.fingerprint != asked.fingerprint,

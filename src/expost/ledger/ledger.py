@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 from expost.cost import Cost, Number
 from expost.errors import (
     AlreadyReserved,
     InvalidValue,
+    KeyConflict,
     LedgerUnavailable,
     ReservationClosed,
     UnknownEntry,
@@ -30,6 +31,8 @@ from expost.ledger.statement import day_rows, entry_rows, statement
 from expost.ledger.store import Store
 from expost.mechanism import Interaction, Mechanism, Release
 from expost.noise import Source, SystemNoise
+
+Found = TypeVar("Found")
 
 
 class Ledger:
@@ -63,7 +66,7 @@ class Ledger:
         noise: Source | None = None,
     ) -> None:
         if noise is not None and not isinstance(noise, Source):
-            raise InvalidValue(f"noise must be a Source such as SystemNoise(), got {noise!r}")
+            raise InvalidValue(f"noise must be a Source such as SystemNoise(), got {_given(noise)}")
         if unit is not None:
             _check_text(unit, "unit")
         limit = Cost.within(epsilon, delta)
@@ -183,9 +186,9 @@ class Ledger:
         """
         _require(guarantee, Guarantee, "reserve takes a guarantee; run and open take mechanisms")
         if lease is not None and (isinstance(lease, bool) or not isinstance(lease, int | float) or not 0 < lease < 1e9):
-            raise InvalidValue(f"a lease is a positive number of seconds, got {lease!r}")
+            raise InvalidValue(f"a lease is a positive number of seconds, got {_given(lease)}")
         request = self._request("reserve", guarantee, guarantee, label, key)
-        return Reservation(self._store, self._store.reserve(request, begin=begin, lease=lease))
+        return Reservation(self._store, _unseen(lambda: self._store.reserve(request, begin=begin, lease=lease)))
 
     def reservation(self, id_or_key: int | str) -> Reservation:
         """The reservation of that entry number or key, here or in an account below, to end it from elsewhere.
@@ -193,7 +196,7 @@ class Ledger:
         A run or a conversation ends itself; from elsewhere it can only be forfeited.
         """
         if isinstance(id_or_key, bool) or not isinstance(id_or_key, int | str):
-            raise InvalidValue(f"a reservation is found by entry number or key, got {id_or_key!r}")
+            raise InvalidValue(f"a reservation is found by entry number or key, got {_given(id_or_key)}")
         entry = self._store.find(id_or_key)
         if entry.request.account[: len(self._path)] != self._path:
             raise UnknownEntry(f"entry {id_or_key!r} is not one of {self.name!r} or the accounts below it")
@@ -350,7 +353,9 @@ class Ledger:
         (Cost(1.5), Cost(0.5), False)
         """
         if isinstance(planned, Mechanism | Guarantee):
-            raise InvalidValue(f"quote takes a list of mechanisms or guarantees, got {planned!r}: write quote([…])")
+            raise InvalidValue(
+                f"quote takes a list of mechanisms or guarantees, got one {type(planned).__name__}: write quote([…])"
+            )
         claims = [plan.guarantee if isinstance(plan, Mechanism) else plan for plan in planned]
         for claim in claims:
             _require(claim, Guarantee, "quote takes a list of mechanisms or guarantees")
@@ -361,7 +366,7 @@ class Ledger:
     def statement(self, *, by: Literal["entry", "day"] = "entry") -> str:
         """A table for people: what was reserved, charged and refunded, for each entry, or for each account and day."""
         if by not in ("entry", "day"):
-            raise InvalidValue(f"a statement is by 'entry' or by 'day', got {by!r}")
+            raise InvalidValue(f"a statement is by 'entry' or by 'day', got {_given(by)}")
         table = entry_rows if by == "entry" else day_rows
         return statement(self.name, table(self.entries()), self._store.balances(self._path)[-1], self.remaining)
 
@@ -393,14 +398,14 @@ class Ledger:
             _check_text(label, "label")
         if key is not None:
             _check_text(key, "key")
-            subject = described(subject, keyed=True)
+        subject = described(subject, keyed=key is not None)
         return Request(operation, self._path, subject, guarantee, label, key)
 
     def _spend(self, request: Request, *, begin: bool) -> _Spending:
-        return _Spending(self._store, self._store.reserve(request, begin=begin))
+        return _Spending(self._store, _unseen(lambda: self._store.reserve(request, begin=begin)))
 
     def _refuse_used(self, request: Request) -> None:
-        earlier = self._store.earlier(request)
+        earlier = _unseen(lambda: self._store.earlier(request))
         if earlier is not None:
             raise AlreadyReserved(earlier)
 
@@ -570,6 +575,14 @@ class Quote(NamedTuple):
         return self.worst <= self.remaining
 
 
+def _unseen(work: Callable[[], Found]) -> Found:
+    """Work that may find another account's entry: no frame of a conflict's traceback shows it."""
+    try:
+        return work()
+    except KeyConflict as conflict:
+        raise conflict.with_traceback(None) from None
+
+
 def _release(mechanism: Mechanism, output: Any, entry: Entry) -> Release:
     assert entry.charged is not None
     return Release(mechanism, output, entry.part, entry.reserved, entry.charged, entry.id)
@@ -577,12 +590,17 @@ def _release(mechanism: Mechanism, output: Any, entry: Entry) -> Release:
 
 def _require(value: Any, kind: type, rule: str) -> None:
     if not isinstance(value, kind):
-        raise InvalidValue(f"{rule}; got {value!r}")
+        raise InvalidValue(f"{rule}; got a {type(value).__name__}")
+
+
+def _given(value: Any) -> str:
+    """What was given where something else belongs. It may be data, so only texts and numbers are shown."""
+    return repr(value) if type(value) in (str, bool, int, float, type(None)) else f"a {type(value).__name__}"
 
 
 def _check_text(text: Any, what: str) -> None:
     if not isinstance(text, str) or not text:
-        raise InvalidValue(f"a {what} is a string that is not empty, got {text!r}")
+        raise InvalidValue(f"a {what} is a string that is not empty, got {_given(text)}")
 
 
 def _note(by: str, reason: str) -> Note:
@@ -595,7 +613,7 @@ def _check_private(noise: Any) -> None:
     if noise is None:
         return
     if not isinstance(noise, Source):
-        raise InvalidValue(f"noise must be a Source such as SystemNoise(), got {noise!r}")
+        raise InvalidValue(f"noise must be a Source such as SystemNoise(), got {_given(noise)}")
     if not noise.private:
         raise InvalidValue(f"a ledger that lasts protects people, so nobody may be able to predict {noise!r}")
 
@@ -610,5 +628,5 @@ def _at(url: str, name: str, below: Path, noise: Source | None) -> Ledger:
 
 def _name(name: Any, whose: str) -> str:
     if not isinstance(name, str) or not name or "/" in name:
-        raise InvalidValue(f"{whose}'s name is a string that is not empty and has no '/', got {name!r}")
+        raise InvalidValue(f"{whose}'s name is a string that is not empty and has no '/', got {_given(name)}")
     return name

@@ -84,7 +84,9 @@ class Iterative(Mechanism):
                 raise InvalidValue("steps that add noise need the sensitivity of the values that they are given")
             self._noise_of(step)
         elif not isinstance(step, Mechanism):
-            raise InvalidValue(f"a step is GaussianNoise(…), LaplaceNoise(…) or a mechanism, got {step!r}")
+            raise InvalidValue(
+                f"a step is GaussianNoise(…), LaplaceNoise(…) or a mechanism, got a {type(step).__name__}"
+            )
         if _rate(step) < 1 and self.neighbours != "add-remove":
             raise InvalidValue(
                 f"Poisson samples are analysed for adding or removing a record: say neighbours='add-remove', "
@@ -187,14 +189,14 @@ class Run(Interaction):
 
     def take(self, index: int, value: Any) -> Any:
         """The output of a step. Arrays cannot be written to: they are what will be published."""
-        if index != len(self._transcript):
-            raise InteractionClosed(f"step {index + 1} was taken already, or is not next")
-        self._iterative._check_value(index, value)
-        return self._answer(lambda: self._evaluate(index, value))
+        self._refuse_forked()
+        with self._lock:  # of two threads that take one step, the second is refused before anything is sampled
+            if index != len(self._transcript):
+                raise InteractionClosed(f"step {index + 1} was taken already, or is not next")
+            self._iterative._check_value(index, value)
+            return self._answer(lambda: self._evaluate(index, value))
 
     def _evaluate(self, index: int, value: Any) -> Any:
-        if index != len(self._transcript):
-            raise InteractionClosed(f"step {index + 1} was taken already")
         output = self._iterative._answer(index, value, self._noise)
         return fixed(output) if isinstance(output, np.ndarray) else output
 

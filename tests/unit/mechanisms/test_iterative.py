@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import expost as xp
 from expost.accounting import GaussianNoise, LaplaceNoise, optimal_delta, plan
 from expost.errors import InteractionClosed, InvalidValue
 from expost.mechanisms.iterative import Run
+from toys import Fixed
 
 DATA = np.linspace(0, 1, 60).reshape(20, 3)
 
@@ -251,3 +253,39 @@ def test_outputs_that_were_handed_out_cannot_be_made_writable() -> None:
         assert run.transcript[0].shape == (3,)
         run.close()
         assert run.release.value[0].tolist() == was
+
+
+def test_two_threads_take_one_step_once() -> None:
+    """Found: the slower one failed while sampling, and the worst case was charged."""
+    step = Fixed(xp.Guarantee.uniform(0.5), "out")
+    entered, go = Event(), Event()
+    told: list[bool] = []
+
+    def slow() -> str:
+        entered.set()
+        go.wait(10)
+        return "output"
+
+    def late() -> None:
+        with pytest.raises(InteractionClosed, match="was taken already"):
+            first(slow)
+        told.append(True)
+
+    with ledger().open(xp.Iterative(steps=(step, step), stops=(1, 2), delta=1e-5)) as run:
+        assert isinstance(run, Run)
+        first = next(iter(run))
+        threads = [Thread(target=first, args=(slow,)), Thread(target=late)]
+        threads[0].start()
+        entered.wait(10)
+        threads[1].start()
+        threads[1].join(0.2)  # it waits for its turn
+        go.set()
+        for thread in threads:
+            thread.join()
+    assert told == [True]
+    assert (run.release.value, run.release.part) == (("output",), 1)
+
+
+def test_a_step_that_is_none_is_not_shown() -> None:
+    with pytest.raises(InvalidValue, match=r"or a mechanism, got a tuple$"):
+        xp.Iterative(steps=((987654321,),), stops=(1,), delta=1e-5)  # type: ignore[arg-type]

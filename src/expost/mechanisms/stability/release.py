@@ -29,6 +29,7 @@ from expost.mechanism import WITHHELD, Mechanism, Withheld
 from expost.mechanisms.additive import RELEASED
 from expost.mechanisms.stability.test import REFUSED, StabilityTest
 from expost.noise import Source
+from expost.text import text_of
 
 
 class Proposal(ABC):
@@ -233,12 +234,12 @@ class Chain(Mechanism):
         """Speaks of published values only, as the proposal is made of nothing else."""
         if proposal.neighbours != self.neighbours:
             raise InvalidValue(
-                f"a leg proposed {proposal!r}, which is about {proposal.neighbours!r} neighbours; "
+                f"a leg proposed {text_of(proposal)}, which is about {proposal.neighbours!r} neighbours; "
                 f"the chain is about {self.neighbours!r}"
             )
         if exact(proposal.price, "price") > exact(price, "price") or exact(proposal.slack, "slack"):
             raise InvalidValue(
-                f"a leg proposed {proposal!r}, which costs more than the {price} that the chain promised"
+                f"a leg proposed {text_of(proposal)}, which costs more than the {price} that the chain promised"
             )
 
     def part_of(self, output: Any) -> Part:
