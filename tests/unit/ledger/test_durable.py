@@ -1367,13 +1367,13 @@ def test_a_fork_while_the_books_are_read(new_url: Callable[[], str]) -> None:
     def compare(*given: Any) -> None:
         times.append(1)
         reading.set()
-        assert forked.wait(10)
+        assert forked.wait(60)
         real(*given)
 
     store._compare = compare
     verifier = threading.Thread(target=ledger.verify_chain)
     verifier.start()
-    assert reading.wait(10)
+    assert reading.wait(60)
     pid = os.fork()
     if not pid:
         os._exit(int(ledger.reserved != CLAIM.worst_case))
