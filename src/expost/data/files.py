@@ -20,7 +20,7 @@ from expost.data.expression.grammar import TYPES
 from expost.data.expression.operators import KINDS
 from expost.errors import InvalidValue
 
-LONGEST_LINE = 2**20
+LONGEST_LINE = 2**22
 """Of CSV, in bytes; longer rows are left out."""
 MOST_COLUMNS = 1000
 """Of CSV."""
