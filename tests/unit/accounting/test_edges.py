@@ -3,6 +3,7 @@
 from fractions import Fraction
 from math import inf
 
+import numpy as np
 import pytest
 
 import expost.accounting
@@ -18,6 +19,9 @@ from expost.accounting import (
     optimal_delta,
     plan,
 )
+from expost.accounting.closed_forms import LaplaceOnce, formula_of
+from expost.accounting.law import Law, lighter, trimmed
+from expost.bracket import Bracket
 
 
 def test_names_that_are_not_there() -> None:
@@ -79,3 +83,26 @@ def test_events_that_are_none_or_have_no_distribution() -> None:
     mixed = losses_of(dp.ComposedDpEvent([dp.LaplaceDpEvent(1.0), dp.GaussianDpEvent(2.0)]))
     assert len(mixed) == 2
     assert compose(mixed, step=2.0**-8).delta(0.5).upper < 1
+
+
+def test_a_single_step_of_laplace_noise_at_the_edges() -> None:
+    """At δ = 1 nothing is lost, and from its own ε on no δ is."""
+    once = LaplaceOnce(Fraction(1, 2))
+    assert once.epsilon(Fraction(1)) == Bracket(Fraction(0), Fraction(0))
+    assert once.delta(Fraction(1, 2)) == Bracket(Fraction(0), Fraction(0))
+    assert once.epsilon(Fraction(0)) == Bracket(Fraction(1, 2), Fraction(1, 2))
+
+
+def test_no_formula_for_noise_that_is_next_to_nothing() -> None:
+    assert formula_of([(GaussianNoise(Fraction(1, 1000), rate=Fraction(1, 2)), 1)]) is None
+
+
+def test_laws_without_mass() -> None:
+    empty = Law(0.5, 3, np.zeros(4))
+    assert lighter(empty).mass.tolist() == [0.0]
+    assert trimmed(empty, 0.1) is empty
+
+
+def test_laplace_noise_on_a_coarse_grid_loses_nothing_from_below() -> None:
+    law = LaplaceNoise(100).lower(1.0)
+    assert law.mass.tolist() == [1.0]

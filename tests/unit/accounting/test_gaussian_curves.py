@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from expost.accounting.gaussian import (
     delta_of_normal_noise,
+    epsilon_of_normal_noise,
     epsilon_of_zcdp,
     normal_noise_for,
     normal_quantile,
@@ -83,3 +84,14 @@ def test_quantiles_are_certain(miss: str) -> None:
     z = normal_quantile(Fraction(miss))
     assert 2 * normal_tail(Fraction(z), 256).upper <= Fraction(miss)
     assert 2 * normal_tail(Fraction(z) * Fraction(999_999, 10**6), 256).lower > Fraction(miss)
+
+
+def test_epsilons_of_normal_noise_at_the_edges() -> None:
+    for delta, squared in ((Fraction(0), Fraction(1)), (Fraction(1), Fraction(1)), (Fraction(1, 10), Fraction(0))):
+        with pytest.raises(InvalidValue, match="0 < δ < 1"):
+            epsilon_of_normal_noise(squared, delta)
+    nothing = epsilon_of_normal_noise(Fraction(1, 100), Fraction(1, 2))  # the noise's total variation is smaller
+    assert (nothing.lower, nothing.upper) == (0, 0)
+    found = epsilon_of_normal_noise(Fraction(1), Fraction(1, 10**5))
+    assert delta_of_normal_noise(Fraction(1), found.upper).upper <= Fraction(1, 10**5)
+    assert delta_of_normal_noise(Fraction(1), found.lower).lower >= Fraction(1, 10**5)
