@@ -91,7 +91,7 @@ def test_epsilons_of_normal_noise_at_the_edges() -> None:
         with pytest.raises(InvalidValue, match="0 < δ < 1"):
             epsilon_of_normal_noise(squared, delta)
     nothing = epsilon_of_normal_noise(Fraction(1, 100), Fraction(1, 2))  # the noise's total variation is smaller
-    assert (nothing.lower, nothing.upper) == (0, 0)
+    assert (nothing.lower, nothing.upper) == (Fraction(0), Fraction(0))
     found = epsilon_of_normal_noise(Fraction(1), Fraction(1, 10**5))
     assert delta_of_normal_noise(Fraction(1), found.upper).upper <= Fraction(1, 10**5)
     assert delta_of_normal_noise(Fraction(1), found.lower).lower >= Fraction(1, 10**5)
