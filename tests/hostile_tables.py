@@ -225,7 +225,7 @@ def question(chance: random.Random, table: Any) -> tuple[str, Ask]:
         text = wild(chance, table)
         return text, lambda t: t.where(text).count()
     kind = chance.choice(("boolean", "boolean", "number", "integer", "text", "date", "timestamp"))
-    deep = chance.choices(range(1, 7), (30, 25, 20, 12, 8, 5))[0]
+    deep = chance.choices(range(1, 7), (45, 28, 14, 7, 4, 2))[0]
     text = expression(chance, kind, deep, table)
     by = {"date": f"({text}) < DATE '2020-02-29'", "timestamp": f"({text}) < TIMESTAMP '2020-01-31 10:00:00'"}
     if kind in by:

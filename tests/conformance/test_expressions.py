@@ -21,7 +21,7 @@ from hostile_tables import COLUMNS, KINDS, Row, expression, fill, moves, neighbo
 
 CASES = int(os.environ.get("EXPOST_CASES", "2000"))
 SLICES = 8
-PER_TABLE = 8
+PER_TABLE = 16
 
 
 class Fuzz:
@@ -40,7 +40,7 @@ class Fuzz:
     def table(self, cases: int) -> None:
         """Some questions to one table and its neighbours."""
         unit = unit_of(self.chance)
-        some = rows(self.chance, min(self.chance.choices(range(1, 9), k=3)))
+        some = rows(self.chance, min(self.chance.choices(range(1, 9), k=4)))
         if unit == "row":
             some = [replace(row, person=f"p{n}") for n, row in enumerate(some[:8])]
         private = replace(self.reader, unit=as_unit(unit))
