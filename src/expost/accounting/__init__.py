@@ -13,15 +13,15 @@ from expost.accounting.filters import CONT, HALT, Decision, Filter, Odometer, Od
 if TYPE_CHECKING:
     from expost.accounting.composition import Composition, Enclosure, compose, kairouz, murtagh_vadhan, simple
     from expost.accounting.events import losses_of
+    from expost.accounting.incremental import Running
     from expost.accounting.losses import GaussianNoise, LaplaceNoise, Loss, Response
-    from expost.accounting.running import Running
     from expost.accounting.stopping import optimal_delta, plan, sum_delta
 
 _ROOMS = {
     "composition": ("Composition", "Enclosure", "compose", "kairouz", "murtagh_vadhan", "simple"),
     "events": ("losses_of",),
     "losses": ("GaussianNoise", "LaplaceNoise", "Loss", "Response"),
-    "running": ("Running",),
+    "incremental": ("Running",),
     "stopping": ("optimal_delta", "plan", "sum_delta"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}

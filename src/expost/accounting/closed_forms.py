@@ -9,9 +9,9 @@ from math import inf, nextafter
 from typing import Protocol
 
 from expost import bracket
-from expost.accounting.binomial import MOST_STEPS, Homogeneous
-from expost.accounting.gaussian import delta_of_normal_noise, epsilon_of_normal_noise, root
+from expost.accounting.homogeneous import MOST_STEPS, Homogeneous
 from expost.accounting.losses import GaussianNoise, LaplaceNoise, Loss, Response
+from expost.accounting.normal import delta_of_normal_noise, epsilon_of_normal_noise, root
 from expost.bracket import Bracket
 from expost.cost import exact
 

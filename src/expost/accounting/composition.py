@@ -12,10 +12,10 @@ from functools import cached_property
 from math import inf, sqrt
 from typing import Any, TypeAlias
 
-from expost.accounting.binomial import Homogeneous
 from expost.accounting.closed_forms import Formula, formula_of, outwards
 from expost.accounting.convolution import in_parts
 from expost.accounting.curve import Curve
+from expost.accounting.homogeneous import Homogeneous
 from expost.accounting.losses import LaplaceNoise, Loss, Response
 from expost.accounting.resolution import (
     CUT_SHARE,

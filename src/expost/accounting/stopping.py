@@ -21,7 +21,7 @@ from expost.accounting.curve import deltas_of
 from expost.accounting.law import Floats, Law, points
 from expost.accounting.losses import Loss, Response
 from expost.accounting.resolution import READ_ABOVE, Sketch, grid_for, lattice_of, snapped
-from expost.accounting.response import optimal_response
+from expost.accounting.stopping_response import optimal_response
 from expost.bracket import Bracket
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue

@@ -9,7 +9,7 @@ from math import ceil, isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.accounting.gaussian import epsilon_of_zcdp, normal_noise_for, normal_quantile
+from expost.accounting.normal import epsilon_of_zcdp, normal_noise_for, normal_quantile
 from expost.checks import requested_delta, requested_epsilon, whole_sensitivity
 from expost.cost import EPSILON_UNITS, Number, exact
 from expost.guarantee import Guarantee, Neighbours

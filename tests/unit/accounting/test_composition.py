@@ -36,8 +36,8 @@ from expost.accounting import (
 )
 from expost.accounting.convolution import composed
 from expost.accounting.curve import Curve
-from expost.accounting.gaussian import delta_of_normal_noise
 from expost.accounting.law import Law
+from expost.accounting.normal import delta_of_normal_noise
 from expost.errors import InvalidValue
 
 EACH: list[Loss] = [

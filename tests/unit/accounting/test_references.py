@@ -13,8 +13,8 @@ from mpmath import mp, mpf
 
 from expost.accounting import GaussianNoise, LaplaceNoise, Loss, Response, compose, convolution, kairouz, law
 from expost.accounting.curve import Curve
-from expost.accounting.gaussian import delta_of_normal_noise
 from expost.accounting.law import Law
+from expost.accounting.normal import delta_of_normal_noise
 from references import FILE, settings
 
 REFERENCES: list[dict[str, Any]] = json.loads(FILE.read_text())

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from expost.accounting.gaussian import (
+from expost.accounting.normal import (
     delta_of_normal_noise,
     epsilon_of_normal_noise,
     epsilon_of_zcdp,
