@@ -15,8 +15,8 @@ from typing import Any
 import expost as xp
 from expost import Cost, Guarantee, Ledger
 from expost.ledger import MemoryStore, Request
-from expost.ledger.chain import Books, Event, chained, replay
 from expost.ledger.entry import Note
+from expost.ledger.trail import Books, Event, chained, replay
 from toys import Fixed
 
 CLAIM = Guarantee({"small": "0.001", "large": "0.004"}, delta="1e-9")

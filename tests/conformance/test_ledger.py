@@ -14,7 +14,7 @@ import pytest
 
 import expost as xp
 from expost import Cost, Guarantee, Ledger
-from expost.ledger.chain import replay
+from expost.ledger.trail import replay
 from toys import Fixed, Responses
 
 NewLedger: TypeAlias = Callable[..., Ledger]

@@ -18,7 +18,7 @@ import pytest
 
 import expost as xp
 from expost import Cost, Guarantee, Ledger
-from expost.ledger import lease, sqlite
+from expost.ledger import liveness, sqlite
 from faulty import CLAIM, NAME, Worker, acknowledged, check, child, kill, linear, make
 from toys import Fixed
 
@@ -248,7 +248,7 @@ def test_a_heart_that_beats_keeps_the_lease(new_url: Callable[[], str], monkeypa
     spending = working.reserve(HALF)
     for seconds in (40, 80, 120):
         turn(seconds)
-        lease.HEART.beat()
+        liveness.HEART.beat()
         assert other.recover() == 0
     assert spending.settle("some").charged == Cost("0.25")
 
@@ -335,16 +335,16 @@ def test_forked_processes_share_the_budget(new_url: Callable[[], str]) -> None:
 
 def test_a_stopped_process_is_alive(tmp_path: Path) -> None:
     pid = child(lambda: time.sleep(30))
-    told = lease.identity(pid)
+    told = liveness.identity(pid)
     os.kill(pid, signal.SIGSTOP)
-    assert not lease.is_gone(told)
+    assert not liveness.is_gone(told)
     os.kill(pid, signal.SIGKILL)
     until = time.monotonic() + 30
     while not os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) and time.monotonic() < until:
         time.sleep(0.001)
-    assert lease.is_gone(told)  # also before it was waited for
+    assert liveness.is_gone(told)  # also before it was waited for
     os.waitpid(pid, 0)
-    assert lease.is_gone(told)
-    elsewhere = told.replace(lease._machine().split()[0], "another boot")
-    assert not lease.is_gone(elsewhere)
-    assert not lease.is_gone("nonsense")
+    assert liveness.is_gone(told)
+    elsewhere = told.replace(liveness._machine().split()[0], "another boot")
+    assert not liveness.is_gone(elsewhere)
+    assert not liveness.is_gone("nonsense")

@@ -1,11 +1,11 @@
 """MONEY: who may spend how much, and what was spent."""
 
 from expost.ledger.address import Summary, ledgers
-from expost.ledger.chain import Event, Head
 from expost.ledger.entry import Balance, Entry, Request
 from expost.ledger.ledger import Ledger, Quote, Reservation
 from expost.ledger.memory import MemoryStore
 from expost.ledger.store import Store
+from expost.ledger.trail import Event, Head
 
 __all__ = [
     "Balance",

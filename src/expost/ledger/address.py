@@ -10,9 +10,9 @@ from typing import NamedTuple
 from expost.cost import Cost
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours
-from expost.ledger.batch import OPENING
 from expost.ledger.durable import LONGEST, Address, DurableStore, balance_of, check_text, create, masked
 from expost.ledger.engine import UNREADABLE, Engine
+from expost.ledger.writer import OPENING
 
 _SQLITE, _POSTGRES = "sqlite:///", ("postgresql://", "postgres://")
 

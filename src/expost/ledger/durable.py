@@ -22,8 +22,10 @@ from expost.errors import (
 from expost.forks import Process, here
 from expost.guarantee import Guarantee, Neighbours, Part, as_part
 from expost.ledger import codec
-from expost.ledger.batch import Batch
-from expost.ledger.chain import (
+from expost.ledger.engine import Engine, Lost, Operation, Outcome, Rows
+from expost.ledger.entry import Balance, Entry, Note, Path, Request, State, raised, refusal, same_request
+from expost.ledger.liveness import HEART, TTL, identity, is_gone
+from expost.ledger.trail import (
     Books,
     Event,
     Head,
@@ -35,9 +37,7 @@ from expost.ledger.chain import (
     replay,
     reserve_body,
 )
-from expost.ledger.engine import Engine, Lost, Operation, Outcome, Rows
-from expost.ledger.entry import Balance, Entry, Note, Path, Request, State, raised, refusal, same_request
-from expost.ledger.lease import HEART, TTL, identity, is_gone
+from expost.ledger.writer import Batch
 
 _PAGE = 500  # rows that are read at a time
 LONGEST = 500

@@ -22,13 +22,13 @@ from expost.errors import (
 from expost.forks import here
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
 from expost.ledger.address import create_ledger, open_store
-from expost.ledger.chain import GENESIS, Event, Head, chained
 from expost.ledger.codec import described
 from expost.ledger.durable import Changed
 from expost.ledger.entry import Entry, Note, Operation, Path, Request, least
 from expost.ledger.memory import MemoryStore
 from expost.ledger.statement import day_rows, entry_rows, statement
 from expost.ledger.store import Store
+from expost.ledger.trail import GENESIS, Event, Head, chained
 from expost.mechanism import Interaction, Mechanism, Release
 from expost.noise import Source, SystemNoise
 

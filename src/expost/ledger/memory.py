@@ -23,8 +23,8 @@ from expost.errors import (
 )
 from expost.forks import here
 from expost.guarantee import Guarantee, Neighbours, Part
-from expost.ledger.chain import Event, Head, Trail, create_body, end_body, full_hour, limit_body, replay, reserve_body
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, State, raised, refusal, same_request
+from expost.ledger.trail import Event, Head, Trail, create_body, end_body, full_hour, limit_body, replay, reserve_body
 
 _Body: TypeAlias = Callable[[set[Guarantee]], str]
 _Log: TypeAlias = list[tuple[int, str, int | None, _Body]]

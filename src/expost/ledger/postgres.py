@@ -22,7 +22,7 @@ from expost.errors import InvalidValue, LedgerCorrupt, LedgerUnavailable
 from expost.forks import here
 from expost.ledger import schema
 from expost.ledger.engine import UNREADABLE, Answer, Hold, Lost, Operation, Outcome, Refused, Rows, alone
-from expost.ledger.lease import TTL, identity
+from expost.ledger.liveness import TTL, identity
 
 if TYPE_CHECKING:
     import psycopg

@@ -19,8 +19,8 @@ import apsw
 from expost.canonical import sha256
 from expost.errors import InvalidValue, LedgerCorrupt, LedgerUnavailable
 from expost.ledger import schema
-from expost.ledger.chain import TICKS, full_hour, link, write_line
 from expost.ledger.engine import Hold, Lost, Operation, Outcome, Refused, Rows, alone
+from expost.ledger.trail import TICKS, full_hour, link, write_line
 
 OLDEST = (3, 51, 3)
 """SQLite before this has a race in resetting its write-ahead log that can corrupt it."""

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 from expost.cost import Cost
 from expost.guarantee import Neighbours, Part
-from expost.ledger.chain import Event, Head
 from expost.ledger.entry import Balance, Entry, Note, Path, Request
+from expost.ledger.trail import Event, Head
 
 
 class Store(Protocol):

@@ -28,10 +28,11 @@ import expost as xp
 from expost import Cost, Guarantee, Ledger
 from expost.canonical import canonical
 from expost.forks import here
-from expost.ledger import batch as batch_module
-from expost.ledger import chain, codec, durable, lease, postgres, schema
-from expost.ledger.batch import Batch
+from expost.ledger import codec, durable, liveness, postgres, schema
+from expost.ledger import trail as trails
+from expost.ledger import writer as writer_module
 from expost.ledger.engine import Operation, Outcome, alone
+from expost.ledger.writer import Batch
 from servers import Server
 from toys import Fixed
 
@@ -497,7 +498,7 @@ def test_an_entry_that_was_removed_does_not_end(new_url: Callable[[], str], step
     store.void(second)
     with pytest.raises(xp.LedgerCorrupt, match="entry 1 was removed"):
         store.forfeit(first)
-    lease.HEART.beat()  # tries again in vain, and looks
+    liveness.HEART.beat()  # tries again in vain, and looks
     with pytest.raises(xp.LedgerCorrupt, match="not the sum of its open entries"):
         ledger.reserve(CLAIM)
 
@@ -509,7 +510,7 @@ def test_a_balance_that_was_changed_by_hand_stops_all_spending(new_url: Callable
     spending = ledger.reserve(CLAIM)
     execute(url, "UPDATE expost_account SET epsilon_reserved = epsilon_reserved - 1")
     other = Ledger.load(url, "study")
-    lease.HEART.beat()
+    liveness.HEART.beat()
     for party in (ledger, other):
         for work in (party.recover, partial(party.reserve, CLAIM)):
             with pytest.raises(xp.LedgerCorrupt, match="not the sum of its open entries"):
@@ -577,9 +578,9 @@ def test_a_ledger_is_not_created_again(new_url: Callable[[], str]) -> None:
     ledger = make(url)
     ledger.reserve(CLAIM).settle("large")
     head = ledger.verify_chain()
-    body = chain.create_body("study", ledger.limit, "add-remove", "person")
-    line = chain.write_line(head.sequence + 1, list(ledger.audit())[-1].at, "create", None, body)
-    digest = chain.link(head.hash, line)
+    body = trails.create_body("study", ledger.limit, "add-remove", "person")
+    line = trails.write_line(head.sequence + 1, list(ledger.audit())[-1].at, "create", None, body)
+    digest = trails.link(head.hash, line)
     disarm(url, "expost_account")
     execute(
         url,
@@ -596,15 +597,15 @@ def test_a_part_that_was_not_paid_for_is_found(new_url: Callable[[], str]) -> No
     claim = Guarantee({"small": 0.25, "large": 1})
     store: Any = ledger._store
     spending, levels = ledger.reserve(claim), store._ids(("study",))
-    body = chain.end_body(Cost(0), "large")
+    body = trails.end_body(Cost(0), "large")
     step = {"do": "end", "entry": spending.id, "state": "settled", "epsilon": 0, "delta": 0, "part": '"large"'}
     store._do(step | {"body": body, "levels": levels})
     with pytest.raises(xp.LedgerCorrupt, match="another amount than the part's"):
         ledger.verify_chain()
 
 
-def trail(*events: tuple[str, int | None, dict[str, Any]]) -> list[chain.Event]:
-    made = chain.Trail()
+def trail(*events: tuple[str, int | None, dict[str, Any]]) -> list[trails.Event]:
+    made = trails.Trail()
     body = {"limit": [10, 0], "name": "l", "neighbours": None, "unit": None}
     every = [("create", None, body), *events]
     return [made.append(0, kind, entry, canonical(told)) for kind, entry, told in every]
@@ -623,7 +624,7 @@ END = {"charged": [6, 0], "output": None, "part": "all"}
 
 def test_what_may_have_happened() -> None:
     events = [("reserve", 1, RESERVE), ("settle", 1, END | {"charged": [5, 0], "part": "some"}), ("reserve", 2, SMALL)]
-    books, _ = chain.replay(trail(*events))
+    books, _ = trails.replay(trail(*events))
     assert books.accounts["l"] == (Cost("10e-12"), Cost("5e-12"), Cost("1e-12"), False)
 
 
@@ -661,7 +662,7 @@ def test_what_may_have_happened() -> None:
 def test_what_cannot_have_happened(events: list[Any]) -> None:
     """A trail whose hashes are right, but whose story is not."""
     with pytest.raises(xp.LedgerCorrupt, match="cannot have happened"):
-        chain.replay(trail(*events))
+        trails.replay(trail(*events))
 
 
 def test_verifying_while_others_spend(new_url: Callable[[], str]) -> None:
@@ -944,18 +945,18 @@ def test_a_finalizer_in_the_writer_thread_is_refused() -> None:
         def acquire(self) -> None:
             assert self.wait(10)
 
-    real = batch_module._Ticket
+    real = writer_module._Ticket
 
     class Collected(real):  # type: ignore[valid-type, misc]
         def __init__(self, operation: Operation) -> None:
             super().__init__(operation)
             self.done = Collecting()
 
-    batch_module._Ticket = Collected  # type: ignore[misc]
+    writer_module._Ticket = Collected  # type: ignore[misc]
     try:
         assert batch.submit({"n": 0}) == {"did": 0}
     finally:
-        batch_module._Ticket = real  # type: ignore[misc]
+        writer_module._Ticket = real  # type: ignore[misc]
     assert "finalizer" in str(refused[0])
     assert batch.submit({"n": 2}) == {"did": 2}
 
@@ -967,7 +968,7 @@ def test_an_interrupt_while_a_fork_waits(monkeypatch: pytest.MonkeyPatch) -> Non
     rested: list[str] = []
     monkeypatch.setattr(engine, "pause", lambda: rested.append("pause"))
     monkeypatch.setattr(engine, "resume", lambda: rested.append("resume"))
-    monkeypatch.setattr(batch_module, "_ALL", [batch._writer])
+    monkeypatch.setattr(writer_module, "_ALL", [batch._writer])
     committing = threading.Thread(target=batch.submit, args=({"n": 0},))
     committing.start()
     while not engine.batches:
@@ -983,11 +984,11 @@ def test_an_interrupt_while_a_fork_waits(monkeypatch: pytest.MonkeyPatch) -> Non
     signal.setitimer(signal.ITIMER_REAL, 0.1)
     try:
         with pytest.raises(KeyboardInterrupt):
-            batch_module._before()
+            writer_module._before()
     finally:
         signal.signal(signal.SIGALRM, before)
     assert (struck, rested) == ([1], ["pause"])
-    batch_module._after(child=False)
+    writer_module._after(child=False)
     assert rested == ["pause", "resume"]
     committing.join(10)
     served = threading.Thread(target=batch.submit, args=({"n": 1},), daemon=True)
@@ -1030,19 +1031,19 @@ def test_a_caller_that_is_interrupted_takes_nobody_along() -> None:
     waiting.start()
     while not engine.batches:
         pass
-    real = batch_module._Ticket
+    real = writer_module._Ticket
 
     class Struck(real):  # type: ignore[valid-type, misc]
         def __init__(self, operation: Operation) -> None:
             super().__init__(operation)
             self.done = Interrupted()
 
-    batch_module._Ticket = Struck  # type: ignore[misc]
+    writer_module._Ticket = Struck  # type: ignore[misc]
     try:
         with pytest.raises(KeyboardInterrupt):
             batch.submit({"n": 1})
     finally:
-        batch_module._Ticket = real  # type: ignore[misc]
+        writer_module._Ticket = real  # type: ignore[misc]
     engine.go.set()
     waiting.join(10)
     assert batch.submit({"n": 2}) == {"did": 2}
@@ -1212,7 +1213,7 @@ def test_a_server_that_goes_away_and_comes_back(monkeypatch: pytest.MonkeyPatch)
         assert "stays reserved" in lost.value.__notes__[-1]
         server.start()
         monkeypatch.setattr(postgres, "PATIENCE", 10)
-        lease.HEART.beat()
+        liveness.HEART.beat()
         assert (ledger.spent, ledger.reserved) == (CLAIM.worst_case, Cost(0))
         ledger.verify_chain()
     finally:
@@ -1442,7 +1443,7 @@ def steps_of(store: Any, *works: Callable[[], object]) -> list[Operation]:
 @pytest.fixture
 def no_heart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody beats for the test's ledgers: it steps into a store's way to its database, which a beat would go, too."""
-    heart = lease.Heart()
+    heart = liveness.Heart()
     heart._pid = os.getpid()  # as if it ran already
     monkeypatch.setattr(durable, "HEART", heart)
 
@@ -1606,23 +1607,23 @@ def test_a_process_that_cannot_look_does_not_think_others_dead(new_url: Callable
     spending, other = ledger.reserve(CLAIM), Ledger.load(url, "study")
     assert other.remaining
     assert other.recover() == 0
-    told, opened = lease.identity(os.getpid()), []
+    told, opened = liveness.identity(os.getpid()), []
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 9, hard))
     try:
         with contextlib.suppress(OSError):
             while True:
                 opened.append(os.open("/dev/null", os.O_RDONLY))
-        assert not lease.is_gone(told)
+        assert not liveness.is_gone(told)
         assert other.recover() == 0
     finally:
         for file in opened:
             os.close(file)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert spending.settle("small").charged == CLAIM.cost_of("small")
-    assert lease.is_gone(canonical({"machine": lease._machine(), "pid": 2**22 + 1, "started": "1"}))
-    assert not lease.is_gone(canonical({"machine": lease._machine(), "pid": 10**30, "started": "1"}))
-    assert lease.is_gone(canonical({"machine": lease._machine(), "pid": os.getpid(), "started": "1"}))
+    assert liveness.is_gone(canonical({"machine": liveness._machine(), "pid": 2**22 + 1, "started": "1"}))
+    assert not liveness.is_gone(canonical({"machine": liveness._machine(), "pid": 10**30, "started": "1"}))
+    assert liveness.is_gone(canonical({"machine": liveness._machine(), "pid": os.getpid(), "started": "1"}))
 
 
 def test_a_heart_beats_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1636,12 +1637,12 @@ def test_a_heart_beats_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
         def tend(self) -> None:
             pass
 
-    monkeypatch.setattr(lease, "BEAT", 0.01)
-    heart, store = lease.Heart(), Store()
+    monkeypatch.setattr(liveness, "BEAT", 0.01)
+    heart, store = liveness.Heart(), Store()
     heart.watch(store)
     heart.watch(store)
     assert beaten.wait(5)
-    monkeypatch.setattr(lease, "BEAT", 600)
+    monkeypatch.setattr(liveness, "BEAT", 600)
 
 
 def test_all_leases_are_renewed_before_anything_else_is_done(caplog: pytest.LogCaptureFixture) -> None:
@@ -1660,7 +1661,7 @@ def test_all_leases_are_renewed_before_anything_else_is_done(caplog: pytest.LogC
         def beat(self) -> None:
             raise RuntimeError("not reached")
 
-    heart, stores = lease.Heart(), [Store(), Away(), Store()]
+    heart, stores = liveness.Heart(), [Store(), Away(), Store()]
     heart._stores.update(stores)
     heart.beat()
     assert done == ["beat", "beat", "tend", "tend"]
@@ -1683,7 +1684,7 @@ def test_a_heart_beats_while_a_ledger_is_verified(new_url: Callable[[], str]) ->
 
     store._compare = compare
     verifier = threading.Thread(target=ledger.verify_chain)
-    heart = lease.Heart()
+    heart = liveness.Heart()
     heart._stores.add(store)
     beat = threading.Thread(target=lambda: (heart.beat(), ledger.remaining, beaten.set()))
     verifier.start()
@@ -1700,14 +1701,14 @@ def test_where_nobody_tells_about_processes(monkeypatch: pytest.MonkeyPatch) -> 
     def absent(path: Any, *rest: Any) -> str:
         raise OSError
 
-    lease._machine.cache_clear()
+    liveness._machine.cache_clear()
     monkeypatch.setattr(Path, "read_text", absent)
     with contextlib.suppress(OSError):
-        assert lease._machine()
-    told = canonical({"machine": lease._machine(), "pid": 1, "started": None})
-    assert not lease.is_gone(told)
+        assert liveness._machine()
+    told = canonical({"machine": liveness._machine(), "pid": 1, "started": None})
+    assert not liveness.is_gone(told)
     monkeypatch.undo()
-    lease._machine.cache_clear()
+    liveness._machine.cache_clear()
 
 
 def test_a_file_that_is_no_ledger_is_left_alone(tmp_path: Path) -> None:
