@@ -2,8 +2,9 @@
 
 from expost.ledger.address import Summary, ledgers
 from expost.ledger.entry import Balance, Entry, Request
-from expost.ledger.ledger import Ledger, Quote, Reservation
+from expost.ledger.ledger import Ledger, Quote
 from expost.ledger.memory import MemoryStore
+from expost.ledger.reservation import Reservation
 from expost.ledger.store import Store
 from expost.ledger.trail import Event, Head
 

@@ -1,0 +1,172 @@
+"""A worst case that is reserved, and how it ends."""
+
+from __future__ import annotations
+
+import warnings
+from types import TracebackType
+from typing import Any, Self
+
+from expost.errors import InvalidValue, LedgerUnavailable, ReservationClosed, UnsettledWarning
+from expost.forks import here
+from expost.guarantee import Part
+from expost.ledger.entry import Entry
+from expost.ledger.store import Store
+from expost.mechanism import Mechanism, Release
+
+
+class Reservation:
+    """A worst case set aside: reserved → settled(part) | forfeited | voided.
+
+    Use it as a ``with`` block. Leaving the block without settling charges the worst case.
+    """
+
+    __slots__ = ("_entry", "_store")
+
+    def __init__(self, store: Store, entry: Entry) -> None:
+        self._store = store
+        self._entry = entry
+
+    @property
+    def id(self) -> int:
+        """The entry's number: ``ledger.reservation(id)`` finds it again."""
+        return self._entry.id
+
+    @property
+    def entry(self) -> Entry:
+        """The ledger's line about it, as it stands now."""
+        if self._entry.state == "reserved":  # somebody else may have ended it
+            self._entry = self._store.find(self._entry.id)
+        return self._entry
+
+    def begin(self) -> None:
+        """Sampling starts now: output may leak from here on, and nothing can be voided."""
+        self._store.begin(self._entry.id)
+
+    def settle(self, part: Part) -> Entry:
+        """Charge the part that came out. A part that the guarantee does not know charges the worst case, and raises."""
+        self._refuse_foreign("settle")
+        return self._settle(part, None)
+
+    def forfeit(self, error: BaseException | None = None) -> Entry:
+        """Charge the worst case. With an ``error``, say so in a note on it, and raise nothing else in its place."""
+        try:
+            self._entry = entry = self._store.forfeit(self._entry.id)
+        except (ReservationClosed, LedgerUnavailable) as failure:
+            if error is None:
+                raise
+            if isinstance(failure, LedgerUnavailable):
+                error.add_note(f"expost: entry {self.id} stays reserved at its worst case, and will be charged it")
+            return self._entry
+        if error is not None:
+            error.add_note(
+                f"expost: this happened after sampling began, so the worst case ({entry.reserved}) was charged "
+                f"to {entry.account!r} as entry {entry.id}"
+            )
+        return entry
+
+    def void(self) -> Entry:
+        """Charge nothing. Only while sampling has not begun."""
+        self._refuse_foreign("void")
+        return self._void()
+
+    def _refuse_foreign(self, attempted: str) -> None:
+        if self._entry.operation != "reserve":
+            raise InvalidValue(
+                f"cannot {attempted} entry {self.id} ({self._entry.operation}): it ends itself by what it published; "
+                "if whoever ran it is gone, forfeit() it"
+            )
+
+    def _void(self) -> Entry:
+        self._entry = self._store.void(self._entry.id)
+        return self._entry
+
+    def _settle(self, part: Part, output: Any) -> Entry:
+        try:
+            self._entry = self._store.settle(self._entry.id, part, output)
+        except ReservationClosed:
+            raise
+        except BaseException as error:
+            self.forfeit(error)  # an interrupt may come when it has ended already: then that stands
+            raise
+        return self._entry
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            entry = self.entry
+        except LedgerUnavailable as failure:
+            self.forfeit(error or failure)
+            if error is None:
+                raise
+            return
+        if entry.state != "reserved":
+            return
+        if error is not None and not entry.begun:
+            try:
+                self.void()
+            except LedgerUnavailable:
+                error.add_note(f"expost: entry {self.id} stays reserved at its worst case, and will be charged it")
+            return
+        entry = self.forfeit(error)
+        if error is None:
+            message = (
+                f"entry {entry.id} of {entry.account!r} was left without a part, so its worst case "
+                f"({entry.reserved}) was charged: call settle(part), or void() if nothing was sampled"
+            )
+            warnings.warn(message, UnsettledWarning, stacklevel=2)
+
+    def __repr__(self) -> str:
+        return f"<reservation {self.entry!r}>"
+
+
+class Spending(Reservation):
+    """The reservation of a run or a conversation, in the hands of the ledger that made it: it ends by what came out.
+
+    Only the process that made it can end it so. A forked copy would publish a second output for one charge.
+    """
+
+    __slots__ = ("_process",)
+
+    def __init__(self, store: Store, entry: Entry) -> None:
+        super().__init__(store, entry)
+        self._process = here()
+
+    def publish(self, mechanism: Mechanism, output: Any) -> Release:
+        """Settle the part of an output and make its release."""
+        self._refuse_forked("settle")
+        try:
+            part = mechanism.part_of(output)
+        except BaseException as error:
+            self.forfeit(error)
+            raise
+        return release_of(mechanism, output, self._settle(part, output))
+
+    def forfeit(self, error: BaseException | None = None) -> Entry:
+        """Charge the worst case; in a forked copy only note on the error that its entry goes on elsewhere."""
+        if here() == self._process or error is None:
+            self._refuse_forked("forfeit")
+            return super().forfeit(error)
+        error.add_note(f"expost: entry {self.id} goes on in process {self._process.number}; nothing was charged here")
+        return self._entry
+
+    def abandon(self, mechanism: Mechanism) -> Release:
+        """Void an interaction that was never asked anything."""
+        self._refuse_forked("void")
+        return release_of(mechanism, (), self._void())
+
+    def _refuse_forked(self, attempted: str) -> None:
+        if here() != self._process:
+            raise InvalidValue(
+                f"cannot {attempted} entry {self.id} ({self._entry.operation}) in a forked process: it belongs to "
+                f"process {self._process.number}, which publishes its output; run it again here"
+            )
+
+
+def release_of(mechanism: Mechanism, output: Any, entry: Entry) -> Release:
+    """What an ended entry delivers."""
+    assert entry.charged is not None
+    return Release(mechanism, output, entry.part, entry.reserved, entry.charged, entry.id)
