@@ -39,7 +39,7 @@ def init(
     Example: expost init visits.csv -o visits.toml
     """
     from expost.study import starter
-    from expost.study.start import BEWARE, is_unicode
+    from expost.study.template import BEWARE, is_unicode
 
     if output.exists() and not force:
         raise InvalidValue(f"{output} is there already: take another --output, or --force")

@@ -6,7 +6,7 @@ from expost.study.plan import Plan, plan_study
 from expost.study.record import read_record, record_of, write_record
 from expost.study.report import report_html
 from expost.study.run import Outcome, Result, run_study
-from expost.study.start import starter
+from expost.study.template import starter
 
 __all__ = [
     "Outcome",

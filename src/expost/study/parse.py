@@ -11,11 +11,11 @@ from typing import Any
 
 from expost.cost import Cost, exact
 from expost.errors import InvalidStudy, InvalidValue
-from expost.study.keys import AMOUNTS, COMMON, REPEAT, SECTIONS, TOP, Key
+from expost.study.grammar import AMOUNTS, COMMON, REPEAT, SECTIONS, TOP, Key
+from expost.study.kinds import KINDS
 from expost.study.lines import Path as Place
 from expost.study.lines import line_index, line_of
 from expost.study.model import REFERENCES, Amount, Books, Condition, Data, Privacy, Question, Repeat, Study
-from expost.study.questions import KINDS
 
 _CONDITION = re.compile(r"^\s*([\w-]+?)\s*(?:\.\s*(\w+)|([<>])\s*(-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))\s*$")
 _ADDRESSES = ("sqlite:///", "postgresql://", "postgres://")

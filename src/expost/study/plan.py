@@ -14,11 +14,11 @@ from expost.cost import Cost
 from expost.errors import InvalidStudy, InvalidValue
 from expost.ledger import Ledger
 from expost.mechanisms.stability.quantile_range import Bin
-from expost.study.kinds import Answer
+from expost.study.key import Stored, stored_questions
+from expost.study.kinds import KINDS
+from expost.study.kinds.kind import Answer
 from expost.study.model import Question, Study
-from expost.study.open import NOMINAL_SIZE, Opened, asked_for, check_questions, left_before, open_ledger, open_table
-from expost.study.questions import KINDS
-from expost.study.stored import Stored, stored_questions
+from expost.study.sources import NOMINAL_SIZE, Opened, asked_for, check_questions, left_before, open_ledger, open_table
 
 Fit = Literal["stored", "lost", "fits", "may fit", "cannot fit"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from expost.study.keys import COMMON, REPEAT, SECTIONS, TYPES, Key
-from expost.study.questions import KINDS
+from expost.study.grammar import COMMON, REPEAT, SECTIONS, TYPES, Key
+from expost.study.kinds import KINDS
 
 
 def reference() -> str:

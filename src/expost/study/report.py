@@ -12,7 +12,7 @@ from math import exp
 from typing import Any
 
 from expost.errors import InvalidValue
-from expost.study.plots import MOST, bars, budget
+from expost.study.svg import MOST, bars, budget
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1d2733; --soft: #5b6875; --paper: #ffffff; --card: #f4f6f8; --line: #d9dfe5;

@@ -27,13 +27,13 @@ from expost.errors import (
 from expost.ledger import Entry, Ledger
 from expost.mechanism import Mechanism, Release
 from expost.noise import Source
-from expost.study.kinds import Answer, Asked, Unanswerable, Unscaled
+from expost.study.key import LOST, VALUES, asked_then
+from expost.study.kinds import KINDS
+from expost.study.kinds.kind import Answer, Asked, Unanswerable, Unscaled
+from expost.study.kinds.robust import scale_of
 from expost.study.model import Condition, Question, Study
-from expost.study.open import Opened, asked_for, check_questions, open_ledger, open_table, problem
 from expost.study.plan import plan_from, require_fit
-from expost.study.questions import KINDS
-from expost.study.questions.robust import scale_of
-from expost.study.stored import LOST, VALUES, asked_then
+from expost.study.sources import Opened, asked_for, check_questions, open_ledger, open_table, problem
 
 State = Literal["answered", "withheld", "skipped", "lost", "not possible", "not reached"]
 

@@ -7,7 +7,7 @@ import pytest
 
 from expost.cost import Cost
 from expost.study import parse_study, plan_study, run_study
-from expost.study.questions import KINDS
+from expost.study.kinds import KINDS
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 

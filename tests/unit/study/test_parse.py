@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from expost import Cost, InvalidStudy
 from expost.study import parse_study
+from expost.study.kinds import KINDS
 from expost.study.lines import line_index, line_of
 from expost.study.model import Amount
-from expost.study.questions import KINDS
 from studies import COUNT, HEAD
 
 STUDY = HEAD.format(epsilon=2, url="memory:")

@@ -10,7 +10,7 @@ import pytest
 from browser import program
 from expost import InvalidValue
 from expost.study import read_record, read_study, record_of, report_html, run_study, write_record
-from expost.study.plots import bars
+from expost.study.svg import bars
 from studies import COUNT, write_study
 
 BANDS = """

@@ -13,8 +13,8 @@ from expost import BudgetExceeded, Cost, InvalidStudy, Ledger, SeededNoise
 from expost.cli.main import app
 from expost.data.duckdb import DuckDB
 from expost.study import plan_study, read_study, record_of, run_study
+from expost.study.kinds import KINDS
 from expost.study.model import Question
-from expost.study.questions import KINDS
 from expost.study.run import Outcome, Result
 from studies import ABOVE, CANARY, COUNT, PEOPLE, question, write_study
 

@@ -7,8 +7,8 @@ from typing import Any
 from expost.data import Noisy, NoisyMean
 from expost.errors import InvalidValue
 from expost.mechanism import Mechanism
-from expost.study.keys import Key
-from expost.study.kinds import COLUMN, CONFIDENCE, COUNTED, WHERE, Answer, Asked, Kind, with_error
+from expost.study.grammar import Key
+from expost.study.kinds.kind import COLUMN, CONFIDENCE, COUNTED, WHERE, Answer, Asked, Kind, with_error
 
 _BOUNDS = Key("bounds", "pair", "the lowest and the highest value that counts; all else is moved there", required=True)
 _MISSING = Key("missing", "number", "what an empty value counts as; left out, it does not count")

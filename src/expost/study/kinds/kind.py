@@ -12,7 +12,7 @@ from expost.cost import Cost
 from expost.data import PrivateTable
 from expost.errors import InvalidValue
 from expost.mechanism import Mechanism
-from expost.study.keys import Key
+from expost.study.grammar import Key
 from expost.study.model import Question
 
 CONFIDENCE = Fraction(95, 100)

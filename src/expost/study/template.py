@@ -13,8 +13,8 @@ from expost.data import PrivateTable, files, read
 from expost.data.duckdb import guessed
 from expost.data.expression import Kind
 from expost.errors import InvalidValue
-from expost.study.keys import SECTIONS
-from expost.study.questions import KINDS
+from expost.study.grammar import SECTIONS
+from expost.study.kinds import KINDS
 
 _LOOKED = """
 # The types below came from a look at the file's values, and are public from here on: a type that one person's value

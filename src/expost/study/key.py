@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from expost.cost import Cost, exact
 from expost.ledger import Entry, Ledger
+from expost.study.kinds import KINDS
 from expost.study.model import Question, Study
-from expost.study.questions import KINDS
 
 LOST = "it was cut short while it was sampled, so its worst case was charged; under a new name it can be asked again"
 VALUES = ": values"

@@ -16,8 +16,8 @@ from expost.mechanisms import (
     StableTrimmedMean,
 )
 from expost.mechanisms.stability.quantile_range import Bin
-from expost.study.keys import Key
-from expost.study.kinds import (
+from expost.study.grammar import Key
+from expost.study.kinds.kind import (
     COLUMN,
     CONFIDENCE,
     Answer,

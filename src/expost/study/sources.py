@@ -16,9 +16,9 @@ from expost.ledger import Ledger, ledgers
 from expost.ledger.entry import least
 from expost.mechanisms.stability.quantile_range import Bin
 from expost.noise import Source
-from expost.study.kinds import Answer, Asked
+from expost.study.kinds import KINDS
+from expost.study.kinds.kind import Answer, Asked
 from expost.study.model import SQLITE, Question, Study
-from expost.study.questions import KINDS
 
 NOMINAL_SIZE = 10_000
 """Stands for the number of units while nothing is read: no price depends on it."""

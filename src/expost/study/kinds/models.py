@@ -9,9 +9,9 @@ from expost.cost import Cost, exact
 from expost.errors import InvalidValue
 from expost.mechanism import WITHHELD, Mechanism
 from expost.mechanisms import LinearModel, LogisticDescent, TestedLogisticRegression
-from expost.study.keys import Key
-from expost.study.kinds import Answer, Asked, Kind, need_columns, number_text
-from expost.study.questions.robust import TESTED, optional, table_of
+from expost.study.grammar import Key
+from expost.study.kinds.kind import Answer, Asked, Kind, need_columns, number_text
+from expost.study.kinds.robust import TESTED, optional, table_of
 
 _FEATURES = (
     Key("features", "texts", "the columns to predict from", required=True),

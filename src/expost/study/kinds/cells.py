@@ -10,9 +10,9 @@ from expost.checks import as_share
 from expost.cost import Cost
 from expost.data import Above, Discovered, Histogram, Noisy
 from expost.mechanism import Mechanism, Release
-from expost.study.keys import Key
-from expost.study.kinds import COLUMN, CONFIDENCE, COUNTED, WHERE, Answer, Asked, Kind, number_text
-from expost.study.questions.numbers import NOISE, noisy
+from expost.study.grammar import Key
+from expost.study.kinds.kind import COLUMN, CONFIDENCE, COUNTED, WHERE, Answer, Asked, Kind, number_text
+from expost.study.kinds.numbers import NOISE, noisy
 
 _CELLS = (
     COLUMN,
