@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from expost.data import PrivateTable as PrivateTable
     from expost.data import Unit as Unit
     from expost.data import read as read
+    from expost.errors import AlreadyExists as AlreadyExists
     from expost.errors import AlreadyReserved as AlreadyReserved
     from expost.errors import BudgetExceeded as BudgetExceeded
+    from expost.errors import Busy as Busy
     from expost.errors import EngineFailed as EngineFailed
     from expost.errors import ExpostError as ExpostError
     from expost.errors import InteractionClosed as InteractionClosed
@@ -85,7 +87,9 @@ else:
         "expost.cost": ("Cost",),
         "expost.data": ("PrivateTable", "Unit", "read"),
         "expost.errors": (
+            "AlreadyExists",
             "AlreadyReserved",
+            "Busy",
             "BudgetExceeded",
             "EngineFailed",
             "ExpostError",

@@ -5,12 +5,14 @@
     ExpostError
     ├── InvalidValue (ValueError)        a public value breaks a rule; free, nothing was charged
     │   ├── InvalidStudy                 something in a study file; names file, line and key
-    │   └── NeighbourMismatch            a claim about one neighbour relation met another
+    │   ├── NeighbourMismatch            a claim about one neighbour relation met another
+    │   └── AlreadyExists                a ledger or account of that name is there already
     ├── UnknownPart (LookupError)        a part that the guarantee does not know
     ├── UnknownEntry (LookupError)       no account, reservation or key of that name
     ├── BudgetExceeded                   an over-ask; the ledger is as it was
     ├── LedgerClosed                     its owner allows no further spending
-    ├── LedgerUnavailable                the database does not answer; what was set aside stays set aside
+    ├── LedgerUnavailable                the database does not answer; what was reserved stays reserved
+    │   └── Busy                         others keep the database busy; nothing was recorded, try again
     ├── LedgerCorrupt                    the books contradict their audit trail
     ├── AlreadyReserved                  the key was used before; carries its entry
     ├── KeyConflict                      the key was used before, for another request
@@ -56,6 +58,10 @@ class NeighbourMismatch(InvalidValue):
             else f"declare sensitivities, mechanisms and tables for {self.expected!r} neighbours"
         )
         return f"{self.where} is about {self.expected!r} neighbours, the claim about {self.claimed!r}: {remedy}"
+
+
+class AlreadyExists(InvalidValue):
+    """A ledger or an account of that name is there already."""
 
 
 class InvalidStudy(InvalidValue):
@@ -144,7 +150,11 @@ class LedgerClosed(ExpostError):
 
 
 class LedgerUnavailable(ExpostError):
-    """The database does not answer. Nothing was delivered, and what was set aside stays set aside."""
+    """The database does not answer. Nothing was delivered, and what was reserved stays reserved."""
+
+
+class Busy(LedgerUnavailable):
+    """Others keep the database busy. Nothing was recorded: try again."""
 
 
 class LedgerCorrupt(ExpostError):

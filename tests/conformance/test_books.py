@@ -235,9 +235,9 @@ def test_a_fingerprint_of_ones_own(ledger: Ledger) -> None:
 
 def test_a_key_of_another_account_says_only_that_it_is_taken(ledger: Ledger) -> None:
     """Found: the conflict carried the other's entry, label and charge included."""
-    alice, bob = ledger.account("alice", epsilon=5, delta=1), ledger.account("bob", epsilon=5, delta=1)
+    alice, bob = ledger.create_account("alice", epsilon=5, delta=1), ledger.create_account("bob", epsilon=5, delta=1)
     alice.run(Fixed(CLAIM, "private to alice", part="small"), key="k", label="alice's diagnosis")
-    for asker in (bob, ledger, alice.account("below", epsilon=1, delta=1)):
+    for asker in (bob, ledger, alice.create_account("below", epsilon=1, delta=1)):
         for attempt in (
             lambda asker=asker: asker.run(Fixed(CLAIM, "private to alice", part="small"), key="k"),
             lambda asker=asker: asker.run(Alike(1), key="k", label="mine"),
@@ -281,7 +281,7 @@ def test_who_is_quicker_with_a_key_tells_others_nothing() -> None:
     """Found: the slower of two accounts that took one key at the same time was given the other's entry."""
     for _ in range(20):
         ledger = Ledger(epsilon=20)
-        told = both([ledger.account(name, epsilon=5) for name in ("alice", "bob")])
+        told = both([ledger.create_account(name, epsilon=5) for name in ("alice", "bob")])
         assert [type(error) for error in told] == [xp.KeyConflict]
         assert told[0].entry is None
 
@@ -309,7 +309,7 @@ def both(accounts: list[Ledger]) -> list[Any]:
 def test_a_store_asked_at_once_tells_others_nothing() -> None:
     """The same, for certain: the key is taken between the look and the reservation."""
     ledger = Ledger(epsilon=20)
-    alice, bob = ledger.account("alice", epsilon=5), ledger.account("bob", epsilon=5)
+    alice, bob = ledger.create_account("alice", epsilon=5), ledger.create_account("bob", epsilon=5)
     store, request = ledger._store, bob._request("reserve", CLAIM, CLAIM, None, "k")
     alice.reserve(CLAIM, key="k")
     store.earlier = lambda asked: None  # type: ignore[assignment,method-assign]
@@ -486,7 +486,7 @@ def test_the_clock_of_the_books_shows_full_hours(ledger: Ledger, monkeypatch: py
     when = [int(entry.reserved_at * 1e6) for entry in ledger.entries()]
     assert when == [start, start, start + HOUR, start + HOUR]  # a clock that went backwards stands still
     assert all(event.at % HOUR == 0 for event in ledger.audit())
-    ledger.account("new", epsilon=1)
+    ledger.create_account("new", epsilon=1)
     ledger.close(by="me", reason="done")
     assert all(event.at % HOUR == 0 for event in ledger.audit())
     ledger.verify_chain()

@@ -87,7 +87,7 @@ def test_refunds(new_ledger: NewLedger) -> None:
 def test_entries_say_who_what_when(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=1, delta=1e-6, name="study")
     before = datetime.now(UTC) - timedelta(hours=1)
-    reservation = ledger.account("alice", epsilon=1, delta=1).reserve(CLAIM, label="job", key="k")
+    reservation = ledger.create_account("alice", epsilon=1, delta=1).reserve(CLAIM, label="job", key="k")
     (entry,) = ledger.entries()
     assert (entry.id, entry.account, entry.what, entry.operation) == (1, "study/alice", "job", "reserve")
     assert (entry.key, entry.label) == ("k", "job")
@@ -134,7 +134,7 @@ def test_before_it_began_nothing_is_charged(new_ledger: NewLedger) -> None:
     with pytest.raises(xp.ReservationClosed, match="sampling has begun"):
         begun.void()
     begun.settle("small")
-    forgotten = ledger.account("late", epsilon=1).reserve(Guarantee.uniform(0.1), begin=False)
+    forgotten = ledger.create_account("late", epsilon=1).reserve(Guarantee.uniform(0.1), begin=False)
     with pytest.warns(xp.UnsettledWarning), forgotten:
         pass
 
@@ -276,7 +276,7 @@ def test_a_used_key_of_an_interaction(new_ledger: NewLedger) -> None:
 
 def test_the_same_key_with_another_request(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=10, delta=1)
-    other = ledger.account("other", epsilon=5, delta=1)
+    other = ledger.create_account("other", epsilon=5, delta=1)
     coin = xp.Coin(epsilon=1, sensitivity=1)
     ledger.run(coin, on=1, key="k", label="a")
     for differs, attempt in (
@@ -312,7 +312,7 @@ def test_finding_reservations(new_ledger: NewLedger) -> None:
 
 def test_a_reservation_is_found_from_its_own_account_and_above() -> None:
     ledger = Ledger(epsilon=5)
-    alice, bob = ledger.account("alice", epsilon=1), ledger.account("bob", epsilon=1)
+    alice, bob = ledger.create_account("alice", epsilon=1), ledger.create_account("bob", epsilon=1)
     spending = bob.reserve(Guarantee.uniform(0.5))
     with pytest.raises(xp.UnknownEntry, match="not one of 'ledger/alice'"):
         alice.reservation(spending.id)
@@ -354,8 +354,8 @@ def test_an_output_whose_copy_looks_at_the_ledger() -> None:
 
 def test_a_charge_counts_at_every_level_or_at_none(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=1, name="study")
-    team = ledger.account("team", epsilon=0.75)
-    alice = team.account("alice", epsilon=2)
+    team = ledger.create_account("team", epsilon=0.75)
+    alice = team.create_account("alice", epsilon=2)
     settle(alice, Guarantee.uniform(0.5), "any")
     assert [level.spent for level in (ledger, team, alice)] == [Cost(0.5)] * 3
     assert [level.remaining for level in (ledger, team, alice)] == [Cost(0.5), Cost(0.25), Cost(0.25)]
@@ -365,13 +365,13 @@ def test_a_charge_counts_at_every_level_or_at_none(new_ledger: NewLedger) -> Non
     assert refused.value.affordable_epsilon == 0.25
     assert [level.spent for level in (ledger, team, alice)] == [Cost(0.5)] * 3
     with pytest.raises(xp.BudgetExceeded) as refused:
-        ledger.account("bob", epsilon=9).reserve(Guarantee.uniform(0.6))
+        ledger.create_account("bob", epsilon=9).reserve(Guarantee.uniform(0.6))
     assert refused.value.ledger == "study"
 
 
 def test_an_over_ask_names_the_level_that_is_short_of_what(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon="0.8684946", name="study")
-    alice = ledger.account("alice", epsilon=0.1, delta=1e-5)
+    alice = ledger.create_account("alice", epsilon=0.1, delta=1e-5)
     with pytest.raises(xp.BudgetExceeded) as refused:
         alice.reserve(Guarantee.uniform(0.5, 1e-6))
     assert (refused.value.ledger, refused.value.short) == ("study/alice", ("epsilon",))
@@ -381,13 +381,13 @@ def test_an_over_ask_names_the_level_that_is_short_of_what(new_ledger: NewLedger
 
 
 def test_a_statement_knows_the_limits_above(new_ledger: NewLedger) -> None:
-    account = new_ledger(epsilon=1, name="study").account("rich", epsilon=5)
+    account = new_ledger(epsilon=1, name="study").create_account("rich", epsilon=5)
     assert account.statement().endswith("limit ε 5 · spent ε 0 · set aside ε 0 · remaining ε 1")
 
 
 def test_accounts_are_found_by_name(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=1, unit="person")
-    ledger.account("alice", epsilon=0.5).account("thesis", epsilon=0.1)
+    ledger.create_account("alice", epsilon=0.5).create_account("thesis", epsilon=0.1)
     assert ledger.account("alice").account("thesis").limit == Cost(0.1)
     assert [account.name for account in ledger.accounts] == ["ledger/alice"]
     assert ledger.accounts[0].unit == "person"
@@ -395,17 +395,18 @@ def test_accounts_are_found_by_name(new_ledger: NewLedger) -> None:
         ledger.account("bob")
     with pytest.raises(xp.UnknownEntry, match="it has none"):
         ledger.account("alice").account("thesis").account("x")
-    with pytest.raises(xp.InvalidValue, match="exists already"):
-        ledger.account("alice", epsilon=1)
-    with pytest.raises(xp.InvalidValue, match="give epsilon="):
-        ledger.account("carol", delta=0.1)
+    with pytest.raises(xp.AlreadyExists, match="exists already"):
+        ledger.create_account("alice", epsilon=1)
+    assert ledger.create_account("carol", Cost(0.25, delta=1e-9)).limit == Cost(0.25, delta=1e-9)
+    with pytest.raises(xp.InvalidValue, match="not both"):
+        ledger.create_account("dora", Cost(0.25), delta=0.1)
     with pytest.raises(xp.InvalidValue, match="an account's name"):
-        ledger.account("a/b", epsilon=1)
+        ledger.create_account("a/b", epsilon=1)
 
 
 def test_entries_of_an_account(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=1)
-    alice, bob = ledger.account("alice", epsilon=1), ledger.account("bob", epsilon=1)
+    alice, bob = ledger.create_account("alice", epsilon=1), ledger.create_account("bob", epsilon=1)
     for account in (alice, bob, ledger):
         settle(account, Guarantee.uniform(0.1), "any")
     assert [entry.account for entry in ledger.entries()] == ["ledger/alice", "ledger/bob", "ledger"]
@@ -471,7 +472,7 @@ def test_how_ledgers_look(new_ledger: NewLedger) -> None:
 
 def test_threads_never_pass_the_limit(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon="0.15")
-    accounts = [ledger.account(f"analyst {i}", epsilon="0.1") for i in range(4)]
+    accounts = [ledger.create_account(f"analyst {i}", epsilon="0.1") for i in range(4)]
     barrier, refused = Barrier(8), []
 
     def spend(account: Ledger) -> None:
@@ -498,7 +499,7 @@ def test_threads_never_pass_the_limit(new_ledger: NewLedger) -> None:
 
 def test_a_limit_is_raised_by_somebody_for_a_reason(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=1, delta=1e-6)
-    alice = ledger.account("alice", epsilon=0.5)
+    alice = ledger.create_account("alice", epsilon=0.5)
     with pytest.raises(xp.BudgetExceeded):
         alice.reserve(Guarantee.uniform(0.75))
     alice.raise_limit(epsilon=0.75, by="the board", reason="a second wave")
@@ -523,7 +524,7 @@ def test_a_limit_is_raised_by_somebody_for_a_reason(new_ledger: NewLedger) -> No
 
 def test_a_closed_ledger_reserves_nothing_more(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=1)
-    alice, bob = ledger.account("alice", epsilon=0.5), ledger.account("bob", epsilon=0.5)
+    alice, bob = ledger.create_account("alice", epsilon=0.5), ledger.create_account("bob", epsilon=0.5)
     spending = alice.reserve(Guarantee({"a": 0.25, "b": 0.1}))
     alice.close(by="the board", reason="she left")
     for claim in (Guarantee.uniform(0.1), Guarantee.uniform(0)):
@@ -546,7 +547,7 @@ def test_a_closed_ledger_reserves_nothing_more(new_ledger: NewLedger) -> None:
 
 def test_the_audit_trail_adds_up(new_ledger: NewLedger, tmp_path: Path) -> None:
     ledger = new_ledger(epsilon=5, delta=1e-5, name="study", unit="person", neighbours="add-remove")
-    alice = ledger.account("alice", epsilon=3, delta=1e-5)
+    alice = ledger.create_account("alice", epsilon=3, delta=1e-5)
     settle(alice, CLAIM)
     noted = ledger.verify_chain()
     alice.reserve(CLAIM, begin=False).void()
@@ -582,7 +583,7 @@ def test_the_audit_trail_adds_up(new_ledger: NewLedger, tmp_path: Path) -> None:
 
 def test_a_statement_by_day(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=5, delta=1e-5, name="study")
-    alice = ledger.account("alice", epsilon=3, delta=1e-5)
+    alice = ledger.create_account("alice", epsilon=3, delta=1e-5)
     for account in (ledger, alice, alice):
         settle(account, CLAIM)
     ledger.reserve(Guarantee.uniform(1))

@@ -25,7 +25,7 @@ def spend(url: str, log: Path, seed: int) -> None:
 
 
 def set_up(url: str, epsilon: object = 1000) -> None:
-    make(url, epsilon).account("team", epsilon=100, delta=1e-3).account("alice", epsilon=50, delta=1e-3)
+    make(url, epsilon).create_account("team", epsilon=100, delta=1e-3).create_account("alice", epsilon=50, delta=1e-3)
 
 
 def test_clients_killed_at_random_moments(new_url: Callable[[], str], tmp_path: Path) -> None:

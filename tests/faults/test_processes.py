@@ -282,7 +282,7 @@ def test_every_request_again(new_url: Callable[[], str], tmp_path: Path) -> None
     """After a run of everything, everything once more: nothing is sampled, charged or changed."""
     url = new_url()
     ledger = make(url)
-    ledger.account("team", epsilon=9, delta=1e-3).account("alice", epsilon=9, delta=1e-3)
+    ledger.create_account("team", epsilon=9, delta=1e-3).create_account("alice", epsilon=9, delta=1e-3)
     Worker(ledger, tmp_path / "w.log", 3).work(40)
     ledger.reserve(CLAIM, key="a").settle("small")
     ledger.reserve(CLAIM, key="b")
@@ -311,7 +311,7 @@ def test_every_request_again(new_url: Callable[[], str], tmp_path: Path) -> None
 
 
 def test_a_durable_ledger_goes_by_its_address(new_url: Callable[[], str]) -> None:
-    alice = make(new_url(), epsilon=1).account("alice", epsilon="0.5")
+    alice = make(new_url(), epsilon=1).create_account("alice", epsilon="0.5")
     again = pickle.loads(pickle.dumps(alice))
     again.reserve(HALF).settle("some")
     assert alice.spent == Cost("0.25")

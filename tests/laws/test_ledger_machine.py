@@ -76,7 +76,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(target=accounts, parent=accounts, epsilon=st.sampled_from(["0.4", "1", "3"]), worker=st.integers(0, 2))
     def create_account(self, parent: Ledger, epsilon: str, worker: int) -> Ledger:
         name = f"a{len(self.model.limits)}"
-        account: Ledger = self.on_thread(worker, lambda: parent.account(name, epsilon=epsilon, delta="1e-4"))
+        account: Ledger = self.on_thread(worker, lambda: parent.create_account(name, epsilon=epsilon, delta="1e-4"))
         self.model.limits[(*path(parent), name)] = Cost(epsilon, delta="1e-4")
         return account
 

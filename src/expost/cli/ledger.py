@@ -109,7 +109,7 @@ def add_account(
     Example: expost ledger add-account sqlite:///clinic.db patients alice --epsilon 1
     """
     above, _, last = path.rpartition("/")
-    _show(_at(url, name, above or None).account(last, _number(epsilon), _number(delta)), as_json)
+    _show(_at(url, name, above or None).create_account(last, _number(epsilon), _number(delta)), as_json)
 
 
 # ---- reading

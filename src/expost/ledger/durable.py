@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from expost.canonical import canonical, sha256
 from expost.cost import Cost
 from expost.errors import (
+    AlreadyExists,
     AlreadyReserved,
     InvalidValue,
     LedgerCorrupt,
@@ -115,7 +116,7 @@ class DurableStore:
         parent = self._ids(path[:-1])[-1]
         step = {"do": "account", "parent": parent, "path": "/".join(path), "body": limit_body(path, limit)}
         if "exists" in self._do(step | _units(limit)):
-            raise InvalidValue(f"account {'/'.join(path)!r} exists already: account({path[-1]!r}) finds it")
+            raise AlreadyExists(f"account {'/'.join(path)!r} exists already: account({path[-1]!r}) finds it")
 
     def accounts(self, path: Path) -> tuple[str, ...]:
         """The names directly below an account."""

@@ -20,7 +20,7 @@ from expost.ledger.codec import described
 from expost.ledger.durable import Changed
 from expost.ledger.entry import Entry, Note, Operation, Path, Request, least
 from expost.ledger.memory import MemoryStore
-from expost.ledger.reservation import Reservation, Spending, release_of
+from expost.ledger.reservation import MechanismReservation, Reservation, release_of
 from expost.ledger.statement import day_rows, entry_rows, statement
 from expost.ledger.store import Store
 from expost.ledger.trail import GENESIS, Event, Head, chained
@@ -44,6 +44,7 @@ class Ledger:
     >>> ledger.remaining
     Cost(0.75)
 
+    The limit is ``epsilon`` and ``delta``, or a :class:`~expost.cost.Cost` in place of ``epsilon``.
     ``neighbours`` may be left open; the first claim that has a relation then fixes it. ``unit`` says who
     one record is about, for people who read the ledger. ``noise`` is where mechanisms draw from.
 
@@ -52,7 +53,7 @@ class Ledger:
 
     def __init__(
         self,
-        epsilon: Number,
+        epsilon: Number | Cost,
         delta: Number = 0,
         *,
         name: str = "ledger",
@@ -64,7 +65,7 @@ class Ledger:
             raise InvalidValue(f"noise must be a Source such as SystemNoise(), got {_given(noise)}")
         if unit is not None:
             _check_text(unit, "unit")
-        limit = Cost.within(epsilon, delta)
+        limit = _limit(epsilon, delta)
         self._path: Path = (_name(name, "a ledger"),)
         self._store: Store = MemoryStore(name, limit, as_neighbours(neighbours), unit)
         self._noise: Source = noise or SystemNoise()
@@ -74,7 +75,7 @@ class Ledger:
         cls,
         url: str,
         name: str,
-        epsilon: Number,
+        epsilon: Number | Cost,
         delta: Number = 0,
         *,
         neighbours: Neighbours,
@@ -88,7 +89,7 @@ class Ledger:
 
         Proof: thm-durable
         """
-        limit = Cost.within(epsilon, delta)
+        limit = _limit(epsilon, delta)
         _name(name, "a ledger")
         _check_text(unit, "unit")
         if as_neighbours(neighbours) is None:
@@ -206,25 +207,25 @@ class Ledger:
 
     # ---- accounts
 
-    def account(self, name: str, epsilon: Number | None = None, delta: Number = 0) -> Ledger:
-        """With a limit: a new account. Without: the account of that name.
+    def create_account(self, name: str, epsilon: Number | Cost, delta: Number = 0) -> Ledger:
+        """A new account: a ledger whose every charge counts here too. Raises ``AlreadyExists``.
 
-        An account is a ledger whose every charge counts here too. Limits may add up to more than this
-        ledger's own; what remains is always the least up the chain.
+        Limits of accounts may add up to more than this ledger's own; what remains is always the least of all levels.
 
         >>> ledger = Ledger(epsilon=1)
-        >>> alice, bob = ledger.account("alice", epsilon=0.75), ledger.account("bob", epsilon=0.75)
+        >>> alice, bob = ledger.create_account("alice", epsilon=0.75), ledger.create_account("bob", epsilon=0.75)
         >>> with alice.reserve(Guarantee.uniform(0.5)) as spending:
         ...     entry = spending.settle("done")
         >>> bob.remaining, ledger.account("alice").remaining
         (Cost(0.5), Cost(0.25))
         """
         path = (*self._path, _name(name, "an account"))
-        if epsilon is not None:
-            self._store.create_account(path, Cost.within(epsilon, delta))
-        elif delta != 0:
-            raise InvalidValue("an account is created with an ε (0 if it may only spend δ): give epsilon=")
+        self._store.create_account(path, _limit(epsilon, delta))
         return self._below(path)
+
+    def account(self, name: str) -> Ledger:
+        """The account of that name. Raises ``UnknownEntry``."""
+        return self._below((*self._path, _name(name, "an account")))
 
     @property
     def accounts(self) -> tuple[Ledger, ...]:
@@ -396,8 +397,8 @@ class Ledger:
         subject = described(subject, keyed=key is not None)
         return Request(operation, self._path, subject, guarantee, label, key)
 
-    def _spend(self, request: Request, *, begin: bool) -> Spending:
-        return Spending(self._store, _unseen(lambda: self._store.reserve(request, begin=begin)))
+    def _spend(self, request: Request, *, begin: bool) -> MechanismReservation:
+        return MechanismReservation(self._store, _unseen(lambda: self._store.reserve(request, begin=begin)))
 
     def _refuse_used(self, request: Request) -> None:
         earlier = _unseen(lambda: self._store.earlier(request))
@@ -424,6 +425,15 @@ def _unseen(work: Callable[[], Found]) -> Found:
         return work()
     except KeyConflict as conflict:
         raise conflict.with_traceback(None) from None
+
+
+def _limit(epsilon: Number | Cost, delta: Number) -> Cost:
+    """A limit, given as a ``Cost`` or as ε and δ."""
+    if not isinstance(epsilon, Cost):
+        return Cost.within(epsilon, delta)
+    if delta != 0:
+        raise InvalidValue(f"a limit is a Cost, or epsilon= and delta=, not both: got {epsilon!r} and delta={delta!r}")
+    return epsilon
 
 
 def _require(value: Any, kind: type, rule: str) -> None:

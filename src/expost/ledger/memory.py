@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 from expost.accounting import HALT, OdpFilter
 from expost.cost import Cost
 from expost.errors import (
+    AlreadyExists,
     AlreadyReserved,
-    InvalidValue,
     LedgerCorrupt,
     LedgerUnavailable,
     NeighbourMismatch,
@@ -122,7 +122,7 @@ class MemoryStore:
             self._tick()
             parent = self._account(path[:-1])
             if path[-1] in parent.below:
-                raise InvalidValue(f"account {'/'.join(path)!r} exists already: account({path[-1]!r}) finds it")
+                raise AlreadyExists(f"account {'/'.join(path)!r} exists already: account({path[-1]!r}) finds it")
             parent.below[path[-1]] = _Account(path, limit, parent.levels)
             self._note("account", None, _told(limit_body, path, limit))
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from expost.canonical import canonical, sha256
-from expost.errors import InvalidValue, LedgerCorrupt, LedgerUnavailable
+from expost.errors import AlreadyExists, InvalidValue, LedgerCorrupt, LedgerUnavailable
 from expost.forks import here
 from expost.ledger import schema
 from expost.ledger.engine import UNREADABLE, Answer, Hold, Lost, Operation, Outcome, Refused, Rows, alone
@@ -170,7 +170,7 @@ class PostgresEngine:
             sql = "SELECT expost_create(%s, %s::text::jsonb)"
             made = self._write(sql, (name, json.dumps(row)))
         if made is None or not made[0]:
-            raise InvalidValue(f"ledger {name!r} exists already: load it, or take another name")
+            raise AlreadyExists(f"ledger {name!r} exists already: load it, or take another name")
 
     def close(self) -> None:
         """Let go of the database. Whoever asks next connects again."""

@@ -123,7 +123,7 @@ class Reservation:
         return f"<reservation {self.entry!r}>"
 
 
-class Spending(Reservation):
+class MechanismReservation(Reservation):
     """The reservation of a run or a conversation, in the hands of the ledger that made it: it ends by what came out.
 
     Only the process that made it can end it so. A forked copy would publish a second output for one charge.

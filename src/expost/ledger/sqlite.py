@@ -17,7 +17,7 @@ from weakref import ref
 import apsw
 
 from expost.canonical import sha256
-from expost.errors import InvalidValue, LedgerCorrupt, LedgerUnavailable
+from expost.errors import AlreadyExists, Busy, InvalidValue, LedgerCorrupt, LedgerUnavailable
 from expost.ledger import schema
 from expost.ledger.engine import Hold, Lost, Operation, Outcome, Refused, Rows, alone
 from expost.ledger.trail import TICKS, full_hour, link, write_line
@@ -380,7 +380,7 @@ _ENDINGS = {"settled": "settle", "forfeited": "forfeit", "voided": "void"}
 
 def _create(writer: apsw.Connection, name: str, row: Operation) -> None:
     if writer.execute("SELECT 1 FROM expost_ledger WHERE name = ?", (name,)).fetchone():
-        raise InvalidValue(f"ledger {name!r} exists already: load it, or take another name")
+        raise AlreadyExists(f"ledger {name!r} exists already: load it, or take another name")
     at = full_hour(now())
     line = write_line(1, at, "create", None, row["body"])
     head = link("0" * 64, line)
@@ -431,7 +431,7 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except apsw.BusyError as error:
-        raise LedgerUnavailable(
+        raise Busy(
             f"another process has kept the ledger's file locked for {PATIENCE:g} seconds; nothing was recorded"
         ) from error
     except (apsw.NotADBError, apsw.CorruptError) as error:

@@ -198,7 +198,7 @@ def _check_same(study: Study, ledger: Ledger) -> None:
 def _account(study: Study, ledger: Ledger, name: str, create: bool) -> Ledger | None:
     there = {account.name.rsplit("/", 1)[-1]: account for account in ledger.accounts}
     if name not in there:
-        return ledger.account(name, study.limit.exact_epsilon, study.limit.exact_delta) if create else None
+        return ledger.create_account(name, study.limit) if create else None
     if there[name].limit != study.limit:
         raise study.wrong(
             "ledger.account", f"account {name!r} has a limit of {there[name].limit}, and the study says {study.limit}"

@@ -42,7 +42,7 @@ def clinic(sqlite_url: Callable[[], str]) -> str:
 
 def furnished(url: str) -> str:
     ledger = xp.Ledger.create(url, "patients", epsilon=3, delta=1e-6, neighbours="add-remove", unit="patient")
-    alice = ledger.account("alice", epsilon=2)
+    alice = ledger.create_account("alice", epsilon=2)
     alice.run(xp.Laplace(epsilon=1, sensitivity=1, neighbours="add-remove"), on=SECRET, key="count", label="visits")
     with alice.reserve(xp.Guarantee({"small": 0.25, "large": 0.5}), label="job 17") as spending:
         spending.settle("small")

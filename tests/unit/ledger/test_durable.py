@@ -63,7 +63,7 @@ def execute(url: str, *statements: str) -> None:
 
 def test_creating_loading_listing(new_url: Callable[[], str]) -> None:
     url = new_url()
-    make(url, name="b").account("alice", epsilon=1)
+    make(url, name="b").create_account("alice", epsilon=1)
     first = make(url, name="a", epsilon=2, neighbours="substitute", unit="household")
     first.reserve(Guarantee.uniform(0.5)).settle("any")
     first.reserve(Guarantee.uniform(1))
@@ -107,7 +107,7 @@ def test_what_a_lasting_ledger_must_say(tmp_path: Path) -> None:
         with pytest.raises(xp.InvalidValue, match="a label must"):
             ledger.reserve(CLAIM, label=label)
         with pytest.raises(xp.InvalidValue, match="an account's name must"):
-            ledger.account(label, epsilon=1)
+            ledger.create_account(label, epsilon=1)
         with pytest.raises(xp.InvalidValue, match="a reason must"):
             ledger.close(by="me", reason=label)
 
@@ -536,8 +536,8 @@ CHANGES = [
 def test_a_balance_that_was_changed_by_hand_is_found_below(new_url: Callable[[], str], statement: str) -> None:
     url = new_url()
     ledger, other = make(url), make(url, name="other")
-    team = ledger.account("team", epsilon=4, delta=1e-3)
-    alice, _ = (team.account(name, epsilon=3, delta=1e-3) for name in ("alice", "bob"))
+    team = ledger.create_account("team", epsilon=4, delta=1e-3)
+    alice, _ = (team.create_account(name, epsilon=3, delta=1e-3) for name in ("alice", "bob"))
     for account in (alice, alice, team, ledger, other):
         account.reserve(CLAIM, begin=False)
     alice.reserve(CLAIM).settle("small")
@@ -860,9 +860,9 @@ def test_what_no_database_can_keep_is_refused_before_it_is_asked_for(new_url: Ca
     assert isinstance(answers[0], xp.InvalidValue)
     assert answers[1].charged == CLAIM.cost_of("small")
     assert ledger.reserved == Cost(0)
-    ledger.account("x" * 400, epsilon=1)
+    ledger.create_account("x" * 400, epsilon=1)
     with pytest.raises(xp.InvalidValue, match="at most 500 characters"):
-        ledger.account("x" * 400).account("y" * 100, epsilon=1)
+        ledger.account("x" * 400).create_account("y" * 100, epsilon=1)
     with pytest.raises(xp.InvalidValue, match="at most 500 characters"):
         ledger.reservation("x" * 501)
 
@@ -1454,7 +1454,7 @@ def test_many_steps_at_once(new_url: Callable[[], str]) -> None:
     url = new_url()
     ledger = make(url)
     store: Any = ledger._store
-    alice = ledger.account("team", epsilon=4, delta=1e-4).account("alice", epsilon=2, delta=1e-4)
+    alice = ledger.create_account("team", epsilon=4, delta=1e-4).create_account("alice", epsilon=2, delta=1e-4)
     one, two = ledger.reserve(CLAIM), alice.reserve(CLAIM, key="two")
     three, four = alice.reserve(CLAIM, begin=False), ledger.reserve(CLAIM, lease=60)
     plain = steps_of(
@@ -1504,7 +1504,7 @@ def test_one_step_by_itself(postgres_url: Callable[[], str], step: str) -> None:
     """In PostgreSQL a plain one is taken in its own way, at every level."""
     url = postgres_url()
     ledger = make(url)
-    alice = ledger.account("team", epsilon=4, delta=1e-4).account("alice", epsilon=2, delta=1e-4)
+    alice = ledger.create_account("team", epsilon=4, delta=1e-4).create_account("alice", epsilon=2, delta=1e-4)
     first = alice.reserve(CLAIM, begin=False)
     execute(url, f"ALTER FUNCTION expost_singly{APPLY} RENAME TO expost_gone")
     if step == "reserve":
@@ -1562,7 +1562,7 @@ def test_missing_rights_are_named(server: Server) -> None:
     execute(url, f"GRANT UPDATE ON ALL TABLES IN SCHEMA public TO {name}")
     ledger = Ledger.load(theirs, "study")
     ledger.run(Fixed(CLAIM, 7, part="small"), key="k")
-    ledger.account("alice", epsilon=1).reserve(CLAIM.uniform(0.5)).settle("any")
+    ledger.create_account("alice", epsilon=1).reserve(CLAIM.uniform(0.5)).settle("any")
     ledger.recover()
     ledger.verify_chain()
 

@@ -175,7 +175,7 @@ def test_a_forked_reservation_in_memory_settles_nothing() -> None:
     spending, waiting = ledger.reserve(CLAIM), ledger.reserve(CLAIM, begin=False)
     for attempt in (
         lambda: spending.settle("small"), spending.forfeit, waiting.begin, waiting.void, lambda: ledger.reserve(CLAIM),
-        lambda: ledger.run(Fixed(CLAIM, 1, part="small")), lambda: ledger.account("new", epsilon=1),
+        lambda: ledger.run(Fixed(CLAIM, 1, part="small")), lambda: ledger.create_account("new", epsilon=1),
         lambda: ledger.raise_limit(30, by="me", reason="more"), lambda: ledger.close(by="me", reason="end"),
         lambda: ledger.reservation(1).settle("small"),
     ):  # fmt: skip
