@@ -87,8 +87,8 @@ def test_extreme_values_follow_the_rules(read: Read) -> None:
     assert table.count().exact() == 9
     assert table.where("x > 1").count().exact() == 3  # NaN is above all
     assert table.where("x >= 0 AND x <= 1").count().exact() == 3  # −0.0 is 0.0
-    assert table.sum("x", bounds=(-1, 1), step=0.25).exact() == (1 - 1 + 0 + 0 + 1 + 0 - 1) * 4
-    assert table.sum("x", bounds=(-1, 1), missing=0.5, step=0.25).exact() == (0 + 0.5 + 0.5) * 4
+    assert table.sum("x", bounds=(-1, 1), grid=0.25).exact() == (1 - 1 + 0 + 0 + 1 + 0 - 1) * 4
+    assert table.sum("x", bounds=(-1, 1), missing=0.5, grid=0.25).exact() == (0 + 0.5 + 0.5) * 4
     assert table.sum("n", bounds=(-10, 10)).exact() == 10 - 10 + 0 + 1 + 1 + 1 + 5 + 6
     assert counts(table.histogram("x", bins=[-1, 0, 1])) == {"[-1, 0)": 0, "[0, 1)": 3, "other": 6}
     assert counts(table.histogram("x", bins=2, bounds=(-1, 1))) == {"[-1, 0)": 0, "[0, 1)": 3, "other": 6}
@@ -130,7 +130,7 @@ def test_conditions_on_whole_numbers(read: Read) -> None:
 def test_floats_never_fail(read: Read) -> None:
     table = read(EXTREMES)
     for expression in ("sqrt(x)", "x / n", "x * x * x", "round(x, 3)", "CAST(x AS INTEGER) % n"):
-        assert abs(table.sum(expression, bounds=(-1, 1), step=1).exact()) <= 9
+        assert abs(table.sum(expression, bounds=(-1, 1), grid=1).exact()) <= 9
 
 
 HOSTILE: Rows = [
@@ -230,7 +230,7 @@ def test_columns(read: Read) -> None:
 def test_sums_do_not_overflow(read: Read) -> None:
     rows: Rows = [("p", "a", 2**62, 1e308)] * 100
     table = read(rows)
-    assert table.sum("x", bounds=(0, 2.0**100), step=2.0**50).exact() == 100 * 2**50
+    assert table.sum("x", bounds=(0, 2.0**100), grid=2.0**50).exact() == 100 * 2**50
     assert table.sum("n", bounds=(0, 2**52)).exact() == 100 * 2**52
     wide = read([("p", "a", 1, 1.0)] * 1000).sum("n * 4503599627370496", bounds=(0, 2**52))
     assert wide.exact() == 2**60  # clamped, not wrapped

@@ -182,7 +182,7 @@ def test_what_was_kept_is_read() -> None:
     for what, value in OUTPUTS.items():
         again = codec.decode(kept[what])
         assert type(again) is type(value)
-        assert repr(again) == repr(value)
+        assert repr(again) == repr(value) or again == value  # sets print in any order
 
 
 def pairs(text: str) -> Iterator[tuple[str, str]]:

@@ -39,18 +39,20 @@ class Clipped:
     expression: Tree = field(compare=False, repr=False)
 
     @classmethod
-    def of(cls, table: PrivateTable, value: str, bounds: Any, missing: Any, step: Number | None) -> Clipped:
+    def of(cls, table: PrivateTable, value: str, bounds: Any, missing: Any, grid: Number | None) -> Clipped:
         """Everything about it is checked here."""
         tree = table.expression(value, ("integer", "number", "boolean"), "a sum")
         low, high = as_bounds(bounds)
         whole = tree.kind != "number" and low.denominator == high.denominator == 1
-        grid = Grid.of(step) if step is not None else _fine_grid(low, high, whole)
-        if max(abs(low), abs(high)) / grid.step > MOST_STEPS:
-            raise InvalidValue(f"bounds of {said(bounds)} are more than 2^52 steps of {grid.step}: take a larger step")
-        clipped = cls(value, (float(low), float(high)), grid, _missing(missing, low, high), as_number(tree))
+        points = Grid.of(grid) if grid is not None else _fine_grid(low, high, whole)
+        if max(abs(low), abs(high)) / points.step > MOST_STEPS:
+            raise InvalidValue(
+                f"bounds of {said(bounds)} are more than 2^52 steps of grid={points.step}: take a larger grid="
+            )
+        clipped = cls(value, (float(low), float(high)), points, _missing(missing, low, high), as_number(tree))
         if clipped.ends[0] == clipped.ends[1]:
             raise InvalidValue(
-                f"bounds of {said(bounds)} are less than a step of {grid.step} apart: take a smaller step"
+                f"bounds of {said(bounds)} are less than a step of grid={points.step} apart: take a smaller grid="
             )
         return clipped
 
@@ -78,7 +80,7 @@ class Clipped:
     def __repr__(self) -> str:
         low, high = self.bounds
         gone = "missing dropped" if self.missing is None else f"missing {self.missing:g}"
-        return f"{self.text} ({low:g} … {high:g}, {gone}, step {float(self.grid.step):g})"
+        return f"{self.text} ({low:g} … {high:g}, {gone}, grid {float(self.grid.step):g})"
 
 
 @dataclass(frozen=True, repr=False)

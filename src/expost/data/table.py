@@ -158,20 +158,20 @@ class PrivateTable:
         return Count(self, of)
 
     def sum(
-        self, value: str, *, bounds: tuple[Number, Number], missing: Number | str = "drop", step: Number | None = None
+        self, value: str, *, bounds: tuple[Number, Number], missing: Number | str = "drop", grid: Number | None = None
     ) -> Sum:
-        """The sum of a column or an expression, its values clamped to ``bounds`` and rounded to ``step``.
+        """The sum of a column or an expression, its values clamped to ``bounds`` and rounded to ``grid``.
 
-        NULL and NaN count as ``missing``, or not at all. ``step`` is a power of two; by default 1 for whole numbers,
-        and otherwise so fine that it does not matter.
+        NULL and NaN count as ``missing``, or not at all. ``grid`` is the distance between the values that
+        are summed, a power of two; by default 1 for whole numbers, and otherwise too fine to matter.
         """
-        return Sum(self, Clipped.of(self, value, bounds, missing, step))
+        return Sum(self, Clipped.of(self, value, bounds, missing, grid))
 
     def mean(
-        self, value: str, *, bounds: tuple[Number, Number], missing: Number | str = "drop", step: Number | None = None
+        self, value: str, *, bounds: tuple[Number, Number], missing: Number | str = "drop", grid: Number | None = None
     ) -> Mean:
         """The mean of a column or an expression; as :meth:`sum`."""
-        return Mean(self, Clipped.of(self, value, bounds, missing, step))
+        return Mean(self, Clipped.of(self, value, bounds, missing, grid))
 
     def histogram(
         self,

@@ -49,7 +49,7 @@ def test_answers_are_near_the_truth(visits: xp.PrivateTable, ledger: xp.Ledger) 
     count = ledger.run(adults.count().laplace(epsilon=5)).value
     assert abs(count - adults.count().exact()) < 20
     total = ledger.run(visits.sum("cost", bounds=(0, 100)).gaussian(epsilon=5, delta=1e-6)).value
-    assert abs(total - visits.sum("cost", bounds=(0, 100), step=2**-10).exact() / 2**10) < 5000
+    assert abs(total - visits.sum("cost", bounds=(0, 100), grid=2**-10).exact() / 2**10) < 5000
     mean = ledger.run(visits.mean("age", bounds=(0, 100)).laplace(epsilon=10)).value
     assert abs(mean - 44.5) < 4
     cities = ledger.run(visits.histogram("city", keys=["Rome", "Oslo"]).discrete_gaussian(rho=2, delta=1e-6)).value
@@ -117,10 +117,10 @@ MISTAKES = {
     "needs integer or number or boolean": lambda t: t.sum("city", bounds=(0, 1)),
     "pair (lowest, highest)": lambda t: t.sum("age", bounds=(5, 1)),
     "is known": lambda t: t.sum("age", bounds=(5, 5)),
-    "2^52 steps": lambda t: t.sum("age", bounds=(0, 1e30), step=1),
-    "take a smaller step": lambda t: t.sum("age", bounds=(0, 1), step=1024),
+    "2^52 steps": lambda t: t.sum("age", bounds=(0, 1e30), grid=1),
+    "take a smaller grid=": lambda t: t.sum("age", bounds=(0, 1), grid=1024),
     "a bound must fit": lambda t: t.sum("age", bounds=(0, "1e399")),
-    "power of two": lambda t: t.sum("age", bounds=(0, 10), step=0.3),
+    "power of two": lambda t: t.sum("age", bounds=(0, 10), grid=0.3),
     "a number, or 'drop'": lambda t: t.sum("age", bounds=(0, 10), missing="zero"),
     "one of them": lambda t: t.histogram("age"),
     "goes with bounds": lambda t: t.histogram("age", bins=10),
@@ -219,8 +219,8 @@ def test_neighbours_must_match(visits: xp.PrivateTable) -> None:
 
 def test_noise_that_cannot_be_made_is_refused_before_the_charge(visits: xp.PrivateTable) -> None:
     ledger = xp.Ledger(epsilon=1, delta=1e-6)
-    huge = visits.sum("cost", bounds=(0, 2.0**52), step=1)
-    for asked in (huge.laplace(epsilon=1e-11), visits.mean("cost", bounds=(0, 2.0**52), step=1).laplace(epsilon=1e-11)):
+    huge = visits.sum("cost", bounds=(0, 2.0**52), grid=1)
+    for asked in (huge.laplace(epsilon=1e-11), visits.mean("cost", bounds=(0, 2.0**52), grid=1).laplace(epsilon=1e-11)):
         with pytest.raises(xp.InvalidValue):
             ledger.run(asked)
     assert ledger.remaining == ledger.limit
@@ -306,7 +306,7 @@ def test_a_csv_file_with_everything_wrong_is_read(tmp_path: Path) -> None:
     table = xp.read(file, unit="row", neighbours="add-remove", schema={"n": "integer", "x": "number"})
     assert table.schema == {"person": "text", "n": "integer", "x": "number"}
     assert table.where("n IS NULL").count().exact() == 3  # not a number, not there, too large
-    assert table.sum("x", bounds=(0, 10), step=1).exact() == 2 + 3 + 10  # the line that is not UTF-8 is no row
+    assert table.sum("x", bounds=(0, 10), grid=1).exact() == 2 + 3 + 10  # the line that is not UTF-8 is no row
     assert {key for key, _ in table.discover("person").exact()} >= {"p", "q", "r", "s"}
 
 
