@@ -76,17 +76,22 @@ class Row:
 
 def rows(chance: random.Random, people: int) -> list[Row]:
     """Some rows of each of some people."""
+    pools = {name: _pool(chance, options) for name, (_, _, options) in COLUMNS.items()}
     found = []
     for person in range(people):
         for _ in range(chance.choice((1, 1, 1, 2, 3))):
-            picked = {name: _value(chance, options) for name, (_, _, options) in COLUMNS.items()}
+            picked = {name: chance.choice(pool) for name, pool in pools.items()}
             written = tuple(sql for sql, _ in picked.values())
             found.append(Row(f"p{person}", written, {name: value for name, (_, value) in picked.items()}))
     return found
 
 
-def _value(chance: random.Random, options: list[tuple[str, Value]]) -> tuple[str, Value]:
-    return ("NULL", None) if chance.random() < 0.12 else chance.choice(options)
+def _pool(chance: random.Random, options: list[tuple[str, Value]]) -> list[tuple[str, Value]]:
+    """What a column of this table may hold. Few values and no NULL let an optimizer conclude much from statistics."""
+    if chance.random() < 0.5:
+        return [*options, *[("NULL", None)] * (1 + len(options) // 8)]
+    usual, rare = chance.sample(options, 2)
+    return [usual] * 4 + [rare]
 
 
 def fill(connection: duckdb.DuckDBPyConnection, some: list[Row], table: str = "t") -> None:
@@ -202,16 +207,25 @@ _EXTRA: dict[str, list[Make]] = {
     "timestamp": [_cast("timestamp", "TIMESTAMP", "text", "date")],
 }
 _WILD = ["dayofweek(INTERVAL (i) DAY)", "week(t - t)", "date_diff('day', CAST(t AS TIME), CAST(t AS TIME))", "week(d)",
-         "CAST(s AS INTEGER)", "i + i", "100 // i", "dayofweek(t - t)", "date_part('week', d)"]  # fmt: skip
+         "i + i", "100 // i", "dayofweek(t - t)", "date_part('week', d)", *["CAST(s AS INTEGER)"] * 4]  # fmt: skip
 """What was allowed once, or looks as if it were: refused now, or harmless."""
 
 
 def wild(chance: random.Random, table: Any) -> str:
     """A condition around something that may not be computable in some rows."""
-    condition = expression(chance, "boolean", 1, table)
+    condition = chance.choice([expression(chance, "boolean", 1, table), _bound(chance), _bound(chance)])
     part = chance.choice(_WILD)
     form = chance.choice(["({0}) OR {1} > 0", "CASE WHEN {0} THEN {1} > 0 END", "NOT (({0}) AND {1} = 0)", "{1} > 3"])
-    return form.format(chance.choice([condition, f"i <= {chance.choice([0, 7, 2**62])}", "x <= 1.5"]), part)
+    return form.format(condition, part)
+
+
+def _bound(chance: random.Random) -> str:
+    """A comparison of a column with a value it may hold, which statistics of the column may decide."""
+    name = chance.choice("ikxdt")
+    kind, _, options = COLUMNS[name]
+    value = chance.choice([sql for sql, value in options if value is not None and value == value and "inf" not in sql])
+    stated = {"integer": value, "number": value.strip("'")}.get(kind, f"{kind.upper()} {value}")
+    return f"{name} {chance.choice(['<=', '>=', '<', '>', '<>'])} {stated}"
 
 
 # ---- questions
@@ -221,7 +235,7 @@ Ask = Callable[[Any], Any]
 
 def question(chance: random.Random, table: Any) -> tuple[str, Ask]:
     """Something to ask: an expression, and a question about it."""
-    if chance.random() < 0.1:
+    if chance.random() < 0.15:
         text = wild(chance, table)
         return text, lambda t: t.where(text).count()
     kind = chance.choice(("boolean", "boolean", "number", "integer", "text", "date", "timestamp"))
