@@ -57,7 +57,7 @@ def questions(svt: xp.SparseVector, opendp: float) -> Row:
     def ask() -> None:
         with xp.Ledger(epsilon=1).open(svt) as session:
             for _ in range(QUESTIONS):
-                session(7)  # type: ignore[operator]
+                session(7)
 
     ours = QUESTIONS / seconds(ask)
     return at_least(

@@ -75,7 +75,7 @@ def main() -> None:
 
     print(f"{len(labels)} patients, {STEPS} steps at most, stops every {EVERY}:")
     with ledger.open(training, label="logistic regression") as run:
-        for step in run:  # type: ignore[attr-defined]
+        for step in run:
             sample = step.batch(len(labels))
             noisy = step(gradient(weights, rows[sample], labels[sample]))
             weights = weights - RATE_OF_LEARNING / (RATE * len(labels)) * noisy

@@ -86,7 +86,7 @@ class Worker:
         except xp.BudgetExceeded:
             self._acknowledged("refused", since)
         else:
-            self._acknowledged("released", since, entry=release.entry, key=key, value=release.value.hex())
+            self._acknowledged("released", since, entry=release.entry.id, key=key, value=release.value.hex())
 
 
 def child(work: Callable[[], object]) -> int:
@@ -125,7 +125,7 @@ def check(ledger: Ledger, told: list[dict[str, Any]], *, lost: int = 0) -> None:
         if fact["what"] == "released":
             assert values.setdefault(fact["key"], fact["value"]) == fact["value"]
             again = ledger.run(Fixed(CLAIM, None, part="small"), key=fact["key"])
-            assert (again.value.hex(), again.entry, entry.state) == (fact["value"], fact["entry"], "settled")
+            assert (again.value.hex(), again.entry.id, entry.state) == (fact["value"], fact["entry"], "settled")
         elif fact["what"] != "reserve":
             assert (entry.state, str(entry.charged)) == (fact["what"], fact["charged"])
     for account in (ledger, *below(ledger)):

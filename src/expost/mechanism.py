@@ -6,11 +6,11 @@ import copy
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from threading import RLock
 from types import TracebackType
-from typing import Any, NoReturn, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self
 
 from expost.cost import Cost, decimal_text
 from expost.errors import InteractionClosed, InvalidValue
@@ -20,6 +20,22 @@ from expost.guarantee import Guarantee, Part
 from expost.noise import Source
 from expost.text import shown
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    from expost.ledger import Entry
+
+    In = TypeVar("In", contravariant=True, default=Any)
+    Out = TypeVar("Out", default=Any)
+    Published = TypeVar("Published", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    In = TypeVar("In", contravariant=True)
+    Out = TypeVar("Out")
+    Published = TypeVar("Published", covariant=True)
+
+AnInteraction = TypeVar("AnInteraction", bound="Interaction", covariant=True)
 _Answer = TypeVar("_Answer")
 
 
@@ -41,11 +57,12 @@ WITHHELD = Withheld.WITHHELD
 """No answer: what a mechanism publishes instead of a value when its own test said no."""
 
 
-class Mechanism(ABC):
-    """A randomised algorithm and what it promises. It contains no data.
+class Mechanism(ABC, Generic[In, Out]):
+    """A randomised algorithm and its guarantee. It contains no data.
 
     A mechanism is a small frozen object (a frozen dataclass): printable, comparable, costed without
-    touching data. Its docstring ends with ``Proof:`` and a label of ``docs/theory.md``.
+    touching data. Its docstring ends with ``Proof:`` and a label of ``docs/theory.md``. For type checkers it is a
+    ``Mechanism[In, Out]``: ``ledger.run`` takes data of type ``In`` and gives a ``Release[Out]``.
     """
 
     __repr__ = shown
@@ -67,45 +84,64 @@ class Mechanism(ABC):
         """(P, E, δ), for all data; an interactive one promises it for every adaptive way of asking."""
 
     @abstractmethod
-    def part_of(self, output: Any) -> Part:
+    def part_of(self, output: Out) -> Part:
         """The part of a published output. A function of the output only: anyone can recompute the charge."""
 
-    def check(self, data: Any) -> None:  # noqa: B027 - most mechanisms with a public fact to check override it
+    def check(self, data: Any) -> None:
         """Refuse what is publicly wrong with the data: its type, its shape, a declared size.
 
         Called before anything is reserved. It never looks at private values.
         """
 
-    def check_start(self, data: Any) -> None:  # noqa: B027
+    def check_start(self, data: Any) -> None:
         """The same for a conversation about the data; by default anything will do, nothing included."""
 
-    def sample(self, data: Any, noise: Source) -> Any:
+    def sample(self, data: In, noise: Source) -> Out:
         """One output. Private values never make it raise; they follow the mechanism's stated rules."""
         raise InvalidValue(f"{type(self).__name__} answers questions one at a time: use ledger.open(…)")
 
-    def start(self, data: Any, noise: Source) -> Interaction:
+    def start(self, data: In, noise: Source) -> Interaction:
         """A conversation about the data. Publishes nothing yet."""
         raise InvalidValue(f"{type(self).__name__} runs in one go: use ledger.run(…)")
 
-    def describe(self, output: Any) -> str:
+    def describe(self, output: Out) -> str:
         """What came out, in a few words for a person."""
         return "withheld" if output is WITHHELD else _brief(output)
 
 
-@dataclass(frozen=True)
-class Release:
-    """What was published, its part, and the receipt."""
+@dataclass(frozen=True, eq=False)
+class Release(Generic[Published]):
+    """What was published, and the receipt.
+
+    Two releases are equal if they are of the same entry and published the same value; arrays and NaN included.
+    """
 
     mechanism: Mechanism
-    value: Any
-    part: Part | None
-    reserved: Cost
-    charged: Cost
-    entry: int
+    value: Published
+    entry: Entry
+    """The ledger's entry, as it was when the value was delivered."""
+    replayed: bool = False
+    """Whether the value was read from the ledger under its key: nothing was sampled, and nothing more charged."""
+
+    @property
+    def part(self) -> Part | None:
+        """The part that was charged; None if nothing was asked."""
+        return self.entry.part
+
+    @property
+    def reserved(self) -> Cost:
+        """The worst case that was reserved."""
+        return self.entry.reserved
+
+    @property
+    def charged(self) -> Cost:
+        """What the part costs."""
+        assert self.entry.charged is not None
+        return self.entry.charged
 
     @property
     def refunded(self) -> Cost:
-        """What came back of the reservation. δ never does, once sampling began."""
+        """What was refunded of the reservation. δ never is, once sampling began."""
         return self.reserved - self.charged
 
     @property
@@ -113,20 +149,29 @@ class Release:
         """Whether the mechanism published no answer."""
         return self.value is WITHHELD
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Release):
+            return NotImplemented
+        return self.entry == other.entry and _same(self.value, other.value)
+
+    def __hash__(self) -> int:
+        return hash((self.entry.id, self.part, self.charged))
+
     def __str__(self) -> str:
         said = "nothing was asked" if self.part is None else self.mechanism.describe(self.value)
         charged, refunded = _amount(self.charged, up=True), _amount(self.refunded, up=False)
         receipt = f"reserved {self.reserved}, charged {charged}, refunded {refunded}"
-        return f"{type(self.mechanism).__name__}: {said} · {receipt}"
+        replayed = " · replayed, nothing more was charged" if self.replayed else ""
+        return f"{type(self.mechanism).__name__}: {said} · {receipt}{replayed}"
 
 
-class Spending(Protocol):
+class Payer(Protocol):
     """What an interaction needs of the reservation that pays for it. A ledger provides it."""
 
     def begin(self) -> None:
         """From here on, output may have leaked."""
 
-    def publish(self, mechanism: Mechanism, output: Any) -> Release:
+    def publish(self, mechanism: Mechanism[Any, Out], output: Out) -> Release[Out]:
         """Settle the part of ``output``."""
 
     def forfeit(self, error: BaseException | None = None) -> object:
@@ -134,6 +179,20 @@ class Spending(Protocol):
 
     def abandon(self, mechanism: Mechanism) -> Release:
         """Void: sampling never began."""
+
+
+class Interactive(Protocol[AnInteraction]):
+    """A mechanism that answers questions one at a time: what ``ledger.open`` takes."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """As of :class:`Mechanism`."""
+
+    def check_start(self, data: Any) -> None:
+        """As of :class:`Mechanism`."""
+
+    def start(self, data: Any, noise: Source) -> AnInteraction:
+        """As of :class:`Mechanism`."""
 
 
 class Interaction:
@@ -152,13 +211,13 @@ class Interaction:
         self._process = here()
         self._lock = RLock()
         self._transcript: list[Any] = []
-        self._spending: Spending | None = None
+        self._spending: Payer | None = None
         self._release: Release | None = None
         self._begun = False
         self._answering = False
         self._closed = False
 
-    def paid_by(self, spending: Spending) -> Self:
+    def paid_by(self, spending: Payer) -> Self:
         """Let a reservation pay. Called once, by the ledger, before the first question."""
         if self._spending is not None or self._begun or self._closed:
             raise InteractionClosed("this interaction is paid for already, or has begun without a ledger")
@@ -274,6 +333,22 @@ def fixed(array: Any) -> Any:
     if array.dtype.hasobject:
         return copy.deepcopy(array)
     return np.frombuffer(array.tobytes(), array.dtype).reshape(array.shape)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two published values are the same. NaN is the same as NaN."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, tuple | list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if is_dataclass(one):
+        return all(_same(getattr(one, field.name), getattr(other, field.name)) for field in fields(one))
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(one, numpy.ndarray):
+        return bool(one.dtype == other.dtype and one.shape == other.shape and _same(one.tolist(), other.tolist()))
+    return bool(one == other or (one != one and other != other))
 
 
 _UNCHANGING = frozenset({bool, int, float, str, bytes, type(None)})

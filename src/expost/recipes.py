@@ -209,7 +209,8 @@ def location_and_spread(
         spread = StableInterquartileRange(epsilon=half.epsilon, delta=half.delta)
     if spread.guarantee.worst_case <= ledger.remaining:  # else the ledger says so
         _median(ledger.remaining - spread.guarantee.worst_case, guess, size, slack)
-    found = ledger.run(spread, on=data, label=label and f"{label}: spread")
+    mechanism: Mechanism = spread
+    found = ledger.run(mechanism, on=data, label=label and f"{label}: spread")
     median = _median(ledger.remaining, _scale(found) or guess, size, slack)
     return LocationAndSpread(ledger.run(median, on=data, label=label and f"{label}: location"), found)
 

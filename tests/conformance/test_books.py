@@ -178,8 +178,8 @@ def test_what_cannot_say_what_it_is_needs_a_name_for_a_key(ledger: Ledger, what:
     assert str(SECRET) not in str(caught.value)
     assert (ledger.spent, ledger.reserved, list(ledger.entries())) == (Cost(0), Cost(0), [])
     ledger.run(Alike(1, compute=held()))
-    assert ledger.run(Alike(1, compute=held(), name="first"), key="k").entry == 2
-    assert ledger.run(Alike(1, compute=held(), name="first"), key="k").entry == 2
+    assert ledger.run(Alike(1, compute=held(), name="first"), key="k").entry.id == 2
+    assert ledger.run(Alike(1, compute=held(), name="first"), key="k").entry.id == 2
     for other in (Alike(1, compute=held(), name="second"), Alike(2, compute=held(), name="first"), Alike(1)):
         with pytest.raises(xp.KeyConflict, match="another mechanism"):
             ledger.run(other, key="k")
@@ -187,7 +187,7 @@ def test_what_cannot_say_what_it_is_needs_a_name_for_a_key(ledger: Ledger, what:
 
 def test_functions_of_a_module_say_what_they_are(ledger: Ledger) -> None:
     ledger.run(Alike(1, compute=module_step), key="k")
-    assert ledger.run(Alike(1, compute=module_step), key="k").entry == 1
+    assert ledger.run(Alike(1, compute=module_step), key="k").entry.id == 1
     with pytest.raises(xp.KeyConflict, match="another mechanism"):
         ledger.run(Alike(1, compute=local), key="k")
 
@@ -206,8 +206,8 @@ def test_classes_that_nobody_finds_need_a_name_for_a_key(ledger: Ledger) -> None
     for mechanism in (Inner(1), Main(1), Bare(1), Opaque(1)):
         with pytest.raises(xp.InvalidValue, match="give the mechanism name="):
             ledger.run(mechanism, key="k")
-    assert ledger.run(Inner(1, name="inner"), key="k").entry == 1
-    assert ledger.run(Opaque(1, name="one"), key="k2").entry == 2
+    assert ledger.run(Inner(1, name="inner"), key="k").entry.id == 1
+    assert ledger.run(Opaque(1, name="one"), key="k2").entry.id == 2
     assert list(ledger.entries())[1].what.endswith(":Opaque>")
 
 

@@ -179,7 +179,7 @@ def test_an_exception_while_sampling_charges_the_worst_case(new_ledger: NewLedge
 def test_public_mistakes_are_free(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=1)
     with pytest.raises(xp.InvalidValue, match="one integer, got data of type str"):
-        ledger.run(xp.Coin(epsilon=1, sensitivity=1), on="seven")
+        ledger.run(xp.Coin(epsilon=1, sensitivity=1), on="seven")  # type: ignore[misc]
     for wrong in ("coin", None, CLAIM):
         with pytest.raises(xp.InvalidValue, match="take a mechanism"):
             ledger.run(wrong)
@@ -236,7 +236,7 @@ def test_a_replayed_run_samples_nothing(new_ledger: NewLedger) -> None:
     coin = xp.Coin(epsilon=1, sensitivity=1, heads=1)
     first = ledger.run(coin, on=100, key="monday")
     for data in (100, None, "not even data"):
-        again = ledger.run(coin, on=data, key="monday")
+        again = ledger.run(coin, on=data, key="monday")  # type: ignore[misc]
         assert again == first
     assert ledger.spent == Cost(1)
 

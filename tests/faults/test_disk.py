@@ -81,7 +81,7 @@ def spend(ledger: Ledger, disk: Disk, count: int) -> None:
             run = Fixed(CLAIM, None, part="small")
             release = ledger.run(run, on=lambda: secrets.token_bytes(8), key=f"key {number}")
             disk.told.append(
-                {"what": kind, "entry": release.entry, "key": f"key {number}", "value": release.value.hex()}
+                {"what": kind, "entry": release.entry.id, "key": f"key {number}", "value": release.value.hex()}
             )
             continue
         spending = ledger.reserve(CLAIM)

@@ -293,7 +293,7 @@ def test_every_request_again(new_url: Callable[[], str], tmp_path: Path) -> None
             continue
         if entry.operation == "run":
             release = again.run(Fixed(CLAIM, None, part="small"), on=lambda: pytest.fail("sampled"), key=entry.key)
-            assert release.entry == entry.id
+            assert release.entry == entry
         else:
             with pytest.raises(xp.AlreadyReserved):
                 again.reserve(CLAIM, key=entry.key)

@@ -230,3 +230,47 @@ def test_an_answer_that_cannot_be_copied_costs_the_worst_case() -> None:
     with pytest.raises(TypeError, match="pickle"):
         ask._answer(lambda: (n for n in range(3)))
     assert (ask.closed, ledger.spent) == (True, Cost(1))
+
+
+def twice(value: Any) -> tuple[xp.Release[Any], xp.Release[Any]]:
+    """A release and its replay."""
+    ledger = xp.Ledger(epsilon=5)
+    mechanism = Fixed(Guarantee({"small": 1, "large": 2}), value, part="small")
+    return ledger.run(mechanism, key="k"), ledger.run(mechanism, key="k")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.array([1.0, np.nan]),
+        (np.arange(3), {"a": np.zeros(2)}, [None, float("nan")]),
+        np.float64("nan"),
+        xp.LinearModel(((1.0, 2.0),), 1.0, True, 0.0),
+        WITHHELD,
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_releases_compare_whatever_was_published(value: Any) -> None:
+    first, again = twice(value)
+    assert first == again
+    assert hash(first) == hash(again)
+    assert (first.replayed, again.replayed) == (False, True)
+    assert first != twice((value,))[0]
+
+
+@pytest.mark.parametrize("other", [np.array([1, 3]), np.array([1.0, 2.0]), np.array([[1, 2]]), [1, 2], None])
+def test_releases_of_other_values_are_not_equal(other: Any) -> None:
+    assert twice(np.array([1, 2]))[0] != twice(other)[0]
+    assert twice({"a": 1})[0] != twice({"b": 1})[0]
+    assert twice(1)[0] != 1
+
+
+def test_a_release_carries_its_entry() -> None:
+    ledger = xp.Ledger(epsilon=5)
+    release = ledger.run(Fixed(Guarantee({"small": 1, "large": 2}), 7, part="small"), label="seven")
+    assert release.entry == next(ledger.entries())
+    assert (release.entry.what, release.entry.state, release.part) == ("seven", "settled", "small")
+    assert (release.reserved, release.charged, release.refunded) == (Cost(2), Cost(1), Cost(1))
+    assert str(release) == "Fixed: 7 · reserved ε 2, charged 1, refunded 1"
+    assert str(twice(7)[1]).endswith("refunded 1 · replayed, nothing more was charged")
+    assert pickle.loads(pickle.dumps(release)) == release

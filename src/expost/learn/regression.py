@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from expost.cost import exact
 from expost.learn.reading import features_of, note_features, target_of
 from expost.ledger import Ledger
+from expost.mechanism import Withheld
 from expost.mechanisms import StableRegression
 
 
@@ -72,8 +73,8 @@ class StableRegressor(RegressorMixin, BaseEstimator):
         middle = float(sum(exact(bound, "target_bounds") for bound in self.target_bounds) / 2)
         self.release_ = ledger.run(mechanism, on=np.column_stack([X, y]))
         note_features(self, seen)
-        self.withheld_ = self.release_.withheld
-        values = [0.0] * X.shape[1] + [middle] if self.withheld_ else [*self.release_.value.values]
+        self.withheld_, found = self.release_.withheld, self.release_.value
+        values = [0.0] * X.shape[1] + [middle] if isinstance(found, Withheld) else [*found.values]
         self.coef_ = np.array(values[: X.shape[1]])
         self.intercept_ = values[-1] if self.fit_intercept or self.withheld_ else 0.0
         return self

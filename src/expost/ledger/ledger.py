@@ -20,11 +20,11 @@ from expost.ledger.codec import described
 from expost.ledger.durable import Changed
 from expost.ledger.entry import Entry, Note, Operation, Path, Request, least
 from expost.ledger.memory import MemoryStore
-from expost.ledger.reservation import MechanismReservation, Reservation, release_of
+from expost.ledger.reservation import MechanismReservation, Reservation
 from expost.ledger.statement import day_rows, entry_rows, statement
 from expost.ledger.store import Store
 from expost.ledger.trail import GENESIS, Event, Head, chained
-from expost.mechanism import Interaction, Mechanism, Release
+from expost.mechanism import AnInteraction, In, Interactive, Mechanism, Out, Release
 from expost.noise import Source, SystemNoise
 
 Found = TypeVar("Found")
@@ -115,7 +115,9 @@ class Ledger:
 
     # ---- spending
 
-    def run(self, mechanism: Mechanism, on: Any = None, *, key: str | None = None, label: str | None = None) -> Release:
+    def run(
+        self, mechanism: Mechanism[In, Out], on: In | None = None, *, key: str | None = None, label: str | None = None
+    ) -> Release[Out]:
         """Run a mechanism on data: reserve its worst case, sample, charge the part that came out, deliver.
 
         A key that was used before returns the stored release and samples nothing; it is the same request if operation,
@@ -134,25 +136,26 @@ class Ledger:
         except AlreadyReserved as used:
             if used.entry.state != "settled":
                 raise
-            return release_of(mechanism, self._store.output(used.entry.id), used.entry)
+            return Release(mechanism, self._store.output(used.entry.id), used.entry, replayed=True)
         try:
-            output = mechanism.sample(on, self._noise)
+            output = mechanism.sample(on, self._noise)  # type: ignore[arg-type]  # checked above
         except BaseException as error:
             spending.forfeit(error)
             raise
         return spending.publish(mechanism, output)
 
     def open(
-        self, mechanism: Mechanism, on: Any = None, *, key: str | None = None, label: str | None = None
-    ) -> Interaction:
+        self, mechanism: Interactive[AnInteraction], on: Any = None, *, key: str | None = None, label: str | None = None
+    ) -> AnInteraction:
         """Start a conversation with an interactive mechanism. Leave its ``with`` block, or close it, to settle.
 
         Until its first answer the conversation costs nothing. Conversations may be interleaved with one
         another and with runs.
         """
         _require(mechanism, Mechanism, "run and open take a mechanism; reserve takes guarantees")
-        if type(mechanism).start is Mechanism.start:
-            raise InvalidValue(f"{type(mechanism).__name__} runs in one go: use ledger.run(…)")
+        kind: Any = type(mechanism)
+        if kind.start is Mechanism.start:
+            raise InvalidValue(f"{kind.__name__} runs in one go: use ledger.run(…)")
         request = self._request("open", mechanism, mechanism.guarantee, label, key)
         self._refuse_used(request)
         mechanism.check_start(on)

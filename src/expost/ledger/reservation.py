@@ -11,7 +11,7 @@ from expost.forks import here
 from expost.guarantee import Part
 from expost.ledger.entry import Entry
 from expost.ledger.store import Store
-from expost.mechanism import Mechanism, Release
+from expost.mechanism import Mechanism, Out, Release
 
 
 class Reservation:
@@ -135,7 +135,7 @@ class MechanismReservation(Reservation):
         super().__init__(store, entry)
         self._process = here()
 
-    def publish(self, mechanism: Mechanism, output: Any) -> Release:
+    def publish(self, mechanism: Mechanism[Any, Out], output: Out) -> Release[Out]:
         """Settle the part of an output and make its release."""
         self._refuse_forked("settle")
         try:
@@ -143,7 +143,7 @@ class MechanismReservation(Reservation):
         except BaseException as error:
             self.forfeit(error)
             raise
-        return release_of(mechanism, output, self._settle(part, output))
+        return Release(mechanism, output, self._settle(part, output))
 
     def forfeit(self, error: BaseException | None = None) -> Entry:
         """Charge the worst case; in a forked copy only note on the error that its entry goes on elsewhere."""
@@ -156,7 +156,7 @@ class MechanismReservation(Reservation):
     def abandon(self, mechanism: Mechanism) -> Release:
         """Void an interaction that was never asked anything."""
         self._refuse_forked("void")
-        return release_of(mechanism, (), self._void())
+        return Release(mechanism, (), self._void())
 
     def _refuse_forked(self, attempted: str) -> None:
         if here() != self._process:
@@ -164,9 +164,3 @@ class MechanismReservation(Reservation):
                 f"cannot {attempted} entry {self.id} ({self._entry.operation}) in a forked process: it belongs to "
                 f"process {self._process.number}, which publishes its output; run it again here"
             )
-
-
-def release_of(mechanism: Mechanism, output: Any, entry: Entry) -> Release:
-    """What an ended entry delivers."""
-    assert entry.charged is not None
-    return Release(mechanism, output, entry.part, entry.reserved, entry.charged, entry.id)

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Self
 
 from expost.cost import EPSILON_UNITS, Number, exact
 from expost.errors import InvalidValue
-from expost.mechanism import Mechanism
+from expost.mechanism import In, Mechanism, Out
 
 
-class Calibrated(Mechanism):
+class Calibrated(Mechanism[In, Out]):
     """A mechanism that knows how far off it is: the more ε, the less."""
 
     _buys: ClassVar[str] = "epsilon"

@@ -6,13 +6,13 @@ from typing import Any
 
 from expost.guarantee import Neighbours, Part, as_neighbours
 from expost.mechanisms.accuracy import Calibrated
-from expost.mechanisms.numbers import GridNoise, shape_of
+from expost.mechanisms.numbers import GridNoise, Numeric, shape_of
 
 RELEASED = "released"
 """The only part of a mechanism that costs the same whatever comes out."""
 
 
-class Additive(GridNoise, Calibrated):
+class Additive(GridNoise, Calibrated[Numeric, Any]):
     """A mechanism that adds noise on a grid. Subclasses say which, how much, and what that guarantees."""
 
     neighbours: Neighbours | None

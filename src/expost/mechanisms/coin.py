@@ -17,7 +17,7 @@ from expost.noise import Source, bernoulli, discrete_laplace
 
 
 @dataclass(frozen=True)
-class Coin(Mechanism):
+class Coin(Mechanism[int, int | Withheld]):
     """Flips a coin: on heads a noisy answer, on tails nothing. Nothing costs nothing.
 
     ``data`` is one integer (a count, say) that changes by at most ``sensitivity`` between neighbours. On

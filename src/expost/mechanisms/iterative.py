@@ -30,7 +30,7 @@ Rule = Callable[[tuple[Any, ...]], bool]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Iterative(Mechanism):
+class Iterative(Mechanism[Any, tuple[Any, ...]]):
     """Steps M₁, M₂, …, each on what came out before, that may stop after any of ``stops`` steps.
 
     A step is :class:`~expost.accounting.losses.GaussianNoise` (normal noise on a value of L2 ``sensitivity``, also on
@@ -110,7 +110,7 @@ class Iterative(Mechanism):
         table = dict(zip(self.stops, self.epsilons, strict=True))
         return Guarantee(table, self.delta, neighbours=self.neighbours)  # type: ignore[arg-type]
 
-    def part_of(self, output: Any) -> Part:
+    def part_of(self, output: tuple[Any, ...]) -> Part:
         """The stop that was reached, or the next one."""
         return self.stops[min(bisect_left(self.stops, len(output)), len(self.stops) - 1)]
 
@@ -141,7 +141,7 @@ class Iterative(Mechanism):
         """A run driven from outside: iterate over its steps."""
         return Run(self, noise)
 
-    def describe(self, output: Any) -> str:
+    def describe(self, output: tuple[Any, ...]) -> str:
         """How far it went."""
         return f"{len(output)} of at most {len(self.steps)} steps"
 

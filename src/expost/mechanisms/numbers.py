@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, isqrt, prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.noise import Source, SystemNoise
 from expost.noise.grid import FARTHEST, Grid
+
+Numeric: TypeAlias = int | float | np.number[Any] | NDArray[Any]
+"""One number, or an array of numbers."""
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,14 @@ from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
 from expost.mechanisms.accuracy import Calibrated
 from expost.mechanisms.additive import RELEASED
-from expost.mechanisms.numbers import shape_of, whole_numbers
+from expost.mechanisms.numbers import Numeric, shape_of, whole_numbers
 from expost.noise import Source, bernoulli_exp, vector
 from expost.noise.fixed import exp_minus
 from expost.noise.grid import FARTHEST
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomizedResponse(Calibrated):
+class RandomizedResponse(Calibrated[Numeric, Any]):
     """One of ``choices`` answers 0, …, choices − 1 for each person: the truth e^ε times as likely as each lie.
 
     The data is a whole number, or an array with one entry a person; an entry outside the choices counts as

@@ -26,7 +26,7 @@ _FEW = 32  # fewer candidates than this are chosen from one coin at a time
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exponential(Calibrated):
+class Exponential(Calibrated[NDArray[Any], int]):
     """The index of a candidate, e^(rate·score) times as likely the higher it scores.
 
     ``sensitivity`` bounds how far one person moves any score. ``monotone`` says that between neighbours all
@@ -62,7 +62,7 @@ class Exponential(Calibrated):
         """ε for every output."""
         return Guarantee.uniform(self.epsilon, neighbours=self.neighbours)
 
-    def part_of(self, output: Any) -> Part:
+    def part_of(self, output: int) -> Part:
         """All outputs cost the same."""
         return RELEASED
 
@@ -73,7 +73,7 @@ class Exponential(Calibrated):
             raise InvalidValue("scores are a one-dimensional numpy array with at least one entry")
         vector.check_rate(self._calibrate(shape.floats)[1])
 
-    def sample(self, data: Any, noise: Source) -> int:
+    def sample(self, data: NDArray[Any], noise: Source) -> int:
         """The chosen index."""
         grid, rate = self._calibrate(shape_of(data).floats)
         return self._choose(_shortfalls(np.asarray(data), grid), rate, noise)
@@ -89,7 +89,7 @@ class Exponential(Calibrated):
         steps = max(ceil(bracket.log((candidates - 1) / miss).upper / rate) - 1, 0) if candidates > 1 else 0
         return grid.value(steps + 1) if floats else steps
 
-    def describe(self, output: Any) -> str:
+    def describe(self, output: int) -> str:
         """Which candidate was chosen."""
         return f"candidate {output}"
 

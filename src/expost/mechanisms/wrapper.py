@@ -6,10 +6,10 @@ from abc import abstractmethod
 from typing import Any
 
 from expost.guarantee import Guarantee, Part
-from expost.mechanism import Mechanism
+from expost.mechanism import In, Mechanism, Out
 
 
-class Wrapper(Mechanism):
+class Wrapper(Mechanism[In, Out]):
     """A mechanism that guarantees, refuses and charges what ``inner`` does.
 
     Subclasses say how data reaches it, and what its outputs look like; every output has the part of the inner one.
@@ -29,6 +29,6 @@ class Wrapper(Mechanism):
         """Refuse what the inner mechanism refuses."""
         self.inner.check(data)
 
-    def part_of(self, output: Any) -> Part:
+    def part_of(self, output: Out) -> Part:
         """The part of the inner mechanism's output."""
         return self.inner.part_of(output)

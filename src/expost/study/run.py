@@ -302,7 +302,7 @@ class _Run:
                 made = self.ledger.run(mechanism, on=on, key=key, label=label)
             except (AlreadyReserved, KeyConflict):  # since we looked
                 raise UnderWay(label) from None
-            receipts.append(Receipt(made.entry, label, made.reserved, made.charged, False))
+            receipts.append(Receipt(made.entry.id, label, made.reserved, made.charged, False))
             return made
         if stored.state == "reserved":
             raise UnderWay(label)
@@ -310,4 +310,4 @@ class _Run:
         receipts.append(Receipt(stored.id, label, stored.reserved, stored.charged, True))
         if stored.state != "settled":
             raise Lost(LOST)
-        return Release(mechanism, self.ledger.output(key), stored.part, stored.reserved, stored.charged, stored.id)
+        return Release(mechanism, self.ledger.output(key), stored, replayed=True)

@@ -132,7 +132,7 @@ def test_mechanisms_outputs_come_back() -> None:
         (xp.SparseVector(threshold=2, at_most=2, epsilon=1, sensitivity=1), np.arange(5)),
         (xp.StableInterquartileRange(epsilon=1, delta=1e-6), values),
     ):
-        value = ledger.run(mechanism, on=data).value
+        value = ledger.run(mechanism, on=data).value  # type: ignore[misc]
         again = codec.decode(codec.encode(value))
         assert np.array_equal(again, value) if isinstance(value, np.ndarray) else again == value
     assert Bin.__module__.startswith("expost.")

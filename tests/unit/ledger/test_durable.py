@@ -135,7 +135,7 @@ def test_an_output_without_a_key_is_known_by_its_hash(new_url: Callable[[], str]
     release = ledger.run(xp.Coin(epsilon=1, sensitivity=1, heads=1), on=3)
     told = [event.body for event in ledger.audit()][-1]
     assert told["output"] == codec.digest_of(release.value)
-    assert ledger._store.output(release.entry) is None
+    assert ledger._store.output(release.entry.id) is None
     with pytest.raises(xp.UnknownEntry):
         ledger._store.output(0)
 

@@ -28,7 +28,7 @@ _STEPS = 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogisticDescent(Wrapper):
+class LogisticDescent(Wrapper[NDArray[Any], tuple[NDArray[np.int64], ...]]):
     """Gradient descent for logistic regression: each step publishes a noisy gradient, and it may stop early.
 
     The data is a two-dimensional array, one row a person: ``features`` features, and in the last column the class, 0
@@ -95,7 +95,7 @@ class LogisticDescent(Wrapper):
         if dimensions is None or len(dimensions) != 2 or dimensions[1] != self.features + 1 or not dimensions[0]:
             raise InvalidValue(f"training needs rows of {self.features} features and a class, got shape {dimensions}")
 
-    def sample(self, data: Any, noise: Source) -> tuple[NDArray[np.int64], ...]:
+    def sample(self, data: NDArray[Any], noise: Source) -> tuple[NDArray[np.int64], ...]:
         """The noisy gradients of the steps taken."""
         table = np.asarray(data, np.float64)
         rows = unit_rows(table[:, :-1], float(self.norm), float(self.missing), True)
@@ -127,7 +127,7 @@ class LogisticDescent(Wrapper):
         noise = self.ratio * 2 * self.longest * sqrt((self.features + 1) / self.every)
         return float(np.linalg.norm(mean)) <= float(self.patience) * noise
 
-    def describe(self, output: Any) -> str:
+    def describe(self, output: tuple[NDArray[np.int64], ...]) -> str:
         """How far it went."""
         return self.inner.describe(output)
 

@@ -13,13 +13,14 @@ from math import floor, fsum, isqrt, sqrt
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from expost import bracket
 from expost.checks import as_flag, as_whole, finite, requested_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
-from expost.mechanism import WITHHELD, Mechanism
+from expost.mechanism import WITHHELD, Mechanism, Withheld
 from expost.mechanisms.additive import RELEASED
 from expost.mechanisms.linear.model import LinearModel, chosen, signs_of, unit_rows
 from expost.mechanisms.linear.solver import CURVATURE, FloatArray, LossName, Problem, gradient_error, minimise
@@ -55,7 +56,7 @@ class Setting:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Linear(Mechanism):
+class _Linear(Mechanism[NDArray[Any], LinearModel]):
     """What both ways of adding noise have in common."""
 
     epsilon: Number
@@ -117,7 +118,7 @@ class _Linear(Mechanism):
                 f"{dimensions[0]} with {there}"
             )
 
-    def sample(self, data: Any, noise: Source) -> LinearModel:
+    def sample(self, data: NDArray[Any], noise: Source) -> LinearModel:
         """A model."""
         table = np.asarray(data)
         setting = self.setting(len(table), table.shape[1] - 1)
@@ -134,11 +135,11 @@ class _Linear(Mechanism):
     def _weights(self, setting: Setting, rows: FloatArray, noise: Source) -> tuple[float, ...]:
         """The noisy weights of one problem."""
 
-    def part_of(self, output: Any) -> Part:
+    def part_of(self, output: LinearModel) -> Part:
         """All outputs cost the same."""
         return RELEASED
 
-    def describe(self, output: Any) -> str:
+    def describe(self, output: LinearModel | Withheld) -> str:
         """What kind of model came out."""
         if output is WITHHELD:
             return "withheld"

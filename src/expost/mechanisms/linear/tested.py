@@ -15,7 +15,7 @@ from expost.checks import as_share
 from expost.cost import Number, exact
 from expost.errors import InvalidValue, NeighbourMismatch
 from expost.guarantee import Guarantee, Part
-from expost.mechanism import WITHHELD, Mechanism
+from expost.mechanism import WITHHELD, Mechanism, Out, Withheld
 from expost.mechanisms.numbers import shape_of
 from expost.mechanisms.stability.test import REFUSED
 from expost.noise import Source
@@ -52,7 +52,7 @@ class ModelTest(ABC):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Tested(Mechanism):
+class Tested(Mechanism[Any, Out | Withheld]):
     """A mechanism on some of the data, and its output only if it passes a private test on the rest; else ⊥.
 
     The data is a pair of disjoint sets of records, (for the mechanism, for the test); or, if ``held_out`` is a share,
@@ -65,7 +65,7 @@ class Tested(Mechanism):
 
     __test__ = False  # not one of pytest's
 
-    mechanism: Mechanism
+    mechanism: Mechanism[Any, Out]
     test: ModelTest
     held_out: Number | None = None
     name: str | None = None
@@ -110,7 +110,7 @@ class Tested(Mechanism):
         self.test.check(held_out)
         self.test.check_pair(self.mechanism, train, held_out)
 
-    def sample(self, data: Any, noise: Source) -> Any:
+    def sample(self, data: Any, noise: Source) -> Out | Withheld:
         """The mechanism's output, or ⊥."""
         if self.held_out is None:
             train, held_out = _pair(data)
@@ -126,7 +126,7 @@ class Tested(Mechanism):
         count = held_out_size(len(rows), exact(self.held_out, "held_out"))
         return rows[order[count:]], rows[order[:count]]
 
-    def part_of(self, output: Any) -> Part:
+    def part_of(self, output: Out | Withheld) -> Part:
         """The output's own part, or that of ⊥, which no output may share."""
         if output is WITHHELD:
             return REFUSED
@@ -135,7 +135,7 @@ class Tested(Mechanism):
             raise InvalidValue(f"{type(self.mechanism).__name__} has a part {REFUSED!r}, as ⊥ has: rename it")
         return part
 
-    def describe(self, output: Any) -> str:
+    def describe(self, output: Out | Withheld) -> str:
         """What the mechanism says of its output, if there is one."""
         return "withheld" if output is WITHHELD else self.mechanism.describe(output)
 

@@ -13,13 +13,14 @@ from math import ceil, floor, log
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from expost import bracket
 from expost.checks import as_confidence, requested_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
-from expost.mechanism import WITHHELD, Mechanism
+from expost.mechanism import WITHHELD, Mechanism, Withheld
 from expost.mechanisms.linear.model import LinearModel, signs_of
 from expost.mechanisms.linear.perturbation import (
     FARTHEST_WEIGHT,
@@ -139,7 +140,7 @@ class ErrorTest(ModelTest):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TestedLogisticRegression(Mechanism):
+class TestedLogisticRegression(Mechanism[NDArray[Any], LinearModel | Withheld]):
     """Logistic regression on some of the records, released only if its noisy error on the others is small.
 
     ``epsilon`` is for the weights (:class:`~expost.mechanisms.OutputPerturbation`, whose parameters these are),
@@ -231,14 +232,14 @@ class TestedLogisticRegression(Mechanism):
         self.model(1).check(data)
         self.tested(len(data), data.shape[1] - 1).check(data)
 
-    def sample(self, data: Any, noise: Source) -> Any:
+    def sample(self, data: NDArray[Any], noise: Source) -> LinearModel | Withheld:
         """The model, or ⊥."""
         return self.tested(len(data), data.shape[1] - 1).sample(data, noise)
 
-    def part_of(self, output: Any) -> Part:
+    def part_of(self, output: LinearModel | Withheld) -> Part:
         """Whether a model was released."""
         return "withheld" if output is WITHHELD else "released"
 
-    def describe(self, output: Any) -> str:
+    def describe(self, output: LinearModel | Withheld) -> str:
         """What kind of model came out."""
         return self.model(1).describe(output)

@@ -29,7 +29,7 @@ MOST_SHARES = 40_000  # a guarantee lists each number of shares
 CHUNK = 2**17  # values compared at a time, so that an early stop stops early
 
 
-class Thresholded(Mechanism):
+class Thresholded(Mechanism[NDArray[Any], NDArray[Any]]):
     """What both sparse vectors share: the grid, the split of the budget, the noise, the comparison."""
 
     threshold: Any

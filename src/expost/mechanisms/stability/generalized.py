@@ -11,7 +11,7 @@ from typing import Any
 from expost.checks import requested_epsilon
 from expost.cost import Number, exact
 from expost.guarantee import Guarantee, Neighbours, Part
-from expost.mechanism import WITHHELD, Mechanism
+from expost.mechanism import WITHHELD, Mechanism, Out, Withheld
 from expost.mechanisms.additive import RELEASED
 from expost.mechanisms.stability.test import REFUSED
 from expost.noise import Source
@@ -30,7 +30,7 @@ class PrivateTest(ABC):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class TestedRelease(Mechanism):
+class TestedRelease(Mechanism[Any, Out | Withheld]):
     """The generalised form: a mechanism with data-dependent loss behind a private test of that loss.
 
     ``release(data, noise)`` must satisfy R(x) ≤ e^``epsilon``·R(x′) + ``delta`` for *every* neighbour x′ of an x for
@@ -42,7 +42,7 @@ class TestedRelease(Mechanism):
     __test__ = False  # not one of pytest's
 
     test: PrivateTest
-    release: Callable[[Any, Source], Any]
+    release: Callable[[Any, Source], Out]
     epsilon: Number
     delta: Number = 0
     neighbours: Neighbours | None = "substitute"
@@ -61,10 +61,10 @@ class TestedRelease(Mechanism):
         )
         return Guarantee({RELEASED: asked + safe, REFUSED: asked}, delta, neighbours=self.neighbours)
 
-    def sample(self, data: Any, noise: Source) -> Any:
+    def sample(self, data: Any, noise: Source) -> Out | Withheld:
         """The release, or ⊥."""
         return self.release(data, noise) if self.test.passes(data, noise) else WITHHELD
 
-    def part_of(self, output: Any) -> Part:
+    def part_of(self, output: Out | Withheld) -> Part:
         """Whether something was released."""
         return REFUSED if output is WITHHELD else RELEASED

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from expost.checks import as_bounds, as_positive, as_probability, as_whole, finite, requested_delta, split_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
-from expost.mechanism import WITHHELD
+from expost.mechanism import WITHHELD, Withheld
 from expost.mechanisms.stability.order import arranged, check_records, rank, widening
 from expost.mechanisms.stability.quantile_range import Bin
 from expost.mechanisms.stability.release import Proposal, ProposeTestRelease
@@ -136,7 +136,7 @@ def _sum(points: NDArray[np.int64]) -> int:
     return (int(np.sum(points >> 32)) << 32) + int(np.sum(points & _LOW))
 
 
-class _Located(Wrapper):
+class _Located(Wrapper[Any, float | Withheld]):
     """What the mechanisms about location share: a proposal behind a test."""
 
     epsilon: Any
@@ -174,11 +174,12 @@ class _Located(Wrapper):
         """The proposal behind its test."""
         return ProposeTestRelease(proposal=self._proposal, epsilon=split_epsilon(self.epsilon)[0], delta=self.delta)
 
-    def sample(self, data: Any, noise: Source) -> Any:
+    def sample(self, data: Any, noise: Source) -> float | Withheld:
         """The value with noise, or ⊥."""
-        return self.inner.sample(self._proposal.once(data, self.inner.test.cap), noise)
+        output: float | Withheld = self.inner.sample(self._proposal.once(data, self.inner.test.cap), noise)
+        return output
 
-    def describe(self, output: Any) -> str:
+    def describe(self, output: float | Withheld) -> str:
         """The value, and the scale of its noise."""
         if output is WITHHELD:
             return "withheld"

@@ -21,7 +21,7 @@ from expost.checks import finite, requested_delta, split_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
-from expost.mechanism import WITHHELD, Withheld
+from expost.mechanism import WITHHELD, Out, Withheld
 from expost.mechanisms.additive import RELEASED
 from expost.mechanisms.stability.order import arranged, check_records, narrowing, rank, widening
 from expost.mechanisms.stability.release import FirstStable, Proposal, StableAnswer
@@ -223,7 +223,7 @@ class _Once:
         return self._known
 
 
-class _Ranged(Wrapper):
+class _Ranged(Wrapper[Any, Out]):
     """What the analyses of the inter-quantile range share."""
 
     low: Number
@@ -265,7 +265,7 @@ class _Ranged(Wrapper):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StableInterquantileRange(_Ranged):
+class StableInterquantileRange(_Ranged[Bin | Withheld]):
     """The range between two quantiles, to within a factor ``base``, or ⊥ if it is not stable.
 
     ``epsilon`` is the whole budget. If the first scale answers half of it comes back. Publishes a :class:`Bin`: the
@@ -321,7 +321,7 @@ class StableInterquartileRange(StableInterquantileRange):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StableNoisyInterquartileRange(_Ranged):
+class StableNoisyInterquartileRange(_Ranged[float | Withheld]):
     """The paper's own analysis as one mechanism, for comparison: noise on the logarithm, the leg not published.
 
     ``epsilon`` is the whole budget; a value costs all of it and ⊥ two thirds. :class:`StableInterquartileRange` is

@@ -113,7 +113,7 @@ class StableAnswer(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class FirstStable(Mechanism):
+class FirstStable(Mechanism[Any, StableAnswer | Withheld]):
     """Proposals tried in order, each behind its own test with ``epsilon``, until one passes.
 
     Publishes which leg it was. Every leg before the one that answers costs ε only, so leg i costs i·ε and its price,
@@ -165,17 +165,17 @@ class FirstStable(Mechanism):
                 return StableAnswer(leg, proposal.release(data, noise))
         return WITHHELD
 
-    def part_of(self, output: Any) -> Part:
+    def part_of(self, output: StableAnswer | Withheld) -> Part:
         """Which leg answered."""
         return REFUSED if output is WITHHELD else int(output[0])
 
-    def describe(self, output: Any) -> str:
+    def describe(self, output: StableAnswer | Withheld) -> str:
         """What came out, and of which leg."""
         return "withheld" if output is WITHHELD else f"{output[1]!r} (leg {output[0]} of {len(self.proposals)})"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Chain(Mechanism):
+class Chain(Mechanism[Any, tuple[Any, ...]]):
     """Propose-test-release functions in a row: ⊥ in gives ⊥ out.
 
     Each leg makes its proposal from the values that the legs before it released: ``legs`` are functions from the
@@ -242,7 +242,7 @@ class Chain(Mechanism):
                 f"a leg proposed {text_of(proposal)}, which costs more than the {price} that the chain promised"
             )
 
-    def part_of(self, output: Any) -> Part:
+    def part_of(self, output: tuple[Any, ...]) -> Part:
         """How many legs answered."""
         return len(output)
 

@@ -77,7 +77,7 @@ class WinningCell(Proposal):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StableRegression(Wrapper):
+class StableRegression(Wrapper[NDArray[Any], Coefficients | Withheld]):
     """Linear regression, released as the centre of a cell that most blocks agree on, or ⊥ if too few do.
 
     The data is a two-dimensional array, one row a person: the features, and in the last column the target. ``cell`` is
@@ -139,7 +139,7 @@ class StableRegression(Wrapper):
                 f"there are {coefficients} coefficients and {len(self.cell)} widths of cells: give one each"
             )
 
-    def sample(self, data: Any, noise: Source) -> Coefficients | Withheld:
+    def sample(self, data: NDArray[Any], noise: Source) -> Coefficients | Withheld:
         """The centre of the winning cell, or ⊥."""
         fits = self._fits(np.array(data, dtype=np.float64))
         answer = self._legs(fits.shape[1]).sample(fits, noise)
@@ -154,7 +154,7 @@ class StableRegression(Wrapper):
         target = np.clip(data[:, -1], *self.target_bounds)
         return np.array([_fit(features[b :: self.blocks], target[b :: self.blocks]) for b in range(self.blocks)])
 
-    def describe(self, output: Any) -> str:
+    def describe(self, output: Coefficients | Withheld) -> str:
         """The coefficients."""
         if output is WITHHELD:
             return "withheld"

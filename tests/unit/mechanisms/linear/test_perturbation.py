@@ -401,7 +401,7 @@ def test_data_of_the_wrong_shape_is_refused_and_free() -> None:
         (xp.OutputPerturbation(epsilon=1, norm=1), np.broadcast_to(0.0, (1, 2**20 + 1))),
     ):
         with pytest.raises(xp.InvalidValue):
-            ledger.run(mechanism, on=data)
+            ledger.run(mechanism, on=data)  # type: ignore[misc]
     assert ledger.spent == xp.Cost(0)
 
 

@@ -230,6 +230,7 @@ def test_good_models_come_out_and_bad_ones_cost_the_test() -> None:
     assert str(bad) == "TestedLogisticRegression: withheld · reserved ε 4, charged 0.5, refunded 3.5"
     good = ledger.run(TestedLogisticRegression(**USUAL, threshold=0.95), on=records())
     assert good.charged == xp.Cost(4)
+    assert isinstance(good.value, xp.LinearModel)
     assert np.mean(good.value.predict(records()[:, :-1]) == records()[:, -1]) > 0.8
     assert ledger.spent == xp.Cost(4.5)
 
@@ -240,6 +241,7 @@ def test_several_classes_share_the_budget() -> None:
     mechanism = TestedLogisticRegression(**{**USUAL, "epsilon": 30}, threshold=0.9, classes=3)
     assert mechanism.model(100).setting(100, 3).epsilon == 10
     found = mechanism.sample(data, xp.SeededNoise(1))
+    assert isinstance(found, xp.LinearModel)
     assert len(found.weights) == 3
     assert np.mean(found.predict(data[:, :-1]) == data[:, -1]) > 0.6
     assert error_of(found, data, classes=3) < 0.9
