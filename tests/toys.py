@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from expost import Guarantee, Interaction, Mechanism, Source
+from expost import Guarantee, Interaction, Mechanism, NoiseSource
 from expost.guarantee import Part
 from expost.noise import bernoulli
 from expost.verify import FiniteMechanism, log_up
@@ -45,12 +45,12 @@ class Responses(Mechanism):
     def part_of(self, output: Any) -> Part:
         return len(output)
 
-    def start(self, data: Any, noise: Source) -> Asking:
+    def start(self, data: Any, noise: NoiseSource) -> Asking:
         return Asking(self, noise)
 
 
 class Asking(Interaction):
-    def __init__(self, mechanism: Responses, noise: Source) -> None:
+    def __init__(self, mechanism: Responses, noise: NoiseSource) -> None:
         super().__init__(mechanism)
         self._truth = mechanism.ratio / (1 + mechanism.ratio)
         self._at_most = mechanism.at_most
@@ -75,7 +75,7 @@ class Fixed(Mechanism):
     def guarantee(self) -> Guarantee:
         return self.claim
 
-    def sample(self, data: Any, noise: Source) -> Any:
+    def sample(self, data: Any, noise: NoiseSource) -> Any:
         return data() if callable(data) else self.output
 
     def part_of(self, output: Any) -> Part:

@@ -73,8 +73,8 @@ if TYPE_CHECKING:
     from expost.mechanisms import Tested as Tested
     from expost.mechanisms import TestedLogisticRegression as TestedLogisticRegression
     from expost.mechanisms import TestedRelease as TestedRelease
+    from expost.noise import NoiseSource as NoiseSource
     from expost.noise import SeededNoise as SeededNoise
-    from expost.noise import Source as Source
     from expost.noise import SystemNoise as SystemNoise
     from expost.recipes import location_and_spread as location_and_spread
     from expost.recipes import release_large as release_large
@@ -140,7 +140,7 @@ else:
             "TestedLogisticRegression",
             "TestedRelease",
         ),
-        "expost.noise": ("SeededNoise", "Source", "SystemNoise"),
+        "expost.noise": ("SeededNoise", "NoiseSource", "SystemNoise"),
         "expost.recipes": ("location_and_spread", "release_large", "try_until_one_passes"),
     }
     _HOME = {name: room for room, names in _ROOMS.items() for name in names}

@@ -17,7 +17,7 @@ from expost.errors import InteractionClosed, InvalidValue
 from expost.fingerprint import say
 from expost.forks import here
 from expost.guarantee import Guarantee, Part
-from expost.noise import Source
+from expost.noise import NoiseSource
 from expost.text import shown
 
 if TYPE_CHECKING:
@@ -96,11 +96,11 @@ class Mechanism(ABC, Generic[In, Out]):
     def check_start(self, data: Any) -> None:
         """The same for a conversation about the data; by default anything will do, nothing included."""
 
-    def sample(self, data: In, noise: Source) -> Out:
+    def sample(self, data: In, noise: NoiseSource) -> Out:
         """One output. Private values never make it raise; they follow the mechanism's stated rules."""
         raise InvalidValue(f"{type(self).__name__} answers questions one at a time: use ledger.open(…)")
 
-    def start(self, data: In, noise: Source) -> Interaction:
+    def start(self, data: In, noise: NoiseSource) -> Interaction:
         """A conversation about the data. Publishes nothing yet."""
         raise InvalidValue(f"{type(self).__name__} runs in one go: use ledger.run(…)")
 
@@ -191,7 +191,7 @@ class Interactive(Protocol[AnInteraction]):
     def check_start(self, data: Any) -> None:
         """As of :class:`Mechanism`."""
 
-    def start(self, data: Any, noise: Source) -> AnInteraction:
+    def start(self, data: Any, noise: NoiseSource) -> AnInteraction:
         """As of :class:`Mechanism`."""
 
 

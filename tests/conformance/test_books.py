@@ -57,7 +57,7 @@ class Alike(xp.Mechanism):
     def guarantee(self) -> Guarantee:
         return self.claim
 
-    def sample(self, data: Any, noise: xp.Source) -> Any:
+    def sample(self, data: Any, noise: xp.NoiseSource) -> Any:
         return f"scale {self.scale}"
 
     def part_of(self, output: Any) -> Part:
@@ -82,7 +82,7 @@ class Opaque(xp.Mechanism):
 
     guarantee = CLAIM
 
-    def sample(self, data: Any, noise: xp.Source) -> Any:
+    def sample(self, data: Any, noise: xp.NoiseSource) -> Any:
         return self.scale
 
     def part_of(self, output: Any) -> Part:
@@ -111,7 +111,7 @@ class Priced(xp.Mechanism):
     def guarantee(self) -> Guarantee:
         return Guarantee.uniform(self.epsilons[-1])
 
-    def sample(self, data: Any, noise: xp.Source) -> Any:
+    def sample(self, data: Any, noise: xp.NoiseSource) -> Any:
         return self.epsilons[-1]
 
     def part_of(self, output: Any) -> Part:
@@ -347,7 +347,7 @@ class HomeMade(Proposal):
     def distance(self, data: Any, cap: int) -> int:
         return cap
 
-    def release(self, data: Any, noise: xp.Source) -> Any:
+    def release(self, data: Any, noise: xp.NoiseSource) -> Any:
         return 0
 
 

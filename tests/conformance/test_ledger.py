@@ -193,7 +193,7 @@ def test_public_mistakes_are_free(new_ledger: NewLedger) -> None:
     for name in ("", "a/b", 7):
         with pytest.raises(xp.InvalidValue, match="no '/'"):
             new_ledger(epsilon=1, name=name)
-    with pytest.raises(xp.InvalidValue, match="noise must be a Source"):
+    with pytest.raises(xp.InvalidValue, match="noise must be a NoiseSource"):
         new_ledger(epsilon=1, noise=42)
     with pytest.raises(xp.InvalidValue, match="a unit is a string"):
         new_ledger(epsilon=1, unit=3)
@@ -211,7 +211,7 @@ def test_starting_an_interaction_badly_forfeits(new_ledger: NewLedger) -> None:
         def part_of(self, output: object) -> str:
             return "never"
 
-        def start(self, data: object, noise: xp.Source) -> xp.Interaction:
+        def start(self, data: object, noise: xp.NoiseSource) -> xp.Interaction:
             raise RuntimeError("lost")
 
     ledger = new_ledger(epsilon=1)

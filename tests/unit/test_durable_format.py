@@ -41,7 +41,7 @@ ERROR = ErrorTest(epsilon="0.1", threshold="0.5", classes=2, distance=Fraction(1
 class Always(PrivateTest):
     epsilon, delta, mistake = 1, 0, 0
 
-    def passes(self, data: Any, noise: xp.Source) -> bool:
+    def passes(self, data: Any, noise: xp.NoiseSource) -> bool:
         return True
 
 

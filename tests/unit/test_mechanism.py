@@ -141,7 +141,7 @@ def test_an_interrupt_between_drawing_and_publishing_publishes_nothing_but_was_b
             raise KeyboardInterrupt
 
     class Interruptible(Responses):
-        def start(self, data: object, noise: xp.Source) -> Interrupted:
+        def start(self, data: object, noise: xp.NoiseSource) -> Interrupted:
             return Interrupted(self, noise)
 
     ledger = xp.Ledger(epsilon=5)
@@ -204,7 +204,7 @@ class Listed(xp.Mechanism):
     def part_of(self, output: Any) -> Part:
         return max((len(answer["ids"]) for answer in output), default=0)
 
-    def start(self, data: Any, noise: xp.Source) -> Listing:
+    def start(self, data: Any, noise: xp.NoiseSource) -> Listing:
         return Listing(self)
 
 

@@ -18,7 +18,7 @@ from expost.data.questions import Asked, Planned, as_of
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee
-from expost.noise import Source, SystemNoise, vector
+from expost.noise import NoiseSource, SystemNoise, vector
 from expost.noise.grid import FARTHEST
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Discovered(Asked):
         super().check(data)
         vector.discrete_laplace(SystemNoise(), self.rate, 0)
 
-    def sample(self, data: Any, noise: Source) -> dict[Any, int]:
+    def sample(self, data: Any, noise: NoiseSource) -> dict[Any, int]:
         """Noise for every key that is there; keys that are not there are never released."""
         found = self.question.exact()
         counts = np.array([count for _, count in found], np.int64)

@@ -22,7 +22,7 @@ from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.guarantee import Part
 from expost.mechanisms import SparseVector
-from expost.noise import Source
+from expost.noise import NoiseSource
 
 if TYPE_CHECKING:
     from expost.data.table import Of, PrivateTable
@@ -142,7 +142,7 @@ class Above(OnNumbers):
     question: Histogram
     noise: SparseVector
 
-    def sample(self, data: Any, noise: Source) -> dict[Any, bool]:
+    def sample(self, data: Any, noise: NoiseSource) -> dict[Any, bool]:
         """{label: whether it was found to be above}."""
         found = self.noise.sample(self.question.exact(), noise)
         return dict(zip(self.question.labels, found.tolist(), strict=True))

@@ -26,7 +26,7 @@ from expost.guarantee import Guarantee, Part
 from expost.mechanism import Mechanism
 from expost.mechanisms import DiscreteGaussian, Gaussian, Laplace, SparseVector
 from expost.mechanisms.additive import RELEASED, Additive
-from expost.noise import Source
+from expost.noise import NoiseSource
 
 if TYPE_CHECKING:
     from expost.data.table import Of, PrivateTable
@@ -149,7 +149,7 @@ class Noisy(OnNumbers):
     question: Question
     noise: Additive
 
-    def sample(self, data: Any, noise: Source) -> Any:
+    def sample(self, data: Any, noise: NoiseSource) -> Any:
         """Ask the table, add noise, say it in the question's terms."""
         return self.question.present(self.noise.sample(self.question.exact(), noise))
 

@@ -17,7 +17,7 @@ from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee
 from expost.mechanisms import Laplace
-from expost.noise import Source
+from expost.noise import NoiseSource
 from expost.noise.grid import FARTHEST, Grid
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ class NoisyMean(Asked):
             if each is not None:
                 each.check(0)
 
-    def sample(self, data: Any, noise: Source) -> float:
+    def sample(self, data: Any, noise: NoiseSource) -> float:
         """Within the bounds, whatever the noise."""
         total, count = self.question.exact()
         for_sum, for_count = self._shares

@@ -25,7 +25,7 @@ from expost.ledger.statement import day_rows, entry_rows, statement
 from expost.ledger.store import Store
 from expost.ledger.trail import GENESIS, Event, Head, chained
 from expost.mechanism import AnInteraction, In, Interactive, Mechanism, Out, Release
-from expost.noise import Source, SystemNoise
+from expost.noise import NoiseSource, SystemNoise
 
 Found = TypeVar("Found")
 
@@ -59,16 +59,16 @@ class Ledger:
         name: str = "ledger",
         neighbours: Neighbours | None = None,
         unit: str | None = None,
-        noise: Source | None = None,
+        noise: NoiseSource | None = None,
     ) -> None:
-        if noise is not None and not isinstance(noise, Source):
-            raise InvalidValue(f"noise must be a Source such as SystemNoise(), got {_given(noise)}")
+        if noise is not None and not isinstance(noise, NoiseSource):
+            raise InvalidValue(f"noise must be a NoiseSource such as SystemNoise(), got {_given(noise)}")
         if unit is not None:
             _check_text(unit, "unit")
         limit = _limit(epsilon, delta)
         self._path: Path = (_name(name, "a ledger"),)
         self._store: Store = MemoryStore(name, limit, as_neighbours(neighbours), unit)
-        self._noise: Source = noise or SystemNoise()
+        self._noise: NoiseSource = noise or SystemNoise()
 
     @classmethod
     def create(
@@ -80,7 +80,7 @@ class Ledger:
         *,
         neighbours: Neighbours,
         unit: str,
-        noise: Source | None = None,
+        noise: NoiseSource | None = None,
     ) -> Self:
         """A new ledger that lasts, in a database: ``sqlite:///study.db`` or ``postgresql://host/database``.
 
@@ -99,7 +99,7 @@ class Ledger:
         return cls.load(url, name, noise=noise)
 
     @classmethod
-    def load(cls, url: str, name: str, *, noise: Source | None = None) -> Self:
+    def load(cls, url: str, name: str, *, noise: NoiseSource | None = None) -> Self:
         """The ledger of that name in a database. What dead processes left behind is forfeited first.
 
         If a balance was changed by hand, that waits, and the ledger reserves nothing; it can be read and closed.
@@ -336,7 +336,7 @@ class Ledger:
         return self._store.unit
 
     @property
-    def noise(self) -> Source:
+    def noise(self) -> NoiseSource:
         """Where mechanisms draw their randomness from."""
         return self._noise
 
@@ -463,13 +463,13 @@ def _note(by: str, reason: str) -> Note:
 def _check_private(noise: Any) -> None:
     if noise is None:
         return
-    if not isinstance(noise, Source):
-        raise InvalidValue(f"noise must be a Source such as SystemNoise(), got {_given(noise)}")
+    if not isinstance(noise, NoiseSource):
+        raise InvalidValue(f"noise must be a NoiseSource such as SystemNoise(), got {_given(noise)}")
     if not noise.private:
         raise InvalidValue(f"a ledger that lasts protects people, so nobody may be able to predict {noise!r}")
 
 
-def _at(url: str, name: str, below: Path, noise: Source | None) -> Ledger:
+def _at(url: str, name: str, below: Path, noise: NoiseSource | None) -> Ledger:
     """The ledger or account at an address: what a pickled one becomes."""
     ledger = Ledger.load(url, name, noise=noise)
     for account in below:

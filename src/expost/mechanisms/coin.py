@@ -13,7 +13,7 @@ from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part
 from expost.mechanism import WITHHELD, Mechanism, Withheld
-from expost.noise import Source, bernoulli, discrete_laplace
+from expost.noise import NoiseSource, bernoulli, discrete_laplace
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Coin(Mechanism[int, int | Withheld]):
         if isinstance(data, bool) or not isinstance(data, Integral):
             raise InvalidValue(f"Coin answers about one integer, got data of type {type(data).__name__}")
 
-    def sample(self, data: int, noise: Source) -> int | Withheld:
+    def sample(self, data: int, noise: NoiseSource) -> int | Withheld:
         """A noisy answer, or nothing."""
         if not bernoulli(noise, exact(self.heads, "heads")):
             return WITHHELD

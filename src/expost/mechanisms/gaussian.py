@@ -15,7 +15,7 @@ from expost.cost import EPSILON_UNITS, Number, exact
 from expost.guarantee import Guarantee, Neighbours
 from expost.mechanisms.additive import Additive
 from expost.mechanisms.numbers import GridNoise, Shape, root_above
-from expost.noise import Source, discrete_gaussian, rounded_gaussian, vector
+from expost.noise import NoiseSource, discrete_gaussian, rounded_gaussian, vector
 from expost.noise.grid import Grid
 
 
@@ -63,10 +63,10 @@ class Gaussian(Additive):
         grid, sensitivity = l2_on_grid(self, shape, min(ratio, Fraction(1)))
         return grid, (ratio * sensitivity) ** 2
 
-    def _one(self, noise: Source, parameter: Fraction) -> int:
+    def _one(self, noise: NoiseSource, parameter: Fraction) -> int:
         return rounded_gaussian(noise, parameter)
 
-    def _many(self, noise: Source, parameter: Fraction, size: int) -> NDArray[np.int64]:
+    def _many(self, noise: NoiseSource, parameter: Fraction, size: int) -> NDArray[np.int64]:
         return vector.rounded_gaussian(noise, parameter, size)
 
     def _reach(self, parameter: Fraction, miss: Fraction) -> int:
@@ -116,10 +116,10 @@ class DiscreteGaussian(Additive):
         grid, sensitivity = l2_on_grid(self, shape, 1 / (1 + rho))
         return grid, sensitivity**2 / (2 * rho)
 
-    def _one(self, noise: Source, parameter: Fraction) -> int:
+    def _one(self, noise: NoiseSource, parameter: Fraction) -> int:
         return discrete_gaussian(noise, parameter)
 
-    def _many(self, noise: Source, parameter: Fraction, size: int) -> NDArray[np.int64]:
+    def _many(self, noise: NoiseSource, parameter: Fraction, size: int) -> NDArray[np.int64]:
         return vector.discrete_gaussian(noise, parameter, size)
 
     def _reach(self, parameter: Fraction, miss: Fraction) -> int:

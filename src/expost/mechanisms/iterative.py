@@ -22,7 +22,7 @@ from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
 from expost.mechanism import Interaction, Mechanism, fixed
 from expost.mechanisms.gaussian import l2_on_grid, normal_reach
 from expost.mechanisms.numbers import GridNoise, Shape, root_above
-from expost.noise import Source, rounded_gaussian, vector
+from expost.noise import NoiseSource, rounded_gaussian, vector
 from expost.noise.grid import Grid
 
 Rule = Callable[[tuple[Any, ...]], bool]
@@ -126,7 +126,7 @@ class Iterative(Mechanism[Any, tuple[Any, ...]]):
                     f"sampled steps choose records by a mask, which {type(data).__name__} does not take: try np.asarray"
                 ) from None
 
-    def sample(self, data: Any, noise: Source) -> tuple[Any, ...]:
+    def sample(self, data: Any, noise: NoiseSource) -> tuple[Any, ...]:
         """All steps up to the first stop at which ``until`` says so."""
         assert self.compute is not None
         run = Run(self, noise)
@@ -137,7 +137,7 @@ class Iterative(Mechanism[Any, tuple[Any, ...]]):
                 break
         return run.transcript
 
-    def start(self, data: Any, noise: Source) -> Run:
+    def start(self, data: Any, noise: NoiseSource) -> Run:
         """A run driven from outside: iterate over its steps."""
         return Run(self, noise)
 
@@ -156,7 +156,7 @@ class Iterative(Mechanism[Any, tuple[Any, ...]]):
             missing=self.missing,
         )
 
-    def _answer(self, index: int, value: Any, noise: Source) -> Any:
+    def _answer(self, index: int, value: Any, noise: NoiseSource) -> Any:
         step = self.steps[index]
         return step.sample(value, noise) if isinstance(step, Mechanism) else self._noise_of(step).sample(value, noise)
 
@@ -168,7 +168,7 @@ class Iterative(Mechanism[Any, tuple[Any, ...]]):
 class Run(Interaction):
     """An iterative mechanism under way: iterate over its steps. Leaving settles at the stop reached, or the next."""
 
-    def __init__(self, mechanism: Iterative, noise: Source) -> None:
+    def __init__(self, mechanism: Iterative, noise: NoiseSource) -> None:
         super().__init__(mechanism)
         self._iterative = mechanism
         self._noise = noise
@@ -275,10 +275,10 @@ class NormalStepNoise(GridNoise):
         grid, sensitivity = l2_on_grid(self, shape, min(ratio, Fraction(1)))
         return grid, (ratio * sensitivity) ** 2
 
-    def _one(self, noise: Source, parameter: Fraction) -> int:
+    def _one(self, noise: NoiseSource, parameter: Fraction) -> int:
         return rounded_gaussian(noise, parameter)
 
-    def _many(self, noise: Source, parameter: Fraction, size: int) -> NDArray[np.int64]:
+    def _many(self, noise: NoiseSource, parameter: Fraction, size: int) -> NDArray[np.int64]:
         return vector.rounded_gaussian(noise, parameter, size)
 
     def _reach(self, parameter: Fraction, miss: Fraction) -> int:
@@ -300,10 +300,10 @@ class LaplaceStepNoise(NormalStepNoise):
         moved = Fraction(grid.l1(sensitivity, 1)) if shape.floats else whole_sensitivity(self.sensitivity)
         return grid, 1 / (ratio * moved)
 
-    def _one(self, noise: Source, parameter: Fraction) -> int:
+    def _one(self, noise: NoiseSource, parameter: Fraction) -> int:
         return int(self._many(noise, parameter, 1)[0])
 
-    def _many(self, noise: Source, parameter: Fraction, size: int) -> NDArray[np.int64]:
+    def _many(self, noise: NoiseSource, parameter: Fraction, size: int) -> NDArray[np.int64]:
         return vector.rounded_laplace(noise, parameter, size)
 
     def _reach(self, parameter: Fraction, miss: Fraction) -> int:

@@ -15,7 +15,7 @@ from expost.cost import Number, exact
 from expost.guarantee import Guarantee, Neighbours
 from expost.mechanisms.additive import Additive
 from expost.mechanisms.numbers import Shape
-from expost.noise import Source, discrete_laplace, vector
+from expost.noise import NoiseSource, discrete_laplace, vector
 from expost.noise.fixed import exp_minus
 from expost.noise.grid import Grid
 
@@ -57,10 +57,10 @@ class Laplace(Additive):
             return grid, epsilon / grid.l1(sensitivity, shape.size)
         return grid, epsilon / floor(whole_sensitivity(self.sensitivity))
 
-    def _one(self, noise: Source, parameter: Fraction) -> int:
+    def _one(self, noise: NoiseSource, parameter: Fraction) -> int:
         return discrete_laplace(noise, parameter)
 
-    def _many(self, noise: Source, parameter: Fraction, size: int) -> NDArray[np.int64]:
+    def _many(self, noise: NoiseSource, parameter: Fraction, size: int) -> NDArray[np.int64]:
         return vector.discrete_laplace(noise, parameter, size)
 
     def _reach(self, parameter: Fraction, miss: Fraction) -> int:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from expost.checks import as_confidence, as_positive, as_whole
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
-from expost.noise import Source, SystemNoise
+from expost.noise import NoiseSource, SystemNoise
 from expost.noise.grid import FARTHEST, Grid
 
 Numeric: TypeAlias = int | float | np.number[Any] | NDArray[Any]
@@ -73,11 +73,11 @@ class GridNoise(ABC):
         """The grid, and the parameter (rate or variance) of the noise on it. A function of public facts."""
 
     @abstractmethod
-    def _one(self, noise: Source, parameter: Fraction) -> int:
+    def _one(self, noise: NoiseSource, parameter: Fraction) -> int:
         """The noise for one number."""
 
     @abstractmethod
-    def _many(self, noise: Source, parameter: Fraction, size: int) -> NDArray[np.int64]:
+    def _many(self, noise: NoiseSource, parameter: Fraction, size: int) -> NDArray[np.int64]:
         """The noise for so many numbers; also where parameters out of range are refused."""
 
     @abstractmethod
@@ -89,7 +89,7 @@ class GridNoise(ABC):
         _, parameter = self._calibrate(shape_of(data))
         self._many(SystemNoise(), parameter, 0)
 
-    def sample(self, data: Any, noise: Source) -> Any:
+    def sample(self, data: Any, noise: NoiseSource) -> Any:
         """The data with noise. Whole numbers stay whole.
 
         Proof: lem-saturation

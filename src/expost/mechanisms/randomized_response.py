@@ -17,7 +17,7 @@ from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
 from expost.mechanisms.accuracy import Calibrated
 from expost.mechanisms.additive import RELEASED
 from expost.mechanisms.numbers import Numeric, shape_of, whole_numbers
-from expost.noise import Source, bernoulli_exp, vector
+from expost.noise import NoiseSource, bernoulli_exp, vector
 from expost.noise.fixed import exp_minus
 from expost.noise.grid import FARTHEST
 
@@ -67,7 +67,7 @@ class RandomizedResponse(Calibrated[Numeric, Any]):
         if shape_of(data).floats:
             raise InvalidValue(f"randomised response needs whole numbers 0 to {self.choices - 1}, got floats")
 
-    def sample(self, data: Any, noise: Source) -> Any:
+    def sample(self, data: Any, noise: NoiseSource) -> Any:
         """Each entry, or another choice in its place."""
         shape = shape_of(data)
         if shape.dimensions is None:
@@ -76,7 +76,7 @@ class RandomizedResponse(Calibrated[Numeric, Any]):
         lies = vector.lies(noise, exact(self.epsilon, "ε"), self.choices, shape.size)
         return (truth + lies.reshape(truth.shape)) % self.choices
 
-    def _answer(self, truth: int, noise: Source) -> int:
+    def _answer(self, truth: int, noise: NoiseSource) -> int:
         rate = exact(self.epsilon, "ε")
         while True:
             answer = noise.below(self.choices)

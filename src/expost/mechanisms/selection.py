@@ -18,7 +18,7 @@ from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
 from expost.mechanisms.accuracy import Calibrated
 from expost.mechanisms.additive import RELEASED
 from expost.mechanisms.numbers import shape_of, whole_numbers
-from expost.noise import Source, bernoulli_exp, vector
+from expost.noise import NoiseSource, bernoulli_exp, vector
 from expost.noise.grid import FARTHEST, Grid
 from expost.noise.laws import Rate
 
@@ -73,7 +73,7 @@ class Exponential(Calibrated[NDArray[Any], int]):
             raise InvalidValue("scores are a one-dimensional numpy array with at least one entry")
         vector.check_rate(self._calibrate(shape.floats)[1])
 
-    def sample(self, data: NDArray[Any], noise: Source) -> int:
+    def sample(self, data: NDArray[Any], noise: NoiseSource) -> int:
         """The chosen index."""
         grid, rate = self._calibrate(shape_of(data).floats)
         return self._choose(_shortfalls(np.asarray(data), grid), rate, noise)
@@ -93,7 +93,7 @@ class Exponential(Calibrated[NDArray[Any], int]):
         """Which candidate was chosen."""
         return f"candidate {output}"
 
-    def _choose(self, shortfalls: NDArray[np.int64], rate: Fraction, noise: Source) -> int:
+    def _choose(self, shortfalls: NDArray[np.int64], rate: Fraction, noise: NoiseSource) -> int:
         if shortfalls.size >= _FEW:
             return vector.categorical(noise, shortfalls, Rate(rate))
         short = shortfalls.tolist()
@@ -126,7 +126,7 @@ class PermuteAndFlip(Exponential):
     Proof: thm-permute-and-flip
     """
 
-    def _choose(self, shortfalls: NDArray[np.int64], rate: Fraction, noise: Source) -> int:
+    def _choose(self, shortfalls: NDArray[np.int64], rate: Fraction, noise: NoiseSource) -> int:
         if shortfalls.size < _FEW:
             heads = [i for i, short in enumerate(shortfalls.tolist()) if bernoulli_exp(noise, rate * short)]
         else:

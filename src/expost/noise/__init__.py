@@ -13,11 +13,11 @@ from expost.noise.scalar import (
     rounded_gaussian,
     rounded_laplace,
 )
-from expost.noise.source import SeededNoise, Source, SystemNoise
+from expost.noise.source import NoiseSource, SeededNoise, SystemNoise
 
 __all__ = [
+    "NoiseSource",
     "SeededNoise",
-    "Source",
     "SystemNoise",
     "bernoulli",
     "bernoulli_exp",

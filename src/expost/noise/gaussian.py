@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from expost.noise.laws import HalfGaussian
 from expost.noise.scalar import keeps
-from expost.noise.source import Source
+from expost.noise.source import NoiseSource
 from expost.noise.tables import draw
 from expost.noise.uniform import Uniform
 
@@ -52,7 +52,7 @@ def _strips(variance: Fraction) -> _Strips:
     return _Strips(exponent, scaled, np.array([max(0, int(bound)) for bound in sure], np.int64))
 
 
-def discrete(source: Source, variance: Fraction, size: int) -> Integers:
+def discrete(source: NoiseSource, variance: Fraction, size: int) -> Integers:
     """k with probability proportional to e^−k²/(2·variance), for a standard deviation of at least 64.
 
     Proof: thm-strips
@@ -70,7 +70,7 @@ def discrete(source: Source, variance: Fraction, size: int) -> Integers:
     return _fill(batch, size)
 
 
-def rounded(source: Source, variance: Fraction, size: int) -> Integers:
+def rounded(source: NoiseSource, variance: Fraction, size: int) -> Integers:
     """The nearest integers to normal numbers of mean 0 and this variance.
 
     Proof: thm-strips
@@ -96,7 +96,7 @@ def _nearest(cut: _Strips, strip: Integers, place: Unsigned, known: int) -> Inte
 
 
 def _accept(
-    source: Source, cut: _Strips, strip: Integers, place: Unsigned, known: int, *, exact: bool
+    source: NoiseSource, cut: _Strips, strip: Integers, place: Unsigned, known: int, *, exact: bool
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which draws to keep, each with probability e^−V(2T+V)/2s², and a fair sign for each."""
     look = source.words(strip.size, 16)
@@ -110,7 +110,7 @@ def _accept(
 
 
 def _decide(
-    source: Source, cut: _Strips, strip: Integers, place: Unsigned, known: int, first: Integers, exact: bool
+    source: NoiseSource, cut: _Strips, strip: Integers, place: Unsigned, known: int, first: Integers, exact: bool
 ) -> NDArray[np.bool_]:
     """The same from 48 more bits of each coin, by 1 − y ≤ e^−y ≤ 1 − y + y²/2; then by exact arithmetic."""
     coins = first << 48 | (source.words(strip.size) >> np.uint64(16)).astype(np.int64)

@@ -11,11 +11,11 @@ from math import ceil, floor, isqrt
 
 from expost.errors import InvalidValue
 from expost.noise.fixed import exp_minus
-from expost.noise.source import Source
+from expost.noise.source import NoiseSource
 from expost.noise.uniform import Uniform
 
 
-def bernoulli(source: Source, probability: Fraction) -> bool:
+def bernoulli(source: NoiseSource, probability: Fraction) -> bool:
     """True with exactly this probability.
 
     Proof: lem-uniform
@@ -25,7 +25,7 @@ def bernoulli(source: Source, probability: Fraction) -> bool:
     return source.chance(probability.numerator, probability.denominator)
 
 
-def bernoulli_exp(source: Source, rate: Fraction) -> bool:
+def bernoulli_exp(source: NoiseSource, rate: Fraction) -> bool:
     """True with probability exactly e^−rate, for any rational rate ≥ 0.
 
     Proof: lem-bernoulli-exp
@@ -38,14 +38,14 @@ def bernoulli_exp(source: Source, rate: Fraction) -> bool:
     return _bernoulli_exp_fraction(source, rate - int(rate))
 
 
-def _bernoulli_exp_fraction(source: Source, rate: Fraction) -> bool:
+def _bernoulli_exp_fraction(source: NoiseSource, rate: Fraction) -> bool:
     k = 1
     while bernoulli(source, rate / k):
         k += 1
     return k % 2 == 1
 
 
-def geometric(source: Source, rate: Fraction) -> int:
+def geometric(source: NoiseSource, rate: Fraction) -> int:
     """k ≥ 0 with probability (1 − e^−rate)·e^−(rate·k), for any rational rate > 0.
 
     Proof: lem-geometric
@@ -63,7 +63,7 @@ def geometric(source: Source, rate: Fraction) -> int:
     return (remainder + steps * whole) // rate.numerator
 
 
-def discrete_laplace(source: Source, rate: Fraction) -> int:
+def discrete_laplace(source: NoiseSource, rate: Fraction) -> int:
     """k with probability proportional to e^−(rate·``|k|``), for any rational rate > 0.
 
     Proof: lem-discrete-laplace
@@ -75,7 +75,7 @@ def discrete_laplace(source: Source, rate: Fraction) -> int:
             return -size if negative else size
 
 
-def rounded_laplace(source: Source, rate: Fraction) -> int:
+def rounded_laplace(source: NoiseSource, rate: Fraction) -> int:
     """The nearest integer to a continuous Laplace number of density (rate/2)·e^−(rate·``|z|``).
 
     Proof: lem-rounded-laplace
@@ -88,7 +88,7 @@ def rounded_laplace(source: Source, rate: Fraction) -> int:
     return -size if source.below(2) else size
 
 
-def discrete_gaussian(source: Source, variance: Fraction) -> int:
+def discrete_gaussian(source: NoiseSource, variance: Fraction) -> int:
     """k with probability proportional to e^−k²/(2·variance), for any rational variance > 0.
 
     Proof: lem-discrete-gaussian
@@ -102,7 +102,7 @@ def discrete_gaussian(source: Source, variance: Fraction) -> int:
             return candidate
 
 
-def rounded_gaussian(source: Source, variance: Fraction) -> int:
+def rounded_gaussian(source: NoiseSource, variance: Fraction) -> int:
     """The nearest integer to a continuous normal number of mean 0 and this variance.
 
     One strip is one unit wide, or one standard deviation if that is more.
@@ -120,7 +120,7 @@ def rounded_gaussian(source: Source, variance: Fraction) -> int:
             return -number if source.below(2) else number
 
 
-def categorical(source: Source, exponents: Sequence[int], ratio: Fraction) -> int:
+def categorical(source: NoiseSource, exponents: Sequence[int], ratio: Fraction) -> int:
     """An index i with probability proportional to ratio^exponents[i], for a rational 0 < ratio ≤ 1.
 
     Proof: lem-categorical

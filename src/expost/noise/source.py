@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # numpy itself is imported when arrays are drawn
     from numpy.typing import NDArray
 
 
-class Source(ABC):
+class NoiseSource(ABC):
     """A stream of independent, uniform random bytes. Samplers draw from it and from nothing else."""
 
     private: bool
@@ -51,7 +51,7 @@ class Source(ABC):
         return np.frombuffer(self.bytes(count * (bits // 8)), dtype=f"<u{bits // 8}")
 
 
-class SystemNoise(Source):
+class SystemNoise(NoiseSource):
     """The operating system's cryptographic generator.
 
     Arrays are drawn in one call. Small draws go to the system one by one: half a microsecond each, which
@@ -69,7 +69,7 @@ class SystemNoise(Source):
         return "SystemNoise()"
 
 
-class SeededNoise(Source):
+class SeededNoise(NoiseSource):
     """Reproducible randomness for tests. **Not private**: whoever knows the seed can remove the noise."""
 
     private = False

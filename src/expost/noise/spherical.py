@@ -16,7 +16,7 @@ import numpy as np
 from expost.errors import InvalidValue
 from expost.noise.laws import HalfGaussian
 from expost.noise.scalar import keeps
-from expost.noise.source import Source
+from expost.noise.source import NoiseSource
 from expost.noise.tables import table
 from expost.noise.uniform import WORD, Uniform
 
@@ -25,7 +25,7 @@ _VARIANCE = Fraction(_STRIPS**2)
 _SLACK = 2.0**-40  # far above what float64 can lose in a dozen operations
 
 
-def rounded_spherical(source: Source, scale: Fraction, size: int) -> list[int]:
+def rounded_spherical(source: NoiseSource, scale: Fraction, size: int) -> list[int]:
     """The nearest integers to the coordinates of a vector of joint density proportional to ``e^(−‖q‖/scale)``.
 
     Proof: thm-spherical
@@ -54,7 +54,7 @@ class _Normal:
         return (self.strip << bits) + (self.place.draw >> (self.place.bits - bits))
 
 
-def _normals(source: Source, size: int) -> list[_Normal]:
+def _normals(source: NoiseSource, size: int) -> list[_Normal]:
     """So many independent ones.
 
     Proof: thm-strips

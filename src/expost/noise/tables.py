@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.noise.laws import Law
-from expost.noise.source import Source
+from expost.noise.source import NoiseSource
 from expost.noise.uniform import WORD, Uniform, invert
 
 LARGEST = 2**62
@@ -40,7 +40,7 @@ class Table:
         self._values, self._first, self._last = values, first, last
         self._guide = self._build_guide()
 
-    def draw(self, source: Source, size: int) -> NDArray[np.int64]:
+    def draw(self, source: NoiseSource, size: int) -> NDArray[np.int64]:
         """``size`` independent numbers of the law."""
         prefix = source.words(size, _PREFIX)
         numbers: NDArray[np.int64] = self._guide[prefix]
@@ -49,7 +49,7 @@ class Table:
             numbers[undecided] = self._finish(source, prefix[undecided])
         return numbers
 
-    def _finish(self, source: Source, prefix: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
+    def _finish(self, source: NoiseSource, prefix: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
         words = prefix.astype(np.uint64) << np.uint64(WORD - _PREFIX)
         words |= source.words(prefix.size) >> np.uint64(_PREFIX)
         numbers = self._look_up(words)
@@ -110,7 +110,7 @@ def table(law: Law) -> Table:
     return Table(law)
 
 
-def draw(source: Source, law: Law, size: int) -> NDArray[np.int64]:
+def draw(source: NoiseSource, law: Law, size: int) -> NDArray[np.int64]:
     """``size`` independent numbers of the law; past ±2^62 there is only ±2^62.
 
     Proof: thm-inversion

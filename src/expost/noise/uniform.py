@@ -11,7 +11,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from expost.noise.source import Source
+from expost.noise.source import NoiseSource
 
 if TYPE_CHECKING:
     from expost.noise.laws import Law
@@ -23,7 +23,7 @@ WORD = 64
 class Uniform:
     """A uniform real in [0, 1) whose first ``bits`` bits are known: they read ``draw``."""
 
-    def __init__(self, source: Source, draw: int = 0, bits: int = 0) -> None:
+    def __init__(self, source: NoiseSource, draw: int = 0, bits: int = 0) -> None:
         self._source = source
         self.draw = draw
         self.bits = bits

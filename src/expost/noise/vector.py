@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from expost.errors import InvalidValue
 from expost.noise import gaussian
 from expost.noise.laws import Coin, Digit, Finite, Gaussian, Geometric, Laplace, Law, Lie, Powers, Rate, Ratio, Sign
-from expost.noise.source import Source
+from expost.noise.source import NoiseSource
 from expost.noise.tables import LARGEST, draw
 from expost.noise.uniform import Uniform, invert
 
@@ -33,7 +33,7 @@ _DIRECT = 64  # up to this scale one table does
 _DIGIT = 10  # bits
 
 
-def geometric(source: Source, rate: Fraction, size: Size) -> Integers:
+def geometric(source: NoiseSource, rate: Fraction, size: Size) -> Integers:
     """k ≥ 0 with probability (1 − e^−rate)·e^−(rate·k).
 
     Proof: thm-split
@@ -41,7 +41,7 @@ def geometric(source: Source, rate: Fraction, size: Size) -> Integers:
     return _Split.geometric(check_rate(rate)).draw(source, _count(size)).reshape(size)
 
 
-def discrete_laplace(source: Source, rate: Fraction, size: Size) -> Integers:
+def discrete_laplace(source: NoiseSource, rate: Fraction, size: Size) -> Integers:
     """k with probability proportional to e^−(rate·``|k|``).
 
     Proof: thm-split
@@ -49,7 +49,7 @@ def discrete_laplace(source: Source, rate: Fraction, size: Size) -> Integers:
     return _Split.laplace(check_rate(rate)).draw(source, _count(size)).reshape(size)
 
 
-def geometric_reaches(source: Source, rate: Fraction, margins: Integers) -> NDArray[np.bool_]:
+def geometric_reaches(source: NoiseSource, rate: Fraction, margins: Integers) -> NDArray[np.bool_]:
     """For each margin (within ±2^61), whether fresh geometric noise is at least the margin.
 
     Proof: thm-split
@@ -57,7 +57,7 @@ def geometric_reaches(source: Source, rate: Fraction, margins: Integers) -> NDAr
     return _Split.geometric(check_rate(rate)).reaches(source, margins.ravel()).reshape(margins.shape)
 
 
-def laplace_reaches(source: Source, rate: Fraction, margins: Integers) -> NDArray[np.bool_]:
+def laplace_reaches(source: NoiseSource, rate: Fraction, margins: Integers) -> NDArray[np.bool_]:
     """For each margin (within ±2^61), whether fresh discrete Laplace noise is at least the margin.
 
     Proof: thm-split
@@ -65,7 +65,7 @@ def laplace_reaches(source: Source, rate: Fraction, margins: Integers) -> NDArra
     return _Split.laplace(check_rate(rate)).reaches(source, margins.ravel()).reshape(margins.shape)
 
 
-def rounded_laplace(source: Source, rate: Fraction, size: Size) -> Integers:
+def rounded_laplace(source: NoiseSource, rate: Fraction, size: Size) -> Integers:
     """The nearest integers to continuous Laplace numbers of density (rate/2)·e^−(rate·``|z|``).
 
     Proof: lem-rounded-laplace
@@ -77,7 +77,7 @@ def rounded_laplace(source: Source, rate: Fraction, size: Size) -> Integers:
     return np.multiply(magnitude, sign, out=magnitude).reshape(size)
 
 
-def discrete_gaussian(source: Source, variance: Fraction, size: Size) -> Integers:
+def discrete_gaussian(source: NoiseSource, variance: Fraction, size: Size) -> Integers:
     """k with probability proportional to e^−k²/(2·variance).
 
     Proof: thm-strips
@@ -87,7 +87,7 @@ def discrete_gaussian(source: Source, variance: Fraction, size: Size) -> Integer
     return gaussian.discrete(source, variance, _count(size)).reshape(size)
 
 
-def rounded_gaussian(source: Source, variance: Fraction, size: Size) -> Integers:
+def rounded_gaussian(source: NoiseSource, variance: Fraction, size: Size) -> Integers:
     """The nearest integers to continuous normal numbers of mean 0 and this variance.
 
     Proof: thm-strips
@@ -95,7 +95,7 @@ def rounded_gaussian(source: Source, variance: Fraction, size: Size) -> Integers
     return gaussian.rounded(source, check_variance(variance), _count(size)).reshape(size)
 
 
-def bernoulli(source: Source, probability: Fraction, size: Size) -> NDArray[np.bool_]:
+def bernoulli(source: NoiseSource, probability: Fraction, size: Size) -> NDArray[np.bool_]:
     """True with exactly this probability.
 
     Proof: thm-inversion
@@ -107,7 +107,7 @@ def bernoulli(source: Source, probability: Fraction, size: Size) -> NDArray[np.b
     return coins.astype(np.bool_).reshape(size)
 
 
-def bernoulli_exp(source: Source, rate: Fraction, size: Size) -> NDArray[np.bool_]:
+def bernoulli_exp(source: NoiseSource, rate: Fraction, size: Size) -> NDArray[np.bool_]:
     """True with probability exactly e^−rate.
 
     Proof: thm-inversion
@@ -117,7 +117,7 @@ def bernoulli_exp(source: Source, rate: Fraction, size: Size) -> NDArray[np.bool
     return draw(source, Coin(rate), _count(size)).astype(np.bool_).reshape(size)
 
 
-def lies(source: Source, rate: Fraction, choices: int, size: Size) -> Integers:
+def lies(source: NoiseSource, rate: Fraction, choices: int, size: Size) -> Integers:
     """What randomised response adds, modulo ``choices``: 0 weighs 1, each other number e^−rate.
 
     Proof: thm-randomized-response
@@ -128,7 +128,7 @@ def lies(source: Source, rate: Fraction, choices: int, size: Size) -> Integers:
     return lying.reshape(size)
 
 
-def uniform(source: Source, bound: int, size: Size) -> Integers:
+def uniform(source: NoiseSource, bound: int, size: Size) -> Integers:
     """Uniform integers among 0, …, bound − 1, for a bound up to 2^62.
 
     Proof: lem-uniform
@@ -146,7 +146,7 @@ def uniform(source: Source, bound: int, size: Size) -> Integers:
     return kept[:wanted].reshape(size)
 
 
-def categorical(source: Source, exponents: Integers, weight: Rate | Ratio) -> int:
+def categorical(source: NoiseSource, exponents: Integers, weight: Rate | Ratio) -> int:
     """An index i with probability proportional to e^−(rate·exponents[i]), or ratio^exponents[i].
 
     Exponents are whole numbers ≥ 0, one of them 0. Equal exponents share one cell of the inversion, and
@@ -183,11 +183,11 @@ class _Split:
     def laplace(cls, rate: Fraction) -> _Split:
         return _laplace_split(rate)
 
-    def draw(self, source: Source, size: int) -> Integers:
+    def draw(self, source: NoiseSource, size: int) -> Integers:
         high = draw(source, self._top, size)
         return high if not self._bits else self._join(high, self._low(source, high))
 
-    def reaches(self, source: Source, margins: Integers) -> NDArray[np.bool_]:
+    def reaches(self, source: NoiseSource, margins: Integers) -> NDArray[np.bool_]:
         """Whether the number is at least the margin. Low digits are drawn only where the high part ties."""
         high = draw(source, self._top, margins.size)
         if not self._bits:
@@ -198,7 +198,7 @@ class _Split:
         result[ties] = self._low(source, high[ties]) >= margins[ties] & ((1 << self._bits) - 1)
         return result
 
-    def _low(self, source: Source, high: Integers) -> Integers:
+    def _low(self, source: NoiseSource, high: Integers) -> Integers:
         """The low digits; those of a negative number count from the other end."""
         low = np.zeros(high.size, np.int64)
         for position, digit in self._digits:

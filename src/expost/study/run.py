@@ -26,7 +26,7 @@ from expost.errors import (
 )
 from expost.ledger import Entry, Ledger
 from expost.mechanism import Mechanism, Release
-from expost.noise import Source
+from expost.noise import NoiseSource
 from expost.study.key import LOST, VALUES, asked_then
 from expost.study.kinds import KINDS
 from expost.study.kinds.kind import Answer, Asked, Unanswerable, Unscaled
@@ -122,7 +122,7 @@ Progress = Callable[[Question, Outcome | None], None]
 """Called before a question, with None, and after it."""
 
 
-def run_study(study: Study, *, noise: Source | None = None, progress: Progress | None = None) -> Result:
+def run_study(study: Study, *, noise: NoiseSource | None = None, progress: Progress | None = None) -> Result:
     """Check everything, then ask. Stops cleanly where the budget ends: what was answered is in the result."""
     opened = open_table(study)
     check_questions(opened)

@@ -15,7 +15,7 @@ from expost.errors import InvalidStudy, InvalidValue
 from expost.ledger import Ledger, ledgers
 from expost.ledger.entry import least
 from expost.mechanisms.stability.quantile_range import Bin
-from expost.noise import Source
+from expost.noise import NoiseSource
 from expost.study.kinds import KINDS
 from expost.study.kinds.kind import Answer, Asked
 from expost.study.model import SQLITE, Question, Study
@@ -125,7 +125,7 @@ def asked_for(
     return Asked(question, opened.table, epsilon, delta, size, earlier)
 
 
-def open_ledger(study: Study, *, create: bool, noise: Source | None = None) -> Ledger | None:
+def open_ledger(study: Study, *, create: bool, noise: NoiseSource | None = None) -> Ledger | None:
     """The study's ledger or account; made if there is none and it may be, else None.
 
     One that is there must be about the same unit and neighbours, and have the limit that the study states.

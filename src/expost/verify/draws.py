@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from expost.errors import InvalidValue
 from expost.mechanism import Mechanism
-from expost.noise import Source
+from expost.noise import NoiseSource
 from expost.verify.finite import FiniteMechanism
 
 Output = TypeVar("Output", bound=Hashable)
@@ -31,7 +31,7 @@ class _Branch(BaseException):
         self.choices = choices
 
 
-class _Script(Source):
+class _Script(NoiseSource):
     """Answers draws from a script; asks for a branch when the script ends."""
 
     private = False
@@ -62,7 +62,7 @@ class _Script(Source):
         raise _Branch(choices)
 
 
-def law(run: Callable[[Source], Output], *, missing: Fraction = Fraction(1, 10**6)) -> dict[Output, Fraction]:
+def law(run: Callable[[NoiseSource], Output], *, missing: Fraction = Fraction(1, 10**6)) -> dict[Output, Fraction]:
     """The exact probability of each output of ``run``, up to at most ``missing`` mass left out.
 
     >>> law(lambda source: source.below(3) + source.below(2))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from expost import bracket
-from expost.noise import Source
+from expost.noise import NoiseSource
 from expost.noise.fixed import exp_minus
 from expost.noise.laws import (
     Coin,
@@ -35,7 +35,7 @@ from expost.noise.uniform import Uniform, invert
 DIGITS = 300  # of the reference: 2^−900 and below
 
 
-class Script(Source):
+class Script(NoiseSource):
     """Bytes chosen by the test; asking for more than was written is an error."""
 
     private = False

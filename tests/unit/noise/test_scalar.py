@@ -11,10 +11,10 @@ import pytest
 
 from expost import noise
 from expost.errors import InvalidValue
-from expost.noise import SeededNoise, Source
+from expost.noise import NoiseSource, SeededNoise
 
 
-class Enumerated(Source):
+class Enumerated(NoiseSource):
     """Answers ``below`` from a prefix; the first question past it is recorded and ends the run."""
 
     private = False
@@ -35,7 +35,7 @@ class Enumerated(Source):
         return self._prefix.pop(0)
 
 
-def law_of(sampler: Callable[[Source], Any], least: Fraction) -> tuple[dict[Any, Fraction], Fraction]:
+def law_of(sampler: Callable[[NoiseSource], Any], least: Fraction) -> tuple[dict[Any, Fraction], Fraction]:
     """The probability of every outcome, following all draws of probability above ``least``; and the rest."""
     law: dict[Any, Fraction] = defaultdict(Fraction)
     rest = Fraction(0)
@@ -74,7 +74,7 @@ def test_the_exponential_coin_is_exact_up_to_paths_not_followed() -> None:
 
 @pytest.mark.parametrize("variance", [Fraction(1, 3), Fraction(1), Fraction(40)])
 def test_normal_samplers_use_integers_only(variance: Fraction) -> None:
-    class Integers(Source):
+    class Integers(NoiseSource):
         private = False
 
         def __init__(self) -> None:

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from expost.errors import InvalidValue
-from expost.noise import SeededNoise, Source, SystemNoise, vector
+from expost.noise import NoiseSource, SeededNoise, SystemNoise, vector
 
 
-def draws_in_child(source: Source) -> bytes:
+def draws_in_child(source: NoiseSource) -> bytes:
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:  # pragma: no cover - another process

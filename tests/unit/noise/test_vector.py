@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from expost import bracket
 from expost.errors import InvalidValue
-from expost.noise import SeededNoise, Source, gaussian, vector
+from expost.noise import NoiseSource, SeededNoise, gaussian, vector
 from expost.noise.laws import Digit, Laplace, Law, Rate, Ratio
 from expost.noise.scalar import keeps
 from expost.noise.uniform import Uniform
@@ -19,7 +19,7 @@ from expost.noise.uniform import Uniform
 SOURCE = SeededNoise(20)
 
 
-class Endless(Source):
+class Endless(NoiseSource):
     """The same byte for ever."""
 
     private = False
@@ -31,7 +31,7 @@ class Endless(Source):
         return self._byte * count
 
 
-class CoinThenZeros(Source):
+class CoinThenZeros(NoiseSource):
     """The first look at a coin of 63 bits (and a sign bit, 0), its other 48 bits, then zeros."""
 
     private = False

@@ -21,7 +21,7 @@ from expost.mechanisms.linear.model import LinearModel, signs_of, unit_rows
 from expost.mechanisms.linear.solver import FloatArray, slope
 from expost.mechanisms.numbers import shape_of
 from expost.mechanisms.wrapper import Wrapper
-from expost.noise import Source
+from expost.noise import NoiseSource
 
 _STEPS = 2**20
 """Gradients of single records are whole numbers of such parts."""
@@ -95,7 +95,7 @@ class LogisticDescent(Wrapper[NDArray[Any], tuple[NDArray[np.int64], ...]]):
         if dimensions is None or len(dimensions) != 2 or dimensions[1] != self.features + 1 or not dimensions[0]:
             raise InvalidValue(f"training needs rows of {self.features} features and a class, got shape {dimensions}")
 
-    def sample(self, data: NDArray[Any], noise: Source) -> tuple[NDArray[np.int64], ...]:
+    def sample(self, data: NDArray[Any], noise: NoiseSource) -> tuple[NDArray[np.int64], ...]:
         """The noisy gradients of the steps taken."""
         table = np.asarray(data, np.float64)
         rows = unit_rows(table[:, :-1], float(self.norm), float(self.missing), True)

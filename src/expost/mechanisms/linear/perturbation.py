@@ -32,7 +32,7 @@ from expost.mechanisms.linear.tuning import (
     output_regularizer,
 )
 from expost.mechanisms.numbers import root_above, shape_of
-from expost.noise import Source
+from expost.noise import NoiseSource
 from expost.noise.grid import Grid
 from expost.noise.spherical import rounded_spherical
 
@@ -118,7 +118,7 @@ class _Linear(Mechanism[NDArray[Any], LinearModel]):
                 f"{dimensions[0]} with {there}"
             )
 
-    def sample(self, data: NDArray[Any], noise: Source) -> LinearModel:
+    def sample(self, data: NDArray[Any], noise: NoiseSource) -> LinearModel:
         """A model."""
         table = np.asarray(data)
         setting = self.setting(len(table), table.shape[1] - 1)
@@ -132,7 +132,7 @@ class _Linear(Mechanism[NDArray[Any], LinearModel]):
         return LinearModel(weights, float(self.norm), self.intercept, float(self.missing), self.features)
 
     @abstractmethod
-    def _weights(self, setting: Setting, rows: FloatArray, noise: Source) -> tuple[float, ...]:
+    def _weights(self, setting: Setting, rows: FloatArray, noise: NoiseSource) -> tuple[float, ...]:
         """The noisy weights of one problem."""
 
     def part_of(self, output: LinearModel) -> Part:
@@ -171,7 +171,7 @@ class OutputPerturbation(_Linear):
             output_regularizer(size, float(epsilon)) if given is None else float(given),
         )
 
-    def _weights(self, setting: Setting, rows: FloatArray, noise: Source) -> tuple[float, ...]:
+    def _weights(self, setting: Setting, rows: FloatArray, noise: NoiseSource) -> tuple[float, ...]:
         problem = Problem(self.loss, rows, setting.regularizer, (Fraction(0),) * setting.columns)
         found = minimise(problem, tolerance(setting))
         return noisy_weights(found, weight_sensitivity(setting), setting.epsilon, noise)
@@ -216,7 +216,7 @@ class ObjectivePerturbation(_Linear):
         raised = max(float(regularizer), float(least) * (1 + 2.0**-40))  # half of ε at least is for the noise
         return Setting(self.loss, size, columns, epsilon, raised, float(lean))
 
-    def _weights(self, setting: Setting, rows: FloatArray, noise: Source) -> tuple[float, ...]:
+    def _weights(self, setting: Setting, rows: FloatArray, noise: NoiseSource) -> tuple[float, ...]:
         near = tilted_tolerance(setting)
         grid = Grid.within(near * setting.size / (2 * (isqrt(setting.columns) + 1)))
         tilt = rounded_spherical(noise, tilt_scale(setting) / grid.step, setting.columns)
@@ -299,7 +299,7 @@ def weight_distance(setting: Setting) -> Fraction:
 
 
 def noisy_weights(
-    weights: list[Fraction], sensitivity: Fraction, epsilon: Fraction, noise: Source
+    weights: list[Fraction], sensitivity: Fraction, epsilon: Fraction, noise: NoiseSource
 ) -> tuple[float, ...]:
     """Weights on a grid with spherical noise on the grid, clamped.
 

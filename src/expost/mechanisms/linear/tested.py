@@ -18,7 +18,7 @@ from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Mechanism, Out, Withheld
 from expost.mechanisms.numbers import shape_of
 from expost.mechanisms.stability.test import REFUSED
-from expost.noise import Source
+from expost.noise import NoiseSource
 
 
 class ModelTest(ABC):
@@ -37,7 +37,7 @@ class ModelTest(ABC):
     reveals_delta: Number = 0
 
     @abstractmethod
-    def passes(self, output: Any, held_out: Any, noise: Source) -> bool:
+    def passes(self, output: Any, held_out: Any, noise: NoiseSource) -> bool:
         """Whether to release. Private values never make it raise."""
 
     def reveals_of(self, mechanism: Mechanism) -> Number | None:
@@ -110,7 +110,7 @@ class Tested(Mechanism[Any, Out | Withheld]):
         self.test.check(held_out)
         self.test.check_pair(self.mechanism, train, held_out)
 
-    def sample(self, data: Any, noise: Source) -> Out | Withheld:
+    def sample(self, data: Any, noise: NoiseSource) -> Out | Withheld:
         """The mechanism's output, or ⊥."""
         if self.held_out is None:
             train, held_out = _pair(data)

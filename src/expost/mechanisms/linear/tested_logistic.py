@@ -31,7 +31,7 @@ from expost.mechanisms.linear.perturbation import (
 from expost.mechanisms.linear.tested import ModelTest, Tested, held_out_size
 from expost.mechanisms.linear.tuning import MOST_REGULARIZER, output_regularizer
 from expost.mechanisms.numbers import root_above, shape_of
-from expost.noise import Source, discrete_laplace
+from expost.noise import NoiseSource, discrete_laplace
 
 _STEPS = 2**40
 """Errors of single records are whole numbers of such parts."""
@@ -123,7 +123,7 @@ class ErrorTest(ModelTest):
         trained = ceil((error_sensitivity(self.distance) + 2 * float_error) * _STEPS) + 1
         return Fraction(problems * max(size * trained, 2 * _STEPS))
 
-    def passes(self, output: LinearModel, held_out: Any, noise: Source) -> bool:
+    def passes(self, output: LinearModel, held_out: Any, noise: NoiseSource) -> bool:
         """Whether the noisy error is at most the threshold."""
         size, problems = len(held_out), len(output.weights)
         with np.errstate(all="ignore"):
@@ -232,7 +232,7 @@ class TestedLogisticRegression(Mechanism[NDArray[Any], LinearModel | Withheld]):
         self.model(1).check(data)
         self.tested(len(data), data.shape[1] - 1).check(data)
 
-    def sample(self, data: NDArray[Any], noise: Source) -> LinearModel | Withheld:
+    def sample(self, data: NDArray[Any], noise: NoiseSource) -> LinearModel | Withheld:
         """The model, or ⊥."""
         return self.tested(len(data), data.shape[1] - 1).sample(data, noise)
 

@@ -23,7 +23,7 @@ from expost.mechanisms.sparse_vector.comparisons import (
     above_text,
     finite_bars,
 )
-from expost.noise import Source, vector
+from expost.noise import NoiseSource, vector
 
 _SHARES_FOR = np.array([0, 2, 1])  # below, above, far above
 
@@ -88,7 +88,7 @@ class AdaptiveSparseVector(Thresholded):
         answers = np.asarray(output, np.int64)
         return (1, int(_SHARES_FOR[answers].sum())) if len(answers) else (0, 0)
 
-    def sample(self, data: NDArray[Any], noise: Source) -> NDArray[np.int8]:
+    def sample(self, data: NDArray[Any], noise: NoiseSource) -> NDArray[np.int8]:
         """0, 1 or 2 for each value; 0 for those that were not compared any more."""
         margins = self._bars - self.points(np.asarray(data))
         moves = self._moves(noise)
@@ -105,18 +105,18 @@ class AdaptiveSparseVector(Thresholded):
                 break
         return output
 
-    def _moves(self, noise: Source) -> tuple[int, int]:
+    def _moves(self, noise: NoiseSource) -> tuple[int, int]:
         """How far the two bars move: noise they share, each centred for its own noise."""
         shift = self._one(noise, self._threshold_rate)
         far, near = map(self._centre, self.rates)
         return shift + far + int(self.bars(self.margin)), shift + near
 
-    def compare(self, margins: Points, moves: tuple[int, int], noise: Source) -> NDArray[np.int8]:
+    def compare(self, margins: Points, moves: tuple[int, int], noise: NoiseSource) -> NDArray[np.int8]:
         """2, 1 or 0 for each margin."""
         far, above = (self._reaches(noise, rate, margins, move) for rate, move in zip(self.rates, moves, strict=True))
         return np.where(far, np.int8(2), above.astype(np.int8))
 
-    def start(self, data: Any, noise: Source) -> AdaptiveComparisons:
+    def start(self, data: Any, noise: NoiseSource) -> AdaptiveComparisons:
         """Questions one at a time; ``data``, if any, is what callables are called with."""
         return AdaptiveComparisons(self, data, noise)
 
@@ -130,7 +130,7 @@ class AdaptiveSparseVector(Thresholded):
 class AdaptiveComparisons(Asking):
     """Ask ``(value)`` or ``(value, threshold)``: 2 if it is far above, 1 above, 0 below, while shares last."""
 
-    def __init__(self, mechanism: AdaptiveSparseVector, data: Any, noise: Source) -> None:
+    def __init__(self, mechanism: AdaptiveSparseVector, data: Any, noise: NoiseSource) -> None:
         super().__init__(mechanism, data, noise)
         self._svt = mechanism
         self._left = mechanism._shares

@@ -17,7 +17,7 @@ from expost.errors import InvalidValue
 from expost.guarantee import Neighbours, as_neighbours
 from expost.mechanism import Interaction, Mechanism
 from expost.mechanisms.numbers import shape_of
-from expost.noise import Source, scalar, vector
+from expost.noise import NoiseSource, scalar, vector
 from expost.noise.grid import Grid
 
 NoiseKind: TypeAlias = Literal["one-sided", "two-sided"]
@@ -143,13 +143,13 @@ class Thresholded(Mechanism[NDArray[Any], NDArray[Any]]):
     def _threshold_rate(self) -> Fraction:
         return self.halves[0].exact_epsilon / self._steps
 
-    def _one(self, noise: Source, rate: Fraction) -> int:
+    def _one(self, noise: NoiseSource, rate: Fraction) -> int:
         return (scalar.geometric if self.noise == "one-sided" else scalar.discrete_laplace)(noise, rate)
 
-    def _many(self, noise: Source, rate: Fraction, count: int) -> Points:
+    def _many(self, noise: NoiseSource, rate: Fraction, count: int) -> Points:
         return (vector.geometric if self.noise == "one-sided" else vector.discrete_laplace)(noise, rate, count)
 
-    def _reaches(self, noise: Source, rate: Fraction, margins: Points, shift: int) -> NDArray[np.bool_]:
+    def _reaches(self, noise: NoiseSource, rate: Fraction, margins: Points, shift: int) -> NDArray[np.bool_]:
         """For each margin, whether fresh noise is at least margin + shift.
 
         Proof: lem-comparisons
@@ -159,7 +159,7 @@ class Thresholded(Mechanism[NDArray[Any], NDArray[Any]]):
         reaches = vector.geometric_reaches if self.noise == "one-sided" else vector.laplace_reaches
         return reaches(noise, rate, margins + shift)
 
-    def _excess(self, noise: Source, rate: Fraction, margins: Points, shift: int) -> Points:
+    def _excess(self, noise: NoiseSource, rate: Fraction, margins: Points, shift: int) -> Points:
         """For each margin, fresh noise less margin and shift, clamped to 2^60 above and to −1 below.
 
         Proof: lem-comparisons
@@ -194,7 +194,7 @@ class Thresholded(Mechanism[NDArray[Any], NDArray[Any]]):
 class Asking(Interaction):
     """Questions to a sparse vector: a value, or a function that computes it, and perhaps a threshold."""
 
-    def __init__(self, mechanism: Thresholded, data: Any, noise: Source) -> None:
+    def __init__(self, mechanism: Thresholded, data: Any, noise: NoiseSource) -> None:
         super().__init__(mechanism)
         self._rules = mechanism
         self._data = data

@@ -30,7 +30,7 @@ from expost.mechanisms.sparse_vector.comparisons import (
     above_text,
     too_far,
 )
-from expost.noise import Source
+from expost.noise import NoiseSource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,11 +117,11 @@ class SparseVector(Thresholded):
         """How far thresholds are moved up, in steps, so that one-sided noise errs as often either way."""
         return self._centre(self.rate)
 
-    def _shift(self, noise: Source) -> int:
+    def _shift(self, noise: NoiseSource) -> int:
         """How far the threshold moves: its noise, and the centre."""
         return self._one(noise, self._threshold_rate) + self.centre
 
-    def sample(self, data: NDArray[Any], noise: Source) -> NDArray[Any]:
+    def sample(self, data: NDArray[Any], noise: NoiseSource) -> NDArray[Any]:
         """The mask of positives; with ``gap``, by how much each was above, and NaN elsewhere."""
         margins = self._bars - self.points(np.asarray(data))
         shift, left = self._shift(noise), self.at_most
@@ -140,7 +140,7 @@ class SparseVector(Thresholded):
                 break
         return output
 
-    def start(self, data: Any, noise: Source) -> Comparisons:
+    def start(self, data: Any, noise: NoiseSource) -> Comparisons:
         """Questions one at a time; ``data``, if any, is what callables are called with."""
         return Comparisons(self, data, noise)
 
@@ -156,7 +156,7 @@ class Comparisons(Asking):
     With ``gap``, positives answer by how much (0.0 or more) and negatives None.
     """
 
-    def __init__(self, mechanism: SparseVector, data: Any, noise: Source) -> None:
+    def __init__(self, mechanism: SparseVector, data: Any, noise: NoiseSource) -> None:
         super().__init__(mechanism, data, noise)
         self._svt = mechanism
         self._left = mechanism.at_most

@@ -14,7 +14,7 @@ from expost.guarantee import Guarantee, Neighbours, Part
 from expost.mechanism import WITHHELD, Mechanism, Out, Withheld
 from expost.mechanisms.additive import RELEASED
 from expost.mechanisms.stability.test import REFUSED
-from expost.noise import Source
+from expost.noise import NoiseSource
 
 
 class PrivateTest(ABC):
@@ -25,7 +25,7 @@ class PrivateTest(ABC):
     mistake: Number
 
     @abstractmethod
-    def passes(self, data: Any, noise: Source) -> bool:
+    def passes(self, data: Any, noise: NoiseSource) -> bool:
         """Whether to release."""
 
 
@@ -42,7 +42,7 @@ class TestedRelease(Mechanism[Any, Out | Withheld]):
     __test__ = False  # not one of pytest's
 
     test: PrivateTest
-    release: Callable[[Any, Source], Out]
+    release: Callable[[Any, NoiseSource], Out]
     epsilon: Number
     delta: Number = 0
     neighbours: Neighbours | None = "substitute"
@@ -61,7 +61,7 @@ class TestedRelease(Mechanism[Any, Out | Withheld]):
         )
         return Guarantee({RELEASED: asked + safe, REFUSED: asked}, delta, neighbours=self.neighbours)
 
-    def sample(self, data: Any, noise: Source) -> Out | Withheld:
+    def sample(self, data: Any, noise: NoiseSource) -> Out | Withheld:
         """The release, or ⊥."""
         return self.release(data, noise) if self.test.passes(data, noise) else WITHHELD
 

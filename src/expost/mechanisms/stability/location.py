@@ -26,7 +26,7 @@ from expost.mechanisms.stability.quantile_range import Bin
 from expost.mechanisms.stability.release import Proposal, ProposeTestRelease
 from expost.mechanisms.stability.test import StabilityTest
 from expost.mechanisms.wrapper import Wrapper
-from expost.noise import Source, discrete_laplace
+from expost.noise import NoiseSource, discrete_laplace
 from expost.noise.grid import FARTHEST, Grid
 
 _LOW = (1 << 32) - 1
@@ -79,7 +79,7 @@ class MeanOfRanks(Proposal):
         reach = floor(self.proposed * (last - first + 1) / self.grid.step) + 1
         return widening(up, down, reach, cap)
 
-    def release(self, data: Any, noise: Source) -> float:
+    def release(self, data: Any, noise: NoiseSource) -> float:
         """The mean on the grid, with noise."""
         first, last = self.ranks(len(data))
         points = self._points(self._near(data, 0)[first - 1 : last])
@@ -174,7 +174,7 @@ class _Located(Wrapper[Any, float | Withheld]):
         """The proposal behind its test."""
         return ProposeTestRelease(proposal=self._proposal, epsilon=split_epsilon(self.epsilon)[0], delta=self.delta)
 
-    def sample(self, data: Any, noise: Source) -> float | Withheld:
+    def sample(self, data: Any, noise: NoiseSource) -> float | Withheld:
         """The value with noise, or ⊥."""
         output: float | Withheld = self.inner.sample(self._proposal.once(data, self.inner.test.cap), noise)
         return output

@@ -27,7 +27,7 @@ from expost.mechanisms.stability.order import arranged, check_records, narrowing
 from expost.mechanisms.stability.release import FirstStable, Proposal, StableAnswer
 from expost.mechanisms.stability.test import REFUSED
 from expost.mechanisms.wrapper import Wrapper
-from expost.noise import Source, discrete_laplace
+from expost.noise import NoiseSource, discrete_laplace
 
 _FINEST = 1074  # the smallest float is 2^−1074
 _LARGEST = int(float_info.max)
@@ -160,7 +160,7 @@ class BinOfRange(Proposal):
         least, past = self._edges(seen)
         return seen.distance(ceil(least / seen.unit), ceil(past / seen.unit) if past else 1, min(cap, len(data)))
 
-    def release(self, data: Any, noise: Source) -> Any:
+    def release(self, data: Any, noise: NoiseSource) -> Any:
         """The edges of the bin."""
         return tuple(map(_float, self._edges(self._seen(data, 0))))
 
@@ -195,7 +195,7 @@ class LogarithmOfRange(BinOfRange):
         """The ε of the noise."""
         return self.epsilon
 
-    def release(self, data: Any, noise: Source) -> float:
+    def release(self, data: Any, noise: NoiseSource) -> float:
         """base^(H + noise), or 0."""
         seen = self._seen(data, 0)
         drawn = discrete_laplace(noise, self.epsilon / _STEPS)
@@ -260,7 +260,7 @@ class _Ranged(Wrapper[Any, Out]):
         """The two legs."""
         return self.legs
 
-    def _first(self, data: Any, noise: Source) -> StableAnswer | Withheld:
+    def _first(self, data: Any, noise: NoiseSource) -> StableAnswer | Withheld:
         return self.legs.sample(_Once(data, float(self.missing), *self._quantiles, self.legs.test.cap), noise)
 
 
@@ -296,7 +296,7 @@ class StableInterquantileRange(_Ranged[Bin | Withheld]):
         )
         return FirstStable(proposals=proposals, epsilon=split_epsilon(self.epsilon)[0], delta=self.delta)
 
-    def sample(self, data: Any, noise: Source) -> Bin | Withheld:
+    def sample(self, data: Any, noise: NoiseSource) -> Bin | Withheld:
         """The bin, or ⊥."""
         answer = self._first(data, noise)
         return answer if answer is WITHHELD else Bin(answer[0], *answer[1])
@@ -360,7 +360,7 @@ class StableNoisyInterquartileRange(_Ranged[float | Withheld]):
         """The second leg's price for any value, for the leg is not published."""
         return self.legs.guarantee.post_process({1: RELEASED, 2: RELEASED, REFUSED: REFUSED})
 
-    def sample(self, data: Any, noise: Source) -> float | Withheld:
+    def sample(self, data: Any, noise: NoiseSource) -> float | Withheld:
         """The range with noise, or ⊥."""
         answer = self._first(data, noise)
         return answer if answer is WITHHELD else answer[1]

@@ -28,7 +28,7 @@ from expost.guarantee import Guarantee, Neighbours, Part
 from expost.mechanism import WITHHELD, Mechanism, Withheld
 from expost.mechanisms.additive import RELEASED
 from expost.mechanisms.stability.test import REFUSED, StabilityTest
-from expost.noise import Source
+from expost.noise import NoiseSource
 from expost.text import text_of
 
 
@@ -53,7 +53,7 @@ class Proposal(ABC):
         """min(cap, changes until the release is not safe): a whole number of sensitivity one, 0 if not safe here."""
 
     @abstractmethod
-    def release(self, data: Any, noise: Source) -> Any:
+    def release(self, data: Any, noise: NoiseSource) -> Any:
         """The value to publish. Called on any data that passed the test, so it never raises."""
 
     def check(self, data: Any) -> None:  # noqa: B027 - a proposal with a public fact to check overrides it
@@ -95,7 +95,7 @@ class ProposeTestRelease(Mechanism):
         """What the proposal refuses."""
         self.proposal.check(data)
 
-    def sample(self, data: Any, noise: Source) -> Any:
+    def sample(self, data: Any, noise: NoiseSource) -> Any:
         """The release, or ⊥."""
         distance = min(self.proposal.distance(data, self.test.cap), self.test.cap)
         return self.proposal.release(data, noise) if self.test.passes(distance, noise) else WITHHELD
@@ -157,7 +157,7 @@ class FirstStable(Mechanism[Any, StableAnswer | Withheld]):
         for proposal in self.proposals:
             proposal.check(data)
 
-    def sample(self, data: Any, noise: Source) -> StableAnswer | Withheld:
+    def sample(self, data: Any, noise: NoiseSource) -> StableAnswer | Withheld:
         """The first leg that passes, and its release; or ⊥."""
         for leg, proposal in enumerate(self.proposals, 1):
             distance = min(proposal.distance(data, self.test.cap), self.test.cap)
@@ -218,7 +218,7 @@ class Chain(Mechanism[Any, tuple[Any, ...]]):
         self._refuse_dearer(first, self.prices[0])
         first.check(data)
 
-    def sample(self, data: Any, noise: Source) -> tuple[Any, ...]:
+    def sample(self, data: Any, noise: NoiseSource) -> tuple[Any, ...]:
         """The values up to the first ⊥."""
         values: tuple[Any, ...] = ()
         for leg, price in zip(self.legs, self.prices, strict=True):

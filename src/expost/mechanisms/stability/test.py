@@ -8,7 +8,7 @@ from functools import cached_property
 from math import ceil
 
 from expost import bracket
-from expost.noise import Source, discrete_laplace
+from expost.noise import NoiseSource, discrete_laplace
 
 REFUSED = "withheld"
 """The part of ⊥."""
@@ -50,6 +50,6 @@ class StabilityTest:
         """A distance past which the test fails with probability below δ: larger ones need not be told apart."""
         return 2 * self.threshold + 2
 
-    def passes(self, distance: int, noise: Source) -> bool:
+    def passes(self, distance: int, noise: NoiseSource) -> bool:
         """Whether the noisy distance is above the threshold."""
         return distance + discrete_laplace(noise, self.epsilon) > self.threshold

@@ -23,7 +23,7 @@ from expost.mechanism import WITHHELD, Withheld
 from expost.mechanisms.numbers import shape_of
 from expost.mechanisms.stability.release import FirstStable, Proposal
 from expost.mechanisms.wrapper import Wrapper
-from expost.noise import Source
+from expost.noise import NoiseSource
 
 Cell: TypeAlias = tuple[int, ...]
 
@@ -64,7 +64,7 @@ class WinningCell(Proposal):
         """Votes that may change so that one more cannot change the winner."""
         return min(cap, lead(self._votes(data))[1])
 
-    def release(self, data: Any, noise: Source) -> tuple[float, ...]:
+    def release(self, data: Any, noise: NoiseSource) -> tuple[float, ...]:
         """The centre of the winning cell."""
         winner = np.array(lead(self._votes(data))[0], dtype=np.float64)
         return tuple(((winner + (0.5 + float(self.shift))) * np.array(self.cell)).tolist())
@@ -139,7 +139,7 @@ class StableRegression(Wrapper[NDArray[Any], Coefficients | Withheld]):
                 f"there are {coefficients} coefficients and {len(self.cell)} widths of cells: give one each"
             )
 
-    def sample(self, data: NDArray[Any], noise: Source) -> Coefficients | Withheld:
+    def sample(self, data: NDArray[Any], noise: NoiseSource) -> Coefficients | Withheld:
         """The centre of the winning cell, or ⊥."""
         fits = self._fits(np.array(data, dtype=np.float64))
         answer = self._legs(fits.shape[1]).sample(fits, noise)

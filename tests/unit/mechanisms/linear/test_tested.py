@@ -25,7 +25,7 @@ from expost.mechanisms.linear.tested_logistic import (
     paper_sensitivity,
     total_error,
 )
-from expost.noise import Source, bernoulli
+from expost.noise import NoiseSource, bernoulli
 from expost.verify import FiniteMechanism, check, log_up, tabulate
 from toys import Responses
 
@@ -40,7 +40,7 @@ class Bit(Mechanism):
     def guarantee(self) -> Guarantee:
         return Guarantee.uniform(log_up(Fraction(9)).exact_epsilon, neighbours="substitute")
 
-    def sample(self, data: Any, noise: Source) -> int:
+    def sample(self, data: Any, noise: NoiseSource) -> int:
         return int(data) if bernoulli(noise, NINE) else 1 - int(data)
 
     def part_of(self, output: Any) -> Part:
@@ -55,7 +55,7 @@ class Agrees(ModelTest):
     epsilon: Any
     reveals: Any = None
 
-    def passes(self, output: Any, held_out: Any, noise: Source) -> bool:
+    def passes(self, output: Any, held_out: Any, noise: NoiseSource) -> bool:
         return bernoulli(noise, self.sure if output == held_out else 1 - self.sure)
 
 
@@ -359,7 +359,7 @@ class Always(ModelTest):
     reveals: Any = None
     reveals_delta: Any = 0
 
-    def passes(self, output: Any, held_out: Any, noise: Source) -> bool:
+    def passes(self, output: Any, held_out: Any, noise: NoiseSource) -> bool:
         return True
 
 
@@ -389,7 +389,7 @@ def test_a_split_is_of_fixed_sizes_and_loses_nobody() -> None:
     class Remembers(ModelTest):
         epsilon: Any = 1
 
-        def passes(self, output: Any, held_out: Any, noise: Source) -> bool:
+        def passes(self, output: Any, held_out: Any, noise: NoiseSource) -> bool:
             seen.append(held_out.tolist())
             return False
 
@@ -439,7 +439,7 @@ def test_an_output_that_is_called_withheld_is_charged_in_full() -> None:
 def test_a_mechanism_that_withholds_unannounced_is_charged_in_full() -> None:
     @dataclass(frozen=True)
     class Shy(Bit):
-        def sample(self, data: Any, noise: Source) -> Any:
+        def sample(self, data: Any, noise: NoiseSource) -> Any:
             return xp.WITHHELD
 
     ledger = xp.Ledger(epsilon=3)

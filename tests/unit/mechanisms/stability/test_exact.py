@@ -286,7 +286,7 @@ class Toy(xp.Proposal):
     def distance(self, data: Any, cap: int) -> int:
         return min(cap, int(data))
 
-    def release(self, data: Any, noise: xp.Source) -> int:
+    def release(self, data: Any, noise: xp.NoiseSource) -> int:
         return self.number
 
 
@@ -329,7 +329,7 @@ class Free(Toy):
     number: int = 0
     price = 0
 
-    def release(self, data: Any, noise: xp.Source) -> str:  # type: ignore[override]
+    def release(self, data: Any, noise: xp.NoiseSource) -> str:  # type: ignore[override]
         return "free"
 
 
@@ -339,7 +339,7 @@ class LeakyTest(PrivateTest):
     delta: Any
     mistake: Any
 
-    def passes(self, data: Any, noise: xp.Source) -> bool:
+    def passes(self, data: Any, noise: xp.NoiseSource) -> bool:
         return bool(data)
 
 
@@ -400,7 +400,7 @@ def test_a_chain_refuses_a_first_leg_about_other_neighbours_for_free() -> None:
         def distance(self, data: Any, cap: int) -> int:
             return cap
 
-        def release(self, data: Any, noise: xp.Source) -> int:
+        def release(self, data: Any, noise: xp.NoiseSource) -> int:
             return 1
 
     ledger = xp.Ledger(epsilon=5, delta=1e-3)
