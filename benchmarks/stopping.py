@@ -17,7 +17,15 @@ from dp_accounting import GaussianDpEvent, LaplaceDpEvent
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.pld import privacy_loss_distribution as peer
 
-from expost.accounting import GaussianNoise, LaplaceNoise, Loss, Response, Running, compose, optimal_delta
+from expost.accounting import (
+    ApproximateDP,
+    GaussianNoise,
+    IncrementalComposition,
+    LaplaceNoise,
+    Loss,
+    compose,
+    optimal_delta,
+)
 from report import Row, at_least, at_most, report
 
 STEPS, STOPS, DELTA = 10_000, 100, 1e-5
@@ -45,7 +53,7 @@ def optimum(name: str, loss: Loss, build: Callable[[], Any], grid: float | None)
         for stop, epsilon in zip(stops, epsilons, strict=True):
             law.self_compose(stop).get_delta_for_epsilon(epsilon)
 
-    ours = seconds(lambda: optimal_delta([loss] * STEPS, stops, epsilons, step=grid))
+    ours = seconds(lambda: optimal_delta([loss] * STEPS, stops, epsilons, grid=grid))
     theirs = seconds(prefixes)
     return at_most(f"{STEPS} steps, {STOPS} stops: {name}", ours, theirs, "s", ours / theirs, 0.7)
 
@@ -59,7 +67,7 @@ def different() -> list[Row]:
     found: dict[str, float] = {}
 
     def ours() -> None:
-        found["ours"] = compose(losses, step=FINE).epsilon_above(DELTA)
+        found["ours"] = compose(losses, grid=FINE).epsilon_above(DELTA)
 
     def theirs() -> None:
         accountant = PLDAccountant(value_discretization_interval=FINE)
@@ -78,7 +86,7 @@ def online() -> Row:
     loss, event = GaussianNoise(30), GaussianDpEvent(30.0)
 
     def ours() -> None:
-        running = Running(FINE)
+        running = IncrementalComposition(FINE)
         for _ in range(ONLINE):
             running.add(loss)
             running.epsilon(DELTA)
@@ -94,7 +102,7 @@ def online() -> Row:
 
 
 def main() -> None:
-    response = Response(0.01, 1e-9)
+    response = ApproximateDP(0.01, 1e-9)
     lie = 2 / (1 + exp(0.01))
     rows = [
         optimum(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from expost.accounting import kairouz
+from expost.accounting import optimal_composition
 from expost.cost import Cost
 from expost.guarantee import Guarantee
 from expost.ledger import Ledger
@@ -218,7 +218,7 @@ def table_1(found: dict[str, Any]) -> list[Comparison]:
 def appendix() -> list[Comparison]:
     """Advanced composition: whether δ must be large, and whether coins that said nothing are free."""
     place = "Appendix A"
-    least = kairouz(table1.EPSILON, 0, 5).epsilon("1e-9").upper
+    least = optimal_composition([(table1.EPSILON, 0)] * 5).epsilon("1e-9").upper
     same, same_reached = coins.of_one_epsilon()
     chosen, chosen_reached = coins.of_chosen_epsilon()
     gain = float(Fraction(1, 2) - least)

@@ -12,7 +12,7 @@ from math import exp, log, sqrt
 from pathlib import Path
 from typing import Any
 
-from expost.accounting import GaussianNoise, compose, kairouz, optimal_delta, plan
+from expost.accounting import GaussianNoise, compose, optimal_composition, optimal_delta, plan
 
 STEPS, DELTA = 1000, 1e-5
 RESPONSE_STOPS = (1, 2, 5, 10, 20, 50, 100, 200)
@@ -24,15 +24,17 @@ def response_gain(stops: int) -> tuple[float, float]:
     every = STEPS // stops
     numbers = list(range(every, STEPS + 1, every))
     promised = [min(0.1 * k, sqrt(2 * k * log(1 / DELTA)) * 0.1 + k * 0.1 * (exp(0.1) - 1)) for k in numbers]
-    summed = sum(float(kairouz(0.1, 1e-6, k).delta(e).upper) for k, e in zip(numbers, promised, strict=True))
+    summed = sum(
+        float(optimal_composition([(0.1, 1e-6)] * k).delta(e).upper) for k, e in zip(numbers, promised, strict=True)
+    )
     return summed, optimal_delta([(0.1, 1e-6)] * STEPS, numbers, promised).upper
 
 
 def training_gain(stops: int) -> tuple[float, ...]:
     """ε at the first stop and at full length, by Lemma 11 and at the optimum: σ = 1, rate 0.01, 2000 steps."""
     loss, every = GaussianNoise(1, 0.01), 2000 // stops
-    promise = plan([loss] * 2000, range(every, 2001, every), DELTA, step=2.0**-10)
-    first, full = (compose([loss] * k, step=2.0**-10).epsilon_above(DELTA / stops) for k in (every, 2000))
+    promise = plan([loss] * 2000, range(every, 2001, every), DELTA, grid=2.0**-10)
+    first, full = (compose([loss] * k, grid=2.0**-10).epsilon_above(DELTA / stops) for k in (every, 2000))
     return first, promise.epsilon_of(every), full, promise.epsilon_of(2000)
 
 

@@ -14,7 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from expost.accounting import kairouz
+from expost.accounting import optimal_composition
 
 PRINTED = {5: 17, 6: 20, 7: 24, 8: 27, 9: 31, 10: 35, 11: 38, 12: 42}
 """What the paper prints, by the digits of δ."""
@@ -23,7 +23,7 @@ EPSILON = Fraction(1, 10)
 
 def delta_of(count: int) -> Fraction:
     """An upper bound on the δ at (count − 2)ε, tight to dozens of digits."""
-    return kairouz(EPSILON, 0, count).delta((count - 2) * EPSILON).upper
+    return optimal_composition([(EPSILON, 0)] * count).delta((count - 2) * EPSILON).upper
 
 
 def cutoff(digits: int) -> int:

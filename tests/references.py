@@ -33,8 +33,8 @@ def settings(number: int = 200, seed: int = 18) -> list[dict[str, Any]]:
 
     return [
         {
-            "ratio": between(0.5, 10),
-            "rate": 1.0 if rng.random() < 0.05 else between(1e-4, 1),
+            "noise_multiplier": between(0.5, 10),
+            "sampling_rate": 1.0 if rng.random() < 0.05 else between(1e-4, 1),
             "steps": 1 if rng.random() < 0.05 else round(between(2, 1e5)),
             "delta": rng.choice([1e-5, 1e-6, 1e-8, 1e-12]),
         }
@@ -82,7 +82,7 @@ class Inversion:
 
 def by_digits(setting: dict[str, Any], near: float, reverse: bool, share: float = 0.5) -> mpf | None:
     """ε to 30 digits, or nothing where the integrand falls off too slowly."""
-    inversion = Inversion(setting["ratio"], setting["rate"], setting["steps"], reverse)
+    inversion = Inversion(setting["noise_multiplier"], setting["sampling_rate"], setting["steps"], reverse)
     best = inversion.tilt(near)
     tilt, step = (
         best * share,
@@ -91,7 +91,7 @@ def by_digits(setting: dict[str, Any], near: float, reverse: bool, share: float 
     number = next((n for n in NODES if _falls_off(inversion, tilt, float(step) * n)), None)
     if number is None:
         return None
-    mean, rate = 1 / mpf(repr(setting["ratio"])), mpf(repr(setting["rate"]))
+    mean, rate = 1 / mpf(repr(setting["noise_multiplier"])), mpf(repr(setting["sampling_rate"]))
     z, width = inversion.knots(tilt, float(step) * number, 50)
     knots = [mpf(float(z[0])) + k * mpf(width) for k in range(z.size)]
     losses = [mp.log(1 + rate * mp.expm1(mean * each - mean**2 / 2)) for each in knots]
@@ -134,7 +134,7 @@ def _solved(rows: list[tuple[mpc, mpc]], step: mpf, delta: mpf, near: mpf) -> mp
 
 def by_formula(setting: dict[str, Any]) -> mpf:
     """A single step, or noise without sampling: bisection on normal tails."""
-    mean, rate = mp.sqrt(setting["steps"]) / mpf(repr(setting["ratio"])), mpf(repr(setting["rate"]))
+    mean, rate = mp.sqrt(setting["steps"]) / mpf(repr(setting["noise_multiplier"])), mpf(repr(setting["sampling_rate"]))
     wanted = mpf(repr(setting["delta"])) / rate
 
     def delta(epsilon: mpf) -> mpf:
@@ -155,10 +155,12 @@ def reference(setting: dict[str, Any]) -> dict[str, Any]:
     from expost.accounting import GaussianNoise, compose
 
     mp.dps = 50
-    if setting["rate"] == 1 or setting["steps"] == 1:
+    if setting["sampling_rate"] == 1 or setting["steps"] == 1:
         with mp.extradps(40):
             return {**setting, "epsilon": mp.nstr(by_formula(setting), 32), "by": "formula"}
-    start = compose([GaussianNoise(setting["ratio"], setting["rate"])] * setting["steps"]).epsilon(setting["delta"])
+    start = compose([GaussianNoise(setting["noise_multiplier"], setting["sampling_rate"])] * setting["steps"]).epsilon(
+        setting["delta"]
+    )
     near = (start.lower + start.upper) / 2  # where the iteration starts
     if near == 0:
         return {**setting, "epsilon": "0", "by": "nothing"}

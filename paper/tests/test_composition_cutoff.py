@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from expost.accounting import kairouz
+from expost.accounting import optimal_composition
 from paper import table1
 
 
@@ -34,4 +34,4 @@ def test_written_as_data_and_as_a_plot(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("delta", ["1e-3", "1e-9", "1e-15"])
 def test_off_the_lattice_any_delta_helps(delta: str) -> None:
-    assert kairouz("0.1", 0, 5).epsilon(delta).upper < Fraction(1, 2)
+    assert optimal_composition([("0.1", 0)] * 5).epsilon(delta).upper < Fraction(1, 2)

@@ -28,10 +28,10 @@ def test_training_promises() -> None:
 def test_small_deltas_keep_their_digits() -> None:
     """Lemma 11 reads δ = 10⁻⁷ here, and a plan at 10⁻⁹ is found: rounding errors are far below both."""
     loss = GaussianNoise(1, "0.01")
-    assert compose([loss] * 2000, step=2.0**-10).epsilon_above(1e-7) == pytest.approx(3.305, abs=0.001)
-    promise = plan([loss] * 400, range(100, 401, 100), 1e-9, step=2.0**-10)
+    assert compose([loss] * 2000, grid=2.0**-10).epsilon_above(1e-7) == pytest.approx(3.305, abs=0.001)
+    promise = plan([loss] * 400, range(100, 401, 100), 1e-9, grid=2.0**-10)
     each = [promise.epsilon_of(stop) for stop in (100, 200, 300, 400)]
-    found = optimal_delta([loss] * 400, range(100, 401, 100), each, step=2.0**-10)
+    found = optimal_delta([loss] * 400, range(100, 401, 100), each, grid=2.0**-10)
     assert found.lower <= found.upper <= 1e-9
     assert found.upper > 0.9e-9
 

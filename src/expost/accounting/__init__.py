@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, Any
 from expost.accounting.filters import CONT, HALT, Decision, Filter, Odometer, OdpFilter, decide
 
 if TYPE_CHECKING:
-    from expost.accounting.composition import Composition, Enclosure, compose, kairouz, murtagh_vadhan, simple
+    from expost.accounting.composition import Composition, Enclosure, compose
     from expost.accounting.events import losses_of
-    from expost.accounting.incremental import Running
-    from expost.accounting.losses import GaussianNoise, LaplaceNoise, Loss, Response
+    from expost.accounting.incremental import IncrementalComposition
+    from expost.accounting.losses import ApproximateDP, GaussianNoise, LaplaceNoise, Loss
+    from expost.accounting.pairs import basic_composition, optimal_composition
     from expost.accounting.stopping import optimal_delta, plan, sum_delta
 
 _ROOMS = {
-    "composition": ("Composition", "Enclosure", "compose", "kairouz", "murtagh_vadhan", "simple"),
+    "composition": ("Composition", "Enclosure", "compose"),
     "events": ("losses_of",),
-    "losses": ("GaussianNoise", "LaplaceNoise", "Loss", "Response"),
-    "incremental": ("Running",),
+    "losses": ("GaussianNoise", "LaplaceNoise", "Loss", "ApproximateDP"),
+    "incremental": ("IncrementalComposition",),
+    "pairs": ("basic_composition", "optimal_composition"),
     "stopping": ("optimal_delta", "plan", "sum_delta"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
@@ -29,25 +31,24 @@ _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 __all__ = [
     "CONT",
     "HALT",
+    "ApproximateDP",
     "Composition",
     "Decision",
     "Enclosure",
     "Filter",
     "GaussianNoise",
+    "IncrementalComposition",
     "LaplaceNoise",
     "Loss",
     "Odometer",
     "OdpFilter",
-    "Response",
-    "Running",
+    "basic_composition",
     "compose",
     "decide",
-    "kairouz",
     "losses_of",
-    "murtagh_vadhan",
+    "optimal_composition",
     "optimal_delta",
     "plan",
-    "simple",
     "sum_delta",
 ]
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from expost import bracket
 from expost.accounting.homogeneous import MOST_STEPS, Homogeneous
-from expost.accounting.losses import GaussianNoise, LaplaceNoise, Loss, Response
+from expost.accounting.losses import ApproximateDP, GaussianNoise, LaplaceNoise, Loss
 from expost.accounting.normal import delta_of_normal_noise, epsilon_of_normal_noise, root
 from expost.bracket import Bracket
 from expost.cost import exact
@@ -107,21 +107,25 @@ def formula_of(counts: Sequence[tuple[Loss, int]]) -> Formula | None:
     """The composition's formula, if it has one."""
     normal = [(loss, count) for loss, count in counts if isinstance(loss, GaussianNoise) and loss.symmetric]
     if len(normal) == len(counts):
-        return NormalSum(sum((count / exact(loss.ratio, "ratio") ** 2 for loss, count in normal), Fraction(0)))
+        return NormalSum(sum((count / _multiplier(loss) ** 2 for loss, count in normal), Fraction(0)))
     (loss, count), *others = counts
     if others:
         return None
-    if isinstance(loss, Response) and count <= MOST_STEPS:
+    if isinstance(loss, ApproximateDP) and count <= MOST_STEPS:
         return Homogeneous(exact(loss.epsilon, "ε"), exact(loss.delta, "δ"), count)
     return _single(loss) if count == 1 else None
 
 
 def _single(loss: Loss) -> Formula | None:
     if isinstance(loss, LaplaceNoise):
-        return LaplaceOnce(1 / exact(loss.ratio, "ratio"))
-    if isinstance(loss, GaussianNoise) and exact(loss.ratio, "ratio") > Fraction(1, 100):
-        return SampledOnce(1 / exact(loss.ratio, "ratio") ** 2, exact(loss.rate, "rate"))
+        return LaplaceOnce(1 / _multiplier(loss))
+    if isinstance(loss, GaussianNoise) and _multiplier(loss) > Fraction(1, 100):
+        return SampledOnce(1 / _multiplier(loss) ** 2, exact(loss.sampling_rate, "sampling_rate"))
     return None
+
+
+def _multiplier(loss: GaussianNoise | LaplaceNoise) -> Fraction:
+    return exact(loss.noise_multiplier, "noise_multiplier")
 
 
 def outwards(found: Bracket[Fraction]) -> tuple[float, float]:

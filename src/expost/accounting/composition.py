@@ -1,4 +1,4 @@
-"""What many steps cost together, as certified brackets: simple, Kairouz–Oh–Viswanath, Murtagh–Vadhan, loss laws.
+"""What many steps cost together, as certified brackets: formulas where there are some, else loss laws on a grid.
 
 Steps are fixed by index; each may be chosen by what came out before. Charge the upper ends.
 """
@@ -16,7 +16,7 @@ from expost.accounting.closed_forms import Formula, formula_of, outwards
 from expost.accounting.convolution import in_parts
 from expost.accounting.curve import Curve
 from expost.accounting.homogeneous import Homogeneous
-from expost.accounting.losses import LaplaceNoise, Loss, Response
+from expost.accounting.losses import ApproximateDP, LaplaceNoise, Loss
 from expost.accounting.resolution import (
     CUT_SHARE,
     MISS,
@@ -31,7 +31,7 @@ from expost.accounting.resolution import (
     snapped,
 )
 from expost.bracket import Bracket
-from expost.cost import Cost, Number, exact
+from expost.cost import Number, exact
 from expost.errors import InvalidValue
 
 Step: TypeAlias = "Loss | tuple[Number, Number]"
@@ -46,46 +46,12 @@ _CLOSE = 1e-9  # narrower than this is narrow enough, however small ε is
 _TRIES = 4
 
 
-def simple(steps: Iterable[tuple[Number, Number]]) -> Cost:
-    """The sums: always true, and best for few steps.
-
-    >>> simple([(0.5, 1e-6)] * 3)
-    Cost(1.5, delta=3e-6)
-
-    Proof: thm-composition
-    """
-    costs = [Cost(epsilon, delta) for epsilon, delta in steps]
-    whole: Cost = sum(costs, Cost(0))
-    return Cost.of_units(whole.epsilon_units, min(whole.delta_units, 10**18))
-
-
-def kairouz(epsilon: Number, delta: Number, steps: int) -> Homogeneous:
-    """The optimal composition of equal (ε, δ) steps, exact to thirty digits.
-
-    >>> print(kairouz(0.1, 0, 100).delta(3))
-    [0.0013614, 0.0013614]
-
-    Proof: thm-optimal-stopping
-    """
-    return Homogeneous(exact(epsilon, "ε"), exact(delta, "δ"), steps)
-
-
-def murtagh_vadhan(steps: Sequence[tuple[Number, Number]], epsilon: Number) -> Bracket[float]:
-    """The optimal δ of (ε, δ) steps that differ, at a total ε.
-
-    Proof: thm-optimal-stopping
-    """
-    from expost.accounting.stopping import optimal_delta
-
-    return optimal_delta(steps, [len(steps)], [epsilon])
-
-
 def as_loss(step: Any) -> Loss:
     """The step itself, or randomised response for an (ε, δ) pair."""
     if isinstance(step, Loss):
         return step
     if isinstance(step, tuple) and len(step) == 2:
-        return Response(*step)
+        return ApproximateDP(*step)
     raise InvalidValue(f"a step is a loss such as GaussianNoise(…) or a pair (ε, δ), got {step!r}")
 
 
@@ -113,7 +79,7 @@ class Composition:
     One direction of neighbours is taken for all steps, and the larger of the two results: see :class:`Loss`.
 
     >>> from expost.accounting.losses import GaussianNoise
-    >>> epsilon = compose([GaussianNoise(10, rate=0.5)] * 100).epsilon(1e-5)
+    >>> epsilon = compose([GaussianNoise(10, sampling_rate=0.5)] * 100).epsilon(1e-5)
     >>> round(epsilon.upper, 3), epsilon.width < 2e-4 * epsilon.upper
     (2.015, True)
 
@@ -121,7 +87,7 @@ class Composition:
     """
 
     counts: tuple[tuple[Loss, int], ...]
-    step: float | None = None
+    grid: float | None = None
     progress: Progress | None = None
 
     def delta(self, epsilon: Number, *, tolerance: float = TOLERANCE) -> Enclosure:
@@ -183,19 +149,19 @@ class Composition:
 
     @cached_property
     def _bounded(self) -> bool:
-        return all(isinstance(loss, Response | LaplaceNoise) for loss, _ in self.counts)
+        return all(isinstance(loss, ApproximateDP | LaplaceNoise) for loss, _ in self.counts)
 
     @cached_property
     def _certain(self) -> float:
         """About the δ that is lost whatever ε is."""
         kept = 1.0
         for loss, count in self.counts:
-            kept *= (1 - float(exact(loss.delta, "δ"))) ** count if isinstance(loss, Response) else 1.0
+            kept *= (1 - float(exact(loss.delta, "δ"))) ** count if isinstance(loss, ApproximateDP) else 1.0
         return 1 - kept
 
     @cached_property
     def _formula(self) -> Formula | None:
-        return None if self.step else formula_of(self.counts)
+        return None if self.grid else formula_of(self.counts)
 
     @cached_property
     def _directions(self) -> tuple[bool, ...]:
@@ -211,7 +177,7 @@ class Composition:
 
     def _sketch(self, reverse: bool, cut: float = 1e-19) -> Sketch:
         if (reverse, cut) not in self._sketches:
-            self._sketches[reverse, cut] = Sketch.of(self.counts, reverse, cut, self.step)
+            self._sketches[reverse, cut] = Sketch.of(self.counts, reverse, cut, self.grid)
         return self._sketches[reverse, cut]
 
     def _on_grids(self, delta: float, tolerance: float, both: bool) -> Enclosure:
@@ -238,7 +204,7 @@ class Composition:
         """What is read on this grid; or on finer ones, if the bracket is wider than it should be."""
         found = read(step)
         for _ in range(_TRIES):
-            if self.step or found.upper == inf or found.width <= enough(found.upper):
+            if self.grid or found.upper == inf or found.width <= enough(found.upper):
                 break
             finer = max(step * max(sqrt(0.7 * enough(found.upper) / found.width), 1 / 8), finest)
             if finer > 0.95 * step:
@@ -253,8 +219,8 @@ class Composition:
             return found
         if found.upper == inf:
             return Enclosure(found.lower, found.upper, "δ is no more than what these steps lose whatever ε is")
-        if self.step:
-            return Enclosure(found.lower, found.upper, f"the grid's step is {self.step:g}, as was asked for")
+        if self.grid:
+            return Enclosure(found.lower, found.upper, f"the grid is {self.grid:g}, as was asked for")
         return Enclosure(
             found.lower, found.upper, f"a grid of {MOST_POINTS} points, or rounding errors, allow no less here"
         )
@@ -275,8 +241,8 @@ class Composition:
 
         A direction that costs less may be known less well.
         """
-        if self.step:
-            return self.step
+        if self.grid:
+            return self.grid
         most = max(design.epsilon for design in designs.values())
         grids = (
             grid_for(width + (most - design.epsilon) / 2, design.slope, self._steps, known)
@@ -299,25 +265,21 @@ class Composition:
         return found
 
 
-def compose(steps: Iterable[Step], *, step: float | None = None, progress: Progress | None = None) -> Composition:
+def compose(steps: Iterable[Step], *, grid: float | None = None, progress: Progress | None = None) -> Composition:
     """The composition of steps in any order.
 
-    Without ``step`` formulas are used where there are some, and grids that fit the tolerance elsewhere; with it,
+    Without ``grid`` formulas are used where there are some, and grids that fit the tolerance elsewhere; with it,
     always this grid. ``progress`` is told what is under way.
     """
     counts = counted(list(steps))
     if not counts:
         raise InvalidValue("a composition has at least one step")
-    return Composition(counts, step, progress)
+    return Composition(counts, grid, progress)
 
 
 __all__ = [
     "Composition",
     "Enclosure",
-    "Homogeneous",
     "Step",
     "compose",
-    "kairouz",
-    "murtagh_vadhan",
-    "simple",
 ]

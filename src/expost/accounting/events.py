@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from expost.accounting.law import Blur, Law
-from expost.accounting.losses import CUT, GaussianNoise, LaplaceNoise, Loss, Response
+from expost.accounting.losses import CUT, ApproximateDP, GaussianNoise, LaplaceNoise, Loss
 from expost.errors import InvalidValue
 
 
@@ -18,7 +18,7 @@ def losses_of(event: Any) -> list[Loss]:
 
     >>> import dp_accounting
     >>> losses_of(dp_accounting.SelfComposedDpEvent(dp_accounting.GaussianDpEvent(2.0), 2))
-    [GaussianNoise(ratio=2.0, rate=1), GaussianNoise(ratio=2.0, rate=1)]
+    [GaussianNoise(noise_multiplier=2.0, sampling_rate=1), GaussianNoise(noise_multiplier=2.0, sampling_rate=1)]
 
     What has no law here (mixtures, other sampling) takes that library's, from above only.
     """
@@ -32,7 +32,7 @@ def losses_of(event: Any) -> list[Loss]:
         return [LaplaceNoise(event.noise_multiplier)]
     if isinstance(event, dp.RandomizedResponseDpEvent):
         lying = event.noise_parameter
-        return [Response(log1p(event.num_buckets * (1 - lying) / lying) * (1 + 1e-15))]
+        return [ApproximateDP(log1p(event.num_buckets * (1 - lying) / lying) * (1 + 1e-15))]
     if isinstance(event, dp.PoissonSampledDpEvent) and isinstance(event.event, dp.GaussianDpEvent):
         return [GaussianNoise(event.event.noise_multiplier, event.sampling_probability)]
     if isinstance(event, dp.SelfComposedDpEvent):

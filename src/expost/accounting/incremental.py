@@ -35,7 +35,7 @@ class _Term:
     norm: float
 
 
-class Running:
+class IncrementalComposition:
     """What the steps so far cost, from above; adding a step and reading are quick however many there were.
 
     A reading holds for steps whose number and losses were fixed beforehand. It is **not a filter**: to stop, or to
@@ -44,7 +44,7 @@ class Running:
     bound: finite, but not tight.
 
     >>> from expost.accounting.losses import GaussianNoise
-    >>> running = Running(2.0**-10)
+    >>> running = IncrementalComposition(2.0**-10)
     >>> for _ in range(3):
     ...     running.add(GaussianNoise(5))
     >>> 1.326 < running.epsilon(1e-5) < 1.327
@@ -53,8 +53,8 @@ class Running:
     Proof: thm-optimal-stopping
     """
 
-    def __init__(self, step: float, *, miss: float = 1e-18) -> None:
-        self._step, self._miss = step, miss
+    def __init__(self, grid: float, *, miss: float = 1e-18) -> None:
+        self._step, self._miss = grid, miss
         self._size = 1024
         self._terms: dict[tuple[Loss, bool, int], _Term] = {}
         self._sides = {False: _Side(self._step, miss)}

@@ -50,7 +50,7 @@ class Loss(ABC):
 
 
 @dataclass(frozen=True)
-class Response(Loss):
+class ApproximateDP(Loss):
     """Any (ε, δ)-differentially private mechanism: randomised response dominates them all.
 
     Proof: lem-response-dominates
@@ -84,19 +84,19 @@ class Response(Loss):
 
 @dataclass(frozen=True)
 class LaplaceNoise(Loss):
-    """Laplace noise of ``ratio`` = scale/sensitivity on a single number.
+    """Laplace noise of ``noise_multiplier`` = scale/sensitivity on a single number.
 
     Proof: lem-laplace-loss
     """
 
-    ratio: Number
+    noise_multiplier: Number
 
     def __post_init__(self) -> None:
-        _positive(self.ratio)
+        _positive(self.noise_multiplier)
 
     def spread(self) -> float:
-        """About ε = 1/ratio."""
-        return float(1 / exact(self.ratio, "ratio"))
+        """About ε = 1/``noise_multiplier``."""
+        return float(1 / exact(self.noise_multiplier, "noise_multiplier"))
 
     def upper(self, step: float, reverse: bool = False, cut: float = CUT) -> Law:
         """Atoms at ±ε and a density between them."""
@@ -116,26 +116,26 @@ class LaplaceNoise(Loss):
 
 @dataclass(frozen=True)
 class GaussianNoise(Loss):
-    """Normal noise of ``ratio`` = σ/sensitivity, on a fresh Poisson sample of the given ``rate``.
+    """Normal noise of ``noise_multiplier`` = σ/sensitivity, on a fresh Poisson sample of the given ``sampling_rate``.
 
-    Sampling (rate < 1) is for add-remove neighbours, with the sample kept secret, and not symmetric: with it a
+    Sampling (a rate below 1) is for add-remove neighbours, with the sample kept secret, and not symmetric: with it a
     composition holds if one record is added to, or removed from, the data of all steps alike.
 
     Proof: lem-gaussian-loss
     """
 
-    ratio: Number
-    rate: Number = 1
+    noise_multiplier: Number
+    sampling_rate: Number = 1
 
     def __post_init__(self) -> None:
-        _positive(self.ratio)
-        if not 0 < exact(self.rate, "rate") <= 1:
-            raise InvalidValue(f"a sampling rate lies above 0 and is at most 1, got {self.rate!r}")
+        _positive(self.noise_multiplier)
+        if not 0 < exact(self.sampling_rate, "sampling_rate") <= 1:
+            raise InvalidValue(f"a sampling_rate is above 0 and at most 1, got {self.sampling_rate!r}")
 
     @property
     def symmetric(self) -> bool:
         """Only without sampling."""
-        return exact(self.rate, "rate") == 1
+        return exact(self.sampling_rate, "sampling_rate") == 1
 
     def spread(self) -> float:
         """About the standard deviation, near which most losses are."""
@@ -160,7 +160,8 @@ class GaussianNoise(Loss):
         return -losses if reverse else losses, weights / weights.sum()
 
     def _parameters(self) -> tuple[float, float]:
-        return float(1 / exact(self.ratio, "ratio")), float(exact(self.rate, "rate"))
+        mean, rate = 1 / exact(self.noise_multiplier, "noise_multiplier"), exact(self.sampling_rate, "sampling_rate")
+        return float(mean), float(rate)
 
     def _cells(self, step: float, reverse: bool, cut: float) -> Cells:
         return normal_cells(*self._parameters(), step, reverse, cut)
@@ -224,6 +225,6 @@ def _shift(reach: float) -> float:
     return 64 * ULP * (1 + reach)
 
 
-def _positive(ratio: Any) -> None:
-    if exact(ratio, "ratio") <= 0:
-        raise InvalidValue(f"a ratio of noise to sensitivity must be above 0, got {ratio!r}")
+def _positive(noise_multiplier: Any) -> None:
+    if exact(noise_multiplier, "noise_multiplier") <= 0:
+        raise InvalidValue(f"a noise_multiplier is above 0, got {noise_multiplier!r}")

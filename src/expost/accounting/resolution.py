@@ -22,7 +22,7 @@ from math import ceil, exp, inf, log, sqrt
 import numpy as np
 
 from expost.accounting.law import Floats
-from expost.accounting.losses import LaplaceNoise, Loss, Response
+from expost.accounting.losses import ApproximateDP, LaplaceNoise, Loss
 
 Counts = Sequence[tuple[Loss, int]]
 
@@ -217,12 +217,12 @@ def grid_for(width: float, slope: float, steps: int, known: float) -> float:
 
 def lattice_of(counts: Counts) -> float | None:
     """The only grid needed if all losses are randomised responses of one ε: nothing is split there."""
-    return _atom(counts) if all(isinstance(loss, Response) for loss, _ in counts) else None
+    return _atom(counts) if all(isinstance(loss, ApproximateDP) for loss, _ in counts) else None
 
 
 def snapped(counts: Counts, step: float) -> float:
     """A grid that is as fine and has the atoms on it, if all losses have them at one ε; else the grid itself."""
-    atom = _atom(counts) if all(isinstance(loss, Response | LaplaceNoise) for loss, _ in counts) else None
+    atom = _atom(counts) if all(isinstance(loss, ApproximateDP | LaplaceNoise) for loss, _ in counts) else None
     return atom / ceil(atom / step) if atom else step
 
 

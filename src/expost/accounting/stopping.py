@@ -19,7 +19,7 @@ from expost.accounting.composition import TOLERANCE, Progress, Step, as_loss, co
 from expost.accounting.convolution import Row, Tails, composed, convolve, fast_length, fft_error, tails_of
 from expost.accounting.curve import deltas_of
 from expost.accounting.law import Floats, Law, points
-from expost.accounting.losses import Loss, Response
+from expost.accounting.losses import ApproximateDP, Loss
 from expost.accounting.resolution import READ_ABOVE, Sketch, grid_for, lattice_of, snapped
 from expost.accounting.stopping_response import optimal_response
 from expost.bracket import Bracket
@@ -58,11 +58,11 @@ def sum_delta(
 
 
 def optimal_delta(
-    steps: Sequence[Step], stops: Sequence[int], epsilons: Sequence[Number], *, step: float | None = None
+    steps: Sequence[Step], stops: Sequence[int], epsilons: Sequence[Number], *, grid: float | None = None
 ) -> Bracket[float]:
     """Theorem 15: the least δ at which stopping after ``stops[i]`` steps may promise ``epsilons[i]``.
 
-    Steps are (ε, δ) pairs (exact where the ε's are commensurable) or losses; with ``step`` pairs count as losses too.
+    Steps are (ε, δ) pairs (exact where the ε's are commensurable) or losses; with ``grid`` pairs count as losses too.
 
     >>> print(optimal_delta([(0.1, 1e-6)] * 10, [5, 10], [0.4, 0.6]))
     [0.00510849, 0.00510849]
@@ -72,14 +72,14 @@ def optimal_delta(
     _check(steps, stops, epsilons)
     losses = [as_loss(each) for each in steps]
     promised = [exact(epsilon, "ε") for epsilon in epsilons]
-    if step is None and all(isinstance(loss, Response) for loss in losses):
+    if grid is None and all(isinstance(loss, ApproximateDP) for loss in losses):
         kinds: dict[Loss, tuple[Fraction, Fraction]] = {
             loss: (exact(loss.epsilon, "ε"), exact(loss.delta, "δ"))
             for loss in set(losses)
-            if isinstance(loss, Response)
+            if isinstance(loss, ApproximateDP)
         }
         return optimal_response([kinds[loss] for loss in losses], stops, promised)
-    recursion = Recursion(losses, stops, step or grid_at(losses, float(promised[-1])))
+    recursion = Recursion(losses, stops, grid or grid_at(losses, float(promised[-1])))
     lower, upper = recursion.value(promised, upper=False), recursion.value(promised, upper=True)
     return Bracket(min(lower, upper), upper)
 
@@ -313,14 +313,14 @@ def plan(
     delta: Number,
     *,
     weights: Sequence[Number] | None = None,
-    step: float | None = None,
+    grid: float | None = None,
     neighbours: Neighbours | None = None,
     progress: Progress | None = None,
 ) -> Guarantee:
     """The E to promise at each stop for a δ in all: a guarantee whose parts are the stops.
 
     E is the ε of the fixed-length composition at δ·s·weight, with the largest s that the optimum allows. Larger
-    weights make their stops cheaper, and the others dearer. The grid is chosen for δ; ``step`` takes another.
+    weights make their stops cheaper, and the others dearer. The grid is chosen for δ; ``grid`` takes another.
     ``progress`` is told what is under way. One direction of neighbours is taken for all steps: see :class:`Loss`.
 
     >>> from expost.accounting.losses import GaussianNoise
@@ -336,7 +336,7 @@ def plan(
     if min(shares) <= 0 or not 0 < limit < 1:
         raise InvalidValue(f"a plan needs 0 < δ < 1 and positive weights, got {delta!r} and {weights!r}")
     losses = [as_loss(each) for each in steps]
-    return _Planning(losses, stops, shares, limit, step, progress).guarantee(neighbours)
+    return _Planning(losses, stops, shares, limit, grid, progress).guarantee(neighbours)
 
 
 class _Planning:
@@ -348,13 +348,13 @@ class _Planning:
         stops: Sequence[int],
         shares: Sequence[Fraction],
         limit: Fraction,
-        step: float | None,
+        grid: float | None,
         progress: Progress | None,
     ) -> None:
         self._stops, self._limit, self._tell = stops, limit, progress or (lambda _: None)
         self._weights = [float(share / max(shares)) for share in shares]
         self._tell(f"composing {len(losses)} steps")
-        self._recursion = Recursion(losses, stops, step or grid_for_delta(losses, float(limit)))
+        self._recursion = Recursion(losses, stops, grid or grid_for_delta(losses, float(limit)))
 
     def guarantee(self, neighbours: Neighbours | None) -> Guarantee:
         """The E's that were found."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.accounting.losses import GaussianNoise, LaplaceNoise, Loss, Response
+from expost.accounting.losses import ApproximateDP, GaussianNoise, LaplaceNoise, Loss
 from expost.accounting.stopping import optimal_delta, plan
 from expost.checks import requested_delta, whole_sensitivity
 from expost.cost import Cost, Number, exact
@@ -131,7 +131,7 @@ class Iterative(Mechanism[Any, tuple[Any, ...]]):
         assert self.compute is not None
         run = Run(self, noise)
         for step in run:
-            rows = data[step.batch(len(data))] if step.rate < 1 else data
+            rows = data[step.batch(len(data))] if step.sampling_rate < 1 else data
             step(self.compute(rows, run.transcript))
             if step.may_stop and self.until is not None and self.until(run.transcript):
                 break
@@ -148,9 +148,9 @@ class Iterative(Mechanism[Any, tuple[Any, ...]]):
     def _noise_of(self, step: Loss) -> GridNoise:
         kind = NormalStepNoise if isinstance(step, GaussianNoise) else LaplaceStepNoise
         assert self.sensitivity is not None
-        ratio: Number = step.ratio  # type: ignore[attr-defined]
+        ratio: Number = step.noise_multiplier  # type: ignore[attr-defined]
         return kind(
-            ratio=ratio,
+            noise_multiplier=ratio,
             sensitivity=self.sensitivity,
             grid=self.grid,
             missing=self.missing,
@@ -234,7 +234,7 @@ class Step:
         return self._index < len(self._run._transcript)
 
     @property
-    def rate(self) -> Fraction:
+    def sampling_rate(self) -> Fraction:
         """How likely each record is in the step's sample; 1 if there is none."""
         return _rate(self._run._iterative.steps[self._index])
 
@@ -244,14 +244,14 @@ class Step:
         return self.number in self._run._iterative.stops
 
     def batch(self, size: int) -> NDArray[np.bool_]:
-        """Which of ``size`` records this step may use, each with probability ``rate``. Drawn once, and secret."""
+        """Which of ``size`` records this step may use, each with its ``sampling_rate``. Drawn once, and secret."""
         return self._run.draw(self._index, size)
 
     def __call__(self, value: Any) -> Any:
         """The output of the step for this value, which may use the records of :meth:`batch` only."""
         if self.answered:
             raise InteractionClosed(f"step {self.number} was taken already")
-        if self.rate < 1 and not self._run.has_sample(self._index):
+        if self.sampling_rate < 1 and not self._run.has_sample(self._index):
             raise InvalidValue(
                 f"step {self.number} is paid for a sample: call step.batch(n) and use those records only"
             )
@@ -260,18 +260,18 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class NormalStepNoise(GridNoise):
-    """Rounded normal noise of a given ratio to the L2 sensitivity of values on the grid.
+    """Rounded normal noise of a given multiple of the L2 sensitivity of values on the grid.
 
     Proof: thm-iterative
     """
 
-    ratio: Number
+    noise_multiplier: Number
     sensitivity: Number
     grid: Number | None
     missing: Number
 
     def _calibrate(self, shape: Shape) -> tuple[Grid, Fraction]:
-        ratio = exact(self.ratio, "ratio")
+        ratio = exact(self.noise_multiplier, "noise_multiplier")
         grid, sensitivity = l2_on_grid(self, shape, min(ratio, Fraction(1)))
         return grid, (ratio * sensitivity) ** 2
 
@@ -287,7 +287,7 @@ class NormalStepNoise(GridNoise):
 
 @dataclass(frozen=True, kw_only=True)
 class LaplaceStepNoise(NormalStepNoise):
-    """Rounded Laplace noise of a given ratio to the sensitivity of a number on the grid.
+    """Rounded Laplace noise of a given multiple of the sensitivity of a number on the grid.
 
     Proof: thm-iterative
     """
@@ -295,7 +295,7 @@ class LaplaceStepNoise(NormalStepNoise):
     def _calibrate(self, shape: Shape) -> tuple[Grid, Fraction]:
         if shape.size > 1:
             raise InvalidValue("a Laplace step is for a single number; for arrays take GaussianNoise, or a mechanism")
-        ratio, sensitivity = exact(self.ratio, "ratio"), exact(self.sensitivity, "sensitivity")
+        ratio, sensitivity = exact(self.noise_multiplier, "noise_multiplier"), exact(self.sensitivity, "sensitivity")
         grid = self.grid_for(shape, sensitivity * min(ratio, Fraction(1)))
         moved = Fraction(grid.l1(sensitivity, 1)) if shape.floats else whole_sensitivity(self.sensitivity)
         return grid, 1 / (ratio * moved)
@@ -311,11 +311,11 @@ class LaplaceStepNoise(NormalStepNoise):
 
 
 def _rate(step: Any) -> Fraction:
-    return exact(step.rate, "rate") if isinstance(step, GaussianNoise) else Fraction(1)
+    return exact(step.sampling_rate, "sampling_rate") if isinstance(step, GaussianNoise) else Fraction(1)
 
 
 def _loss(step: Loss | Mechanism) -> Loss:
     if isinstance(step, Loss):
         return step
     worst: Cost = step.guarantee.worst_case
-    return Response(worst.exact_epsilon, worst.exact_delta)
+    return ApproximateDP(worst.exact_epsilon, worst.exact_delta)

@@ -23,16 +23,15 @@ from hypothesis import strategies as st
 
 from expost import Cost, bracket
 from expost.accounting import (
+    ApproximateDP,
     GaussianNoise,
+    IncrementalComposition,
     LaplaceNoise,
     Loss,
-    Response,
-    Running,
+    basic_composition,
     compose,
-    kairouz,
     losses_of,
-    murtagh_vadhan,
-    simple,
+    optimal_composition,
 )
 from expost.accounting.convolution import composed
 from expost.accounting.curve import Curve
@@ -47,8 +46,8 @@ EACH: list[Loss] = [
     GaussianNoise(2, 0.3),
     LaplaceNoise(1),
     LaplaceNoise(15),
-    Response(0.7, 0.01),
-    Response("1/3"),
+    ApproximateDP(0.7, 0.01),
+    ApproximateDP("1/3"),
 ]
 
 
@@ -60,14 +59,14 @@ def stick(loss: Loss, alpha: float, reverse: bool) -> float:
     """The true hockey stick, in closed form."""
     if reverse:
         return 1 - alpha + alpha * stick(loss, 1 / alpha, False)
-    if isinstance(loss, Response):
+    if isinstance(loss, ApproximateDP):
         epsilon, delta = float(Fraction(str(loss.epsilon))), float(loss.delta)
         chord = delta + (1 - delta) * max(exp(epsilon) - alpha, 0) / (1 + exp(epsilon))
         return max(1 - alpha * (1 - delta), chord, delta)
     if isinstance(loss, LaplaceNoise):
         return max(1 - alpha, 1 - sqrt(alpha) * exp(-loss.spread() / 2) if alpha < exp(loss.spread()) else 0, 0)
     assert isinstance(loss, GaussianNoise)
-    mean, rate = 1 / float(loss.ratio), float(loss.rate)
+    mean, rate = 1 / float(loss.noise_multiplier), float(loss.sampling_rate)
     inside = (alpha - 1 + rate) / rate
     if inside <= 0:
         return 1 - alpha
@@ -96,7 +95,7 @@ def test_grid_laws_are_above_and_below_at_every_alpha(loss: Loss, reverse: bool)
 
 @settings(deadline=None, max_examples=30)
 @given(st.integers(1, 60), st.integers(1, 200), st.integers(0, 99), st.sampled_from(["0", "1e-6", "0.01"]))
-def test_kairouz_is_the_binomial_sum(steps: int, percent: int, share: int, delta: str) -> None:
+def test_equal_steps_is_the_binomial_sum(steps: int, percent: int, share: int, delta: str) -> None:
     epsilon = Fraction(percent, 100)
     at = epsilon * steps * share / 100
     ratio, allowed = bracket.exp(epsilon, 60).lower, bracket.exp(at, 60).lower
@@ -108,37 +107,37 @@ def test_kairouz_is_the_binomial_sum(steps: int, percent: int, share: int, delta
         / (1 + ratio) ** steps
     )
     exact = 1 - (1 - Fraction(delta)) ** steps * (1 - pure)
-    found = kairouz(epsilon, delta, steps).delta(at)
+    found = optimal_composition([(epsilon, delta)] * steps).delta(at)
     assert found.lower - Fraction(1, 10**45) <= exact <= found.upper + Fraction(1, 10**45)
     assert found.width < Fraction(1, 10**49)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 17, 1000, 100_000])
-def test_kairouz_inverts(steps: int) -> None:
-    whole = kairouz(0.05, 1e-9, steps)
+def test_equal_steps_inverts(steps: int) -> None:
+    whole = optimal_composition([(0.05, 1e-9)] * steps)
     for delta in (1e-3, 0.02):
         epsilon = whole.epsilon(delta)
         assert whole.delta(epsilon.upper).upper <= Fraction(str(delta)) + Fraction(1, 10**45)
         if epsilon.lower > 0:
             assert whole.delta(epsilon.lower * (1 - Fraction(1, 10**20))).upper > Fraction(str(delta))
     with pytest.raises(InvalidValue, match="whatever"):
-        kairouz(0.05, 1e-3, steps).epsilon(1e-4)
+        optimal_composition([(0.05, 1e-3)] * steps).epsilon(1e-4)
 
 
-def test_kairouz_at_the_edges() -> None:
-    assert kairouz(0, 0, 5).delta(0).upper == 0
-    assert kairouz(0, 0.5, 1).epsilon(0.5).upper == 0
-    assert kairouz(1, 0, 3).delta(3).upper == 0
-    assert kairouz(1, 0, 3).epsilon(0).upper == 3
+def test_equal_steps_at_the_edges() -> None:
+    assert optimal_composition([(0, 0)] * 5).delta(0).upper == 0
+    assert optimal_composition([(0, 0.5)] * 1).epsilon(0.5).upper == 0
+    assert optimal_composition([(1, 0)] * 3).delta(3).upper == 0
+    assert optimal_composition([(1, 0)] * 3).epsilon(0).upper == 3
     for wrong in ((-1, 0, 1), (1, 2, 1), (1, 0, 0)):
         with pytest.raises(InvalidValue):
-            kairouz(*wrong)
+            optimal_composition([wrong[:2]] * wrong[2])
     with pytest.raises(InvalidValue):
-        kairouz(1, 0, 1).delta(-1)
+        optimal_composition([(1, 0)] * 1).delta(-1)
 
 
-def test_simple_adds_up() -> None:
-    assert simple([(0.1, 0.4), (0.2, 0.7)]) == Cost("0.3", 1)
+def test_basic_composition_adds_up() -> None:
+    assert basic_composition([(0.1, 0.4), (0.2, 0.7)]) == Cost("0.3", 1)
 
 
 @pytest.mark.parametrize(("ratio", "steps"), [(1, 1), (3, 10), (20, 400), (60, 3000)])
@@ -183,7 +182,7 @@ def test_randomised_response_agrees_with_dp_accounting() -> None:
 
 def test_other_events_take_their_law_from_dp_accounting() -> None:
     event = SelfComposedDpEvent(PoissonSampledDpEvent(0.1, LaplaceDpEvent(2.0)), 20)
-    ours = compose(losses_of(event), step=2.0**-10).epsilon(1e-5)
+    ours = compose(losses_of(event), grid=2.0**-10).epsilon(1e-5)
     theirs = PLDAccountant(value_discretization_interval=2.0**-10).compose(event).get_epsilon(1e-5)
     assert ours.upper == pytest.approx(theirs, abs=1e-4)
     assert ours.lower == 0
@@ -192,19 +191,19 @@ def test_other_events_take_their_law_from_dp_accounting() -> None:
 
 
 def test_running_is_the_composition_so_far() -> None:
-    running, steps = Running(2.0**-9), [GaussianNoise(4, 0.1), LaplaceNoise(9), GaussianNoise(6)] * 4
+    running, steps = IncrementalComposition(2.0**-9), [GaussianNoise(4, 0.1), LaplaceNoise(9), GaussianNoise(6)] * 4
     for loss in steps:
         running.add(loss)
-    whole = compose(steps, step=2.0**-9)
+    whole = compose(steps, grid=2.0**-9)
     assert running.epsilon(1e-5) == pytest.approx(whole.epsilon(1e-5).upper, abs=1e-6)
     assert running.epsilon(1e-5) >= whole.epsilon(1e-5).lower
-    assert Running(2.0**-9).epsilon(1e-5) == 0
+    assert IncrementalComposition(2.0**-9).epsilon(1e-5) == 0
     assert whole.epsilon(1e-12).lower < running.epsilon(1e-12) < 1.2 * whole.epsilon(1e-12).upper
 
 
 def test_a_hundred_thousand_steps_do_not_overflow() -> None:
-    for loss in (GaussianNoise(300), LaplaceNoise(1), Response(0.3), GaussianNoise(2, "0.001")):
-        found = compose([loss] * 100_000, step=loss.spread() / 4)
+    for loss in (GaussianNoise(300), LaplaceNoise(1), ApproximateDP(0.3), GaussianNoise(2, "0.001")):
+        found = compose([loss] * 100_000, grid=loss.spread() / 4)
         assert 0 < found.epsilon(1e-5).upper < 1e5
 
 
@@ -213,7 +212,7 @@ def test_what_makes_no_sense_is_refused() -> None:
         lambda: GaussianNoise(0),
         lambda: LaplaceNoise(-1),
         lambda: GaussianNoise(1, 2),
-        lambda: Response(-1),
+        lambda: ApproximateDP(-1),
     ):
         with pytest.raises(InvalidValue):
             wrong()
@@ -252,20 +251,23 @@ def test_brackets_are_as_narrow_as_was_asked_for(steps: list[Loss]) -> None:
 @pytest.mark.parametrize("epsilon", ["1", "4", "6", "8"])
 def test_tilted_brackets_contain_the_normal_curve(epsilon: str) -> None:
     """k steps of normal noise are one step with √k times less; δ from 0.1 to 10⁻¹⁴, and no digits lost."""
-    found = compose([GaussianNoise(10)] * 100, step=2.0**-9).delta(epsilon)
+    found = compose([GaussianNoise(10)] * 100, grid=2.0**-9).delta(epsilon)
     exact = delta_of_normal_noise(Fraction(1), Fraction(epsilon))
     assert found.lower <= exact.upper
     assert exact.lower <= found.upper <= float(exact.upper) * 1.01
 
 
-@given(st.lists(st.sampled_from([Response("0.5"), Response("0.25", "0.01"), Response("0.75")]), min_size=2, max_size=9))
+KINDS = [ApproximateDP("0.5"), ApproximateDP("0.25", "0.01"), ApproximateDP("0.75")]
+
+
+@given(st.lists(st.sampled_from(KINDS), min_size=2, max_size=9))
 @settings(deadline=None, max_examples=40)
 def test_every_tilt_brackets_the_same_law(steps: list[Loss]) -> None:
     """On the lattice, where δ is known to 30 digits: it lies in the bracket of each tilt, good or bad."""
-    whole = compose(steps, step=0.25)
-    pairs = [(loss.epsilon, loss.delta) for loss in steps if isinstance(loss, Response)]
+    whole = compose(steps, grid=0.25)
+    pairs = [(loss.epsilon, loss.delta) for loss in steps if isinstance(loss, ApproximateDP)]
     for epsilon in (0.1, 0.6, 1.7):
-        exact = murtagh_vadhan(pairs, epsilon)
+        exact = optimal_composition(pairs).delta(epsilon)
         for tilt in (0.0, 0.5, 2.0, 8.0):
             rows = [(loss.upper(0.25), count) for loss, count in whole.counts]
             curve = Curve((composed(rows, True, 1e-12, tilt),))
@@ -287,14 +289,14 @@ def test_few_steps_of_large_epsilons(each: str, count: int) -> None:
         least = whole + log(1 - delta / truth) if delta < truth and truth > 0.999 else 0.0
         assert found.lower <= whole + 1e-6
         assert least - 1e-6 <= found.upper <= whole + 1e-5
-        assert kairouz(each, 0, count).epsilon(delta).upper >= least - 1e-6
+        assert optimal_composition([(each, 0)] * count).epsilon(delta).upper >= least - 1e-6
 
 
 @pytest.mark.parametrize(
     ("ratio", "count", "step", "epsilon"), [("117.719", 5000, 0.0093855, "0.18"), ("0.3", 3, 2.0**-3, "20")]
 )
 def test_coarse_grids_are_loose_and_true(ratio: str, count: int, step: float, epsilon: str) -> None:
-    found = compose([GaussianNoise(ratio)] * count, step=step).delta(epsilon)
+    found = compose([GaussianNoise(ratio)] * count, grid=step).delta(epsilon)
     root = Fraction(isqrt(count * 10**60), 10**30)
     assert found.lower <= delta_of_normal_noise(Fraction(ratio) / root, Fraction(epsilon)).upper
     assert found.upper >= delta_of_normal_noise(Fraction(ratio) / root, Fraction(epsilon)).lower
@@ -349,9 +351,9 @@ def test_single_steps_and_tiny_noise_have_both_ends() -> None:
 
 
 def test_a_bracket_that_is_too_wide_says_why() -> None:
-    assert "as was asked" in compose([GaussianNoise(1, "0.1")] * 20, step=0.05).epsilon(1e-5).reason
-    assert "whatever ε is" in compose([Response(1, "0.1"), GaussianNoise(1)]).epsilon(1e-5).reason
-    assert compose([Response(1, "0.1"), GaussianNoise(1)]).epsilon(1e-5).upper == float("inf")
+    assert "as was asked" in compose([GaussianNoise(1, "0.1")] * 20, grid=0.05).epsilon(1e-5).reason
+    assert "whatever ε is" in compose([ApproximateDP(1, "0.1"), GaussianNoise(1)]).epsilon(1e-5).reason
+    assert compose([ApproximateDP(1, "0.1"), GaussianNoise(1)]).epsilon(1e-5).upper == float("inf")
     for wrong in (-1, 2):
         with pytest.raises(InvalidValue):
             compose([GaussianNoise(1)]).epsilon(wrong)
@@ -370,7 +372,7 @@ def test_a_finer_tolerance_gives_a_narrower_bracket() -> None:
 
 
 def test_without_delta_bounded_losses_add_up() -> None:
-    found = compose([Response("0.5"), LaplaceNoise(2), LaplaceNoise(4)]).epsilon(0)
+    found = compose([ApproximateDP("0.5"), LaplaceNoise(2), LaplaceNoise(4)]).epsilon(0)
     assert found.lower <= 1.25 <= found.upper
     assert found.width < 1e-10
     assert compose([GaussianNoise(1), LaplaceNoise(2)]).epsilon(0).lower == float("inf")
@@ -385,7 +387,7 @@ def test_progress_is_told() -> None:
 
 @pytest.mark.parametrize("loss", [GaussianNoise(1, "0.1"), GaussianNoise("0.5", "0.5"), LaplaceNoise(2)], ids=str)
 def test_formulas_of_single_steps_agree_with_grids(loss: Loss) -> None:
-    formula, gridded = compose([loss]), compose([loss], step=2.0**-10)
+    formula, gridded = compose([loss]), compose([loss], grid=2.0**-10)
     for epsilon in ("0", "0.2", "0.45", "3"):
         exact, found = formula.delta(epsilon), gridded.delta(epsilon)
         assert exact.width <= 1e-15

@@ -9,13 +9,13 @@ import pytest
 import expost.accounting
 from expost import InvalidValue
 from expost.accounting import (
+    ApproximateDP,
     GaussianNoise,
+    IncrementalComposition,
     LaplaceNoise,
-    Response,
-    Running,
     compose,
-    kairouz,
     losses_of,
+    optimal_composition,
     optimal_delta,
     plan,
 )
@@ -30,47 +30,47 @@ def test_names_that_are_not_there() -> None:
 
 
 def test_steps_that_lose_nothing() -> None:
-    quiet = Response(0, 0)
+    quiet = ApproximateDP(0, 0)
     assert compose([quiet] * 3).delta(0).upper < 1e-9
     assert optimal_delta([(0, 0)] * 3, [1, 3], [0, 0]).upper < 1e-9
     assert plan([quiet] * 3, [1, 3], 1e-6).worst_case.epsilon < 1e-6
 
 
 def test_noise_so_large_that_a_step_is_lost_on_the_grid() -> None:
-    faint = compose([LaplaceNoise(10**6)] * 2, step=2.0**-8)
+    faint = compose([LaplaceNoise(10**6)] * 2, grid=2.0**-8)
     assert faint.delta(0.0).lower <= faint.delta(0.0).upper < 0.05
 
 
-def test_kairouz_at_the_ends_of_its_curve() -> None:
-    law = kairouz("0.5", 0, 4)
+def test_equal_steps_at_the_ends_of_its_curve() -> None:
+    law = optimal_composition([("0.5", 0)] * 4)
     assert law.epsilon(0).upper == 2
     assert law.epsilon(1).upper == 0
     with pytest.raises(InvalidValue, match="whatever ε is"):
-        kairouz("0.5", "0.1", 4).epsilon(0)
+        optimal_composition([("0.5", "0.1")] * 4).epsilon(0)
 
 
 def test_the_running_sum_before_and_beyond() -> None:
-    running = Running(2.0**-8)
+    running = IncrementalComposition(2.0**-8)
     assert running.epsilon(1e-6) == 0
-    running.add(Response("0.1", "1e-3"))
+    running.add(ApproximateDP("0.1", "1e-3"))
     assert running.epsilon(1e-6) == inf  # this step alone may lose more than δ
     assert 0.08 < running.epsilon(0.01) < 0.1
 
 
 def test_the_running_sum_agrees_with_composition_as_it_grows() -> None:
     """Also where the circle must grow, and whatever was asked before."""
-    running = Running(2.0**-8)
+    running = IncrementalComposition(2.0**-8)
     for count in range(1, 61):
         running.add(GaussianNoise(3))
         if count in (1, 10, 60):
             for delta in (0.3, 1e-5, 0.9, 1e-3):
-                exact = compose([GaussianNoise(3)] * count, step=2.0**-8).epsilon(delta)
+                exact = compose([GaussianNoise(3)] * count, grid=2.0**-8).epsilon(delta)
                 assert exact.lower <= running.epsilon(delta) <= exact.upper + 0.02
 
 
 def test_what_cannot_be_planned() -> None:
     with pytest.raises(InvalidValue, match="larger δ"):
-        plan([Response("0.1", "0.01")] * 10, [5, 10], Fraction(1, 10**6))
+        plan([ApproximateDP("0.1", "0.01")] * 10, [5, 10], Fraction(1, 10**6))
 
 
 def test_events_that_are_none_or_have_no_distribution() -> None:
@@ -82,7 +82,7 @@ def test_events_that_are_none_or_have_no_distribution() -> None:
         compose(losses_of(dp.ZCDpEvent(0.1)))
     mixed = losses_of(dp.ComposedDpEvent([dp.LaplaceDpEvent(1.0), dp.GaussianDpEvent(2.0)]))
     assert len(mixed) == 2
-    assert compose(mixed, step=2.0**-8).delta(0.5).upper < 1
+    assert compose(mixed, grid=2.0**-8).delta(0.5).upper < 1
 
 
 def test_a_single_step_of_laplace_noise_at_the_edges() -> None:
@@ -94,7 +94,7 @@ def test_a_single_step_of_laplace_noise_at_the_edges() -> None:
 
 
 def test_no_formula_for_noise_that_is_next_to_nothing() -> None:
-    assert formula_of([(GaussianNoise(Fraction(1, 1000), rate=Fraction(1, 2)), 1)]) is None
+    assert formula_of([(GaussianNoise(Fraction(1, 1000), sampling_rate=Fraction(1, 2)), 1)]) is None
 
 
 def test_laws_without_mass() -> None:

@@ -11,7 +11,16 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from expost.accounting import GaussianNoise, LaplaceNoise, Loss, Response, compose, convolution, kairouz, law
+from expost.accounting import (
+    ApproximateDP,
+    GaussianNoise,
+    LaplaceNoise,
+    Loss,
+    compose,
+    convolution,
+    law,
+    optimal_composition,
+)
 from expost.accounting.curve import Curve
 from expost.accounting.law import Law
 from expost.accounting.normal import delta_of_normal_noise
@@ -23,13 +32,15 @@ UNKNOWN = [each for each in REFERENCES if each["epsilon"] is None]
 
 
 def bracket_of(setting: dict[str, Any], **options: Any) -> Any:
-    return compose([GaussianNoise(setting["ratio"], setting["rate"])] * setting["steps"]).epsilon(
+    return compose([GaussianNoise(setting["noise_multiplier"], setting["sampling_rate"])] * setting["steps"]).epsilon(
         setting["delta"], **options
     )
 
 
 def test_the_sample_is_the_one_that_was_drawn() -> None:
-    drawn = [{name: each[name] for name in ("ratio", "rate", "steps", "delta")} for each in REFERENCES]
+    drawn = [
+        {name: each[name] for name in ("noise_multiplier", "sampling_rate", "steps", "delta")} for each in REFERENCES
+    ]
     assert drawn == settings()
     assert len(REFERENCES) == 200
 
@@ -173,10 +184,10 @@ def lower_end_of_atoms_between_points(count: int) -> tuple[float, Fraction]:
     """Randomised response whose atoms are in the middle of cells, at a kink of the curve: the worst case of a split."""
     step = Fraction(1, 16)
     epsilon = step * 9 / 2
-    rows = [(Response(epsilon).upper(float(step)), count)]
+    rows = [(ApproximateDP(epsilon).upper(float(step)), count)]
     curve = Curve((convolution.composed(rows, True, 1e-12, 0.0),))
     kink = 2 * epsilon
-    return curve.delta_below(float(kink)), kairouz(epsilon, 0, count).delta(kink).upper
+    return curve.delta_below(float(kink)), optimal_composition([(epsilon, 0)] * count).delta(kink).upper
 
 
 @pytest.mark.parametrize("count", [4, 8, 12, 20])

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from expost import bracket
 from expost.accounting import (
+    ApproximateDP,
     GaussianNoise,
     LaplaceNoise,
-    Response,
     compose,
-    kairouz,
-    murtagh_vadhan,
+    optimal_composition,
     optimal_delta,
     plan,
     sum_delta,
@@ -199,10 +198,10 @@ def test_randomised_response_with_a_hundred_stops() -> None:
     found = optimal_delta(steps, stops, epsilons)
     assert round(found.upper, 9) == 0.000999516
     assert found.width <= 1e-9 * found.upper
-    by_kairouz = sum_delta(
-        steps, stops, epsilons, rule=lambda some, epsilon: kairouz(0.1, 1e-6, len(some)).delta(epsilon)
+    by_rule = sum_delta(
+        steps, stops, epsilons, rule=lambda some, epsilon: optimal_composition([(0.1, 1e-6)] * len(some)).delta(epsilon)
     )
-    assert round(by_kairouz, 7) == 0.0504832
+    assert round(by_rule, 7) == 0.0504832
 
 
 TABLE = [(1, 2.585, 2.585), (5, 2.793, 1.339), (20, 2.895, 0.911), (100, 2.951, 0.675)]
@@ -212,7 +211,7 @@ TABLE = [(1, 2.585, 2.585), (5, 2.793, 1.339), (20, 2.895, 0.911), (100, 2.951, 
 def test_training_may_stop_early(stops: int, full: float, first: float) -> None:
     """σ = 1, sampling rate 0.01, 2000 steps, δ = 10⁻⁵: what full length and the first stop cost."""
     every = 2000 // stops
-    promise = plan([GaussianNoise(1, 0.01)] * 2000, range(every, 2001, every), 1e-5, step=2.0**-10)
+    promise = plan([GaussianNoise(1, 0.01)] * 2000, range(every, 2001, every), 1e-5, grid=2.0**-10)
     assert promise.epsilon_of(2000) == pytest.approx(full, abs=2e-3)
     if stops > 1:
         assert promise.epsilon_of(every) == pytest.approx(first, abs=2e-3)
@@ -222,7 +221,7 @@ def test_training_may_stop_early(stops: int, full: float, first: float) -> None:
 # ---- loss laws
 
 
-MIXED = [GaussianNoise(5, 0.2)] * 5 + [LaplaceNoise(10)] * 3 + [Response(0.1, 1e-7)] * 4
+MIXED = [GaussianNoise(5, 0.2)] * 5 + [LaplaceNoise(10)] * 3 + [ApproximateDP(0.1, 1e-7)] * 4
 
 
 @pytest.mark.parametrize(
@@ -240,7 +239,7 @@ def test_one_stop_is_composition(steps: list[object]) -> None:
 def test_pairs_as_losses_agree_with_pairs() -> None:
     steps, stops, epsilons = [(0.1, 1e-4)] * 40, [10, 20, 40], [0.4, 0.7, 1.1]
     exact = optimal_delta(steps, stops, epsilons)
-    gridded = optimal_delta(steps, stops, epsilons, step=0.05)
+    gridded = optimal_delta(steps, stops, epsilons, grid=0.05)
     assert gridded.lower <= exact.upper
     assert exact.lower <= gridded.upper
     assert gridded.width < 1e-6
@@ -255,8 +254,8 @@ def test_more_stops_cost_more_and_the_optimum_is_below_the_sum() -> None:
     assert many.upper < whole
 
 
-def test_murtagh_vadhan_at_equal_steps_is_kairouz() -> None:
-    found, exact = murtagh_vadhan([(0.1, 1e-6)] * 200, 2), kairouz(0.1, 1e-6, 200).delta(2)
+def test_one_stop_at_equal_steps_is_the_optimal_composition() -> None:
+    found, exact = optimal_delta([(0.1, 1e-6)] * 200, [200], [2]), optimal_composition([(0.1, 1e-6)] * 200).delta(2)
     assert found.lower <= exact.upper
     assert exact.lower <= found.upper
     assert found.width <= 1e-9

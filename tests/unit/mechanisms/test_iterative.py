@@ -198,7 +198,7 @@ def test_outputs_cannot_be_overwritten_with_private_values() -> None:
 
 def test_data_that_takes_no_mask_is_refused_for_free() -> None:
     mechanism = xp.Iterative(
-        steps=(GaussianNoise(10, rate=0.5),) * 2,
+        steps=(GaussianNoise(10, sampling_rate=0.5),) * 2,
         stops=(1, 2),
         delta=1e-5,
         sensitivity=1,
