@@ -253,9 +253,9 @@ def question(chance: random.Random, table: Any) -> tuple[str, Ask]:
         ],
         "text": [lambda t: t.histogram(text, keys=["a", "", "12", "É"]), lambda t: t.discover(text, of="rows")],
         "number": [
-            lambda t: t.sum(text, bounds=(-1, 2), step=0.25),
+            lambda t: t.sum(text, bounds=(-1, 2), grid=0.25),
             lambda t: t.histogram(text, bins=[-5, 0, 1, 7.5]),
-            lambda t: t.derive(y=text).sum("y * 2", bounds=(0, 5), missing=1, step=1),
+            lambda t: t.derive(y=text).sum("y * 2", bounds=(0, 5), missing=1, grid=1),
         ],
         "integer": [
             lambda t: t.sum(text, bounds=(-3, 3)),

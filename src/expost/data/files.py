@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from expost.cost import said
 from expost.data.expression import Kind
-from expost.data.expression.grammar import TYPES
+from expost.data.expression.functions import CAST_NAMES
 from expost.data.expression.operators import KINDS
 from expost.errors import InvalidValue
 
@@ -121,7 +121,7 @@ def declared_kind(name: str, declared: Any) -> Kind:
     if declared in KINDS:
         kind: Kind = declared
         return kind
-    known = TYPES.get(declared.upper()) if isinstance(declared, str) else None
+    known = CAST_NAMES.get(declared.upper()) if isinstance(declared, str) else None
     if known is None:
         raise InvalidValue(f"column {name!r} cannot be of type {said(declared)}: say one of {', '.join(KINDS)}")
     return known

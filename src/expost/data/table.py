@@ -13,7 +13,7 @@ from expost.data import query
 from expost.data.column import Column
 from expost.data.discovery import Discovery
 from expost.data.engine import Engine
-from expost.data.expression import HEAVIEST, Kind, Tree, find, is_text, parse, weight
+from expost.data.expression import HEAVIEST, Kind, Tree, find_column, is_text, parse, weight
 from expost.data.expression.tree import Reference
 from expost.data.files import Form
 from expost.data.histograms import Histogram
@@ -69,7 +69,7 @@ def read(
     if relation is None:
         raise InvalidValue("say which tables are neighbours: 'add-remove' or 'substitute'")
     if whose.column is not None:
-        owner = find(whose.column, engine.schema)
+        owner = find_column(whose.column, engine.schema)
         if engine.schema[owner] in ("number", "other"):
             raise InvalidValue(
                 f"column {owner!r} holds {engine.schema[owner]!r} and cannot say who is who: take a column of whole "

@@ -1,6 +1,7 @@
 """Expressions over one row: read from text, typed, and defined for every row whatever stands in it."""
 
-from expost.data.expression.grammar import FUNCTIONS, find, is_text, parse
+from expost.data.expression.functions import FUNCTIONS
+from expost.data.expression.grammar import find_column, is_text, parse
 from expost.data.expression.tree import Kind, Tree, columns, evaluate, weight
 
 ALLOWED = (
@@ -11,4 +12,4 @@ ALLOWED = (
 HEAVIEST = 10_000
 """An expression, rendered, with the derived columns it uses written out, has at most so many parts."""
 
-__all__ = ["ALLOWED", "HEAVIEST", "Kind", "Tree", "columns", "evaluate", "find", "is_text", "parse", "weight"]
+__all__ = ["ALLOWED", "HEAVIEST", "Kind", "Tree", "columns", "evaluate", "find_column", "is_text", "parse", "weight"]

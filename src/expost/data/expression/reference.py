@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from expost.data.expression import operators
-from expost.data.expression.grammar import FUNCTIONS, TYPES
+from expost.data.expression.functions import CAST_NAMES, FUNCTIONS
 from expost.data.expression.tree import Operator
 
 MEANINGS: dict[str, tuple[str, str]] = {
@@ -83,7 +83,7 @@ def reference() -> str:
     rows += [f"| `{form}` | text | {'boolean' if name in ('LIKE', 'regexp_matches') else 'text'} | {meaning} |"
              for name, (form, meaning) in STATED.items()]  # fmt: skip
     casts = [f"{taken} → {given}" for taken, given in operators.CASTS if taken != given]
-    words = ", ".join(f"`{word}`" for word in TYPES)
+    words = ", ".join(f"`{word}`" for word in CAST_NAMES)
     return "\n".join(
         (
             "| written | takes | gives | meaning |",
