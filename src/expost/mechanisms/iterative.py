@@ -55,7 +55,7 @@ class Iterative(Mechanism[Any, tuple[Any, ...]]):
     Proof: thm-iterative
     """
 
-    steps: tuple[Loss | Mechanism, ...]
+    steps: tuple[GaussianNoise | LaplaceNoise | Mechanism, ...]
     stops: tuple[int, ...]
     delta: Number
     sensitivity: Number | None = None
@@ -145,12 +145,11 @@ class Iterative(Mechanism[Any, tuple[Any, ...]]):
         """How far it went."""
         return f"{len(output)} of at most {len(self.steps)} steps"
 
-    def _noise_of(self, step: Loss) -> GridNoise:
+    def _noise_of(self, step: GaussianNoise | LaplaceNoise) -> GridNoise:
         kind = NormalStepNoise if isinstance(step, GaussianNoise) else LaplaceStepNoise
         assert self.sensitivity is not None
-        ratio: Number = step.noise_multiplier  # type: ignore[attr-defined]
         return kind(
-            noise_multiplier=ratio,
+            noise_multiplier=step.noise_multiplier,
             sensitivity=self.sensitivity,
             grid=self.grid,
             missing=self.missing,
@@ -244,7 +243,7 @@ class Step:
         return self.number in self._run._iterative.stops
 
     def batch(self, size: int) -> NDArray[np.bool_]:
-        """Which of ``size`` records this step may use, each with its ``sampling_rate``. Drawn once, and secret."""
+        """A secret Poisson sample of ``size`` records, for this step only. Drawn once."""
         return self._run.draw(self._index, size)
 
     def __call__(self, value: Any) -> Any:
@@ -260,7 +259,7 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class NormalStepNoise(GridNoise):
-    """Rounded normal noise of a given multiple of the L2 sensitivity of values on the grid.
+    """Rounded normal noise, ``noise_multiplier`` times the L2 sensitivity of values on the grid.
 
     Proof: thm-iterative
     """
@@ -271,9 +270,9 @@ class NormalStepNoise(GridNoise):
     missing: Number
 
     def _calibrate(self, shape: Shape) -> tuple[Grid, Fraction]:
-        ratio = exact(self.noise_multiplier, "noise_multiplier")
-        grid, sensitivity = l2_on_grid(self, shape, min(ratio, Fraction(1)))
-        return grid, (ratio * sensitivity) ** 2
+        multiplier = exact(self.noise_multiplier, "noise_multiplier")
+        grid, sensitivity = l2_on_grid(self, shape, min(multiplier, Fraction(1)))
+        return grid, (multiplier * sensitivity) ** 2
 
     def _one(self, noise: NoiseSource, parameter: Fraction) -> int:
         return rounded_gaussian(noise, parameter)
@@ -287,7 +286,7 @@ class NormalStepNoise(GridNoise):
 
 @dataclass(frozen=True, kw_only=True)
 class LaplaceStepNoise(NormalStepNoise):
-    """Rounded Laplace noise of a given multiple of the sensitivity of a number on the grid.
+    """Rounded Laplace noise, ``noise_multiplier`` times the sensitivity of a number on the grid.
 
     Proof: thm-iterative
     """
@@ -295,10 +294,13 @@ class LaplaceStepNoise(NormalStepNoise):
     def _calibrate(self, shape: Shape) -> tuple[Grid, Fraction]:
         if shape.size > 1:
             raise InvalidValue("a Laplace step is for a single number; for arrays take GaussianNoise, or a mechanism")
-        ratio, sensitivity = exact(self.noise_multiplier, "noise_multiplier"), exact(self.sensitivity, "sensitivity")
-        grid = self.grid_for(shape, sensitivity * min(ratio, Fraction(1)))
+        multiplier, sensitivity = (
+            exact(self.noise_multiplier, "noise_multiplier"),
+            exact(self.sensitivity, "sensitivity"),
+        )
+        grid = self.grid_for(shape, sensitivity * min(multiplier, Fraction(1)))
         moved = Fraction(grid.l1(sensitivity, 1)) if shape.floats else whole_sensitivity(self.sensitivity)
-        return grid, 1 / (ratio * moved)
+        return grid, 1 / (multiplier * moved)
 
     def _one(self, noise: NoiseSource, parameter: Fraction) -> int:
         return int(self._many(noise, parameter, 1)[0])

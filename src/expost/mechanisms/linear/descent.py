@@ -72,7 +72,7 @@ class LogisticDescent(Wrapper[NDArray[Any], tuple[NDArray[np.int64], ...]]):
         return _STEPS + isqrt(self.features + 1) + 1
 
     @property
-    def ratio(self) -> float:
+    def noise_multiplier(self) -> float:
         """The noise of each step over its sensitivity: the least, to three digits, that keeps ε."""
         return _ratio(exact(self.epsilon, "ε"), exact(self.delta, "δ"), self.steps, self.every)
 
@@ -80,7 +80,7 @@ class LogisticDescent(Wrapper[NDArray[Any], tuple[NDArray[np.int64], ...]]):
     def inner(self) -> Iterative:
         """The steps, and when they stop."""
         return Iterative(
-            steps=(GaussianNoise(self.ratio),) * self.steps,
+            steps=(GaussianNoise(self.noise_multiplier),) * self.steps,
             stops=_stops(self.steps, self.every),
             delta=self.delta,
             sensitivity=2 * self.longest,
@@ -124,7 +124,7 @@ class LogisticDescent(Wrapper[NDArray[Any], tuple[NDArray[np.int64], ...]]):
     def settled(self, outputs: tuple[Any, ...]) -> bool:
         """Whether the gradients published since the last stop say no more than noise would."""
         mean = np.mean([np.asarray(output, np.float64) for output in outputs[-self.every :]], axis=0)
-        noise = self.ratio * 2 * self.longest * sqrt((self.features + 1) / self.every)
+        noise = self.noise_multiplier * 2 * self.longest * sqrt((self.features + 1) / self.every)
         return float(np.linalg.norm(mean)) <= float(self.patience) * noise
 
     def describe(self, output: tuple[NDArray[np.int64], ...]) -> str:
@@ -140,17 +140,17 @@ def _stops(steps: int, every: int) -> tuple[int, ...]:
 def _ratio(epsilon: Fraction, delta: Fraction, steps: int, every: int) -> float:
     """Noise over sensitivity for so many steps. ε falls about as one over it, so that a few corrections are enough."""
 
-    def needed(ratio: float) -> Fraction:
-        return plan((GaussianNoise(ratio),) * steps, _stops(steps, every), delta).worst_case.exact_epsilon
+    def needed(multiplier: float) -> Fraction:
+        return plan((GaussianNoise(multiplier),) * steps, _stops(steps, every), delta).worst_case.exact_epsilon
 
-    ratio = 4 * sqrt(steps) / float(epsilon)
+    multiplier = 4 * sqrt(steps) / float(epsilon)
     for _ in range(4):
-        ratio *= float(needed(ratio) / epsilon)
-    ratio = float(f"{ratio:.3g}")
+        multiplier *= float(needed(multiplier) / epsilon)
+    multiplier = float(f"{multiplier:.3g}")
     for _ in range(100):
-        if needed(ratio) <= epsilon:
-            return ratio
-        ratio = float(f"{ratio * 1.005:.4g}")
+        if needed(multiplier) <= epsilon:
+            return multiplier
+        multiplier = float(f"{multiplier * 1.005:.4g}")
     raise InvalidValue(
         f"no noise was found for ε {float(epsilon):g}, δ {float(delta):g} and {steps} steps: take more ε"
     )

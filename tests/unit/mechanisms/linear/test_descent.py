@@ -49,7 +49,7 @@ def test_noise_keeps_the_promise() -> None:
     assert SMALL.guarantee.worst_case <= Cost(1, 1e-6)
     assert SMALL.guarantee.worst_case.epsilon > 0.97
     assert SMALL.guarantee.best_case.epsilon < 0.8
-    quieter = (GaussianNoise(SMALL.ratio * 0.9),) * 20
+    quieter = (GaussianNoise(SMALL.noise_multiplier * 0.9),) * 20
     louder = Iterative(steps=quieter, stops=(10, 20), delta=1e-6, sensitivity=1)
     assert louder.guarantee.worst_case.epsilon > 1  # a tenth less noise would break it
 
