@@ -245,7 +245,7 @@ class RangeInTwo:
 
 
 def interquartile_range_in_two(
-    ledger: Ledger, data: Any, *, epsilon: Number, delta: Number, base: Number = 2, missing: Number = 0
+    ledger: Ledger, data: Any, *, epsilon: Number, delta: Number, grid: Number = 2, missing: Number = 0
 ) -> RangeInTwo:
     """The paper's analysis of the inter-quartile range as two mechanisms, for comparison with the others.
 
@@ -256,7 +256,7 @@ def interquartile_range_in_two(
     Proof: thm-composition
     """
     check_records(data, "the inter-quartile range")
-    both = StableNoisyInterquartileRange(epsilon=3 * exact(epsilon, "ε"), delta=delta, base=base, missing=missing)
+    both = StableNoisyInterquartileRange(epsilon=3 * exact(epsilon, "ε"), delta=delta, grid=grid, missing=missing)
     most = Cost(3 * exact(epsilon, "ε"), 2 * exact(delta, "δ"))
     if not most <= ledger.remaining:
         raise BudgetExceeded(most, ledger.remaining, ledger.name)

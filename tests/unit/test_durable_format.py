@@ -100,15 +100,15 @@ MECHANISMS: list[xp.Mechanism] = [
         noise="two-sided", grid="0.25", missing=1, neighbours="add-remove",
     ),
     xp.StableInterquantileRange(low="0.1", high="0.9", epsilon=1, delta=TINY),
-    xp.StableInterquantileRange(low="0.1", high="0.9", epsilon=1, delta=TINY, base=3, missing=1),
+    xp.StableInterquantileRange(low="0.1", high="0.9", epsilon=1, delta=TINY, grid=3, missing=1),
     xp.StableInterquartileRange(epsilon=1, delta=TINY),
-    xp.StableInterquartileRange(low="0.2", high="0.8", epsilon=1, delta=TINY, base=3, missing=1),
+    xp.StableInterquartileRange(low="0.2", high="0.8", epsilon=1, delta=TINY, grid=3, missing=1),
     xp.StableMedian(epsilon=1, delta=TINY, proposed="0.1"),
     xp.StableMedian(
         quantile="0.4", epsilon=("0.25", "0.75"), delta=TINY, proposed="0.1", bounds=(0, 9), missing=1
     ),
     xp.StableNoisyInterquartileRange(epsilon=3, delta=TINY),
-    xp.StableNoisyInterquartileRange(low="0.1", high="0.9", epsilon=3, delta=TINY, base=3, missing=1),
+    xp.StableNoisyInterquartileRange(low="0.1", high="0.9", epsilon=3, delta=TINY, grid=3, missing=1),
     xp.StableQuantile(quantile="0.9", epsilon=1, delta=TINY, proposed="0.1"),
     xp.StableQuantile(quantile="0.9", epsilon=1, delta=TINY, proposed="0.1", bounds=(0, 9), missing=1),
     xp.StableRegression(cell="0.5", blocks=60, bounds=(0, 1), target_bounds=(0, 1), epsilon=1, delta=TINY),

@@ -230,14 +230,14 @@ class _Ranged(Wrapper[Any, Out]):
     high: Number
     epsilon: Any
     delta: Number
-    base: Number
+    grid: Number
     missing: Number
 
     def __post_init__(self) -> None:
         if not 0 <= exact(self.low, "low") < exact(self.high, "high") <= 1:
             raise InvalidValue(f"quantiles are 0 ≤ low < high ≤ 1, got {self.low!r} and {self.high!r}")
-        if not Fraction(1001, 1000) <= exact(self.base, "base") <= 10**6:
-            raise InvalidValue(f"bins grow by a factor between 1.001 and 1000000, got base {self.base!r}")
+        if not Fraction(1001, 1000) <= exact(self.grid, "grid") <= 10**6:
+            raise InvalidValue(f"grid is the factor between bins, from 1.001 to 1000000, got {self.grid!r}")
         object.__setattr__(self, "missing", finite(self.missing, "missing"))
         object.__setattr__(self, "delta", requested_delta(self.delta))
         _ = self.guarantee
@@ -247,8 +247,8 @@ class _Ranged(Wrapper[Any, Out]):
         return exact(self.low, "low"), exact(self.high, "high")
 
     def _scales(self) -> tuple[Scale, Scale]:
-        base = exact(self.base, "base")
-        return Scale(base, Fraction(0)), Scale(base, Fraction(1, 2))
+        factor = exact(self.grid, "grid")
+        return Scale(factor, Fraction(0)), Scale(factor, Fraction(1, 2))
 
     @cached_property
     def legs(self) -> FirstStable:
@@ -266,7 +266,7 @@ class _Ranged(Wrapper[Any, Out]):
 
 @dataclass(frozen=True, kw_only=True)
 class StableInterquantileRange(_Ranged[Bin | Withheld]):
-    """The range between two quantiles, to within a factor ``base``, or ⊥ if it is not stable.
+    """The range between two quantiles, to within a factor ``grid``, or ⊥ if it is not stable.
 
     ``epsilon`` is the whole budget. If the first scale answers half of it comes back. Publishes a :class:`Bin`: the
     leg, and the edges between which the range lies (both 0 if it is 0).
@@ -284,7 +284,7 @@ class StableInterquantileRange(_Ranged[Bin | Withheld]):
     high: Number
     epsilon: Number
     delta: Number
-    base: Number = 2
+    grid: Number = 2
     missing: Number = 0
 
     @cached_property
@@ -308,7 +308,7 @@ class StableInterquantileRange(_Ranged[Bin | Withheld]):
 
 @dataclass(frozen=True, kw_only=True)
 class StableInterquartileRange(StableInterquantileRange):
-    """The range between the quartiles, to within a factor ``base``: :class:`StableInterquantileRange` from 1/4 to 3/4.
+    """The range between the quartiles, to within a factor ``grid``: :class:`StableInterquantileRange` from 1/4 to 3/4.
 
     >>> StableInterquartileRange(epsilon=1, delta=1e-6).guarantee.epsilon_of(1)
     0.5
@@ -325,7 +325,7 @@ class StableNoisyInterquartileRange(_Ranged[float | Withheld]):
     """The paper's own analysis as one mechanism, for comparison: noise on the logarithm, the leg not published.
 
     ``epsilon`` is the whole budget; a value costs all of it and ⊥ two thirds. :class:`StableInterquartileRange` is
-    cheaper and less noisy. ``base`` is 1 + 1/ln n in the paper.
+    cheaper and less noisy. ``grid`` is 1 + 1/ln n in the paper.
 
     >>> StableNoisyInterquartileRange(epsilon=3, delta=1e-6).guarantee
     Guarantee({'released': 3, 'withheld': 2}, delta=1e-6, neighbours='substitute')
@@ -337,7 +337,7 @@ class StableNoisyInterquartileRange(_Ranged[float | Withheld]):
     delta: Number
     low: Number = Fraction(1, 4)
     high: Number = Fraction(3, 4)
-    base: Number = 2
+    grid: Number = 2
     missing: Number = 0
 
     @cached_property

@@ -58,7 +58,7 @@ def _spread(asked: Asked) -> Mechanism:
     need_columns(asked)
     low, high = asked.get("quantiles", (0.25, 0.75))
     return StableInterquantileRange(
-        low=low, high=high, epsilon=asked.epsilon, delta=asked.delta, **optional(asked, "base", "missing")
+        low=low, high=high, epsilon=asked.epsilon, delta=asked.delta, **optional(asked, "grid", "missing")
     )
 
 
@@ -149,7 +149,7 @@ def _coefficients(asked: Asked, mechanism: StableRegression, value: Any) -> Answ
 SPREAD = Kind(
     "interquartile_range", "How far the middle half of the data spreads, to within a factor. May withhold.",
     (COLUMN, Key("quantiles", "pair", "between which quantiles; [0.25, 0.75] if left out"),
-     Key("base", "number", "the factor; 2 if left out"), _MISSING),
+     Key("grid", "number", "the factor between bins; 2 if left out"), _MISSING),
     _spread, _bin, on=column, delta=True, outcomes=TESTED, example='column = "cost"',
 )  # fmt: skip
 MEDIAN = Kind(

@@ -78,7 +78,7 @@ def test_public_mistakes_are_free(mechanism: xp.Mechanism, data: Any, rule: str)
     ("make", "rule"),
     [
         (lambda: xp.StableInterquantileRange(low=0.5, high=0.5, epsilon=1, delta=1e-6), "low < high"),
-        (lambda: xp.StableInterquartileRange(epsilon=1, delta=1e-6, base=1), "factor"),
+        (lambda: xp.StableInterquartileRange(epsilon=1, delta=1e-6, grid=1), "factor"),
         (lambda: xp.StableInterquartileRange(epsilon=1, delta=0), "δ of at least"),
         (lambda: xp.StableInterquartileRange(epsilon="1e-12", delta=1e-6), "split in 2"),
         (lambda: xp.StableInterquartileRange(epsilon=1, delta=1e-6, missing="1e390"), "fit a float"),
