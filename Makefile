@@ -4,10 +4,13 @@
 #   make examples the examples in Python
 #   make paper    the paper's figures and tables, recomputed, in build/paper
 #   make test     every check: style, types, rooms, tests, coverage
+#   make quick    what changes most, in half a minute
 #   make lint     style, types, rooms
 #   make soak     the long forms: a thousand kills of each ledger, many random questions to hostile tables
 #   make bench    the benchmarks, or one subject: make bench ONLY=ledger
 #   make docs     the documentation, in docs/_build/html
+#   make wheel    the wheel, built and used in an empty environment
+#   make release  everything that a release must pass, and its files in dist
 #   make proofs   the machine-checked proofs: installs Coq where it may (Debian, root), compiles and checks them
 
 PYTHON ?= python3
@@ -20,7 +23,7 @@ PIP     = $(BIN)/python -m pip --quiet --disable-pip-version-check
 # The tests of the rooms whose branch coverage has a floor; they run by themselves, slower, to count branches.
 WATCHED := tests/conformance/test_books.py tests/conformance/test_ledger.py tests/faults/test_disk.py tests/faults/test_processes.py tests/laws tests/unit/accounting tests/unit/ledger $(wildcard tests/unit/test_*.py)
 
-.PHONY: demo examples paper test lint soak bench docs proofs format clean
+.PHONY: demo examples paper test quick lint soak bench docs wheel release proofs format clean
 
 demo: $(VENV)/.demo
 	rm -rf build/demo
@@ -66,7 +69,7 @@ ONLY ?= $(filter-out report,$(basename $(notdir $(wildcard benchmarks/*.py))))
 PEERS := .venvs
 
 bench: export PYTHONPATH = .
-bench: $(VENV)/.bench $(PEERS)/opendp/.installed $(PEERS)/diffprivlib/.installed
+bench: $(VENV)/.dev $(PEERS)/opendp/.installed $(PEERS)/diffprivlib/.installed
 	for subject in $(ONLY); do $(BIN)/python benchmarks/$$subject.py || exit 1; done
 	$(BIN)/python benchmarks/report.py
 
@@ -92,22 +95,37 @@ docs: $(VENV)/.docs
 proofs:
 	$(PYTHON) proofs/check.py
 
+# ---- releases
+
+wheel: $(VENV)/bin/python
+	$(BIN)/python tests/wheel.py
+
+release: $(VENV)/.release
+	$(BIN)/python .ci/release.py
+	$(MAKE) test docs
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python tests/wheel.py dist
+
 # ---- environments
 
+# The groups of pyproject.toml need pip 25.1.
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "expost needs Python 3.11 or newer: make PYTHON=python3.12 ..."'
 	$(PYTHON) -m venv $(VENV)
+	$(PIP) install -c constraints.txt --upgrade pip
 
 $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(PIP) install -c constraints.txt -e .
 	touch $@
 
 $(VENV)/.demo: $(VENV)/.installed
-	$(PIP) install -c constraints.txt -e '.[demo]'
+	$(PIP) install -c constraints.txt -e '.[cli,data]' --group demo
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.installed
-	$(PIP) install -c constraints.txt -e '.[dev]'
+	$(PIP) install -c constraints.txt -e '.[accounting,cli,data,learn,postgres]' --group lint --group test
 	touch $@
 
 # The report is looked at in a browser: Debian's is installed if there is none and the machine lets us.
@@ -115,13 +133,13 @@ $(VENV)/.browser: tests/browser.py $(VENV)/.dev
 	$(BIN)/python tests/browser.py
 	touch $@
 
-$(VENV)/.bench: $(VENV)/.dev
-	$(PIP) install -c constraints.txt -e '.[dev,bench]'
+$(VENV)/.docs: $(VENV)/.dev
+	$(PIP) install -c constraints.txt --group docs
 	touch $@
 
-$(VENV)/.docs: $(VENV)/.dev
-	$(PIP) install -c constraints.txt -e '.[dev,docs]'
+$(VENV)/.release: $(VENV)/.docs
+	$(PIP) install -c constraints.txt --group release
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(PEERS) build docs/_build .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(PEERS) build dist docs/_build .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -115,6 +116,23 @@ def test_constraints_hold_no_addresses() -> None:
     text = (ROOT / "constraints.txt").read_text()
     assert "://" not in text
     assert "@" not in text
+
+
+def test_the_citation_is_of_this_version() -> None:
+    assert f"\nversion: {xp.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+@pytest.mark.parametrize(
+    ("message", "wrong"),
+    [
+        ("Add a mechanism\n\nIt was missing.", 0),
+        ("# a comment of git\n", 1),
+        ("x" * 73, 1),
+        ("Add a mechanism.\nIt was missing.", 2),
+    ],
+)
+def test_subjects_of_commits_are_short(message: str, wrong: int) -> None:
+    assert len(runpy.run_path(str(ROOT / ".ci" / "subject.py"))["complaints"](message)) == wrong
 
 
 def test_the_readme_and_the_page_show_the_last_benchmarks() -> None:
