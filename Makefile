@@ -20,9 +20,6 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP     = $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-# The tests of the rooms whose branch coverage has a floor; they run by themselves, slower, to count branches.
-WATCHED := tests/conformance/test_books.py tests/conformance/test_ledger.py tests/faults/test_disk.py tests/faults/test_processes.py tests/laws tests/unit/accounting tests/unit/ledger $(wildcard tests/unit/test_*.py)
-
 .PHONY: demo examples paper test quick lint soak bench docs wheel release proofs format clean
 
 demo: $(VENV)/.demo
@@ -45,9 +42,11 @@ paper: $(VENV)/.dev
 
 test: export OPENBLAS_NUM_THREADS = 1  # two workers on two cores leave none for more
 test: lint $(VENV)/.browser
-	$(BIN)/pytest -n 2 --dist worksteal $(addprefix --ignore=,$(WATCHED))
-	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report= $(WATCHED)
+	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=
 	$(BIN)/python tests/coverage_floor.py
+
+quick: $(VENV)/.dev
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

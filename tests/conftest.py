@@ -1,4 +1,4 @@
-"""What several tests need: fresh places for ledgers, and one PostgreSQL server a worker."""
+"""What several tests need: fresh places for ledgers, one PostgreSQL server per worker."""
 
 from __future__ import annotations
 

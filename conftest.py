@@ -1,0 +1,40 @@
+"""Which tests are slow, and which count branches: lists in pyproject.toml."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import coverage
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Lists of paths, from the root, in pyproject.toml."""
+    parser.addini("slow", "tests in these folders and files are slow", type="linelist")
+    parser.addini("covered", "tests in these folders and files count branches, which takes time", type="linelist")
+
+
+def among(item: pytest.Item, paths: list[str]) -> bool:
+    """Whether a test is in one of these folders or files."""
+    at = item.path.relative_to(item.config.rootpath)
+    return any(place.match(pattern) for place in (at, *at.parents) for pattern in paths)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what is slow."""
+    for item in items:
+        if among(item, config.getini("slow")):
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Count branches only in tests whose rooms have a floor: all others would take twice as long for nothing."""
+    counting = coverage.Coverage.current()
+    if counting is None or among(item, item.config.getini("covered")):
+        return (yield)
+    counting.stop()
+    try:
+        return (yield)
+    finally:
+        counting.start()
