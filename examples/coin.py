@@ -1,4 +1,4 @@
-"""The coin, and a ledger that gives back what was not leaked.
+"""The coin, and a ledger that refunds what was not leaked.
 
 A classic accountant would allow eight coins of ε = 0.25 under a limit of 2. Tails publish nothing, so a ledger goes on
 until the answers have used the limit up.

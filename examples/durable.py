@@ -1,6 +1,6 @@
-"""A ledger that lasts: an analyst's process is killed while it samples, and nothing is forgotten.
+"""A durable ledger: an analyst's process is killed while it samples, and nothing is lost.
 
-The child reserves 0.5, looks at the data, and dies before it can say what came out. Its output may have leaked, so
+The child reserves 0.5, looks at the data, and is killed before it settles. Its output may have leaked, so
 the worst case is charged when the ledger is loaded again. Everything that was acknowledged is still there, and
 the audit trail adds up.
 """

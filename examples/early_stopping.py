@@ -55,7 +55,7 @@ def progress(done: int, loss: float) -> None:
 
 
 def renyi(steps: int) -> float:
-    """What a Rényi filter charges after so many steps, where stopping anywhere is free."""
+    """What a Rényi filter charges after a number of steps, where stopping anywhere is free."""
     from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
     from dp_accounting.rdp import RdpAccountant
 
@@ -98,7 +98,7 @@ def main() -> None:
     print(f"  optimal stopping    ε {charged:.4f}, at full length {promised.epsilon_of(STEPS):.4f}")
     each = [promised.epsilon_of(stop) for stop in stops]
     print(f"At these E's Lemma 11 would claim δ = {sum_delta((loss,) * STEPS, stops, each):.2e} instead of {DELTA:g}.")
-    print(f"Came back: {run.release.refunded}; left in the ledger: {ledger.remaining}.\n")
+    print(f"Refunded: {run.release.refunded}; remaining in the ledger: {ledger.remaining}.\n")
 
     print(f"How many stops? ε at δ = {DELTA:g}")
     print("  stops    first  half way     full")

@@ -1,7 +1,7 @@
-"""The large entries of a histogram: find them with a sparse vector, release them with everything that is left.
+"""The large entries of a histogram: find them with a sparse vector, release them with everything that remains.
 
 The private data: visits by diagnosis, of which few are common. At most twenty will be released; four are really
-large, so most of what was set aside for finding twenty comes back and goes into the values.
+large, so most of what was reserved for finding twenty is refunded and spent on the values.
 """
 
 import numpy as np

@@ -43,7 +43,7 @@ def ask(path: Path) -> None:
     )
     print(busy)
     left = ledger.remaining
-    print(f"The sparse vector gave back {busy.refunded}; all that is left finds the diagnoses:")
+    print(f"The sparse vector refunded {busy.refunded}; all that remains finds the diagnoses:")
     found = ledger.run(visits.discover("diagnosis").laplace(epsilon=left.epsilon, delta=left.delta), label="diagnoses")
     for diagnosis, people in found.value.items():
         print(f"  {diagnosis:10} {people:5} people")

@@ -22,7 +22,7 @@ assert found.release is not None
 model = found.release.value
 print(f"features {model.features}, right about {np.mean(model.predict(features) == labels):.0%}")
 
-print("\nWith what is left, one more model by scikit-learn's interface:")
+print("\nWith what remains, one more model by scikit-learn's interface:")
 estimator = TestedLogisticRegression(
     epsilon=ledger.remaining.epsilon, test_epsilon=0.05, threshold=0.1, norm=3, classes=[0, 1], ledger=ledger
 ).fit(features, labels)
@@ -30,4 +30,4 @@ print(f"released: {estimator.released_} · {estimator.release_}")
 
 print("\nWithout a test, at the same ε, noise on the objective does better:")
 plain = PrivateLogisticRegression(epsilon=0.3, norm=3, classes=[0, 1], ledger=ledger).fit(features, labels)
-print(f"right about {plain.score(features, labels):.0%} · {ledger.remaining} left")
+print(f"right about {plain.score(features, labels):.0%} · {ledger.remaining} remaining")
