@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from expost.accounting.incremental import IncrementalComposition
     from expost.accounting.losses import ApproximateDP, GaussianNoise, LaplaceNoise, Loss
     from expost.accounting.pairs import basic_composition, optimal_composition
-    from expost.accounting.stopping import optimal_delta, plan, sum_delta
+    from expost.accounting.planning import plan
+    from expost.accounting.stopping import optimal_delta, sum_delta
 
 _ROOMS = {
     "composition": ("Composition", "Enclosure", "compose"),
@@ -24,7 +25,8 @@ _ROOMS = {
     "losses": ("GaussianNoise", "LaplaceNoise", "Loss", "ApproximateDP"),
     "incremental": ("IncrementalComposition",),
     "pairs": ("basic_composition", "optimal_composition"),
-    "stopping": ("optimal_delta", "plan", "sum_delta"),
+    "planning": ("plan",),
+    "stopping": ("optimal_delta", "sum_delta"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -1,8 +1,8 @@
-"""Losses with a density, cell by cell of a grid, as laws from above and from below."""
+"""Losses with a density, cell by cell of a grid, as laws."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil, erfc, exp, expm1, floor, inf, log, log1p, sqrt
 
 import numpy as np
@@ -37,30 +37,20 @@ class Cells:
     above: float
     position: float
 
-    def upper(self) -> Law:
+    def law(self) -> Law:
         """Each cell split between its ends, errors to the right; the tails go to the lowest point and to infinity."""
         most = self.p + self.p_error
-        right = np.minimum(self._right(self.b + self.b_error, 1), most)
+        right = np.minimum(self._right, most)
         mass = np.append(most - right, 0.0)
         mass[1:] += right
         mass[0] += self.below
         return Law(self.step, self.low, mass, self.above, self.position, blur=self._blur(most))
 
-    def lower(self, edges: bool = False) -> Law:
-        """The split law with every cell pulled together a little: a contraction, so dominated."""
-        least = np.clip(self.p - self.p_error, 0.0, None)
-        right = np.clip(self._right(self.b - self.b_error, -1), 0.0, least)
-        mass = np.append(least - right, 0.0)
-        mass[1:] += right
-        most = self.p + self.p_error
-        inner = np.minimum(np.maximum(most - self.b + self.b_error, 0.0), most)  # Q·ratio ≤ P
-        mass, lost = _pull(mass, inner, self.step, edges)
-        return Law(self.step, self.low, mass, 0.0, self.position, lost)
-
-    def _right(self, b: Floats, sign: int) -> Floats:
-        """The mass of each cell that belongs to its right end, rounded up or down."""
+    @property
+    def _right(self) -> Floats:
+        """The mass of each cell that belongs to its right end, rounded up."""
         unsure = 16 * ULP + 4 * self.position / self.step
-        return np.maximum(b, 0.0) / -expm1(-self.step) * (1 + sign * unsure)
+        return np.maximum(self.b + self.b_error, 0.0) / -expm1(-self.step) * (1 + unsure)
 
     def _blur(self, most: Floats) -> Blur:
         """What the split, the errors and the tails may have added."""
@@ -220,50 +210,3 @@ def _places(losses: Floats, mean: float, rate: float) -> Floats:
         inside = np.where(losses > 30, losses + np.log1p((rate - 1) * np.exp(-losses)), np.log(np.expm1(losses) + rate))
     inside = np.where(np.isnan(inside), -inf, inside)
     return (inside - log(rate)) / mean + mean / 2
-
-
-def _pull(mass: Floats, inner: Floats, step: float, edges: bool) -> tuple[Floats, float]:
-    """Lower the hockey stick at each grid point by what a chord may lie above it; returns masses and what was lost.
-
-    ``edges``: the law ends in atoms, and nothing is pulled there.
-
-    Proof: lem-pull
-    """
-    pull = np.zeros(mass.size + 2)
-    pull[1:-1] = np.maximum(np.append(inner, 0.0), np.append(0.0, inner))
-    lost = 0.0
-    if edges and mass.size > 2:
-        pull[1] = pull[-2] = 0.0
-        pull[2], pull[-3] = max(pull[2], 4 * inner[0]), max(pull[-3], 4 * inner[-1])
-    elif not edges:
-        mode = int(pull.argmax())
-        steep = np.flatnonzero(pull[2 : mode + 1] > 3 * pull[1:mode])
-        start = int(steep[-1]) + 2 if steep.size else 1
-        np.maximum(pull[:start], pull[start] * np.exp(-step * np.arange(start, 0, -1)), out=pull[:start])
-        pull[0] = pull[1] * exp(-step)
-        steep = np.flatnonzero(pull[mode:-2] > 3 * pull[mode + 1 : -1])
-        stop = mode + int(steep[0]) if steep.size else mass.size
-        np.maximum(pull[stop:], pull[stop], out=pull[stop:])
-        pull[-1] = pull[-2]
-        lost = expm1(step) / 4 * float(pull[-1])
-    growth = exp(step)
-    pulled = mass - (pull[2:] - (1 + growth) * pull[1:-1] + growth * pull[:-2]) / 4
-    return pulled, lost + 16 * ULP * float(pull.sum())
-
-
-def clipped(law: Law) -> Law:
-    """Without negative masses: each is made up for by the next larger losses, which moves mass down.
-
-    What they cannot make up for counts as lost; and all masses are scaled to be no more than 1 together.
-
-    Proof: lem-pull
-    """
-    tails = np.cumsum(law.mass[::-1])[::-1]
-    debts = tails - np.maximum(np.minimum.accumulate(tails), 0.0)
-    mass = law.mass - debts
-    mass[:-1] += debts[1:]
-    unsure = 8 * ULP * float(np.abs(tails[debts != 0]).sum())
-    lost = law.lost + max(0.0, -float(tails.min())) + unsure - float(mass[mass < 0].sum())
-    mass = np.clip(mass, 0.0, None)
-    whole = (float(mass.sum()) + law.infinity) * (1 + 1e-12)
-    return replace(law, mass=mass / max(1.0, whole), lost=lost)

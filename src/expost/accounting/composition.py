@@ -260,7 +260,7 @@ class Composition:
         for reverse, design in designs.items():
             if self.progress:
                 self.progress(f"composing {self._steps} steps on a grid of {step:.3g}")
-            rows = [(loss.upper(step, reverse, cut), count) for loss, count in self.counts]
+            rows = [(loss.law(step, reverse, cut), count) for loss, count in self.counts]
             found.append(Curve(in_parts(rows, design.cutoff, design.tilts, MISS)))
         return found
 

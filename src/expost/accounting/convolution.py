@@ -96,24 +96,24 @@ def _least(bound: Callable[[float], float], start: float) -> float:
     return min(found, bound(place * 0.7), bound(place * 1.4))
 
 
-def composed(rows: Sequence[Row], upper: bool, miss: float, tilt: float = 0.0) -> Law:
+def composed(rows: Sequence[Row], miss: float, tilt: float = 0.0) -> Law:
     """The law of the sum of so many of each loss, tilted if so wished; its slack includes what windows cut off."""
     steps = sum(count for _, count in rows)
-    turned = [(trimmed(lighter(tilted(law, tilt, upper)), miss / (8 * steps)), count) for law, count in rows]
+    turned = [(trimmed(lighter(tilted(law, tilt)), miss / (8 * steps)), count) for law, count in rows]
     if len(turned) == 1 and turned[0][1] == 1:
         return turned[0][0]
-    return _on_a_circle(turned, upper, miss) if len(turned) <= FEW_KINDS else _tournament(turned, upper, miss)
+    return _on_a_circle(turned, miss) if len(turned) <= FEW_KINDS else _tournament(turned, miss)
 
 
 def in_parts(rows: Sequence[Row], cutoff: float, tilts: tuple[float, float], miss: float) -> tuple[Law, ...]:
-    """The upper law of the sum, apart for sums in which no loss passes the cutoff and sums in which some do.
+    """The law of the sum, apart for sums in which no loss passes the cutoff and sums in which some do.
 
     Rare large losses make one tilt a bad choice for all. Each part has its own, and rounding errors of its own size.
 
     Proof: lem-jumps
     """
     if cutoff == inf or len(rows) > FEW_KINDS or all(law.high * law.step <= cutoff for law, _ in rows):
-        return (composed(rows, True, miss, tilts[0]),)
+        return (composed(rows, miss, tilts[0]),)
     places = [min(max(floor(cutoff / law.step) - law.low + 1, 0), law.mass.size) for law, _ in rows]
     calm = [
         (replace(law, mass=law.mass[:k] if k else np.zeros(1)), count)
@@ -121,7 +121,7 @@ def in_parts(rows: Sequence[Row], cutoff: float, tilts: tuple[float, float], mis
     ]
     jumps = _jumps(rows, places, tilts[1], miss)
     counted = replace(jumps, infinity=0.0, shift=0.0, blur=Blur(growth=jumps.blur.growth))  # the rest is the other's
-    return composed(calm, True, miss, tilts[0]), counted
+    return composed(calm, miss, tilts[0]), counted
 
 
 def _jumps(rows: Sequence[Row], places: Sequence[int], tilt: float, miss: float) -> Law:
@@ -129,7 +129,7 @@ def _jumps(rows: Sequence[Row], places: Sequence[int], tilt: float, miss: float)
 
     Proof: lem-jumps
     """
-    whole = [(tilted(law, tilt, True), count) for law, count in rows]
+    whole = [(tilted(law, tilt), count) for law, count in rows]
     calm, rest = _separated(rows, whole, places)
     first, last = _jump_window(whole, rest, miss / 8)
     length = fast_length(last - first + 1)
@@ -144,7 +144,7 @@ def _jumps(rows: Sequence[Row], places: Sequence[int], tilt: float, miss: float)
         every, none, some = every * raised[0], none * raised[1], some * raised[0] + none * raised[2]
     mass = np.roll(np.fft.irfft(some, length), -(first % length))[: last - first + 1]
     slack = _jump_error(calm, rest, length, float(np.sqrt((mass * mass).sum()))) + miss / 2 * _share(rest)
-    return _sum_law(whole, first, np.clip(mass, 0.0, None), slack, True)
+    return _sum_law(whole, first, np.clip(mass, 0.0, None), slack)
 
 
 def _separated(rows: Sequence[Row], whole: Sequence[Row], places: Sequence[int]) -> tuple[list[Row], list[Row]]:
@@ -212,7 +212,7 @@ def _jump_error(calm: Sequence[Row], rest: Sequence[Row], length: int, norm: flo
     return off * sqrt(length) * exp(min(growth, 700.0)) * (1 + 1e-6) + 1e-300
 
 
-def _on_a_circle(rows: Sequence[Row], upper: bool, miss: float) -> Law:
+def _on_a_circle(rows: Sequence[Row], miss: float) -> Law:
     """All spectra of one length, each to its power: what is outside the window comes back in on the other side.
 
     Proof: lem-circle
@@ -230,7 +230,7 @@ def _on_a_circle(rows: Sequence[Row], upper: bool, miss: float) -> Law:
     error = (error * exp(min(growth, 700.0)) + eta) * sqrt(length) * (1 + 1e-9) + 1e-30
     slack = fsum(count * law.slack for law, count in rows)
     slack = slack * exp(min(slack + growth, 700.0)) + error + miss / 2
-    return _sum_law(rows, first, np.clip(mass, 0.0, None), slack, upper)
+    return _sum_law(rows, first, np.clip(mass, 0.0, None), slack)
 
 
 def _window(rows: Sequence[Row], miss: float) -> tuple[int, int]:
@@ -245,16 +245,15 @@ def _window(rows: Sequence[Row], miss: float) -> tuple[int, int]:
     return (first, last) if first < last else (least, most)
 
 
-def _sum_law(rows: Sequence[Row], low: int, mass: Floats, slack: float, upper: bool) -> Law:
+def _sum_law(rows: Sequence[Row], low: int, mass: Floats, slack: float) -> Law:
     """A law with what adds up over the rows."""
     one = rows[0][0]
     return Law(
         one.step,
         low,
         mass,
-        infinity=_infinity(rows, upper),
+        infinity=_infinity(rows),
         shift=fsum(count * law.shift for law, count in rows),
-        lost=fsum(count * law.lost for law, count in rows),
         slack=slack,
         tilt=one.tilt,
         level=fsum(count * law.level for law, count in rows),
@@ -262,12 +261,12 @@ def _sum_law(rows: Sequence[Row], low: int, mass: Floats, slack: float, upper: b
     )
 
 
-def _infinity(rows: Sequence[Row], upper: bool) -> float:
+def _infinity(rows: Sequence[Row]) -> float:
     """The probability that any of the losses is infinite."""
     if any(law.infinity >= 1 for law, _ in rows):
         return 1.0
     found = -expm1(fsum(count * log1p(-law.infinity) for law, count in rows))
-    return min(1.0, found * (1 + 1e-12)) if upper else found * (1 - 1e-12)
+    return min(1.0, found * (1 + 1e-12))
 
 
 def _folded(law: Law, length: int) -> Floats:
@@ -294,28 +293,28 @@ def _power(spectrum: Spectrum, count: int) -> Spectrum:
     return found
 
 
-def _tournament(rows: Sequence[Row], upper: bool, miss: float) -> Law:
+def _tournament(rows: Sequence[Row], miss: float) -> Law:
     """Many kinds: each to its power by doubling, then added up in pairs, small ones first."""
     share = miss / (64 * len(rows))
-    laws = [_doubled(law, count, share, upper) for law, count in rows]
+    laws = [_doubled(law, count, share) for law, count in rows]
     while len(laws) > 1:
         laws.sort(key=lambda law: law.mass.size)
-        pairs = [_without_noise(convolve(a, b, share, upper)) for a, b in zip(laws[::2], laws[1::2], strict=False)]
+        pairs = [_without_noise(convolve(a, b, share)) for a, b in zip(laws[::2], laws[1::2], strict=False)]
         laws = pairs + laws[2 * len(pairs) :]
     return laws[0]
 
 
-def _doubled(law: Law, count: int, miss: float, upper: bool) -> Law:
+def _doubled(law: Law, count: int, miss: float) -> Law:
     """The law of the sum of ``count`` independent losses of one law."""
     result: Law | None = None
     while True:
         if count & 1:
-            result = law if result is None else _without_noise(convolve(result, law, miss, upper))
+            result = law if result is None else _without_noise(convolve(result, law, miss))
         count >>= 1
         if not count:
             assert result is not None
             return result
-        law = _without_noise(convolve(law, law, miss / count, upper))
+        law = _without_noise(convolve(law, law, miss / count))
 
 
 def _without_noise(law: Law) -> Law:
@@ -323,7 +322,7 @@ def _without_noise(law: Law) -> Law:
     return trimmed(law, law.slack / 16)
 
 
-def convolve(a: Law, b: Law, miss: float, upper: bool) -> Law:
+def convolve(a: Law, b: Law, miss: float) -> Law:
     """The law of the sum of two independent losses, without ends of mass ``miss`` each.
 
     Proof: lem-fft
@@ -337,7 +336,7 @@ def convolve(a: Law, b: Law, miss: float, upper: bool) -> Law:
     whole_a, whole_b = max(1.0, float(a.mass.sum())), max(1.0, float(b.mass.sum()))
     slack = (a.slack * whole_b + b.slack * whole_a + a.slack * b.slack) * (1 + 1e-9) + error
     rows = [(a, 2)] if a is b else [(a, 1), (b, 1)]
-    return trimmed(_sum_law(rows, a.low + b.low, np.clip(mass, 0.0, None), slack, upper), miss)
+    return trimmed(_sum_law(rows, a.low + b.low, np.clip(mass, 0.0, None), slack), miss)
 
 
 def fft_error(size: int) -> float:

@@ -1,4 +1,4 @@
-"""δ as a function of ε, read off an upper law: from above as it is, and from below by undoing what the grid added."""
+"""δ as a function of ε, read off a law: from above as it is, and from below by undoing what the grid added."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from math import exp, expm1, fsum, inf, log, log1p, sqrt
 
 import numpy as np
 
-from expost.accounting.cells import normal_cells
 from expost.accounting.law import ULP, Blur, Floats, Law, log_peak, points, upright
+from expost.accounting.read_back import ReadBack, smear_shift
 
 _BLOCK = 300.0  # losses whose e^−y are kept in one scale
-_REACHES = (1.0, 1.6, 2.6)  # deviations of the smear between which a convex curve is bounded by chords
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The δ's of an upper law at every grid point. The law may come in parts that add up, each tilted in its own way.
+    """The δ's of a law at every grid point. The law may come in parts that add up, each tilted in its own way.
 
     Proof: lem-read-back
     """
@@ -102,6 +101,16 @@ class Curve:
         left = np.append(self._whole, deltas[:-1])
         return deltas + (left - deltas) * share
 
+    @cached_property
+    def _truth(self) -> ReadBack:
+        drift = self.blur.drift + smear_shift(self.blur, self.step)
+        share = expm1(drift) / expm1(self.step) if drift < self.step else inf
+        if share > 1:
+            return ReadBack(self.step, np.zeros(self.size), self._above, self.blur)
+        after = np.append(self._deltas[1:], 0.0)
+        least = (self._deltas + (after - self._deltas) * share + self.infinity) * (1 - self._rounding)
+        return ReadBack(self.step, least - self._unsure * (1 + 1e-9), self._above, self.blur)
+
     def delta_above(self, epsilon: float) -> float:
         """The truth's δ is at most this."""
         place = epsilon / self.step - self.low
@@ -147,9 +156,9 @@ class Curve:
 
     def delta_below(self, epsilon: float) -> float:
         """The truth's δ is at least this."""
-        certain = (self.infinity * (1 - 1e-9) - self.blur.excess) * exp(-self.blur.growth)
+        certain = self.infinity * (1 - 1e-9) * exp(-self.blur.growth) - self.blur.excess
         place = int(np.floor(epsilon / self.step)) - self.low
-        found = self._continued(place, self._read_back(place), epsilon) if 0 <= place < self.size else 0.0
+        found = self._continued(place, self._truth.at(place), epsilon) if 0 <= place < self.size else 0.0
         return max(found, certain, 0.0)
 
     def epsilon_below(self, delta: float) -> float:
@@ -157,15 +166,15 @@ class Curve:
         more = np.flatnonzero(self._above > delta)
         last, step = (int(more[-1]) if more.size else -1), 1
         least = max(0, -self.low)
-        while last - step >= least and not self._read_back(last - step) > delta:
+        while last - step >= least and not self._truth.at(last - step) > delta:
             step *= 2  # far left the slack is large: the truth is found near the upper end, or not at all
         if last - step < least:
             return 0.0
         left, right = last - step, last - step // 2 + 1
         while right - left > 1:
             middle = (left + right) // 2
-            left, right = (middle, right) if self._read_back(middle) > delta else (left, middle)
-        return self._where(left, self._read_back(left), delta)
+            left, right = (middle, right) if self._truth.at(middle) > delta else (left, middle)
+        return self._where(left, self._truth.at(left), delta)
 
     def _line(self, place: int, here: float) -> tuple[float, float] | None:
         """A distance, in units of e^ε at this place, and by how much δ falls over it at most.
@@ -197,51 +206,6 @@ class Curve:
         if line and line[1] > 0 and here > delta:
             base += min(log1p((here - delta) / line[1] * line[0] * (1 - 1e-9)), self.step - self.blur.drift)
         return max(0.0, base - 16 * ULP * (1 + abs(base)))
-
-    def _read_back(self, place: int) -> float:
-        """The truth's δ at this point is at least this.
-
-        The law is below the truth smeared by normal noise. If the truth were lower here, it would, being convex, be
-        below chords on both sides, and its smear below the law.
-
-        Proof: lem-read-back
-        """
-        blur = self.blur
-        drift = blur.drift + (self._smear.shift if 0 < blur.smear < inf else 0.0)
-        share = expm1(drift) / expm1(self.step) if drift < self.step else inf
-        if blur.smear == inf or share > 1:
-            return 0.0
-        after = float(self._deltas[place + 1]) if place + 1 < self.size else 0.0
-        here = float(self._deltas[place])
-        least = (here + (after - here) * share + self.infinity) * (1 - self._rounding) - float(self._unsure[place]) * (
-            1 + 1e-9
-        )
-        least = (least - blur.excess * (1 + 1e-9)) * exp(-blur.growth)
-        return least if blur.smear == 0 else max(self._unsmeared(place, least, reach) for reach in self._reaches)
-
-    @cached_property
-    def _reaches(self) -> list[int]:
-        deviation = sqrt(self.blur.smear) / self.step
-        return sorted({max(1, round(reach * deviation)) for reach in _REACHES})
-
-    @cached_property
-    def _smear(self) -> Law:
-        """The smear on the grid, from above."""
-        return normal_cells(sqrt(self.blur.smear), 1.0, self.step, False, 1e-24).upper()
-
-    def _unsmeared(self, place: int, least: float, reach: int) -> float:
-        """Solve least ≤ a + b·δ for δ, where the smeared truth is at most a + b·δ."""
-        smear, size = self._smear, self.size
-        places = place - np.arange(smear.low, smear.high + 1)
-        at_most = np.where(places < 0, 1.0, self._above[np.clip(places, 0, size - 1)])
-        ratios = np.expm1(np.minimum((places - place) * self.step, 700.0))
-        left, right = expm1(-reach * self.step), expm1(reach * self.step)
-        tent = np.maximum(np.where(ratios <= 0, 1 - ratios / left, 1 - ratios / right), 0.0)
-        ends = [float(self._above[place - reach]) if place >= reach else 1.0]
-        ends.append(float(self._above[min(place + reach, size - 1)]))
-        at_most = np.where(tent > 0, (1 - tent) * np.where(ratios <= 0, ends[0], ends[1]), at_most)
-        rest = float((smear.mass * at_most).sum()) + smear.infinity
-        return (least - rest * (1 + 1e-12)) / (float((smear.mass * tent).sum()) * (1 + 1e-12))
 
 
 def deltas_of(law: Law) -> Floats:

@@ -63,20 +63,16 @@ class EventLoss(Loss):
 
     def spread(self) -> float:
         """The standard deviation of its finite losses."""
-        law = self.upper(2.0**-8)
+        law = self.law(2.0**-8)
         mean = float((law.mass * law.values).sum())
         return sqrt(max(float((law.mass * law.values**2).sum()) - mean**2, 1e-12))
 
-    def upper(self, step: float, reverse: bool = False, cut: float = CUT) -> Law:
+    def law(self, grid: float, reverse: bool = False, cut: float = CUT) -> Law:
         """The pessimistic estimate on this grid."""
         from dp_accounting.pld import PLDAccountant
 
-        accountant = PLDAccountant(value_discretization_interval=step)
+        accountant = PLDAccountant(value_discretization_interval=grid)
         found = accountant.compose(self.event)._pld
         law = (found._pmf_add if reverse else found._pmf_remove).to_dense_pmf()
         masses, infinity = np.asarray(law._probs, np.float64), float(law._infinity_mass)
-        return Law(step, int(law._lower_loss), masses, infinity, 1e-12, blur=Blur(smear=inf))
-
-    def lower(self, step: float, reverse: bool = False) -> Law:
-        """Nothing is known."""
-        return Law(step, 0, np.full(1, 1e-300))
+        return Law(grid, int(law._lower_loss), masses, infinity, 1e-12, blur=Blur(smear=inf))

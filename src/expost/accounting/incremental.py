@@ -79,7 +79,7 @@ class IncrementalComposition:
     def _term(self, loss: Loss, reverse: bool) -> _Term:
         key = (loss, reverse and not loss.symmetric, self._size)
         if key not in self._terms:
-            law = lighter(loss.upper(self._step, reverse))
+            law = lighter(loss.law(self._step, reverse))
             circle = np.zeros(max(self._size, 1 << law.mass.size.bit_length()))
             circle[np.arange(law.low, law.high + 1) % circle.size] = law.mass
             norm = sqrt(float((law.mass**2).sum()))

@@ -1,9 +1,9 @@
 """Privacy-loss laws on a grid: masses of losses, and everything that they may be off by.
 
 A mechanism with a dominating pair (P, Q) loses ln P/Q at each output. A :class:`Law` keeps what that loss does
-under P on the multiples of a step, in one of two ways. The *upper* law splits every loss between the two grid
-points around it so that P and Q keep their masses: that is itself a dominating pair. The *lower* law is dominated.
-What floating point may have got wrong is kept beside the masses and always counted against us.
+under P on the multiples of a step: every loss is split between the two grid points around it so that P and Q keep
+their masses, which gives a dominating pair again. What floating point may have got wrong is kept beside the masses and
+always counted against us, and so is how far the law may be above the truth.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ ULP = 2.0**-52
 
 @dataclass(frozen=True)
 class Blur:
-    """How far an upper law may be above the truth; adds up over independent losses.
+    """How far a law may be above the truth; adds up over independent losses.
 
-    Σ mass·w(L + y) + infinity − slack ≤ e^growth·E[w(L + Y + Z + drift)] + excess, where Z is the loss of normal noise
-    with (sensitivity/σ)² = ``smear``, for every w of thm-optimal-stopping. Splitting on a grid of step h smears π·h²/8.
+    Σ mass·w(L + y) + infinity − slack ≤ e^growth·(E[w(L + Y + Z + drift)] + excess), where Z is the loss of normal
+    noise with (sensitivity/σ)² = ``smear``, for every w of thm-optimal-stopping. Splitting on a grid of step h smears
+    π·h²/8.
 
     Proof: lem-blur
     """
@@ -46,6 +47,15 @@ class Blur:
     def __mul__(self, count: int) -> Blur:
         return Blur(count * self.smear, count * self.drift, count * self.growth, count * self.excess)
 
+    def or_(self, other: Blur) -> Blur:
+        """What covers both parts of one law."""
+        return Blur(
+            max(self.smear, other.smear),
+            max(self.drift, other.drift),
+            max(self.growth, other.growth),
+            self.excess + other.excess,
+        )
+
 
 EXACT = Blur()
 
@@ -62,10 +72,10 @@ def split_blur(step: float) -> Blur:
 class Law:
     """P-masses of the losses (low + i)·step.
 
-    An upper law promises E[w(L + Y)] ≤ Σ mass·w(L + y + shift) + infinity + slack, and a lower law
-    E[w(L + Y)] ≥ Σ mass·w(L + y − shift) + infinity − lost − slack, for every w between 0 and 1 that the recursion
-    of thm-optimal-stopping meets. A *tilted* law keeps mass·e^{tilt·y − level} instead, and its slack bounds the sum
-    of what these may be off by: small numbers of large losses keep their digits.
+    A law guarantees E[w(L + Y)] ≤ Σ mass·w(L + y + shift) + infinity + slack for every w between 0 and 1 that the
+    recursion of thm-optimal-stopping meets; its ``blur`` bounds it from the other side. A *tilted* law keeps
+    mass·e^{tilt·y − level} instead, and its slack bounds the sum of what these may be off by: small numbers of large
+    losses keep their digits.
 
     Proof: thm-grid-laws, lem-tilt
     """
@@ -75,7 +85,6 @@ class Law:
     mass: Floats
     infinity: float = 0.0
     shift: float = 0.0
-    lost: float = 0.0
     slack: float = 0.0
     tilt: float = 0.0
     level: float = 0.0
@@ -136,7 +145,7 @@ def trimmed(law: Law, miss: float) -> Law:
     return replace(law, low=law.low + start, mass=law.mass[start:stop], slack=law.slack + 2 * miss * (1 + 1e-9))
 
 
-def tilted(law: Law, tilt: float, upper: bool) -> Law:
+def tilted(law: Law, tilt: float) -> Law:
     """The masses times e^{tilt·loss}, scaled to add up to no more than 1.
 
     Proof: lem-tilt
@@ -151,7 +160,7 @@ def tilted(law: Law, tilt: float, upper: bool) -> Law:
     level = top + log(float(np.exp(turned - top).sum())) + 1e-9
     sizes = np.where(law.mass > 0, np.abs(logs) + np.abs(tilt * law.values), 0.0)
     drift = 4 * ULP * (float(sizes.max()) + abs(level) + 2)
-    mass = np.exp(turned - level) * (1 + drift if upper else 1 - drift)
+    mass = np.exp(turned - level) * (1 + drift)
     blur = law.blur + Blur(growth=2 * drift)
     return replace(law, mass=mass, slack=law.mass.size * 1e-300, tilt=tilt, level=level, blur=blur)
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from expost.accounting.cells import Cells, clipped, laplace_cells, mixed_losses, normal_cells
-from expost.accounting.law import EXACT, ULP, Floats, Law, split_blur
+from expost.accounting.cells import laplace_cells, mixed_losses, normal_cells
+from expost.accounting.law import EXACT, ULP, Blur, Floats, Law, split_blur
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 
@@ -31,12 +31,8 @@ class Loss(ABC):
         """About the standard deviation of the loss."""
 
     @abstractmethod
-    def upper(self, step: float, reverse: bool = False, cut: float = CUT) -> Law:
-        """The law on the grid, from above. ``reverse`` exchanges P and Q; tails of mass ``cut`` may be cut off."""
-
-    @abstractmethod
-    def lower(self, step: float, reverse: bool = False) -> Law:
-        """The law on the grid, from below."""
+    def law(self, grid: float, reverse: bool = False, cut: float = CUT) -> Law:
+        """The law on the grid. ``reverse`` exchanges P and Q; tails of mass ``cut`` may be cut off."""
 
     @property
     def symmetric(self) -> bool:
@@ -45,7 +41,7 @@ class Loss(ABC):
 
     def sketch(self, reverse: bool = False, cut: float = CUT) -> tuple[Floats, Floats]:
         """About the losses and their masses: for choosing grids, not for claims."""
-        law = self.upper(self.spread() / 32 or 1.0, reverse, cut)
+        law = self.law(self.spread() / 32 or 1.0, reverse, cut)
         return law.values, law.mass
 
 
@@ -67,19 +63,12 @@ class ApproximateDP(Loss):
         """ε."""
         return float(exact(self.epsilon, "ε"))
 
-    def upper(self, step: float, reverse: bool = False, cut: float = CUT) -> Law:
+    def law(self, grid: float, reverse: bool = False, cut: float = CUT) -> Law:
         """Two atoms, each split between two grid points, and δ at infinity."""
         epsilon, delta = self.spread(), float(exact(self.delta, "δ")) * (1 + ULP)
         up = (1 - float(exact(self.delta, "δ"))) / (1 + exp(-epsilon)) * (1 + 8 * ULP)
         atoms = [(epsilon, up), (-epsilon, up * exp(-epsilon) * (1 + 8 * ULP))]
-        return _split_atoms(atoms, step, delta)
-
-    def lower(self, step: float, reverse: bool = False) -> Law:
-        """The same with ε rounded down to the grid, and δ·(1 − 2⁻⁵²) at infinity."""
-        epsilon, delta = _down(self.spread(), step), float(exact(self.delta, "δ"))
-        up = (1 - delta) / (1 + exp(-epsilon)) * (1 - 8 * ULP)
-        atoms = [(epsilon, up), (-epsilon, up * exp(-epsilon) * (1 - 8 * ULP))]
-        return _on_points(atoms, step, delta * (1 - ULP))
+        return _split_atoms(atoms, grid, delta)
 
 
 @dataclass(frozen=True)
@@ -98,20 +87,11 @@ class LaplaceNoise(Loss):
         """About ε = 1/``noise_multiplier``."""
         return float(1 / exact(self.noise_multiplier, "noise_multiplier"))
 
-    def upper(self, step: float, reverse: bool = False, cut: float = CUT) -> Law:
+    def law(self, grid: float, reverse: bool = False, cut: float = CUT) -> Law:
         """Atoms at ±ε and a density between them."""
         epsilon = self.spread()
-        return _join(
-            _split_atoms(_laplace_atoms(epsilon, 1 + 8 * ULP), step, 0.0), laplace_cells(epsilon, step).upper()
-        )
-
-    def lower(self, step: float, reverse: bool = False) -> Law:
-        """The same with more noise, such that ±ε are on the grid."""
-        epsilon = _down(self.spread(), step)
-        if epsilon == 0:
-            return Law(step, 0, np.ones(1), shift=_shift(0.0))
-        atoms = _on_points(_laplace_atoms(epsilon, 1 - 8 * ULP), step, 0.0)
-        return clipped(_join(atoms, laplace_cells(epsilon, step).lower(edges=True)))
+        atoms = [(epsilon, 0.5 * (1 + 8 * ULP)), (-epsilon, exp(-epsilon) / 2 * (1 + 8 * ULP))]
+        return _join(_split_atoms(atoms, grid, 0.0), laplace_cells(epsilon, grid).law())
 
 
 @dataclass(frozen=True)
@@ -142,13 +122,9 @@ class GaussianNoise(Loss):
         mean, rate = self._parameters()
         return mean if rate == 1 else min(mean, rate * sqrt(expm1(min(mean * mean, 50.0))))
 
-    def upper(self, step: float, reverse: bool = False, cut: float = CUT) -> Law:
+    def law(self, grid: float, reverse: bool = False, cut: float = CUT) -> Law:
         """Cells of two normal laws."""
-        return self._cells(step, reverse, cut).upper()
-
-    def lower(self, step: float, reverse: bool = False) -> Law:
-        """Cells of two normal laws."""
-        return clipped(self._cells(step, reverse, CUT).lower())
+        return normal_cells(*self._parameters(), grid, reverse, cut).law()
 
     def sketch(self, reverse: bool = False, cut: float = CUT) -> tuple[Floats, Floats]:
         """At evenly spaced values of the noise."""
@@ -162,9 +138,6 @@ class GaussianNoise(Loss):
     def _parameters(self) -> tuple[float, float]:
         mean, rate = 1 / exact(self.noise_multiplier, "noise_multiplier"), exact(self.sampling_rate, "sampling_rate")
         return float(mean), float(rate)
-
-    def _cells(self, step: float, reverse: bool, cut: float) -> Cells:
-        return normal_cells(*self._parameters(), step, reverse, cut)
 
 
 def _split_atoms(atoms: list[tuple[float, float]], step: float, infinity: float) -> Law:
@@ -182,17 +155,8 @@ def _split_atoms(atoms: list[tuple[float, float]], step: float, infinity: float)
         mass[right - low] += weight * share
         blur = split_blur(step)
     shift = _shift(max(abs(loss) for loss, _ in atoms)) + 2e-9 * step
-    extra = type(blur)(drift=2 * shift + 4e-13 * expm1(step), growth=64 * ULP, excess=2 * ULP * infinity)
+    extra = Blur(drift=2 * shift + 4e-13 * expm1(step), growth=64 * ULP, excess=2 * ULP * infinity)
     return Law(step, low, mass, infinity, shift, blur=blur + extra)
-
-
-def _on_points(atoms: list[tuple[float, float]], step: float, infinity: float) -> Law:
-    """Atoms that are on the grid already, but for 10⁻¹² of a step, which the shift covers."""
-    places = [round(loss / step) for loss, _ in atoms]
-    mass = np.zeros(max(places) - min(places) + 1)
-    for place, (_, weight) in zip(places, atoms, strict=True):
-        mass[place - min(places)] += weight
-    return Law(step, min(places), mass, infinity, _shift(max(abs(loss) for loss, _ in atoms)) + 2e-12 * step)
 
 
 def _join(first: Law, second: Law) -> Law:
@@ -201,23 +165,8 @@ def _join(first: Law, second: Law) -> Law:
     mass = np.zeros(high - low + 1)
     for part in (first, second):
         mass[part.low - low : part.high - low + 1] += part.mass
-    infinity, shift, lost = first.infinity + second.infinity, max(first.shift, second.shift), first.lost + second.lost
-    return Law(first.step, low, mass, infinity, shift, lost, blur=_either(first, second))
-
-
-def _either(first: Law, second: Law) -> Any:
-    """What covers the blur of either part."""
-    a, b = first.blur, second.blur
-    return type(a)(max(a.smear, b.smear), max(a.drift, b.drift), max(a.growth, b.growth), a.excess + b.excess)
-
-
-def _laplace_atoms(epsilon: float, factor: float) -> list[tuple[float, float]]:
-    return [(epsilon, 0.5 * factor), (-epsilon, exp(-epsilon) / 2 * factor)]
-
-
-def _down(value: float, step: float) -> float:
-    """The largest multiple of the step that is no more than ``value``, or ``value`` if that is all but one itself."""
-    return min(floor(value / step + 1e-12) * step, value)
+    infinity, shift = first.infinity + second.infinity, max(first.shift, second.shift)
+    return Law(first.step, low, mass, infinity, shift, blur=first.blur.or_(second.blur))
 
 
 def _shift(reach: float) -> float:

@@ -194,7 +194,7 @@ def _log_deltas(moments: tuple[Floats, Floats], epsilon: float) -> Floats:
 def _sketched(loss: Loss, reverse: bool, cut: float, step: float | None) -> tuple[Floats, Floats]:
     values, masses = loss.sketch(reverse, cut)
     if step and step > loss.spread() / 8:
-        law = loss.upper(step, reverse, cut)
+        law = loss.law(step, reverse, cut)
         values, masses = law.values, law.mass
     keep = masses > 0
     return (values[keep], np.log(masses[keep])) if keep.any() else (np.zeros(1), np.zeros(1))

@@ -1,8 +1,7 @@
 """The optimum of Theorem 15 for (ε, δ) steps: backward induction over the likelihood ratio of randomised response.
 
 After k steps the loss is L = −(ε₁ + … + ε_k) + 2·(ε of the steps that told the truth). So one of the two outcomes of a
-step never moves on a grid of doubled losses, and the other moves by 2ε: onto a grid point if the ε's are
-commensurable (exact), else between two, where convexity brackets the value.
+step never moves on a grid of doubled losses, and the other moves by 2ε: onto a grid point if the ε's are commensurable.
 """
 
 from __future__ import annotations
@@ -11,8 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate, pairwise
-from math import ceil, exp, expm1, floor, gcd, lcm, sqrt
+from itertools import accumulate
+from math import ceil, exp, floor, gcd, lcm, sqrt
 
 import numpy as np
 
@@ -25,45 +24,38 @@ Block = tuple[tuple[tuple[int, tuple[float, float]], int], ...]
 _ULP = 2.0**-52
 _FAR = 7.0  # Hoeffding: a sum leaves mean ± 7·√Σ range² with probability e^−98 on either side
 _MISS = 1e-42
-_WORK = 2.5e8  # grid points times steps
 _MOST_POINTS = 2**18
 _TOGETHER = 256  # steps whose law is made at once
 
 
-def optimal_response(steps: Sequence[Pair], stops: Sequence[int], epsilons: Sequence[Fraction]) -> Bracket[float]:
-    """Theorem 15 for (ε, δ) steps, bracketed.
+def optimal_response(
+    steps: Sequence[Pair], stops: Sequence[int], epsilons: Sequence[Fraction]
+) -> Bracket[float] | None:
+    """Theorem 15 for (ε, δ) steps, but for rounding errors; nothing if no lattice of a sensible size holds all ε's.
 
     Proof: thm-optimal-stopping
     """
     kinds = {id(step): step for step in steps}  # fractions are slow to hash: the same step is mostly the same object
     order = [id(step) for step in steps]
     counts = Counter(order)
-    moves, unit = _lattice([(kind[0], counts[key]) for key, kind in kinds.items()])
-    move_of = dict(zip(kinds, moves, strict=True))
+    unit = _unit([(kind[0], counts[key]) for key, kind in kinds.items()])
+    if unit is None:
+        return None
+    move_of = {key: int(2 * epsilon / unit) for key, (epsilon, _) in kinds.items()}
     float_of = {key: (float(epsilon), float(delta)) for key, (epsilon, delta) in kinds.items()}
     promised = {stop: float(epsilon) for stop, epsilon in zip(stops, epsilons, strict=True)}
-    pairs, moved = [float_of[key] for key in order], [move_of[key] for key in order]
-    if all(share == 0 for _, share in moves):
-        return _Lattice(pairs, [whole for whole, _ in moved], unit).run(promised)
-    offsets = accumulate((epsilon for epsilon, _ in steps), initial=Fraction(0))
-    return _Induction(pairs, moved, unit, [float(offset) for offset in offsets]).run(promised)
+    return _Lattice([float_of[key] for key in order], [move_of[key] for key in order], float(unit)).run(promised)
 
 
-def _lattice(epsilons: Sequence[tuple[Fraction, int]]) -> tuple[list[tuple[int, float]], float]:
-    """Each ε (given with its number of steps) as 2ε in grid steps, whole and fractional part, and the grid's step."""
+def _unit(epsilons: Sequence[tuple[Fraction, int]]) -> Fraction | None:
+    """The largest number of which all 2ε (given with their numbers of steps) are multiples, if not too small."""
     positive = {epsilon for epsilon, _ in epsilons if epsilon > 0}
     if not positive:
-        return [(0, 0.0)] * len(epsilons), 1.0
+        return Fraction(1)
     scale = lcm(*(epsilon.denominator for epsilon in positive))
-    common = Fraction(gcd(*(int(epsilon * scale) for epsilon in positive)), scale)
+    unit = 2 * Fraction(gcd(*(int(epsilon * scale) for epsilon in positive)), scale)
     deviation = 2 * sqrt(sum(count * float(epsilon) ** 2 for epsilon, count in epsilons))
-    if 2 * _FAR * deviation / float(2 * common) <= _MOST_POINTS:
-        return [(int(epsilon / common), 0.0) for epsilon, _ in epsilons], float(2 * common)
-    most = max(64.0, min(_MOST_POINTS, _WORK / sum(count for _, count in epsilons)))
-    unit = Fraction(2 * _FAR * deviation / most)
-    wholes = [floor(2 * epsilon / unit) for epsilon, _ in epsilons]
-    rows = zip(epsilons, wholes, strict=True)
-    return [(whole, float(2 * epsilon / unit - whole)) for (epsilon, _), whole in rows], float(unit)
+    return unit if 2 * _FAR * deviation <= _MOST_POINTS * float(unit) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +73,7 @@ class _Lattice:
         """The values at the start, from both sides."""
         last = len(self.steps)
         marks = sorted({0, last, *stops, *range(0, last, _TOGETHER)}, reverse=True)
-        windows = _windows(self.steps, [(move, 0.0) for move in self.moves])
+        windows = _windows(self.steps, self.moves)
         taken = list(accumulate(self.moves, initial=0))
         kernels: dict[Block, tuple[Floats, float]] = {}
         rows = np.zeros((2, windows[last][1] - windows[last][0] + 1))
@@ -103,19 +95,15 @@ class _Lattice:
         return Bracket(min(max(0.0, lower * (1 - drift) - 2 * _MISS * last), upper), upper)
 
 
-def _windows(steps: Sequence[tuple[float, float]], moves: Sequence[tuple[int, float]]) -> list[tuple[int, int]]:
+def _windows(steps: Sequence[tuple[float, float]], moves: Sequence[int]) -> list[tuple[int, int]]:
     """Where the grid index is after each step, but for e^−98 on either side."""
-    exact = all(share == 0 for _, share in moves)
-    before, after = (0, 0) if exact else (4, 6)
-    windows, mean, squares, most = [(-before, after)], 0.0, 0.0, 0
-    for (epsilon, _), (whole, share) in zip(steps, moves, strict=True):
-        mean += (whole + share) / (1 + exp(-epsilon))
-        squares += (whole + share) ** 2
-        most += whole + (share > 0)
+    windows, mean, squares, most = [(0, 0)], 0.0, 0.0, 0
+    for (epsilon, _), move in zip(steps, moves, strict=True):
+        mean += move / (1 + exp(-epsilon))
+        squares += move**2
+        most += move
         reach = _FAR * sqrt(squares) + 2
-        drift = 0 if exact else len(windows)  # a cell's error may come from the cell beside it, in every step
-        high = min(most, ceil(mean + reach) + drift) + after
-        windows.append((max(0, floor(mean - reach)) - before, high))
+        windows.append((max(0, floor(mean - reach)), min(most, ceil(mean + reach))))
     return windows
 
 
@@ -155,72 +143,3 @@ def _worth(losses: Floats, epsilon: float, scale: float) -> Floats:
     slack = 8 * _ULP * (abs(epsilon) + np.abs(losses) + 2 * scale + 1)
     gaps = epsilon - losses
     return np.asarray(-np.expm1(np.minimum(np.stack([gaps + slack, gaps - slack]), 0.0)))
-
-
-@dataclass(frozen=True, eq=False)
-class _Induction:
-    """Backward induction on the grid L = unit·i − Σε. Rows: values from above, and how far a cell may be below them."""
-
-    steps: Sequence[tuple[float, float]]
-    moves: Sequence[tuple[int, float]]
-    unit: float
-    offsets: Sequence[float]
-
-    def run(self, stops: dict[int, float]) -> Bracket[float]:
-        """The values at the start, from both sides."""
-        last = len(self.steps)
-        windows = _windows(self.steps, self.moves)
-        shifts = [max(abs(a[0] - b[0]), abs(a[1] - b[1])) for a, b in pairwise(windows)]
-        margin = 4 + max(whole for whole, _ in self.moves) + max(shifts)
-        start = min(low for low, _ in windows) - margin
-        rows = np.zeros((2, max(high for _, high in windows) + margin + 1 - start))
-        for k in range(last, -1, -1):
-            low, high = windows[k][0] - start, windows[k][1] + 1 - start
-            if k < last:
-                self._step(rows, k, low, high)
-            if k in stops:
-                losses = points(windows[k][0], windows[k][1], self.unit) - self.offsets[k]
-                worth = _worth(losses, stops[k], self.offsets[k])[1]
-                rows[0, low:high] = worth if k == last else np.maximum(rows[0, low:high], worth)
-            rows[1, low + 1 : high - 2] += _gaps(rows[0, low:high], self.unit)
-            if k:
-                self._extend(rows, low, high, margin)
-        value, below = (float(row[-start]) for row in rows)
-        drift = 1e-15 * 16 * (last + 1)
-        upper = min(1.0, value * (1 + drift) + 2 * _MISS * last)
-        return Bracket(min(max(0.0, value * (1 - drift) - below - 1e-12), upper), upper)
-
-    def _step(self, rows: Floats, k: int, low: int, high: int) -> None:
-        """One step of randomised response, in place."""
-        epsilon, delta = self.steps[k]
-        whole, share = self.moves[k]
-        truth = (1 - delta) / (1 + exp(-epsilon))
-        moved, onward = rows[:, low + whole : high + whole], rows[:, low + whole + 1 : high + whole + 1]
-        weight = expm1(-share * self.unit) / expm1(-self.unit)
-        told = np.stack([(1 - weight) * moved[0] + weight * onward[0], np.maximum(moved[1], onward[1])])
-        rows[:, low:high] *= truth * exp(-epsilon)
-        rows[:, low:high] += truth * told
-        rows[0, low:high] += delta
-
-    def _extend(self, rows: Floats, low: int, high: int, margin: int) -> None:
-        """Beyond the window: values never fall, and lie between 0 and 1."""
-        rows[0, max(low - margin, 0) : low] = rows[0, low]
-        rows[0, high : high + margin] = 1.0
-        rows[1, max(low - margin, 0) : low + 1] = rows[1, high - 2 : high + margin] = 1.0
-
-
-def _gaps(values: Floats, unit: float) -> Floats:
-    """How far, at most, a convex function with these values (over the likelihood ratio) is below its chords.
-
-    ``values`` are divided by the likelihood ratio; the first and the last serve as neighbours only.
-
-    Proof: lem-convex-bracket
-    """
-    growth = exp(unit)
-    rise = growth * values[1:] - values[:-1]  # of the function itself in each cell, over the cell's lower end
-    slope = rise / (growth - 1)
-    bend = np.maximum(np.diff(slope), 0.0)
-    left, right = bend[:-1], bend[1:]
-    both = left + right
-    smaller = np.divide(left * right, both, out=np.zeros_like(both), where=both > 0)
-    return np.asarray(smaller * (growth - 1) + 16 * _ULP * values[1:-2])

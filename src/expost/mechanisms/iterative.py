@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.accounting.losses import ApproximateDP, GaussianNoise, LaplaceNoise, Loss
-from expost.accounting.stopping import optimal_delta, plan
+from expost.accounting.planning import plan
+from expost.accounting.stopping import optimal_delta
 from expost.checks import requested_delta, whole_sensitivity
 from expost.cost import Cost, Number, exact
 from expost.errors import InteractionClosed, InvalidValue

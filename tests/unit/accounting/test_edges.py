@@ -101,8 +101,3 @@ def test_laws_without_mass() -> None:
     empty = Law(0.5, 3, np.zeros(4))
     assert lighter(empty).mass.tolist() == [0.0]
     assert trimmed(empty, 0.1) is empty
-
-
-def test_laplace_noise_on_a_coarse_grid_loses_nothing_from_below() -> None:
-    law = LaplaceNoise(100).lower(1.0)
-    assert law.mass.tolist() == [1.0]

@@ -20,10 +20,12 @@ from expost.accounting import (
     convolution,
     law,
     optimal_composition,
+    optimal_delta,
 )
 from expost.accounting.curve import Curve
 from expost.accounting.law import Law
 from expost.accounting.normal import delta_of_normal_noise
+from expost.accounting.recursion import Recursion
 from references import FILE, settings
 
 REFERENCES: list[dict[str, Any]] = json.loads(FILE.read_text())
@@ -119,9 +121,9 @@ def delta_of(low: int, masses: list[Fraction], step: float, epsilon: float) -> f
 )
 def test_parts_agree_with_exact_convolutions(loss: Loss, count: int, cutoff: float, tilts: tuple[float, float]) -> None:
     """Tilts, windows, parts and transforms change nothing but what their slack says."""
-    each = loss.upper(1e-3, False, 1e-24)
+    each = loss.law(1e-3, False, 1e-24)
     step = each.mass.size * 1e-3 / 600
-    each = loss.upper(step, False, 1e-24)
+    each = loss.law(step, False, 1e-24)
     curve = Curve(convolution.in_parts([(each, count)], cutoff, tilts, 1e-9))
     more, less = exactly(each, count, True), exactly(each, count, False)
     for place in range(1, min(curve.size, 400), 7):
@@ -172,7 +174,7 @@ def two_steps(ratio: mpf, rate: mpf, epsilon: mpf) -> mpf:
 @pytest.mark.parametrize("step", [0.02, 0.2, 0.9])
 def test_a_split_normal_law_is_below_the_smeared_one(mean: float, step: float) -> None:
     """Normal noise smeared by normal noise is normal noise, so both sides are known at every ε."""
-    curve = Curve((GaussianNoise(1 / Fraction(str(mean))).upper(step),))
+    curve = Curve((GaussianNoise(1 / Fraction(str(mean))).law(step),))
     smeared = 1 / sqrt(mean**2 + pi * step**2 / 8)
     for epsilon in np.arange(0, 3) * step:
         truth = float(delta_of_normal_noise(Fraction(1 / mean), Fraction(float(epsilon))).upper)
@@ -184,8 +186,8 @@ def lower_end_of_atoms_between_points(count: int) -> tuple[float, Fraction]:
     """Randomised response whose atoms are in the middle of cells, at a kink of the curve: the worst case of a split."""
     step = Fraction(1, 16)
     epsilon = step * 9 / 2
-    rows = [(ApproximateDP(epsilon).upper(float(step)), count)]
-    curve = Curve((convolution.composed(rows, True, 1e-12, 0.0),))
+    rows = [(ApproximateDP(epsilon).law(float(step)), count)]
+    curve = Curve((convolution.composed(rows, 1e-12, 0.0),))
     kink = 2 * epsilon
     return curve.delta_below(float(kink)), optimal_composition([(epsilon, 0)] * count).delta(kink).upper
 
@@ -205,6 +207,22 @@ def test_half_the_smear_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("expost.accounting.losses.split_blur", half)
     assert any(found > true for found, true in map(lower_end_of_atoms_between_points, (4, 8, 12, 20)))
+
+
+@pytest.mark.parametrize("smear", [1.0, 0.5])
+def test_stops_are_read_back_below_the_truth_and_half_the_smear_is_caught(
+    monkeypatch: pytest.MonkeyPatch, smear: float
+) -> None:
+    """Atoms in the middle of cells, stops at kinks: on the lattice the value is known but for rounding errors."""
+    whole, epsilon = law.split_blur, Fraction(9, 32)
+    monkeypatch.setattr("expost.accounting.losses.split_blur", lambda step: law.Blur(smear=whole(step).smear * smear))
+    for count in (4, 8, 12, 20):
+        stops, promised = [count // 2, count], [2 * epsilon] * 2
+        found = Recursion([ApproximateDP(epsilon)] * count, stops, 1 / 16).bracket(promised)
+        exact = optimal_delta([(epsilon, 0)] * count, stops, promised)
+        assert 0 < found.lower < found.upper
+        assert exact.lower <= found.upper
+        assert (found.lower <= exact.upper) == (smear == 1)
 
 
 def test_a_window_cut_short_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

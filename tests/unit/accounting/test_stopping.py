@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import accumulate, chain, combinations
@@ -296,6 +297,24 @@ def test_many_different_steps_are_bracketed_from_both_sides(kind: type[GaussianN
     found = optimal_delta(steps, [20, 40, 60], ["0.8", "1.1", "1.4"])
     assert 0.95 * found.upper <= found.lower <= found.upper
     assert found.upper <= sum_delta(steps, [20, 40, 60], ["0.8", "1.1", "1.4"]) * 1.001
+
+
+def test_many_different_pairs_are_bracketed_from_both_sides() -> None:
+    """The ε's share no lattice: the lower end was 0."""
+    chance = random.Random(1)
+    steps = [(round(chance.uniform(0.02, 0.06), 7), 0) for _ in range(200)]
+    stops = range(50, 201, 50)
+    epsilons = [sqrt(2 * stop * log(1e5)) * 0.04 + stop * 0.04**2 / 2 for stop in stops]
+    found = optimal_delta(steps, stops, epsilons, tolerance=1e-3)
+    assert 0.999 * found.upper <= found.lower <= found.upper
+    assert found.reason == ""
+
+
+def test_a_bracket_of_stops_that_is_too_wide_says_why() -> None:
+    steps, stops, epsilons = [GaussianNoise(8)] * 40, [20, 40], [1.7, 2.5]
+    assert "as was asked" in optimal_delta(steps, stops, epsilons, grid=0.1).reason
+    assert optimal_delta(steps, stops, epsilons).reason == ""
+    assert optimal_delta(steps, stops, epsilons, tolerance=1e-12).reason != ""
 
 
 def test_a_hundred_thousand_sampled_steps_are_planned() -> None:

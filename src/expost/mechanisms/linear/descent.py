@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.accounting.losses import GaussianNoise
-from expost.accounting.stopping import plan
+from expost.accounting.planning import plan
 from expost.checks import as_whole, finite, requested_delta, requested_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
