@@ -83,10 +83,11 @@ SHARED = {
     "Step": "of an iterative mechanism; of a composition; of a table",
     "TestedLogisticRegression": "the mechanism, and the scikit-learn estimator around it",
     "as_bounds": "of a parameter, as floats; of a column, exactly",
+    "plan": "of early stops; the command that shows what a study costs",
     "find": "a durable name's class, and a column of a table",
 }
 """Public names that two modules define, and why."""
-ROOMS = ("learn/", "mechanisms/", "verify/")
+ROOMS = ("accounting/", "learn/", "mechanisms/", "verify/")
 
 
 def defined_in(path: Path) -> set[str]:

@@ -7,7 +7,7 @@ from math import ceil, erfc, exp, expm1, floor, inf, log, log1p, sqrt
 
 import numpy as np
 
-from expost.accounting.law import ULP, Blur, Floats, Law, points, split_blur
+from expost.accounting.law import ULP, Blur, Floats, LossLaw, points, split_blur
 
 _SPLIT = 1.4142135623730951
 _ROOT_TWO_PI = 2.5066282746310002
@@ -18,7 +18,7 @@ _TINY = 1e-250  # masses below are not told apart from what vanishes
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class LossCells:
     """A loss between neighbouring grid points: P-masses p, and b = ∫ (1 − e^{a − y}) dP, a being the cell's left end.
 
     ``p_error`` and ``b_error`` bound what these may be off by, ``below`` and ``above`` P's masses left and right of
@@ -37,14 +37,14 @@ class Cells:
     above: float
     position: float
 
-    def law(self) -> Law:
+    def law(self) -> LossLaw:
         """Each cell split between its ends, errors to the right; the tails go to the lowest point and to infinity."""
         most = self.p + self.p_error
         right = np.minimum(self._right, most)
         mass = np.append(most - right, 0.0)
         mass[1:] += right
         mass[0] += self.below
-        return Law(self.step, self.low, mass, self.above, self.position, blur=self._blur(most))
+        return LossLaw(self.step, self.low, mass, self.above, self.position, blur=self._blur(most))
 
     @property
     def _right(self) -> Floats:
@@ -63,7 +63,7 @@ class Cells:
         return split_blur(self.step) + Blur(0.0, drift, growth, excess)
 
 
-def laplace_cells(epsilon: float, step: float) -> Cells:
+def laplace_cells(epsilon: float, step: float) -> LossCells:
     """The density ¼·e^{(y − ε)/2} between −ε and ε.
 
     Proof: lem-laplace-loss
@@ -75,10 +75,10 @@ def laplace_cells(epsilon: float, step: float) -> Cells:
     p = np.exp((knots[:-1] - epsilon) / 2) * np.expm1(width) / 2
     b = 2 * np.exp((ends[:-1] - epsilon) / 2) * np.sinh(left + width / 2) * np.sinh(width / 2)
     unsure = (16 + 8 * epsilon / step) * ULP  # a cell's width is a difference of numbers up to ε
-    return Cells(step, low, p, p * unsure, b, b * 2 * unsure, 0.0, 0.0, 64 * ULP * (1 + epsilon))
+    return LossCells(step, low, p, p * unsure, b, b * 2 * unsure, 0.0, 0.0, 64 * ULP * (1 + epsilon))
 
 
-def normal_cells(mean: float, rate: float, step: float, reverse: bool, cut: float) -> Cells:
+def normal_cells(mean: float, rate: float, step: float, reverse: bool, cut: float) -> LossCells:
     """(1 − rate)·N(0, 1) + rate·N(mean, 1) against N(0, 1), or in reverse, without tails of mass ``cut``.
 
     Proof: lem-gaussian-loss, lem-cells
@@ -96,9 +96,9 @@ def normal_cells(mean: float, rate: float, step: float, reverse: bool, cut: floa
     if reverse:
         p, p_error = null[::-1], null_error[::-1]
         tails = float(above[0]), float(below[0])
-        return Cells(step, -high, p, p_error, b[::-1], b_error[::-1], *tails, position)
+        return LossCells(step, -high, p, p_error, b[::-1], b_error[::-1], *tails, position)
     p, p_error = (1 - rate) * null + rate * moved, (1 - rate) * null_error + rate * moved_error
-    return Cells(step, low, p, p_error + 4 * ULP * p, b, b_error, float(below.max()), float(above.max()), position)
+    return LossCells(step, low, p, p_error + 4 * ULP * p, b, b_error, float(below.max()), float(above.max()), position)
 
 
 Integrals = tuple[Floats, Floats, Floats, tuple[Floats, Floats, Floats]]

@@ -9,7 +9,7 @@ from math import inf, nextafter
 from typing import Protocol
 
 from expost import bracket
-from expost.accounting.homogeneous import MOST_STEPS, Homogeneous
+from expost.accounting.homogeneous import MOST_EQUAL_STEPS, Homogeneous
 from expost.accounting.losses import ApproximateDP, GaussianNoise, LaplaceNoise, Loss
 from expost.accounting.normal import delta_of_normal_noise, epsilon_of_normal_noise, root
 from expost.bracket import Bracket
@@ -111,7 +111,7 @@ def formula_of(counts: Sequence[tuple[Loss, int]]) -> Formula | None:
     (loss, count), *others = counts
     if others:
         return None
-    if isinstance(loss, ApproximateDP) and count <= MOST_STEPS:
+    if isinstance(loss, ApproximateDP) and count <= MOST_EQUAL_STEPS:
         return Homogeneous(exact(loss.epsilon, "ε"), exact(loss.delta, "δ"), count)
     return _single(loss) if count == 1 else None
 

@@ -37,7 +37,7 @@ from expost.errors import InvalidValue
 Step: TypeAlias = "Loss | tuple[Number, Number]"
 """What a step can lose at most: a loss law, or an (ε, δ) pair."""
 
-Progress: TypeAlias = Callable[[str], None]
+ProgressCallback: TypeAlias = Callable[[str], None]
 """Is told what is under way."""
 
 TOLERANCE = 2e-4
@@ -88,7 +88,7 @@ class Composition:
 
     counts: tuple[tuple[Loss, int], ...]
     grid: float | None = None
-    progress: Progress | None = None
+    progress: ProgressCallback | None = None
 
     def delta(self, epsilon: Number, *, tolerance: float = TOLERANCE) -> Enclosure:
         """Bounds on the least δ at this ε; about ``tolerance`` times δ apart, if a grid can do it."""
@@ -265,7 +265,9 @@ class Composition:
         return found
 
 
-def compose(steps: Iterable[Step], *, grid: float | None = None, progress: Progress | None = None) -> Composition:
+def compose(
+    steps: Iterable[Step], *, grid: float | None = None, progress: ProgressCallback | None = None
+) -> Composition:
     """The composition of steps in any order.
 
     Without ``grid`` formulas are used where there are some, and grids that fit the tolerance elsewhere; with it,

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.accounting.law import ULP, Blur, Floats, Law, lighter, tilted, trimmed
+from expost.accounting.law import ULP, Blur, Floats, LossLaw, lighter, tilted, trimmed
 from expost.accounting.resolution import FEW_KINDS
 
 Spectrum = NDArray[np.complexfloating[Any, Any]]
-Row = tuple[Law, int]
+Row = tuple[LossLaw, int]
 """A loss on the grid, and how many there are of it."""
 
 _STRIDES = 16  # by halves or doubles, to find Chernoff's best t
@@ -29,7 +29,7 @@ class Tails:
     moments: tuple[float, ...]
 
     @classmethod
-    def of(cls, law: Law, at: Sequence[float]) -> Tails:
+    def of(cls, law: LossLaw, at: Sequence[float]) -> Tails:
         """Of the kept masses."""
         moment = _Moments(law)
         return cls(tuple(at), tuple(moment(tilt) for tilt in at))
@@ -52,7 +52,7 @@ class Tails:
 class _Moments:
     """ln E[e^{tY}] of the kept masses, a little above."""
 
-    def __init__(self, law: Law) -> None:
+    def __init__(self, law: LossLaw) -> None:
         keep = law.mass > 0
         self._logs, self._values = np.log(law.mass[keep]), law.values[keep]
         self._nothing = -700.0  # of no mass, and more
@@ -96,7 +96,7 @@ def _least(bound: Callable[[float], float], start: float) -> float:
     return min(found, bound(place * 0.7), bound(place * 1.4))
 
 
-def composed(rows: Sequence[Row], miss: float, tilt: float = 0.0) -> Law:
+def composed(rows: Sequence[Row], miss: float, tilt: float = 0.0) -> LossLaw:
     """The law of the sum of so many of each loss, tilted if so wished; its slack includes what windows cut off."""
     steps = sum(count for _, count in rows)
     turned = [(trimmed(lighter(tilted(law, tilt)), miss / (8 * steps)), count) for law, count in rows]
@@ -105,7 +105,7 @@ def composed(rows: Sequence[Row], miss: float, tilt: float = 0.0) -> Law:
     return _on_a_circle(turned, miss) if len(turned) <= FEW_KINDS else _tournament(turned, miss)
 
 
-def in_parts(rows: Sequence[Row], cutoff: float, tilts: tuple[float, float], miss: float) -> tuple[Law, ...]:
+def in_parts(rows: Sequence[Row], cutoff: float, tilts: tuple[float, float], miss: float) -> tuple[LossLaw, ...]:
     """The law of the sum, apart for sums in which no loss passes the cutoff and sums in which some do.
 
     Rare large losses make one tilt a bad choice for all. Each part has its own, and rounding errors of its own size.
@@ -124,7 +124,7 @@ def in_parts(rows: Sequence[Row], cutoff: float, tilts: tuple[float, float], mis
     return composed(calm, miss, tilts[0]), counted
 
 
-def _jumps(rows: Sequence[Row], places: Sequence[int], tilt: float, miss: float) -> Law:
+def _jumps(rows: Sequence[Row], places: Sequence[int], tilt: float, miss: float) -> LossLaw:
     """Sums with at least one loss at these places or after: Π Fᵢ^nᵢ − Π Bᵢ^nᵢ, without cancellation.
 
     Proof: lem-jumps
@@ -212,7 +212,7 @@ def _jump_error(calm: Sequence[Row], rest: Sequence[Row], length: int, norm: flo
     return off * sqrt(length) * exp(min(growth, 700.0)) * (1 + 1e-6) + 1e-300
 
 
-def _on_a_circle(rows: Sequence[Row], miss: float) -> Law:
+def _on_a_circle(rows: Sequence[Row], miss: float) -> LossLaw:
     """All spectra of one length, each to its power: what is outside the window comes back in on the other side.
 
     Proof: lem-circle
@@ -245,10 +245,10 @@ def _window(rows: Sequence[Row], miss: float) -> tuple[int, int]:
     return (first, last) if first < last else (least, most)
 
 
-def _sum_law(rows: Sequence[Row], low: int, mass: Floats, slack: float) -> Law:
+def _sum_law(rows: Sequence[Row], low: int, mass: Floats, slack: float) -> LossLaw:
     """A law with what adds up over the rows."""
     one = rows[0][0]
-    return Law(
+    return LossLaw(
         one.step,
         low,
         mass,
@@ -269,7 +269,7 @@ def _infinity(rows: Sequence[Row]) -> float:
     return min(1.0, found * (1 + 1e-12))
 
 
-def _folded(law: Law, length: int) -> Floats:
+def _folded(law: LossLaw, length: int) -> Floats:
     """The masses on a circle, the loss 0 in front."""
     rounds = -(-law.mass.size // length)
     padded = np.zeros(rounds * length)
@@ -293,7 +293,7 @@ def _power(spectrum: Spectrum, count: int) -> Spectrum:
     return found
 
 
-def _tournament(rows: Sequence[Row], miss: float) -> Law:
+def _tournament(rows: Sequence[Row], miss: float) -> LossLaw:
     """Many kinds: each to its power by doubling, then added up in pairs, small ones first."""
     share = miss / (64 * len(rows))
     laws = [_doubled(law, count, share) for law, count in rows]
@@ -304,9 +304,9 @@ def _tournament(rows: Sequence[Row], miss: float) -> Law:
     return laws[0]
 
 
-def _doubled(law: Law, count: int, miss: float) -> Law:
+def _doubled(law: LossLaw, count: int, miss: float) -> LossLaw:
     """The law of the sum of ``count`` independent losses of one law."""
-    result: Law | None = None
+    result: LossLaw | None = None
     while True:
         if count & 1:
             result = law if result is None else _without_noise(convolve(result, law, miss))
@@ -317,12 +317,12 @@ def _doubled(law: Law, count: int, miss: float) -> Law:
         law = _without_noise(convolve(law, law, miss / count))
 
 
-def _without_noise(law: Law) -> Law:
+def _without_noise(law: LossLaw) -> LossLaw:
     """Without ends that hold rounding errors only: less than a sixteenth of what the law may be off by anyway."""
     return trimmed(law, law.slack / 16)
 
 
-def convolve(a: Law, b: Law, miss: float) -> Law:
+def convolve(a: LossLaw, b: LossLaw, miss: float) -> LossLaw:
     """The law of the sum of two independent losses, without ends of mass ``miss`` each.
 
     Proof: lem-fft

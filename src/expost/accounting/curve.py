@@ -8,7 +8,7 @@ from math import exp, expm1, fsum, inf, log, log1p, sqrt
 
 import numpy as np
 
-from expost.accounting.law import ULP, Blur, Floats, Law, log_peak, points, upright
+from expost.accounting.law import ULP, Blur, Floats, LossLaw, log_peak, points, upright
 from expost.accounting.read_back import ReadBack, smear_shift
 
 _BLOCK = 300.0  # losses whose e^−y are kept in one scale
@@ -21,7 +21,7 @@ class Curve:
     Proof: lem-read-back
     """
 
-    parts: tuple[Law, ...]
+    parts: tuple[LossLaw, ...]
 
     @cached_property
     def step(self) -> float:
@@ -63,7 +63,7 @@ class Curve:
         return min(1.0, fsum(float(part.mass.sum()) for part in self._upright))
 
     @cached_property
-    def _upright(self) -> tuple[Law, ...]:
+    def _upright(self) -> tuple[LossLaw, ...]:
         return tuple(upright(part) for part in self.parts)
 
     @cached_property
@@ -208,7 +208,7 @@ class Curve:
         return max(0.0, base - 16 * ULP * (1 + abs(base)))
 
 
-def deltas_of(law: Law) -> Floats:
+def deltas_of(law: LossLaw) -> Floats:
     """δ at each of the law's points, from the right: δ(ε − h) = e^{−h}·δ(ε) + (1 − e^{−h})·Pr[Y ≥ ε]."""
     step, size = law.step, law.mass.size
     above = np.append(np.cumsum(law.mass[:0:-1])[::-1], 0.0) * -expm1(-step)
@@ -221,7 +221,7 @@ def deltas_of(law: Law) -> Floats:
     return deltas[:-1]
 
 
-def _slack_level(law: Law) -> float:
+def _slack_level(law: LossLaw) -> float:
     """The logarithm of what the slack may come to at ε = 0; it falls as e^{−tilt·ε}.
 
     Proof: lem-tilt

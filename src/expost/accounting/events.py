@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from expost.accounting.law import Blur, Law
+from expost.accounting.law import Blur, LossLaw
 from expost.accounting.losses import CUT, ApproximateDP, GaussianNoise, LaplaceNoise, Loss
 from expost.errors import InvalidValue
 
@@ -67,7 +67,7 @@ class EventLoss(Loss):
         mean = float((law.mass * law.values).sum())
         return sqrt(max(float((law.mass * law.values**2).sum()) - mean**2, 1e-12))
 
-    def law(self, grid: float, reverse: bool = False, cut: float = CUT) -> Law:
+    def law(self, grid: float, reverse: bool = False, cut: float = CUT) -> LossLaw:
         """The pessimistic estimate on this grid."""
         from dp_accounting.pld import PLDAccountant
 
@@ -75,4 +75,4 @@ class EventLoss(Loss):
         found = accountant.compose(self.event)._pld
         law = (found._pmf_add if reverse else found._pmf_remove).to_dense_pmf()
         masses, infinity = np.asarray(law._probs, np.float64), float(law._infinity_mass)
-        return Law(grid, int(law._lower_loss), masses, infinity, 1e-12, blur=Blur(smear=inf))
+        return LossLaw(grid, int(law._lower_loss), masses, infinity, 1e-12, blur=Blur(smear=inf))

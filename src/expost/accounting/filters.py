@@ -16,7 +16,7 @@ from typing import Protocol, TypeVar
 from expost.cost import Cost, Number, said
 from expost.errors import BudgetExceeded, InvalidValue
 
-State = TypeVar("State")
+FilterState = TypeVar("FilterState")
 
 
 class Decision(Enum):
@@ -33,26 +33,26 @@ CONT = Decision.CONT
 HALT = Decision.HALT
 
 
-class Filter(Protocol[State]):
+class Filter(Protocol[FilterState]):
     """A rule for going on. It keeps a running state, so that N decisions cost O(N) in all.
 
     Other ways of accounting (zCDP, Rényi) plug in here with a state of their own.
     """
 
-    def start(self) -> State:
+    def start(self) -> FilterState:
         """The state before anything was charged."""
         ...
 
-    def charge(self, state: State, cost: Cost) -> State:
+    def charge(self, state: FilterState, cost: Cost) -> FilterState:
         """The state after a mechanism whose part cost ``cost``."""
         ...
 
-    def decide(self, state: State, worst: Cost) -> Decision:
+    def decide(self, state: FilterState, worst: Cost) -> Decision:
         """May a mechanism run that costs ``worst`` in its worst case?"""
         ...
 
 
-def decide(rule: Filter[State], charges: Iterable[Cost], worst: Cost) -> Decision:
+def decide(rule: Filter[FilterState], charges: Iterable[Cost], worst: Cost) -> Decision:
     """The filter as a function of the whole sequence: what was charged, and the next worst case.
 
     >>> decide(OdpFilter(Cost(1)), [Cost(0.25), Cost(0.25)], Cost(0.5))

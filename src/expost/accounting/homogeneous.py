@@ -15,7 +15,7 @@ _BITS = 320
 _ONE = 1 << _BITS
 _DIGITS = 110
 _OFF = Fraction(1, 1 << 170)  # more than fixed point and cut tails can be off by, for up to 2²⁰ steps
-MOST_STEPS = 2**20
+MOST_EQUAL_STEPS = 2**20
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Homogeneous:
     steps: int
 
     def __post_init__(self) -> None:
-        if self.step_epsilon < 0 or not 0 <= self.step_delta <= 1 or not 1 <= self.steps <= MOST_STEPS:
+        if self.step_epsilon < 0 or not 0 <= self.step_delta <= 1 or not 1 <= self.steps <= MOST_EQUAL_STEPS:
             raise InvalidValue(f"a composition needs ε ≥ 0, 0 ≤ δ ≤ 1 and 1 to 2^20 steps, got {self}")
 
     def delta(self, epsilon: Number) -> Bracket[Fraction]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from expost.accounting.composition import Step, as_loss
 from expost.accounting.convolution import Tails
-from expost.accounting.law import Floats, Law, lighter, log_peak
+from expost.accounting.law import Floats, LossLaw, lighter, log_peak
 from expost.accounting.losses import Loss
 from expost.cost import Number, exact
 
@@ -29,7 +29,7 @@ _UNSURE = 1e-11  # absolute: what reading a sum off up to 2²⁰ frequencies may
 class _Term:
     """A step's law from above on a circle: its spectrum, its tails, and what else must be counted."""
 
-    law: Law
+    law: LossLaw
     tails: Tails
     spectrum: NDArray[np.complexfloating[Any, Any]]
     norm: float

@@ -1,6 +1,6 @@
 """Privacy-loss laws on a grid: masses of losses, and everything that they may be off by.
 
-A mechanism with a dominating pair (P, Q) loses ln P/Q at each output. A :class:`Law` keeps what that loss does
+A mechanism with a dominating pair (P, Q) loses ln P/Q at each output. A :class:`LossLaw` keeps what that loss does
 under P on the multiples of a step: every loss is split between the two grid points around it so that P and Q keep
 their masses, which gives a dominating pair again. What floating point may have got wrong is kept beside the masses and
 always counted against us, and so is how far the law may be above the truth.
@@ -69,7 +69,7 @@ def split_blur(step: float) -> Blur:
 
 
 @dataclass(frozen=True, eq=False)
-class Law:
+class LossLaw:
     """P-masses of the losses (low + i)·step.
 
     A law guarantees E[w(L + Y)] ≤ Σ mass·w(L + y + shift) + infinity + slack for every w between 0 and 1 that the
@@ -124,7 +124,7 @@ def log_peak(tilt: float) -> float:
     return tilt * log(tilt) - (1 + tilt) * log1p(tilt) if tilt else 0.0
 
 
-def lighter(law: Law) -> Law:
+def lighter(law: LossLaw) -> LossLaw:
     """The law without its zeros at either end."""
     used = np.flatnonzero(law.mass)
     if not used.size:
@@ -132,7 +132,7 @@ def lighter(law: Law) -> Law:
     return replace(law, low=law.low + int(used[0]), mass=law.mass[used[0] : used[-1] + 1])
 
 
-def trimmed(law: Law, miss: float) -> Law:
+def trimmed(law: LossLaw, miss: float) -> LossLaw:
     """The law without its ends, each of kept mass at most ``miss``, which its slack covers.
 
     Proof: thm-grid-laws
@@ -145,7 +145,7 @@ def trimmed(law: Law, miss: float) -> Law:
     return replace(law, low=law.low + start, mass=law.mass[start:stop], slack=law.slack + 2 * miss * (1 + 1e-9))
 
 
-def tilted(law: Law, tilt: float) -> Law:
+def tilted(law: LossLaw, tilt: float) -> LossLaw:
     """The masses times e^{tilt·loss}, scaled to add up to no more than 1.
 
     Proof: lem-tilt
@@ -165,7 +165,7 @@ def tilted(law: Law, tilt: float) -> Law:
     return replace(law, mass=mass, slack=law.mass.size * 1e-300, tilt=tilt, level=level, blur=blur)
 
 
-def upright(law: Law) -> Law:
+def upright(law: LossLaw) -> LossLaw:
     """A tilted law's own masses, each at most 1; its slack is still that of the tilted ones.
 
     Proof: lem-tilt

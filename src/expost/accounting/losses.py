@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from expost.accounting.cells import laplace_cells, mixed_losses, normal_cells
-from expost.accounting.law import EXACT, ULP, Blur, Floats, Law, split_blur
+from expost.accounting.law import EXACT, ULP, Blur, Floats, LossLaw, split_blur
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 
@@ -31,7 +31,7 @@ class Loss(ABC):
         """About the standard deviation of the loss."""
 
     @abstractmethod
-    def law(self, grid: float, reverse: bool = False, cut: float = CUT) -> Law:
+    def law(self, grid: float, reverse: bool = False, cut: float = CUT) -> LossLaw:
         """The law on the grid. ``reverse`` exchanges P and Q; tails of mass ``cut`` may be cut off."""
 
     @property
@@ -63,7 +63,7 @@ class ApproximateDP(Loss):
         """ε."""
         return float(exact(self.epsilon, "ε"))
 
-    def law(self, grid: float, reverse: bool = False, cut: float = CUT) -> Law:
+    def law(self, grid: float, reverse: bool = False, cut: float = CUT) -> LossLaw:
         """Two atoms, each split between two grid points, and δ at infinity."""
         epsilon, delta = self.spread(), float(exact(self.delta, "δ")) * (1 + ULP)
         up = (1 - float(exact(self.delta, "δ"))) / (1 + exp(-epsilon)) * (1 + 8 * ULP)
@@ -87,7 +87,7 @@ class LaplaceNoise(Loss):
         """About ε = 1/``noise_multiplier``."""
         return float(1 / exact(self.noise_multiplier, "noise_multiplier"))
 
-    def law(self, grid: float, reverse: bool = False, cut: float = CUT) -> Law:
+    def law(self, grid: float, reverse: bool = False, cut: float = CUT) -> LossLaw:
         """Atoms at ±ε and a density between them."""
         epsilon = self.spread()
         atoms = [(epsilon, 0.5 * (1 + 8 * ULP)), (-epsilon, exp(-epsilon) / 2 * (1 + 8 * ULP))]
@@ -122,7 +122,7 @@ class GaussianNoise(Loss):
         mean, rate = self._parameters()
         return mean if rate == 1 else min(mean, rate * sqrt(expm1(min(mean * mean, 50.0))))
 
-    def law(self, grid: float, reverse: bool = False, cut: float = CUT) -> Law:
+    def law(self, grid: float, reverse: bool = False, cut: float = CUT) -> LossLaw:
         """Cells of two normal laws."""
         return normal_cells(*self._parameters(), grid, reverse, cut).law()
 
@@ -140,7 +140,7 @@ class GaussianNoise(Loss):
         return float(mean), float(rate)
 
 
-def _split_atoms(atoms: list[tuple[float, float]], step: float, infinity: float) -> Law:
+def _split_atoms(atoms: list[tuple[float, float]], step: float, infinity: float) -> LossLaw:
     """Atoms (loss, mass), each split between the grid points around it so that P and Q keep their masses."""
     low = min(floor(loss / step + 1e-9) for loss, _ in atoms)
     mass = np.zeros(max(ceil(loss / step - 1e-9) for loss, _ in atoms) - low + 1)
@@ -156,17 +156,17 @@ def _split_atoms(atoms: list[tuple[float, float]], step: float, infinity: float)
         blur = split_blur(step)
     shift = _shift(max(abs(loss) for loss, _ in atoms)) + 2e-9 * step
     extra = Blur(drift=2 * shift + 4e-13 * expm1(step), growth=64 * ULP, excess=2 * ULP * infinity)
-    return Law(step, low, mass, infinity, shift, blur=blur + extra)
+    return LossLaw(step, low, mass, infinity, shift, blur=blur + extra)
 
 
-def _join(first: Law, second: Law) -> Law:
+def _join(first: LossLaw, second: LossLaw) -> LossLaw:
     """The sum of two parts of one law."""
     low, high = min(first.low, second.low), max(first.high, second.high)
     mass = np.zeros(high - low + 1)
     for part in (first, second):
         mass[part.low - low : part.high - low + 1] += part.mass
     infinity, shift = first.infinity + second.infinity, max(first.shift, second.shift)
-    return Law(first.step, low, mass, infinity, shift, blur=first.blur.or_(second.blur))
+    return LossLaw(first.step, low, mass, infinity, shift, blur=first.blur.or_(second.blur))
 
 
 def _shift(reach: float) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import inf, log
 
-from expost.accounting.composition import Progress, Step, as_loss, counted
+from expost.accounting.composition import ProgressCallback, Step, as_loss, counted
 from expost.accounting.losses import Loss
 from expost.accounting.recursion import Recursion
 from expost.accounting.resolution import READ_ABOVE, Sketch
@@ -28,7 +28,7 @@ def plan(
     weights: Sequence[Number] | None = None,
     grid: float | None = None,
     neighbours: Neighbours | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Guarantee:
     """The E to promise at each stop for a δ in all: a guarantee whose parts are the stops.
 
@@ -62,7 +62,7 @@ class _Planning:
         shares: Sequence[Fraction],
         limit: Fraction,
         grid: float | None,
-        progress: Progress | None,
+        progress: ProgressCallback | None,
     ) -> None:
         self._stops, self._limit, self._tell = stops, limit, progress or (lambda _: None)
         self._weights = [float(share / max(shares)) for share in shares]

@@ -9,7 +9,7 @@ from math import exp, expm1, inf, sqrt
 import numpy as np
 
 from expost.accounting.cells import normal_cells
-from expost.accounting.law import Blur, Floats, Law
+from expost.accounting.law import Blur, Floats, LossLaw
 
 _REACHES = (1.0, 1.6, 2.6)  # deviations of the smear between which a convex curve is bounded by chords
 
@@ -45,7 +45,7 @@ class ReadBack:
         return sorted({max(1, round(reach * deviation)) for reach in _REACHES})
 
     @cached_property
-    def _smear(self) -> Law:
+    def _smear(self) -> LossLaw:
         return _smear_on(self.blur, self.step)
 
     def _unsmeared(self, place: int, least: float, reach: int) -> float:
@@ -68,6 +68,6 @@ def smear_shift(blur: Blur, step: float) -> float:
     return _smear_on(blur, step).shift if 0 < blur.smear < inf else 0.0
 
 
-def _smear_on(blur: Blur, step: float) -> Law:
+def _smear_on(blur: Blur, step: float) -> LossLaw:
     """The smear on the grid, from above."""
     return normal_cells(sqrt(blur.smear), 1.0, step, False, 1e-24).law()

@@ -13,7 +13,7 @@ import numpy as np
 from expost.accounting.composition import Step, as_loss, counted
 from expost.accounting.convolution import Row, Tails, composed, convolve, fast_length, fft_error, tails_of
 from expost.accounting.curve import deltas_of
-from expost.accounting.law import Blur, Floats, Law, points
+from expost.accounting.law import Blur, Floats, LossLaw, points
 from expost.accounting.read_back import ReadBack, smear_shift
 from expost.accounting.resolution import Counts
 from expost.bracket import Bracket
@@ -101,7 +101,7 @@ class _Blocks:
         self, blocks: list[Counts], step: float, reverse: bool, tilt: float, window: tuple[float, float]
     ) -> None:
         self._step, self._tilt = step, tilt
-        laws: dict[Counts, Law] = {}
+        laws: dict[Counts, LossLaw] = {}
         for block in blocks:
             if block not in laws:
                 laws[block] = composed(_singles(block, step, reverse), _MISS / len(blocks), tilt)
@@ -122,7 +122,7 @@ class _Blocks:
         self._norms = {block: float(law.mass.sum()) + sqrt(float((law.mass**2).sum())) for block, law in laws.items()}
         self._keys = blocks
 
-    def prefixes(self) -> list[Law]:
+    def prefixes(self) -> list[LossLaw]:
         """The law of the loss up to each stop."""
         found = [self._laws[0]]
         for more in self._laws[1:]:
@@ -218,7 +218,7 @@ def _ladder_tails(counts: Counts, step: float, reverse: bool) -> Tails:
     return tails_of(rows, [*(-rung for rung in rungs), *rungs])
 
 
-def _curve(law: Law, most: int = 4096) -> tuple[Floats, Floats]:
+def _curve(law: LossLaw, most: int = 4096) -> tuple[Floats, Floats]:
     """About the law's δ at some losses, ascending: for shapes, not for claims; the law is not tilted."""
     every = max(1, law.mass.size // most)
     return law.values[::every], (deltas_of(law) + law.infinity)[::every]
@@ -238,7 +238,7 @@ def _read(curve: tuple[Floats, Floats], delta: float) -> float:
     return max(0.0, float(start + share * (stop - start)))
 
 
-def _wrapped(law: Law, length: int) -> Floats:
+def _wrapped(law: LossLaw, length: int) -> Floats:
     """The masses on a circle, the loss 0 in front."""
     circle = np.zeros(length)
     circle[np.arange(law.low, law.high + 1) % length] = law.mass

@@ -18,7 +18,7 @@ import numpy as np
 from expost.accounting.law import Floats, points
 from expost.bracket import Bracket
 
-Pair = tuple[Fraction, Fraction]
+_Pair = tuple[Fraction, Fraction]
 Block = tuple[tuple[tuple[int, tuple[float, float]], int], ...]
 
 _ULP = 2.0**-52
@@ -29,7 +29,7 @@ _TOGETHER = 256  # steps whose law is made at once
 
 
 def optimal_response(
-    steps: Sequence[Pair], stops: Sequence[int], epsilons: Sequence[Fraction]
+    steps: Sequence[_Pair], stops: Sequence[int], epsilons: Sequence[Fraction]
 ) -> Bracket[float] | None:
     """Theorem 15 for (ε, δ) steps, but for rounding errors; nothing if no lattice of a sensible size holds all ε's.
 

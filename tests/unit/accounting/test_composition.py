@@ -35,7 +35,7 @@ from expost.accounting import (
 )
 from expost.accounting.convolution import composed
 from expost.accounting.curve import Curve
-from expost.accounting.law import Law
+from expost.accounting.law import LossLaw
 from expost.accounting.normal import delta_of_normal_noise
 from expost.errors import InvalidValue
 
@@ -75,7 +75,7 @@ def stick(loss: Loss, alpha: float, reverse: bool) -> float:
     return mixed - alpha * normal_tail(place)
 
 
-def stick_of(law: Law, alpha: float) -> float:
+def stick_of(law: LossLaw, alpha: float) -> float:
     return float((law.mass * np.maximum(1 - alpha * np.exp(-law.values), 0)).sum()) + law.infinity
 
 

@@ -20,7 +20,7 @@ from expost.accounting import (
     plan,
 )
 from expost.accounting.closed_forms import LaplaceOnce, formula_of
-from expost.accounting.law import Law, lighter, trimmed
+from expost.accounting.law import LossLaw, lighter, trimmed
 from expost.bracket import Bracket
 
 
@@ -98,6 +98,6 @@ def test_no_formula_for_noise_that_is_next_to_nothing() -> None:
 
 
 def test_laws_without_mass() -> None:
-    empty = Law(0.5, 3, np.zeros(4))
+    empty = LossLaw(0.5, 3, np.zeros(4))
     assert lighter(empty).mass.tolist() == [0.0]
     assert trimmed(empty, 0.1) is empty

@@ -23,7 +23,7 @@ from expost.accounting import (
     optimal_delta,
 )
 from expost.accounting.curve import Curve
-from expost.accounting.law import Law
+from expost.accounting.law import LossLaw
 from expost.accounting.normal import delta_of_normal_noise
 from expost.accounting.recursion import Recursion
 from references import FILE, settings
@@ -68,7 +68,7 @@ def test_where_there_is_none_a_bracket_a_tenth_as_wide_agrees(part: int) -> None
 # ---- the same law in exact whole numbers: no transforms, tilts, windows, or parts
 
 
-def exactly(law_: Law, count: int, upper: bool) -> tuple[int, list[Fraction]]:
+def exactly(law_: LossLaw, count: int, upper: bool) -> tuple[int, list[Fraction]]:
     """The law of the sum in fixed point, rounded up or down: whole numbers are multiplied, digits kept apart."""
     bits, slot = 200, 2 * 200 + 32
     masses = [int(Fraction(float(mass)) * 2**bits) + upper for mass in law_.mass]
