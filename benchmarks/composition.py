@@ -1,8 +1,8 @@
 """Composition with default arguments against dp-accounting's default: time, memory, ε and the width of brackets.
 
 The settings are sampled Gaussian steps: 5 ratios of noise × 7 sampling rates × 6 numbers of steps × 4 δ's. Every tenth
-of them is run; with EXPOST_ALL=1 all 840, and with EXPOST_LOG=file each is written down as it comes. Ours and the peer
-take turns, each in a process of its own, so that the peak of its memory is known. A peer that takes over a minute or
+of them is run; with EXPOST_ALL=1 all 840. With EXPOST_LOG=file each is written down as it comes, and a run that was
+interrupted goes on from there. Ours and the peer take turns, each in a process of its own, so that the peak of its memory is known. A peer that takes over a minute or
 6 GB has failed, and our limits alone apply; so they do where its ε is below our lower end, which is certified. Times
 are processor seconds.
 """
@@ -157,14 +157,17 @@ class Side:
 
 
 def measured(chosen: list[Any]) -> Iterator[tuple[Any, dict[str, Any], dict[str, Any]]]:
-    sides = Side("ours"), Side("theirs")
-    with Path(os.environ.get("EXPOST_LOG", os.devnull)).open("a") as log:
+    sides, path = (Side("ours"), Side("theirs")), Path(os.environ.get("EXPOST_LOG", os.devnull))
+    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    done = {json.dumps(setting): answers for setting, *answers in lines}
+    with path.open("a") as log:
         for number, setting in enumerate(chosen, 1):
-            answers = [side.ask(setting) for side in sides]
-            log.write(json.dumps([setting, *answers]) + "\n")
-            log.flush()
+            if json.dumps(setting) not in done:
+                answers = done[json.dumps(setting)] = [side.ask(setting) for side in sides]
+                log.write(json.dumps([setting, *answers]) + "\n")
+                log.flush()
             sys.stderr.write(f"\r{number} of {len(chosen)}")
-            yield setting, *answers
+            yield setting, *done[json.dumps(setting)]
     sys.stderr.write("\n")
     for side in sides:
         side.stop()
