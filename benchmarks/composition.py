@@ -2,9 +2,9 @@
 
 The settings are sampled Gaussian steps: 5 ratios of noise × 7 sampling rates × 6 numbers of steps × 4 δ's. Every tenth
 of them is run; with EXPOST_ALL=1 all 840. With EXPOST_LOG=file each is written down as it comes, and a run that was
-interrupted goes on from there. Ours and the peer take turns, each in a process of its own, so that the peak of its memory is known. A peer that takes over a minute or
-6 GB has failed, and our limits alone apply; so they do where its ε is below our lower end, which is certified. Times
-are processor seconds.
+interrupted goes on from there. Ours and the peer take turns, each in a process of its own, so that the peak of its
+memory is known. A peer that takes over a minute or 6 GB has failed, and our limits alone apply; so they do where its ε
+is below our lower end, which is certified. Times are processor seconds.
 """
 
 from __future__ import annotations
