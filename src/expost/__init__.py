@@ -51,16 +51,20 @@ if TYPE_CHECKING:
     from expost.mechanisms import Exponential as Exponential
     from expost.mechanisms import FirstStable as FirstStable
     from expost.mechanisms import Gaussian as Gaussian
+    from expost.mechanisms import InterquartileRange as InterquartileRange
     from expost.mechanisms import Iterative as Iterative
     from expost.mechanisms import Laplace as Laplace
     from expost.mechanisms import LinearModel as LinearModel
     from expost.mechanisms import LogisticDescent as LogisticDescent
+    from expost.mechanisms import Median as Median
     from expost.mechanisms import ModelTest as ModelTest
     from expost.mechanisms import ObjectivePerturbation as ObjectivePerturbation
     from expost.mechanisms import OutputPerturbation as OutputPerturbation
     from expost.mechanisms import PermuteAndFlip as PermuteAndFlip
     from expost.mechanisms import Proposal as Proposal
     from expost.mechanisms import ProposeTestRelease as ProposeTestRelease
+    from expost.mechanisms import Quantile as Quantile
+    from expost.mechanisms import Quantiles as Quantiles
     from expost.mechanisms import RandomizedResponse as RandomizedResponse
     from expost.mechanisms import SparseVector as SparseVector
     from expost.mechanisms import StableInterquantileRange as StableInterquantileRange
@@ -70,6 +74,7 @@ if TYPE_CHECKING:
     from expost.mechanisms import StableQuantile as StableQuantile
     from expost.mechanisms import StableRegression as StableRegression
     from expost.mechanisms import StableTrimmedMean as StableTrimmedMean
+    from expost.mechanisms import Tally as Tally
     from expost.mechanisms import Tested as Tested
     from expost.mechanisms import TestedLogisticRegression as TestedLogisticRegression
     from expost.mechanisms import TestedRelease as TestedRelease
@@ -117,16 +122,20 @@ else:
             "Exponential",
             "FirstStable",
             "Gaussian",
+            "InterquartileRange",
             "Iterative",
             "Laplace",
             "LinearModel",
             "LogisticDescent",
+            "Median",
             "ModelTest",
             "ObjectivePerturbation",
             "OutputPerturbation",
             "PermuteAndFlip",
             "Proposal",
             "ProposeTestRelease",
+            "Quantile",
+            "Quantiles",
             "RandomizedResponse",
             "SparseVector",
             "StableInterquantileRange",
@@ -136,6 +145,7 @@ else:
             "StableQuantile",
             "StableRegression",
             "StableTrimmedMean",
+            "Tally",
             "Tested",
             "TestedLogisticRegression",
             "TestedRelease",

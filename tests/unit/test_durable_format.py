@@ -63,6 +63,8 @@ MECHANISMS: list[xp.Mechanism] = [
     xp.FirstStable(proposals=(RANK, BIN), epsilon=1, delta=TINY, name="ranks first"),
     xp.Gaussian(epsilon=1, delta=TINY, sensitivity=1),
     xp.Gaussian(epsilon="0.1", delta=1e-6, sensitivity="2.5", grid="0.5", missing=1, neighbours="add-remove"),
+    xp.InterquartileRange(epsilon=1, bounds=(0, 9), neighbours="substitute"),
+    xp.InterquartileRange(epsilon=1, bounds=(0, 9), neighbours="add-remove", grid="0.01", missing=1),
     xp.Iterative(steps=(GaussianNoise(10),) * 2, stops=(1, 2), delta=TINY, sensitivity=1),
     xp.Iterative(
         steps=(GaussianNoise(10, "0.5"), LaplaceNoise(10), xp.Laplace(epsilon="0.1", sensitivity=1)), stops=(1, 3),
@@ -76,6 +78,8 @@ MECHANISMS: list[xp.Mechanism] = [
     xp.LogisticDescent(
         epsilon=1, delta=TINY, features=3, norm=1, steps=4, every=2, patience=3, learning_rate=4, missing=1
     ),
+    xp.Median(epsilon=1, bounds=(0, 9), neighbours="substitute"),
+    xp.Median(quantile="0.4", epsilon=1, bounds=(0, 9), neighbours="add-remove", grid="0.01", missing=1),
     xp.ObjectivePerturbation(epsilon=1, norm=1),
     xp.ObjectivePerturbation(
         epsilon=1, norm=2, classes=3, loss="huber", regularizer="0.1", intercept=False, features=(0, 2), missing=1,
@@ -92,6 +96,10 @@ MECHANISMS: list[xp.Mechanism] = [
         proposal=LogarithmOfRange(**vars(BIN), epsilon=Fraction(1, 2)), epsilon=1, delta=TINY, name="noisy"
     ),
     xp.ProposeTestRelease(proposal=WinningCell(cell=(0.5,), shift=Fraction(1, 2)), epsilon=1, delta=TINY),
+    xp.Quantile(quantile="0.9", epsilon=1, bounds=(0, 9), neighbours="substitute"),
+    xp.Quantile(quantile="0.9", epsilon=1, bounds=(0, 9), neighbours="add-remove", grid="0.01", missing=1),
+    xp.Quantiles(quantiles=("0.1", "0.9"), epsilon=1, bounds=(0, 9), neighbours="substitute"),
+    xp.Quantiles(quantiles=("0.1", "0.9"), epsilon=1, bounds=(0, 9), neighbours="add-remove", grid="0.01", missing=1),
     xp.RandomizedResponse(epsilon=1, choices=2),
     xp.RandomizedResponse(epsilon=1, choices=3, neighbours="substitute"),
     xp.SparseVector(threshold=500, at_most=20, epsilon="0.5", sensitivity=1),

@@ -12,6 +12,11 @@ from expost.mechanisms.linear.perturbation import OutputPerturbation as OutputPe
 from expost.mechanisms.linear.tested import ModelTest as ModelTest
 from expost.mechanisms.linear.tested import Tested as Tested
 from expost.mechanisms.linear.tested_logistic import TestedLogisticRegression as TestedLogisticRegression
+from expost.mechanisms.quantiles.ordered import Tally as Tally
+from expost.mechanisms.quantiles.quantiles import InterquartileRange as InterquartileRange
+from expost.mechanisms.quantiles.quantiles import Median as Median
+from expost.mechanisms.quantiles.quantiles import Quantile as Quantile
+from expost.mechanisms.quantiles.quantiles import Quantiles as Quantiles
 from expost.mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
 from expost.mechanisms.selection import Exponential as Exponential
 from expost.mechanisms.selection import PermuteAndFlip as PermuteAndFlip

@@ -1,0 +1,189 @@
+"""Data in order on a lattice of candidates: the record of any rank, and how many records lie below a candidate."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_left
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.cost import exact
+from expost.errors import InvalidValue
+from expost.mechanisms.numbers import shape_of, whole_numbers
+
+_FARTHEST = 2**53  # multiples of the step beyond this are not told apart as floats
+_DEFAULT_CELLS = 2**20
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """The multiples of ``step`` from ``first`` to ``last`` times it: what a quantile is chosen from."""
+
+    step: Fraction
+    first: int
+    last: int
+    whole: bool
+    """Whether values are published as whole numbers."""
+
+    @classmethod
+    def of(cls, bounds: tuple[float, float], grid: Any, *, floats: bool) -> Lattice:
+        """The lattice between the bounds; by default of whole numbers, or for floats of 2^20 cells and more."""
+        low, high = (exact(end, "each of bounds") for end in bounds)
+        step = _default_step(high - low, floats) if grid is None else exact(grid, "grid")
+        if step <= 0:
+            raise InvalidValue(f"grid is the distance between neighbouring answers, above 0, got {grid!r}")
+        first, last = ceil(low / step), floor(high / step)
+        if first > last:
+            raise InvalidValue(f"no multiple of the grid {step} lies within bounds {bounds}: take a finer grid")
+        if max(-first, last) > _FARTHEST:
+            raise InvalidValue(
+                f"bounds reach up to 2^53 steps of the grid, got {bounds} and {step}: take a coarser grid"
+            )
+        return cls(step, first, last, whole=not floats and step.denominator == 1)
+
+    @property
+    def size(self) -> int:
+        """The number of candidates."""
+        return self.last - self.first + 1
+
+    def value(self, index: int) -> float:
+        """The candidate as it is published: an int, or the nearest float."""
+        number = (self.first + index) * self.step
+        return int(number) if self.whole else float(number)
+
+    def indices(self, values: NDArray[Any], missing: float) -> NDArray[np.int64]:
+        """The candidate nearest to each value, counted from 0. Never decreases in the value; NaN is ``missing``."""
+        if values.dtype.kind != "f" and self.step == 1:
+            return np.asarray(np.clip(whole_numbers(values), self.first, self.last) - self.first)
+        with np.errstate(over="ignore"):
+            points = np.floor(np.nan_to_num(values.astype(np.float64), nan=missing) / float(self.step) + 0.5)
+        return np.asarray(np.clip(points, self.first, self.last).astype(np.int64) - self.first)
+
+
+def _default_step(width: Fraction, floats: bool) -> Fraction:
+    if not floats or not width:
+        return Fraction(1)
+    finest = width / _DEFAULT_CELLS
+    exponent = finest.numerator.bit_length() - finest.denominator.bit_length()
+    step = Fraction(2) ** exponent
+    return step if step <= finest else step / 2
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Values, and how often each occurs: data that was counted already, by a database for instance.
+
+    Parameters
+    ----------
+    values
+        A one-dimensional array of numbers. Fastest if it is sorted.
+    counts
+        How many records have each of them, whole numbers. Below 0 counts as 0.
+
+    >>> len(Tally(np.array([1, 2]), np.array([10, 5])))
+    2
+    """
+
+    values: NDArray[Any]
+    counts: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+class Ordered(ABC):
+    """Records in order on a lattice. Private."""
+
+    def __init__(self, size: int, lattice: Lattice) -> None:
+        self.size = size
+        self.lattice = lattice
+
+    def points(self, ranks: list[int]) -> list[int]:
+        """The record of each rank from 1, as a candidate; before the first and after the last, the bounds."""
+        inside = np.clip(np.array(ranks, np.int64), 1, max(self.size, 1))
+        known = self._records(inside) if self.size else np.zeros(len(ranks), np.int64)
+        last = self.lattice.size - 1
+        return [0 if r < 1 else last if r > self.size else p for r, p in zip(ranks, known.tolist(), strict=True)]
+
+    @abstractmethod
+    def _records(self, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The records of ranks that exist."""
+
+    @abstractmethod
+    def below(self, candidate: int) -> int:
+        """How many records lie below a candidate."""
+
+    def up_to(self, candidate: int) -> int:
+        """How many records lie at a candidate or below."""
+        return self.below(candidate + 1)
+
+
+class _Sorted(Ordered):
+    """One record each."""
+
+    def __init__(self, values: NDArray[Any], lattice: Lattice, missing: float) -> None:
+        super().__init__(len(values), lattice)
+        self._missing = missing
+        self._values = np.array(values, dtype=np.float64 if values.dtype.kind == "f" else values.dtype)
+        if values.dtype.kind == "f":
+            self._values[np.isnan(self._values)] = missing
+        self._values.sort()
+
+    def _records(self, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self.lattice.indices(self._values[ranks - 1], self._missing)
+
+    def below(self, candidate: int) -> int:
+        """By bisection, as indices never decrease along sorted values."""
+        return bisect_left(range(self.size), candidate, key=self._record)
+
+    def _record(self, place: int) -> int:
+        return int(self.lattice.indices(self._values[place : place + 1], self._missing)[0])
+
+
+class _Counted(Ordered):
+    """Records counted by value."""
+
+    def __init__(self, tally: Tally, lattice: Lattice, missing: float) -> None:
+        indices = lattice.indices(np.asarray(tally.values), missing)
+        counts = np.clip(np.asarray(tally.counts), 0, 2**62 // max(len(indices), 1)).astype(np.int64)
+        if np.any(indices[1:] < indices[:-1]):
+            order = np.argsort(indices, kind="stable")
+            indices, counts = indices[order], counts[order]
+        self._indices, self._ends = indices, np.cumsum(counts)
+        super().__init__(int(self._ends[-1]) if len(indices) else 0, lattice)
+
+    def _records(self, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self._indices[np.searchsorted(self._ends, ranks)]
+
+    def below(self, candidate: int) -> int:
+        """The records of all smaller values."""
+        place = int(np.searchsorted(self._indices, candidate))
+        return int(self._ends[place - 1]) if place else 0
+
+
+def arrange(data: NDArray[Any] | Tally, lattice: Lattice, missing: float) -> Ordered:
+    """The data in order."""
+    if isinstance(data, Tally):
+        return _Counted(data, lattice, missing)
+    return _Sorted(np.asarray(data), lattice, missing)
+
+
+def has_floats(data: Any, what: str) -> bool:
+    """Whether the data has floats; refuses what is not one-dimensional. Looks at types and shapes only."""
+    if isinstance(data, Tally):
+        counts = shape_of(data.counts)
+        if counts.floats or counts.dimensions != shape_of(data.values).dimensions:
+            raise InvalidValue("a tally has a whole count for each value: two one-dimensional arrays of one length")
+        data = data.values
+    shape = shape_of(data)
+    if shape.dimensions is None or len(shape.dimensions) != 1:
+        given = "a single number" if shape.dimensions is None else f"shape {shape.dimensions}"
+        raise InvalidValue(
+            f"{what} is about a one-dimensional array with one value per person, got {given}: try .ravel()"
+        )
+    return shape.floats

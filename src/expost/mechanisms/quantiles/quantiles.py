@@ -1,0 +1,284 @@
+"""Quantiles, one or several at once, and what is computed from them: pure ε, and no sensitivity to declare."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil
+from typing import Any
+
+from expost import bracket
+from expost.checks import as_bounds, as_confidence, as_probability, as_whole, finite, requested_epsilon
+from expost.cost import Number, exact
+from expost.errors import InvalidValue
+from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
+from expost.mechanisms.accuracy import Calibrated
+from expost.mechanisms.additive import RELEASED
+from expost.mechanisms.quantiles.ordered import Lattice, arrange, has_floats
+from expost.mechanisms.quantiles.windows import Candidate, Target, Windows
+from expost.noise import NoiseSource
+
+
+class Ranked(Calibrated):
+    """What mechanisms about ranks share: candidates on a grid, chosen by how many ranks they are off.
+
+    Subclasses say which quantiles, and what is published of them.
+    """
+
+    _about = ("floats",)
+    _remedy = "take a coarser grid or narrower bounds"
+
+    epsilon: Number
+    bounds: Any
+    neighbours: Neighbours
+    grid: Number | None
+    missing: Number
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
+        object.__setattr__(self, "bounds", as_bounds(self.bounds))
+        object.__setattr__(self, "missing", finite(self.missing, "missing"))
+        if as_neighbours(self.neighbours) is None:
+            raise InvalidValue(
+                "neighbours is 'add-remove' or 'substitute': the number of records is private, or public"
+            )
+        _ = self._lattice(floats=True), self.levels
+
+    @property
+    @abstractmethod
+    def levels(self) -> tuple[Fraction, ...]:
+        """The quantiles that are chosen, each from 0 to 1."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """ε for every output."""
+        return Guarantee.uniform(self.epsilon, neighbours=self.neighbours)
+
+    def part_of(self, output: Any) -> Part:
+        """All outputs cost the same."""
+        return RELEASED
+
+    def check(self, data: Any) -> None:
+        """A one-dimensional array of numbers, or a tally of them."""
+        self._lattice(floats=has_floats(data, type(self).__name__))
+
+    def error_bound(self, confidence: Number, *, floats: bool = True) -> float:
+        """How many ranks the values chosen are off at most, all at once, with this confidence.
+
+        ``floats`` says whether the data has floats, for which the grid is finer if none is given.
+
+        Proof: lem-quantile-error
+        """
+        miss = 1 - as_confidence(confidence)
+        wrong = self._lattice(floats=floats).size ** len(self.levels) - 1
+        if not wrong:
+            return 0
+        score = max(ceil(bracket.log(wrong / miss).upper / self._rate) - 1, 0)
+        return max(ceil(_unit(level, self.neighbours) * score) for level in self.levels)
+
+    def _chosen(self, data: Any, noise: NoiseSource) -> tuple[float, ...]:
+        """The values chosen, in order."""
+        lattice = self._lattice(floats=has_floats(data, type(self).__name__))
+        arranged = arrange(data, lattice, float(self.missing))
+        targets = tuple(target(level, arranged.size, self.neighbours) for level in self.levels)
+        chosen: Candidate = Windows(arranged, targets, self._rate, paired=self._paired).sample(noise)
+        return tuple(map(lattice.value, sorted(chosen)))
+
+    @property
+    def _paired(self) -> bool:
+        return self.neighbours == "substitute" and len(self.levels) > 1
+
+    @property
+    def _rate(self) -> Fraction:
+        return exact(self.epsilon, "ε") / 2
+
+    def _lattice(self, *, floats: bool) -> Lattice:
+        return Lattice.of(self.bounds, self.grid, floats=floats)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantile(Ranked):
+    """A quantile of the data, with pure ε: the record of rank ⌈quantile·n⌉, or a value near it in rank.
+
+    The value is chosen among the multiples of ``grid`` within ``bounds`` by permute-and-flip, the less likely the more
+    records would have to change before it is the quantile. A value that many records share is hit exactly.
+
+    Parameters
+    ----------
+    quantile
+        From 0, the smallest record, to 1, the largest.
+    epsilon
+        The whole budget. Every answer costs all of it.
+    bounds
+        The lowest and the highest answer. Records outside count as the nearer one.
+    neighbours
+        ``"substitute"``: one record is exchanged and their number is public. ``"add-remove"``: one record more or
+        less; the number is private, and the median needs half the noise.
+    grid
+        The distance between neighbouring answers, any number above 0. By default 1 for whole numbers, and for floats a
+        power of two that divides the bounds in a million cells. Give what the data was measured to.
+    missing
+        What NaN counts as.
+
+    The data is a one-dimensional array with one value per person, or a :class:`Tally`. Whole numbers stay whole.
+
+    >>> Quantile(quantile=0.9, epsilon=1, bounds=(0, 120), neighbours="substitute").error_bound(0.95, floats=False)
+    15
+
+    Proof: thm-quantiles
+    """
+
+    quantile: Number
+    epsilon: Number
+    bounds: Any
+    neighbours: Neighbours
+    grid: Number | None = None
+    missing: Number = 0
+
+    @property
+    def levels(self) -> tuple[Fraction, ...]:
+        """The one quantile."""
+        return (as_probability(self.quantile, "quantile"),)
+
+    def sample(self, data: Any, noise: NoiseSource) -> float:
+        """The value chosen."""
+        return self._chosen(data, noise)[0]
+
+    def describe(self, output: Any) -> str:
+        """The value, and how many ranks it may be off."""
+        ranks = self.error_bound("0.95", floats=isinstance(output, float))
+        return f"{output:.6g}, off by at most {ranks} ranks at 95 %"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Median(Quantile):
+    """The median of the data with pure ε (of an even number of records the lower one): :class:`Quantile` at one half.
+
+    >>> Median(epsilon=1, bounds=(0, 120), neighbours="add-remove").error_bound(0.95, floats=False)
+    8
+
+    Proof: thm-quantiles
+    """
+
+    quantile: Number = Fraction(1, 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantiles(Ranked):
+    """Several quantiles at once, with pure ε for all of them together: a tuple of values in order.
+
+    They are chosen jointly: all are off in the same direction or little, so that two or nine of them are about as
+    accurate as one with a half or a quarter of ε.
+
+    Parameters
+    ----------
+    quantiles
+        Several numbers from 0 to 1, in ascending order.
+    epsilon, bounds, neighbours, grid, missing
+        As for :class:`Quantile`.
+
+    >>> deciles = Quantiles(quantiles=(0.1, 0.5, 0.9), epsilon=1, bounds=(0, 99), neighbours="substitute")
+    >>> deciles.error_bound(0.95, floats=False)
+    33
+    >>> deciles.interval((20, 48, 80), 0.5, 0.95, n=1000)
+    (20, 80)
+
+    Proof: thm-quantiles
+    """
+
+    quantiles: Any
+    epsilon: Number
+    bounds: Any
+    neighbours: Neighbours
+    grid: Number | None = None
+    missing: Number = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.quantiles, tuple | list) or not self.quantiles:
+            raise InvalidValue(f"quantiles are several numbers from 0 to 1, got {self.quantiles!r}")
+        object.__setattr__(self, "quantiles", tuple(self.quantiles))
+        super().__post_init__()
+
+    @property
+    def levels(self) -> tuple[Fraction, ...]:
+        """The quantiles."""
+        levels = tuple(as_probability(quantile, "each of quantiles") for quantile in self.quantiles)
+        if any(first >= second for first, second in pairwise(levels)):
+            raise InvalidValue(f"quantiles are in ascending order, got {self.quantiles!r}")
+        return levels
+
+    def sample(self, data: Any, noise: NoiseSource) -> tuple[float, ...]:
+        """The values chosen."""
+        return self._chosen(data, noise)
+
+    def interval(self, output: Any, quantile: Number, confidence: Number, *, n: int) -> tuple[float, float]:
+        """Where the true quantile lies with this confidence, from the values released: between two of them, or a bound.
+
+        ``n`` is the number of records. ``confidence`` holds for any number of such intervals of one release at once.
+
+        Proof: lem-quantile-error
+        """
+        floats = any(isinstance(value, float) for value in output)
+        off = int(self.error_bound(confidence, floats=floats))
+        size = as_whole(n, "n (the number of records)")
+        rank = place(as_probability(quantile, "quantile"), size)
+        lattice = self._lattice(floats=floats)
+        low, high = lattice.value(0), lattice.value(lattice.size - 1)
+        for level, value in zip(self.levels, output, strict=True):
+            if ceil(place(level, size)) + off <= ceil(rank):
+                low = max(low, value)
+            if ceil(place(level, size)) - off >= ceil(rank):
+                high = min(high, value)
+        return low, high
+
+
+@dataclass(frozen=True, kw_only=True)
+class InterquartileRange(Ranked):
+    """The range between the quartiles with pure ε: both are chosen jointly, and their distance is published.
+
+    Parameters
+    ----------
+    epsilon, bounds, neighbours, grid, missing
+        As for :class:`Quantile`.
+
+    >>> InterquartileRange(epsilon=1, bounds=(0, 120), neighbours="substitute").guarantee.worst_case
+    Cost(1)
+
+    Proof: thm-quantiles
+    """
+
+    epsilon: Number
+    bounds: Any
+    neighbours: Neighbours
+    grid: Number | None = None
+    missing: Number = 0
+
+    @property
+    def levels(self) -> tuple[Fraction, ...]:
+        """The quartiles."""
+        return Fraction(1, 4), Fraction(3, 4)
+
+    def sample(self, data: Any, noise: NoiseSource) -> float:
+        """The distance of the quartiles chosen."""
+        low, high = self._chosen(data, noise)
+        return high - low
+
+
+def place(level: Fraction, size: int) -> Fraction:
+    """Where a quantile is in the order of the records: its rank is the next whole number."""
+    return level * size if level else Fraction(1)
+
+
+def target(level: Fraction, size: int, neighbours: Neighbours) -> Target:
+    """A quantile among so many records."""
+    return Target(place(level, size), _unit(level, neighbours))
+
+
+def _unit(level: Fraction, neighbours: Neighbours) -> Fraction:
+    """How far one person moves the number of records below a value, less the quantile's place.
+
+    Proof: lem-quantile-score
+    """
+    return Fraction(1) if neighbours == "substitute" or not level else max(level, 1 - level)
