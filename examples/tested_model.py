@@ -12,10 +12,10 @@ records = np.column_stack([features, labels])
 
 ledger = xp.Ledger(epsilon=1, noise=xp.SeededNoise(1))  # a seed, so that every run prints the same: not private
 candidates = (
-    xp.TestedLogisticRegression(epsilon=0.5, test_epsilon=0.05, threshold=0.8, norm=2, features=pair)
+    xp.TestedLogisticRegression(epsilon=0.5, test_share=0.1, threshold=0.8, norm=2, features=pair)
     for pair in ((0, 1), (1, 2), (2, 3), (4, 5))
 )
-found = xp.try_until_one_passes(ledger, candidates, records)
+found = xp.try_until_one_passes(ledger, candidates, on=records)
 print(found)
 print(ledger.statement())
 assert found.release is not None
@@ -24,7 +24,7 @@ print(f"features {model.features}, right about {np.mean(model.predict(features) 
 
 print("\nWith what remains, one more model by scikit-learn's interface:")
 estimator = TestedLogisticRegression(
-    epsilon=ledger.remaining.epsilon, test_epsilon=0.05, threshold=0.1, norm=3, classes=[0, 1], ledger=ledger
+    epsilon=ledger.remaining.epsilon, test_share=0.1, threshold=0.1, norm=3, classes=[0, 1], ledger=ledger
 ).fit(features, labels)
 print(f"released: {estimator.released_} · {estimator.release_}")
 

@@ -191,7 +191,7 @@ def figure_2() -> list[Comparison]:
     said, found = (figure2.percentile(10**5, 0.1, 0.1, bound) for bound in (paper_sensitivity, figure2.tight))
     what = "noise, 100000 records, Λ = 0.1"
     rows.append(close(place, what, said, found, otherwise="sharper", why=TRAINING_BOUND))
-    claim = TestedLogisticRegression(epsilon=1, test_epsilon=0.1, threshold=1, norm=1).guarantee
+    claim = TestedLogisticRegression(epsilon=1, test_share=0.1, threshold=1, norm=1).guarantee
     for part, what, cost in (("released", "passes", 1), ("withheld", "fails", 0.1)):
         paid = claim.epsilon_of(part)
         what = f"ε charged if the model {what}"

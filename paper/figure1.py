@@ -85,7 +85,7 @@ def simulated(large: int, runs: int) -> float:
     for _ in range(runs):
         shuffled.shuffle(values)
         ledger = Ledger(epsilon=EPSILON)
-        out = release_large(ledger, values, threshold=THRESHOLD, at_most=AT_MOST, sensitivity=1, noise="two-sided")
+        out = release_large(ledger, on=values, threshold=THRESHOLD, at_most=AT_MOST, sensitivity=1, noise="two-sided")
         scales.append(0.0 if out.release is None else len(out.values) / out.release.charged.epsilon)
     return float(np.mean(scales))
 

@@ -60,15 +60,15 @@ def data() -> dict[str, Any]:
 
 def tries(limit: float = LIMIT, model: float = MODEL) -> dict[str, Any]:
     """How many models can be tried under one limit if all but the last fail: counted by a ledger, not by a formula."""
-    counted = [_until_refused(limit, model, model / share) for share in SHARES]
-    plain = [_until_refused(limit, model, model)] * len(SHARES)
+    counted = [_until_refused(limit, model, Fraction(1) / share) for share in SHARES]
+    plain = [_until_refused(limit, model, Fraction(1))] * len(SHARES)
     return {"model ε / test ε": list(SHARES), "with recovery": counted, "without": plain}
 
 
-def _until_refused(limit: float, model: float, test: float) -> int:
+def _until_refused(limit: float, model: float, test_share: Fraction) -> int:
     """Runs that fail, until the ledger cannot reserve for another; that one was the last."""
     ledger = Ledger(epsilon=limit)
-    claim = TestedLogisticRegression(epsilon=model, test_epsilon=test, threshold=1, norm=1).guarantee
+    claim = TestedLogisticRegression(epsilon=model, test_share=test_share, threshold=1, norm=1).guarantee
     for tried in count():
         try:
             with ledger.reserve(claim) as spending:

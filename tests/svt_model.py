@@ -52,10 +52,12 @@ class Model:
     def mechanism(self) -> SparseVector:
         """The real mechanism with this noise: ε₁ = ln 1/α, a share = ln 1/a."""
         shares = self.at_most * (1 if self.monotone else 2)
+        first, second = log_up(1 / self.alpha).exact_epsilon, log_up(1 / self.a).exact_epsilon * shares
         return SparseVector(
             threshold=0,
             at_most=self.at_most,
-            epsilon=(log_up(1 / self.alpha).exact_epsilon, log_up(1 / self.a).exact_epsilon * shares),
+            epsilon=first + second,
+            threshold_share=first / (first + second),
             sensitivity=1,
             monotone=self.monotone,
             gap=self.gap,
@@ -140,10 +142,12 @@ class AdaptiveModel:
     @property
     def mechanism(self) -> AdaptiveSparseVector:
         share = log_up(1 / self.a).exact_epsilon * (1 if self.monotone else 2)
+        first, second = log_up(1 / self.alpha).exact_epsilon, share * 2 * self.at_most
         return AdaptiveSparseVector(
             threshold=0,
             at_most=self.at_most,
-            epsilon=(log_up(1 / self.alpha).exact_epsilon, share * 2 * self.at_most),
+            epsilon=first + second,
+            threshold_share=first / (first + second),
             sensitivity=1,
             margin=self.margin,
             monotone=self.monotone,

@@ -48,7 +48,7 @@ def test_the_percentile_is_that_of_the_noise() -> None:
 def test_the_mechanism_has_the_noise_of_the_figure() -> None:
     """Up to what its finite precision costs."""
     for size in (100, 10_000):
-        mechanism = TestedLogisticRegression(epsilon=1, test_epsilon=0.1, threshold=1, norm=1, regularizer=0.1)
+        mechanism = TestedLogisticRegression(epsilon=1, test_share=0.1, threshold=1, norm=1, regularizer=0.1)
         drawn = figure2.percentile(size, 0.1, 0.1, figure2.tight)
         assert drawn < mechanism.noise_at(size, 5) < 1.01 * drawn
 

@@ -7,6 +7,7 @@ was given.
 from __future__ import annotations
 
 from fractions import Fraction
+from math import floor
 from numbers import Integral
 from sys import float_info
 from typing import Any
@@ -105,16 +106,25 @@ def requested_delta(given: Number) -> float:
     return within.delta
 
 
-def split_epsilon(given: Any, shares: int = 2) -> tuple[Fraction, ...]:
-    """A budget in equal shares, none rounded up; or the shares given."""
-    if isinstance(given, tuple | list):
-        if len(given) != shares:
-            raise InvalidValue(f"epsilon is a total or {shares} shares of it, got {said(given)}")
-        return tuple(exact(requested_epsilon(share), "ε") for share in given)
+def split_epsilon(given: Number, share: Number, name: str) -> tuple[Fraction, Fraction]:
+    """A budget in two: a share of it, rounded down to 10⁻¹², and the rest.
+
+    >>> split_epsilon(1, 0.25, "test_share")
+    (Fraction(1, 4), Fraction(3, 4))
+    """
+    units = Cost.within(given).epsilon_units
+    if units < 2:
+        raise InvalidValue(f"ε must be at least 2e-12, because it is split in two, got {said(given)}")
+    first = min(max(floor(units * as_share(share, name)), 1), units - 1)
+    return Cost.of_units(first).exact_epsilon, Cost.of_units(units - first).exact_epsilon
+
+
+def equal_share(given: Number, shares: int) -> Fraction:
+    """One of several equal shares of a budget, rounded down to 10⁻¹²."""
     units = Cost.within(given).epsilon_units // shares
     if not units:
-        raise InvalidValue(f"ε must be at least {shares}e-12, for it is split in {shares}, got {said(given)}")
-    return (Cost.of_units(units).exact_epsilon,) * shares
+        raise InvalidValue(f"ε must be at least {shares}e-12, because it is split in {shares}, got {said(given)}")
+    return Cost.of_units(units).exact_epsilon
 
 
 def whole_sensitivity(given: Number) -> Fraction:

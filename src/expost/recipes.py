@@ -24,7 +24,6 @@ from expost.ledger import Ledger
 from expost.mechanism import Mechanism, Release
 from expost.mechanisms import (
     Laplace,
-    ProposeTestRelease,
     SparseVector,
     StableInterquartileRange,
     StableMedian,
@@ -40,8 +39,6 @@ __all__ = [
     "Attempts",
     "LargeEntries",
     "LocationAndSpread",
-    "RangeInTwo",
-    "interquartile_range_in_two",
     "location_and_spread",
     "release_large",
     "try_until_one_passes",
@@ -72,13 +69,13 @@ class LargeEntries:
 
 def release_large(
     ledger: Ledger,
-    values: NDArray[Any] | Mapping[Any, int | float],
+    on: NDArray[Any] | Mapping[Any, int | float],
     *,
     threshold: Any,
     at_most: int,
     sensitivity: Number,
     epsilon: Number | None = None,
-    selection: Number = "1/2",
+    selection_share: Number = "1/2",
     l1: Number | None = None,
     monotone: bool = False,
     noise: NoiseKind = "one-sided",
@@ -87,7 +84,7 @@ def release_large(
 ) -> LargeEntries:
     """Release the entries of a vector, or of a histogram {name: count}, that are large; and only those.
 
-    A sparse vector with the share ``selection`` of ε finds entries whose absolute value is above
+    A sparse vector with ``selection_share`` of ε finds entries whose absolute value is above
     ``threshold``, at most ``at_most``. Everything that is then left of ε goes to the signed values of
     those that were found: fewer found means less noise, and so does what the sparse vector gave back.
 
@@ -106,8 +103,8 @@ def release_large(
 
     Proof: thm-release-large
     """
-    share = as_share(selection, "selection")
-    names, entries = _named(values)
+    share = as_share(selection_share, "selection_share")
+    names, entries = _named(on)
     total = ledger.remaining if epsilon is None else Cost.within(epsilon)
     if not Cost.of_units(total.epsilon_units) <= ledger.remaining or not total.epsilon_units:
         raise BudgetExceeded(Cost(max(total.exact_epsilon, Fraction(1, 10**12))), ledger.remaining, ledger.name)
@@ -183,9 +180,10 @@ class LocationAndSpread:
 
 def location_and_spread(
     ledger: Ledger,
-    data: Any,
+    on: Any,
     *,
     fallback: Number,
+    spread_share: Number = "1/2",
     spread: StableInterquartileRange | StableNoisyInterquartileRange | None = None,
     slack: Number = 4,
     label: str | None = None,
@@ -196,23 +194,24 @@ def location_and_spread(
     ``fallback``, a public guess. What the range did not cost, the median gets: with the default half of what was
     reserved if the first scale answered; with a :class:`~expost.mechanisms.StableNoisyInterquartileRange`, the paper's
     analysis, a third if it was withheld. ``spread`` is by default a
-    :class:`~expost.mechanisms.StableInterquartileRange` with half of the ledger's ε and δ.
+    :class:`~expost.mechanisms.StableInterquartileRange` with ``spread_share`` of what remains in the ledger.
 
     Proof: thm-location-and-spread
     """
-    size = check_records(data, "location and spread")
+    size = check_records(on, "location and spread")
     guess = as_positive(fallback, "fallback (a public guess of the range)")
     if not Fraction(1, 10**6) <= exact(slack, "slack") <= 10**6:
         raise InvalidValue(f"slack multiplies the proposed sensitivity; it lies between 1e-6 and 1e6, got {slack!r}")
     if spread is None:
-        half = ledger.remaining.split(2)[1]
-        spread = StableInterquartileRange(epsilon=half.epsilon, delta=half.delta)
+        share = as_share(spread_share, "spread_share")
+        part = ledger.remaining.split([1 - share, share])[1]
+        spread = StableInterquartileRange(epsilon=part.epsilon, delta=part.delta)
     if spread.guarantee.worst_case <= ledger.remaining:  # else the ledger says so
         _median(ledger.remaining - spread.guarantee.worst_case, guess, size, slack)
     mechanism: Mechanism = spread
-    found = ledger.run(mechanism, on=data, label=label and f"{label}: spread")
+    found = ledger.run(mechanism, on=on, label=label and f"{label}: spread")
     median = _median(ledger.remaining, _scale(found) or guess, size, slack)
-    return LocationAndSpread(ledger.run(median, on=data, label=label and f"{label}: location"), found)
+    return LocationAndSpread(ledger.run(median, on=on, label=label and f"{label}: location"), found)
 
 
 def _scale(found: Release) -> Fraction | None:
@@ -225,50 +224,6 @@ def _scale(found: Release) -> Fraction | None:
 
 def _median(left: Cost, scale: Fraction, size: int, slack: Number) -> StableMedian:
     return StableMedian.scaled(scale, size=size, epsilon=left.epsilon, delta=left.delta, slack=slack)
-
-
-@dataclass(frozen=True)
-class RangeInTwo:
-    """The inter-quartile range as two mechanisms: what came out of each leg that was run."""
-
-    legs: tuple[Release, ...]
-
-    @property
-    def value(self) -> Any:
-        """The range, or WITHHELD."""
-        return self.legs[-1].value
-
-    @property
-    def charged(self) -> Cost:
-        """What the legs cost."""
-        return sum((leg.charged for leg in self.legs), Cost(0))
-
-
-def interquartile_range_in_two(
-    ledger: Ledger, data: Any, *, epsilon: Number, delta: Number, grid: Number = 2, missing: Number = 0
-) -> RangeInTwo:
-    """The paper's analysis of the inter-quartile range as two mechanisms, for comparison with the others.
-
-    Each discretisation is a mechanism of its own, with ``epsilon`` for its test, as much for its noise, and ``delta``.
-    The second is run only if the first was withheld; which is first is drawn at random. Charges 2ε, 3ε or (nothing
-    came out) 2ε, and δ for each leg that was run.
-
-    Proof: thm-composition
-    """
-    check_records(data, "the inter-quartile range")
-    both = StableNoisyInterquartileRange(epsilon=3 * exact(epsilon, "ε"), delta=delta, grid=grid, missing=missing)
-    most = Cost(3 * exact(epsilon, "ε"), 2 * exact(delta, "δ"))
-    if not most <= ledger.remaining:
-        raise BudgetExceeded(most, ledger.remaining, ledger.name)
-    proposals = both.proposals(both.legs.test.epsilon)
-    swapped = ledger.noise.below(2) == 1
-    releases: list[Release] = []
-    for proposal in reversed(proposals) if swapped else proposals:
-        leg = ProposeTestRelease(proposal=proposal, epsilon=both.legs.test.epsilon, delta=delta)
-        releases.append(ledger.run(leg, on=data))
-        if not releases[-1].withheld:
-            break
-    return RangeInTwo(tuple(releases))
 
 
 @dataclass(frozen=True)
@@ -306,11 +261,11 @@ def try_until_one_passes(
     >>> from expost.mechanisms import TestedLogisticRegression
     >>> import numpy as np
     >>> candidates = [
-    ...     TestedLogisticRegression(epsilon=1, test_epsilon=0.1, threshold=0.2, norm=1, regularizer=r)
+    ...     TestedLogisticRegression(epsilon=1, test_share=0.1, threshold=0.2, norm=1, regularizer=r)
     ...     for r in (1, 0.1)
     ... ]
     >>> nothing_to_learn = np.random.default_rng(0).integers(0, 2, (5000, 4)).astype(float)
-    >>> print(try_until_one_passes(Ledger(epsilon=2), candidates, nothing_to_learn))
+    >>> print(try_until_one_passes(Ledger(epsilon=2), candidates, on=nothing_to_learn))
     2 tried, none passed · charged ε 0.2
 
     Proof: thm-attempts

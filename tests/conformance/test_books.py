@@ -361,8 +361,8 @@ HOLDERS: dict[str, Callable[[], xp.Mechanism]] = {
     "partial": lambda: iterative(partial(module_step, [SECRET])),
     "called": lambda: iterative(Called()),
     "until": lambda: iterative(partial(Trainer().step)),
-    "proposal": lambda: xp.ProposeTestRelease(proposal=HomeMade(), epsilon=1, delta=1e-6),
-    "proposals": lambda: xp.FirstStable(proposals=(HomeMade(),), epsilon=1, delta=1e-6),
+    "proposal": lambda: xp.ProposeTestRelease(proposal=HomeMade(), test_epsilon=1, delta=1e-6),
+    "proposals": lambda: xp.FirstStable(proposals=(HomeMade(),), test_epsilon=1, delta=1e-6),
     "array": lambda: Alike(np.array([SECRET])),  # type: ignore[arg-type]
     "dict": lambda: Alike({"step": [Trainer().step]}),  # type: ignore[arg-type]
     "data": lambda: Asked(1, rows=[SECRET]),

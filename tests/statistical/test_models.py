@@ -149,7 +149,7 @@ def test_tested_logistic_regression_end_to_end() -> None:
     there[0] = [-1, 1]
 
     def withheld(epsilon: float) -> Callable[[Any], bool]:
-        mechanism = xp.TestedLogisticRegression(test_epsilon=epsilon, threshold=0.9, **usual)
+        mechanism = xp.TestedLogisticRegression(test_share=epsilon / 50, threshold=0.9, **usual)
         return lambda data: mechanism.sample(data, SOURCE) is xp.WITHHELD
 
     assert not refuted(withheld(0.5), there, here, 0.5)

@@ -57,7 +57,7 @@ def one_by_one(svt: SparseVector) -> tuple[bool, ...]:
 @pytest.mark.parametrize("run", [one_go, one_by_one])
 @pytest.mark.parametrize("noise", ["one-sided", "two-sided"])
 def test_answers_have_the_law_that_was_proved(noise: Any, run: Any) -> None:
-    svt = SparseVector(threshold=1, at_most=4, epsilon=(0.8, 4.0), sensitivity=1, noise=noise)
+    svt = SparseVector(threshold=1, at_most=4, epsilon=4.8, threshold_share="1/6", sensitivity=1, noise=noise)
     seen = Counter(run(svt) for _ in range(RUNS))
     assert chi_square(seen, law(svt, 1.0)) < CRITICAL
     assert chi_square(seen, law(svt, 1.4)) > CRITICAL  # noise 30 % too small
@@ -67,7 +67,9 @@ def test_answers_have_the_law_that_was_proved(noise: Any, run: Any) -> None:
 @pytest.mark.parametrize("noise", ["one-sided", "two-sided"])
 def test_gaps_have_the_mean_and_the_variance_that_were_proved(noise: Any) -> None:
     """A value far above: gap = value − threshold + ν − ρ − centre, with rates 0.25 and 0.8."""
-    svt = SparseVector(threshold=0, at_most=1, epsilon=("0.8", "0.5"), sensitivity=1, gap=True, noise=noise)
+    svt = SparseVector(
+        threshold=0, at_most=1, epsilon="1.3", threshold_share="8/13", sensitivity=1, gap=True, noise=noise
+    )
     gaps = np.array([svt.sample(np.array([1000]), xp.SystemNoise())[0] for _ in range(RUNS)])
     sides = 1 if noise == "one-sided" else 2
     variance = sum(sides * exp(-r) / (1 - exp(-r)) ** 2 for r in (0.25, 0.8))
@@ -79,7 +81,9 @@ def test_gaps_have_the_mean_and_the_variance_that_were_proved(noise: Any) -> Non
 
 def test_the_adaptive_one_has_the_law_that_was_proved() -> None:
     """One value 2 above its threshold, ε₁ = 0.8, shares of 0.5: rates 0.25 (far) and 0.5 (near), margin 3."""
-    svt = AdaptiveSparseVector(threshold=0, at_most=1, epsilon=("0.8", 1), sensitivity=1, margin=3, noise="two-sided")
+    svt = AdaptiveSparseVector(
+        threshold=0, at_most=1, epsilon="1.8", threshold_share="4/9", sensitivity=1, margin=3, noise="two-sided"
+    )
     z = np.arange(-200, 200)
     weight = np.exp(-0.8 * np.abs(z))
     weight /= weight.sum()
@@ -114,7 +118,7 @@ def refuted(svt: SparseVector, epsilon: float) -> bool:
 
 def test_an_audit_and_its_control() -> None:
     """One positive of one: the claim is ε₁ + ε₂. A mechanism with a quarter of the noise does not keep it."""
-    good = SparseVector(threshold=1, at_most=1, epsilon=(0.3, 0.6), sensitivity=1, noise="two-sided")
+    good = SparseVector(threshold=1, at_most=1, epsilon="0.9", threshold_share="1/3", sensitivity=1, noise="two-sided")
     assert not refuted(good, 0.9)
-    bad = SparseVector(threshold=1, at_most=1, epsilon=(3, 6), sensitivity=1, noise="two-sided")
+    bad = SparseVector(threshold=1, at_most=1, epsilon=9, threshold_share="1/3", sensitivity=1, noise="two-sided")
     assert refuted(bad, 0.9)

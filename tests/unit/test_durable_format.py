@@ -48,19 +48,19 @@ class Always(PrivateTest):
 MECHANISMS: list[xp.Mechanism] = [
     xp.AdaptiveSparseVector(threshold=500, at_most=2, epsilon=1, sensitivity=1),
     xp.AdaptiveSparseVector(
-        threshold=(1, 2), at_most=2, epsilon=("0.5", "0.25"), sensitivity=1, margin=8, monotone=True, noise="two-sided",
-        grid="0.25", missing=1, neighbours="add-remove",
+        threshold=(1, 2), at_most=2, epsilon="0.75", threshold_share="2/3", sensitivity=1, margin=8, monotone=True,
+        noise="two-sided", grid="0.25", missing=1, neighbours="add-remove",
     ),
-    xp.Chain(legs=(len,), prices=(0,), epsilon=1, delta=TINY),
-    xp.Chain(legs=(lambda values: BIN,), prices=(0,), epsilon=1, delta=TINY, neighbours="add-remove", name="bins"),
+    xp.Chain(legs=(len,), prices=(0,), test_epsilon=1, delta=TINY),
+    xp.Chain(legs=(lambda values: BIN,), prices=(0,), test_epsilon=1, delta=TINY, neighbours="add-remove", name="bins"),
     xp.Coin(epsilon=1, sensitivity=1),
     xp.Coin(epsilon="0.1", sensitivity=2, heads="1/3", neighbours="substitute"),
     xp.DiscreteGaussian(rho="0.5", delta=TINY, sensitivity=1),
     xp.DiscreteGaussian(rho=1, delta=TINY, sensitivity=2, grid="0.5", missing=1, neighbours="add-remove"),
     xp.Exponential(epsilon=1, sensitivity=1),
     xp.Exponential(epsilon="0.1", sensitivity=2, monotone=True, grid="0.5", neighbours="add-remove"),
-    xp.FirstStable(proposals=(BIN, RANK), epsilon=1, delta=TINY),
-    xp.FirstStable(proposals=(RANK, BIN), epsilon=1, delta=TINY, name="ranks first"),
+    xp.FirstStable(proposals=(BIN, RANK), test_epsilon=1, delta=TINY),
+    xp.FirstStable(proposals=(RANK, BIN), test_epsilon=1, delta=TINY, name="ranks first"),
     xp.Gaussian(epsilon=1, delta=TINY, sensitivity=1),
     xp.Gaussian(epsilon="0.1", delta=1e-6, sensitivity="2.5", grid="0.5", missing=1, neighbours="add-remove"),
     xp.InterquartileRange(epsilon=1, bounds=(0, 9), neighbours="substitute"),
@@ -91,11 +91,11 @@ MECHANISMS: list[xp.Mechanism] = [
     ),
     xp.PermuteAndFlip(epsilon=1, sensitivity=1),
     xp.PermuteAndFlip(epsilon="0.1", sensitivity=2, monotone=True, grid="0.5", neighbours="add-remove"),
-    xp.ProposeTestRelease(proposal=BIN, epsilon=1, delta=TINY),
+    xp.ProposeTestRelease(proposal=BIN, test_epsilon=1, delta=TINY),
     xp.ProposeTestRelease(
-        proposal=LogarithmOfRange(**vars(BIN), epsilon=Fraction(1, 2)), epsilon=1, delta=TINY, name="noisy"
+        proposal=LogarithmOfRange(**vars(BIN), epsilon=Fraction(1, 2)), test_epsilon=1, delta=TINY, name="noisy"
     ),
-    xp.ProposeTestRelease(proposal=WinningCell(cell=(0.5,), shift=Fraction(1, 2)), epsilon=1, delta=TINY),
+    xp.ProposeTestRelease(proposal=WinningCell(cell=(0.5,), shift=Fraction(1, 2)), test_epsilon=1, delta=TINY),
     xp.Quantile(quantile="0.9", epsilon=1, bounds=(0, 9), neighbours="substitute"),
     xp.Quantile(quantile="0.9", epsilon=1, bounds=(0, 9), neighbours="add-remove", grid="0.01", missing=1),
     xp.Quantiles(quantiles=("0.1", "0.9"), epsilon=1, bounds=(0, 9), neighbours="substitute"),
@@ -104,8 +104,8 @@ MECHANISMS: list[xp.Mechanism] = [
     xp.RandomizedResponse(epsilon=1, choices=3, neighbours="substitute"),
     xp.SparseVector(threshold=500, at_most=20, epsilon="0.5", sensitivity=1),
     xp.SparseVector(
-        threshold=np.array([1.5, 2.5]), at_most=2, epsilon=("0.5", "0.25"), sensitivity=1, monotone=True, gap=True,
-        noise="two-sided", grid="0.25", missing=1, neighbours="add-remove",
+        threshold=np.array([1.5, 2.5]), at_most=2, epsilon="0.75", threshold_share="2/3", sensitivity=1, monotone=True,
+        gap=True, noise="two-sided", grid="0.25", missing=1, neighbours="add-remove",
     ),
     xp.StableInterquantileRange(low="0.1", high="0.9", epsilon=1, delta=TINY),
     xp.StableInterquantileRange(low="0.1", high="0.9", epsilon=1, delta=TINY, grid=3, missing=1),
@@ -113,29 +113,29 @@ MECHANISMS: list[xp.Mechanism] = [
     xp.StableInterquartileRange(low="0.2", high="0.8", epsilon=1, delta=TINY, grid=3, missing=1),
     xp.StableMedian(epsilon=1, delta=TINY, proposed="0.1"),
     xp.StableMedian(
-        quantile="0.4", epsilon=("0.25", "0.75"), delta=TINY, proposed="0.1", bounds=(0, 9), missing=1
+        quantile="0.4", epsilon=1, test_share="0.25", delta=TINY, proposed="0.1", bounds=(0, 9), missing=1
     ),
     xp.StableNoisyInterquartileRange(epsilon=3, delta=TINY),
     xp.StableNoisyInterquartileRange(low="0.1", high="0.9", epsilon=3, delta=TINY, grid=3, missing=1),
     xp.StableQuantile(quantile="0.9", epsilon=1, delta=TINY, proposed="0.1"),
-    xp.StableQuantile(quantile="0.9", epsilon=1, delta=TINY, proposed="0.1", bounds=(0, 9), missing=1),
+    xp.StableQuantile(quantile="0.9", epsilon=1, delta=TINY, proposed="0.1", bounds=(0, 9), missing=1, test_share=0.4),
     xp.StableRegression(cell="0.5", blocks=60, bounds=(0, 1), target_bounds=(0, 1), epsilon=1, delta=TINY),
     xp.StableRegression(
         cell=("0.5", 1), blocks=60, bounds=(0, 1), target_bounds=(0, 1), epsilon=1, delta=TINY, grids=1,
         intercept=False, missing=1,
     ),
     xp.StableTrimmedMean(trim="0.1", epsilon=1, delta=TINY, proposed="0.1"),
-    xp.StableTrimmedMean(trim="0.1", epsilon=1, delta=TINY, proposed="0.1", bounds=(0, 9), missing=1),
+    xp.StableTrimmedMean(trim="0.1", epsilon=1, delta=TINY, proposed="0.1", bounds=(0, 9), missing=1, test_share="0.4"),
     xp.Tested(mechanism=MODEL, test=ERROR),
     xp.Tested(mechanism=MODEL, test=ERROR, held_out="0.3", name="held out"),
-    xp.TestedLogisticRegression(epsilon=1, test_epsilon="0.1", threshold="0.5", norm=1),
+    xp.TestedLogisticRegression(epsilon=1, test_share="0.1", threshold="0.5", norm=1),
     xp.TestedLogisticRegression(
-        epsilon=1, test_epsilon="0.1", threshold="0.5", norm=1, held_out="0.4", classes=3, regularizer="0.1",
+        epsilon=1, test_share="0.1", threshold="0.5", norm=1, held_out="0.4", classes=3, regularizer="0.1",
         intercept=False, features=(0, 2), missing=1,
     ),
-    xp.TestedRelease(test=Always(), release=min, epsilon=1, name="always"),
+    xp.TestedRelease(test=Always(), release=min, release_epsilon=1, name="always"),
     xp.TestedRelease(
-        test=Always(), release=min, epsilon=1, delta=TINY, neighbours="add-remove", name="always"
+        test=Always(), release=min, release_epsilon=1, release_delta=TINY, neighbours="add-remove", name="always"
     ),
 ]  # fmt: skip
 

@@ -9,7 +9,7 @@ import pytest
 
 import expost as xp
 from expost import Cost, release_large
-from expost.recipes import Attempts, interquartile_range_in_two, location_and_spread, try_until_one_passes
+from expost.recipes import Attempts, location_and_spread, try_until_one_passes
 
 
 def test_large_entries_get_everything_that_is_left() -> None:
@@ -66,8 +66,8 @@ def test_the_most_negative_integer_is_large() -> None:
 def test_mistakes_are_free() -> None:
     ledger = xp.Ledger(epsilon=1)
     for selection in (0, 1, 2):
-        with pytest.raises(xp.InvalidValue, match="selection is a share"):
-            release_large(ledger, np.zeros(3), threshold=1, at_most=1, sensitivity=1, selection=selection)
+        with pytest.raises(xp.InvalidValue, match="selection_share is a share"):
+            release_large(ledger, np.zeros(3), threshold=1, at_most=1, sensitivity=1, selection_share=selection)
     for values in (np.zeros((2, 2)), {"a": "many"}, np.array(["x"])):
         with pytest.raises(xp.InvalidValue):
             release_large(ledger, values, threshold=1, at_most=1, sensitivity=1)
@@ -151,28 +151,9 @@ def test_what_does_not_fit_is_refused_before_anything_is_run() -> None:
     assert ledger.spent == xp.Cost(0)
 
 
-def test_two_mechanisms_charge_two_three_or_two() -> None:
-    """The paper's three cases, by the ledger: (2ε, δ), (3ε, 2δ), (2ε, 2δ); and both orders occur."""
-    unstable = np.array([0.0, 1.0] * 7)
-    edge = np.linspace(0, 2, 4001)  # its range, 1, is on an edge of the first scale
-    seen = set()
-    for seed in range(12):
-        for data in (DATA, unstable, edge):
-            found = interquartile_range_in_two(seeded(40, seed), data, epsilon=1, delta=1e-6)
-            case = (len(found.legs), found.value is xp.WITHHELD)
-            seen.add(case)
-            expected = {(1, False): (2, 1), (2, False): (3, 2), (2, True): (2, 2)}[case]
-            assert found.charged == xp.Cost(expected[0], delta=expected[1] * 1e-6)
-    assert seen == {(1, False), (2, False), (2, True)}
-
-
-def test_two_ranges_and_extreme_slack_are_refused_before_anything_is_charged() -> None:
+def test_extreme_slack_is_refused_before_anything_is_charged() -> None:
     data = np.array([1.0, 2.0, 3.0, 4.0])
     poor = xp.Ledger(epsilon=2, delta=0.1)
-    with pytest.raises(xp.BudgetExceeded):
-        interquartile_range_in_two(poor, data, epsilon=1, delta=1e-6)
-    with pytest.raises(xp.InvalidValue):
-        interquartile_range_in_two(poor, np.zeros((2, 2)), epsilon="0.1", delta=1e-6)
     for slack in ("1e30", "1e-30"):
         with pytest.raises(xp.InvalidValue, match="slack"):
             location_and_spread(poor, data, fallback=1, slack=slack)
@@ -187,7 +168,7 @@ def records(size: int = 3000) -> Any:
 
 
 def candidate(features: tuple[int, ...]) -> xp.Mechanism:
-    return xp.TestedLogisticRegression(epsilon=2, test_epsilon=0.2, threshold=0.93, norm=2, features=features)
+    return xp.TestedLogisticRegression(epsilon=2, test_share=0.1, threshold=0.93, norm=2, features=features)
 
 
 def test_feature_sets_in_turn() -> None:

@@ -187,7 +187,7 @@ class TestedLogisticRegression(_Probabilities, _LinearClassifier):
         self,
         *,
         epsilon: Any,
-        test_epsilon: Any,
+        test_share: Any,
         threshold: Any,
         norm: Any,
         classes: Any,
@@ -198,7 +198,7 @@ class TestedLogisticRegression(_Probabilities, _LinearClassifier):
         ledger: Ledger | None = None,
     ) -> None:
         self.epsilon = epsilon
-        self.test_epsilon = test_epsilon
+        self.test_share = test_share
         self.threshold = threshold
         self.norm = norm
         self.classes = classes
@@ -211,7 +211,7 @@ class TestedLogisticRegression(_Probabilities, _LinearClassifier):
     def _mechanism(self, classes: int) -> Mechanism:
         return _Tested(
             epsilon=self.epsilon,
-            test_epsilon=self.test_epsilon,
+            test_share=self.test_share,
             threshold=self.threshold,
             norm=self.norm,
             held_out=self.held_out,

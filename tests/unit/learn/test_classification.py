@@ -31,7 +31,7 @@ NOT_WANTED = {
     [
         PrivateLogisticRegression(**MUCH),
         PrivateLinearSVC(**MUCH, perturbation="output"),
-        TestedLogisticRegression(**MUCH, test_epsilon=10**5, threshold=2, regularizer=0.001),
+        TestedLogisticRegression(**MUCH, test_share=0.1, threshold=2, regularizer=0.001),
     ],
 )
 def test_they_are_estimators(estimator: Any) -> None:
@@ -108,7 +108,7 @@ def test_labels_that_were_not_declared_count_as_the_first() -> None:
 def test_a_withheld_model_does_not_predict() -> None:
     features, labels = halves()
     ledger = xp.Ledger(epsilon=3)
-    usual: dict[str, Any] = {"epsilon": 2, "test_epsilon": 0.25, "norm": 3, "classes": ["no", "yes"], "ledger": ledger}
+    usual: dict[str, Any] = {"epsilon": 2, "test_share": 0.125, "norm": 3, "classes": ["no", "yes"], "ledger": ledger}
     noise = np.random.default_rng(1).permutation(labels)
     model = TestedLogisticRegression(**usual, threshold=0.3).fit(features, noise)
     assert not model.released_

@@ -281,7 +281,7 @@ def weight_grid(sensitivity: Fraction, columns: int, epsilon: Fraction) -> Grid:
     return Grid.within(sensitivity / (1024 * (isqrt(columns) + 1) * max(epsilon, Fraction(1))))
 
 
-def moved(sensitivity: Fraction, columns: int, epsilon: Fraction) -> Fraction:
+def rounded_sensitivity(sensitivity: Fraction, columns: int, epsilon: Fraction) -> Fraction:
     """How far one person moves the weights once they are rounded to the grid.
 
     Proof: thm-output-perturbation
@@ -295,7 +295,7 @@ def weight_distance(setting: Setting) -> Fraction:
 
     Proof: thm-error-test
     """
-    return moved(weight_sensitivity(setting), setting.columns, setting.epsilon)
+    return rounded_sensitivity(weight_sensitivity(setting), setting.columns, setting.epsilon)
 
 
 def noisy_weights(
@@ -307,7 +307,7 @@ def noisy_weights(
     """
     size = len(weights)
     step = weight_grid(sensitivity, size, epsilon).step
-    added = rounded_spherical(noise, moved(sensitivity, size, epsilon) / (step * epsilon), size)
+    added = rounded_spherical(noise, rounded_sensitivity(sensitivity, size, epsilon) / (step * epsilon), size)
     farthest = floor(FARTHEST_WEIGHT / step)
     numbers = (floor(weight / step + Fraction(1, 2)) + q for weight, q in zip(weights, added, strict=True))
     return tuple(float(max(-farthest, min(farthest, number)) * step) for number in numbers)

@@ -143,13 +143,13 @@ class ErrorTest(ModelTest):
 class TestedLogisticRegression(Mechanism[NDArray[Any], LinearModel | Withheld]):
     """Logistic regression on some of the records, released only if its noisy error on the others is small.
 
-    ``epsilon`` is for the weights (:class:`~expost.mechanisms.OutputPerturbation`, whose parameters these are),
-    ``test_epsilon`` for the test. The error is between 0 and 2, and 1 for a model that knows nothing; the test passes
-    at ``threshold`` or below. ``held_out`` is the share of records for the test, drawn at random. ``regularizer`` is
-    by default large enough that, with 95 %, training records add noise of at most 0.1 to the error. A model costs the
-    larger ε, ⊥ only the test's.
+    ``epsilon`` is the whole budget, for the weights (:class:`~expost.mechanisms.OutputPerturbation`, whose parameters
+    these are); ``test_share`` of it is what the test alone costs. The error is between 0 and 2, and 1 for a model that
+    knows nothing; the test passes at ``threshold`` or below. ``held_out`` is the share of records for the test, drawn
+    at random. ``regularizer`` is by default large enough that, with 95 %, training records add noise of at most 0.1 to
+    the error. A model costs ε, ⊥ only the test's share.
 
-    >>> TestedLogisticRegression(epsilon=1, test_epsilon=0.1, threshold=0.5, norm=1).guarantee
+    >>> TestedLogisticRegression(epsilon=1, test_share=0.1, threshold=0.5, norm=1).guarantee
     Guarantee({'released': 1, 'withheld': 0.1}, neighbours='substitute')
 
     Proof: thm-tested-logistic
@@ -158,7 +158,7 @@ class TestedLogisticRegression(Mechanism[NDArray[Any], LinearModel | Withheld]):
     __test__ = False  # not one of pytest's
 
     epsilon: Number
-    test_epsilon: Number
+    test_share: Number
     threshold: Number
     norm: Number
     held_out: Number = "0.3"
@@ -169,13 +169,22 @@ class TestedLogisticRegression(Mechanism[NDArray[Any], LinearModel | Withheld]):
     missing: Number = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "test_epsilon", requested_epsilon(self.test_epsilon, "test_epsilon"))
         if not 0 <= exact(self.threshold, "threshold") <= 2:
             raise InvalidValue(f"threshold is an error, between 0 and 2, got {self.threshold!r}")
         checked = self.model(1)
         for name in ("epsilon", "norm", "intercept", "features", "missing"):
             object.__setattr__(self, name, getattr(checked, name))
-        _ = self.guarantee
+        _ = self.test_epsilon, self.guarantee
+
+    @cached_property
+    def test_epsilon(self) -> float:
+        """ε of the test: ``test_share`` of the whole, rounded down."""
+        share = exact(self.test_share, "test_share")
+        if not 0 < share <= 1:
+            raise InvalidValue(
+                f"test_share is what the test costs as a share of ε, above 0 and at most 1, got {self.test_share!r}"
+            )
+        return requested_epsilon(exact(self.epsilon, "ε") * share, "ε of the test")
 
     def model(self, training: int) -> OutputPerturbation:
         """What trains the model, on so many records."""
@@ -212,7 +221,7 @@ class TestedLogisticRegression(Mechanism[NDArray[Any], LinearModel | Withheld]):
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """E(model) = max(ε, ε of the test), E(⊥) = ε of the test; the same whatever the number of records."""
+        """E(model) = ε, E(⊥) = ε of the test; the same whatever the number of records."""
         claim = self.tested(2, 1 if self.features is None else len(self.features)).guarantee
         return Guarantee(
             {part: claim.cost_of(part).exact_epsilon for part in ("released", "withheld")}, neighbours="substitute"

@@ -44,8 +44,9 @@ class AdaptiveSparseVector(Thresholded):
 
     threshold: Any
     at_most: int
-    epsilon: Any
+    epsilon: Number
     sensitivity: Number
+    threshold_share: Number | None = None
     margin: Number | None = None
     monotone: bool = False
     noise: NoiseKind = "one-sided"

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import as_positive, as_whole, check_monotone, requested_epsilon
+from expost.checks import as_positive, as_whole, check_monotone, requested_epsilon, split_epsilon
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours, as_neighbours
@@ -34,8 +34,9 @@ class Thresholded(Mechanism[NDArray[Any], NDArray[Any]]):
 
     threshold: Any
     at_most: int
-    epsilon: Any
+    epsilon: Number
     sensitivity: Number
+    threshold_share: Number | None
     monotone: bool
     noise: NoiseKind
     grid: Number | None
@@ -50,7 +51,8 @@ class Thresholded(Mechanism[NDArray[Any], NDArray[Any]]):
         exact(self.missing, "missing")
         as_neighbours(self.neighbours)
         check_monotone(self.monotone, self.neighbours)
-        object.__setattr__(self, "epsilon", _requested(self.epsilon))
+        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
+        _ = self.halves
         object.__setattr__(self, "grid", self._grid.value(1))
         object.__setattr__(self, "threshold", self._shown(self.bars(self.threshold)))
         if self._shares > MOST_SHARES:
@@ -63,12 +65,11 @@ class Thresholded(Mechanism[NDArray[Any], NDArray[Any]]):
     @cached_property
     def halves(self) -> tuple[Cost, Cost]:
         """(ε₁, ε₂): for the threshold, and for all positives together."""
-        if isinstance(self.epsilon, tuple):
-            return Cost(self.epsilon[0]), Cost(self.epsilon[1])
-        total = Cost(self.epsilon).epsilon_units
         positives = self.at_most if self.monotone else 2 * self.at_most
-        first = max(1, floor(total / (1 + positives ** (2 / 3))))
-        return Cost.of_units(first), Cost.of_units(total - first)
+        best = Fraction(1 / (1 + positives ** (2 / 3)))
+        share = best if self.threshold_share is None else self.threshold_share
+        first, second = split_epsilon(self.epsilon, share, "threshold_share")
+        return Cost(first), Cost(second)
 
     @property
     def _shares(self) -> int:
@@ -232,17 +233,6 @@ class Asking(Interaction):
 def too_far(shift: int) -> bool:
     """Whether the threshold's noise is beyond what arrays compare with; once in e^512 runs, or less."""
     return abs(shift) > 2 * FARTHEST_VALUE
-
-
-def _requested(epsilon: Any) -> Any:
-    """The ε, or pair of them, that a request gets: rounded down, and above 0."""
-    if isinstance(epsilon, tuple | list):
-        if len(epsilon) != 2:
-            raise InvalidValue(f"epsilon is a total, or a pair for threshold and positives, got {epsilon!r}")
-        return requested_epsilon(epsilon[0]), requested_epsilon(epsilon[1])
-    if Cost.within(epsilon).epsilon_units < 2:
-        raise InvalidValue(f"ε must be at least 2e-12, for it is split in two, got {epsilon!r}")
-    return requested_epsilon(epsilon)
 
 
 def finite_bars(threshold: Any) -> NDArray[np.float64]:

@@ -39,8 +39,9 @@ class SparseVector(Thresholded):
 
     In one go the value is a mask as long as the data; what comes after the last positive allowed was not
     compared. ``threshold`` is one for all, or one each. ``sensitivity`` bounds how far any one value moves
-    between neighbours. ``epsilon`` is the whole budget, split in the best ratio, or the pair (ε₁, ε₂) for
-    threshold and positives. ``monotone`` questions (all of them grow, or all shrink, when a record is
+    between neighbours. ``epsilon`` is the whole budget: the share
+    ``threshold_share`` of it is for the threshold, by default the best one, and the rest for positives (ε₁ and ε₂).
+    ``monotone`` questions (all of them grow, or all shrink, when a record is
     added) get half the noise. ``gap`` also publishes by how much each positive was above, at no cost.
 
     ``noise="one-sided"``, the default, has half the variance. ``noise="two-sided"`` gives more back when there
@@ -58,8 +59,9 @@ class SparseVector(Thresholded):
 
     threshold: Any
     at_most: int
-    epsilon: Any
+    epsilon: Number
     sensitivity: Number
+    threshold_share: Number | None = None
     monotone: bool = False
     gap: bool = False
     noise: NoiseKind = "one-sided"

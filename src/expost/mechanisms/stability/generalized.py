@@ -33,8 +33,9 @@ class PrivateTest(ABC):
 class TestedRelease(Mechanism[Any, Out | Withheld]):
     """The generalised form: a mechanism with data-dependent loss behind a private test of that loss.
 
-    ``release(data, noise)`` must satisfy R(x) ≤ e^``epsilon``·R(x′) + ``delta`` for *every* neighbour x′ of an x for
-    which the test is not mistaken to pass, with coins of its own. ⊥ costs the test's ε, a value also ``epsilon``.
+    ``release(data, noise)`` must satisfy R(x) ≤ e^ε·R(x′) + δ, for ε = ``release_epsilon`` and δ = ``release_delta``
+    and *every* neighbour x′ of an x for which the test is not mistaken to pass, with coins of its own. ⊥ costs the
+    test's ε, a value also that of the release.
 
     Proof: thm-generalised-ptr
     """
@@ -43,20 +44,20 @@ class TestedRelease(Mechanism[Any, Out | Withheld]):
 
     test: PrivateTest
     release: Callable[[Any, NoiseSource], Out]
-    epsilon: Number
-    delta: Number = 0
+    release_epsilon: Number
+    release_delta: Number = 0
     neighbours: Neighbours | None = "substitute"
     name: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
+        object.__setattr__(self, "release_epsilon", requested_epsilon(self.release_epsilon, "release_epsilon"))
         _ = self.guarantee
 
     @cached_property
     def guarantee(self) -> Guarantee:
         """E(⊥) = ε of the test, E(value) = that and the release's; δ = max(release's, mistake) + test's δ."""
-        asked, safe = exact(self.test.epsilon, "ε of the test"), exact(self.epsilon, "ε")
-        delta = max(exact(self.delta, "δ"), exact(self.test.mistake, "mistake")) + exact(
+        asked, safe = exact(self.test.epsilon, "ε of the test"), exact(self.release_epsilon, "release_epsilon")
+        delta = max(exact(self.release_delta, "release_delta"), exact(self.test.mistake, "mistake")) + exact(
             self.test.delta, "δ of the test"
         )
         return Guarantee({RELEASED: asked + safe, REFUSED: asked}, delta, neighbours=self.neighbours)

@@ -17,7 +17,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import as_bounds, as_positive, as_probability, as_whole, finite, requested_delta, split_epsilon
+from expost.checks import (
+    as_bounds,
+    as_positive,
+    as_probability,
+    as_whole,
+    finite,
+    requested_delta,
+    requested_epsilon,
+    split_epsilon,
+)
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.mechanism import WITHHELD, Withheld
@@ -139,16 +148,16 @@ def _sum(points: NDArray[np.int64]) -> int:
 class _Located(Wrapper[Any, float | Withheld]):
     """What the mechanisms about location share: a proposal behind a test."""
 
-    epsilon: Any
+    epsilon: Number
     delta: Number
     proposed: Number
+    test_share: Number
     bounds: Any
     missing: Number
 
     def __post_init__(self) -> None:
         as_positive(self.proposed, "the proposed sensitivity")
-        if isinstance(self.epsilon, list):
-            object.__setattr__(self, "epsilon", tuple(self.epsilon))
+        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
         object.__setattr__(self, "bounds", None if self.bounds is None else as_bounds(self.bounds))
         object.__setattr__(self, "missing", finite(self.missing, "missing"))
         object.__setattr__(self, "delta", requested_delta(self.delta))
@@ -160,10 +169,15 @@ class _Located(Wrapper[Any, float | Withheld]):
         raise NotImplementedError
 
     @cached_property
+    def _halves(self) -> tuple[Fraction, Fraction]:
+        """ε of the test, and of the noise."""
+        return split_epsilon(self.epsilon, self.test_share, "test_share")
+
+    @cached_property
     def _proposal(self) -> MeanOfRanks:
         return MeanOfRanks(
             proposed=exact(self.proposed, "proposed"),
-            epsilon=split_epsilon(self.epsilon)[1],
+            epsilon=self._halves[1],
             bounds=self.bounds,
             missing=float(self.missing),
             **self._window,
@@ -172,7 +186,7 @@ class _Located(Wrapper[Any, float | Withheld]):
     @cached_property
     def inner(self) -> ProposeTestRelease:
         """The proposal behind its test."""
-        return ProposeTestRelease(proposal=self._proposal, epsilon=split_epsilon(self.epsilon)[0], delta=self.delta)
+        return ProposeTestRelease(proposal=self._proposal, test_epsilon=self._halves[0], delta=self.delta)
 
     def sample(self, data: Any, noise: NoiseSource) -> float | Withheld:
         """The value with noise, or ⊥."""
@@ -190,7 +204,7 @@ class _Located(Wrapper[Any, float | Withheld]):
 class StableQuantile(_Located):
     """A quantile of the data, with noise for a proposed sensitivity, or ⊥ if that may be too small.
 
-    ``epsilon`` is the whole budget, half for the test and half for the noise, or a pair of them. ``proposed`` bounds
+    ``epsilon`` is the whole budget: ``test_share`` of it is for the test, the rest for the noise. ``proposed`` bounds
     how far one person may move the quantile; :meth:`scaled` takes it from an inter-quantile range. The quantile is the
     record of rank ⌈quantile·n⌉.
 
@@ -205,9 +219,10 @@ class StableQuantile(_Located):
     """
 
     quantile: Number
-    epsilon: Any
+    epsilon: Number
     delta: Number
     proposed: Number
+    test_share: Number = Fraction(1, 2)
     bounds: Any = None
     missing: Number = 0
 
@@ -221,18 +236,26 @@ class StableQuantile(_Located):
 
     @classmethod
     def scaled(
-        cls, scale: Number | Bin, *, size: int, epsilon: Any, delta: Number, slack: Number = 4, **rest: Any
+        cls,
+        scale: Number | Bin,
+        *,
+        size: int,
+        epsilon: Number,
+        delta: Number,
+        slack: Number = 4,
+        test_share: Number = Fraction(1, 2),
+        **rest: Any,
     ) -> Self:
         """Propose what data of this scale, so many records, should hold: slack·scale·(changes the test asks for)/size.
 
         Data with an inter-quantile range of ``scale`` has about size/scale records a unit near its middle; the slack
         is for those where they are sparser.
         """
-        test = StabilityTest(split_epsilon(epsilon)[0], exact(requested_delta(delta), "δ"))
+        test = StabilityTest(split_epsilon(epsilon, test_share, "test_share")[0], exact(requested_delta(delta), "δ"))
         proposed = (
             exact(slack, "slack") * as_scale(scale) * (test.cap + 2) / as_whole(size, "size (the number of records)")
         )
-        return cls(epsilon=epsilon, delta=delta, proposed=_rounded(proposed), **rest)
+        return cls(epsilon=epsilon, delta=delta, proposed=_rounded(proposed), test_share=test_share, **rest)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,16 +277,17 @@ class StableTrimmedMean(_Located):
 
     The other parameters are those of :class:`StableQuantile`.
 
-    >>> StableTrimmedMean(trim=0.1, epsilon=(0.25, 0.75), delta=1e-6, proposed=0.01).guarantee
+    >>> StableTrimmedMean(trim=0.1, epsilon=1, test_share=0.25, delta=1e-6, proposed=0.01).guarantee
     Guarantee({'released': 1, 'withheld': 0.25}, delta=1e-6, neighbours='substitute')
 
     Proof: thm-location
     """
 
     trim: Number
-    epsilon: Any
+    epsilon: Number
     delta: Number
     proposed: Number
+    test_share: Number = Fraction(1, 2)
     bounds: Any = None
     missing: Number = 0
 
@@ -283,7 +307,7 @@ class StableTrimmedMean(_Located):
         *,
         trim: Number,
         size: int,
-        epsilon: Any,
+        epsilon: Number,
         delta: Number,
         slack: Number = 2,
         **rest: Any,

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from expost import bracket
-from expost.checks import finite, requested_delta, split_epsilon
+from expost.checks import equal_share, finite, requested_delta
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
@@ -294,7 +294,7 @@ class StableInterquantileRange(_Ranged[Bin | Withheld]):
         proposals = tuple(
             BinOfRange(low=low, high=high, scale=scale, missing=float(self.missing)) for scale in self._scales()
         )
-        return FirstStable(proposals=proposals, epsilon=split_epsilon(self.epsilon)[0], delta=self.delta)
+        return FirstStable(proposals=proposals, test_epsilon=equal_share(self.epsilon, 2), delta=self.delta)
 
     def sample(self, data: Any, noise: NoiseSource) -> Bin | Withheld:
         """The bin, or ⊥."""
@@ -343,8 +343,8 @@ class StableNoisyInterquartileRange(_Ranged[float | Withheld]):
     @cached_property
     def legs(self) -> FirstStable:
         """Two scales of bins, each with noise when it answers."""
-        share = split_epsilon(self.epsilon, 3)[0]
-        return FirstStable(proposals=self.proposals(share), epsilon=share, delta=self.delta)
+        share = equal_share(self.epsilon, 3)
+        return FirstStable(proposals=self.proposals(share), test_epsilon=share, delta=self.delta)
 
     def proposals(self, epsilon: Fraction) -> tuple[LogarithmOfRange, LogarithmOfRange]:
         """The two discretisations, each releasing with ε."""

@@ -70,7 +70,7 @@ class ProposeTestRelease(Mechanism):
     """
 
     proposal: Proposal
-    epsilon: Number
+    test_epsilon: Number
     delta: Number
     name: str | None = None
 
@@ -81,7 +81,7 @@ class ProposeTestRelease(Mechanism):
     @cached_property
     def test(self) -> StabilityTest:
         """The noisy test."""
-        return StabilityTest(exact(self.epsilon, "ε"), exact(self.delta, "δ"))
+        return StabilityTest(exact(self.test_epsilon, "test_epsilon"), exact(self.delta, "δ"))
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -114,7 +114,7 @@ class StableAnswer(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class FirstStable(Mechanism[Any, StableAnswer | Withheld]):
-    """Proposals tried in order, each behind its own test with ``epsilon``, until one passes.
+    """Proposals tried in order, each behind its own test with ``test_epsilon``, until one passes.
 
     Publishes which leg it was. Every leg before the one that answers costs ε only, so leg i costs i·ε and its price,
     and ⊥ costs ε for each leg. ``delta`` is for all of it: k legs get a k-th each, for data may be unstable for all of
@@ -124,7 +124,7 @@ class FirstStable(Mechanism[Any, StableAnswer | Withheld]):
     """
 
     proposals: tuple[Proposal, ...]
-    epsilon: Number
+    test_epsilon: Number
     delta: Number
     name: str | None = None
 
@@ -139,7 +139,7 @@ class FirstStable(Mechanism[Any, StableAnswer | Withheld]):
     @cached_property
     def test(self) -> StabilityTest:
         """The test of each leg, with its share of δ."""
-        return StabilityTest(exact(self.epsilon, "ε"), exact(self.delta, "δ") / len(self.proposals))
+        return StabilityTest(exact(self.test_epsilon, "test_epsilon"), exact(self.delta, "δ") / len(self.proposals))
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -188,7 +188,7 @@ class Chain(Mechanism[Any, tuple[Any, ...]]):
 
     legs: tuple[Callable[[tuple[Any, ...]], Proposal], ...]
     prices: tuple[Number, ...]
-    epsilon: Number
+    test_epsilon: Number
     delta: Number
     neighbours: Neighbours | None = "substitute"
     name: str | None = None
@@ -202,7 +202,7 @@ class Chain(Mechanism[Any, tuple[Any, ...]]):
     @cached_property
     def test(self) -> StabilityTest:
         """The test of each leg, with its share of δ."""
-        return StabilityTest(exact(self.epsilon, "ε"), exact(self.delta, "δ") / len(self.legs))
+        return StabilityTest(exact(self.test_epsilon, "test_epsilon"), exact(self.delta, "δ") / len(self.legs))
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -248,5 +248,5 @@ class Chain(Mechanism[Any, tuple[Any, ...]]):
 
 
 def _settle(mechanism: Any) -> None:
-    object.__setattr__(mechanism, "epsilon", requested_epsilon(mechanism.epsilon))
+    object.__setattr__(mechanism, "test_epsilon", requested_epsilon(mechanism.test_epsilon, "test_epsilon"))
     object.__setattr__(mechanism, "delta", requested_delta(mechanism.delta))

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import as_bounds, as_flag, as_whole, finite, requested_delta, split_epsilon
+from expost.checks import as_bounds, as_flag, as_whole, equal_share, finite, requested_delta
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.mechanism import WITHHELD, Withheld
@@ -122,7 +122,7 @@ class StableRegression(Wrapper[NDArray[Any], Coefficients | Withheld]):
     def _legs(self, coefficients: int) -> FirstStable:
         cell = (self.cell,) * coefficients if isinstance(self.cell, float) else self.cell
         proposals = tuple(WinningCell(cell=cell, shift=Fraction(leg, self.grids)) for leg in range(self.grids))
-        return FirstStable(proposals=proposals, epsilon=split_epsilon(self.epsilon, self.grids)[0], delta=self.delta)
+        return FirstStable(proposals=proposals, test_epsilon=equal_share(self.epsilon, self.grids), delta=self.delta)
 
     def check(self, data: Any) -> None:
         """Rows and columns of numbers, at least a row for each block and a width for each coefficient."""

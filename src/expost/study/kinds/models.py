@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
-from expost.cost import Cost, exact
-from expost.errors import InvalidValue
 from expost.mechanism import WITHHELD, Mechanism
 from expost.mechanisms import LinearModel, LogisticDescent, TestedLogisticRegression
 from expost.study.grammar import Key
@@ -23,12 +20,9 @@ _FEATURES = (
 
 def _logistic(asked: Asked) -> Mechanism:
     need_columns(asked)
-    share = exact(asked["test_share"], "test_share")
-    if not 0 < share <= 1:
-        raise InvalidValue(f"'test_share' lies between 0 and 1, got {asked['test_share']!r}")
     return TestedLogisticRegression(
         epsilon=asked.epsilon,
-        test_epsilon=Cost.within(Fraction(str(asked.epsilon)) * share).epsilon,
+        test_share=asked["test_share"],
         threshold=asked["threshold"],
         norm=asked["norm"],
         **optional(asked, "held_out", "regularizer", "missing"),

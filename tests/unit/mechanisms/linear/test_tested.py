@@ -195,7 +195,7 @@ def test_retraining_moves_the_sum_less_than_the_noise_is_for() -> None:
     """With the same noise in the weights, as the proof has it; and, at its worst here, by a third of it."""
     rng = np.random.default_rng(3)
     mechanism = TestedLogisticRegression(
-        epsilon=1000, test_epsilon=1, threshold=1, norm=1, regularizer=1, intercept=False, features=(0,)
+        epsilon=1000, test_share=0.001, threshold=1, norm=1, regularizer=1, intercept=False, features=(0,)
     )
     test, trainer = mechanism.tested(60, 1).test, mechanism.tested(60, 1).mechanism
     assert isinstance(test, ErrorTest)
@@ -220,7 +220,7 @@ def records(size: int = 2000, noise: float = 0.0) -> Any:
     return np.column_stack([features, features @ [2.0, -1, 0.5] + noise * rng.normal(size=size) > 0])
 
 
-USUAL: dict[str, Any] = {"epsilon": 4, "test_epsilon": 0.5, "norm": 2}
+USUAL: dict[str, Any] = {"epsilon": 4, "test_share": 0.125, "norm": 2}
 
 
 def test_good_models_come_out_and_bad_ones_cost_the_test() -> None:
@@ -254,8 +254,8 @@ def test_prices_do_not_depend_on_how_many_records_there_are() -> None:
         assert {part: claim.cost_of(part) for part in ("released", "withheld")} == {
             part: mechanism.guarantee.cost_of(part) for part in ("released", "withheld")
         }
-    small = TestedLogisticRegression(epsilon=0.1, test_epsilon=0.5, norm=2, threshold=1)
-    assert small.guarantee == Guarantee({"released": 0.5, "withheld": 0.5}, neighbours="substitute")
+    alike = TestedLogisticRegression(epsilon=0.5, test_share=1, norm=2, threshold=1)
+    assert alike.guarantee == Guarantee({"released": 0.5, "withheld": 0.5}, neighbours="substitute")
 
 
 def test_more_records_mean_less_noise_in_the_test() -> None:
@@ -270,7 +270,7 @@ def test_more_records_mean_less_noise_in_the_test() -> None:
 def test_the_default_regulariser_keeps_the_test_able_to_tell() -> None:
     """From the training records comes noise of at most 0.1 on the error; from the held-out ones what they must have."""
     for size, epsilon in ((3000, 0.5), (10**5, 0.1), (500, 2)):
-        mechanism = TestedLogisticRegression(epsilon=30, test_epsilon=epsilon, norm=2, threshold=0.5)
+        mechanism = TestedLogisticRegression(epsilon=30, test_share=epsilon / 30, norm=2, threshold=0.5)
         held_out = 2 / (0.3 * size) / epsilon * np.log(10)
         assert mechanism.noise_at(size, 3) <= 1.05 * max(0.1, held_out)
 
@@ -287,8 +287,9 @@ def test_public_mistakes_do() -> None:
         TestedLogisticRegression(**USUAL, threshold=3)
     with pytest.raises(xp.InvalidValue, match="held_out"):
         TestedLogisticRegression(**USUAL, threshold=1, held_out=1)
-    with pytest.raises(xp.InvalidValue, match="test_epsilon"):
-        TestedLogisticRegression(**{**USUAL, "test_epsilon": 0}, threshold=1)
+    for share in (0, "1.1"):
+        with pytest.raises(xp.InvalidValue, match="test_share"):
+            TestedLogisticRegression(**{**USUAL, "test_share": share}, threshold=1)
     with pytest.raises(xp.InvalidValue, match="norm"):
         TestedLogisticRegression(**{**USUAL, "norm": -1}, threshold=1)
     ledger = xp.Ledger(epsilon=5)

@@ -66,10 +66,12 @@ def test_the_price_of_the_papers_example() -> None:
 
 
 def test_finer_refunds_of_two_sided_noise() -> None:
-    svt = vector(noise="two-sided", epsilon=(0.1, 0.4), at_most=2)  # a share is 0.1
+    svt = vector(noise="two-sided", epsilon=0.5, threshold_share=0.2, at_most=2)  # a share is 0.1
     prices = {(0, 0): 0, (0, 1): 0.1, (0, 9): 0.1, (1, 1): 0.1, (1, 9): 0.3, (2, 2): 0.1}
     assert {counts: svt.guarantee.cost_of(svt.part(*counts)).epsilon for counts in prices} == prices
-    mono = vector(noise="two-sided", epsilon=(0.1, 0.4), at_most=2, monotone=True, neighbours="add-remove")
+    mono = vector(
+        noise="two-sided", epsilon=0.5, threshold_share=0.2, at_most=2, monotone=True, neighbours="add-remove"
+    )
     assert mono.guarantee.cost_of(mono.part(1, 9)).epsilon == pytest.approx(0.3)
     assert mono.guarantee.cost_of(mono.part(2, 2)).epsilon == pytest.approx(0.1)
 
@@ -206,7 +208,7 @@ def test_missing_and_yes_or_no_values() -> None:
 
 def test_the_noise_is_what_the_price_says() -> None:
     """Rates from literals: ε₁ over Δ for the threshold, a share over Δ for a value."""
-    pair = {"epsilon": ("0.8", 4), "at_most": 4}
+    pair = {"epsilon": "4.8", "threshold_share": "1/6", "at_most": 4}
     general, monotone = vector(**pair), vector(**pair, monotone=True, neighbours="add-remove")
     assert (general._threshold_rate, general.rate) == (Fraction(4, 5), Fraction(1, 2))
     assert (monotone._threshold_rate, monotone.rate) == (Fraction(4, 5), Fraction(1))
@@ -214,7 +216,7 @@ def test_the_noise_is_what_the_price_says() -> None:
     assert (wide._threshold_rate, wide.rate) == (Fraction(4, 15), Fraction(1, 6))
     fine = vector(**pair, sensitivity=3, grid=0.5)
     assert (fine._threshold_rate, fine.rate) == (Fraction(4, 30), Fraction(1, 12))
-    far = {"threshold": 0, "sensitivity": 2, "epsilon": ("0.8", 4), "at_most": 4}
+    far = {"threshold": 0, "sensitivity": 2, "epsilon": "4.8", "threshold_share": "1/6", "at_most": 4}
     assert AdaptiveSparseVector(**far).rates == (Fraction(1, 8), Fraction(1, 4))
     assert AdaptiveSparseVector(**far, monotone=True, neighbours="add-remove").rates == (Fraction(1, 4), Fraction(1, 2))
 
@@ -260,10 +262,10 @@ def test_missing_values_follow_the_rule() -> None:
         ({"threshold": "high"}, "number"),
         ({"threshold": [[1]]}, "finite number, or an array"),
         ({"threshold": 2**60}, "within 2"),
-        ({"epsilon": 0}, "at least 2e-12"),
+        ({"epsilon": 0}, "at least 1e-12"),
         ({"epsilon": -1}, "negative"),
-        ({"epsilon": (0.1, 0.2, 0.3)}, "a total, or a pair"),
-        ({"epsilon": (0, 1)}, "at least 1e-12"),
+        ({"epsilon": (0.1, 0.2)}, "must be a number"),
+        ({"threshold_share": 1}, "threshold_share is a share"),
         ({"sensitivity": 0}, "sensitivity must be above 0"),
         ({"sensitivity": float("nan")}, "sensitivity"),
         ({"grid": 0.3}, "power of two"),
@@ -334,10 +336,12 @@ def test_thresholds_too_noisy_for_arrays_are_compared_one_by_one() -> None:
 
 
 def test_very_large_budgets_and_uneven_halves_do_not_overflow() -> None:
-    for epsilon in (3000, (1, "1e-5"), ("1e-5", 1)):
+    for epsilon, share in ((3000, None), ("1.00001", "0.99999"), ("1.00001", "1e-5")):
         for noise in ("one-sided", "two-sided"):
-            svt = vector(epsilon=epsilon, noise=noise, at_most=20)
+            svt = vector(epsilon=epsilon, threshold_share=share, noise=noise, at_most=20)
             assert xp.Ledger(epsilon=5000).run(svt, on=COUNTS).charged <= svt.guarantee.worst_case
     AdaptiveSparseVector(threshold=0, at_most=1, epsilon=5000, sensitivity=1)
     with pytest.raises(xp.InvalidValue, match="a rate must be at least"):
-        AdaptiveSparseVector(threshold=0, at_most=1, epsilon=(0.1, "2e-12"), sensitivity=1000)
+        AdaptiveSparseVector(
+            threshold=0, at_most=1, epsilon=0.1, threshold_share=1 - Fraction(2, 10**11), sensitivity=1000
+        )

@@ -82,7 +82,7 @@ def test_public_mistakes_are_free(mechanism: xp.Mechanism, data: Any, rule: str)
         (lambda: xp.StableInterquartileRange(epsilon=1, delta=0), "δ of at least"),
         (lambda: xp.StableInterquartileRange(epsilon="1e-12", delta=1e-6), "split in 2"),
         (lambda: xp.StableInterquartileRange(epsilon=1, delta=1e-6, missing="1e390"), "fit a float"),
-        (lambda: xp.StableMedian(epsilon=(1, 2, 3), delta=1e-6, proposed=1), "shares"),
+        (lambda: xp.StableMedian(epsilon=1, test_share=1, delta=1e-6, proposed=1), "test_share"),
         (lambda: xp.StableMedian(epsilon=1, delta=1e-6, proposed=0), "above 0"),
         (lambda: xp.StableMedian(epsilon=1, delta=1e-6, proposed=1, bounds=(1, 0)), "in this order"),
         (lambda: xp.StableMedian(epsilon=1, delta=1e-6, proposed=1, bounds=3), "pair"),
@@ -126,7 +126,9 @@ def test_answers_are_right_on_plenty_of_data() -> None:
 
 def test_the_mean_of_ranks_is_summed_exactly() -> None:
     """Values past 2^53 steps, alternating in sign: floats would lose them."""
-    mean = xp.StableTrimmedMean(trim=0, epsilon=(1, 10**6), delta=1e-6, proposed=1, bounds=(-(2**50), 2**50))
+    mean = xp.StableTrimmedMean(
+        trim=0, epsilon=1 + 10**6, test_share=Fraction(1, 1 + 10**6), delta=1e-6, proposed=1, bounds=(-(2**50), 2**50)
+    )
     data = np.tile([2.0**50, -(2.0**50), 3.0, 5.0], 1000)
     value = mean._proposal.release(data, xp.SeededNoise(1))
     assert abs(value - 2) < 1e-4
@@ -137,7 +139,9 @@ def test_noise_is_for_the_proposed_sensitivity(proposed: str, epsilon: str, monk
     """The release is the quantile on the grid plus noise whose rate, times the steps in what was proposed, is ε."""
     rates: list[Fraction] = []
     monkeypatch.setattr(location, "discrete_laplace", lambda noise, rate: rates.append(rate) or 7)
-    proposal = xp.StableMedian(epsilon=(1, epsilon), delta=1e-6, proposed=proposed)._proposal
+    proposal = xp.StableMedian(
+        epsilon=1 + Fraction(epsilon), test_share=1 / (1 + Fraction(epsilon)), delta=1e-6, proposed=proposed
+    )._proposal
     step = proposal.grid.step
     steps = -(-Fraction(proposed) // step)
     assert 1024 * max(1, Fraction(epsilon)) <= steps < 2050 * max(1, Fraction(epsilon))
@@ -147,7 +151,7 @@ def test_noise_is_for_the_proposed_sensitivity(proposed: str, epsilon: str, monk
 
 
 def test_mechanisms_compare_and_hash() -> None:
-    pair = [xp.StableMedian(epsilon=epsilon, delta=1e-6, proposed=1) for epsilon in ([0.25, 0.75], (0.25, 0.75))]
+    pair = [xp.StableMedian(epsilon=epsilon, delta=1e-6, proposed=1) for epsilon in (0.25, "0.25")]
     assert pair[0] == pair[1]
     assert len({*pair, *ALL, regression()}) == 2 + len(ALL)
 

@@ -156,7 +156,7 @@ def test_the_three_cases_as_a_table_of_costs() -> None:
     ours = xp.StableInterquartileRange(epsilon=2, delta=2e-6).guarantee
     leg = xp.ProposeTestRelease(
         proposal=xp.StableNoisyInterquartileRange(epsilon=3, delta=1e-6).proposals(Fraction(1))[0],
-        epsilon=1,
+        test_epsilon=1,
         delta=1e-6,
     ).guarantee
     table = {
@@ -272,7 +272,7 @@ def test_chains_cost_what_they_say() -> None:
             laws = {i: chain(k, ones[i], fall, threshold, True) for i, k in enumerate((d, e))}
             model = FiniteMechanism(laws, [(0, 1)], len)
             assert least_delta_at(model, {0: 2, 1: 8, 2: 16}) == 0
-    mechanism = xp.Chain(legs=(lambda values: Toy(1), lambda values: Toy(2)), prices=(1, 1), epsilon=1, delta=1e-6)
+    mechanism = xp.Chain(legs=(lambda values: Toy(1), lambda values: Toy(2)), prices=(1, 1), test_epsilon=1, delta=1e-6)
     assert [mechanism.guarantee.epsilon_of(i) for i in range(3)] == [1, 3, 4]
 
 
@@ -293,33 +293,33 @@ class Toy(xp.Proposal):
 def test_chains_stop_at_the_first_bottom_and_pass_values_on() -> None:
     far, near = 10**6, 0
     legs = (lambda values: Toy(1), lambda values: Toy(values[0] + 1))
-    mechanism = xp.Chain(legs=legs, prices=(1, 1), epsilon=1, delta=1e-9)
+    mechanism = xp.Chain(legs=legs, prices=(1, 1), test_epsilon=1, delta=1e-9)
     assert mechanism.sample(far, xp.SeededNoise(1)) == (1, 2)
     assert mechanism.sample(near, xp.SeededNoise(1)) == ()
     assert (mechanism.part_of((1, 2)), mechanism.part_of(())) == (2, 0)
-    cheap = xp.Chain(legs=legs, prices=(1, "0.5"), epsilon=1, delta=1e-9)
+    cheap = xp.Chain(legs=legs, prices=(1, "0.5"), test_epsilon=1, delta=1e-9)
     with pytest.raises(xp.InvalidValue, match="promised"):
         cheap.sample(far, xp.SeededNoise(1))
     with pytest.raises(xp.InvalidValue, match="price for each"):
-        xp.Chain(legs=legs, prices=(1,), epsilon=1, delta=1e-9)
+        xp.Chain(legs=legs, prices=(1,), test_epsilon=1, delta=1e-9)
 
 
 def test_a_mechanism_of_one_s_own() -> None:
     """From a proposal alone: the guarantee, the test, the ledger."""
-    mechanism = xp.ProposeTestRelease(proposal=Toy(7), epsilon="0.5", delta=1e-6)
+    mechanism = xp.ProposeTestRelease(proposal=Toy(7), test_epsilon="0.5", delta=1e-6)
     assert mechanism.guarantee == xp.Guarantee({"released": "1.5", "withheld": "0.5"}, 1e-6, neighbours="substitute")
     ledger = xp.Ledger(epsilon=2, delta=1e-5, noise=xp.SeededNoise(3))
     assert ledger.run(mechanism, on=10**6).value == 7
     assert ledger.spent == xp.Cost("1.5", 1e-6)
-    cheap = xp.ProposeTestRelease(proposal=Free(), epsilon="0.25", delta=1e-6)
+    cheap = xp.ProposeTestRelease(proposal=Free(), test_epsilon="0.25", delta=1e-6)
     assert ledger.run(cheap, on=0).withheld
     assert ledger.spent == xp.Cost("1.75", 2e-6)
-    several = xp.FirstStable(proposals=(Free(), Toy(7)), epsilon=1, delta=1e-6)
+    several = xp.FirstStable(proposals=(Free(), Toy(7)), test_epsilon=1, delta=1e-6)
     assert several.guarantee == xp.Guarantee({1: 1, 2: 3, "withheld": 2}, 1e-6, neighbours="substitute")
     assert several.sample(10**6, xp.SeededNoise(1)) == (1, "free")
     assert several.describe((1, "free")) == "'free' (leg 1 of 2)"
     with pytest.raises(xp.InvalidValue, match="at least one"):
-        xp.FirstStable(proposals=(), epsilon=1, delta=1e-6)
+        xp.FirstStable(proposals=(), test_epsilon=1, delta=1e-6)
 
 
 @dataclass(frozen=True)
@@ -345,7 +345,9 @@ class LeakyTest(PrivateTest):
 
 def test_the_generalised_form() -> None:
     """max(δ, δ′) + δ̂, attained by a test that errs on one side and a release that leaks."""
-    mechanism = xp.TestedRelease(test=LeakyTest("0.5", "0.01", "0.02"), release=lambda d, n: d, epsilon=1, delta="0.03")
+    mechanism = xp.TestedRelease(
+        test=LeakyTest("0.5", "0.01", "0.02"), release=lambda d, n: d, release_epsilon=1, release_delta="0.03"
+    )
     assert mechanism.guarantee == xp.Guarantee({"released": "1.5", "withheld": "0.5"}, "0.04", neighbours="substitute")
     assert mechanism.sample(3, xp.SeededNoise(0)) == 3
     assert mechanism.part_of(mechanism.sample(0, xp.SeededNoise(0))) == "withheld"
@@ -404,7 +406,7 @@ def test_a_chain_refuses_a_first_leg_about_other_neighbours_for_free() -> None:
             return 1
 
     ledger = xp.Ledger(epsilon=5, delta=1e-3)
-    chain = xp.Chain(legs=(lambda values: Elsewhere(),), prices=(0,), epsilon=1, delta=1e-6)
+    chain = xp.Chain(legs=(lambda values: Elsewhere(),), prices=(0,), test_epsilon=1, delta=1e-6)
     with pytest.raises(xp.InvalidValue, match="'add-remove' neighbours"):
         ledger.run(chain, on=np.zeros(5))
     assert not ledger.spent
