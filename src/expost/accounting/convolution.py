@@ -18,6 +18,8 @@ Spectrum = NDArray[np.complexfloating[Any, Any]]
 Row = tuple[LossLaw, int]
 """A loss on the grid, and how many there are of it."""
 
+_ATOMS = 8  # up to which a law is added atom by atom
+_CHAIN = 128  # steps of few atoms that are added one after the other
 _STRIDES = 16  # by halves or doubles, to find Chernoff's best t
 
 
@@ -296,12 +298,30 @@ def _power(spectrum: Spectrum, count: int) -> Spectrum:
 def _tournament(rows: Sequence[Row], miss: float) -> LossLaw:
     """Many kinds: each to its power by doubling, then added up in pairs, small ones first."""
     share = miss / (64 * len(rows))
-    laws = [_doubled(law, count, share) for law, count in rows]
+    few = [count <= _CHAIN and int(np.count_nonzero(law.mass)) <= _ATOMS for law, count in rows]
+    laws = _chains([row for row, sparse in zip(rows, few, strict=True) if sparse], share)
+    laws += [_doubled(law, count, share) for (law, count), sparse in zip(rows, few, strict=True) if not sparse]
     while len(laws) > 1:
         laws.sort(key=lambda law: law.mass.size)
         pairs = [_without_noise(convolve(a, b, share)) for a, b in zip(laws[::2], laws[1::2], strict=False)]
         laws = pairs + laws[2 * len(pairs) :]
     return laws[0]
+
+
+def _chains(rows: Sequence[Row], miss: float) -> list[LossLaw]:
+    """Laws of few atoms, a number of steps at a time, one after the other."""
+    steps = [law for law, count in rows for _ in range(count)]
+    chains = (reduce(_with_atoms, steps[i : i + _CHAIN]) for i in range(0, len(steps), _CHAIN))
+    return [trimmed(chain, miss) for chain in chains]
+
+
+def _with_atoms(law: LossLaw, few: LossLaw) -> LossLaw:
+    """The law of the sum of two independent losses, one of them of few atoms: rounding errors only, no transform."""
+    mass = np.zeros(law.mass.size + few.mass.size - 1)
+    for place in np.flatnonzero(few.mass):
+        mass[place : place + law.mass.size] += few.mass[place] * law.mass
+    slack = (law.slack + few.slack) * (1 + 1e-9) + 4 * _ATOMS * ULP * float(mass.sum())
+    return _sum_law([(law, 1), (few, 1)], law.low + few.low, mass, slack)
 
 
 def _doubled(law: LossLaw, count: int, miss: float) -> LossLaw:
