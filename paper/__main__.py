@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from expost.cli.console import err, guarded, out
-from expost.cli.tables import document, table
+from expost.cli.tables import print_json, print_table
 from paper import compare
 from paper.comparison import VERDICTS, noted
 
@@ -34,10 +34,10 @@ def main(
     with err.status("…") as status:
         comparisons = compare.recompute(folder, runs=runs, progress=lambda what: status.update(f"{what} …"))
     if as_json:
-        document([comparison._asdict() for comparison in comparisons])
+        print_json([comparison._asdict() for comparison in comparisons])
         return
     rows, notes = noted(comparisons)
-    table(
+    print_table(
         ("where", "what", "paper", "computed", "", "note"),
         ((row.place, row.what, row.paper, row.computed, row.verdict, str(note or "")) for row, note in rows),
         right=(2, 3, 5),

@@ -23,7 +23,7 @@ _HOMES = {
     "LogarithmOfRange": "expost.mechanisms.stability.quantile_range:LogarithmOfRange",
     "MeanOfRanks": "expost.mechanisms.stability.location:MeanOfRanks",
     "Scale": "expost.mechanisms.stability.quantile_range:Scale",
-    "TableStep": "expost.data.table:Step",
+    "TableStep": "expost.data.table:TableStep",
     "WinningCell": "expost.mechanisms.stability.votes:WinningCell",
     "Withheld": "expost.mechanism:Withheld",
 }

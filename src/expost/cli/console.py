@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Annotated, ParamSpec, TypeVar
 
 import typer
 from rich.console import Console
@@ -24,9 +24,10 @@ from expost.errors import (
     UnknownEntry,
 )
 
-Given = ParamSpec("Given")
-Result = TypeVar("Result")
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
 
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead, for other programs.")]
 OK = 0
 FAILED = 1
 """Nothing could be run, or a check failed."""
@@ -74,11 +75,11 @@ def notes(error: Exception) -> list[str]:
     return list(getattr(error, "__notes__", []))
 
 
-def guarded(command: Callable[Given, Result]) -> Callable[Given, Result]:
+def guarded(command: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
     """A command whose expected errors become a message and an exit code. Anything else is a bug, and shows as one."""
 
     @wraps(command)
-    def run(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+    def run(*args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
         try:
             return command(*args, **kwargs)
         except ExpostError as error:

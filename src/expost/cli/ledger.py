@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from expost.cli.console import guarded, out
-from expost.cli.tables import document, table
+from expost.cli.console import Json, guarded, out
+from expost.cli.tables import print_json, print_table
 from expost.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -57,7 +57,6 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The ledger's name.", 
 Account = Annotated[
     str | None, typer.Option(metavar="PATH", help="An account below it, such as clinic/alice.", show_default=False)
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead, for other programs.")]
 Epsilon = Annotated[str, typer.Option(metavar="NUMBER", help="The limit's ε.", show_default=False)]
 Delta = Annotated[str, typer.Option(metavar="NUMBER", help="The limit's δ.")]
 Who = Annotated[str, typer.Option("--by", metavar="TEXT", help="Who decided it.", show_default=False)]
@@ -138,7 +137,7 @@ def show(
         return
     found = [_at(url, summary.name, None) for summary in ledgers(url)]
     if as_json:
-        document([_facts(ledger) for ledger in found])
+        print_json([_facts(ledger) for ledger in found])
     for ledger in found if not as_json else ():
         _show(ledger, as_json)
 
@@ -152,13 +151,13 @@ def accounts(url: Url, name: Name, as_json: Json = False) -> None:
     """
     found = list(_below(_at(url, name, None)))
     if as_json:
-        document([_facts(ledger) for ledger in found])
+        print_json([_facts(ledger) for ledger in found])
         return
     rows = (
         (ledger.name, *map(str, (ledger.limit, ledger.spent, ledger.reserved, ledger.remaining)), _closed(ledger))
         for ledger in found
     )
-    table(("account", "limit", "spent", "set aside", "remaining", ""), rows)
+    print_table(("account", "limit", "spent", "set aside", "remaining", ""), rows)
 
 
 @app.command()
@@ -180,10 +179,12 @@ def entries(
     found = [e for e in _at(url, name, account).entries() if state is None or e.state == state]
     found = found if last is None else found[-last:]
     if as_json:
-        document([_entry(entry) for entry in found])
+        print_json([_entry(entry) for entry in found])
         return
     rows = (_row(entry) for entry in found)
-    table(("#", "when (UTC)", "account", "what", "state", "part", "reserved", "charged", "refunded"), rows, right=(0,))
+    print_table(
+        ("#", "when (UTC)", "account", "what", "state", "part", "reserved", "charged", "refunded"), rows, right=(0,)
+    )
 
 
 @app.command()
@@ -204,7 +205,7 @@ def statement(
     ledger = _at(url, name, account)
     if as_json:
         headings, *rows = (day_rows if by is By.DAY else entry_rows)(ledger.entries())
-        document(_facts(ledger) | {"rows": [dict(zip(headings, row, strict=True)) for row in rows]})
+        print_json(_facts(ledger) | {"rows": [dict(zip(headings, row, strict=True)) for row in rows]})
     else:
         out.print(ledger.statement(by=by.value), soft_wrap=True)
 
@@ -225,7 +226,7 @@ def recover(url: Url, name: Name, as_json: Json = False) -> None:
 
     count = open_store(url, name).recover()
     if as_json:
-        document({"name": name, "forfeited": count})
+        print_json({"name": name, "forfeited": count})
     elif count:
         out.print(f"{count} left behind: forfeited, and charged the worst case")
     else:
@@ -255,7 +256,7 @@ def verify(
     earlier = None if known is None else _head(known)
     head = open_store(url, name).verify(earlier)
     if as_json:
-        document({"name": name, "line": head.sequence, "hash": head.hash})
+        print_json({"name": name, "line": head.sequence, "hash": head.hash})
         return
     out.print(f"{name}: {head.sequence} lines, and everything adds up", soft_wrap=True)
     out.print(f"head {head.sequence}:{head.hash}", soft_wrap=True)
@@ -283,7 +284,7 @@ def export(
     except OSError as error:
         raise InvalidValue(f"{file} cannot be written: {error.strerror}") from None
     if as_json:
-        document({"name": name, "file": str(file), "line": head.sequence, "hash": head.hash})
+        print_json({"name": name, "file": str(file), "line": head.sequence, "hash": head.hash})
     else:
         out.print(f"{head.sequence} lines in {file}\nhead {head.sequence}:{head.hash}", soft_wrap=True)
 
@@ -377,7 +378,7 @@ def _head(text: str) -> Head:
 
 def _show(ledger: Ledger, as_json: bool) -> None:
     if as_json:
-        document(_facts(ledger))
+        print_json(_facts(ledger))
         return
     closed = ", closed" * ledger.closed
     title = f"{ledger.name} (unit {ledger.unit}, neighbours {ledger.neighbours}{closed})"

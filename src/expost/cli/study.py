@@ -12,8 +12,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from expost.cli.console import FAILED, INVALID, err, fail, guarded, out, short
-from expost.cli.tables import document
+from expost.cli.console import FAILED, INVALID, Json, err, fail, guarded, out, short
+from expost.cli.tables import print_json
 from expost.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from expost.study.model import Question
 
 StudyFile = Annotated[Path, typer.Argument(help="A study file (TOML).", metavar="STUDY", show_default=False)]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead, for other programs.")]
 
 
 @guarded
@@ -75,7 +74,7 @@ def plan(study: StudyFile, as_json: Json = False) -> None:
 
     planned = plan_study(read_study(study))
     if as_json:
-        document(_plan_json(planned))
+        print_json(_plan_json(planned))
     else:
         _show_plan(planned)
     if not planned.fits:
@@ -105,7 +104,7 @@ def run(
     told = read_study(study)
     for path in (record or record_path(study), *((report,) if report else ())):
         _check_writable(path)
-    if told.books.url == "memory:":
+    if told.ledger.url == "memory:":
         err.print("memory: keeps no books. Every run spends anew, and nobody adds it up: for trials only.")
     with err.status(Text(f"reading {study}")) as status:
 

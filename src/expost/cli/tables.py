@@ -17,7 +17,7 @@ from expost.cli.console import out
 _WIDEST = 100_000  # characters of a line that no person reads
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> None:
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> None:
     """Print rows under headings; the columns in ``right`` are flush right. Nothing in a cell is markup."""
     numbers = set(right)
     grid = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
@@ -32,6 +32,6 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], right: Iterabl
         Console(width=whole, highlight=False, markup=False, emoji=False).print(grid)
 
 
-def document(value: Any) -> None:
+def print_json(value: Any) -> None:
     """Print one JSON document."""
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False))

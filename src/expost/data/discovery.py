@@ -14,7 +14,7 @@ from expost.checks import requested_delta, requested_epsilon
 from expost.cost import Number, exact
 from expost.data import query, sensitivity
 from expost.data.expression import Tree
-from expost.data.questions import Asked, Planned, as_of
+from expost.data.questions import Planned, TableMechanism, as_of
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee
@@ -81,7 +81,7 @@ class Discovery(Planned):
 
 
 @dataclass(frozen=True, repr=False)
-class Discovered(Asked):
+class Discovered(TableMechanism):
     """{key: noisy count} of those keys whose noisy count reaches :attr:`threshold`, the largest first.
 
     A key that one unit alone brings in is released with probability at most δ, all such keys taken together.

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from expost.cost import said
 from expost.data.expression import Kind
 from expost.data.expression.functions import CAST_NAMES
-from expost.data.expression.operators import KINDS
+from expost.data.expression.operators import VALUE_KINDS
 from expost.errors import InvalidValue
 
 LONGEST_LINE = 2**22
@@ -74,7 +74,10 @@ class Form:
         kinds: dict[str, Kind] = dict.fromkeys(self._header(path), "text")
         for name, declared in (self.schema or {}).items():
             if name not in kinds:
-                raise InvalidValue(f"{path} has no column {name!r}: its header says {', '.join(map(repr, kinds))}")
+                raise InvalidValue(
+                    f"{path} has no column {name!r}: its header says {', '.join(map(repr, kinds))}",
+                    about=("schema", name),
+                )
             kinds[name] = declared_kind(name, declared)
         return kinds
 
@@ -118,10 +121,13 @@ class Form:
 
 def declared_kind(name: str, declared: Any) -> Kind:
     """The kind that a word of a schema says: the kind itself, or what CAST calls it."""
-    if declared in KINDS:
+    if declared in VALUE_KINDS:
         kind: Kind = declared
         return kind
     known = CAST_NAMES.get(declared.upper()) if isinstance(declared, str) else None
     if known is None:
-        raise InvalidValue(f"column {name!r} cannot be of type {said(declared)}: say one of {', '.join(KINDS)}")
+        raise InvalidValue(
+            f"column {name!r} cannot be of type {said(declared)}: say one of {', '.join(VALUE_KINDS)}",
+            about=("schema", name),
+        )
     return known

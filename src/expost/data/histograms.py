@@ -17,7 +17,7 @@ from expost.cost import Number, said
 from expost.data import query, sensitivity
 from expost.data.expression import Tree, is_text
 from expost.data.expression.tree import Stated
-from expost.data.questions import OnNumbers, Question, as_bounds, as_number, as_of
+from expost.data.questions import OnNumbers, Question, as_number, as_of, exact_bounds
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.guarantee import Part
@@ -157,11 +157,11 @@ class Above(OnNumbers):
 
 
 MOST_KEYS = 10_000
-Cells = tuple[tuple[Any, ...], Tree, str, dict[Any, int]]
+_Cells = tuple[tuple[Any, ...], Tree, str, dict[Any, int]]
 """Labels, the value, what makes a cell of it, and where the cells stand among the labels."""
 
 
-def _keys(table: PrivateTable, text: str, keys: Any) -> Cells:
+def _keys(table: PrivateTable, text: str, keys: Any) -> _Cells:
     tree = table.expression(text, ("text", "integer", "boolean"), "a key")
     listed = _listed_keys(text, tree, keys)
     ordered = sorted(listed, key=str.encode) if tree.kind == "text" else sorted(listed)
@@ -195,7 +195,7 @@ def _listed_keys(text: str, tree: Tree, keys: Any) -> tuple[Any, ...]:
     return listed
 
 
-def _bins(table: PrivateTable, text: str, bins: Any, bounds: Any) -> tuple[tuple[float, ...], Cells]:
+def _bins(table: PrivateTable, text: str, bins: Any, bounds: Any) -> tuple[tuple[float, ...], _Cells]:
     tree = as_number(table.expression(text, ("integer", "number"), "a bin"))
     if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
         edges = _even_edges(int(bins), bounds)
@@ -216,7 +216,7 @@ def _bins(table: PrivateTable, text: str, bins: Any, bounds: Any) -> tuple[tuple
 def _even_edges(bins: int, bounds: Any) -> list[float]:
     if bounds is None or not 1 <= bins <= 10**6:
         raise InvalidValue("a number of bins, from 1 to a million, goes with bounds=(lowest, highest)")
-    low, high = (float(end) for end in as_bounds(bounds))
+    low, high = (float(end) for end in exact_bounds(bounds))
     if not isfinite(high - low):
         raise InvalidValue(f"bounds of {said(bounds)} are further apart than floats go: take narrower ones")
     edges = [low + i * ((high - low) / bins) for i in range(bins)] + [high]

@@ -102,7 +102,7 @@ class Question(Planned):
         return f"<{self.title} of {self.table.title}: one unit moves it by {far}>"
 
 
-class Asked(Mechanism):
+class TableMechanism(Mechanism):
     """A mechanism that brings its own data: a question to a table."""
 
     question: Planned
@@ -122,7 +122,7 @@ class Asked(Mechanism):
         return f"{type(self).__name__}({self.question.title} of {self.question.table.title}; {noise})"
 
 
-class OnNumbers(Asked):
+class OnNumbers(TableMechanism):
     """A mechanism for numbers, run on those that answer a question."""
 
     question: Question
@@ -204,7 +204,7 @@ class Count(Question):
         return int(self.table.engine.fetch(self.plan)[0][0] or 0)
 
 
-def as_bounds(bounds: Any) -> tuple[Fraction, Fraction]:
+def exact_bounds(bounds: Any) -> tuple[Fraction, Fraction]:
     """The two ends, exactly: as the floats that the engine gets."""
     if not isinstance(bounds, tuple | list) or len(bounds) != 2:
         raise InvalidValue(f"bounds are a pair (lowest, highest), got {said(bounds)}")

@@ -12,7 +12,7 @@ from expost.checks import requested_epsilon
 from expost.cost import Cost, Number, exact, said
 from expost.data import query, sensitivity
 from expost.data.expression import Tree
-from expost.data.questions import Asked, Planned, Question, as_bounds, as_number
+from expost.data.questions import Planned, Question, TableMechanism, as_number, exact_bounds
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee
@@ -23,7 +23,7 @@ from expost.noise.grid import FARTHEST, Grid
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
 
-MOST_STEPS = 2**52
+_MOST_POINTS = 2**52
 """Values have at most so many steps on either side of zero, so that no sum of 2^63 of them passes 128 bits."""
 
 
@@ -42,10 +42,10 @@ class Clipped:
     def of(cls, table: PrivateTable, value: str, bounds: Any, missing: Any, grid: Number | None) -> Clipped:
         """Everything about it is checked here."""
         tree = table.expression(value, ("integer", "number", "boolean"), "a sum")
-        low, high = as_bounds(bounds)
+        low, high = exact_bounds(bounds)
         whole = tree.kind != "number" and low.denominator == high.denominator == 1
         points = Grid.of(grid) if grid is not None else _fine_grid(low, high, whole)
-        if max(abs(low), abs(high)) / points.step > MOST_STEPS:
+        if max(abs(low), abs(high)) / points.step > _MOST_POINTS:
             raise InvalidValue(
                 f"bounds of {said(bounds)} are more than 2^52 steps of grid={points.step}: take a larger grid="
             )
@@ -175,7 +175,7 @@ class Mean(Planned):
 
 
 @dataclass(frozen=True, repr=False)
-class NoisyMean(Asked):
+class NoisyMean(TableMechanism):
     """A mean: the noisy sum of differences from the middle of the bounds, over the count, within the bounds.
 
     Proof: thm-mean

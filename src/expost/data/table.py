@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 Of = Literal["rows", "units"]
-MOST_STEPS = 40
+_MOST_STEPS = 40
 
 
 def read(
@@ -69,11 +69,16 @@ def read(
     if relation is None:
         raise InvalidValue("say which tables are neighbours: 'add-remove' or 'substitute'")
     if whose.column is not None:
-        owner = find_column(whose.column, engine.schema)
+        try:
+            owner = find_column(whose.column, engine.schema)
+        except InvalidValue as error:
+            error.about = ("unit",)
+            raise
         if engine.schema[owner] in ("number", "other"):
             raise InvalidValue(
                 f"column {owner!r} holds {engine.schema[owner]!r} and cannot say who is who: take a column of whole "
-                "numbers or text"
+                "numbers or text",
+                about=("unit",),
             )
         whose = Unit(owner, rows=whose.rows, groups=whose.groups)
     if size is not None and relation != "substitute":
@@ -87,7 +92,7 @@ def read(
 
 
 @dataclass(frozen=True)
-class Step:
+class TableStep:
     """A filter, or a derived column."""
 
     expression: str
@@ -109,7 +114,7 @@ class PrivateTable:
     neighbours: Neighbours
     columns: tuple[tuple[str, Kind], ...]
     """Names and what they hold."""
-    steps: tuple[Step, ...]
+    steps: tuple[TableStep, ...]
     """Filters and derived columns."""
     declared: int | None
     engine: Engine = field(metadata=DATA)
@@ -129,8 +134,10 @@ class PrivateTable:
         """
         self._has_room()
         if self._checked(condition).kind != "boolean":
-            raise InvalidValue(f"a filter is true or false for a row; {said(condition)} is not: write a comparison")
-        return replace(self, steps=(*self.steps, Step(condition)))
+            raise InvalidValue(
+                f"a filter is true or false for a row; {said(condition)} is not: write a comparison", about=condition
+            )
+        return replace(self, steps=(*self.steps, TableStep(condition)))
 
     def derive(self, **columns: str) -> PrivateTable:
         """With more columns, each an expression: ``visits.derive(bmi="weight / (height * height)")``.
@@ -147,7 +154,7 @@ class PrivateTable:
             kind = table._checked(expression).kind
             if kind is None:
                 raise InvalidValue(f"{name!r} would be NULL in every row: say of which kind, with CAST(NULL AS TEXT)")
-            steps = (*table.steps, Step(expression, name))
+            steps = (*table.steps, TableStep(expression, name))
             table = replace(table, columns=(*table.columns, (name, kind)), steps=steps)
         return table
 
@@ -233,7 +240,10 @@ class PrivateTable:
         whole = replace(self, steps=())
         found = int(self.engine.fetch(self.engine.check(query.count_units(whole)))[0][0])
         if self.declared is not None and self.declared != found:
-            raise InvalidValue(f"{self.name} has {found} units, and size={self.declared} was declared: declare {found}")
+            raise InvalidValue(
+                f"{self.name} has {found} units, and size={self.declared} was declared: declare {found}",
+                about=("size",),
+            )
         return found
 
     def expression(self, value: Any, kinds: tuple[Kind, ...], purpose: str) -> Tree:
@@ -245,14 +255,17 @@ class PrivateTable:
             wanted = " or ".join(kinds)
             time = tree.kind in ("date", "timestamp") and "text" in kinds
             remedy = f"CAST({value} AS TEXT)" if time else "cast or derive what is meant"
-            raise InvalidValue(f"{purpose} needs {wanted}, and {said(value)} holds {tree.kind or 'NULL'}: {remedy}")
+            raise InvalidValue(
+                f"{purpose} needs {wanted}, and {said(value)} holds {tree.kind or 'NULL'}: {remedy}", about=value
+            )
         return tree
 
     def _checked(self, expression: str) -> Tree:
         tree = parse(expression, self.schema)
         if weight(tree, self._weights()) > HEAVIEST:
             raise InvalidValue(
-                f"{said(expression)} is too large altogether, with the derived columns it uses: write it in fewer parts"
+                f"{said(expression)} is too large, with the derived columns it uses: write it in fewer parts",
+                about=expression,
             )
         return tree
 
@@ -265,9 +278,9 @@ class PrivateTable:
         return weights
 
     def _has_room(self) -> None:
-        if len(self.steps) >= MOST_STEPS:
+        if len(self.steps) >= _MOST_STEPS:
             raise InvalidValue(
-                f"a table has at most {MOST_STEPS} filters and derived columns: write fewer, larger ones"
+                f"a table has at most {_MOST_STEPS} filters and derived columns: write fewer, larger ones"
             )
 
     @property

@@ -1,25 +1,83 @@
-"""What a ledger holds of a study: which of its questions were asked, how that ended, what they may still need."""
+"""A question's key in the ledger: written here, and read here.
+
+A key is ``name #attempt digest n=… fact=…``. The digest says what is asked of which data with how much ε. What is known
+only at a run follows it: the public number of units, and what earlier answers make of the mechanism. So the same
+question about the same data is never sampled twice, and nothing else takes its answer.
+"""
 
 from __future__ import annotations
 
-import re
+import hashlib
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
+from typing import Any
 
-from expost.cost import Cost, exact
+from expost.cost import Cost
 from expost.ledger import Entry, Ledger
 from expost.study.kinds import KINDS
 from expost.study.model import Question, Study
 
-LOST = "it was cut short while it was sampled, so its worst case was charged; under a new name it can be asked again"
+LOST = "it was interrupted while it was sampled, so its worst case was charged; under a new name it can be asked again"
 VALUES = ": values"
 """The second step of a question that has two."""
-_KEY = re.compile(r"(.* #\d+ [0-9a-f]{16})(?: n=(\d+))?")  # and what a run adds
+_UNITS = " n="
+
+
+def ledger_key(study: Study, question: Question, attempt: int = 1, step: str = "") -> str:
+    """What is known of a key before a run."""
+    data, privacy = study.data, study.privacy
+    derived, types = _used(study, question)
+    quoting = [] if data.quote is None else [data.quote]
+    about = [study.place, data.table, data.version, data.delimiter, types, *quoting]
+    whose = [privacy.unit, privacy.rows, privacy.groups, privacy.neighbours]
+    asked = [question.kind, str(question.amount), str(question.delta), dict(question.values), derived]
+    named = KINDS[question.kind].refers_to(question.values).values()
+    leans_on = [ledger_key(study, earlier) for earlier in study.questions if earlier.name in named]
+    text = json.dumps([about, whose, asked, leans_on, study.ledger.account], sort_keys=True, default=str)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return f"{question.name}{step} #{attempt} {digest}"
+
+
+def key_at_run(known: str, size: int, facts: Sequence[str]) -> str:
+    """A key with what is known only at a run."""
+    return " ".join((f"{known}{_UNITS}{size}" if size else known, *facts))
+
+
+def read_key(key: str) -> tuple[str, int | None]:
+    """What was known of a key before its run, and the number of units, if that is public."""
+    known, _, rest = key.partition(_UNITS)
+    size = rest.partition(" ")[0]
+    return known, int(size) if size.isdecimal() else None
+
+
+def _used(study: Study, question: Question) -> tuple[dict[str, str], dict[str, str]]:
+    """The derived columns and the types that a question may use: those whose names occur anywhere in it."""
+    text = f"{study.privacy.unit} {_words(list(question.values.values()))}".casefold()
+    derived = {}
+    for name, expression in reversed(list(study.derive.items())):  # those below are made from those above
+        if _named(name, text):
+            derived[name] = expression
+            text += f" {expression}".casefold()
+    return derived, {name: kind for name, kind in (study.data.schema or {}).items() if _named(name, text)}
+
+
+def _words(value: Any) -> str:
+    """All texts in a value."""
+    return " ".join(map(_words, value)) if isinstance(value, list) else value if isinstance(value, str) else ""
+
+
+def _named(name: str, text: str) -> bool:
+    """Whether a column's name occurs in a text, as it is or as SQL quotes it."""
+    return name.casefold() in text or name.casefold().replace('"', '""') in text
+
+
+# ---- what a ledger has under the keys of a study
 
 
 @dataclass(frozen=True)
 class Stored:
-    """What the ledger holds about a question."""
+    """What the ledger has about a question."""
 
     attempts: int
     last: Entry
@@ -36,38 +94,37 @@ class Stored:
         if self.last.state == "reserved":
             return "is being asked right now"
         times = f"was asked {self.attempts} times: " if self.attempts > 1 else ""
-        held = "the ledger has half of the answer" if self.unfinished.epsilon_units else "the ledger has the answer"
-        return f"{times}{held}" + (f", if there are still {self.units} units" if self.units else "")
+        what = "half of the answer" if self.unfinished.epsilon_units else "the answer"
+        return f"{times}the ledger has {what}" + (f", if there are still {self.units} units" if self.units else "")
 
 
 def asked_then(question: Question, entry: Entry) -> Cost:
-    """What a question asked for when it was asked, as its reservation tells."""
-    share = exact(question.values.get("find_share", 0.5), "") if KINDS[question.kind].then else Fraction(1)
+    """What a question asked for when it was asked, from its reservation."""
+    share = KINDS[question.kind].first_share(question)
     return Cost.within(entry.reserved.exact_epsilon / share, entry.reserved.exact_delta)
 
 
 def stored_questions(study: Study, ledger: Ledger, size: int | None) -> dict[str, Stored]:
-    """What the ledger holds, by names of questions; about so many units, or any number if that is None."""
+    """What the ledger has, by names of questions; about ``size`` units, or about any number if that is None."""
     entries: dict[str, tuple[Entry, str]] = {}
     for entry in ledger.entries():
-        parts = _KEY.match(entry.key or "")
-        if parts and (size is None or parts[2] in (None, str(size))):
-            units = f"{int(parts[2]):,}" if size is None and parts[2] else ""
-            entries[parts[1]] = entry, units
+        known, units = read_key(entry.key or "")
+        if size is None or units in (None, size):
+            entries[known] = entry, f"{units:,}" if size is None and units is not None else ""
     found = {}
     for question in study.questions:
         times = range(1, (question.repeat.at_most if question.repeat else 1) + 1)
-        made = [attempt for attempt in times if study.key(question, attempt) in entries]
+        made = [attempt for attempt in times if ledger_key(study, question, attempt) in entries]
         if made:
-            first, units = entries[study.key(question, made[-1])]
-            second, _ = entries.get(study.key(question, made[-1], VALUES), (None, ""))
+            first, units_then = entries[ledger_key(study, question, made[-1])]
+            second, _ = entries.get(ledger_key(study, question, made[-1], VALUES), (None, ""))
             unfinished = _second_step(question, first, ledger) if second is None else Cost(0)
-            found[question.name] = Stored(len(made), second or first, units, unfinished)
+            found[question.name] = Stored(len(made), second or first, units_then, unfinished)
     return found
 
 
 def _second_step(question: Question, first: Entry, ledger: Ledger) -> Cost:
-    """What is left of its ε for values of what was found, if something was."""
+    """The ε that remains for values of what was found, if something was."""
     if KINDS[question.kind].then is None or first.state != "settled" or first.charged is None or first.key is None:
         return Cost(0)
     found = any(ledger.output(first.key).values())

@@ -1,22 +1,22 @@
-"""Where things stand in a TOML file: the line of every table and key."""
+"""The line of every table and key of a TOML file."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 
-Path = tuple[str | int, ...]
+Place = tuple[str | int, ...]
 
 _HEADER = re.compile(r"""^\s*(\[\[?)\s*([\w."'\- ]+?)\s*\]\]?\s*(#.*)?$""")
 _KEY = re.compile(r"""^\s*([\w\-]+|"[^"]*"|'[^']*')\s*(?:\.[^=]*)?=""")
 _STRINGS = re.compile(r'"(?:\\.|[^"\\])*"|\'[^\']*\'|#.*')
 
 
-def line_index(text: str) -> dict[Path, int]:
+def line_index(text: str) -> dict[Place, int]:
     """{path: line}. Tables of an array are numbered: ("question", 0, "epsilon")."""
-    index: dict[Path, int] = {}
+    index: dict[Place, int] = {}
     seen: Counter[str] = Counter()
-    table: Path = ()
+    table: Place = ()
     depth, fence = 0, ""
     for number, line in enumerate(text.splitlines(), 1):
         if fence:
@@ -38,7 +38,7 @@ def line_index(text: str) -> dict[Path, int]:
     return index
 
 
-def line_of(index: dict[Path, int], path: Path) -> int | None:
+def line_of(index: dict[Place, int], path: Place) -> int | None:
     """The line of a path, or of the nearest thing around it."""
     while path and path not in index:
         path = path[:-1]

@@ -1,4 +1,4 @@
-"""From a TOML file to a study. Everything that is wrong is said at once, with its line."""
+"""From a TOML file to a study. Everything that is wrong is reported at once, each with its line."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from expost.cost import Cost, exact
-from expost.errors import InvalidStudy, InvalidValue
+from expost.errors import InvalidStudy
 from expost.study.grammar import AMOUNTS, COMMON, REPEAT, SECTIONS, TOP, Key
 from expost.study.kinds import KINDS
-from expost.study.lines import Path as Place
-from expost.study.lines import line_index, line_of
-from expost.study.model import REFERENCES, Amount, Books, Condition, Data, Privacy, Question, Repeat, Study
+from expost.study.kinds.kind import QuestionKind
+from expost.study.lines import Place, line_index, line_of
+from expost.study.model import Amount, Condition, Data, LedgerSection, Privacy, Question, Repeat, Study
 
 _CONDITION = re.compile(r"^\s*([\w-]+?)\s*(?:\.\s*(\w+)|([<>])\s*(-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))\s*$")
 _ADDRESSES = ("sqlite:///", "postgresql://", "postgres://")
 _SHOWN_ADDRESSES = "sqlite:///books.db, postgresql://host/database or memory:"
 _CSV = (".csv", ".tsv", ".txt")
-_NUMERIC = ("count", "sum", "mean", "median", "quantile", "trimmed_mean")
+_Given = Mapping[str, Any]
 
 
 def read_study(file: str | Path) -> Study:
@@ -35,14 +35,13 @@ def read_study(file: str | Path) -> Study:
 
 
 def parse_study(text: str, path: Path) -> Study:
-    """The study that a text says; ``path`` is where other files are seen from."""
+    """The study in a text; other files are relative to the folder of ``path``."""
     try:
-        told = tomllib.loads(text)
+        given = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        found = re.search(r"at line (\d+)", str(error))
-        line = int(found[1]) if found else None
-        raise InvalidStudy(str(path), ((line, f"this is no TOML: {error}"),)) from None
-    return _Reader(text, path).study(told)
+        found = re.search(r"at line (\d+)", str(error))  # Python before 3.14 says it in words only
+        raise InvalidStudy(str(path), ((int(found[1]) if found else None, f"this is not TOML: {error}"),)) from None
+    return _Reader(text, path).study(given)
 
 
 class _Reader:
@@ -53,32 +52,27 @@ class _Reader:
         self.index = line_index(text)
         self.problems: list[tuple[int | None, str]] = []
 
-    def study(self, told: dict[str, Any]) -> Study:
-        self.unknown(told, TOP, (), "")
-        sections = {name: self.section(told, name) for name in SECTIONS}
-        derive = told.get("derive", {})
+    def study(self, given: _Given) -> Study:
+        self.unknown(given, TOP, (), "")
+        sections = {name: self.section(given, name) for name in SECTIONS}
+        derive = given.get("derive", {})
         if not isinstance(derive, dict) or not all(isinstance(text, str) for text in derive.values()):
             self.problem(("derive",), '[derive] has expressions: name = "expression"')
-        if "title" in told and not isinstance(told["title"], str):
+        if "title" in given and not isinstance(given["title"], str):
             self.problem(("title",), "'title' is a text")
         self.types(sections["data"])
-        limit = self.limit(sections["limit"])
-        self.address(sections["ledger"].get("url"))
-        for name in ("name", "account"):
-            if "/" in str(sections["ledger"].get(name, "")):
-                self.problem(("ledger", name), f"[ledger] {name!r} has no '/': say 'name' and 'account'")
-        questions = self.questions(told.get("question"))
         self.privacy(sections["privacy"])
+        self.ledger(sections["ledger"])
+        questions = self.questions(given.get("question"))
         if self.problems:
             raise InvalidStudy(str(self.path), tuple(sorted(self.problems, key=lambda each: each[0] or 0)))
-        assert limit is not None
         return Study(
             file=self.path,
-            title=told.get("title", self.path.stem),
+            title=given.get("title", self.path.stem),
             data=Data(**sections["data"]),
             privacy=Privacy(**sections["privacy"]),
-            limit=limit,
-            books=Books(**sections["ledger"]),
+            limit=Cost.within(sections["limit"]["epsilon"], sections["limit"].get("delta", 0)),
+            ledger=LedgerSection(**sections["ledger"]),
             derive=derive,
             questions=questions,
             lines=self.lines((), "."),
@@ -94,188 +88,140 @@ class _Reader:
         below = {path[len(place) :]: line for path, line in self.index.items() if path[: len(place)] == place}
         return {between.join(map(str, path)): line for path, line in below.items()}
 
-    def unknown(self, told: Mapping[str, Any], keys: Iterable[Key], place: Place, where: str) -> None:
+    def unknown(self, given: _Given, keys: Iterable[Key], place: Place, where: str) -> None:
         names = [key.name for key in keys]
-        for name in told:
+        for name in given:
             if name not in names:
-                near = get_close_matches(name, names, 1)
-                hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(names))}"
-                self.problem((*place, name), f"{where}unknown key {name!r}: {hint}")
+                self.problem((*place, name), f"{where}unknown key {name!r}: {_hint(name, sorted(names))}")
 
-    def table(self, told: Any, keys: tuple[Key, ...], place: Place, where: str) -> bool:
+    def table(self, given: Any, keys: tuple[Key, ...], place: Place, where: str) -> bool:
         """Check a table against its keys: unknown, missing and wrong ones."""
-        if not isinstance(told, dict):
+        if not isinstance(given, dict):
             self.problem(place, f"{where}this is a table of keys")
             return False
         before = len(self.problems)
-        self.unknown(told, keys, place, where)
+        self.unknown(given, keys, place, where)
         for key in keys:
-            if key.name not in told:
-                if key.required:
-                    self.problem(place, f"{where}{key.name!r} is missing: {key.help}")
-                continue
-            wrong = key.wrong(told[key.name])
-            if wrong:
-                self.problem((*place, key.name), f"{where}{wrong}, got {_shown(told[key.name])}")
+            if key.name in given:
+                wrong = key.wrong(given[key.name])
+                if wrong:
+                    self.problem((*place, key.name), f"{where}{wrong}, got {_shown(given[key.name])}")
+            elif key.required:
+                self.problem(place, f"{where}{key.name!r} is missing: {key.help}")
         return len(self.problems) == before
 
     # ---- sections
 
-    def section(self, told: Mapping[str, Any], name: str) -> dict[str, Any]:
-        if name not in told:
+    def section(self, given: _Given, name: str) -> dict[str, Any]:
+        if name not in given:
             required = ", ".join(key.name for key in SECTIONS[name] if key.required)
-            self.problem((), f"section [{name}] is missing: it must say {required}")
+            self.problem((), f"section [{name}] is missing: it needs {required}")
             return {}
-        self.table(told[name], SECTIONS[name], (name,), f"[{name}] ")
-        return dict(told[name]) if isinstance(told[name], dict) else {}
+        self.table(given[name], SECTIONS[name], (name,), f"[{name}] ")
+        return dict(given[name]) if isinstance(given[name], dict) else {}
 
-    def types(self, told: Mapping[str, Any]) -> None:
+    def types(self, given: _Given) -> None:
         """A CSV file does not state its types, and to find them out is to look at private values."""
-        path = told.get("path")
-        if isinstance(path, str) and path.lower().removesuffix(".gz").endswith(_CSV) and "schema" not in told:
+        path = given.get("path")
+        if isinstance(path, str) and path.lower().removesuffix(".gz").endswith(_CSV) and "schema" not in given:
             self.problem(
                 ("data", "path"),
-                "[data] a CSV file does not say what its columns hold, and a look at its values is not public: say it "
-                'in \'schema\', such as schema = { age = "integer", city = "text" }, or let expost init write it',
+                "[data] a CSV file does not state the types of its columns, and its values are not public: write them "
+                'in \'schema\', such as schema = { age = "integer", city = "text" }, or let expost init do it',
             )
 
-    def address(self, url: Any) -> None:
-        if isinstance(url, str) and url != "memory:" and not url.startswith(_ADDRESSES):
-            shown = _shown(url.partition("@")[2] or url)  # what stands before may be a password
-            self.problem(("ledger", "url"), f"[ledger] 'url' is such as {_SHOWN_ADDRESSES}, got {shown}")
-
-    def limit(self, told: Mapping[str, Any]) -> Cost | None:
-        if any(key.name in told and key.wrong(told[key.name]) for key in SECTIONS["limit"]):
-            return None  # said already
-        epsilon, delta = told.get("epsilon", 1), told.get("delta", 0)
-        if not 0 <= delta < 1:
-            self.problem(("limit", "delta"), f"[limit] 'delta' is a probability below 1, got {_shown(delta)}")
-            return None
-        try:
-            limit = Cost.within(max(epsilon, 0), delta)
-        except InvalidValue:
-            rule = "is too large to promise anything"
-        else:
-            if limit.epsilon_units:
-                return limit
-            rule = "is above 0" if epsilon <= 0 else "is at least 1e-12"
-        self.problem(("limit", "epsilon"), f"[limit] 'epsilon' {rule}, got {_shown(epsilon)}")
-        return None
-
-    def privacy(self, told: Mapping[str, Any]) -> None:
-        for name in ("rows", "groups", "size"):
-            if isinstance(told.get(name), int) and told[name] < 1:
-                self.problem(("privacy", name), f"[privacy] {name!r} is at least 1, got {_shown(told[name])}")
-        if told.get("unit") == "row":
+    def privacy(self, given: _Given) -> None:
+        if given.get("unit") == "row":
             for name in ("rows", "groups"):
-                if name in told:
+                if name in given:
                     self.problem(("privacy", name), f'[privacy] {name!r} is for a unit that is a column, not "row"')
-        elif "unit" in told and "rows" not in told:
+        elif "unit" in given and "rows" not in given:
             self.problem(
-                ("privacy", "unit"), f"[privacy] say 'rows', the most rows that count of any one {told['unit']!r}"
+                ("privacy", "unit"), f"[privacy] 'rows' is missing: the most rows that count of one {given['unit']!r}"
             )
-        if "size" in told and told.get("neighbours") == "add-remove":
-            self.problem(("privacy", "size"), "[privacy] under add-remove the number of units is private: no 'size'")
+        if "size" in given and given.get("neighbours") == "add-remove":
+            self.problem(
+                ("privacy", "size"), "[privacy] under add-remove the number of units is private: leave 'size' out"
+            )
+
+    def ledger(self, given: _Given) -> None:
+        url = given.get("url")
+        if isinstance(url, str) and url != "memory:" and not url.startswith(_ADDRESSES):
+            shown = _shown(url.partition("@")[2] or url)  # what comes before may be a password
+            self.problem(("ledger", "url"), f"[ledger] 'url' is an address such as {_SHOWN_ADDRESSES}, got {shown}")
+        if "/" in str(given.get("name", "")):
+            self.problem(("ledger", "name"), "[ledger] 'name' has no '/': write the account's path in 'account'")
+        if not all(str(given.get("account", "x")).split("/")):
+            self.problem(("ledger", "account"), "[ledger] 'account' is a path of names such as team/bob")
 
     # ---- questions
 
-    def questions(self, told: Any) -> tuple[Question, ...]:
-        if isinstance(told, dict):
+    def questions(self, given: Any) -> tuple[Question, ...]:
+        if isinstance(given, dict):
             self.problem(("question",), "questions are a list, even if there is one: write [[question]]")
             return ()
-        if not isinstance(told, list) or not told:
+        if not isinstance(given, list) or not given:
             self.problem((), "there is no [[question]]: a study asks at least one")
             return ()
         found: dict[str, Question] = {}
-        for number, each in enumerate(told):
-            question = self.question(each, ("question", number), found)
+        for number, each in enumerate(given):
+            question = self.question(each if isinstance(each, dict) else {}, ("question", number), found)
             if question is not None:
                 found[question.name] = question
         return tuple(found.values())
 
-    def question(self, told: Any, place: Place, earlier: Mapping[str, Question]) -> Question | None:
-        told = told if isinstance(told, dict) else {}
-        name, kind = told.get("name"), told.get("kind")
+    def question(self, given: _Given, place: Place, earlier: Mapping[str, Question]) -> Question | None:
+        name, kind = given.get("name"), given.get("kind")
         where = f"question {name!r}: " if isinstance(name, str) else "question: "
         if not isinstance(kind, str) or kind not in KINDS:
-            near = get_close_matches(str(kind), KINDS, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(KINDS)}"
-            what = (
-                f"unknown kind {_shown(kind)}: {hint}" if "kind" in told else f"'kind' is missing: {', '.join(KINDS)}"
-            )
-            self.problem((*place, "kind"), where + what)
+            unknown = f"unknown kind {_shown(kind)}: {_hint(str(kind), KINDS)}"
+            missing = f"'kind' is missing: {', '.join(KINDS)}"
+            self.problem((*place, "kind"), where + (unknown if "kind" in given else missing))
             return None
-        keys = (*COMMON, *KINDS[kind].keys)
-        sound = self.table(told, keys, place, where)
-        if isinstance(name, str) and not re.fullmatch(r"[\w-]+", name):
-            self.problem((*place, "name"), f"{where}a name has letters, digits, '_' and '-' only")
+        own = KINDS[kind]
+        sound = self.table(given, (*COMMON, *own.keys), place, where)
+        if isinstance(name, str) and (name in earlier or not re.fullmatch(r"[\w-]+", name)):
+            rule = "there is an earlier question of that name" if name in earlier else (
+                "a name has letters, digits, '_' and '-' only")  # fmt: skip
+            self.problem((*place, "name"), where + rule)
             sound = False
-        if isinstance(name, str) and name in earlier:
-            self.problem((*place, "name"), f"{where}there is a question of that name already")
-            sound = False
-        amount = self.amount(told, place, where)
-        if not sound or amount is None:
+        amounts = [key for key in AMOUNTS if key in given]
+        if len(amounts) != 1:
+            found = f"has {' and '.join(amounts)}" if amounts else "has no ε"
+            self.problem(place, f"{where}{found}: give one of {', '.join(AMOUNTS)}")
+        if not sound or len(amounts) != 1:
             return None
-        own = {key.name for key in KINDS[kind].keys}
-        values = {key: value for key, value in told.items() if key in own}
-        self.references(values, place, where, earlier)
+        self.delta(given, own, place, where)
+        values = {key.name: given[key.name] for key in own.keys if key.name in given}
+        self.references(values, own, place, where, earlier)
+        delta = given.get("delta", 0)
         return Question(
-            name=name,
+            name=given["name"],
             kind=kind,
-            label=told.get("label", name),
-            amount=amount,
-            delta=self.delta(told, place, where),
+            label=given.get("label", name),
+            amount=_amount(amounts[0], given[amounts[0]]),
+            delta=delta if delta == "rest" else exact(delta, "δ"),
             values=values,
-            only_if=self.condition(told.get("only_if"), (*place, "only_if"), where, earlier),
-            repeat=self.repeat(told.get("repeat"), (*place, "repeat"), where, kind),
+            only_if=self.condition(given.get("only_if"), (*place, "only_if"), where, earlier),
+            repeat=self.repeat(given.get("repeat"), (*place, "repeat"), where, own),
             lines=self.lines(place, ""),
         )
 
-    def amount(self, told: Mapping[str, Any], place: Place, where: str) -> Amount | None:
-        given = [name for name in AMOUNTS if name in told]
-        if len(given) != 1:
-            said = "has no ε" if not given else f"has {' and '.join(given)}"
-            self.problem(place, f"{where}{said}: give one of epsilon, share, share_of_remaining")
-            return None
-        name, value = given[0], told[given[0]]
-        if value == "rest":
-            return Amount("remaining", exact(1, "")) if name == "epsilon" else None
-        try:
-            number = exact(value, name)
-        except InvalidValue:
-            return None  # its type was a problem already
-        try:
-            Cost.within(number if number > 0 else 0)
-        except InvalidValue:
-            self.problem((*place, name), f"{where}{name!r} is too large to promise anything, got {_shown(value)}")
-            return None
-        if number <= 0 or (name != "epsilon" and number > 1):
-            range_ = "above 0" if name == "epsilon" else "above 0 and at most 1"
-            self.problem((*place, name), f"{where}{name!r} must be {range_}, got {_shown(value)}")
-            return None
-        return Amount({"epsilon": "fixed", "share": "limit", "share_of_remaining": "remaining"}[name], number)  # type: ignore[arg-type]
+    def delta(self, given: _Given, kind: QuestionKind, place: Place, where: str) -> None:
+        needed = kind.needs_delta(given)
+        if needed and "delta" not in given:
+            self.problem(place, f"{where}'delta' is missing: {kind.name!r} needs a δ, such as 1e-6")
+        elif not needed and "delta" in given:
+            self.problem((*place, "delta"), f"{where}{kind.name!r} needs no δ: leave 'delta' out")
 
-    def delta(self, told: Mapping[str, Any], place: Place, where: str) -> Any:
-        needed = KINDS[told["kind"]].delta or told.get("noise") == "gaussian"
-        if needed and "delta" not in told:
-            self.problem(place, f"{where}'delta' is missing: {told['kind']!r} needs a δ, such as 1e-6")
-        elif not needed and "delta" in told:
-            self.problem((*place, "delta"), f"{where}{told['kind']!r} needs no δ: leave 'delta' out")
-        value = told.get("delta", 0)
-        if value != "rest" and not (0 < value < 1 or (value == 0 and "delta" not in told)):
-            said = f"{where}'delta' is a probability above 0 and below 1, got {_shown(value)}"
-            self.problem((*place, "delta"), said)
-            return exact(0, "δ")
-        return "rest" if value == "rest" else exact(value, "δ")
-
-    def references(self, values: Mapping[str, Any], place: Place, where: str, earlier: Mapping[str, Question]) -> None:
-        """Keys that name earlier questions."""
-        for key, kind in REFERENCES.items():
-            name = values.get(key)
-            if isinstance(name, str) and (name not in earlier or earlier[name].kind != kind):
-                self.problem(
-                    (*place, key), f"{where}{key!r} names an earlier question of kind {kind!r}; {name!r} is none"
-                )
+    def references(
+        self, values: _Given, kind: QuestionKind, place: Place, where: str, earlier: Mapping[str, Question]
+    ) -> None:
+        wanted = {key.name: key.refers_to for key in kind.keys}
+        for key, name in kind.refers_to(values).items():
+            if name not in earlier or earlier[name].kind != wanted[key]:
+                rule = f"{key!r} names an earlier question of kind {wanted[key]!r}, and {name!r} is not one"
+                self.problem((*place, key), where + rule)
 
     def condition(self, text: Any, place: Place, where: str, earlier: Mapping[str, Question]) -> Condition | None:
         if text is None:
@@ -288,29 +234,38 @@ class _Reader:
             return None
         name, outcome, sign, number = found.groups()
         if name not in earlier:
-            near = get_close_matches(name, earlier, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"earlier are {', '.join(earlier) or 'none'}"
-            self.problem(place, f"{where}'only_if' is about an earlier question, and {name!r} is none: {hint}")
+            hint = _hint(name, earlier, "earlier are")
+            self.problem(place, f"{where}'only_if' is about an earlier question, and {name!r} is not one: {hint}")
             return None
-        outcomes = KINDS[earlier[name].kind].outcomes
-        if outcome is not None and outcome not in outcomes:
-            known = f"its outcomes are {', '.join(outcomes)}" if outcomes else f"compare its number: '{name} > 100'"
+        kind = KINDS[earlier[name].kind]
+        outcomes = ", ".join(kind.outcomes)
+        if outcome is not None and outcome not in kind.outcomes:
+            known = f"its outcomes are {outcomes}" if outcomes else f"compare its number: '{name} > 100'"
             self.problem(place, f"{where}{name!r} has no outcome {outcome!r}: {known}")
-        if sign is not None and earlier[name].kind not in _NUMERIC:
-            self.problem(place, f"{where}{name!r} is no single number: its outcomes are {', '.join(outcomes)}")
+        if sign is not None and not kind.number:
+            known = f"its outcomes are {outcomes}" if outcomes else "it has no outcomes, either"
+            self.problem(place, f"{where}the answer of {name!r} is not one number: {known}")
         return Condition(text, name, outcome, sign, float(number or 0))
 
-    def repeat(self, told: Any, place: Place, where: str, kind: str) -> Repeat | None:
-        if told is None or not self.table(told, REPEAT, place, f"{where}repeat: "):
+    def repeat(self, given: Any, place: Place, where: str, kind: QuestionKind) -> Repeat | None:
+        if given is None or not self.table(given, REPEAT, place, f"{where}repeat: "):
             return None
-        if told["until"] not in KINDS[kind].outcomes:
-            outcomes = ", ".join(KINDS[kind].outcomes) or "none, so it cannot be repeated"
-            self.problem(place, f"{where}repeat: {told['until']!r} is no outcome of {kind!r}: they are {outcomes}")
-        times = told.get("at_most", 10)
-        if told["floor"] < 0 or not 1 <= times <= 1000:
-            self.problem(place, f"{where}repeat: 'floor' is not below 0, and 'at_most' from 1 to 1000")
-            return None
-        return Repeat(told["until"], Cost.within(told["floor"]), times)
+        if given["until"] not in kind.outcomes:
+            outcomes = ", ".join(kind.outcomes) or "none, so it cannot be repeated"
+            rule = f"{given['until']!r} is not an outcome of {kind.name!r}: they are {outcomes}"
+            self.problem(place, f"{where}repeat: {rule}")
+        return Repeat(given["until"], Cost.within(given["floor"]), given.get("at_most", 10))
+
+
+def _amount(key: str, value: Any) -> Amount:
+    if value == "rest":
+        return Amount("remaining", exact(1, key))
+    return Amount(AMOUNTS[key], exact(value, key))
+
+
+def _hint(name: str, known: Iterable[str], otherwise: str = "known are") -> str:
+    near = get_close_matches(name, known, 1)
+    return f"did you mean {near[0]!r}?" if near else f"{otherwise} {', '.join(known) or 'none'}"
 
 
 def _shown(value: Any) -> str:

@@ -6,30 +6,31 @@ its worst case can be reserved in the first, and cannot be asked at all if it ca
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from expost.cost import Cost
 from expost.errors import InvalidStudy, InvalidValue
 from expost.ledger import Ledger
-from expost.mechanisms.stability.quantile_range import Bin
+from expost.study.check import LineProblem, Questions, TooLittle, problem
 from expost.study.key import Stored, stored_questions
 from expost.study.kinds import KINDS
 from expost.study.kinds.kind import Answer
 from expost.study.model import Question, Study
-from expost.study.sources import NOMINAL_SIZE, Opened, asked_for, check_questions, left_before, open_ledger, open_table
+from expost.study.sources import find_ledger, open_table, remaining_before
 
 Fit = Literal["stored", "lost", "fits", "may fit", "cannot fit"]
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True)
-class Line:
+class PlanLine:
     """One question of a plan."""
 
     question: Question
     worst: Cost | None
-    """Its worst case, with repetitions, if all before it cost their worst; None if nothing is left then."""
+    """Its worst case, with repetitions, if all before it cost their worst; None if nothing remains then."""
     best: Cost | None
     """Its best case, if all before it cost their best."""
     fit: Fit
@@ -41,13 +42,13 @@ class Plan:
     """What a study will cost."""
 
     study: Study
-    lines: tuple[Line, ...]
+    lines: tuple[PlanLine, ...]
     before: Cost
-    """What the ledger has left now."""
+    """What remains in the ledger or account now."""
     worst: Cost
-    """What it will have left at worst."""
+    """What will remain at worst."""
     best: Cost
-    """What it will have left at best."""
+    """What will remain at best."""
 
     @property
     def fits(self) -> bool:
@@ -56,95 +57,118 @@ class Plan:
 
 
 def plan_study(study: Study) -> Plan:
-    """The plan of a study, from its file, the data's schema and the ledger's balance."""
-    opened = open_table(study)
-    check_questions(opened)
-    return plan_from(opened, open_ledger(study, create=False), study.privacy.size)
+    """The plan of a study, from its file, the data's schema and the ledger's balance.
 
-
-def plan_from(opened: Opened, ledger: Ledger | None, size: int | None) -> Plan:
-    """The plan, given what the ledger has left and which questions it holds answers to.
-
-    Where the number of units is public, but not known here, answers about any number of them count.
+    Where the number of units is public, but not stated, stored answers about any number of them count.
     """
-    study = opened.study
-    walk = _Walk(opened, left_before(study, ledger), {} if ledger is None else stored_questions(study, ledger, size))
+    questions = Questions(study, open_table(study), study.privacy.size)
+    walk = _Walk(questions, find_ledger(study), study.privacy.size)
     before = walk.low
-    lines = tuple(walk.line(question) for question in study.questions)
-    return Plan(study, lines, before, walk.low, walk.high)
+    lines = walk.through(walk.line)
+    return Plan(study, tuple(lines), before, walk.low, walk.high)
 
 
-def require_fit(plan: Plan) -> None:
-    """Refuse a study with a question that cannot be asked whatever comes out before."""
-    problems = tuple((line.question.line, f"question {line.question.name!r} {line.why}")
-                     for line in plan.lines if line.fit == "cannot fit")  # fmt: skip
+def require_fit(questions: Questions, ledger: Ledger | None, size: int | None) -> None:
+    """Refuse a study with a question that is wrong, or that cannot be asked whatever comes out before."""
+    walk = _Walk(questions, ledger, size)
+    found = zip(questions.study.questions, walk.through(walk.at_best), strict=True)
+    unfit = [(question.line, f"question {question.name!r} {why}") for question, (_, fit, why) in found
+             if fit == "cannot fit"]  # fmt: skip
+    _refuse(questions.study, unfit)
+
+
+def _refuse(study: Study, problems: list[LineProblem]) -> None:
     if problems:
-        raise InvalidStudy(str(plan.study.file), problems)
+        raise InvalidStudy(str(study.file), tuple(problems))
 
 
 class _Walk:
-    """What is left in the two imagined ledgers."""
+    """What remains in the two imagined ledgers."""
 
-    def __init__(self, opened: Opened, before: Cost, stored: Mapping[str, Stored]) -> None:
-        self.opened, self.stored = opened, stored
-        self.low = self.high = before
+    def __init__(self, questions: Questions, ledger: Ledger | None, size: int | None) -> None:
+        study = questions.study
+        self.questions, self.study = questions, study
+        self.stored: Mapping[str, Stored] = {} if ledger is None else stored_questions(study, ledger, size)
+        self.low = self.high = remaining_before(study, ledger)
         self.stand_ins: dict[str, Answer] = {}
 
-    def line(self, question: Question) -> Line:
-        if question.kind == "interquartile_range":
-            self.stand_ins[question.name] = Answer("", None, released=Bin(1, 1.0, 2.0))
-        if question.name in self.stored:
+    def through(self, each: Callable[[Question], _Found]) -> list[_Found]:
+        """All questions in order; what is wrong with any of them is raised at the end, all of it."""
+        found, problems = [], []
+        for question in self.study.questions:
+            try:
+                found.append(each(question))
+            except InvalidValue as error:
+                problems.append(problem(question, error))
+            stand_in = KINDS[question.kind].stand_in
+            if stand_in is not None:
+                self.stand_ins[question.name] = stand_in
+        _refuse(self.study, problems)
+        return found
+
+    def at_best(self, question: Question) -> tuple[Cost | None, Fit, str]:
+        """Its best case, if all before it cost their best."""
+        stored = self.stored.get(question.name)
+        if stored is not None:
+            self.questions.check(question, self.stand_ins)
+            return Cost(0), "lost" if stored.last.state == "forfeited" else "stored", stored.why
+        price = self.price(question, self.high)
+        conditional = question.only_if is not None or KINDS[question.kind].may_lack(question)
+        if price is not None and price[0] <= self.high:
+            self.high -= Cost(0) if conditional else price[1]
+            return price[1], "fits", ""
+        best, asked = (None, "something") if price is None else (price[1], f"{price[0]}")
+        if conditional:  # it may never be asked, as in a second run after it was not
+            return best, "may fit", f"would not fit if it were asked: it reserves {asked}, and {self.high} remains"
+        return best, "cannot fit", f"cannot fit: it reserves {asked}, and at best {self.high} would remain"
+
+    def line(self, question: Question) -> PlanLine:
+        """Its best and its worst case."""
+        best, fit, why = self.at_best(question)
+        if fit == "stored":
             return self.again(question, self.stored[question.name])
-        pessimist, optimist = self.price(question, self.low), self.price(question, self.high)
-        worst = None if pessimist is None else pessimist[0]
-        best = None if optimist is None else optimist[1]
-        if optimist is None or not optimist[0] <= self.high:
-            asked = "something" if optimist is None else f"{optimist[0]}"
-            if question.conditional:  # it may never be asked, as in a second run after it was not
-                why = f"would not fit if it were asked: it sets aside {asked}, and {self.high} is left"
-                return Line(question, worst, best, "may fit", why)
-            why = f"cannot fit: it sets aside {asked}, and at best {self.high} would be left"
-            return Line(question, worst, best, "cannot fit", why)
-        if not question.conditional:
-            self.high -= optimist[1]
+        if fit == "lost":
+            return PlanLine(question, Cost(0), best, fit, why)
+        price = self.price(question, self.low)
+        worst = None if price is None else price[0]
+        if fit != "fits":
+            return PlanLine(question, worst, best, fit, why)
         if worst is None or not worst <= self.low:
-            why = f"fits only if earlier questions give back: at worst {self.low} is left"
+            why = f"fits only if earlier questions are refunded: at worst {self.low} remains"
             self.low = Cost(0)  # if it does fit, it may take everything; if not, the run ends
-            return Line(question, worst, best, "may fit", why)
+            return PlanLine(question, worst, best, "may fit", why)
         worst += self.repeated(question, self.low - worst)
         self.low -= worst
-        return Line(question, worst, best, "fits", "")
+        return PlanLine(question, worst, best, "fits", "")
 
-    def again(self, question: Question, stored: Stored) -> Line:
+    def again(self, question: Question, stored: Stored) -> PlanLine:
         """A question that was asked before: free, but for what may follow if a run was interrupted."""
-        if stored.last.state == "forfeited":
-            return Line(question, Cost(0), Cost(0), "lost", stored.why)
         more = stored.unfinished + self.repeated(question, self.low, stored.attempts)
         self.low = self.low - more if more <= self.low else Cost(0)
         why = stored.why
         if question.repeat is not None and more.epsilon_units:
             why += f"; asked again if that did not end as {question.repeat.until!r}"
-        return Line(question, more, Cost(0), "stored", why)
+        return PlanLine(question, more, Cost(0), "stored", why)
 
-    def repeated(self, question: Question, left: Cost, times: int = 1) -> Cost:
-        """What repetitions cost at worst, with so much left after so many times."""
+    def repeated(self, question: Question, remaining: Cost, times: int = 1) -> Cost:
+        """What repetitions cost at worst, after a number of times."""
         spent, repeat = Cost(0), question.repeat
         for _ in range(times, repeat.at_most if repeat else 1):
-            asked = question.asks(self.opened.study.limit, left)
+            asked = question.asks(self.study.limit, remaining)
             floor = repeat.floor.epsilon_units if repeat else 0
-            if left.epsilon_units < floor or not asked <= left or not asked.epsilon_units:
+            if remaining.epsilon_units < floor or not asked <= remaining or not asked.epsilon_units:
                 break
-            spent, left = spent + asked, left - asked
+            spent, remaining = spent + asked, remaining - asked
         return spent
 
-    def price(self, question: Question, left: Cost) -> tuple[Cost, Cost] | None:
-        """Worst and best, if so much is left when it is asked; None if that is too little to ask anything."""
-        epsilon = question.amount.resolve(self.opened.study.limit, left)
-        if not epsilon.epsilon_units:
+    def price(self, question: Question, remaining: Cost) -> tuple[Cost, Cost] | None:
+        """Worst and best, if this remains when it is asked; None if that is too little to ask anything."""
+        cost = question.asks(self.study.limit, remaining)
+        if not cost.epsilon_units:
+            self.questions.check(question, self.stand_ins)
             return None
-        delta = question.delta_of(left)
+        asked = self.questions.asked(question, cost, self.stand_ins)
         try:
-            asked = asked_for(self.opened, question, epsilon.epsilon, NOMINAL_SIZE, self.stand_ins, delta)
-            return KINDS[question.kind].price(asked)
-        except InvalidValue:  # the settings were right before, so this is too little ε or δ
+            return KINDS[question.kind].price(asked, self.questions.build(asked)[0])
+        except TooLittle:
             return None

@@ -32,7 +32,7 @@ def record_of(result: Result) -> dict[str, Any]:
             "neighbours": study.privacy.neighbours,
             "size": result.size,
         },
-        "ledger": {"name": ledger.name, "lasts": study.books.url != "memory:", "limit": _cost(ledger.limit),
+        "ledger": {"name": ledger.name, "lasts": study.ledger.url != "memory:", "limit": _cost(ledger.limit),
                    "spent": _cost(ledger.spent),
                    "remaining": _cost(ledger.remaining)},
         "questions": [_outcome(outcome) for outcome in result.outcomes],

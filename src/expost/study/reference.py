@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from expost.study.grammar import COMMON, REPEAT, SECTIONS, TYPES, Key
+from expost.study.grammar import COMMON, HOLDS, REPEAT, SECTIONS, Key
 from expost.study.kinds import KINDS
 
 
-def reference() -> str:
+def study_reference() -> str:
     """Every section, every kind of question, every key."""
     parts = ["### Sections\n"]
     for name, keys in SECTIONS.items():
@@ -17,7 +17,7 @@ def reference() -> str:
     parts.append(f"### Every question\n\n{_table(COMMON)}")
     parts.append(f"`repeat`\n\n{_table(REPEAT)}")
     parts.append("### Kinds of questions\n")
-    parts.append('An outcome is told by the question\'s name: `only_if = "spread.released"`.\n')
+    parts.append('An outcome follows the question\'s name: `only_if = "spread.released"`.\n')
     parts += [_kind(name) for name in KINDS]
     return "\n".join(parts)
 
@@ -37,7 +37,7 @@ def _table(keys: Iterable[Key]) -> str:
 
 
 def _words(key: Key) -> str:
-    return " or ".join(f'`"{choice}"`' for choice in key.choices) if key.choices else _cell(TYPES[key.type][0])
+    return " or ".join(f'`"{choice}"`' for choice in key.choices) if key.choices else _cell(HOLDS[key.type][0])
 
 
 def _cell(text: str) -> str:

@@ -12,7 +12,7 @@ from math import exp
 from typing import Any
 
 from expost.errors import InvalidValue
-from expost.study.svg import MOST, bars, budget
+from expost.study.svg import MOST_BARS, bars, budget
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1d2733; --soft: #5b6875; --paper: #ffffff; --card: #f4f6f8; --line: #d9dfe5;
@@ -83,8 +83,8 @@ def _answer(question: Mapping[str, Any]) -> str:
     plot = ""
     if question["bars"]:
         plot = bars(question["bars"], question["error"], f"{question['label']}, as bars")
-        if len(question["bars"]) > MOST:
-            plot += f'<p class="soft">The first {MOST} of {len(question["bars"])} are drawn.</p>'
+        if len(question["bars"]) > MOST_BARS:
+            plot += f'<p class="soft">The first {MOST_BARS} of {len(question["bars"])} are drawn.</p>'
     return (
         f"<article><header><h3>{escape(question['label'])}</h3>"
         f'<span class="kind">{escape(question["name"])} · {escape(question["kind"])}</span></header>'

@@ -8,10 +8,8 @@ released and samples nothing twice.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
-
-import numpy as np
 
 from expost.cost import Cost
 from expost.errors import (
@@ -19,7 +17,6 @@ from expost.errors import (
     BudgetExceeded,
     EngineFailed,
     ExpostError,
-    InvalidStudy,
     InvalidValue,
     KeyConflict,
     UnknownEntry,
@@ -27,31 +24,31 @@ from expost.errors import (
 from expost.ledger import Entry, Ledger
 from expost.mechanism import Mechanism, Release
 from expost.noise import NoiseSource
-from expost.study.key import LOST, VALUES, asked_then
+from expost.study.check import Built, Questions, TooLittle
+from expost.study.key import LOST, VALUES, asked_then, key_at_run, ledger_key
 from expost.study.kinds import KINDS
 from expost.study.kinds.kind import Answer, Asked, Unanswerable, Unscaled
-from expost.study.kinds.robust import scale_of
 from expost.study.model import Condition, Question, Study
-from expost.study.plan import plan_from, require_fit
-from expost.study.sources import Opened, asked_for, check_questions, open_ledger, open_table, problem
+from expost.study.plan import require_fit
+from expost.study.sources import find_ledger, new_ledger, open_table, public_size
 
-State = Literal["answered", "withheld", "skipped", "lost", "not possible", "not reached"]
+OutcomeState = Literal["answered", "withheld", "skipped", "lost", "not possible", "not reached"]
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """What one entry of the ledger says about a question."""
+    """One entry of the ledger that a question made."""
 
     entry: int
     what: str
     reserved: Cost
     charged: Cost
     stored: bool
-    """Whether it was there already, so that nothing was sampled now."""
+    """Whether it was in the ledger already, so that nothing was sampled now."""
 
     @property
     def refunded(self) -> Cost:
-        """What came back."""
+        """What was not charged of what was reserved."""
         return self.reserved - self.charged
 
 
@@ -60,7 +57,7 @@ class Outcome:
     """What became of a question."""
 
     question: Question
-    state: State
+    state: OutcomeState
     answer: Answer | None = None
     why: str = ""
     asked: Cost = field(default_factory=lambda: Cost(0))
@@ -114,63 +111,35 @@ class UnderWay(ExpostError):
         )
 
 
-class Lost(Exception):
+class _Lost(Exception):
     """What was sampled was never delivered."""
 
 
-Progress = Callable[[Question, Outcome | None], None]
+QuestionProgress = Callable[[Question, Outcome | None], None]
 """Called before a question, with None, and after it."""
 
 
-def run_study(study: Study, *, noise: NoiseSource | None = None, progress: Progress | None = None) -> Result:
+def run_study(study: Study, *, noise: NoiseSource | None = None, progress: QuestionProgress | None = None) -> Result:
     """Check everything, then ask. Stops cleanly where the budget ends: what was answered is in the result."""
-    opened = open_table(study)
-    check_questions(opened)
-    there = open_ledger(study, create=False)
-    size = _public_size(opened)
-    require_fit(plan_from(opened, there, size))
-    _check_sizes(opened, size or 0)
-    ledger = there if there is not None and study.books.url != "memory:" else None
-    ledger = ledger or open_ledger(study, create=True, noise=noise)
-    assert ledger is not None
-    return _Run(opened, ledger, size or 0, progress or (lambda question, outcome: None)).all(size)
-
-
-def _public_size(opened: Opened) -> int | None:
-    if opened.study.privacy.neighbours != "substitute":
-        return None
-    try:
-        return opened.table.counted()
-    except InvalidValue as error:
-        raise opened.study.wrong("privacy.size", str(error)) from None
-
-
-def _check_sizes(opened: Opened, size: int) -> None:
-    """What depends on the public number of units, such as blocks of a regression."""
-    problems = []
-    for question in opened.study.questions:
-        if KINDS[question.kind].reads and size < 1:
-            problems.append(problem(question, InvalidValue("the data has no units, and this needs some")))
-        elif question.kind in ("regression", "logistic_regression", "training"):
-            most = question.amount.resolve(opened.study.limit, opened.study.limit)
-            asked, kind = asked_for(opened, question, most.epsilon, size, {}), KINDS[question.kind]
-            try:
-                kind.mechanism(asked).check(np.broadcast_to(np.float64(0), kind.on(asked).shape))  # no value is read
-            except InvalidValue as error:
-                problems.append(problem(question, error))
-    if problems:
-        raise InvalidStudy(str(opened.study.file), tuple(problems))
+    table = open_table(study)
+    size = public_size(study, table)
+    questions = Questions(study, table, size)
+    ledger = find_ledger(study, noise)
+    require_fit(questions, ledger, size)
+    asking = _Run(questions, ledger or new_ledger(study, noise), progress or (lambda question, outcome: None))
+    outcomes, error = asking.all()
+    return Result(study, outcomes, size, asking.ledger, error)
 
 
 class _Run:
     """A study under way."""
 
-    def __init__(self, opened: Opened, ledger: Ledger, size: int, progress: Progress) -> None:
-        self.opened, self.study, self.ledger, self.size = opened, opened.study, ledger, size
-        self.progress = progress
+    def __init__(self, questions: Questions, ledger: Ledger, progress: QuestionProgress) -> None:
+        self.questions, self.study, self.ledger, self.progress = questions, questions.study, ledger, progress
         self.answers: dict[str, Answer] = {}
 
-    def all(self, size: int | None) -> Result:
+    def all(self) -> tuple[tuple[Outcome, ...], ExpostError | None]:
+        """What became of every question, and the error that ended the run, if one did."""
         outcomes: list[Outcome] = []
         error: ExpostError | None = None
         for question in self.study.questions:
@@ -183,35 +152,33 @@ class _Run:
                 self.answers[question.name] = outcome.answer
             outcomes.append(outcome)
             self.progress(question, outcome)
-        return Result(self.study, tuple(outcomes), size, self.ledger, error)
+        return tuple(outcomes), error
 
     def one(self, question: Question) -> tuple[Outcome, ExpostError | None]:
         """A question with its condition and its repetitions; and the error that ends the run, if one does."""
         if question.only_if is not None and not self.holds(question.only_if):
             return Outcome(question, "skipped", why=f"{question.only_if.text} does not hold"), None
         receipts: list[Receipt] = []
-        state: State
         asked, answer = Cost(0), None
+
+        def ended(state: OutcomeState, why: Exception | str = "") -> Outcome:
+            return Outcome(question, state, answer, str(why), asked, tuple(receipts))
+
         for attempt in range(1, (question.repeat.at_most if question.repeat else 1) + 1):
             try:
                 cost, answer = self.attempt(question, attempt, receipts)
             except Unanswerable as error:
-                state = "skipped" if isinstance(error, Unscaled) else "not possible"
-                return Outcome(question, state, answer, str(error), asked, tuple(receipts)), None
-            except Lost as error:
-                return Outcome(question, "lost", answer, str(error), asked, tuple(receipts)), None
-            except BudgetExceeded as error:
-                if answer is not None:  # a repetition that no longer fits
-                    break
-                return Outcome(question, "not possible", None, str(error), asked, tuple(receipts)), error
+                return ended("skipped" if isinstance(error, Unscaled) else "not possible", error), None
+            except _Lost as error:
+                return ended("lost", error), None
             except ExpostError as error:
-                state = "lost" if isinstance(error, EngineFailed) else "not possible"
-                return Outcome(question, state, answer, str(error), asked, tuple(receipts)), error
+                if isinstance(error, BudgetExceeded) and answer is not None:  # a repetition that no longer fits
+                    break
+                return ended("lost" if isinstance(error, EngineFailed) else "not possible", error), error
             asked += cost
             if self.over(question, answer, attempt):
                 break
-        state = "withheld" if answer is not None and "withheld" in answer.outcomes else "answered"
-        return Outcome(question, state, answer, "", asked, tuple(receipts)), None
+        return ended("withheld" if answer is not None and "withheld" in answer.outcomes else "answered"), None
 
     def over(self, question: Question, answer: Answer, attempt: int) -> bool:
         """Whether no repetition follows. One that was made before does, whatever remains now."""
@@ -223,7 +190,7 @@ class _Run:
         return self.ledger.remaining.epsilon_units < repeat.floor.epsilon_units
 
     def holds(self, condition: Condition) -> bool:
-        """Whether an earlier released answer was so; one that was never released was not."""
+        """Whether an earlier released answer was this; one that was never released was not."""
         answer = self.answers.get(condition.question)
         if answer is None:
             return False
@@ -240,36 +207,36 @@ class _Run:
         try:
             cost = self.cost(question, stored)
         except BudgetExceeded:
-            if self.stored(key) != stored:  # it was set aside for another run since
+            if self.stored(key) != stored:  # another run reserved it since
                 raise UnderWay(question.label) from None
             raise
-        asked = asked_for(self.opened, question, cost.epsilon, self.size, dict(self.answers), cost.exact_delta)
-        mechanism = self.made(asked, cost)
-        release = self.release(mechanism, kind.on(asked), key, question.label, stored, receipts)
-        following = kind.then(asked, release) if kind.then is not None else None
+        asked = self.questions.asked(question, cost, self.answers)
+        mechanism, on = self.built(asked, cost)
+        release = self.release(mechanism, on, key, question.label, stored, receipts)
+        if kind.then is None:
+            return release.reserved, kind.answer(asked, mechanism, release.value)
+        following = kind.then(asked, release)
         if following is not None:
-            step = self.key(question, attempt, VALUES)
-            second = self.release(following, None, step, question.label + VALUES, self.stored(step), receipts)
-            mechanism, release = following, second
-        worst = release.reserved if kind.then is None else cost
-        return worst, kind.answer(asked, mechanism, release.value)
+            key = self.key(question, attempt, VALUES)
+            mechanism = following
+            release = self.release(mechanism, None, key, question.label + VALUES, self.stored(key), receipts)
+        return cost, kind.answer(asked, mechanism, release.value)
 
     def key(self, question: Question, attempt: int, step: str = "") -> str:
-        """The ledger's key. Another number of units, or another released scale, makes it another question."""
-        facts = [f"n={self.size}"] if self.size else []
-        if isinstance(question.values.get("scale"), str):
-            facts.append(f"scale={scale_of(asked_for(self.opened, question, 1, self.size, self.answers))!r}")
-        return " ".join((self.study.key(question, attempt, step), *facts))
+        """The ledger's key."""
+        asked = self.questions.asked(question, Cost(0), self.answers)
+        facts = KINDS[question.kind].facts(asked)
+        return key_at_run(ledger_key(self.study, question, attempt, step), self.questions.size, facts)
 
     def stored(self, key: str) -> Entry | None:
-        """What the ledger holds under a key."""
+        """What the ledger has under a key."""
         try:
             return self.ledger.reservation(key).entry
         except UnknownEntry:
             return None
 
     def cost(self, question: Question, stored: Entry | None) -> Cost:
-        """What it asks for now; or what it asked for then, as its reservation tells."""
+        """What it asks for now; or what it asked for then, from its reservation."""
         if stored is not None:
             return asked_then(question, stored)
         remaining = self.ledger.remaining
@@ -280,18 +247,14 @@ class _Run:
             raise BudgetExceeded(cost, remaining, self.ledger.name)
         return cost
 
-    def made(self, asked: Asked, cost: Cost) -> Mechanism:
-        """The mechanism. If there is none now, but with all that it could get there is, too little is left."""
-        question, limit, make = asked.question, self.study.limit, KINDS[asked.question.kind].mechanism
+    def built(self, asked: Asked, cost: Cost) -> Built:
+        """The mechanism, and the columns that it reads."""
         try:
-            return make(asked)
+            return self.questions.build(asked)
         except InvalidValue as error:
-            most = question.amount.resolve(limit, limit).epsilon
-            try:
-                make(replace(asked, epsilon=most, delta=question.delta_of(limit)))
-            except InvalidValue:
-                raise Unanswerable(str(error)) from None
-        raise BudgetExceeded(cost, self.ledger.remaining, self.ledger.name)
+            raise Unanswerable(str(error)) from None
+        except TooLittle:
+            raise BudgetExceeded(cost, self.ledger.remaining, self.ledger.name) from None
 
     def release(
         self, mechanism: Mechanism, on: Any, key: str, label: str, stored: Entry | None, receipts: list[Receipt]
@@ -309,5 +272,5 @@ class _Run:
         assert stored.charged is not None
         receipts.append(Receipt(stored.id, label, stored.reserved, stored.charged, True))
         if stored.state != "settled":
-            raise Lost(LOST)
+            raise _Lost(LOST)
         return Release(mechanism, self.ledger.output(key), stored, replayed=True)

@@ -1,45 +1,29 @@
-"""From a study to its table and its ledger. Everything that can be wrong publicly is found here, before any charge."""
+"""A study's table and its ledger. What is publicly wrong with them is found here, before any charge."""
 
 from __future__ import annotations
 
-import re
 import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass
-from fractions import Fraction
+from difflib import get_close_matches
 from pathlib import Path
 
 from expost.cost import Cost
 from expost.data import PrivateTable, Unit, read
-from expost.errors import InvalidStudy, InvalidValue
+from expost.errors import InvalidValue, UnknownEntry
 from expost.ledger import Ledger, ledgers
-from expost.ledger.entry import least
-from expost.mechanisms.stability.quantile_range import Bin
 from expost.noise import NoiseSource
-from expost.study.kinds import KINDS
-from expost.study.kinds.kind import Answer, Asked
-from expost.study.model import SQLITE, Question, Study
+from expost.study.model import SQLITE, Study
 
-NOMINAL_SIZE = 10_000
-"""Stands for the number of units while nothing is read: no price depends on it."""
+_PARAMETERS = {"unit": "privacy.unit", "size": "privacy.size", "schema": "data.schema"}
+"""Where a study says what a parameter of ``read`` is; all others are about the path."""
 
 
-@dataclass(frozen=True)
-class Opened:
-    """A study and its table."""
-
-    study: Study
-    table: PrivateTable
-
-
-def open_table(study: Study) -> Opened:
+def open_table(study: Study) -> PrivateTable:
     """The study's table. Looks at its schema only."""
     data, privacy = study.data, study.privacy
     try:
-        unit = "row" if privacy.unit == "row" else Unit(privacy.unit, rows=privacy.rows or 1, groups=privacy.groups)
         table = read(
             study.source,
-            unit=unit,  # type: ignore[arg-type]
+            unit="row" if privacy.unit == "row" else Unit(privacy.unit, rows=privacy.rows or 1, groups=privacy.groups),
             neighbours=privacy.neighbours,
             table=data.table,
             schema=data.schema,
@@ -48,28 +32,34 @@ def open_table(study: Study) -> Opened:
             size=privacy.size,
         )
     except InvalidValue as error:
-        raise study.wrong(_blamed(study, str(error)), str(error)) from None
+        raise study.wrong(_place(error), str(error)) from None
     for name, expression in study.derive.items():
         try:
             table = table.derive(**{name: expression})
         except InvalidValue as error:
             raise study.wrong(f"derive.{name}", f"{name}: {error}") from None
     _check_who(study, table)
-    return Opened(study, table)
+    return table
 
 
-def _blamed(study: Study, said: str) -> str:
-    """The key that an error about the table speaks of."""
-    typed = next(
-        (name for name in study.data.schema or () if f"column {name!r} " in f"{said} ".replace(":", " ")), None
-    )
-    if typed is not None:
-        return f"data.schema.{typed}"
-    return "privacy.unit" if repr(study.privacy.unit) in said else "data.path"
+def public_size(study: Study, table: PrivateTable) -> int | None:
+    """The number of units, where it is public."""
+    if study.privacy.neighbours != "substitute":
+        return None
+    try:
+        return table.counted()
+    except InvalidValue as error:
+        raise study.wrong(_place(error), str(error)) from None
+
+
+def _place(error: InvalidValue) -> str:
+    """The key of the study that an error about the table is about."""
+    parameter, *rest = error.about if isinstance(error.about, tuple) else ("path",)
+    return ".".join((_PARAMETERS.get(parameter, "data.path"), *rest))
 
 
 def _check_who(study: Study, table: PrivateTable) -> None:
-    """A row must not go by the name of somebody who may have several."""
+    """A row must not be called by the name of somebody who may have several."""
     unit, who = study.privacy.unit, study.privacy.who
     if who.lower() != unit.lower() and who.lower() in (name.lower() for name in table.schema):
         raise study.wrong(
@@ -79,101 +69,54 @@ def _check_who(study: Study, table: PrivateTable) -> None:
         )
 
 
-def check_questions(opened: Opened) -> None:
-    """Make every question once, with all the ε it could get: columns, types and settings are right, or it is said."""
-    problems: list[tuple[int | None, str]] = []
-    stand_ins: dict[str, Answer] = {}
-    for question in opened.study.questions:
-        try:
-            most = question.amount.resolve(opened.study.limit, opened.study.limit)
-            asked = asked_for(opened, question, most.epsilon, NOMINAL_SIZE, stand_ins)
-            kind = KINDS[question.kind]
-            kind.mechanism(asked)
-            column = kind.on(asked)
-            if column is not None:
-                _ = column.plan
-        except InvalidValue as error:
-            problems.append(problem(question, error))
-        if question.kind == "interquartile_range":
-            stand_ins[question.name] = Answer("", None, released=Bin(1, 1.0, 2.0))
-    if problems:
-        raise InvalidStudy(str(opened.study.file), tuple(problems))
+# ---- the ledger
 
 
-def problem(question: Question, error: InvalidValue) -> tuple[int | None, str]:
-    """What is wrong with a question, at the line of the key whose value the error speaks of."""
-    said = str(error)
-    for key, value in question.values.items():
-        words = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-        names = {name for word in words if isinstance(word, str) for name in (word, *re.findall(r"\w+", word))}
-        if any(repr(name) in said for name in names):
-            return question.lines.get(key, question.line), f"question {question.name!r}: {key}: {said}"
-    return question.line, f"question {question.name!r}: {said}"
+def find_ledger(study: Study, noise: NoiseSource | None = None) -> Ledger | None:
+    """The study's ledger or account; None if the ledger does not exist yet. Accounts are never created here.
 
-
-def asked_for(
-    opened: Opened,
-    question: Question,
-    epsilon: float,
-    size: int,
-    earlier: Mapping[str, Answer],
-    delta: Fraction | None = None,
-) -> Asked:
-    """A question with its ε and δ; where no δ is given, the study's, or a nominal one if that is the rest."""
-    if delta is None:
-        delta = Fraction(1, 10**6) if question.delta == "rest" else question.delta
-    return Asked(question, opened.table, epsilon, delta, size, earlier)
-
-
-def open_ledger(study: Study, *, create: bool, noise: NoiseSource | None = None) -> Ledger | None:
-    """The study's ledger or account; made if there is none and it may be, else None.
-
-    One that is there must be about the same unit and neighbours, and have the limit that the study states.
+    One that exists must be about the same unit and neighbours, and have the limit that the study states.
     """
-    books, privacy, limit = study.books, study.privacy, study.limit
-    if books.url == "memory:":
-        return Ledger(
-            limit.exact_epsilon, limit.exact_delta,
-            name=books.name, neighbours=privacy.neighbours, unit=privacy.ledger_unit, noise=noise,
-        )  # fmt: skip
-    url = study.ledger_url
+    section, url = study.ledger, study.ledger_url
+    if section.url == "memory:":
+        return None
     if url.startswith(SQLITE) and not Path(url.removeprefix(SQLITE)).parent.is_dir():
         raise study.wrong("ledger.url", f"there is no folder {Path(url.removeprefix(SQLITE)).parent} for the ledger")
-    if not _exists(url, books.name):
-        if books.account is not None:
-            shown = url if url.startswith(SQLITE) else "URL"  # which may have a password
-            made = shlex.join(["ledger", "create", shown, books.name, "--unit", privacy.ledger_unit])
+    if not _exists(url, section.name):
+        if section.account is not None:
             raise study.wrong(
                 "ledger.account",
-                f"there is no ledger {books.name!r}, and an account needs one: expost {made} --neighbours "
-                f"{privacy.neighbours} --epsilon … --delta …",
+                f"there is no ledger {section.name!r}, and an account needs one: {_create_command(study)}",
             )
-        if not create:
-            return None
-        return Ledger.create(
-            url, books.name, limit.exact_epsilon, limit.exact_delta,
-            neighbours=privacy.neighbours, unit=privacy.ledger_unit, noise=noise,
-        )  # fmt: skip
-    ledger = Ledger.load(url, books.name, noise=noise)
+        return None
+    ledger = Ledger.load(url, section.name, noise=noise)
     _check_same(study, ledger)
-    if books.account is not None:
-        return _account(study, ledger, books.account, create)
-    if ledger.limit != limit:
+    if section.account is not None:
+        ledger = _account(study, ledger, section.account)
+    if ledger.limit != study.limit:
+        remedy = "" if section.account else ", or name an 'account' in [ledger] to spend within it"
         raise study.wrong(
-            "ledger.name",
-            f"ledger {books.name!r} has a limit of {ledger.limit}, and the study says {limit}: say the same in "
-            "[limit], or 'account' in [ledger] to spend within it",
+            "ledger.account" if section.account else "ledger.name",
+            f"{ledger.name!r} has a limit of {ledger.limit}, and the study says {study.limit}: write the same in "
+            f"[limit]{remedy}",
         )
     return ledger
 
 
-def left_before(study: Study, ledger: Ledger | None) -> Cost:
-    """What a study has left now. A ledger or account that is not there yet has its limit, or less if that above has."""
-    if ledger is not None:
-        return ledger.remaining
-    if study.books.account is None:
-        return study.limit
-    return least((study.limit, Ledger.load(study.ledger_url, study.books.name).remaining))
+def new_ledger(study: Study, noise: NoiseSource | None = None) -> Ledger:
+    """The ledger that the study describes, new."""
+    section, privacy, limit = study.ledger, study.privacy, study.limit
+    if section.url == "memory:":
+        return Ledger(limit, name=section.name, neighbours=privacy.neighbours, unit=privacy.ledger_unit, noise=noise)
+    return Ledger.create(
+        study.ledger_url, section.name, limit,
+        neighbours=privacy.neighbours, unit=privacy.ledger_unit, noise=noise,
+    )  # fmt: skip
+
+
+def remaining_before(study: Study, ledger: Ledger | None) -> Cost:
+    """What a study may spend now: its limit, if its ledger does not exist yet."""
+    return study.limit if ledger is None else ledger.remaining
 
 
 def _exists(url: str, name: str) -> bool:
@@ -183,24 +126,44 @@ def _exists(url: str, name: str) -> bool:
 
 
 def _check_same(study: Study, ledger: Ledger) -> None:
+    """A ledger may say the unit in full, or by the study's own word alone: the column, or row."""
+    privacy = study.privacy
     for what, theirs, ours in (
-        ("unit", ledger.unit, study.privacy.ledger_unit),
-        ("neighbours", ledger.neighbours, study.privacy.neighbours),
+        ("unit", ledger.unit, (privacy.ledger_unit, privacy.unit)),
+        ("neighbours", ledger.neighbours, (privacy.neighbours,)),
     ):
-        if theirs != ours:
+        if theirs not in ours:
             raise study.wrong(
                 "ledger.name",
-                f"ledger {study.books.name!r} is about another {what}: {theirs!r}, and the study's is {ours!r}. What "
-                "was promised of one says nothing about the other: take another ledger",
+                f"ledger {study.ledger.name!r} has another {what}: {theirs!r}, and the study's is {ours[0]!r}. A "
+                f"guarantee for one is none for the other: take another ledger, {_create_command(study, 'NAME')}",
             )
 
 
-def _account(study: Study, ledger: Ledger, name: str, create: bool) -> Ledger | None:
-    there = {account.name.rsplit("/", 1)[-1]: account for account in ledger.accounts}
-    if name not in there:
-        return ledger.create_account(name, study.limit) if create else None
-    if there[name].limit != study.limit:
-        raise study.wrong(
-            "ledger.account", f"account {name!r} has a limit of {there[name].limit}, and the study says {study.limit}"
-        )
-    return there[name]
+def _account(study: Study, ledger: Ledger, path: str) -> Ledger:
+    account = ledger
+    for name in path.split("/"):
+        try:
+            account = account.account(name)
+        except UnknownEntry:
+            near = get_close_matches(name, [each.name.rpartition("/")[2] for each in account.accounts], 1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            command = ["ledger", "add-account", _shown(study), study.ledger.name, path]
+            command += ["--epsilon", study.limit.epsilon_text, "--delta", str(study.limit.exact_delta)]
+            raise study.wrong(
+                "ledger.account",
+                f"{account.name!r} has no account {name!r}: {hint}a study creates none; its owner does, with "
+                f"expost {shlex.join(command)}",
+            ) from None
+    return account
+
+
+def _create_command(study: Study, name: str | None = None) -> str:
+    privacy = study.privacy
+    words = ["ledger", "create", _shown(study), name or study.ledger.name, "--unit", privacy.ledger_unit]
+    return f"expost {shlex.join(words)} --neighbours {privacy.neighbours} --epsilon … --delta …"
+
+
+def _shown(study: Study) -> str:
+    """The address of a file; that of a server may have a password."""
+    return study.ledger_url if study.ledger_url.startswith(SQLITE) else "URL"

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 _ROW, _WIDTH = 26, 680
-MOST = 30
-"""So many bars are drawn at most."""
+MOST_BARS = 30
 
 
 def bars(values: Mapping[str, float], error: float | None, title: str) -> str:
     """Horizontal bars with error bars, of the first values; negative ones grow to the left."""
-    shown = list(values.items())[:MOST]
+    shown = list(values.items())[:MOST_BARS]
     reach = error or 0.0
     low = min(0.0, *(value - reach for _, value in shown))
     high = max(0.0, *(value + reach for _, value in shown))
@@ -42,7 +41,7 @@ def bars(values: Mapping[str, float], error: float | None, title: str) -> str:
 
 
 def budget(rows: Sequence[tuple[str, float, float]], title: str) -> str:
-    """For each question what was charged of what was set aside: (name, reserved, charged)."""
+    """For each question what was charged of what was reserved: (name, reserved, charged)."""
     widest = max((reserved for _, reserved, _ in rows), default=0.0) or 1.0
     names = _room(name for name, _, _ in rows)
     room = _WIDTH - names - 150

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from expost.cli.console import CODES
 from expost.cli.main import app
-from expost.data.expression.reference import reference as of_expressions
+from expost.data.expression.reference import expression_reference
 from expost.study import parse_study, plan_study, run_study
-from expost.study.reference import reference as of_studies
+from expost.study.reference import study_reference
 from studies import write_people
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -56,7 +56,9 @@ def test_the_study_in_the_guide_runs(tmp_path: Path) -> None:
     assert result.ledger.remaining.epsilon == 0
 
 
-@pytest.mark.parametrize(("name", "reference"), [("study.md", of_studies), ("expressions.md", of_expressions)])
+@pytest.mark.parametrize(
+    ("name", "reference"), [("study.md", study_reference), ("expressions.md", expression_reference)]
+)
 def test_the_reference_is_the_table(name: str, reference: Callable[[], str]) -> None:
     page = ROOT / "docs" / name
     before, _, rest = page.read_text(encoding="utf-8").partition("<!-- reference -->\n")

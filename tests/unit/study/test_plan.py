@@ -42,16 +42,16 @@ def test_repetitions_are_in_the_worst_case(tmp_path: Path, amount: str, worst: f
     assert plan.worst.epsilon == 4 - worst
 
 
-def test_an_account_that_is_not_there_yet_has_no_more_than_its_ledger(tmp_path: Path) -> None:
+def test_an_account_has_no_more_than_its_ledger(tmp_path: Path) -> None:
     unit = "visitor (one row each)"
     url = f"sqlite:///{tmp_path}/books.db"
-    ledger = Ledger.create(url, "people", epsilon=1, neighbours="substitute", unit=unit)
+    ledger = Ledger.create(url, "people", epsilon=1, delta=1e-5, neighbours="substitute", unit=unit)
+    ledger.create_account("alice", Cost(4, 1e-5))
     path = write_study(tmp_path, count("large", "epsilon = 2"))
     path.write_text(path.read_text().replace('name = "people"', 'name = "people"\naccount = "alice"', 1))
     plan = plan_study(read_study(path))
-    assert plan.before == Cost(1)
+    assert plan.before == Cost(1, 1e-5)
     assert not plan.fits
-    assert not ledger.accounts
 
 
 def test_what_is_said_of_stored_answers(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_question_that_was_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             run_study(study)
     line = plan_study(study).lines[0]
     assert (line.fit, line.worst) == ("lost", Cost(0))
-    assert line.why.startswith("lost: it was cut short while it was sampled, so its worst case was charged")
+    assert line.why.startswith("lost: it was interrupted while it was sampled, so its worst case was charged")
     assert f"lost: {run_study(study).outcomes[0].why}" == line.why
 
 

@@ -276,6 +276,7 @@ def test_accounts(tmp_path: Path) -> None:
         url, "people", epsilon=10, delta=1e-3, neighbours="substitute", unit="visitor (one row each)"
     )
     path = write_study(tmp_path, COUNT)
+    ledger.create_account("alice", Cost(4, 1e-5))
     path.write_text(path.read_text().replace('name = "people"', 'name = "people"\naccount = "alice"', 1))
     result = run_study(read_study(path))
     assert (result.ledger.limit, ledger.spent) == (Cost(4, 1e-5), Cost(0.5))
@@ -301,7 +302,7 @@ def test_lost_answers_are_not_sampled_again(tmp_path: Path, monkeypatch: pytest.
 
     with monkeypatch.context() as patch:
         patch.setattr(DuckDB, "fetch", broken)
-        patch.setattr("expost.study.run._public_size", lambda opened: PEOPLE)
+        patch.setattr("expost.study.run.public_size", lambda study, table: PEOPLE)
         result = CliRunner().invoke(app, ["run", str(path)])
         assert result.exit_code == 1
         assert CANARY not in result.output
@@ -365,6 +366,7 @@ def test_two_accounts_ask_the_same(tmp_path: Path) -> None:
     unit = read_study(write_study(tmp_path, COUNT)).privacy.ledger_unit
     ledger = Ledger.create(url, "people", epsilon=10, delta=1e-3, neighbours="substitute", unit=unit)
     for account in ("alice", "bob"):
+        ledger.create_account(account, Cost(4, 1e-5))
         path = write_study(tmp_path, COUNT)
         path.write_text(path.read_text().replace('name = "people"', f'name = "people"\naccount = "{account}"', 1))
         result = run_study(read_study(path))
@@ -542,4 +544,48 @@ def test_a_ledger_to_be_made_is_said_in_full(tmp_path: Path) -> None:
         plan_study(read_study(path))
     command = str(error.value).partition("expost ")[2]
     assert CliRunner().invoke(app, [*shlex.split(command.replace("…", "0.5"))]).exit_code == 0
+    with pytest.raises(InvalidStudy) as error:
+        plan_study(read_study(path))
+    command = str(error.value).partition("with expost ")[2]
+    assert CliRunner().invoke(app, [*shlex.split(command)]).exit_code == 0
     assert run_study(read_study(path)).error is None
+
+
+@pytest.mark.parametrize("account", ["alice-extra", "alicf", "team/bop", "team", "taem/bob", "alice/x"])
+def test_a_study_creates_no_account(tmp_path: Path, account: str) -> None:
+    """A typo, or an account of one's own, would be a limit of its own."""
+    unit = "visitor (one row each)"
+    url = f"sqlite:///{tmp_path}/books.db"
+    ledger = Ledger.create(url, "people", epsilon=10, delta=1e-3, neighbours="substitute", unit=unit)
+    ledger.create_account("alice", Cost(4, 1e-5))
+    ledger.create_account("team", Cost(5, 1e-4)).create_account("bob", Cost(4, 1e-5))
+    path = write_study(tmp_path, COUNT)
+    text = path.read_text()
+    for command in (plan_study, run_study):
+        path.write_text(text.replace('name = "people"', f'name = "people"\naccount = "{account}"', 1))
+        with pytest.raises(InvalidStudy, match=r"study.toml:19: \[ledger\] .*(has no account|has a limit)"):
+            command(read_study(path))
+    assert [each.name for each in ledger.accounts] == ["people/alice", "people/team"]
+    assert not list(ledger.entries())
+    path.write_text(text.replace('name = "people"', 'name = "people"\naccount = "team/bob"', 1))
+    assert run_study(read_study(path)).ledger.name == "people/team/bob"
+    assert ledger.account("team").spent == Cost(0.5)
+
+
+@pytest.mark.parametrize(("unit", "theirs", "fits"), [
+    ('unit = "person"\nrows = 2', "person", True),
+    ('unit = "person"\nrows = 2', "visitor", False),
+    ('unit = "row"', "row", True),
+    ('unit = "row"', "visitor", False),
+    ('unit = "row"', "person", False),
+])  # fmt: skip
+def test_a_ledger_made_with_a_plain_unit(tmp_path: Path, unit: str, theirs: str, fits: bool) -> None:
+    url = f"sqlite:///{tmp_path}/books.db"
+    Ledger.create(url, "people", epsilon=4, delta=1e-5, neighbours="substitute", unit=theirs)
+    path = write_study(tmp_path, COUNT)
+    path.write_text(path.read_text().replace('unit = "row"', unit, 1))
+    if fits:
+        assert plan_study(read_study(path)).fits
+    else:
+        with pytest.raises(InvalidStudy, match=r"expost ledger create .* --unit 'visitor .* --neighbours substitute"):
+            plan_study(read_study(path))

@@ -64,7 +64,7 @@ def test_types_of_a_csv_file_are_stated(tmp_path: Path) -> None:
     after = parse_study(text, file)
     assert plan_study(after).lines == before.lines, "one odd row changes nothing that is public"
     bare = "".join(line for line in text.splitlines(True) if line[:1] != '"' and line != "[data.schema]\n")
-    with pytest.raises(InvalidStudy, match=r"study.toml:10: \[data\] a CSV file does not say"):
+    with pytest.raises(InvalidStudy, match=r"study.toml:10: \[data\] a CSV file does not state"):
         parse_study(bare, file)
 
 

@@ -19,8 +19,8 @@ from expost.data import files
 from expost.data.duckdb import sources
 from expost.data.duckdb.settings import CAREFUL, careful, refuse_locked, refuse_shadows
 from expost.data.duckdb.sql import (
+    SQL_TYPES,
     TIMES,
-    TYPES,
     WIDER_THAN_64,
     fill,
     identifier,
@@ -166,7 +166,7 @@ class DuckDB:
             return f'({column if base == "VARCHAR" else f"CAST({column} AS VARCHAR)"} COLLATE "binary")'
         if base in ("DATE", *TIMES):
             return in_range(column, base)
-        wanted = TYPES[self.schema[name]]
+        wanted = SQL_TYPES[self.schema[name]]
         return column if base == wanted else f"CAST({column} AS {wanted})"
 
     def owner(self, name: str) -> str:

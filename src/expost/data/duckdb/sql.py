@@ -20,7 +20,7 @@ _KINDS: Mapping[str, Kind] = {
     "DATE": "date",
     **dict.fromkeys(TIMES, "timestamp"),
 }
-TYPES: Mapping[Kind, str] = {
+SQL_TYPES: Mapping[Kind, str] = {
     "integer": "BIGINT", "number": "DOUBLE", "text": "VARCHAR", "boolean": "BOOLEAN", "date": "DATE",
     "timestamp": "TIMESTAMP",
 }  # fmt: skip
@@ -44,11 +44,11 @@ def fill(template: str, said: Sequence[str]) -> str:
 def stated(tree: Stated) -> str:
     """A stated value, with its type."""
     if tree.value is None:
-        return "NULL" if tree.kind is None else f"CAST(NULL AS {TYPES[tree.kind]})"
+        return "NULL" if tree.kind is None else f"CAST(NULL AS {SQL_TYPES[tree.kind]})"
     if isinstance(tree.value, bool):
         return "TRUE" if tree.value else "FALSE"
     written = tree.value.isoformat() if isinstance(tree.value, date) else f"{tree.value}"
-    return string(written) if tree.kind == "text" else f"CAST({string(written)} AS {TYPES[tree.kind or 'text']})"
+    return string(written) if tree.kind == "text" else f"CAST({string(written)} AS {SQL_TYPES[tree.kind or 'text']})"
 
 
 def prefix_decides(call: Call, part: Tree) -> bool:

@@ -201,7 +201,7 @@ def _of_unit(name: str, reader: Reader) -> Tree:
     return call(reader, operator, *arguments)
 
 
-def moved(reader: Reader, tree: Tree, sign: str) -> Tree:
+def add_interval(reader: Reader, tree: Tree, sign: str) -> Tree:
     """A date or timestamp and an interval: INTERVAL 3 DAY, INTERVAL '3 days', INTERVAL (n) MONTH."""
     count, unit = _interval(reader)
     if unit not in (*_SECONDS, *_MONTHS):

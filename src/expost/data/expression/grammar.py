@@ -11,7 +11,7 @@ from typing import Any, Never
 from expost.cost import said
 from expost.data.expression import operators, patterns
 from expost.data.expression.fitting import apply, as_time, call
-from expost.data.expression.functions import INEXACT, cast, choice, function, moved, stated_text
+from expost.data.expression.functions import INEXACT, add_interval, cast, choice, function, stated_text
 from expost.data.expression.tokens import DEEPEST, Token, Tokens
 from expost.data.expression.tree import Kind, Reference, Stated, Tree, uncomputable
 from expost.errors import InvalidValue
@@ -24,14 +24,18 @@ _RESERVED = frozenset(
 
 
 def parse(text: Any, schema: Mapping[str, Kind]) -> Tree:
-    """The expression that a text writes, with its columns as the schema spells them."""
+    """The expression that a text writes, with its columns as the schema spells them. Errors are ``about`` the text."""
     if not isinstance(text, str) or not text.strip():
         raise InvalidValue(f"an expression is text in SQL such as 'age >= 18', got {said(text)}")
     if len(text) > _LONGEST:
         raise InvalidValue(f"an expression has at most {_LONGEST} characters, got {len(text)}: derive() parts of it")
     if not is_text(text):
         raise InvalidValue("an expression is text that can be written in UTF-8, without NUL")
-    return _parsed(text, tuple(schema.items()))
+    try:
+        return _parsed(text, tuple(schema.items()))
+    except InvalidValue as error:
+        error.about = text
+        raise
 
 
 @lru_cache(maxsize=1024)
@@ -154,8 +158,10 @@ class Reader(Tokens):
 
     def _like(self, tree: Tree, word: str) -> Tree:
         pattern = stated_text(self, self.primary(), word)
-        if len(pattern) > patterns.LARGEST and re.search("[%_]", pattern.strip("%")):
-            raise self.wrong(f"a pattern of {word} with % or _ inside has at most {patterns.LARGEST} characters")
+        if len(pattern) > patterns.LARGEST_PATTERN and re.search("[%_]", pattern.strip("%")):
+            raise self.wrong(
+                f"a pattern of {word} with % or _ inside has at most {patterns.LARGEST_PATTERN} characters"
+            )
         if word == "ILIKE":
             tree, pattern = call(self, "lower", tree), operators.lower(pattern)
         return apply(self, operators.like(pattern), tree)
@@ -171,7 +177,7 @@ class Reader(Tokens):
     def _sums(self) -> Tree:
         tree = self._products()
         while sign := self.take("+", "-"):
-            tree = moved(self, tree, sign) if self.take("INTERVAL") else call(self, sign, tree, self._products())
+            tree = add_interval(self, tree, sign) if self.take("INTERVAL") else call(self, sign, tree, self._products())
         return tree
 
     def _products(self) -> Tree:
@@ -204,7 +210,7 @@ class Reader(Tokens):
             raise self.wrong("a number has at most 400 characters")
         if not re.fullmatch(r"-?[0-9]+", text):
             return Stated(float(text), "number")
-        if not operators.LEAST <= int(text) <= operators.MOST:
+        if not operators.LEAST_INTEGER <= int(text) <= operators.MOST_INTEGER:
             raise self.wrong(f"{text} has more than 64 bits: write {text}.0 for a number")
         return Stated(int(text), "integer")
 

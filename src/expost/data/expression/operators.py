@@ -24,8 +24,8 @@ from expost.data.expression.tree import Kind, Operator
 
 LONGEST_MADE = 4096
 """What ``||`` makes is cut to so many characters, so that expressions cannot make much of little."""
-KINDS: tuple[Kind, ...] = ("integer", "number", "text", "boolean", "date", "timestamp")
-LEAST, MOST = -(2**63), 2**63 - 1
+VALUE_KINDS: tuple[Kind, ...] = ("integer", "number", "text", "boolean", "date", "timestamp")
+LEAST_INTEGER, MOST_INTEGER = -(2**63), 2**63 - 1
 _NUMBERS: tuple[Kind, ...] = ("integer", "number")
 _TABLE: list[Operator] = []
 
@@ -72,9 +72,9 @@ def _distinct(a: Any, b: Any) -> bool:
 
 
 COMPARISONS = {"=": python.eq, "<>": python.ne, "<": python.lt, "<=": python.le, ">": python.gt, ">=": python.ge}
-for _sign, _kind in product(COMPARISONS, KINDS):
+for _sign, _kind in product(COMPARISONS, VALUE_KINDS):
     _add(_sign, (_kind, _kind), "boolean", _compared(COMPARISONS[_sign]), f"($0 {_sign} $1)", prefix=True)
-for _kind in KINDS:
+for _kind in VALUE_KINDS:
     _add("BETWEEN", (_kind,) * 3, "boolean", _between, "($0 BETWEEN $1 AND $2)", strict=False, prefix=True)
     _add("IN", (_kind, _kind), "boolean", _among, lambda said: f"({said[0]} IN ({', '.join(said[1:])}))",
          strict=False, many=True, prefix=True)  # fmt: skip
@@ -117,7 +117,7 @@ def _listed(name: str) -> Callable[[Sequence[str]], str]:
     return lambda said: f"{name}({', '.join(said)})"
 
 
-for _kind in KINDS:
+for _kind in VALUE_KINDS:
     _add("CASE", ("boolean", _kind, _kind), _kind, lambda when, a, b: a if when else b,
          "(CASE WHEN $0 THEN $1 ELSE $2 END)", strict=False)  # fmt: skip
     _add("coalesce", _kind, _kind, _first, _listed("coalesce"), strict=False, many=True)
@@ -131,7 +131,7 @@ for _kind in KINDS:
 
 
 def _whole(value: int) -> int | None:
-    return value if LEAST <= value <= MOST else None
+    return value if LEAST_INTEGER <= value <= MOST_INTEGER else None
 
 
 def _wide(formula: str) -> str:
@@ -309,7 +309,7 @@ def _read_boolean(text: str) -> bool | None:
 
 
 _CASTS: tuple[tuple[Kind, Kind, Callable[..., Any], str], ...] = (
-    *((kind, kind, lambda a: a, "$0") for kind in KINDS),
+    *((kind, kind, lambda a: a, "$0") for kind in VALUE_KINDS),
     ("integer", "number", float, "CAST($0 AS DOUBLE)"),
     ("integer", "text", str, "CAST($0 AS VARCHAR)"),
     ("integer", "boolean", bool, "($0 <> 0)"),
@@ -368,7 +368,7 @@ def _duckdb_like(pattern: str) -> Callable[[Sequence[str]], str]:
     """By the plainest function that does it: each takes a time that grows with the text's length only."""
     inner = pattern.strip("%")
     if "%" in inner or "_" in inner:
-        return lambda said: f"regexp_matches({said[0]}, {_quoted(patterns.like(pattern).re2)})"
+        return lambda said: f"regexp_matches({said[0]}, {_quoted(patterns.like_pattern(pattern).re2)})"
     names = {(True, True): "contains", (True, False): "ends_with", (False, True): "starts_with"}
     name = names.get((pattern.startswith("%"), pattern.endswith("%")))
     if name is None:

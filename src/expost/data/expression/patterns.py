@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from expost.cost import said
 from expost.errors import InvalidValue
 
-LARGEST = 100
+LARGEST_PATTERN = 100
 """A pattern, with its repetitions written out, has at most so many characters and classes: so much work a character."""
 _CLASSES = {"d": "0-9", "w": "0-9A-Za-z_", "s": " \t\n\r\f"}
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
@@ -38,8 +38,8 @@ def regular(text: str) -> Pattern:
     pattern, size = reader.alternatives()
     if reader.rest:
         raise reader.wrong("a ')' closes nothing")
-    if size > LARGEST:
-        raise reader.wrong(f"it is too large: repetitions written out, it may have {LARGEST} characters")
+    if size > LARGEST_PATTERN:
+        raise reader.wrong(f"it is too large: repetitions written out, it may have {LARGEST_PATTERN} characters")
     return Pattern(pattern.replace(_END, r"\z"), pattern.replace(_END, r"\Z"))
 
 
@@ -98,8 +98,8 @@ class _Reader:
         if self.rest[:1] in ("*", "+", "?", "{"):
             raise self.wrong("what is repeated cannot be repeated again, nor lazily: put it in parentheses")
         least, most = int(sign[1] or 0), int(sign[3] or sign[1] or 1)
-        if most < least or most > LARGEST:
-            raise self.wrong(f"{{m,n}} repeats at least m and at most n times, up to {LARGEST}")
+        if most < least or most > LARGEST_PATTERN:
+            raise self.wrong(f"{{m,n}} repeats at least m and at most n times, up to {LARGEST_PATTERN}")
         return part + _repetition(sign, least, most), size * max(most, 1)
 
     def atom(self) -> tuple[str, int]:
@@ -193,7 +193,7 @@ def _written(letter: str) -> str:
     return f"\\{letter}" if sign else letter
 
 
-def like(pattern: str) -> Pattern:
+def like_pattern(pattern: str) -> Pattern:
     """A whole text of the form of a LIKE pattern: % is any text, _ is any character, nothing escapes them."""
     written = "".join({"%": "(?:.|\n)*", "_": "(?:.|\n)"}.get(letter) or _written(letter) for letter in pattern)
     return Pattern(rf"\A{written}\z", rf"\A{written}\Z")

@@ -74,7 +74,7 @@ STATED = {
 }
 
 
-def reference() -> str:
+def expression_reference() -> str:
     """Every operator, with what it takes and gives, and every cast."""
     named: dict[str, list[Operator]] = {}
     for operator in operators.TABLE:
@@ -100,7 +100,7 @@ def reference() -> str:
 
 def _row(form: str, meaning: str, ways: list[Operator]) -> str:
     takes = {way.takes for way in ways}
-    same = len(takes) == len(operators.KINDS) and {way.takes[-1] for way in ways} == set(operators.KINDS)
+    same = len(takes) == len(operators.VALUE_KINDS) and {way.takes[-1] for way in ways} == set(operators.VALUE_KINDS)
     taken = "any kind" if same else "; ".join(dict.fromkeys(", ".join(way.takes) for way in ways))
     gives = {way.gives for way in ways}
     given = "the same" if same and len(gives) > 1 else "; ".join(dict.fromkeys(way.gives for way in ways))

@@ -1,17 +1,11 @@
-"""Every kind of question, by its name."""
+"""Every kind of question, by its name. A kind is written in one file, its family's; this one only gathers."""
 
-from expost.study.kinds.cells import ABOVE, DISCOVER, HISTOGRAM, LARGE
-from expost.study.kinds.kind import Kind
-from expost.study.kinds.models import DESCENT, LOGISTIC
-from expost.study.kinds.numbers import COUNT, MEAN, SUM
-from expost.study.kinds.robust import MEDIAN, QUANTILE, REGRESSION, SPREAD, TRIMMED_MEAN
+from expost.study.kinds.cells import CELLS
+from expost.study.kinds.kind import QuestionKind
+from expost.study.kinds.models import MODELS
+from expost.study.kinds.numbers import NUMBERS
+from expost.study.kinds.robust import ROBUST
 
-KINDS: dict[str, Kind] = {
-    kind.name: kind
-    for kind in (
-        COUNT, SUM, MEAN, HISTOGRAM, DISCOVER, ABOVE, LARGE, SPREAD, MEDIAN, QUANTILE, TRIMMED_MEAN, REGRESSION,
-        LOGISTIC, DESCENT,
-    )
-}  # fmt: skip
+KINDS: dict[str, QuestionKind] = {kind.name: kind for kind in (*NUMBERS, *CELLS, *ROBUST, *MODELS)}
 
 __all__ = ["KINDS"]

@@ -9,13 +9,15 @@ from math import ceil, floor, log10
 from typing import Any
 
 from expost.cost import Cost
-from expost.data import PrivateTable
+from expost.data import Column, PrivateTable
 from expost.errors import InvalidValue
-from expost.mechanism import Mechanism
+from expost.mechanism import Mechanism, Release
 from expost.study.grammar import Key
 from expost.study.model import Question
 
 CONFIDENCE = Fraction(95, 100)
+MOST_LISTED = 8
+"""Cells of an answer that are listed in its text."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Answer:
     value: Any
     """In plain JSON."""
     error: float | None = None
-    """What noise moved it by at most, with 95 % confidence; None where that is not a number."""
+    """What noise moved it by at most, with 95 % confidence; None where that is not one number."""
     outcomes: tuple[str, ...] = ()
     bars: Mapping[str, float] | None = None
     """What a plot shows, if there is one."""
@@ -59,10 +61,29 @@ class Asked:
         """What the study says under a key."""
         return self.question.values.get(key, default)
 
+    def given(self, *keys: str) -> dict[str, Any]:
+        """Those of these keys that the study has, for parameters of the same names."""
+        return {key: self[key] for key in keys if key in self.question.values}
+
     @property
     def rows(self) -> PrivateTable:
         """The table, with the question's own filter."""
         return self.table.where(self["where"]) if "where" in self.question.values else self.table
+
+    @property
+    def columns(self) -> Column:
+        """The column, or features and target: read when they are paid for, one value for each unit."""
+        if self.table.neighbours != "substitute":
+            raise InvalidValue(
+                f'{self.question.kind!r} needs the number of units to be public: write neighbours = "substitute" in '
+                "[privacy], or ask for counts, sums and histograms"
+            )
+        names = (self["column"],) if "column" in self.question.values else (*self["features"], self["target"])
+        return self.table.column(*names)
+
+    def part(self, share: Fraction) -> float:
+        """A share of its ε, rounded down."""
+        return Cost.within(Fraction(str(self.epsilon)) * share).epsilon
 
 
 class Unanswerable(Exception):
@@ -70,48 +91,57 @@ class Unanswerable(Exception):
 
 
 class Unscaled(Unanswerable):
-    """A question that needs an earlier answer which there is not."""
-
-
-Build = Callable[[Asked], Mechanism]
-
-
-def _nothing(asked: Asked) -> None:
-    return None
+    """A question that needs an earlier answer that was not released."""
 
 
 @dataclass(frozen=True)
-class Kind:
+class QuestionKind:
     """One kind of question."""
 
     name: str
     help: str
     keys: tuple[Key, ...]
-    mechanism: Build
+    mechanism: Callable[[Asked], Mechanism]
     answer: Callable[[Asked, Any, Any], Answer]
     """From what was asked, its mechanism and its output."""
-    on: Callable[[Asked], Any] = _nothing
-    then: Callable[[Asked, Any], Any] | None = None
-    """A second question about the first one's output, paid with what that left of ε; None if there is none to ask."""
-    cheapest: Callable[[Any], Any] | None = None
-    """The output that costs least, where that is not plain from the guarantee."""
+    example: str
+    reads: bool = False
+    """Whether it reads columns, one value for each unit, instead of asking the table itself."""
     delta: bool = False
-    """Whether it needs a δ."""
+    """Whether it always needs a δ."""
+    number: bool = False
+    """Whether its answer is one number, which conditions can compare."""
     outcomes: tuple[str, ...] = ()
-    example: str = ""
+    then: Callable[[Asked, Release], Mechanism | None] | None = None
+    """A second question about the first one's output, paid with the ε that this did not use; None if nothing is."""
+    first_share: Callable[[Question], Fraction] = lambda question: Fraction(1)
+    """The share of ε that the first of two questions gets."""
+    cheapest: Callable[[Any], Any] | None = None
+    """The output that costs least, where the guarantee does not say."""
+    facts: Callable[[Asked], tuple[str, ...]] = lambda asked: ()
+    """What earlier answers make of its mechanism: part of the ledger's key."""
+    may_lack: Callable[[Question], bool] = lambda question: False
+    """Whether it may be passed over, because an earlier answer was not released."""
+    stand_in: Answer | None = None
+    """Stands for its answer while later questions are planned."""
 
-    @property
-    def reads(self) -> bool:
-        """Whether it reads columns, one value a unit."""
-        return self.on is not _nothing
-
-    def price(self, asked: Asked) -> tuple[Cost, Cost]:
+    def price(self, asked: Asked, mechanism: Mechanism) -> tuple[Cost, Cost]:
         """What it costs at worst and at best."""
-        mechanism = self.mechanism(asked)
-        claim = mechanism.guarantee
-        best = claim.best_case if self.cheapest is None else claim.cost_of(mechanism.part_of(self.cheapest(mechanism)))
-        worst = claim.worst_case if self.then is None else Cost.within(Fraction(str(asked.epsilon)), asked.delta)
+        guarantee = mechanism.guarantee
+        best = guarantee.best_case
+        if self.cheapest is not None:
+            best = guarantee.cost_of(mechanism.part_of(self.cheapest(mechanism)))
+        worst = guarantee.worst_case if self.then is None else Cost.within(Fraction(str(asked.epsilon)), asked.delta)
         return worst, best
+
+    def needs_delta(self, values: Mapping[str, Any]) -> bool:
+        """Whether it needs a δ with these settings."""
+        return self.delta or any(values.get(key.name) in key.needs_delta for key in self.keys if key.needs_delta)
+
+    def refers_to(self, values: Mapping[str, Any]) -> dict[str, str]:
+        """The earlier questions that its settings name, by key."""
+        named = {key.name: values.get(key.name) for key in self.keys if key.refers_to}
+        return {key: name for key, name in named.items() if isinstance(name, str)}
 
 
 WHERE = Key("where", "text", "only rows for which this is true: age >= 18 AND city <> 'Rome'")
@@ -132,12 +162,3 @@ def with_error(value: float, error: float | None) -> str:
         return number_text(value) if error is None else f"{number_text(value)} ± {number_text(error)}"
     places = max(0, 1 - floor(log10(error)))
     return f"{value:,.{places}f} ± {ceil(error * 10**places) / 10**places:,.{places}f}"
-
-
-def need_columns(asked: Asked) -> None:
-    """What rank statistics and models need, said before any charge."""
-    if asked.table.neighbours != "substitute":
-        raise InvalidValue(
-            f'{asked.question.kind!r} needs the number of units to be public: say neighbours = "substitute" in '
-            "[privacy], or ask for counts, sums and histograms"
-        )

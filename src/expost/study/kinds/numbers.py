@@ -4,47 +4,47 @@ from __future__ import annotations
 
 from typing import Any
 
-from expost.data import Noisy, NoisyMean
+from expost.data import Noisy, NoisyMean, Question
 from expost.errors import InvalidValue
 from expost.mechanism import Mechanism
 from expost.study.grammar import Key
-from expost.study.kinds.kind import COLUMN, CONFIDENCE, COUNTED, WHERE, Answer, Asked, Kind, with_error
+from expost.study.kinds.kind import COLUMN, CONFIDENCE, COUNTED, WHERE, Answer, Asked, QuestionKind, with_error
 
-_BOUNDS = Key("bounds", "pair", "the lowest and the highest value that counts; all else is moved there", required=True)
-_MISSING = Key("missing", "number", "what an empty value counts as; left out, it does not count")
-_COUNTED_BY = Key("counted_by", "text", "an earlier count of the same rows, from which the error bar is made")
+_BOUNDS = Key("bounds", "pair", "the lowest and the highest value that counts; others are moved there", required=True)
+_MISSING = Key("missing", "number", "what an empty value counts as; by default it does not count")
+_COUNTED_BY = Key(
+    "counted_by", "text", "an earlier count of the same rows, from which the error bar is made", refers_to="count"
+)
 NOISE = Key(
     "noise",
     "text",
-    "laplace, which it is if left out, or gaussian, which needs a delta",
+    "laplace, the default, or gaussian, which needs a delta",
     choices=("laplace", "gaussian"),
+    needs_delta=("gaussian",),
 )
 
 
-def noisy(asked: Asked, question: Any) -> Noisy:
+def noisy(asked: Asked, question: Question) -> Noisy:
     """The question with the noise that was asked for."""
     if asked.get("noise", "laplace") == "gaussian":
-        gaussian: Noisy = question.gaussian(epsilon=asked.epsilon, delta=asked.delta)
-        return gaussian
-    laplace: Noisy = question.laplace(epsilon=asked.epsilon)
-    return laplace
+        return question.gaussian(epsilon=asked.epsilon, delta=asked.delta)
+    return question.laplace(epsilon=asked.epsilon)
 
 
 def _count(asked: Asked) -> Mechanism:
-    question = asked.rows.count(of=asked.get("count", "rows"))
+    of = asked.get("count", "rows")
+    question = asked.rows.count(of=of)
     if not question.sensitivity.l1:
-        raise InvalidValue("how many there are is public under substitute and needs no question: say 'where'")
+        raise InvalidValue(f"under substitute the number of {of} is public and needs no question: add a 'where'")
     return noisy(asked, question)
 
 
 def _sum(asked: Asked) -> Mechanism:
-    missing = asked.get("missing", "drop")
-    return noisy(asked, asked.rows.sum(asked["column"], bounds=tuple(asked["bounds"]), missing=missing))
+    return noisy(asked, asked.rows.sum(asked["column"], bounds=tuple(asked["bounds"]), **asked.given("missing")))
 
 
 def _mean(asked: Asked) -> Mechanism:
-    missing = asked.get("missing", "drop")
-    question = asked.rows.mean(asked["column"], bounds=tuple(asked["bounds"]), missing=missing)
+    question = asked.rows.mean(asked["column"], bounds=tuple(asked["bounds"]), **asked.given("missing"))
     return question.laplace(epsilon=asked.epsilon)
 
 
@@ -68,15 +68,17 @@ def _values(asked: Asked) -> int | None:
     return None if counted is None or counted.error is None else int(counted.value - counted.error)
 
 
-COUNT = Kind(
-    "count", "How many rows, or units, there are.", (WHERE, COUNTED, NOISE), _count, _number,
-    example='where = "visits > 0"',
-)  # fmt: skip
-SUM = Kind(
-    "sum", "The sum of a column.", (COLUMN, _BOUNDS, _MISSING, WHERE, NOISE), _sum, _number,
-    example='column = "cost"\nbounds = [0, 1000]',
-)  # fmt: skip
-MEAN = Kind(
-    "mean", "The mean of a column.", (COLUMN, _BOUNDS, _MISSING, WHERE, _COUNTED_BY), _mean, _average,
-    example='column = "cost"\nbounds = [0, 1000]',
+NUMBERS = (
+    QuestionKind(
+        "count", "How many rows, or units, there are.", (WHERE, COUNTED, NOISE), _count, _number, number=True,
+        example='where = "visits > 0"',
+    ),
+    QuestionKind(
+        "sum", "The sum of a column.", (COLUMN, _BOUNDS, _MISSING, WHERE, NOISE), _sum, _number, number=True,
+        example='column = "cost"\nbounds = [0, 1000]',
+    ),
+    QuestionKind(
+        "mean", "The mean of a column.", (COLUMN, _BOUNDS, _MISSING, WHERE, _COUNTED_BY), _mean, _average, number=True,
+        example='column = "cost"\nbounds = [0, 1000]',
+    ),
 )  # fmt: skip

@@ -1,0 +1,85 @@
+"""Questions as mechanisms: each is built once, and what is publicly wrong with one is found before any charge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from expost.cost import Cost
+from expost.data import Column, PrivateTable
+from expost.errors import InvalidValue
+from expost.mechanism import Mechanism
+from expost.study.kinds import KINDS
+from expost.study.kinds.kind import Answer, Asked
+from expost.study.model import Question, Study
+
+NOMINAL_SIZE = 10_000
+"""Stands for the number of units while nothing is read: no price depends on it."""
+Built = tuple[Mechanism, Column | None]
+"""A mechanism, and the columns that it reads, if it does not ask the table itself."""
+LineProblem = tuple[int | None, str]
+"""A line of the study, and what is wrong there."""
+
+
+class TooLittle(Exception):
+    """The settings of a question are right, but its ε or δ is too small."""
+
+
+class Questions:
+    """The questions of a study, for a table of ``size`` units; None if that is private, or was not looked at."""
+
+    def __init__(self, study: Study, table: PrivateTable, size: int | None) -> None:
+        self.study, self.table, self._known = study, table, size
+        self.size = 0 if table.neighbours != "substitute" else NOMINAL_SIZE if size is None else size
+        self._built: dict[tuple[object, ...], Built] = {}
+
+    def asked(self, question: Question, cost: Cost, earlier: Mapping[str, Answer]) -> Asked:
+        """A question with its ε and δ, and the earlier answers that it names."""
+        named = KINDS[question.kind].refers_to(question.values).values()
+        own = {name: earlier[name] for name in named if name in earlier}
+        return Asked(question, self.table, cost.epsilon, cost.exact_delta, self.size, own)
+
+    def build(self, asked: Asked) -> Built:
+        """Its mechanism. Raises ``InvalidValue`` for settings that are wrong whatever ε, else ``TooLittle``."""
+        try:
+            return self._once(asked)
+        except InvalidValue:
+            limit = self.study.limit
+            most = asked.question.asks(limit, limit)
+            self._once(replace(asked, epsilon=most.epsilon, delta=most.exact_delta))
+        raise TooLittle
+
+    def check(self, question: Question, earlier: Mapping[str, Answer]) -> None:
+        """Build it with all the ε that it could get."""
+        limit = self.study.limit
+        self._once(self.asked(question, question.asks(limit, limit), earlier))
+
+    def _once(self, asked: Asked) -> Built:
+        kind = KINDS[asked.question.kind]
+        key = (asked.question.name, asked.epsilon, asked.delta, *kind.facts(asked))
+        if key not in self._built:
+            on = asked.columns if kind.reads else None
+            if on is not None and self._known == 0:
+                raise InvalidValue("the data has no units, and this needs some")
+            mechanism = kind.mechanism(asked)
+            if on is not None:
+                self._check_columns(mechanism, on)
+            self._built[key] = mechanism, on
+        return self._built[key]
+
+    def _check_columns(self, mechanism: Mechanism, on: Column) -> None:
+        """The query can be run; and the mechanism takes this number of units, if that is known. Reads no value."""
+        _ = on.plan
+        if self._known is not None:
+            shape = (self._known,) if on.ndim == 1 else (self._known, len(on.names))
+            mechanism.check(np.broadcast_to(np.float64(0), shape))
+
+
+def problem(question: Question, error: InvalidValue) -> LineProblem:
+    """What is wrong with a question, at the line of the key that the error is about."""
+    for key, value in question.values.items():
+        if error.about is not None and error.about in (value if isinstance(value, list) else [value]):
+            return question.lines.get(key, question.line), f"question {question.name!r}: {key}: {error}"
+    return question.line, f"question {question.name!r}: {error}"
