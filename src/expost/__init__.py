@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from expost.mechanisms import Chain as Chain
     from expost.mechanisms import Coin as Coin
     from expost.mechanisms import DiscreteGaussian as DiscreteGaussian
+    from expost.mechanisms import DistributionFunction as DistributionFunction
     from expost.mechanisms import Exponential as Exponential
     from expost.mechanisms import FirstStable as FirstStable
     from expost.mechanisms import Gaussian as Gaussian
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from expost.mechanisms import Proposal as Proposal
     from expost.mechanisms import ProposeTestRelease as ProposeTestRelease
     from expost.mechanisms import Quantile as Quantile
+    from expost.mechanisms import QuantileLadder as QuantileLadder
     from expost.mechanisms import Quantiles as Quantiles
     from expost.mechanisms import RandomizedResponse as RandomizedResponse
     from expost.mechanisms import SparseVector as SparseVector
@@ -119,6 +121,7 @@ else:
             "Chain",
             "Coin",
             "DiscreteGaussian",
+            "DistributionFunction",
             "Exponential",
             "FirstStable",
             "Gaussian",
@@ -135,6 +138,7 @@ else:
             "Proposal",
             "ProposeTestRelease",
             "Quantile",
+            "QuantileLadder",
             "Quantiles",
             "RandomizedResponse",
             "SparseVector",

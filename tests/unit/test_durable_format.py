@@ -24,6 +24,8 @@ from expost.canonical import canonical
 from expost.fingerprint import say
 from expost.ledger import codec
 from expost.mechanisms.linear.tested_logistic import ErrorTest
+from expost.mechanisms.quantiles.distribution import StepFunction
+from expost.mechanisms.quantiles.ladder import Rung
 from expost.mechanisms.stability.generalized import PrivateTest
 from expost.mechanisms.stability.location import MeanOfRanks
 from expost.mechanisms.stability.quantile_range import Bin, BinOfRange, LogarithmOfRange, Scale
@@ -57,6 +59,8 @@ MECHANISMS: list[xp.Mechanism] = [
     xp.Coin(epsilon="0.1", sensitivity=2, heads="1/3", neighbours="substitute"),
     xp.DiscreteGaussian(rho="0.5", delta=TINY, sensitivity=1),
     xp.DiscreteGaussian(rho=1, delta=TINY, sensitivity=2, grid="0.5", missing=1, neighbours="add-remove"),
+    xp.DistributionFunction(points=4, epsilon=1, bounds=(0, 9), neighbours="substitute"),
+    xp.DistributionFunction(points=4, epsilon=1, bounds=(0, 9), neighbours="add-remove", grid="0.01", missing=1),
     xp.Exponential(epsilon=1, sensitivity=1),
     xp.Exponential(epsilon="0.1", sensitivity=2, monotone=True, grid="0.5", neighbours="add-remove"),
     xp.FirstStable(proposals=(BIN, RANK), test_epsilon=1, delta=TINY),
@@ -98,6 +102,11 @@ MECHANISMS: list[xp.Mechanism] = [
     xp.ProposeTestRelease(proposal=WinningCell(cell=(0.5,), shift=Fraction(1, 2)), test_epsilon=1, delta=TINY),
     xp.Quantile(quantile="0.9", epsilon=1, bounds=(0, 9), neighbours="substitute"),
     xp.Quantile(quantile="0.9", epsilon=1, bounds=(0, 9), neighbours="add-remove", grid="0.01", missing=1),
+    xp.QuantileLadder(quantile="0.9", within=1, epsilon=1, bounds=(0, 9), neighbours="substitute"),
+    xp.QuantileLadder(
+        quantile="0.9", within=1, epsilon=1, bounds=(0, 9), neighbours="add-remove", grid="0.01", missing=1,
+        confidence="0.9", rungs=3, test_share="0.5",
+    ),
     xp.Quantiles(quantiles=("0.1", "0.9"), epsilon=1, bounds=(0, 9), neighbours="substitute"),
     xp.Quantiles(quantiles=("0.1", "0.9"), epsilon=1, bounds=(0, 9), neighbours="add-remove", grid="0.01", missing=1),
     xp.RandomizedResponse(epsilon=1, choices=2),
@@ -160,6 +169,8 @@ OUTPUTS: dict[str, Any] = {
     "bytes": b"\x00\xff",
     "a bin": Bin(1, 8.0, 16.0),
     "an answer of a leg": StableAnswer(2, Bin(1, 0.0, 0.0)),
+    "a rung of a ladder": Rung(45.5, 3, True),
+    "a distribution function": StepFunction((30, 45), (0.5, 1.0)),
     "coefficients": Coefficients(1, (0.25, -1.5)),
     "a linear model": xp.LinearModel(((0.5, -0.25),), 2.0, True, 1.0, (0, 2)),
     "a cost": xp.Cost("0.1", delta="1e-9"),

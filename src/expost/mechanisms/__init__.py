@@ -12,6 +12,8 @@ from expost.mechanisms.linear.perturbation import OutputPerturbation as OutputPe
 from expost.mechanisms.linear.tested import ModelTest as ModelTest
 from expost.mechanisms.linear.tested import Tested as Tested
 from expost.mechanisms.linear.tested_logistic import TestedLogisticRegression as TestedLogisticRegression
+from expost.mechanisms.quantiles.distribution import DistributionFunction as DistributionFunction
+from expost.mechanisms.quantiles.ladder import QuantileLadder as QuantileLadder
 from expost.mechanisms.quantiles.ordered import Tally as Tally
 from expost.mechanisms.quantiles.quantiles import InterquartileRange as InterquartileRange
 from expost.mechanisms.quantiles.quantiles import Median as Median

@@ -9,19 +9,22 @@ from itertools import pairwise
 from math import ceil
 from typing import Any
 
+from numpy.typing import NDArray
+
 from expost import bracket
 from expost.checks import as_bounds, as_confidence, as_probability, as_whole, finite, requested_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
+from expost.mechanism import Out
 from expost.mechanisms.accuracy import Calibrated
 from expost.mechanisms.additive import RELEASED
-from expost.mechanisms.quantiles.ordered import Lattice, arrange, has_floats
+from expost.mechanisms.quantiles.ordered import Lattice, Tally, arrange, has_floats
 from expost.mechanisms.quantiles.windows import Candidate, Target, Windows
 from expost.noise import NoiseSource
 
 
-class Ranked(Calibrated):
+class Ranked(Calibrated[NDArray[Any] | Tally, Out]):
     """What mechanisms about ranks share: candidates on a grid, chosen by how many ranks they are off.
 
     Subclasses say which quantiles, and what is published of them.
@@ -99,7 +102,7 @@ class Ranked(Calibrated):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quantile(Ranked):
+class Quantile(Ranked[float]):
     """A quantile of the data, with pure ε: the record of rank ⌈quantile·n⌉, or a value near it in rank.
 
     The value is chosen among the multiples of ``grid`` within ``bounds`` by permute-and-flip, the less likely the more
@@ -166,7 +169,7 @@ class Median(Quantile):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quantiles(Ranked):
+class Quantiles(Ranked[tuple[float, ...]]):
     """Several quantiles at once, with pure ε for all of them together: a tuple of values in order.
 
     They are chosen jointly: all are off in the same direction or little, so that two or nine of them are about as
@@ -235,7 +238,7 @@ class Quantiles(Ranked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class InterquartileRange(Ranked):
+class InterquartileRange(Ranked[float]):
     """The range between the quartiles with pure ε: both are chosen jointly, and their distance is published.
 
     Parameters

@@ -1,0 +1,65 @@
+"""The empirical distribution function, from quantiles."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from expost.checks import as_whole
+from expost.cost import Number
+from expost.guarantee import Neighbours
+from expost.mechanisms.quantiles.quantiles import Ranked
+from expost.noise import NoiseSource
+
+
+class StepFunction(NamedTuple):
+    """A distribution function as published: it has reached ``levels[i]`` at ``values[i]``.
+
+    >>> StepFunction((3, 7), (0.5, 1.0))(4)
+    0.5
+    """
+
+    values: tuple[float, ...]
+    levels: tuple[float, ...]
+
+    def __call__(self, value: float) -> float:
+        """The share of records that are at most ``value``, as far as is known."""
+        place = bisect_right(self.values, value)
+        return self.levels[place - 1] if place else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistributionFunction(Ranked[StepFunction]):
+    """The empirical distribution function, as evenly spaced quantiles that are chosen jointly, with pure ε.
+
+    Parameters
+    ----------
+    points
+        How many quantiles: 1/points, 2/points, …, 1. More of them are finer steps, each less accurate.
+    epsilon, bounds, neighbours, grid, missing
+        As for :class:`Quantile`.
+
+    >>> DistributionFunction(points=4, epsilon=1, bounds=(0, 120), neighbours="substitute").guarantee.worst_case
+    Cost(1)
+
+    Proof: thm-quantiles
+    """
+
+    points: int
+    epsilon: Number
+    bounds: Any
+    neighbours: Neighbours
+    grid: Number | None = None
+    missing: Number = 0
+
+    @property
+    def levels(self) -> tuple[Fraction, ...]:
+        """Evenly spaced."""
+        points = as_whole(self.points, "points", most=100)
+        return tuple(Fraction(i, points) for i in range(1, points + 1))
+
+    def sample(self, data: Any, noise: NoiseSource) -> StepFunction:
+        """The function."""
+        return StepFunction(self._chosen(data, noise), tuple(map(float, self.levels)))

@@ -1,0 +1,176 @@
+"""A quantile that pays until it is good enough: estimates with more and more ε, and a test after each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import ceil, floor
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from expost import bracket
+from expost.checks import (
+    as_bounds,
+    as_confidence,
+    as_positive,
+    as_probability,
+    as_share,
+    as_whole,
+    finite,
+    requested_epsilon,
+)
+from expost.cost import Cost, Number, exact
+from expost.guarantee import Guarantee, Neighbours, Part
+from expost.mechanism import Mechanism
+from expost.mechanisms.quantiles.ordered import Lattice, Ordered, Tally, arrange, has_floats
+from expost.mechanisms.quantiles.quantiles import Quantile, target
+from expost.mechanisms.quantiles.windows import Target, Windows
+from expost.mechanisms.sparse_vector.sparse_vector import SparseVector
+from expost.noise import NoiseSource
+
+
+class Rung(NamedTuple):
+    """What a ladder publishes: the last estimate, how many there were, and whether it passed the test."""
+
+    value: float
+    rung: int
+    passed: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuantileLadder(Mechanism[NDArray[Any] | Tally, Rung]):
+    """A quantile to within a distance, with as little of ε as the data allows; the rest is refunded.
+
+    Estimates with growing shares of ε are tried in turn. After each, one sparse vector tests whether the true quantile
+    certainly lies within the distance; the first one that passes is published.
+
+    Parameters
+    ----------
+    quantile
+        From 0 to 1.
+    within
+        How far the true quantile may be from the value published.
+    epsilon
+        The whole budget: for all rungs and the test.
+    bounds, neighbours, grid, missing
+        As for :class:`Quantile`.
+    confidence
+        With which a value that passed is within the distance.
+    rungs
+        How many estimates there are at most. Each has 1.5 times the ε of the one before.
+    test_share
+        The share of ε that the test may cost.
+
+    The part is the rung that passed, or 0 if none did.
+
+    >>> ladder = QuantileLadder(quantile=0.5, within=1, epsilon=1, bounds=(0, 120), neighbours="substitute")
+    >>> ladder.guarantee.epsilon_of(1), ladder.guarantee.epsilon_of(8)
+    (0.346867565423, 0.999999999995)
+
+    Proof: thm-ladder
+    """
+
+    quantile: Number
+    within: Number
+    epsilon: Number
+    bounds: Any
+    neighbours: Neighbours
+    grid: Number | None = None
+    missing: Number = 0
+    confidence: Number = Fraction(19, 20)
+    rungs: int = 8
+    test_share: Number = Fraction(1, 3)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
+        object.__setattr__(self, "bounds", as_bounds(self.bounds))
+        object.__setattr__(self, "missing", finite(self.missing, "missing"))
+        object.__setattr__(self, "rungs", as_whole(self.rungs, "rungs", most=100))
+        as_probability(self.quantile, "quantile")
+        as_positive(self.within, "within")
+        as_confidence(self.confidence)
+        _ = self._estimates, self.guarantee
+
+    @cached_property
+    def _estimates(self) -> tuple[Quantile, ...]:
+        """The mechanisms of the rungs."""
+        rest: dict[str, Any] = {"bounds": self.bounds, "neighbours": self.neighbours}
+        rest |= {"grid": self.grid, "missing": self.missing}
+        spent = exact(self.epsilon, "ε") - self._test_epsilon
+        weights = [Fraction(3, 2) ** rung for rung in range(self.rungs)]
+        shares = (spent * weight / sum(weights) for weight in weights)
+        return tuple(Quantile(quantile=self.quantile, epsilon=share, **rest) for share in shares)
+
+    @property
+    def _test_epsilon(self) -> Fraction:
+        return Cost.within(exact(self.epsilon, "ε") * as_share(self.test_share, "test_share")).exact_epsilon
+
+    @cached_property
+    def test(self) -> SparseVector:
+        """The test: whether more records must change than its noise has ever been, at the confidence."""
+        plain = SparseVector(
+            threshold=0, at_most=1, epsilon=self._test_epsilon, sensitivity=1, neighbours=self.neighbours
+        )
+        miss = 1 - as_confidence(self.confidence)
+        threshold = ceil(bracket.log(self.rungs / miss).upper / plain.rate) - plain.centre
+        return SparseVector(
+            threshold=max(threshold, 0),
+            at_most=1,
+            epsilon=self._test_epsilon,
+            sensitivity=1,
+            neighbours=self.neighbours,
+        )
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What the rungs up to the last cost, and the test."""
+        prices: dict[Part, Fraction] = {0: self._paid(self.rungs) + self._tested(False, self.rungs)}
+        for rung in range(1, self.rungs + 1):
+            prices[rung] = self._paid(rung) + self._tested(True, rung)
+        return Guarantee(prices, neighbours=self.neighbours)
+
+    def _paid(self, rung: int) -> Fraction:
+        return sum((exact(estimate.epsilon, "ε") for estimate in self._estimates[:rung]), Fraction(0))
+
+    def _tested(self, passed: bool, answers: int) -> Fraction:
+        return self.test.guarantee.cost_of(self.test.part(int(passed), answers)).exact_epsilon
+
+    def part_of(self, output: Rung) -> Part:
+        """The rung that passed, or 0."""
+        return output.rung if output.passed else 0
+
+    def check(self, data: Any) -> None:
+        """A one-dimensional array of numbers, or a tally of them."""
+        self._estimates[0].check(data)
+
+    def sample(self, data: Any, noise: NoiseSource) -> Rung:
+        """The first estimate that passes, or the last."""
+        lattice = Lattice.of(self.bounds, self.grid, floats=has_floats(data, type(self).__name__))
+        arranged = arrange(data, lattice, float(self.missing))
+        goal = target(exact(self.quantile, "quantile"), arranged.size, self.neighbours)
+        ask = self.test.start(None, noise)
+        steps = floor(exact(self.within, "within") / lattice.step)
+        for estimate in self._estimates:
+            rate = exact(estimate.epsilon, "ε") / 2
+            (chosen,) = Windows(arranged, (goal,), rate, paired=False).sample(noise)
+            if ask(margin(arranged, goal, chosen, steps)):
+                break
+        return Rung(lattice.value(chosen), len(ask.transcript), ask.closed)
+
+    def describe(self, output: Any) -> str:
+        """The value, and whether it is known to be near."""
+        said = f"within {self.within}" if output.passed else "did not pass"
+        return f"{output.value:.6g}, {said} (rung {output.rung} of {self.rungs})"
+
+
+def margin(data: Ordered, goal: Target, chosen: int, steps: int) -> int:
+    """How many records must change until the quantile is more than so many steps from a candidate; 0 if it is.
+
+    Proof: lem-ladder-margin
+    """
+    least, most = chosen - steps - 1, chosen + steps + 1
+    down = max(-goal.deviation(data, least), 0) if least >= 0 else data.size
+    up = max(goal.deviation(data, most), 0) if most < data.lattice.size else data.size
+    return min(down, up, data.size)
