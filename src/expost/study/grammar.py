@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 KeyType = Literal[
     "text", "mark", "number", "whole", "texts", "pair", "keys", "bins", "words", "widths", "scale", "repeat",
-    "count", "times", "floor", "epsilon", "share", "delta", "own epsilon", "own delta",
+    "positive", "times", "floor", "epsilon", "share", "delta", "own epsilon", "own delta",
 ]  # fmt: skip
 
 
@@ -37,7 +37,7 @@ HOLDS: dict[KeyType, tuple[str, Callable[[Any], bool]]] = {
     "mark": ("one character, or none", lambda v: isinstance(v, str) and len(v) <= 1),
     "number": ("a number", _number),
     "whole": ("a whole number", _whole),
-    "count": ("a whole number, at least 1", lambda v: _whole(v) and v >= 1),
+    "positive": ("a whole number, at least 1", lambda v: _whole(v) and v >= 1),
     "times": ("a whole number from 1 to 1000", lambda v: _whole(v) and 1 <= v <= 1000),
     "floor": ("a number, at least 0", lambda v: _number(v) and v >= 0),
     "texts": ('a list of texts, such as ["age", "cost"]', _list_of(_text)),
@@ -107,12 +107,12 @@ SECTIONS: dict[str, tuple[Key, ...]] = {
     "privacy": (
         Key("unit", "text", 'whose privacy: "row", or the column that identifies whom a row is about', required=True,
             longest=1000),
-        Key("rows", "count", "the most rows of one unit that count, if the unit is a column"),
-        Key("groups", "count", "the most cells of a histogram that one unit counts in"),
+        Key("rows", "positive", "the most rows of one unit that count, if the unit is a column"),
+        Key("groups", "positive", "the most cells of a histogram that one unit counts in"),
         Key("neighbours", "text", "what nobody may notice: one unit replaced by another (substitute; their number is "
             "then public), or one unit more or less (add-remove)", required=True,
             choices=("add-remove", "substitute")),
-        Key("size", "count", "the public number of units, under substitute"),
+        Key("size", "positive", "the public number of units, under substitute"),
         Key("who", "text", "who one unit is, in a word for the ledger and the report; not the name of another column"),
     ),
     "limit": (

@@ -2,9 +2,10 @@
 
 import inspect
 import os
+import pickle
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -402,3 +403,22 @@ def test_a_key_stands_for_the_number_of_bins(visits: xp.PrivateTable) -> None:
     first, second = (visits.histogram("cost", bins=n, bounds=(1e11, 1e11 + 10)).only([label]) for n in (10, 9))
     assert first != second
     assert first.laplace(epsilon=1).fingerprint != second.laplace(epsilon=1).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("ask", "about"),
+    [
+        (lambda t: t.where("agee > 1"), "agee > 1"),
+        (lambda t: t.where("age + 1"), "age + 1"),
+        (lambda t: t.sum("city", bounds=(0, 1)), "city"),
+        (lambda t: t.histogram("age +", bins=2, bounds=(0, 1)), "age +"),
+        (lambda t: t.sum("age", bounds=(1, 0)), None),
+    ],
+)
+def test_errors_carry_what_they_are_about(
+    visits: xp.PrivateTable, ask: Callable[[xp.PrivateTable], object], about: str | None
+) -> None:
+    with pytest.raises(xp.InvalidValue) as error:
+        ask(visits)
+    assert error.value.about == about
+    assert pickle.loads(pickle.dumps(error.value)).about == about

@@ -1,0 +1,118 @@
+"""What is promised of the rooms: a kind has one home, a mechanism is built once, a question crosses few files."""
+
+import ast
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from expost.cli.main import app
+from expost.mechanism import Mechanism
+from expost.study import read_study, run_study
+from expost.study.kinds import KINDS
+from expost.study.kinds.kind import Asked
+from studies import COUNT, question, write_study
+
+SOURCE = Path(__file__).resolve().parents[3] / "src" / "expost"
+MANY = "".join(
+    (
+        COUNT,
+        question("cities", "discover", column="city", epsilon=1, delta=1e-6),
+        question("found", "large", column="city", keys=["Rome", "Oslo"], threshold=1000, at_most=3, share=0.1),
+        question("spread", "interquartile_range", column="age", epsilon=1, delta=1e-6),
+        question("middle", "median", column="age", scale="spread", epsilon=1, delta=1e-6),
+        question("mean", "mean", column="age", bounds=[0, 80], missing=0, share_of_remaining=0.5),
+    )
+)
+
+
+def texts(path: Path) -> set[str]:
+    return {
+        node.value
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+
+def test_what_a_kind_is_is_written_in_its_family_only() -> None:
+    """Outside of ``kinds/`` only the template names kinds: it proposes questions."""
+    for room in ("study", "cli"):
+        for path in (SOURCE / room).rglob("*.py"):
+            if path.parent.name != "kinds" and path.name != "template.py":
+                assert texts(path) & KINDS.keys() == set(), path
+    homes = Counter(name for path in (SOURCE / "study" / "kinds").glob("*.py") for name in defined(path))
+    assert homes == dict.fromkeys(KINDS, 1)
+
+
+def defined(path: Path) -> list[str]:
+    """The names of the kinds that a file defines."""
+    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call) and node.args]
+    makers = [call for call in calls if getattr(call.func, "id", "") in ("QuestionKind", "_of_ranks")]
+    return [call.args[0].value for call in makers if isinstance(call.args[0], ast.Constant)]  # type: ignore[misc]
+
+
+def test_a_run_builds_each_mechanism_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built: Counter[tuple[Any, ...]] = Counter()
+
+    def counting(make: Callable[[Asked], Mechanism[Any, Any]]) -> Callable[[Asked], Mechanism[Any, Any]]:
+        def counted(asked: Asked) -> Mechanism[Any, Any]:
+            made = make(asked)
+            built[asked.question.name, made.fingerprint] += 1
+            return made
+
+        return counted
+
+    for name, kind in KINDS.items():
+        monkeypatch.setitem(KINDS, name, replace(kind, mechanism=counting(kind.mechanism)))
+    result = run_study(read_study(write_study(tmp_path, MANY, epsilon=9)))
+    assert [outcome.state for outcome in result.outcomes] == ["answered"] * 6
+    assert set(built.values()) == {1}
+    times = Counter(name for name, _ in built)
+    assert times.pop("middle") == 2, "once for a nominal scale, once for the one that was released"
+    assert times.pop("mean") == 2, "once with the most that could remain, once with what does"
+    assert set(times.values()) == {1}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        COUNT,
+        question("bands", "histogram", column="age", bins=4, bounds=[0, 80], epsilon=1),
+        question("middle", "median", column="age", scale=40, epsilon=1, delta=1e-6),
+    ],
+)
+def test_a_question_crosses_few_files(tmp_path: Path, asked: str) -> None:
+    """From the command to the answer: the command's own files, and those of other rooms that they call themselves."""
+    path = write_study(tmp_path, asked)
+    run_study(read_study(path))  # imports, and caches
+    (tmp_path / "books.db").unlink()
+    crossed: set[str] = set()
+
+    def room_of(frame: FrameType) -> str | None:
+        file = Path(frame.f_code.co_filename)
+        return file.relative_to(SOURCE).as_posix() if file.is_relative_to(SOURCE) else None
+
+    def entered(frame: FrameType, event: str, _: Any) -> None:
+        here = room_of(frame) if event == "call" and frame.f_code.co_name != "<module>" else None
+        if here is None:
+            return
+        caller = frame.f_back
+        while caller is not None and room_of(caller) is None:
+            caller = caller.f_back
+        if caller is None or str(room_of(caller)).startswith(("cli/", "study/")):
+            crossed.add(here)
+
+    sys.setprofile(entered)
+    try:
+        result = CliRunner().invoke(app, ["run", str(path)])
+    finally:
+        sys.setprofile(None)
+    assert result.exit_code == 0
+    assert {"cli/study.py", "study/run.py", "ledger/ledger.py"} <= crossed
+    assert len(crossed) <= 25, sorted(crossed)
