@@ -50,7 +50,7 @@ def test_the_mechanism_has_the_noise_of_the_figure() -> None:
     for size in (100, 10_000):
         mechanism = TestedLogisticRegression(epsilon=1, test_share=0.1, threshold=1, norm=1, regularizer=0.1)
         drawn = figure2.percentile(size, 0.1, 0.1, figure2.tight)
-        assert drawn < mechanism.noise_at(size, 5) < 1.01 * drawn
+        assert drawn < mechanism.error_bound(0.95, n=size, features=5) < 1.01 * drawn
 
 
 def test_tries() -> None:

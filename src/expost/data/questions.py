@@ -158,7 +158,7 @@ class Noisy(OnNumbers):
 
         What clamping, rounding to steps and leaving out rows beyond a unit's bounds change is not noise, and not in it.
         """
-        return self.question.distance(self.noise.error_bound(confidence, size=np.size(self.question.nothing)))
+        return self.question.distance(self.noise.error_bound(confidence, n=np.size(self.question.nothing)))
 
     def describe(self, output: Any) -> str:
         """What came out, and how far off noise may have put it."""

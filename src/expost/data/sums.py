@@ -226,18 +226,18 @@ class NoisyMean(TableMechanism):
         mean = float((self.question.middle + Fraction(noisy_total, max(noisy_count, 1))) * value.grid.step)
         return min(max(mean, value.bounds[0]), value.bounds[1])
 
-    def error_bound(self, confidence: Number, *, values: int) -> float:
-        """How far the noise moves the mean at most, with this confidence, if so many values are averaged.
+    def error_bound(self, confidence: Number, *, n: int) -> float:
+        """How far the noise moves the mean at most, with this confidence, if ``n`` values are averaged.
 
         Whatever the mean is: it lies within the bounds. What clamping and leaving out rows change is not in it.
         """
         miss = (1 - exact(confidence, "confidence")) / 2
         moved = [0.0 if each is None else float(each.error_bound(1 - miss)) for each in self._shares]
         low, high = self.question.value.bounds
-        if values <= moved[1]:
+        if n <= moved[1]:
             return high - low
         step = float(self.question.value.grid.step)
-        return min(high - low, (moved[0] * step + moved[1] * (high - low) / 2) / (values - moved[1]))
+        return min(high - low, (moved[0] * step + moved[1] * (high - low) / 2) / (n - moved[1]))
 
     def describe(self, output: Any) -> str:
         """The mean."""

@@ -16,7 +16,7 @@ class Calibrated(Mechanism[In, Out]):
 
     _buys: ClassVar[str] = "epsilon"
     """The parameter that buys accuracy."""
-    _about: ClassVar[tuple[str, ...]] = ("size", "floats")
+    _about: ClassVar[tuple[str, ...]] = ("n", "floats")
     """What an error bound is about, besides the mechanism."""
     _most: ClassVar[int] = 2**63 - 1
     """The most of it, in units of 10⁻¹²."""
@@ -24,7 +24,7 @@ class Calibrated(Mechanism[In, Out]):
 
     @abstractmethod
     def error_bound(self, confidence: Number, *args: Any, **about: Any) -> float:
-        """How far off the result is at most, with this confidence."""
+        """How far off the result is at most, with this confidence. ``n`` is how many values it is about."""
 
     @classmethod
     def for_accuracy(cls, within: Number, confidence: Number, **parameters: Any) -> Self:

@@ -28,7 +28,7 @@ class Additive(GridNoise, Calibrated[Numeric, Any]):
     def describe(self, output: Any) -> str:
         """What came out, and how far off it may be."""
         shape = shape_of(output)
-        bound = self.error_bound("0.95", size=max(shape.size, 1), floats=shape.floats)
+        bound = self.error_bound("0.95", n=max(shape.size, 1), floats=shape.floats)
         if shape.dimensions is None:
             return f"{output:.6g} ± {bound:.3g} at 95 %" if shape.floats else f"{output} ± {bound} at 95 %"
         return f"{shape.size} values, all ± {bound:.3g} at 95 %"

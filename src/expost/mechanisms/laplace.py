@@ -68,5 +68,10 @@ class Laplace(Additive):
 
         Proof: lem-laplace-error
         """
-        odds = 2 / (miss * (1 + Fraction(exp_minus(parameter, 128)[0], 2**128)))
-        return max(ceil(bracket.log(odds).upper / parameter) - 1, 0)
+        return laplace_reach(parameter, miss)
+
+
+def laplace_reach(rate: Fraction, miss: Fraction) -> int:
+    """A number of steps that discrete Laplace noise exceeds with probability at most ``miss``."""
+    odds = 2 / (miss * (1 + Fraction(exp_minus(rate, 128)[0], 2**128)))
+    return max(ceil(bracket.log(odds).upper / rate) - 1, 0)

@@ -106,14 +106,14 @@ class GridNoise(ABC):
         np.clip(totals, -FARTHEST, FARTHEST, out=totals)
         return grid.values(totals) if shape.floats else totals
 
-    def error_bound(self, confidence: Number, *, size: int = 1, floats: bool = False) -> float:
-        """How far off the result is at most, with this confidence: all ``size`` values at once.
+    def error_bound(self, confidence: Number, *, n: int = 1, floats: bool = False) -> float:
+        """How far off the result is at most, with this confidence: all ``n`` values at once.
 
         ``floats`` asks for float data, whose rounding to the grid is then included.
         """
         level = as_confidence(confidence)
-        grid, parameter = self._calibrate(Shape(floats, (as_whole(size, "size"),)))
-        steps = self._reach(parameter, (1 - level) / size)
+        grid, parameter = self._calibrate(Shape(floats, (as_whole(n, "n"),)))
+        steps = self._reach(parameter, (1 - level) / n)
         return grid.value(2 * steps + 1) / 2 if floats else steps
 
     def grid_for(self, shape: Shape, finest: Fraction) -> Grid:

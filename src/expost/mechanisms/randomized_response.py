@@ -30,13 +30,13 @@ class RandomizedResponse(Calibrated[Numeric, Any]):
     the nearest one. :meth:`estimate` turns the answers into shares of the population, without bias.
     An array's length is public: the claim is about people whose answer changes.
 
-    >>> RandomizedResponse.for_accuracy(0.05, 0.95, answers=10_000, choices=2).epsilon
+    >>> RandomizedResponse.for_accuracy(0.05, 0.95, n=10_000, choices=2).epsilon
     0.610350355353
 
     Proof: thm-randomized-response
     """
 
-    _about = ("answers",)
+    _about = ("n",)
     _remedy = "that takes more answers, or ask for less"
 
     epsilon: Number
@@ -93,14 +93,14 @@ class RandomizedResponse(Calibrated[Numeric, Any]):
         shares = counts / max(counts.sum(), 1)
         return np.asarray((shares * (1 + (self.choices - 1) * lie) - lie) / (1 - lie), np.float64)
 
-    def error_bound(self, confidence: Number, *, answers: int) -> float:
-        """How far off every estimated share is at most, with this confidence, from so many answers.
+    def error_bound(self, confidence: Number, *, n: int) -> float:
+        """How far off every estimated share is at most, with this confidence, from ``n`` answers.
 
         Proof: lem-response-estimate
         """
         lie = Fraction(exp_minus(exact(self.epsilon, "ε"), 128)[1], 2**128)
         spread = float((1 + (self.choices - 1) * lie) / (1 - lie))
-        return _sampling_error(confidence, answers, self.choices) * spread
+        return _sampling_error(confidence, n, self.choices) * spread
 
     def describe(self, output: Any) -> str:
         """How many answers there are."""
@@ -108,7 +108,7 @@ class RandomizedResponse(Calibrated[Numeric, Any]):
         return f"answer {output}" if shape is None else f"{np.size(output)} answers among {self.choices} choices"
 
 
-def _sampling_error(confidence: Number, answers: int, choices: int) -> float:
+def _sampling_error(confidence: Number, n: int, choices: int) -> float:
     """Hoeffding's bound on every share at once."""
     miss = 1 - float(as_confidence(confidence))
-    return sqrt(log(2 * choices / miss) / (2 * as_whole(answers, "answers")))
+    return sqrt(log(2 * choices / miss) / (2 * as_whole(n, "n")))

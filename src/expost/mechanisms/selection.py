@@ -34,14 +34,14 @@ class Exponential(Calibrated[NDArray[Any], int]):
     or floats; floats are rounded to a grid first (``grid``, a power of two; by default a thousandth of the
     sensitivity), scores are clamped to ±2^60 steps, and NaN is the lowest score of all.
 
-    >>> chosen = Exponential.for_accuracy(10, 0.95, sensitivity=1, candidates=100)
-    >>> chosen.epsilon, chosen.error_bound(0.95, candidates=100)
+    >>> chosen = Exponential.for_accuracy(10, 0.95, sensitivity=1, n=100)
+    >>> chosen.epsilon, chosen.error_bound(0.95, n=100)
     (1.38015493158, 10)
 
     Proof: thm-exponential
     """
 
-    _about = ("candidates", "floats")
+    _about = ("n", "floats")
 
     epsilon: Number
     sensitivity: Number
@@ -78,15 +78,15 @@ class Exponential(Calibrated[NDArray[Any], int]):
         grid, rate = self._calibrate(shape_of(data).floats)
         return self._choose(_shortfalls(np.asarray(data), grid), rate, noise)
 
-    def error_bound(self, confidence: Number, *, candidates: int, floats: bool = False) -> float:
+    def error_bound(self, confidence: Number, *, n: int, floats: bool = False) -> float:
         """How far below the best score the chosen one is at most, with this confidence.
 
         Proof: lem-selection-error
         """
         miss = 1 - as_confidence(confidence)
-        candidates = as_whole(candidates, "candidates")
+        n = as_whole(n, "n")
         grid, rate = self._calibrate(floats)
-        steps = max(ceil(bracket.log((candidates - 1) / miss).upper / rate) - 1, 0) if candidates > 1 else 0
+        steps = max(ceil(bracket.log((n - 1) / miss).upper / rate) - 1, 0) if n > 1 else 0
         return grid.value(steps + 1) if floats else steps
 
     def describe(self, output: int) -> str:

@@ -34,10 +34,10 @@ def test_only_some_cells(database: duckdb.DuckDBPyConnection, unit: Unit) -> Non
 def test_means_lie_within_their_error_bound(database: duckdb.DuckDBPyConnection, neighbours: str) -> None:
     table = read(database, table="t", unit="row", neighbours=neighbours)
     mean = table.mean("x", bounds=(0, 20), missing=0).laplace(epsilon=0.5)
-    bound = mean.error_bound("0.95", values=1000)
+    bound = mean.error_bound("0.95", n=1000)
     noise = SeededNoise(4)
     missed = sum(abs(mean.sample(None, noise) - 4.5) > bound for _ in range(200))
     assert missed <= 20
     narrow = sum(abs(mean.sample(None, noise) - 4.5) > bound / 10 for _ in range(200))
     assert narrow > 50  # a tenth of it would not be a bound
-    assert mean.error_bound("0.95", values=0) == 20
+    assert mean.error_bound("0.95", n=0) == 20

@@ -112,7 +112,7 @@ def test_missing_is_what_nan_counts_as() -> None:
 @pytest.mark.parametrize("floats", [False, True])
 @pytest.mark.parametrize("size", [1, 50])
 def test_error_bounds_hold_and_are_not_idle(mechanism: Any, floats: bool, size: int) -> None:
-    bound = mechanism.error_bound(0.9, size=size, floats=floats)
+    bound = mechanism.error_bound(0.9, n=size, floats=floats)
     runs = 40_000 // size
     data = np.zeros(size, float if floats else int)
     if floats:
@@ -132,11 +132,11 @@ def test_solvers_buy_what_was_asked_for_and_no_more(floats: bool) -> None:
         (m.Gaussian, given_delta, "epsilon"),
         (m.DiscreteGaussian, given_delta, "rho"),
     ):
-        chosen = family.for_accuracy(12, 0.95, sensitivity=2, floats=floats, size=3, **extra)
-        assert chosen.error_bound(0.95, size=3, floats=floats) <= 12
+        chosen = family.for_accuracy(12, 0.95, sensitivity=2, floats=floats, n=3, **extra)
+        assert chosen.error_bound(0.95, n=3, floats=floats) <= 12
         less = exact(getattr(chosen, parameter), "") * Fraction(99, 100)
         cheaper = family(**{parameter: less}, sensitivity=2, **extra)
-        assert cheaper.error_bound(0.95, size=3, floats=floats) > 12
+        assert cheaper.error_bound(0.95, n=3, floats=floats) > 12
 
 
 def test_results_describe_themselves() -> None:
@@ -150,7 +150,7 @@ def test_solvers_say_when_nothing_buys_it() -> None:
     with pytest.raises(InvalidValue, match="finer grid"):
         m.Laplace.for_accuracy(0.1, 0.95, sensitivity=1, floats=True, grid=1)
     with pytest.raises(InvalidValue, match="more answers"):
-        m.RandomizedResponse.for_accuracy(0.01, 0.95, answers=100, choices=2)
+        m.RandomizedResponse.for_accuracy(0.01, 0.95, n=100, choices=2)
 
 
 @settings(max_examples=25, deadline=None)
@@ -178,18 +178,18 @@ def test_parameters_that_are_refused() -> None:
         lambda: m.Laplace(epsilon=1, sensitivity=1, neighbours="friends"),  # type: ignore[arg-type]
         lambda: m.Laplace(epsilon=1, sensitivity=0.5).check(3),
         lambda: m.Laplace(epsilon=1, sensitivity=1).error_bound(1),
-        lambda: m.Laplace(epsilon=1, sensitivity=1).error_bound(0.5, size=0),
+        lambda: m.Laplace(epsilon=1, sensitivity=1).error_bound(0.5, n=0),
         lambda: m.Laplace(epsilon=1e-12, sensitivity=10**6).check(3),
         lambda: m.Gaussian(epsilon=1, delta=0, sensitivity=1),
         lambda: m.Gaussian(epsilon=2000, delta=0.1, sensitivity=1),
         lambda: m.DiscreteGaussian(rho=0, delta=0.1, sensitivity=1),
         lambda: m.RandomizedResponse(epsilon=1, choices=1),
         lambda: m.RandomizedResponse(epsilon=1, choices=2).check(0.5),
-        lambda: m.RandomizedResponse(epsilon=1, choices=2).error_bound(0.9, answers=0),
+        lambda: m.RandomizedResponse(epsilon=1, choices=2).error_bound(0.9, n=0),
         lambda: m.Exponential(epsilon=1, sensitivity=-1),
         lambda: m.Exponential(epsilon=1, sensitivity=1).check(np.zeros((2, 2))),
         lambda: m.Exponential(epsilon=1, sensitivity=1).check(np.zeros(0)),
-        lambda: m.Exponential(epsilon=1, sensitivity=1).error_bound(0, candidates=3),
+        lambda: m.Exponential(epsilon=1, sensitivity=1).error_bound(0, n=3),
     ):
         with pytest.raises(InvalidValue):
             refused()
@@ -204,7 +204,7 @@ def test_responses_and_their_estimate() -> None:
     answers = mechanism.sample(truth, SystemNoise())
     kept = float((answers == truth).mean())
     assert kept == pytest.approx(exp(2) / (exp(2) + 2), abs=0.01)
-    bound = mechanism.error_bound(0.999999, answers=truth.size)
+    bound = mechanism.error_bound(0.999999, n=truth.size)
     assert bound < 0.02
     assert np.abs(mechanism.estimate(answers) - [0.6, 0.3, 0.1]).max() <= bound
     assert "100000 answers" in mechanism.describe(answers)
@@ -219,9 +219,9 @@ def test_answers_outside_the_choices_count_as_the_nearest() -> None:
 
 
 def test_response_solver() -> None:
-    mechanism = m.RandomizedResponse.for_accuracy(0.05, 0.95, answers=10_000, choices=4)
-    assert mechanism.error_bound(0.95, answers=10_000) == pytest.approx(0.05, rel=1e-6)
-    assert mechanism.error_bound(0.95, answers=10_000) <= 0.05
+    mechanism = m.RandomizedResponse.for_accuracy(0.05, 0.95, n=10_000, choices=4)
+    assert mechanism.error_bound(0.95, n=10_000) == pytest.approx(0.05, rel=1e-6)
+    assert mechanism.error_bound(0.95, n=10_000) <= 0.05
 
 
 SELECTIONS: list[type[m.Exponential]] = [m.Exponential, m.PermuteAndFlip]
@@ -232,14 +232,14 @@ SELECTIONS: list[type[m.Exponential]] = [m.Exponential, m.PermuteAndFlip]
 def test_choices_are_good_enough(family: type[m.Exponential], candidates: int) -> None:
     mechanism = family(epsilon=1, sensitivity=1)
     scores = np.arange(candidates) % 5 * 4
-    bound = mechanism.error_bound(0.9, candidates=candidates)
+    bound = mechanism.error_bound(0.9, n=candidates)
     chosen = np.array([mechanism.sample(scores, SystemNoise()) for _ in range(1500)])
     missed = float((scores.max() - scores[chosen] > bound).mean())
     assert missed < 0.1 + 5 * (0.09 / 1500) ** 0.5
     assert mechanism.describe(3) == "candidate 3"
-    solved = family.for_accuracy(6, 0.9, sensitivity=1, candidates=candidates, floats=True)
+    solved = family.for_accuracy(6, 0.9, sensitivity=1, n=candidates, floats=True)
     assert type(solved) is family
-    assert solved.error_bound(0.9, candidates=candidates, floats=True) <= 6
+    assert solved.error_bound(0.9, n=candidates, floats=True) <= 6
 
 
 @pytest.mark.parametrize("family", SELECTIONS)

@@ -132,11 +132,14 @@ class ErrorTest(ModelTest):
         rate = exact(self.epsilon, "ε of the test") / self.sensitivity(size)
         return total + discrete_laplace(noise, rate) <= limit
 
-    def reach(self, size: int, confidence: Fraction) -> float:
-        """How large the noise on the mean error is at most, with this confidence (one-sided), on so many records."""
-        scale = self.sensitivity(size) / exact(self.epsilon, "ε of the test")
+    def error_bound(self, confidence: Number, *, n: int) -> float:
+        """What the noise on the mean error of ``n`` records stays below with this confidence, of at least 1/2."""
+        level = as_confidence(confidence)
+        if level < Fraction(1, 2):
+            raise InvalidValue(f"confidence is at least 1/2 here, got {confidence!r}")
+        scale = self.sensitivity(n) / exact(self.epsilon, "ε of the test")
         problems = 1 if self.classes == 2 else self.classes
-        return float(scale * bracket.log(1 / (2 * (1 - confidence))).upper / (_STEPS * size * problems))
+        return float(scale * bracket.log(1 / (2 * (1 - level))).upper / (_STEPS * n * problems))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,14 +230,11 @@ class TestedLogisticRegression(Mechanism[NDArray[Any], LinearModel | Withheld]):
             {part: claim.cost_of(part).exact_epsilon for part in ("released", "withheld")}, neighbours="substitute"
         )
 
-    def noise_at(self, size: int, features: int, confidence: Number = "0.95") -> float:
-        """What the test's noise on the error stays below with this confidence, for so many records in all."""
-        level = as_confidence(confidence)
-        if level < Fraction(1, 2):
-            raise InvalidValue(f"confidence is at least 1/2 here, got {confidence!r}")
-        test = self.tested(size, features).test
+    def error_bound(self, confidence: Number, *, n: int, features: int) -> float:
+        """What the test's noise on the error stays below with this confidence, for ``n`` records in all."""
+        test = self.tested(n, features).test
         assert isinstance(test, ErrorTest)
-        return test.reach(held_out_size(size, exact(self.held_out, "held_out")), level)
+        return test.error_bound(confidence, n=held_out_size(n, exact(self.held_out, "held_out")))
 
     def check(self, data: Any) -> None:
         """Rows of numbers with the class last, at least two."""

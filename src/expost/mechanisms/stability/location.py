@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from expost.checks import (
     as_bounds,
+    as_confidence,
     as_positive,
     as_probability,
     as_whole,
@@ -30,6 +31,7 @@ from expost.checks import (
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.mechanism import WITHHELD, Withheld
+from expost.mechanisms.laplace import laplace_reach
 from expost.mechanisms.stability.order import arranged, check_records, rank, widening
 from expost.mechanisms.stability.quantile_range import Bin
 from expost.mechanisms.stability.release import Proposal, ProposeTestRelease
@@ -67,6 +69,11 @@ class MeanOfRanks(Proposal):
         """A thousand steps or more in the proposed sensitivity, and in the noise."""
         return Grid.within(min(self.proposed, self.proposed / self.epsilon) / 1024)
 
+    @property
+    def rate(self) -> Fraction:
+        """The rate of the noise, in steps of the grid."""
+        return self.epsilon / self.grid.l1(self.proposed, 1)
+
     def ranks(self, size: int) -> tuple[int, int]:
         """The first and the last rank that count, from 1."""
         return ranks(size, self.quantile, self.trim)
@@ -93,7 +100,7 @@ class MeanOfRanks(Proposal):
         first, last = self.ranks(len(data))
         points = self._points(self._near(data, 0)[first - 1 : last])
         mean = floor(Fraction(_sum(points), len(points)) + Fraction(1, 2))
-        total = mean + discrete_laplace(noise, self.epsilon / self.grid.l1(self.proposed, 1))
+        total = mean + discrete_laplace(noise, self.rate)
         return self.grid.value(max(-FARTHEST, min(FARTHEST, total)))
 
     def _near(self, data: Any, cap: int) -> NDArray[Any]:
@@ -193,11 +200,17 @@ class _Located(Wrapper[Any, float | Withheld]):
         output: float | Withheld = self.inner.sample(self._proposal.once(data, self.inner.test.cap), noise)
         return output
 
+    def error_bound(self, confidence: Number) -> float:
+        """How far a value that is released is at most from the statistic of the clamped data, with this confidence.
+
+        Proof: lem-location-error
+        """
+        proposal = self._proposal
+        return proposal.grid.value(laplace_reach(proposal.rate, 1 - as_confidence(confidence)) + 1)
+
     def describe(self, output: float | Withheld) -> str:
-        """The value, and the scale of its noise."""
-        if output is WITHHELD:
-            return "withheld"
-        return f"{output:.6g}, noise of scale {float(self._proposal.proposed / self._proposal.epsilon):.3g}"
+        """The value, and how far off it may be."""
+        return "withheld" if output is WITHHELD else f"{output:.6g} ± {self.error_bound('0.95'):.3g} at 95 %"
 
 
 @dataclass(frozen=True, kw_only=True)

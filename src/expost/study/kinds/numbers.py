@@ -55,7 +55,7 @@ def _number(asked: Asked, mechanism: Noisy, value: Any) -> Answer:
 
 def _average(asked: Asked, mechanism: NoisyMean, value: float) -> Answer:
     values = _values(asked)
-    error = None if values is None else mechanism.error_bound(CONFIDENCE, values=values)
+    error = None if values is None else mechanism.error_bound(CONFIDENCE, n=values)
     unknown = "" if error is not None else " (name an earlier count of these rows in 'counted_by' for an error bar)"
     return Answer(with_error(value, error) + unknown, value, error, released=value)
 

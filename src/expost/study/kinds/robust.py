@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import log
 from typing import Any
 
 from expost.cost import exact
@@ -83,8 +82,7 @@ def _location(asked: Asked) -> Mechanism:
 def _placed(asked: Asked, mechanism: Any, value: Any) -> Answer:
     if value is WITHHELD:
         return _WITHHELD
-    proposal = mechanism._proposal
-    error = float(proposal.proposed / proposal.epsilon) * log(1 / (1 - CONFIDENCE))
+    error = float(mechanism.error_bound(CONFIDENCE))
     if "bounds" in asked.question.values:  # all values lie within, so this can only help
         low, high = asked["bounds"]
         value, error = min(max(value, low), high), min(error, high - low)

@@ -260,11 +260,11 @@ def test_prices_do_not_depend_on_how_many_records_there_are() -> None:
 
 def test_more_records_mean_less_noise_in_the_test() -> None:
     mechanism = TestedLogisticRegression(**USUAL, threshold=0.5, regularizer=1)
-    noise = [mechanism.noise_at(size, 3) for size in (100, 1000, 10_000)]
+    noise = [mechanism.error_bound(0.95, n=size, features=3) for size in (100, 1000, 10_000)]
     assert noise[0] / noise[1] == pytest.approx(10, rel=0.01)
     assert noise[2] == pytest.approx(2 / 3000 / 0.5 * np.log(10), rel=0.01)
     with pytest.raises(xp.InvalidValue, match="confidence"):
-        mechanism.noise_at(10, 3, confidence=1)
+        mechanism.error_bound(1, n=10, features=3)
 
 
 def test_the_default_regulariser_keeps_the_test_able_to_tell() -> None:
@@ -272,7 +272,7 @@ def test_the_default_regulariser_keeps_the_test_able_to_tell() -> None:
     for size, epsilon in ((3000, 0.5), (10**5, 0.1), (500, 2)):
         mechanism = TestedLogisticRegression(epsilon=30, test_share=epsilon / 30, norm=2, threshold=0.5)
         held_out = 2 / (0.3 * size) / epsilon * np.log(10)
-        assert mechanism.noise_at(size, 3) <= 1.05 * max(0.1, held_out)
+        assert mechanism.error_bound(0.95, n=size, features=3) <= 1.05 * max(0.1, held_out)
 
 
 def test_private_values_cause_no_error() -> None:

@@ -226,3 +226,22 @@ def test_regression_wants_a_width_for_each_coefficient() -> None:
     )
     assert regression().part_of(xp.WITHHELD) == "withheld"
     assert Fraction(1, 2) == regression().inner.proposals[1].shift  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("statistic", [xp.StableMedian, xp.StableTrimmedMean])
+def test_error_bounds_of_location_hold_and_are_not_idle(statistic: Any) -> None:
+    """By the tail of the noise, exactly: t steps and one for rounding; and by sampling."""
+    extra = {"trim": 0} if statistic is xp.StableTrimmedMean else {}
+    mechanism = statistic(epsilon=2, delta=1e-6, proposed=1, bounds=(0, 1), **extra)
+    grid, rate = mechanism._proposal.grid, float(mechanism._proposal.rate)
+    steps = round(mechanism.error_bound(0.9) / float(grid.step)) - 1
+    tails = [2 * np.exp(-rate * (t + 1)) / (1 + np.exp(-rate)) for t in (steps, steps - 1)]
+    assert tails[0] <= 0.1 < tails[1]
+    data, noise = np.full(1000, 0.3), xp.SeededNoise(1)
+    off = np.array([abs(mechanism.sample(data, noise) - 0.3) for _ in range(500)])
+    assert 0.04 < np.mean(off > mechanism.error_bound(0.9)) < 0.16
+
+
+def test_error_bounds_refuse_what_is_no_confidence() -> None:
+    with pytest.raises(xp.InvalidValue, match="confidence lies strictly between 0 and 1"):
+        xp.StableMedian(epsilon=1, delta=1e-6, proposed=1).error_bound(1)
