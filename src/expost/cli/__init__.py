@@ -1,4 +1,4 @@
-"""`expost` on the command line: it parses, calls and prints."""
+"""`expost` on the command line: parses, calls and prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all commands share: a console, exit codes that mean something, and no stack traces for people's mistakes."""
+"""What all commands share: consoles, exit codes, and errors as messages instead of stack traces."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _Result = TypeVar("_Result")
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead, for other programs.")]
 OK = 0
 FAILED = 1
-"""Nothing could be run, or a check failed."""
+"""It could not be run, or a check failed."""
 INVALID = 2
-"""Wrong usage, or something wrong with the study, the data's schema or the ledger asked for."""
+"""Wrong usage, or a mistake in the study, the data's schema or the ledger's name."""
 EXCEEDED = 3
-"""The budget does not suffice."""
+"""Over budget."""
 UNAVAILABLE = 4
 """The ledger does not answer, is closed, or contradicts its audit trail."""
 
@@ -52,9 +52,9 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
 
 _WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120
 out = Console(highlight=False, markup=False, emoji=False, width=_WIDTH)
-"""Answers: what another program may read."""
+"""Answers, which other programs may read."""
 err = Console(stderr=True, highlight=False, markup=False, emoji=False, width=_WIDTH)
-"""Everything else: progress and errors."""
+"""Progress and errors."""
 
 
 def code_of(error: Exception) -> int:
@@ -63,7 +63,7 @@ def code_of(error: Exception) -> int:
 
 
 def fail(error: Exception) -> int:
-    """Say what went wrong, in one paragraph on standard error; the exit code."""
+    """Print an error on standard error; returns the exit code."""
     err.print(
         Text.assemble(("error: ", "bold red"), str(error), *(f"\n{note}" for note in notes(error))), soft_wrap=True
     )
@@ -71,12 +71,12 @@ def fail(error: Exception) -> int:
 
 
 def notes(error: Exception) -> list[str]:
-    """What was added to an error on its way, such as that the worst case was charged."""
+    """What was added to an error while it was raised, such as that the worst case was charged."""
     return list(getattr(error, "__notes__", []))
 
 
 def guarded(command: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """A command whose expected errors become a message and an exit code. Anything else is a bug, and shows as one."""
+    """A command whose errors become a message and an exit code. The text of unexpected errors is not shown."""
 
     @wraps(command)
     def run(*args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
@@ -90,8 +90,8 @@ def guarded(command: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
             if os.environ.get("EXPOST_TRACE"):
                 raise
             err.print(
-                f"error: this should not have happened: {type(error).__name__}. What it says may quote data and is "
-                "kept back; EXPOST_TRACE=1 shows it.",
+                f"error: unexpected {type(error).__name__}, a bug. Its message may quote data and is not shown; "
+                "EXPOST_TRACE=1 shows it.",
                 soft_wrap=True,
             )
             raise typer.Exit(FAILED) from None

@@ -13,7 +13,7 @@ from expost.cli.console import CODES, out
 app = typer.Typer(
     name="expost",
     help=(
-        "Private answers that pay only for what they leaked.\n\n"
+        "Private answers that are charged only for what they leaked.\n\n"
         f"Example: expost init visits.csv -o visits.toml, then plan it and run it.\n\n{CODES}"
     ),
     no_args_is_help=True,
@@ -36,7 +36,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Take what all commands have in common."""
+    """Options of all commands."""

@@ -28,12 +28,12 @@ def init(
     data: Annotated[str, typer.Argument(help="A CSV, Parquet or .duckdb file.", metavar="DATA", show_default=False)],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the study.")] = Path("study.toml"),
     table: Annotated[str | None, typer.Option(help="The table of a .duckdb file.")] = None,
-    delimiter: Annotated[str | None, typer.Option(help="What stands between the fields of a CSV file.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over a study that is there.")] = False,
+    delimiter: Annotated[str | None, typer.Option(help="The character between the fields of a CSV file.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing study.")] = False,
 ) -> None:
     """Write a commented study for a data file, from the names and types of its columns.
 
-    A CSV file states no types: they come from a look at its values, and stand in the study, public from then on.
+    A CSV file states no types: they are guessed from its values, written into the study, and public from then on.
 
     Example: expost init visits.csv -o visits.toml
     """
@@ -41,7 +41,7 @@ def init(
     from expost.study.template import BEWARE, is_unicode
 
     if output.exists() and not force:
-        raise InvalidValue(f"{output} is there already: take another --output, or --force")
+        raise InvalidValue(f"{output} exists already: choose another --output, or pass --force")
     text = starter(data, file=output, table=table, delimiter=delimiter)
     try:
         output.write_text(text, encoding="utf-8")
@@ -49,7 +49,7 @@ def init(
         raise InvalidValue(f"{output} cannot be written: {error.strerror}") from None
     if "[data.schema]" in text:
         out.print(
-            f"The types in [data.schema] came from a look at the values of {data}. They are public from now on: read "
+            f"The types in [data.schema] were guessed from the values of {data}. They are public from now on: check "
             "them.",
             soft_wrap=True,
         )
@@ -57,16 +57,18 @@ def init(
         if line.startswith(BEWARE):
             err.print(line.removeprefix("# "), soft_wrap=True)
     if Path(data).is_file() and not is_unicode(data):
-        err.print(f"Beware: not all of {data} is UTF-8. Convert it, or what is not will not count.", soft_wrap=True)
+        err.print(
+            f"Beware: not all of {data} is UTF-8. Convert it: rows that are not UTF-8 do not count.", soft_wrap=True
+        )
     typed = shlex.quote(str(output))
     out.print(f"{output} is written. Edit names and numbers, then: expost plan {typed}", soft_wrap=True)
 
 
 @guarded
 def plan(study: StudyFile, as_json: Json = False) -> None:
-    """Say what a study costs at worst and at best, and what would not fit.
+    """Show a study's costs at worst and at best, and what would not fit.
 
-    Reads names of columns and their stated types, no value, and charges nothing.
+    Reads the names of columns and their stated types, but no value, and charges nothing.
 
     Example: expost plan visits.toml
     """
@@ -86,7 +88,7 @@ def run(
     study: StudyFile,
     as_json: Json = False,
     record: Annotated[
-        Path | None, typer.Option(help="Where to keep the record; by default beside the study.", show_default=False)
+        Path | None, typer.Option(help="Where to write the record; by default beside the study.", show_default=False)
     ] = None,
     report: Annotated[
         Path | None, typer.Option(help="Also write the report, an HTML page.", show_default=False)
@@ -94,18 +96,20 @@ def run(
 ) -> None:
     """Ask a study's questions: answers with error bars, and a receipt.
 
-    Running it again samples nothing twice: what was answered comes from the ledger.
+    Running it again samples nothing twice: stored answers come from the ledger, free.
 
     Example: expost run visits.toml --report visits.html
     """
     from expost.study import read_study, record_of, report_html, run_study, write_record
     from expost.study.record import record_path, record_text
 
-    told = read_study(study)
+    asked = read_study(study)
     for path in (record or record_path(study), *((report,) if report else ())):
         _check_writable(path)
-    if told.ledger.url == "memory:":
-        err.print("memory: keeps no books. Every run spends anew, and nobody adds it up: for trials only.")
+    if asked.ledger.url == "memory:":
+        err.print(
+            "memory: keeps no ledger. Every run spends a budget of its own, and nothing adds them up: for trials only."
+        )
     with err.status(Text(f"reading {study}")) as status:
 
         def progress(question: Question, outcome: Outcome | None) -> None:
@@ -116,7 +120,7 @@ def run(
                 out.print(_line(outcome), soft_wrap=True)
                 status.start()
 
-        result = run_study(told, progress=progress)
+        result = run_study(asked, progress=progress)
     kept = record_of(result)
     if as_json:
         sys.stdout.write(record_text(kept))
@@ -142,7 +146,7 @@ def report(
 ) -> None:
     """Write the report of the last run, one HTML page.
 
-    It holds answers, plots, the receipt and what is promised, and needs nothing from elsewhere.
+    It has answers, plots, the receipt and the guarantee, in one file without links to others.
 
     Example: expost report visits.toml -o visits.html
     """
@@ -164,9 +168,9 @@ def _check_writable(path: Path) -> None:
     """Before anything is charged."""
     folder = path.absolute().parent
     if not folder.is_dir():
-        raise InvalidValue(f"there is no folder {path.parent} to write {path.name} into")
+        raise InvalidValue(f"{path.name} cannot be written: there is no folder {path.parent}")
     if path.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
-        raise InvalidValue(f"{path} cannot be written: take another place")
+        raise InvalidValue(f"{path} cannot be written: choose another place")
 
 
 def _write(path: Path, text: str) -> None:
@@ -179,14 +183,14 @@ def _write(path: Path, text: str) -> None:
 def _show_plan(planned: Plan) -> None:
     table = Table("question", "kind", "at worst", "at best", "", box=None, pad_edge=False)
     for line in planned.lines:
-        costs = ["nothing left" if cost is None else short(cost, up=True) for cost in (line.worst, line.best)]
+        costs = ["nothing remains" if cost is None else short(cost, up=True) for cost in (line.worst, line.best)]
         condition = f"if {line.question.only_if.text}" if line.question.only_if else ""
         table.add_row(line.question.name, line.question.kind, *costs, Text(line.why or condition))
     out.print(Text(planned.study.title, style="bold"))
     out.print(table)
     out.print(
-        f"\nlimit {planned.study.limit} · left now {planned.before} · left afterwards: "
-        f"{short(planned.worst, up=False)} at worst, {short(planned.best, up=False)} at best",
+        f"\n{planned.study.spends_from}: limit {planned.study.limit} · remaining now {planned.before} · remaining "
+        f"afterwards: {short(planned.worst, up=False)} at worst, {short(planned.best, up=False)} at best",
         soft_wrap=True,
     )
 
@@ -194,8 +198,9 @@ def _show_plan(planned: Plan) -> None:
 def _plan_json(planned: Plan) -> dict[str, Any]:
     return {
         "title": planned.study.title,
+        "ledger": planned.study.spends_from,
         "limit": str(planned.study.limit),
-        "left": str(planned.before),
+        "remaining": str(planned.before),
         "questions": [
             {
                 "name": line.question.name,
@@ -219,7 +224,7 @@ def _line(outcome: Outcome) -> Text:
 
 
 def _show_result(result: Result, report: Path | None) -> None:
-    table = Table("#", "question", "set aside", "charged", "came back", box=None, pad_edge=False)
+    table = Table("#", "question", "reserved", "charged", "refunded", box=None, pad_edge=False)
     for outcome in result.outcomes:
         for place, receipt in enumerate(outcome.receipts):
             again = f" ({place + 1})" if place else ""
@@ -231,9 +236,9 @@ def _show_result(result: Result, report: Path | None) -> None:
     out.print(table)
     out.print(
         f"\n{ledger.name}: limit {ledger.limit} · spent {short(ledger.spent, up=True)} · "
-        f"left {short(ledger.remaining, up=False)}\n"
+        f"remaining {short(ledger.remaining, up=False)}\n"
         f"{result.asked} of {len(result.outcomes)} questions could be asked: {result.answered} answered, {withheld} "
-        f"withheld.\nHad each been charged its worst case, {result.classic} of them would have fitted under the limit.",
+        f"withheld.\nHad each been charged its worst case, {result.classic} of them would have fit under the limit.",
         soft_wrap=True,
     )
     if report is not None:

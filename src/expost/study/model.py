@@ -165,6 +165,11 @@ class Study:
         return SQLITE + str((self.folder / url.removeprefix(SQLITE)).resolve())
 
     @property
+    def spends_from(self) -> str:
+        """The ledger or account that is charged, by its path."""
+        return f"{self.ledger.name}/{self.ledger.account}" if self.ledger.account else self.ledger.name
+
+    @property
     def place(self) -> str:
         """Where the data is, relative to the ledger if that is a file: both may move together."""
         if "://" in self.data.path or not self.ledger.url.startswith(SQLITE):

@@ -32,7 +32,7 @@ def record_of(result: Result) -> dict[str, Any]:
             "neighbours": study.privacy.neighbours,
             "size": result.size,
         },
-        "ledger": {"name": ledger.name, "lasts": study.ledger.url != "memory:", "limit": _cost(ledger.limit),
+        "ledger": {"name": ledger.name, "durable": study.ledger.url != "memory:", "limit": _cost(ledger.limit),
                    "spent": _cost(ledger.spent),
                    "remaining": _cost(ledger.remaining)},
         "questions": [_outcome(outcome) for outcome in result.outcomes],
@@ -45,12 +45,12 @@ def record_of(result: Result) -> dict[str, Any]:
 
 
 def record_text(record: Mapping[str, Any]) -> str:
-    """It as JSON."""
+    """A record as JSON."""
     return json.dumps(record, indent=1, ensure_ascii=False, default=_plain) + "\n"
 
 
 def write_record(record: Mapping[str, Any], path: Path) -> None:
-    """Write it at once or not at all."""
+    """Write a record, as a whole or not at all."""
     text = record_text(record)
     draft = path.with_name(path.name + ".new")
     try:
@@ -67,7 +67,7 @@ def read_record(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         raise InvalidValue(f"there is no record of a run in {path}: expost run writes it") from None
     if not isinstance(record, dict) or record.get("expost record") != VERSION:
-        raise InvalidValue(f"{path} is no record of a run: expost run writes it")
+        raise InvalidValue(f"{path} is not a record of a run: expost run writes it")
     return record
 
 

@@ -1,6 +1,6 @@
-"""A record as one HTML page: answers, plots, the receipt, and what is promised, in plain words.
+"""A record as one HTML page: answers, plots, the receipt, and the guarantee in plain words.
 
-The page needs nothing from elsewhere and runs no script. It is made of released values only.
+The page loads nothing and runs no script. It is made of released values only.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def report_html(record: Mapping[str, Any]) -> str:
     """The page for a record."""
     try:
         title = escape(record["title"])
-        body = "".join((_head(record), _answers(record), _receipt(record), _promise(record)))
+        body = "".join((_head(record), _answers(record), _receipt(record), _guarantee(record)))
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError):
         raise InvalidValue("the record of this run is not complete: expost run writes it") from None
     return (
@@ -63,7 +63,7 @@ def _head(record: Mapping[str, Any]) -> str:
         (f"{record['answered']} of {len(record['questions'])}", f"questions answered, {record['withheld']} withheld"),
         (f"{asked}", f"could be asked; {record['classic']} had each been charged its worst case"),
         (f"ε {_brief(ledger['spent']['epsilon'])}", f"spent of {_brief(ledger['limit']['epsilon'])}"),
-        (f"ε {_brief(ledger['remaining']['epsilon'])}", "left for later"),
+        (f"ε {_brief(ledger['remaining']['epsilon'])}", "remaining"),
     )
     cards = "".join(f"<div><strong>{escape(big)}</strong>{escape(small)}</div>" for big, small in facts)
     stopped = f"<p><strong>Stopped:</strong> {escape(record['stopped'])}</p>" if record["stopped"] else ""
@@ -79,7 +79,7 @@ def _answers(record: Mapping[str, Any]) -> str:
 
 
 def _answer(question: Mapping[str, Any]) -> str:
-    said = question["text"] if question["text"] else f"{question['state']}: {question['why']}"
+    text = question["text"] if question["text"] else f"{question['state']}: {question['why']}"
     plot = ""
     if question["bars"]:
         plot = bars(question["bars"], question["error"], f"{question['label']}, as bars")
@@ -88,7 +88,7 @@ def _answer(question: Mapping[str, Any]) -> str:
     return (
         f"<article><header><h3>{escape(question['label'])}</h3>"
         f'<span class="kind">{escape(question["name"])} · {escape(question["kind"])}</span></header>'
-        f'<p class="answer">{escape(said).replace(" ± ", "&nbsp;±&nbsp;")}</p>{plot}</article>\n'
+        f'<p class="answer">{escape(text).replace(" ± ", "&nbsp;±&nbsp;")}</p>{plot}</article>\n'
     )
 
 
@@ -108,38 +108,42 @@ def _receipt(record: Mapping[str, Any]) -> str:
     totals = [sum(Decimal(r[name]["epsilon"]) for q in record["questions"] for r in q["receipts"])
               for name in ("reserved", "charged", "refunded")]  # fmt: skip
     foot = "".join(_amount(total, up) for total, up in zip(totals, (ROUND_UP, ROUND_UP, ROUND_DOWN), strict=True))
-    head = "".join(f'<th scope="col" class="n">{name}</th>' for name in ("set aside", "charged", "came back", "δ"))
-    plot = budget(drawn, "What was charged of what was set aside, in ε")
+    head = "".join(f'<th scope="col" class="n">{name}</th>' for name in ("reserved", "charged", "refunded", "δ"))
+    plot = budget(drawn, "What was charged of what was reserved, in ε")
     return (
-        "<section><h2>Receipt</h2>\n<p>Before a question is asked its worst case is set aside. What its answer could "
-        "not have leaked comes back. Amounts are in ε.</p>\n"
+        "<section><h2>Receipt</h2>\n<p>Before a question is asked, its worst case is reserved. What its answer cannot "
+        "have leaked is refunded. Amounts are in ε.</p>\n"
         f'{plot if drawn else ""}<div class="wide"><table><thead><tr><th scope="col" class="n">entry</th>'
         f'<th scope="col">what</th>{head}</tr></thead><tbody>{"".join(rows)}</tbody>'
-        f"<tfoot><tr><td></td><td>in all</td>{foot}<td></td></tr></tfoot></table></div></section>\n"
+        f"<tfoot><tr><td></td><td>total</td>{foot}<td></td></tr></tfoot></table></div></section>\n"
     )
 
 
-def _promise(record: Mapping[str, Any]) -> str:
+def _guarantee(record: Mapping[str, Any]) -> str:
     privacy, limit = record["privacy"], record["ledger"]["limit"]
     who = escape(privacy["who"])
     change = f"one {who} replaced by any other" if privacy["neighbours"] == "substitute" else f"one {who} more or less"
     factor = f"e^{_brief(limit['epsilon'])} (about {exp(min(float(limit['epsilon']), 700)):,.3g})"
     slack = "" if limit["delta"] == "0" else f", apart from a chance of {escape(limit['delta'])}"
-    lasts = record["ledger"].get("lasts", True)
-    when = "now and later" if lasts else "in this one run"
-    life = "for the ledger's whole life" if lasts else "for this run alone: another adds to it, for no ledger was kept"
+    durable = record["ledger"].get("durable", True)
+    when = "now and later" if durable else "in this one run"
+    life = (
+        "for the ledger's whole life"
+        if durable
+        else "for this run alone: another run adds to it, for no ledger was kept"
+    )
     rows = "" if privacy["rows"] is None else f" At most {privacy['rows']} rows of each count."
     return (
-        f"<section><h2>What is promised</h2>\n<p>Take two data sets that differ in {change}. Whatever is published "
+        f"<section><h2>The guarantee</h2>\n<p>Take two data sets that differ in {change}. Whatever is published "
         f"from ledger “{escape(record['ledger']['name'])}”, {when}, is at most {factor} times as likely with "
         f"one as with the other{slack}. So nobody who reads it can tell much about any one {who}, whatever else they "
         f"know.{rows}</p>\n<p>This is (ε, δ)-differential privacy with ε {_brief(limit['epsilon'])} and δ "
         f"{escape(limit['delta'])}, {escape(privacy['neighbours'])} neighbours, {life}. Which "
-        "question is asked next, and with how much ε, may depend on answers that were published before; the promise "
-        "holds all the same. Ranges after ± are what noise moved an answer by at most, in 95 of 100 cases; what "
-        "clamping to bounds changes is not in them.</p></section>\n</main>\n"
+        "question is asked next, and with how much ε, may depend on answers that were published before; the "
+        "guarantee holds all the same. Ranges after ± are what noise moved an answer by at most, in 95 of 100 cases; "
+        "what clamping to bounds changes is not in them.</p></section>\n</main>\n"
         f'<footer class="soft"><p>Had each question been charged its worst case, with the same ε and under the same '
-        f"limit, {record['classic']} of these {record['asked']} would have fitted.</p></footer>\n"
+        f"limit, {record['classic']} of these {record['asked']} would have fit.</p></footer>\n"
     )
 
 

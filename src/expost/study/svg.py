@@ -52,8 +52,8 @@ def budget(rows: Sequence[tuple[str, float, float]], title: str) -> str:
         parts.append(f'<text class="name" x="{names - 8}" y="{y + 17}">{escape(_cut(name))}</text>')
         parts.append(f'<rect class="back" x="{names}" y="{y + 4}" width="{whole:.1f}" height="18" rx="2"/>')
         parts.append(f'<rect class="bar" x="{names}" y="{y + 4}" width="{paid:.1f}" height="18" rx="2"/>')
-        said = f"{charged:.4g} of {reserved:.4g}"
-        parts.append(f'<text class="value" x="{names + whole + 6:.1f}" y="{y + 17}">{said}</text>')
+        text = f"{charged:.4g} of {reserved:.4g}"
+        parts.append(f'<text class="value" x="{names + whole + 6:.1f}" y="{y + 17}">{text}</text>')
     return _svg(len(rows) * _ROW + 4, title, "".join(parts))
 
 

@@ -1,4 +1,4 @@
-"""A first study for a data file, from its schema. A CSV file has none: its types come from a look, and are told."""
+"""A first study for a data file, from its schema. A CSV file has none: its types are guessed, and written down."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from expost.study.grammar import SECTIONS
 from expost.study.kinds import KINDS
 
 _LOOKED = """
-# The types below came from a look at the file's values, and are public from here on: a type that one person's value
-# decided tells of it, so change it to what you expect. From now on only this is believed. What does not fit is empty.
+# These types were guessed from the file's values, and are public from here on. One person's value may have decided a
+# type: change it to what you expect. Only this table is used from now on. A value that does not fit is empty.
 {doubts}[data.schema]
 {columns}
 """
@@ -57,9 +57,9 @@ name = {name}
 
 
 def starter(data: str, *, file: Path, table: str | None = None, delimiter: str | None = None) -> str:
-    """The text of a study for a data file, seen from the folder of ``file``.
+    """The text of a study for a data file, relative to the folder of ``file``.
 
-    Looks at the schema only; and at the values of a CSV file, which has none, for the types that it then writes down.
+    Reads the schema only; and the values of a CSV file, which has none, for the types that it then writes down.
     """
     form = files.Form(delimiter=delimiter)
     types = guessed(data, form) if table is None and files.ending(data) == "csv" else {}
@@ -70,7 +70,7 @@ def starter(data: str, *, file: Path, table: str | None = None, delimiter: str |
     stem = re.sub(r"\W+", "-", file.stem).strip("-") or "study"
     declared = "\n".join(f"{_quoted(name)} = {_quoted(kind)}" for name, kind in types.items())
     head = _HEAD.format(
-        looked=" from names of columns and a look at values" if types else " from the schema; no value was looked at",
+        looked=" from names of columns and their values" if types else " from the schema; no value was read",
         schema=_LOOKED.format(columns=declared, doubts=_doubts(types)) if types else "",
         file=shlex.quote(file.name),
         title=_quoted(f"A first look at {Path(data).name}"),
@@ -93,17 +93,19 @@ BEWARE = "# Beware: "
 
 
 def _doubts(names: Iterable[str]) -> str:
-    """What looks as if the first line were no names of columns, or cut in the wrong places. Quotes nothing."""
-    columns, said = list(names), []
+    """Signs that the first line has no names of columns, or that the delimiter is another. Quotes no value."""
+    columns, doubts = list(names), []
     if any(re.fullmatch(r"[-+]?[\d.]+|\d{4}-\d\d-\d\d.*", name.strip()) for name in columns):
-        said.append("some columns are named by a number or a date; if the first line is a row, put names above it.")
+        doubts.append("some columns are named by a number or a date; if the first line is a row, put names above it.")
     if len(columns) == 1 and re.search(r"[;\t|]", columns[0]):
-        said.append("there is one column; if more are meant, say what stands between them: expost init --delimiter.")
-    return "".join(f"{BEWARE}{each}\n" for each in said)
+        doubts.append(
+            "there is one column; if there should be more, name the character between them: expost init --delimiter."
+        )
+    return "".join(f"{BEWARE}{each}\n" for each in doubts)
 
 
 def is_unicode(data: str) -> bool:
-    """Whether a CSV file begins as UTF-8: the first million bytes. Others need not, and are taken to be."""
+    """Whether the first million bytes of a CSV file are UTF-8. True for other files, which state their encoding."""
     if not data.lower().endswith((".csv", ".tsv", ".txt")):
         return True
     with open(data, "rb") as file:

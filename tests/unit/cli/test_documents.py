@@ -34,7 +34,7 @@ def test_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for line in found:
         result = CliRunner().invoke(app, shlex.split(line)[1:])
         assert result.exit_code == 0, (line, result.output)
-    assert "What is promised" in (tmp_path / "visits.html").read_text()
+    assert "The guarantee" in (tmp_path / "visits.html").read_text()
 
 
 def test_make_targets_are_there() -> None:

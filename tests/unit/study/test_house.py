@@ -1,4 +1,4 @@
-"""What is promised of the rooms: a kind has one home, a mechanism is built once, a question crosses few files."""
+"""The house: a kind has one home, a mechanism is built once, a question crosses few files."""
 
 import ast
 import sys

@@ -77,9 +77,9 @@ def test_it_says_everything(page: Path) -> None:
     for said in (
         "People",
         "±",
-        "set aside",
-        "came back",
-        "What is promised",
+        "reserved",
+        "refunded",
+        "The guarantee",
         "one visitor replaced",
         "e^4",
         "(about 54.6)",

@@ -461,7 +461,7 @@ def test_where_nothing_can_be_written_nothing_is_charged(tmp_path: Path, option:
 def test_a_run_in_memory_says_so(tmp_path: Path) -> None:
     path, page = write_study(tmp_path, COUNT, url="memory:"), tmp_path / "page.html"
     result = CliRunner().invoke(app, ["run", str(path), "--report", str(page)])
-    assert "keeps no books" in result.stderr
+    assert "keeps no ledger" in result.stderr
     assert "old" in result.stdout.splitlines()[0], "answers are for other programs, too"
     assert "for this run alone" in page.read_text()
     assert "whole life" not in page.read_text()
