@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from expost.mechanisms import Laplace as Laplace
     from expost.mechanisms import LinearModel as LinearModel
     from expost.mechanisms import LogisticDescent as LogisticDescent
+    from expost.mechanisms import Mean as Mean
     from expost.mechanisms import Median as Median
     from expost.mechanisms import ModelTest as ModelTest
     from expost.mechanisms import ObjectivePerturbation as ObjectivePerturbation
@@ -80,6 +81,8 @@ if TYPE_CHECKING:
     from expost.mechanisms import Tested as Tested
     from expost.mechanisms import TestedLogisticRegression as TestedLogisticRegression
     from expost.mechanisms import TestedRelease as TestedRelease
+    from expost.mechanisms import TypicalRange as TypicalRange
+    from expost.mechanisms import Variance as Variance
     from expost.noise import NoiseSource as NoiseSource
     from expost.noise import SeededNoise as SeededNoise
     from expost.noise import SystemNoise as SystemNoise
@@ -130,6 +133,7 @@ else:
             "Laplace",
             "LinearModel",
             "LogisticDescent",
+            "Mean",
             "Median",
             "ModelTest",
             "ObjectivePerturbation",
@@ -153,6 +157,8 @@ else:
             "Tested",
             "TestedLogisticRegression",
             "TestedRelease",
+            "TypicalRange",
+            "Variance",
         ),
         "expost.noise": ("SeededNoise", "NoiseSource", "SystemNoise"),
         "expost.recipes": ("location_and_spread", "release_large", "try_until_one_passes"),

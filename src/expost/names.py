@@ -20,6 +20,7 @@ _HOMES = {
     "Coefficients": "expost.mechanisms.stability.votes:Coefficients",
     "ErrorTest": "expost.mechanisms.linear.tested_logistic:ErrorTest",
     "Grid": "expost.noise.grid:Grid",
+    "Interval": "expost.mechanisms.moments.typical_range:Interval",
     "LogarithmOfRange": "expost.mechanisms.stability.quantile_range:LogarithmOfRange",
     "MeanOfRanks": "expost.mechanisms.stability.location:MeanOfRanks",
     "Rung": "expost.mechanisms.quantiles.ladder:Rung",
@@ -27,6 +28,7 @@ _HOMES = {
     "StepFunction": "expost.mechanisms.quantiles.distribution:StepFunction",
     "TableStep": "expost.data.table:TableStep",
     "WinningCell": "expost.mechanisms.stability.votes:WinningCell",
+    "Winsorized": "expost.mechanisms.moments.moments:Winsorized",
     "Withheld": "expost.mechanism:Withheld",
 }
 """Classes that stand in ledgers, but are not exported."""

@@ -24,6 +24,8 @@ from expost.canonical import canonical
 from expost.fingerprint import say
 from expost.ledger import codec
 from expost.mechanisms.linear.tested_logistic import ErrorTest
+from expost.mechanisms.moments.moments import Winsorized
+from expost.mechanisms.moments.typical_range import Interval
 from expost.mechanisms.quantiles.distribution import StepFunction
 from expost.mechanisms.quantiles.ladder import Rung
 from expost.mechanisms.stability.generalized import PrivateTest
@@ -82,6 +84,8 @@ MECHANISMS: list[xp.Mechanism] = [
     xp.LogisticDescent(
         epsilon=1, delta=TINY, features=3, norm=1, steps=4, every=2, patience=3, learning_rate=4, missing=1
     ),
+    xp.Mean(epsilon=1, bounds=(0, 9)),
+    xp.Mean(epsilon=1, bounds=(0, 9), range_share="0.5", scales=4, missing=1),
     xp.Median(epsilon=1, bounds=(0, 9), neighbours="substitute"),
     xp.Median(quantile="0.4", epsilon=1, bounds=(0, 9), neighbours="add-remove", grid="0.01", missing=1),
     xp.ObjectivePerturbation(epsilon=1, norm=1),
@@ -146,6 +150,10 @@ MECHANISMS: list[xp.Mechanism] = [
     xp.TestedRelease(
         test=Always(), release=min, release_epsilon=1, release_delta=TINY, neighbours="add-remove", name="always"
     ),
+    xp.TypicalRange(epsilon=1, bounds=(0, 9), neighbours="substitute"),
+    xp.TypicalRange(epsilon=1, bounds=(0, 9), neighbours="add-remove", penalty=3, scales=4, missing=1),
+    xp.Variance(epsilon=1, bounds=(0, 9)),
+    xp.Variance(epsilon=1, bounds=(0, 9), range_share="0.5", scales=4, missing=1),
 ]  # fmt: skip
 
 OUTPUTS: dict[str, Any] = {
@@ -169,6 +177,8 @@ OUTPUTS: dict[str, Any] = {
     "bytes": b"\x00\xff",
     "a bin": Bin(1, 8.0, 16.0),
     "an answer of a leg": StableAnswer(2, Bin(1, 0.0, 0.0)),
+    "an interval": Interval(0.0, 2.5),
+    "a mean": Winsorized(1.5, 0.0, 2.5, 0.25),
     "a rung of a ladder": Rung(45.5, 3, True),
     "a distribution function": StepFunction((30, 45), (0.5, 1.0)),
     "coefficients": Coefficients(1, (0.25, -1.5)),

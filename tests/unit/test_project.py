@@ -81,6 +81,7 @@ SHARED = {
     "Engine": "behind a private table; behind a durable ledger",
     "Gaussian": "the mechanism, and the law of its noise",
     "Laplace": "the mechanism, and the law of its noise",
+    "Mean": "the mechanism, and the question to a table",
     "Neighbours": "the relation, and the command line's choice of it",
     "Outcome": "of an operation on a ledger; of a question of a study",
     "Question": "to a private table; of a study",

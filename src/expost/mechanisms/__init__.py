@@ -12,6 +12,9 @@ from expost.mechanisms.linear.perturbation import OutputPerturbation as OutputPe
 from expost.mechanisms.linear.tested import ModelTest as ModelTest
 from expost.mechanisms.linear.tested import Tested as Tested
 from expost.mechanisms.linear.tested_logistic import TestedLogisticRegression as TestedLogisticRegression
+from expost.mechanisms.moments.moments import Mean as Mean
+from expost.mechanisms.moments.moments import Variance as Variance
+from expost.mechanisms.moments.typical_range import TypicalRange as TypicalRange
 from expost.mechanisms.quantiles.distribution import DistributionFunction as DistributionFunction
 from expost.mechanisms.quantiles.ladder import QuantileLadder as QuantileLadder
 from expost.mechanisms.quantiles.ordered import Tally as Tally

@@ -1,0 +1,192 @@
+"""Means and variances with noise for the range that the data has, not for the bounds that it might have."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, log
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost import bracket
+from expost.checks import as_bounds, as_share, as_whole, finite, requested_epsilon
+from expost.cost import Cost, Number, exact
+from expost.guarantee import Guarantee, Part
+from expost.mechanism import Mechanism
+from expost.mechanisms.additive import RELEASED
+from expost.mechanisms.moments.typical_range import Interval, TypicalRange, records
+from expost.mechanisms.stability.order import check_records
+from expost.noise import NoiseSource, discrete_laplace
+
+_STEPS = 2**20  # of the interval: records are rounded to these
+
+
+class Winsorized(NamedTuple):
+    """A statistic of records that were clamped to ``low`` … ``high``, and how far the noise reaches at 95 %."""
+
+    value: float
+    low: float
+    high: float
+    noise: float
+
+
+class _Moment(Mechanism[NDArray[Any], Winsorized]):
+    """What means and variances share: an interval for the records, then noise for that interval."""
+
+    epsilon: Number
+    bounds: Any
+    range_share: Number | None
+    scales: int
+    missing: Number
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
+        object.__setattr__(self, "bounds", as_bounds(self.bounds))
+        object.__setattr__(self, "missing", finite(self.missing, "missing"))
+        object.__setattr__(self, "scales", as_whole(self.scales, "scales", least=0, most=16))
+        if self.range_share is not None:
+            as_share(self.range_share, "range_share")
+        _ = self.range_of(1)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """ε for every output."""
+        return Guarantee.uniform(self.epsilon, neighbours="substitute")
+
+    def part_of(self, output: Any) -> Part:
+        """All outputs cost the same."""
+        return RELEASED
+
+    def check(self, data: Any) -> None:
+        """A one-dimensional array of at least one number; how many is public."""
+        check_records(data, "a moment")
+
+    def range_of(self, size: int) -> TypicalRange:
+        """The mechanism that chooses the interval for so many records.
+
+        Unless a share was given, it gets a quarter of ε; more, but at most three quarters, where few records call
+        for it.
+        """
+        whole = exact(self.epsilon, "ε")
+        if self.range_share is None:
+            wanted = Fraction(4 * (log(2.0 ** (self.scales + 2)) + 6)) / size
+            share = min(3 * whole / 4, max(whole / 4, wanted))
+        else:
+            share = whole * exact(self.range_share, "range_share")
+        spent = requested_epsilon(share)
+        penalty = min(ceil(2 / exact(spent, "ε")), size // (2 * max(self.scales, 1)))
+        rest: dict[str, Any] = {"penalty": penalty, "scales": self.scales, "missing": self.missing}
+        return TypicalRange(epsilon=spent, bounds=self.bounds, neighbours="substitute", **rest)
+
+    def sample(self, data: Any, noise: NoiseSource) -> Winsorized:
+        """The interval, and the statistic of what is clamped to it."""
+        chooser = self.range_of(len(data))
+        low, high = interval = chooser.sample(data, noise)
+        left = Cost.within(self.epsilon).exact_epsilon - exact(chooser.epsilon, "ε")
+        points = _points(records(data, self.bounds, float(self.missing)), interval)
+        whole, sensitivity, unit = self._statistic(points, Fraction(high) - Fraction(low))
+        noisy = whole + discrete_laplace(noise, left / sensitivity)
+        reach = ceil(bracket.log(Fraction(20)).upper * sensitivity / left)
+        return Winsorized(self._shown(noisy * unit, interval), low, high, float(reach * unit))
+
+    @abstractmethod
+    def _statistic(self, points: NDArray[np.int64], width: Fraction) -> tuple[int, int, Fraction]:
+        """A whole-numbered statistic of points from 0 to 2^20, its sensitivity, and what one of it stands for."""
+
+    @abstractmethod
+    def _shown(self, value: Fraction, interval: Interval) -> float:
+        """The value as it is published."""
+
+    def describe(self, output: Any) -> str:
+        """The value, its noise, and the interval."""
+        between = f"records clamped to {output.low:.6g} … {output.high:.6g}"
+        return f"{output.value:.6g} ± {output.noise:.3g} at 95 %, {between}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mean(_Moment):
+    """The mean, with noise for an interval that contains nearly all records instead of for the bounds.
+
+    First a :class:`TypicalRange` chooses the interval with a share of ε. Records are clamped to it (winsorised), and
+    their mean gets noise for its length with the rest of ε. Bounds may be loose.
+
+    Parameters
+    ----------
+    epsilon
+        The whole budget.
+    bounds
+        Between which all records lie, or count as lying.
+    range_share
+        The share of ε for the interval. By default a quarter, and up to three quarters if there are few records.
+    scales
+        How often the bounds are halved at most in search of the interval; 0 uses the bounds.
+    missing
+        What NaN counts as.
+
+    The data is a one-dimensional array with one value per person; neighbours exchange one, and n is public.
+
+    >>> Mean(epsilon=1, bounds=(0, 1_000_000)).guarantee.worst_case
+    Cost(1)
+
+    Proof: thm-moments
+    """
+
+    epsilon: Number
+    bounds: Any
+    range_share: Number | None = None
+    scales: int = 10
+    missing: Number = 0
+
+    def _statistic(self, points: NDArray[np.int64], width: Fraction) -> tuple[int, int, Fraction]:
+        return int(points.sum()), _STEPS, width / (_STEPS * len(points))
+
+    def _shown(self, value: Fraction, interval: Interval) -> float:
+        return min(max(float(Fraction(interval.low) + value), interval.low), interval.high)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variance(_Moment):
+    """The variance (divided by n), with noise for an interval that contains nearly all records.
+
+    Parameters
+    ----------
+    epsilon, bounds, range_share, scales, missing
+        As for :class:`Mean`.
+
+    >>> Variance(epsilon=1, bounds=(0, 1_000_000)).guarantee.worst_case
+    Cost(1)
+
+    Proof: thm-moments
+    """
+
+    epsilon: Number
+    bounds: Any
+    range_share: Number | None = None
+    scales: int = 10
+    missing: Number = 0
+
+    def _statistic(self, points: NDArray[np.int64], width: Fraction) -> tuple[int, int, Fraction]:
+        size = len(points)
+        squares = size * _sum_of_squares(points) - int(points.sum()) ** 2
+        return squares, max(size - 1, 1) * _STEPS**2, (width / (_STEPS * size)) ** 2
+
+    def _shown(self, value: Fraction, interval: Interval) -> float:
+        most = (Fraction(interval.high) - Fraction(interval.low)) ** 2 / 4
+        return float(min(max(value, Fraction(0)), most))
+
+
+def _points(values: NDArray[np.float64], interval: Interval) -> NDArray[np.int64]:
+    """Records clamped to the interval, in whole steps of a millionth of it."""
+    width = interval.high - interval.low
+    if not width:
+        return np.zeros(len(values), np.int64)
+    steps = np.floor((np.clip(values, *interval) - interval.low) / width * _STEPS + 0.5)
+    return np.clip(steps, 0, _STEPS).astype(np.int64)
+
+
+def _sum_of_squares(points: NDArray[np.int64]) -> int:
+    """Exactly: each square is below 2^41, so a million of them are added without overflow."""
+    return sum(int((block * block).sum()) for block in np.array_split(points, len(points) // 2**20 + 1))

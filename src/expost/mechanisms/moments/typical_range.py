@@ -1,0 +1,133 @@
+"""A short interval that contains nearly all records, chosen from a geometric family with pure ε."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.checks import as_bounds, as_whole, finite, requested_epsilon
+from expost.cost import Number
+from expost.errors import InvalidValue
+from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
+from expost.mechanism import Mechanism
+from expost.mechanisms.additive import RELEASED
+from expost.mechanisms.numbers import shape_of
+from expost.mechanisms.selection import PermuteAndFlip
+from expost.noise import NoiseSource
+
+
+class Interval(NamedTuple):
+    """From ``low`` to ``high``, both included."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class TypicalRange(Mechanism[NDArray[Any], Interval]):
+    """An interval that contains all records but a few, and is not much longer than it must be, with pure ε.
+
+    The candidates are the bounds, their halves, quarters and so on, each size also shifted by half of itself. One
+    that leaves out k records and is j times halved scores −k + ``penalty``·j; permute-and-flip chooses.
+
+    Parameters
+    ----------
+    epsilon
+        The whole budget.
+    bounds
+        Between which all candidates lie. They may be very loose: every doubling costs a step of ``scales``.
+    neighbours
+        ``"substitute"`` or ``"add-remove"``; the latter needs half the noise.
+    penalty
+        How many records an interval of twice the length must contain to be worth it. By default 4/ε, rounded up.
+    scales
+        How often the bounds are halved at most.
+    missing
+        What NaN counts as.
+
+    >>> TypicalRange(epsilon=1, bounds=(0, 1024), neighbours="substitute").guarantee.worst_case
+    Cost(1)
+
+    Proof: thm-typical-range
+    """
+
+    epsilon: Number
+    bounds: Any
+    neighbours: Neighbours
+    penalty: int | None = None
+    scales: int = 10
+    missing: Number = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
+        object.__setattr__(self, "bounds", as_bounds(self.bounds))
+        object.__setattr__(self, "missing", finite(self.missing, "missing"))
+        object.__setattr__(self, "scales", as_whole(self.scales, "scales", least=0, most=16))
+        if as_neighbours(self.neighbours) is None:
+            raise InvalidValue(
+                "neighbours is 'add-remove' or 'substitute': the number of records is private, or public"
+            )
+        if self.penalty is not None:
+            as_whole(self.penalty, "penalty", least=0, most=2**40)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """ε for every output."""
+        return self._choice.guarantee
+
+    def part_of(self, output: Any) -> Part:
+        """All outputs cost the same."""
+        return RELEASED
+
+    def check(self, data: Any) -> None:
+        """A one-dimensional array of numbers; none at all will do."""
+        dimensions = shape_of(data).dimensions
+        if dimensions is None or len(dimensions) != 1:
+            raise InvalidValue(f"a range is about a one-dimensional array, got shape {dimensions}: try .ravel()")
+
+    def sample(self, data: Any, noise: NoiseSource) -> Interval:
+        """The interval chosen."""
+        lows, highs, _ = self.candidates
+        chosen = self._choice.sample(-self.shortfalls(records(data, self.bounds, float(self.missing))), noise)
+        return Interval(float(lows[chosen]), float(highs[chosen]))
+
+    def shortfalls(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """For each candidate the records outside, and the penalty for every halving that it lacks.
+
+        Proof: thm-typical-range
+        """
+        lows, highs, halvings = self.candidates
+        values = np.sort(values)
+        inside = np.searchsorted(values, highs, side="right") - np.searchsorted(values, lows, side="left")
+        return np.asarray(len(values) - inside + self._penalty * (self.scales - halvings), np.int64)
+
+    @cached_property
+    def candidates(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+        """The lower and the upper ends, and how often each was halved."""
+        low, high = self.bounds
+        places = [(halved, i) for halved in range(self.scales + 1) for i in range(2 ** (halved + 1) - 1)]
+        halved, starts = np.array(places, np.int64).T
+        width = (high - low) / 2.0**halved
+        lows = low + starts * width / 2
+        return lows, np.where(halved == 0, high, np.minimum(lows + width, high)), halved
+
+    @property
+    def _penalty(self) -> int:
+        return int(-(-4 // float(self.epsilon))) if self.penalty is None else self.penalty
+
+    @cached_property
+    def _choice(self) -> PermuteAndFlip:
+        return PermuteAndFlip(
+            epsilon=self.epsilon, sensitivity=1, monotone=self.neighbours == "add-remove", neighbours=self.neighbours
+        )
+
+
+def records(data: Any, bounds: tuple[float, float], missing: float) -> NDArray[np.float64]:
+    """The records as floats within the bounds; NaN is ``missing``. Each depends on its own value only."""
+    values = np.array(data, np.float64)
+    values[np.isnan(values)] = missing
+    return np.clip(values, *bounds, out=values)
