@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from expost.errors import LedgerClosed as LedgerClosed
     from expost.errors import LedgerCorrupt as LedgerCorrupt
     from expost.errors import LedgerUnavailable as LedgerUnavailable
+    from expost.errors import MissingDependency as MissingDependency
     from expost.errors import NeighbourMismatch as NeighbourMismatch
     from expost.errors import ReservationClosed as ReservationClosed
     from expost.errors import UnknownEntry as UnknownEntry
@@ -110,6 +111,7 @@ else:
             "LedgerClosed",
             "LedgerCorrupt",
             "LedgerUnavailable",
+            "MissingDependency",
             "NeighbourMismatch",
             "ReservationClosed",
             "UnknownEntry",

@@ -176,10 +176,10 @@ class Cost:
         return epsilon if not self.delta_units else f"{epsilon}, δ {decimal_text(self.delta_units, 18)}"
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("costs do not change; make a new one")
+        raise AttributeError("costs do not change: make a new one")
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError("costs do not change; make a new one")
+        raise AttributeError("costs do not change: make a new one")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Cost.of_units, (self.epsilon_units, self.delta_units)

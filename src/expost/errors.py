@@ -5,30 +5,31 @@
     ExpostError
     ├── InvalidValue (ValueError)        a public value breaks a rule; free, nothing was charged
     │   ├── InvalidStudy                 something in a study file; names file, line and key
-    │   ├── NeighbourMismatch            a claim about one neighbour relation met another
+    │   ├── NeighbourMismatch            a guarantee for one neighbour relation met another
     │   └── AlreadyExists                a ledger or account of that name is there already
     ├── UnknownPart (LookupError)        a part that the guarantee does not know
     ├── UnknownEntry (LookupError)       no account, reservation or key of that name
-    ├── BudgetExceeded                   an over-ask; the ledger is as it was
+    ├── BudgetExceeded                   more was asked for than remains; the ledger is as it was
     ├── LedgerClosed                     its owner allows no further spending
     ├── LedgerUnavailable                the database does not answer; what was reserved stays reserved
     │   └── Busy                         others keep the database busy; nothing was recorded, try again
-    ├── LedgerCorrupt                    the books contradict their audit trail
+    ├── LedgerCorrupt                    the tables contradict their audit trail
     ├── AlreadyReserved                  the key was used before; carries its entry
     ├── KeyConflict                      the key was used before, for another request
     ├── ReservationClosed                settling, forfeiting or voiding what is no longer reserved
     ├── InteractionClosed                asking an interaction that will not answer again
-    └── EngineFailed                     the engine behind a private table broke down; it says no more than that
+    ├── EngineFailed                     the engine behind a private table broke down; it says no more than that
+    └── MissingDependency (ImportError)  an optional package is not installed
 
     UnsettledWarning (UserWarning)       a reservation was left without a part and was charged in full
 
-Errors speak of public values only: parameters, shapes, types, names, balances. Private values never
-cause an error. The exceptions carry the objects they speak of, and they survive pickling.
+Errors mention public values only: parameters, shapes, types, names, balances. Private values never
+cause an error. Errors carry the objects that they are about, and can be pickled.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from expost.cost import Cost
@@ -51,7 +52,7 @@ class InvalidValue(ExpostError, ValueError):
 
 
 class NeighbourMismatch(InvalidValue):
-    """A claim about one neighbour relation met another; relations are never mixed silently."""
+    """A guarantee for one neighbour relation met another. Relations are never mixed silently."""
 
     def __init__(self, claimed: str, expected: str, where: str) -> None:
         super().__init__(claimed, expected, where)
@@ -61,15 +62,27 @@ class NeighbourMismatch(InvalidValue):
 
     def __str__(self) -> str:
         remedy = (
-            "convert the claim with guarantee.under('substitute'), or read the table with neighbours='substitute'"
+            "convert the guarantee with guarantee.under('substitute'), or read the table with neighbours='substitute'"
             if (self.claimed, self.expected) == ("add-remove", "substitute")
             else f"declare sensitivities, mechanisms and tables for {self.expected!r} neighbours"
         )
-        return f"{self.where} is about {self.expected!r} neighbours, the claim about {self.claimed!r}: {remedy}"
+        return f"{self.where} is for {self.expected!r} neighbours, the guarantee for {self.claimed!r}: {remedy}"
 
 
 class AlreadyExists(InvalidValue):
-    """A ledger or an account of that name is there already."""
+    """A ledger or an account of that name is there already: ``kind`` says which, ``name`` is its name."""
+
+    def __init__(self, kind: Literal["ledger", "account"], name: str) -> None:
+        super().__init__(kind, name)
+        self.kind = kind
+        self.name = name
+
+    def __str__(self) -> str:
+        if self.kind == "ledger":
+            remedy = "load it, or take another name"
+        else:
+            remedy = f"account({self.name.rpartition('/')[2]!r}) finds it"
+        return f"{self.kind} {self.name!r} exists already: {remedy}"
 
 
 class InvalidStudy(InvalidValue):
@@ -96,10 +109,9 @@ class UnknownPart(ExpostError, LookupError):
 
     def __str__(self) -> str:
         if type(self.part) not in (int, str, tuple):
-            return (
-                f"{self.part!r} is no part: parts are ints, strings and tuples of them, not {type(self.part).__name__}"
-            )
-        return f"{self.part!r} is no part of {self.guarantee!r}; give `otherwise=` a price for labels not listed"
+            kind = type(self.part).__name__
+            return f"{self.part!r} is not a part: parts are ints, strings and tuples of them, not {kind}"
+        return f"{self.part!r} is not a part of {self.guarantee!r}: list it, or pass otherwise="
 
 
 class UnknownEntry(ExpostError, LookupError):
@@ -107,11 +119,11 @@ class UnknownEntry(ExpostError, LookupError):
 
 
 class BudgetExceeded(ExpostError):
-    """An over-ask. Nothing was charged, nothing was sampled, and the ledger goes on.
+    """More was asked for than remains. Nothing was charged, nothing was sampled, and the ledger can be used on.
 
-    ``ledger`` names the ledger or account that is short and ``remaining`` is what it has left; ``short``
-    names which of ``"epsilon"`` and ``"delta"`` do not fit there. ``affordable`` is what would fit at every
-    level, the accounts above and the ledger itself included.
+    ``ledger`` is the name of the ledger or account that is short, ``remaining`` is what remains there, and ``short``
+    lists which of ``"epsilon"`` and ``"delta"`` do not fit. ``affordable`` is what would fit at every level: the
+    account, those above it, and the ledger.
     """
 
     def __init__(self, requested: Cost, remaining: Cost, ledger: str, affordable: Cost | None = None) -> None:
@@ -141,7 +153,7 @@ class BudgetExceeded(ExpostError):
     def __str__(self) -> str:
         short = " and ".join({"epsilon": "ε", "delta": "δ"}[name] for name in self.short)
         return (
-            f"asked for {self.requested}, but {self.ledger!r} has {self.remaining} left (short of {short}): "
+            f"asked for {self.requested}, but {self.ledger!r} has {self.remaining} remaining (short of {short}): "
             f"the largest affordable ε is {self.affordable.epsilon_text}; nothing was charged"
         )
 
@@ -154,7 +166,7 @@ class LedgerClosed(ExpostError):
         self.ledger = ledger
 
     def __str__(self) -> str:
-        return f"{self.ledger!r} was closed by its owner and reserves nothing more; new data need a new ledger"
+        return f"{self.ledger!r} was closed by its owner and reserves nothing more: take a new ledger for new data"
 
 
 class LedgerUnavailable(ExpostError):
@@ -166,7 +178,7 @@ class Busy(LedgerUnavailable):
 
 
 class LedgerCorrupt(ExpostError):
-    """The books contradict their audit trail: somebody changed one of them by hand, or the disk did."""
+    """The tables contradict their audit trail: somebody changed one of them by hand, or the disk did."""
 
 
 class AlreadyReserved(ExpostError):
@@ -183,7 +195,7 @@ class AlreadyReserved(ExpostError):
             remedy = "settle it through ledger.reservation(key)"
         else:
             remedy = "it is still running; if whoever ran it is gone, ledger.reservation(key).forfeit() ends it"
-        return f"key {self.entry.key!r} stands for entry {self.entry.id}, which is {self.entry.state}: {remedy}"
+        return f"key {self.entry.key!r} is that of entry {self.entry.id}, which is {self.entry.state}: {remedy}"
 
 
 class KeyConflict(ExpostError):
@@ -201,8 +213,8 @@ class KeyConflict(ExpostError):
     def __str__(self) -> str:
         taken = f"key {self.key!r} is taken by another account"
         if self.entry is not None:
-            taken = f"key {self.key!r} stands for entry {self.entry.id}, a request with another {self.differs}"
-        return f"{taken}: a key names one request for ever; take a new key"
+            taken = f"key {self.key!r} is that of entry {self.entry.id}, a request with another {self.differs}"
+        return f"{taken}: a key is for one request only; take a new key"
 
 
 class ReservationClosed(ExpostError):
@@ -226,8 +238,8 @@ class InteractionClosed(ExpostError):
 class EngineFailed(ExpostError):
     """The engine behind a private table broke down: out of memory or disk, a file gone or damaged.
 
-    Its own message is kept back, because it may quote data. That it failed at all may depend on the data, too, and is
-    outside of every guarantee: do not show it to somebody whom you would not show the data.
+    Its own message is not shown, because it may quote data. Whether it fails may depend on the data, which is outside
+    every guarantee: show this error only to people who may see the data.
     """
 
     def __init__(self, kind: str) -> None:
@@ -236,9 +248,22 @@ class EngineFailed(ExpostError):
 
     def __str__(self) -> str:
         return (
-            f"the engine failed with {self.kind}; its message may quote data and is kept back: "
-            "look whether the file is there and whole, and whether memory and disk suffice"
+            f"the engine failed with {self.kind}; its message may quote data and is not shown: "
+            "check that the file is there and complete, and that memory and disk suffice"
         )
+
+
+class MissingDependency(ExpostError, ImportError):
+    """An optional package is not installed: ``package``, which ``what`` needs and the extra ``extra`` brings."""
+
+    def __init__(self, what: str, package: str, extra: str) -> None:
+        super().__init__(what, package, extra)
+        self.what = what
+        self.package = package
+        self.extra = extra
+
+    def __str__(self) -> str:
+        return f"{self.what} need {self.package}: pip install 'expost[{self.extra}]'"
 
 
 class UnsettledWarning(UserWarning):

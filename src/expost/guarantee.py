@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from fractions import Fraction
+from functools import partial
 from math import ceil
+from types import MappingProxyType
 from typing import Any, Literal, Self, TypeAlias, cast, get_args
 
 from expost import bracket
@@ -43,6 +45,11 @@ class Guarantee:
     """
 
     __slots__ = ("_delta", "_neighbours", "_otherwise", "_table", "_worst")
+    _delta: int
+    _neighbours: Neighbours | None
+    _otherwise: Cost | None
+    _table: Mapping[Part, Cost]
+    _worst: Cost
 
     def __init__(
         self,
@@ -54,14 +61,18 @@ class Guarantee:
     ) -> None:
         if not isinstance(epsilons, Mapping):
             raise InvalidValue(f"the parts are a mapping from label to ε, got {epsilons!r}")
-        self._table = {as_part(part): Cost(epsilon) for part, epsilon in epsilons.items()}
-        self._otherwise = None if otherwise is None else Cost(otherwise)
-        self._delta = Cost(0, delta).delta_units
-        self._neighbours = as_neighbours(neighbours)
-        prices = [*self._table.values(), *([] if self._otherwise is None else [self._otherwise])]
+        table = {as_part(part): Cost(epsilon) for part, epsilon in epsilons.items()}
+        rest = None if otherwise is None else Cost(otherwise)
+        delta_units = Cost(0, delta).delta_units
+        prices = [*table.values(), *([] if rest is None else [rest])]
         if not prices:
             raise InvalidValue("a guarantee needs at least one part: list parts, or give `otherwise=`")
-        self._worst = Cost.of_units(max(price.epsilon_units for price in prices), self._delta)
+        put = partial(object.__setattr__, self)  # past the guarantee's own refusal to change
+        put("_table", MappingProxyType(table))
+        put("_otherwise", rest)
+        put("_delta", delta_units)
+        put("_neighbours", as_neighbours(neighbours))
+        put("_worst", Cost.of_units(max(price.epsilon_units for price in prices), delta_units))
 
     # ---- the lemmas as constructors
 
@@ -293,7 +304,7 @@ class Guarantee:
 
     @classmethod
     def _of(
-        cls, table: dict[Part, Cost], otherwise: Cost | None, delta_units: int, neighbours: Neighbours | None
+        cls, table: Mapping[Part, Cost], otherwise: Cost | None, delta_units: int, neighbours: Neighbours | None
     ) -> Self:
         return cls(
             {part: price.exact_epsilon for part, price in table.items()},
@@ -304,6 +315,21 @@ class Guarantee:
 
     def _key(self) -> tuple[Any, ...]:
         return frozenset(self._table.items()), self._otherwise, self._delta, self._neighbours
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("guarantees do not change: make a new one")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("guarantees do not change: make a new one")
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_json, (self.to_json(),)
 
     def __eq__(self, other: object) -> bool:
         return self._key() == other._key() if isinstance(other, Guarantee) else NotImplemented

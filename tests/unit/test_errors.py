@@ -1,4 +1,6 @@
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -29,6 +31,9 @@ EXAMPLES = [
     xp.ReservationClosed(entry("reserved"), "void"),
     xp.InteractionClosed("closed"),
     xp.EngineFailed("IOException"),
+    xp.AlreadyExists("ledger", "study"),
+    xp.AlreadyExists("account", "study/alice"),
+    xp.MissingDependency("estimators", "scikit-learn", "learn"),
 ]
 
 
@@ -52,7 +57,7 @@ def test_an_over_ask_says_what_is_short() -> None:
     assert error.short == ("epsilon", "delta")
     assert error.affordable_epsilon == 1
     assert str(error) == (
-        "asked for ε 2, δ 0.1, but 'study/alice' has ε 1 left (short of ε and δ): "
+        "asked for ε 2, δ 0.1, but 'study/alice' has ε 1 remaining (short of ε and δ): "
         "the largest affordable ε is 1; nothing was charged"
     )
     assert xp.BudgetExceeded(xp.Cost(1, delta=0.1), xp.Cost(1), "l").short == ("delta",)
@@ -61,3 +66,35 @@ def test_an_over_ask_says_what_is_short() -> None:
 def test_a_mismatch_names_the_conversion() -> None:
     assert "guarantee.under('substitute')" in str(EXAMPLES[1])
     assert "under(" not in str(EXAMPLES[2])
+
+
+def test_what_is_missing_is_an_import_error_with_a_remedy() -> None:
+    error = xp.MissingDependency("estimators", "scikit-learn", "learn")
+    assert isinstance(error, ImportError)
+    assert str(error) == "estimators need scikit-learn: pip install 'expost[learn]'"
+
+
+@pytest.mark.parametrize(
+    ("absent", "use", "extra"),
+    [
+        ("sklearn", "import expost.learn; expost.learn.PrivateLinearSVC", "learn"),
+        ("duckdb", "expost.read('t.csv', unit='row', neighbours='substitute')", "data"),
+        ("psycopg", "expost.ledgers('postgresql://localhost/none')", "postgres"),
+        ("dp_accounting", "import expost.accounting.events as e; e.losses_of(None)", "accounting"),
+    ],
+)
+def test_optional_packages_are_named_when_they_are_needed(absent: str, use: str, extra: str) -> None:
+    program = "\n".join(
+        (f"import sys; sys.modules[{absent!r}] = None", "import expost", "try:", f"    {use}",
+         "except expost.MissingDependency as error:", "    print(error.extra)")
+    )  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == f"{extra}\n", done.stderr
+
+
+def test_what_exists_already_names_the_way_to_it() -> None:
+    assert str(xp.AlreadyExists("ledger", "study")) == "ledger 'study' exists already: load it, or take another name"
+    assert (
+        str(xp.AlreadyExists("account", "study/alice"))
+        == "account 'study/alice' exists already: account('alice') finds it"
+    )

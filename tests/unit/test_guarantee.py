@@ -1,4 +1,6 @@
+import copy
 import json
+import pickle
 from fractions import Fraction
 
 import pytest
@@ -102,7 +104,7 @@ def test_large_groups_are_quick() -> None:
 def test_unknown_parts() -> None:
     claim = Guarantee({1: 1})
     for part in ("a", True, 1.0, None, [1]):
-        with pytest.raises(UnknownPart, match="is no part"):
+        with pytest.raises(UnknownPart, match="is not a part"):
             claim.cost_of(part)
         assert part not in claim
     open_ended = Guarantee.uniform(1)
@@ -189,3 +191,16 @@ def test_how_guarantees_look() -> None:
         == "Guarantee({'a': 1}, otherwise=2, neighbours='substitute')"
     )
     assert repr(Guarantee({k: k for k in range(10)})).endswith("7: 7, … 2 more})")
+
+
+def test_guarantees_do_not_change() -> None:
+    guarantee = Guarantee({"a": 1, ("b", 2): "0.5"}, 1e-6, otherwise=3, neighbours="substitute")
+    for name in ("_delta", "delta", "anything"):
+        with pytest.raises(AttributeError, match="do not change"):
+            setattr(guarantee, name, 0)
+        with pytest.raises(AttributeError, match="do not change"):
+            delattr(guarantee, name)
+    with pytest.raises(TypeError):
+        guarantee._table["a"] = Cost(0)  # type: ignore[index]
+    assert copy.deepcopy(guarantee) is copy.copy(guarantee) is guarantee
+    assert pickle.loads(pickle.dumps(guarantee)) == guarantee

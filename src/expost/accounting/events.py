@@ -10,7 +10,7 @@ import numpy as np
 
 from expost.accounting.law import Blur, LossLaw
 from expost.accounting.losses import CUT, ApproximateDP, GaussianNoise, LaplaceNoise, Loss
-from expost.errors import InvalidValue
+from expost.errors import InvalidValue, MissingDependency
 
 
 def losses_of(event: Any) -> list[Loss]:
@@ -22,8 +22,10 @@ def losses_of(event: Any) -> list[Loss]:
 
     What has no law here (mixtures, other sampling) takes that library's, from above only.
     """
-    import dp_accounting as dp
-
+    try:
+        import dp_accounting as dp
+    except ModuleNotFoundError:
+        raise MissingDependency("events", "dp-accounting", "accounting") from None
     if isinstance(event, dp.NoOpDpEvent):
         return []
     if isinstance(event, dp.GaussianDpEvent):

@@ -20,7 +20,7 @@ from expost.data.histograms import Histogram
 from expost.data.questions import Count
 from expost.data.sums import Clipped, Mean, Sum
 from expost.data.unit import Unit, as_unit
-from expost.errors import InvalidValue
+from expost.errors import InvalidValue, MissingDependency
 from expost.fingerprint import DATA
 from expost.guarantee import Neighbours, as_neighbours
 
@@ -318,5 +318,5 @@ def _engine(source: Any, table: str | None, form: Form) -> Engine:
     try:
         from expost.data.duckdb import DuckDB
     except ModuleNotFoundError as error:  # pragma: no cover - the development environment has it
-        raise InvalidValue(f"tables need {error.name}: pip install 'expost[data]'") from None
+        raise MissingDependency("tables", str(error.name), "data") from None
     return DuckDB.of(source, table, form)

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 else:
     from importlib import import_module
 
+    from expost.errors import MissingDependency
+
     _ROOMS = {
         "expost.learn.classification": ("PrivateLinearSVC", "PrivateLogisticRegression", "TestedLogisticRegression"),
         "expost.learn.regression": ("StableRegressor",),
@@ -22,4 +24,9 @@ else:
     def __getattr__(name):
         if name not in _HOME:
             raise AttributeError(f"module 'expost.learn' has no attribute {name!r}")
-        return getattr(import_module(_HOME[name]), name)
+        try:
+            return getattr(import_module(_HOME[name]), name)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] not in ("sklearn", "scipy"):
+                raise
+            raise MissingDependency("estimators", "scikit-learn", "learn") from None

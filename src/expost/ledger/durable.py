@@ -116,7 +116,7 @@ class DurableStore:
         parent = self._ids(path[:-1])[-1]
         step = {"do": "account", "parent": parent, "path": "/".join(path), "body": limit_body(path, limit)}
         if "exists" in self._do(step | _units(limit)):
-            raise AlreadyExists(f"account {'/'.join(path)!r} exists already: account({path[-1]!r}) finds it")
+            raise AlreadyExists("account", "/".join(path))
 
     def accounts(self, path: Path) -> tuple[str, ...]:
         """The names directly below an account."""

@@ -122,7 +122,7 @@ class MemoryStore:
             self._tick()
             parent = self._account(path[:-1])
             if path[-1] in parent.below:
-                raise AlreadyExists(f"account {'/'.join(path)!r} exists already: account({path[-1]!r}) finds it")
+                raise AlreadyExists("account", "/".join(path))
             parent.below[path[-1]] = _Account(path, limit, parent.levels)
             self._note("account", None, _told(limit_body, path, limit))
 

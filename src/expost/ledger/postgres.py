@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from expost.canonical import canonical, sha256
-from expost.errors import AlreadyExists, InvalidValue, LedgerCorrupt, LedgerUnavailable
+from expost.errors import AlreadyExists, InvalidValue, LedgerCorrupt, LedgerUnavailable, MissingDependency
 from expost.forks import here
 from expost.ledger import schema
 from expost.ledger.engine import UNREADABLE, Answer, Hold, Lost, Operation, Outcome, Refused, Rows, alone
@@ -170,7 +170,7 @@ class PostgresEngine:
             sql = "SELECT expost_create(%s, %s::text::jsonb)"
             made = self._write(sql, (name, json.dumps(row)))
         if made is None or not made[0]:
-            raise AlreadyExists(f"ledger {name!r} exists already: load it, or take another name")
+            raise AlreadyExists("ledger", name)
 
     def close(self) -> None:
         """Let go of the database. Whoever asks next connects again."""
@@ -331,7 +331,7 @@ def _translated() -> Iterator[None]:
     try:
         import psycopg
     except ImportError:
-        raise InvalidValue("PostgreSQL ledgers need psycopg: pip install 'expost[postgres]'") from None
+        raise MissingDependency("PostgreSQL ledgers", "psycopg", "postgres") from None
     try:
         yield
     except psycopg.Error as error:

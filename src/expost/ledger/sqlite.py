@@ -380,7 +380,7 @@ _ENDINGS = {"settled": "settle", "forfeited": "forfeit", "voided": "void"}
 
 def _create(writer: apsw.Connection, name: str, row: Operation) -> None:
     if writer.execute("SELECT 1 FROM expost_ledger WHERE name = ?", (name,)).fetchone():
-        raise AlreadyExists(f"ledger {name!r} exists already: load it, or take another name")
+        raise AlreadyExists("ledger", name)
     at = full_hour(now())
     line = write_line(1, at, "create", None, row["body"])
     head = link("0" * 64, line)

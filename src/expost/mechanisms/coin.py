@@ -16,7 +16,7 @@ from expost.mechanism import WITHHELD, Mechanism, Withheld
 from expost.noise import NoiseSource, bernoulli, discrete_laplace
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Coin(Mechanism[int, int | Withheld]):
     """Flips a coin: on heads a noisy answer, on tails nothing. Nothing costs nothing.
 
