@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from expost.accounting.composition import Composition, Enclosure, compose
     from expost.accounting.events import losses_of
     from expost.accounting.incremental import IncrementalComposition
-    from expost.accounting.losses import ApproximateDP, GaussianNoise, LaplaceNoise, Loss
+    from expost.accounting.losses import ApproximateDP, EitherDirection, GaussianNoise, LaplaceNoise, Loss
     from expost.accounting.pairs import basic_composition, optimal_composition
     from expost.accounting.planning import plan
     from expost.accounting.stopping import optimal_delta, sum_delta
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     "composition": ("Composition", "Enclosure", "compose"),
     "events": ("losses_of",),
-    "losses": ("GaussianNoise", "LaplaceNoise", "Loss", "ApproximateDP"),
+    "losses": ("ApproximateDP", "EitherDirection", "GaussianNoise", "LaplaceNoise", "Loss"),
     "incremental": ("IncrementalComposition",),
     "pairs": ("basic_composition", "optimal_composition"),
     "planning": ("plan",),
@@ -36,6 +36,7 @@ __all__ = [
     "ApproximateDP",
     "Composition",
     "Decision",
+    "EitherDirection",
     "Enclosure",
     "Filter",
     "GaussianNoise",

@@ -23,7 +23,7 @@ class Loss(ABC):
 
     Compositions take one direction of neighbours for all steps (a record is there in all of them, or in none), and
     the larger of the two results. Where the direction may change from step to step, as with data sets derived from
-    each other, that is not enough for losses that are not :attr:`symmetric`.
+    each other, that is not enough for losses that are not :attr:`symmetric`: use :class:`EitherDirection` for these.
     """
 
     @abstractmethod
@@ -99,7 +99,8 @@ class GaussianNoise(Loss):
     """Normal noise of ``noise_multiplier`` = σ/sensitivity, on a fresh Poisson sample of the given ``sampling_rate``.
 
     Sampling (a rate below 1) is for add-remove neighbours, with the sample kept secret, and not symmetric: with it a
-    composition holds if one record is added to, or removed from, the data of all steps alike.
+    composition holds if one record is added to, or removed from, the data of all steps alike; otherwise see
+    :class:`EitherDirection`.
 
     Proof: lem-gaussian-loss
     """
@@ -138,6 +139,41 @@ class GaussianNoise(Loss):
     def _parameters(self) -> tuple[float, float]:
         mean, rate = 1 / exact(self.noise_multiplier, "noise_multiplier"), exact(self.sampling_rate, "sampling_rate")
         return float(mean), float(rate)
+
+
+@dataclass(frozen=True)
+class EitherDirection(Loss):
+    """A sampled step with its neighbours in either direction, whatever the direction in the other steps.
+
+    For data that is derived, or chosen, from step to step: a record may be there in one step and gone in the next.
+    The step counts with the larger of its two hockey sticks at every α, a dominating pair for both directions: a bound
+    from above that no adversary quite reaches.
+
+    Proof: lem-either-direction
+    """
+
+    loss: GaussianNoise
+
+    def spread(self) -> float:
+        """That of the loss itself."""
+        return self.loss.spread()
+
+    def law(self, grid: float, reverse: bool = False, cut: float = CUT) -> LossLaw:
+        """Positive losses as forwards, negative ones as in reverse, and the rest of the mass at 0."""
+        forward, backward = (self.loss.law(grid, way, cut) for way in (False, True))
+        mass = np.zeros(forward.high - backward.low + 1)
+        mass[1 - backward.low :] = forward.mass[1 - forward.low :]
+        mass[: -backward.low] = backward.mass[: -backward.low]
+        surplus = max(0.0, float(backward.mass.sum()) + backward.infinity - 1) + 64 * ULP
+        mass[-backward.low] = max(0.0, 1 - float(mass.sum())) + surplus
+        blur = forward.blur.or_(backward.blur) + Blur(excess=surplus)
+        return LossLaw(grid, backward.low, mass, forward.infinity, max(forward.shift, backward.shift), blur=blur)
+
+    def sketch(self, reverse: bool = False, cut: float = CUT) -> tuple[Floats, Floats]:
+        """About the same."""
+        (up, high), (down, low) = (self.loss.sketch(way, cut) for way in (False, True))
+        values, masses = np.concatenate([down[down < 0], up[up > 0]]), np.concatenate([low[down < 0], high[up > 0]])
+        return np.append(values, 0.0), np.append(masses, max(1 - float(masses.sum()), 0.0))
 
 
 def _split_atoms(atoms: list[tuple[float, float]], step: float, infinity: float) -> LossLaw:

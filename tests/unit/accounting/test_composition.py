@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from expost import Cost, bracket
 from expost.accounting import (
     ApproximateDP,
+    EitherDirection,
     GaussianNoise,
     IncrementalComposition,
     LaplaceNoise,
@@ -32,6 +33,7 @@ from expost.accounting import (
     compose,
     losses_of,
     optimal_composition,
+    optimal_delta,
 )
 from expost.accounting.convolution import composed
 from expost.accounting.curve import Curve
@@ -48,6 +50,9 @@ EACH: list[Loss] = [
     LaplaceNoise(15),
     ApproximateDP(0.7, 0.01),
     ApproximateDP("1/3"),
+    EitherDirection(GaussianNoise(1, 0.01)),
+    EitherDirection(GaussianNoise(2, 0.3)),
+    EitherDirection(GaussianNoise("0.5", "0.5")),
 ]
 
 
@@ -57,6 +62,8 @@ def normal_tail(z: float) -> float:
 
 def stick(loss: Loss, alpha: float, reverse: bool) -> float:
     """The true hockey stick, in closed form."""
+    if isinstance(loss, EitherDirection):
+        return max(stick(loss.loss, alpha, way) for way in (False, True))
     if reverse:
         return 1 - alpha + alpha * stick(loss, 1 / alpha, False)
     if isinstance(loss, ApproximateDP):
@@ -197,6 +204,41 @@ def test_running_is_the_composition_so_far() -> None:
     assert running.epsilon(1e-5) >= whole.epsilon(1e-5).lower
     assert IncrementalComposition(2.0**-9).epsilon(1e-5) == 0
     assert whole.epsilon(1e-12).lower < running.epsilon(1e-12) < 1.2 * whole.epsilon(1e-12).upper
+
+
+def changing_directions(noise_multiplier: float, rate: float, epsilon: float) -> float:
+    """What an adversary reaches who takes one direction first, and then the worse one for what came out."""
+    mean, loss = 1 / noise_multiplier, GaussianNoise(noise_multiplier, rate)
+    z = np.linspace(-12, mean + 12, 200_001)
+    ratios = 1 - rate + rate * np.exp(mean * z - mean**2 / 2)
+    later = [max(stick(loss, exp(epsilon) / ratio, way) for way in (False, True)) for ratio in ratios[::20]]
+    density = np.exp(-(z[::20] ** 2) / 2) / sqrt(2 * np.pi) * ratios[::20]
+    return float((density * later).sum() * (z[20] - z[0]))
+
+
+def test_directions_that_change_cost_more_and_are_covered() -> None:
+    """σ = q = ½, two steps, ε = 2: 0.2302 in one direction, 0.2408 if it may change."""
+    loss = GaussianNoise("0.5", "0.5")
+    reached = changing_directions(0.5, 0.5, 2.0)
+    assert round(reached, 4) == 0.2408
+    assert round(compose([loss] * 2).delta(2).upper, 4) == 0.2302 < reached
+    either = compose([EitherDirection(loss)] * 2).delta(2)
+    assert reached <= either.upper < reached * 1.05  # a pair for both directions is more than either in turn
+    assert either.width <= 2e-4 * either.upper
+    stopped = optimal_delta([EitherDirection(loss)] * 2, [1, 2], [2, 2])
+    assert stopped.upper >= either.lower
+
+
+@pytest.mark.parametrize("rate", ["0.001", "0.1"])
+def test_either_direction_is_one_step_in_the_worse_one(rate: str) -> None:
+    loss = GaussianNoise(1, rate)
+    for epsilon in ("0.01", "0.3", "1"):
+        one, either = compose([loss]).delta(epsilon), compose([EitherDirection(loss)]).delta(epsilon)
+        assert either.lower <= one.upper
+        assert one.lower <= either.upper <= one.upper * 1.001
+    many = compose([EitherDirection(loss)] * 300).epsilon(1e-5)
+    assert compose([loss] * 300).epsilon(1e-5).upper <= many.upper
+    assert many.width <= 2e-4 * many.upper
 
 
 def test_a_hundred_thousand_steps_do_not_overflow() -> None:
