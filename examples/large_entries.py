@@ -19,14 +19,13 @@ def main() -> None:
     large = xp.release_large(
         ledger, counts, threshold=10_000, at_most=20, sensitivity=1, neighbours="substitute", label="common diagnoses"
     )
-    for name, value in large.values.items():
+    for name, value in large.value.items():
         print(f"{name:12} {value:7,}   (really {counts[name]:,})")
 
     print(f"\n{ledger.statement()}\n")
-    assert large.release is not None
-    noise = len(large.values) / large.release.charged.epsilon
+    noise = len(large.value) / large.releases[-1].charged.epsilon
     print(f"Laplace scale {noise:.0f} on each value; without refunds it would have been {20 / 0.05:.0f}.")
-    print(f"Found {len(large.values)} of {np.sum([count > 10_000 for count in counts.values()])} large counts.")
+    print(f"Found {len(large.value)} of {np.sum([count > 10_000 for count in counts.values()])} large counts.")
 
 
 if __name__ == "__main__":

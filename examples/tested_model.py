@@ -18,8 +18,8 @@ candidates = (
 found = xp.try_until_one_passes(ledger, candidates, on=records)
 print(found)
 print(ledger.statement())
-assert found.release is not None
-model = found.release.value
+model = found.value
+assert isinstance(model, xp.LinearModel)
 print(f"features {model.features}, right about {np.mean(model.predict(features) == labels):.0%}")
 
 print("\nWith what remains, one more model by scikit-learn's interface:")

@@ -86,7 +86,7 @@ def simulated(large: int, runs: int) -> float:
         shuffled.shuffle(values)
         ledger = Ledger(epsilon=EPSILON)
         out = release_large(ledger, on=values, threshold=THRESHOLD, at_most=AT_MOST, sensitivity=1, noise="two-sided")
-        scales.append(0.0 if out.release is None else len(out.values) / out.release.charged.epsilon)
+        scales.append(len(out.value) / out.releases[1].charged.epsilon if out.value else 0.0)
     return float(np.mean(scales))
 
 

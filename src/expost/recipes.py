@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Real
-from typing import Any
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from expost.cost import Cost, Number, exact
 from expost.errors import BudgetExceeded, InvalidValue
 from expost.guarantee import Neighbours
 from expost.ledger import Ledger
-from expost.mechanism import Mechanism, Release
+from expost.mechanism import WITHHELD, Mechanism, Out, Published, Release, Withheld
 from expost.mechanisms import (
     Laplace,
     SparseVector,
@@ -36,9 +36,8 @@ from expost.mechanisms.stability.quantile_range import Bin
 from expost.noise.grid import FARTHEST
 
 __all__ = [
-    "Attempts",
-    "LargeEntries",
     "LocationAndSpread",
+    "RecipeResult",
     "location_and_spread",
     "release_large",
     "try_until_one_passes",
@@ -46,25 +45,43 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class LargeEntries:
-    """The entries that were found to be large, with noise; and the receipts."""
+class RecipeResult(Generic[Published]):
+    """What a recipe published, and the releases that it is made of.
 
-    values: dict[Any, int | float]
-    """Index or name → noisy value."""
-    selection: Release
-    """Which entries were found; its value is a mask."""
-    release: Release | None
-    """Their noisy values; None if none was found, and then nothing was spent on values."""
+    Parameters
+    ----------
+    value
+        What the recipe is for.
+    releases
+        The releases, in the order in which they were run.
+    summary
+        The value in a few words.
+    exhausted
+        Whether the recipe ended early because the ledger could not reserve for the next step.
+    """
+
+    value: Published
+    releases: tuple[Release, ...]
+    summary: str
+    exhausted: bool = False
 
     @property
     def charged(self) -> Cost:
-        """What both steps cost."""
-        return self.selection.charged + (self.release.charged if self.release else Cost(0))
+        """What all releases cost."""
+        return sum((release.charged for release in self.releases), Cost(0))
+
+    @property
+    def refunded(self) -> Cost:
+        """What was refunded of all reservations."""
+        return sum((release.refunded for release in self.releases), Cost(0))
+
+    @property
+    def withheld(self) -> bool:
+        """Whether nothing was published."""
+        return self.value is WITHHELD
 
     def __str__(self) -> str:
-        found = ", ".join(f"{name}: {value:g}" for name, value in list(self.values.items())[:8])
-        more = ", …" if len(self.values) > 8 else ""
-        return f"{len(self.values)} large entries ({found}{more}) · charged {self.charged}"
+        return f"{self.summary} · charged {self.charged}"
 
 
 def release_large(
@@ -81,7 +98,7 @@ def release_large(
     noise: NoiseKind = "one-sided",
     neighbours: Neighbours | None = None,
     label: str | None = None,
-) -> LargeEntries:
+) -> RecipeResult[dict[Any, int | float]]:
     """Release the entries of a vector, or of a histogram {name: count}, that are large; and only those.
 
     A sparse vector with ``selection_share`` of ε finds entries whose absolute value is above
@@ -98,7 +115,7 @@ def release_large(
     >>> counts = np.zeros(100, int)
     >>> counts[[3, 14, 15]] = 100_000
     >>> large = release_large(ledger, counts, threshold=50_000, at_most=20, sensitivity=1)
-    >>> list(large.values), ledger.remaining
+    >>> list(large.value), ledger.remaining
     ([3, 14, 15], Cost(0))
 
     Proof: thm-release-large
@@ -124,13 +141,16 @@ def release_large(
     found = ledger.run(finder, on=sizes, label=label and f"{label}: find")
     chosen = np.flatnonzero(found.value)
     if not len(chosen):
-        return LargeEntries({}, found, None)
+        return RecipeResult({}, (found,), "no large entries")
     separately = exact(sensitivity, "sensitivity") * len(chosen)
     left = total.exact_epsilon - found.charged.exact_epsilon
     moves = separately if together is None else min(separately, together)
     teller = Laplace(epsilon=left, sensitivity=_plain(moves), neighbours=neighbours)
     told = ledger.run(teller, on=entries[chosen], label=label and f"{label}: values")
-    return LargeEntries(dict(zip((names[i] for i in chosen), told.value.tolist(), strict=True)), found, told)
+    values = dict(zip((names[i] for i in chosen), told.value.tolist(), strict=True))
+    listed = ", ".join(f"{name}: {value:g}" for name, value in list(values.items())[:8])
+    more = ", …" if len(values) > 8 else ""
+    return RecipeResult(values, (found, told), f"{len(values)} large entries ({listed}{more})")
 
 
 def _named(values: Any) -> tuple[Any, NDArray[Any]]:
@@ -162,20 +182,11 @@ def _magnitudes(entries: NDArray[Any]) -> NDArray[Any]:
     return magnitudes
 
 
-@dataclass(frozen=True)
-class LocationAndSpread:
-    """The median and the inter-quartile range, either of which may be withheld; and the receipts."""
+class LocationAndSpread(NamedTuple):
+    """The median and the inter-quartile range. Either may be ``WITHHELD``."""
 
-    location: Release
-    spread: Release
-
-    @property
-    def charged(self) -> Cost:
-        """What both steps cost."""
-        return self.location.charged + self.spread.charged
-
-    def __str__(self) -> str:
-        return f"{self.location}\n{self.spread}"
+    location: float | Withheld
+    spread: Bin | float | Withheld
 
 
 def location_and_spread(
@@ -187,7 +198,7 @@ def location_and_spread(
     spread: StableInterquartileRange | StableNoisyInterquartileRange | None = None,
     slack: Number = 4,
     label: str | None = None,
-) -> LocationAndSpread:
+) -> RecipeResult[LocationAndSpread]:
     """The inter-quartile range, and then the median with all that is left in the ledger.
 
     The median's proposed sensitivity is scaled by the range that came out; if that was withheld, or is 0, by
@@ -211,7 +222,9 @@ def location_and_spread(
     mechanism: Mechanism = spread
     found = ledger.run(mechanism, on=on, label=label and f"{label}: spread")
     median = _median(ledger.remaining, _scale(found) or guess, size, slack)
-    return LocationAndSpread(ledger.run(median, on=on, label=label and f"{label}: location"), found)
+    middle = ledger.run(median, on=on, label=label and f"{label}: location")
+    described = f"median {median.describe(middle.value)}, range {mechanism.describe(found.value)}"
+    return RecipeResult(LocationAndSpread(middle.value, found.value), (found, middle), described)
 
 
 def _scale(found: Release) -> Fraction | None:
@@ -226,32 +239,9 @@ def _median(left: Cost, scale: Fraction, size: int, slack: Number) -> StableMedi
     return StableMedian.scaled(scale, size=size, epsilon=left.epsilon, delta=left.delta, slack=slack)
 
 
-@dataclass(frozen=True)
-class Attempts:
-    """What was tried: the receipts, the last of which may hold a model."""
-
-    releases: tuple[Release, ...]
-    exhausted: bool
-    """Whether a candidate was left untried because the ledger could not reserve for it."""
-
-    @property
-    def release(self) -> Release | None:
-        """The one that passed; None if none did."""
-        return self.releases[-1] if self.releases and not self.releases[-1].withheld else None
-
-    @property
-    def charged(self) -> Cost:
-        """What all attempts cost."""
-        return sum((release.charged for release in self.releases), Cost(0))
-
-    def __str__(self) -> str:
-        end = "one passed" if self.release else "the budget ended it" if self.exhausted else "none passed"
-        return f"{len(self.releases)} tried, {end} · charged {self.charged}"
-
-
 def try_until_one_passes(
-    ledger: Ledger, candidates: Iterable[Mechanism], on: Any, *, label: str | None = None
-) -> Attempts:
+    ledger: Ledger, candidates: Iterable[Mechanism[Any, Out]], on: Any, *, label: str | None = None
+) -> RecipeResult[Out | Withheld]:
     """Run candidates that may withhold in order, until one answers; each that does not costs only its refusal.
 
     Candidates are mechanisms such as :class:`~expost.mechanisms.TestedLogisticRegression` with different regularisers
@@ -270,14 +260,17 @@ def try_until_one_passes(
 
     Proof: thm-attempts
     """
-    releases: list[Release] = []
+    releases: list[Release[Out]] = []
+    exhausted = False
     for number, candidate in enumerate(candidates, 1):
         if not isinstance(candidate, Mechanism):
             raise InvalidValue(f"candidates are mechanisms, got {type(candidate).__name__}")
         try:
             releases.append(ledger.run(candidate, on=on, label=label and f"{label}: {number}"))
         except BudgetExceeded:
-            return Attempts(tuple(releases), exhausted=True)
-        if not releases[-1].withheld:
+            exhausted = True
             break
-    return Attempts(tuple(releases), exhausted=False)
+        if not releases[-1].withheld:
+            return RecipeResult(releases[-1].value, tuple(releases), f"{len(releases)} tried, one passed")
+    end = "the budget ended it" if exhausted else "none passed"
+    return RecipeResult(WITHHELD, tuple(releases), f"{len(releases)} tried, {end}", exhausted)

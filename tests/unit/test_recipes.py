@@ -9,7 +9,8 @@ import pytest
 
 import expost as xp
 from expost import Cost, release_large
-from expost.recipes import Attempts, location_and_spread, try_until_one_passes
+from expost.mechanisms.stability.quantile_range import Bin
+from expost.recipes import location_and_spread, try_until_one_passes
 
 
 def test_large_entries_get_everything_that_is_left() -> None:
@@ -17,12 +18,11 @@ def test_large_entries_get_everything_that_is_left() -> None:
     values = np.zeros(100)
     values[[7, 30]] = 1e6, -1e6
     large = release_large(ledger, values, threshold=5e5, at_most=20, sensitivity=1, label="weights")
-    assert list(large.values) == [7, 30]
-    assert large.values[30] == pytest.approx(-1e6, abs=1000)
+    assert list(large.value) == [7, 30]
+    assert large.value[30] == pytest.approx(-1e6, abs=1000)
     assert ledger.remaining == Cost(0)
     assert large.charged == Cost(1)
-    assert large.release is not None
-    assert large.release.charged > Cost(0.5)  # more than the half that was planned for it
+    assert large.releases[1].charged > Cost(0.5)  # more than the half that was planned for it
     assert [entry.what for entry in ledger.entries()] == ["weights: find", "weights: values"]
     assert str(large).startswith("2 large entries (7: ")
 
@@ -41,26 +41,25 @@ def test_names_and_counts() -> None:
         monotone=True,
         neighbours="add-remove",
     )
-    assert set(large.values) == {"flu", "cold"}
-    assert all(isinstance(value, int) for value in large.values.values())
+    assert set(large.value) == {"flu", "cold"}
+    assert all(isinstance(value, int) for value in large.value.values())
     assert ledger.remaining == Cost(1)
-    assert large.release is not None
-    assert large.release.mechanism.sensitivity == 1  # type: ignore[attr-defined]
+    assert large.releases[1].mechanism.sensitivity == 1  # type: ignore[attr-defined]
 
 
 def test_nothing_found_costs_only_the_search() -> None:
     ledger = xp.Ledger(epsilon=1)
     large = release_large(ledger, np.zeros(50, np.int64), threshold=10**6, at_most=5, sensitivity=1)
-    assert large.values == {}
-    assert large.release is None
-    assert large.charged == large.selection.charged < Cost(0.1)
-    assert str(large).startswith("0 large entries")
+    assert large.value == {}
+    assert len(large.releases) == 1
+    assert large.charged == large.releases[0].charged < Cost(0.1)
+    assert str(large).startswith("no large entries")
 
 
 def test_the_most_negative_integer_is_large() -> None:
     values = np.array([-(2**63), 0])
     large = release_large(xp.Ledger(epsilon=5), values, threshold=2**50, at_most=1, sensitivity=1)
-    assert list(large.values) == [0]
+    assert list(large.value) == [0]
 
 
 def test_mistakes_are_free() -> None:
@@ -79,7 +78,7 @@ def test_mistakes_are_free() -> None:
     with pytest.raises(xp.BudgetExceeded):
         release_large(ledger, np.zeros(9), threshold=1, at_most=1, sensitivity=1, epsilon=2)
     assert ledger.spent == Cost(0)
-    with pytest.raises(xp.BudgetExceeded, match="has ε 0 left"):
+    with pytest.raises(xp.BudgetExceeded, match="has ε 0 remaining"):
         release_large(xp.Ledger(epsilon=0), np.zeros(9), threshold=1, at_most=1, sensitivity=1)
 
 
@@ -88,8 +87,8 @@ def test_private_values_decide_nothing_about_the_release() -> None:
     for extreme in (2**63 - 1, 2**63, 2**70, -(2**70), None):
         counts = {"a": extreme, "b": 10**7, "c": 10**7}
         large = release_large(xp.Ledger(epsilon=9), counts, threshold=10**6, at_most=3, sensitivity=1)
-        assert all(isinstance(value, int) for value in large.values.values())
-        assert {"b", "c"} <= set(large.values)
+        assert all(isinstance(value, int) for value in large.value.values())
+        assert {"b", "c"} <= set(large.value)
 
 
 def test_monotone_entries_below_zero_are_never_large() -> None:
@@ -98,7 +97,7 @@ def test_monotone_entries_below_zero_are_never_large() -> None:
     large = release_large(
         xp.Ledger(epsilon=5), values, threshold=10**5, at_most=2, sensitivity=1, monotone=True, neighbours="add-remove"
     )
-    assert list(large.values) == [1]
+    assert list(large.value) == [1]
 
 
 DATA = np.random.default_rng(0).normal(10, 2, size=20_000)
@@ -111,12 +110,13 @@ def seeded(epsilon: float = 4, seed: int = 1) -> xp.Ledger:
 def test_the_median_gets_all_that_is_left() -> None:
     ledger = seeded()
     both = location_and_spread(ledger, DATA, fallback=5, label="heights")
-    assert both.spread.value[:1] == (1,)
-    assert both.spread.charged.epsilon == 1
-    assert both.location.reserved.epsilon == 3
-    assert abs(both.location.value - 10) < 0.5
+    assert isinstance(both.value.spread, Bin)
+    assert both.value.spread[:1] == (1,)
+    assert both.releases[0].charged.epsilon == 1
+    assert both.releases[1].reserved.epsilon == 3
+    assert abs(both.value.location - 10) < 0.5
     assert both.charged == ledger.spent == ledger.limit
-    assert "StableMedian" in str(both)
+    assert str(both).startswith("median ")
     assert [entry.label for entry in ledger.entries()] == ["heights: spread", "heights: location"]
 
 
@@ -124,18 +124,19 @@ def test_with_the_paper_s_analysis_more_is_left_when_the_range_was_withheld() ->
     """3ε₁ is reserved; a value costs all of it, ⊥ only 2ε₁, and the median gets ε₁ more."""
     spread = xp.StableNoisyInterquartileRange(epsilon=3, delta="5e-6")
     answered = location_and_spread(seeded(), DATA, fallback=5, spread=spread)
-    assert not answered.spread.withheld
-    assert answered.location.reserved.epsilon == 1
+    assert not answered.releases[0].withheld
+    assert answered.releases[1].reserved.epsilon == 1
     two_values = np.array([0.0, 1.0] * 7)
     withheld = location_and_spread(seeded(), two_values, fallback=5, spread=spread)
-    assert withheld.spread.withheld
-    assert withheld.location.reserved.epsilon == 2
+    assert withheld.releases[0].withheld
+    assert withheld.releases[1].reserved.epsilon == 2
 
 
 def test_a_range_of_zero_falls_back() -> None:
     both = location_and_spread(seeded(), np.full(1000, 3.0), fallback=1)
-    assert both.spread.value[1:] == (0.0, 0.0)
-    assert not both.location.withheld
+    assert isinstance(both.value.spread, Bin)
+    assert both.value.spread[1:] == (0.0, 0.0)
+    assert not both.releases[1].withheld
 
 
 def test_what_does_not_fit_is_refused_before_anything_is_run() -> None:
@@ -182,8 +183,8 @@ def test_feature_sets_in_turn() -> None:
 
     found = try_until_one_passes(ledger, candidates(), records(), label="features")
     assert tried == [(0,), (1,), (0, 1), (2, 3)]
-    assert found.release is not None
-    assert found.release.value.features == (2, 3)
+    assert isinstance(found.value, xp.LinearModel)
+    assert found.value.features == (2, 3)
     assert found.charged == ledger.spent == xp.Cost("2.6")
     assert str(found) == "4 tried, one passed · charged ε 2.6"
     assert [entry.label for entry in ledger.entries()] == [f"features: {i}" for i in range(1, 5)]
@@ -193,7 +194,7 @@ def test_the_budget_ends_it() -> None:
     ledger = xp.Ledger(epsilon="2.3", noise=xp.SeededNoise(2))
     found = try_until_one_passes(ledger, [candidate((0,))] * 10, records())
     assert found.exhausted
-    assert found.release is None
+    assert found.withheld
     assert len(found.releases) == 2
     assert ledger.remaining == xp.Cost("1.9")
     assert str(found) == "2 tried, the budget ended it · charged ε 0.4"
@@ -201,7 +202,8 @@ def test_the_budget_ends_it() -> None:
 
 def test_nothing_to_try_and_nonsense() -> None:
     ledger = xp.Ledger(epsilon=1)
-    assert try_until_one_passes(ledger, [], None) == Attempts((), exhausted=False)
-    assert Attempts((), exhausted=False).charged == xp.Cost(0)
+    nothing = try_until_one_passes(ledger, [], None)
+    assert (nothing.value, nothing.releases, nothing.exhausted) == (xp.WITHHELD, (), False)
+    assert nothing.charged == nothing.refunded == xp.Cost(0)
     with pytest.raises(xp.InvalidValue, match="mechanisms"):
         try_until_one_passes(ledger, [1], None)

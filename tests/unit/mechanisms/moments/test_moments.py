@@ -83,7 +83,7 @@ def test_noise_has_the_rate_of_the_sensitivity(moment: _Moment) -> None:
 
 
 def test_the_parts_of_epsilon_add_up() -> None:
-    for size, epsilon in product((1, 10, 1000, 10**6), ("0.01", 1, 50)):
+    for size, epsilon in product((1, 10, 1000, 10**6), ("0.01", "1", "50")):
         moment = xp.Mean(epsilon=epsilon, bounds=(0, 1))
         spent = Fraction(str(moment.range_of(size).epsilon))
         assert 0 < spent <= Fraction(3, 4) * Fraction(epsilon)
