@@ -1,10 +1,11 @@
 """Composition with default arguments against dp-accounting's default: time, memory, ε and the width of brackets.
 
 The settings are sampled Gaussian steps: 5 ratios of noise × 7 sampling rates × 6 numbers of steps × 4 δ's. Every tenth
-of them is run; with EXPOST_ALL=1 all 840. With EXPOST_LOG=file each is written down as it comes, and a run that was
-interrupted goes on from there. Ours and the peer take turns, each in a process of its own, so that the peak of its
-memory is known. A peer that takes over a minute or 6 GB has failed, and our limits alone apply; so they do where its ε
-is below our lower end, which is certified. Times are processor seconds.
+of them is run; with EXPOST_ALL=1 all 840, which takes an hour on an idle machine. Those are written to
+results/composition.jsonl as they come, and a run that was interrupted goes on from there: remove the file to measure
+anew. Ours and the peer take turns, each in a process of its own, so that the peak of its memory is known. A peer that
+takes over a minute or 6 GB has failed, and our limits alone apply; so they do where its ε is below our lower end, which
+is certified. Times are processor seconds.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 import os
 import resource
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -107,13 +109,19 @@ def timed(work: Callable[[], list[float]]) -> tuple[list[float], float]:
     return found, time.process_time() - start
 
 
+def give_up(number: int, frame: Any) -> None:
+    raise TimeoutError(f"{PATIENCE} processor seconds are over")
+
+
 def serve(side: str) -> None:
     """Answer settings, one a line, with ε, seconds and the peak of memory so far in MB."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    signal.signal(signal.SIGPROF, give_up)
     work = {"ours": ours, "theirs": theirs}[side]
     work((2.0, 0.2, 2, 1e-5))  # imports
     for line in sys.stdin:
         setting = json.loads(line)
+        signal.setitimer(signal.ITIMER_PROF, PATIENCE)
         try:
             found, seconds = timed(lambda: work(setting))  # noqa: B023
             if seconds < QUICK:
@@ -139,7 +147,7 @@ class Side:
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(setting) + "\n")
         self._process.stdin.flush()
-        ready, _, _ = select.select([self._process.stdout], [], [], 4 * PATIENCE)
+        ready, _, _ = select.select([self._process.stdout], [], [], 60 * PATIENCE)
         answer = self._process.stdout.readline() if ready else ""
         found: dict[str, Any] = json.loads(answer) if answer else {"error": "no answer"}
         if "error" in found:
@@ -156,9 +164,9 @@ class Side:
 # ---- what is compared
 
 
-def measured(chosen: list[Any]) -> Iterator[tuple[Any, dict[str, Any], dict[str, Any]]]:
-    sides, path = (Side("ours"), Side("theirs")), Path(os.environ.get("EXPOST_LOG", os.devnull))
-    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+def measured(chosen: list[Any], path: Path = Path(os.devnull)) -> Iterator[tuple[Any, dict[str, Any], dict[str, Any]]]:
+    sides = Side("ours"), Side("theirs")
+    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
     done = {json.dumps(setting): answers for setting, *answers in lines}
     with path.open("a") as log:
         for number, setting in enumerate(chosen, 1):
@@ -247,9 +255,11 @@ def training_row() -> Row:
 
 def main() -> None:
     tenths = [settings()[start::10] for start in range(10)]
-    chosen = [each for tenth in tenths for each in tenth] if os.environ.get("EXPOST_ALL") else tenths[0]
-    found = list(measured(list(chosen)))
     RESULTS.mkdir(parents=True, exist_ok=True)
+    if os.environ.get("EXPOST_ALL"):
+        found = list(measured([each for tenth in tenths for each in tenth], RESULTS / "composition.jsonl"))
+    else:
+        found = list(measured(list(tenths[0])))
     report("composition", [*rows_for(found), mixture_row(), training_row()])
 
 
