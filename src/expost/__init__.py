@@ -12,6 +12,7 @@ from expost._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from expost.bracket import Bracket as Bracket
+    from expost.consistency import consistent as consistent
     from expost.cost import Cost as Cost
     from expost.data import PrivateTable as PrivateTable
     from expost.data import Unit as Unit
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from expost.mechanisms import InterquartileRange as InterquartileRange
     from expost.mechanisms import Iterative as Iterative
     from expost.mechanisms import Laplace as Laplace
+    from expost.mechanisms import LeastSquares as LeastSquares
     from expost.mechanisms import LinearModel as LinearModel
     from expost.mechanisms import LogisticDescent as LogisticDescent
     from expost.mechanisms import Mean as Mean
@@ -95,6 +97,7 @@ else:
 
     _ROOMS = {
         "expost.bracket": ("Bracket",),
+        "expost.consistency": ("consistent",),
         "expost.cost": ("Cost",),
         "expost.data": ("PrivateTable", "Unit", "read"),
         "expost.errors": (
@@ -133,6 +136,7 @@ else:
             "InterquartileRange",
             "Iterative",
             "Laplace",
+            "LeastSquares",
             "LinearModel",
             "LogisticDescent",
             "Mean",

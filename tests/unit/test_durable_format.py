@@ -23,6 +23,7 @@ from expost.accounting import GaussianNoise, LaplaceNoise
 from expost.canonical import canonical
 from expost.fingerprint import say
 from expost.ledger import codec
+from expost.mechanisms.linear.least_squares import LinearFit
 from expost.mechanisms.linear.tested_logistic import ErrorTest
 from expost.mechanisms.moments.moments import Winsorized
 from expost.mechanisms.moments.typical_range import Interval
@@ -80,6 +81,8 @@ MECHANISMS: list[xp.Mechanism] = [
     xp.Iterative(steps=(GaussianNoise(10),) * 2, stops=(1, 2), delta=TINY, sensitivity=1, epsilons=(8, 9)),
     xp.Laplace(epsilon=1, sensitivity=1),
     xp.Laplace(epsilon=0.1, sensitivity="2.5", grid="0.5", missing=1, neighbours="add-remove"),
+    xp.LeastSquares(epsilon=1, bounds=[(0, 1)], target_bounds=(0, 2)),
+    xp.LeastSquares(epsilon=1, bounds=[(0, 1), (2, 3)], target_bounds=(0, 2), missing=1),
     xp.LogisticDescent(epsilon=1, delta=TINY, features=3, norm=1, steps=4, every=2),
     xp.LogisticDescent(
         epsilon=1, delta=TINY, features=3, norm=1, steps=4, every=2, patience=3, learning_rate=4, missing=1
@@ -177,6 +180,7 @@ OUTPUTS: dict[str, Any] = {
     "bytes": b"\x00\xff",
     "a bin": Bin(1, 8.0, 16.0),
     "an answer of a leg": StableAnswer(2, Bin(1, 0.0, 0.0)),
+    "a fit": LinearFit(1.5, (0.25, -2.0)),
     "an interval": Interval(0.0, 2.5),
     "a mean": Winsorized(1.5, 0.0, 2.5, 0.25),
     "a rung of a ladder": Rung(45.5, 3, True),

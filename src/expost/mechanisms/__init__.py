@@ -6,6 +6,7 @@ from expost.mechanisms.gaussian import Gaussian as Gaussian
 from expost.mechanisms.iterative import Iterative as Iterative
 from expost.mechanisms.laplace import Laplace as Laplace
 from expost.mechanisms.linear.descent import LogisticDescent as LogisticDescent
+from expost.mechanisms.linear.least_squares import LeastSquares as LeastSquares
 from expost.mechanisms.linear.model import LinearModel as LinearModel
 from expost.mechanisms.linear.perturbation import ObjectivePerturbation as ObjectivePerturbation
 from expost.mechanisms.linear.perturbation import OutputPerturbation as OutputPerturbation

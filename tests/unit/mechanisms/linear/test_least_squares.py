@@ -1,0 +1,87 @@
+"""Least squares: the sensitivity by brute force, the law of the noise, what is refused, and accuracy."""
+
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import expost as xp
+from expost.mechanisms.linear.least_squares import _STEPS
+from expost.noise import vector
+
+NOISE = xp.SeededNoise(11)
+
+
+def mechanism(features: int = 1, **changed: Any) -> xp.LeastSquares:
+    return xp.LeastSquares(**{"epsilon": 1, "bounds": [(-1, 1)] * features, "target_bounds": (-1, 1), **changed})
+
+
+@pytest.mark.parametrize("features", [1, 2])
+def test_one_person_moves_the_sums_by_no_more_than_the_sensitivity(features: int) -> None:
+    ends = [-_STEPS, -_STEPS // 2, 0, _STEPS // 2, _STEPS] if features == 1 else [-_STEPS, 0, _STEPS]
+    one = mechanism(features)
+    sums = [one.sums(np.array([row], np.int64)) for row in product(ends, repeat=features + 1)]
+    worst = max(int(np.abs(a - b).sum()) for a in sums for b in sums)
+    assert worst <= one.sensitivity * _STEPS**2
+    if features == 1:
+        assert worst == one.sensitivity * _STEPS**2
+
+
+def test_the_loss_reaches_epsilon_and_with_a_smaller_sensitivity_exceeds_it() -> None:
+    """ln P/Q of noise of rate r at the sums themselves is r times their distance on neighbours."""
+    one = mechanism()
+    distance = int(np.abs(one.sums(np.array([[_STEPS, _STEPS]])) - one.sums(np.array([[0, -_STEPS]]))).sum())
+    assert one._rate * distance == 1
+    assert Fraction(1, (one.sensitivity - 1) * _STEPS**2) * distance > 1
+
+
+def test_the_noise_has_the_rate_that_the_proof_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(vector, "discrete_laplace", lambda noise, rate, size: asked.append(rate) or np.zeros(size, int))
+    mechanism(2, epsilon=3).sample((np.zeros((4, 2)), np.zeros(4)), NOISE)
+    assert asked == [Fraction(3, 9 * _STEPS**2)]
+
+
+def test_without_noise_it_is_least_squares(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    features, target = rng.uniform(0, 10, (500, 2)), rng.normal(size=500)
+    target += features @ [2, -1] + 3
+    monkeypatch.setattr(vector, "discrete_laplace", lambda noise, rate, size: np.zeros(size, np.int64))
+    fit = xp.LeastSquares(epsilon=1000, bounds=[(0, 10)] * 2, target_bounds=(-20, 40)).sample((features, target), NOISE)
+    truth = np.linalg.lstsq(np.column_stack([np.ones(500), features]), target, rcond=None)[0]
+    assert [fit.intercept, *fit.coefficients] == pytest.approx(truth.tolist(), abs=0.01)
+    assert fit(features[:3]) == pytest.approx((truth[0] + features[:3] @ truth[1:]).tolist(), abs=0.02)
+
+
+def test_it_is_near_with_enough_records() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.uniform(0, 1, (20_000, 1))
+    y = 2 * x[:, 0] + rng.normal(0, 0.1, 20_000)
+    fits = [xp.LeastSquares(epsilon=1, bounds=[(0, 1)], target_bounds=(-1, 3)).sample((x, y), NOISE) for _ in range(10)]
+    assert np.mean([abs(fit.coefficients[0] - 2) for fit in fits]) < 0.05
+
+
+def test_private_values_follow_rules() -> None:
+    fit = mechanism(epsilon=1000).sample((np.array([[np.nan], [np.inf], [-np.inf]]), np.array([1.0, 2, np.nan])), NOISE)
+    assert np.isfinite(fit.intercept)
+    same = mechanism(bounds=[(3, 3)]).sample((np.full((5, 1), 3.0), np.arange(5) / 10), NOISE)
+    assert np.isfinite(same.coefficients[0])
+
+
+@pytest.mark.parametrize("wrong", [{"bounds": []}, {"bounds": [(1, 0)]}, {"target_bounds": 3}, {"epsilon": 0}])
+def test_parameters_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(xp.InvalidValue):
+        mechanism(**wrong)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [np.zeros((3, 1)), (np.zeros(3), np.zeros(3)), (np.zeros((3, 2)), np.zeros(3)), (np.zeros((0, 1)), np.zeros(0))],
+)
+def test_shapes_are_refused_before_any_charge(data: Any) -> None:
+    ledger = xp.Ledger(epsilon=1)
+    with pytest.raises(xp.InvalidValue):
+        ledger.run(mechanism(), on=data)
+    assert ledger.remaining.epsilon == 1
