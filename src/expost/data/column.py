@@ -47,18 +47,18 @@ class Column:
             )
         if table.filtered:
             raise InvalidValue(
-                "how many rows a filter leaves is private, and columns need a public number: take the unfiltered "
-                "table, and derive(x='CASE WHEN … THEN … END') a column that is NULL elsewhere"
+                "the number of rows that a filter leaves is private, and columns need a public one: ask for a "
+                "histogram() of the filtered table, whose cumulative counts give its quantiles"
             )
         if table.unit.rows != 1:
             raise InvalidValue(
-                f"columns need one row a unit, and a unit may have {table.unit.rows}: read the table with "
-                f"unit=Unit({table.unit.column!r}, rows=1), or 'row' if every row is somebody else's"
+                f"columns need one row for each unit, and a unit may have {table.unit.rows}: read the table with "
+                f"unit=Unit({table.unit.column!r}, rows=1), which keeps one row of each"
             )
         if table.unit.column is not None and len(names) > 1:
             raise InvalidValue(
                 f"several columns keep the order of the rows, and units by {table.unit.column!r} have none: write a "
-                "file with one row a unit and read it with unit='row'"
+                "file with one row for each unit and read it with unit='row'"
             )
         return cls(table, tuple(names))
 

@@ -252,11 +252,9 @@ class PrivateTable:
         plain = isinstance(value, str) and value in schema
         tree = Reference(value, schema[value]) if plain else self._checked(value)
         if tree.kind not in kinds:
-            wanted = " or ".join(kinds)
-            time = tree.kind in ("date", "timestamp") and "text" in kinds
-            remedy = f"CAST({value} AS TEXT)" if time else "cast or derive what is meant"
+            wanted, found = " or ".join(kinds), tree.kind or "NULL"
             raise InvalidValue(
-                f"{purpose} needs {wanted}, and {said(value)} holds {tree.kind or 'NULL'}: {remedy}", about=value
+                f"{purpose} needs {wanted}, and {said(value)} holds {found}: {_remedy(value, tree, kinds)}", about=value
             )
         return tree
 
@@ -310,6 +308,14 @@ class PrivateTable:
             meant = f" = {derived[name]}" if name in derived else ""
             lines.append(f"  {name:<{width}}  {kind}{meant}")
         return "\n".join(lines)
+
+
+def _remedy(value: str, tree: Tree, kinds: tuple[Kind, ...]) -> str:
+    if tree.kind in ("date", "timestamp") and "text" in kinds:
+        return f"CAST({value} AS TEXT)"
+    if tree.kind == "text":
+        return f"if these are numbers as text, CAST({value} AS DOUBLE); other texts are then NULL"
+    return "derive what is meant"
 
 
 def _engine(source: Any, table: str | None, form: Form) -> Engine:

@@ -87,7 +87,8 @@ def cast(reader: Reader, tree: Tree) -> Tree:
         return Stated(None, kind)
     operator = operators.CASTS.get((tree.kind, kind))
     if operator is None:
-        why = {("number", "text"): "CAST it to INTEGER first", ("number", "boolean"): "write x <> 0"}
+        rounds = "CAST it to INTEGER first, which rounds, or ask for bins"
+        why = {("number", "text"): rounds, ("number", "boolean"): "write x <> 0"}
         remedy = why.get((tree.kind, kind), "there is no such meaning")
         raise reader.refused(f"CAST of {tree.kind} to {kind}", remedy)
     return Call(operator, (tree,))

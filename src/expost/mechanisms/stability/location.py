@@ -96,12 +96,13 @@ class MeanOfRanks(Proposal):
         return widening(up, down, reach, cap)
 
     def release(self, data: Any, noise: NoiseSource) -> float:
-        """The mean on the grid, with noise."""
+        """The mean on the grid, with noise; within the bounds, if there are any."""
         first, last = self.ranks(len(data))
         points = self._points(self._near(data, 0)[first - 1 : last])
         mean = floor(Fraction(_sum(points), len(points)) + Fraction(1, 2))
         total = mean + discrete_laplace(noise, self.rate)
-        return self.grid.value(max(-FARTHEST, min(FARTHEST, total)))
+        value = self.grid.value(max(-FARTHEST, min(FARTHEST, total)))
+        return value if self.bounds is None else min(max(value, self.bounds[0]), self.bounds[1])
 
     def _near(self, data: Any, cap: int) -> NDArray[Any]:
         """The data with the surroundings of the ranks in their places."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 from expost.cost import exact
@@ -82,10 +83,8 @@ def _location(asked: Asked) -> Mechanism:
 def _placed(asked: Asked, mechanism: Any, value: Any) -> Answer:
     if value is WITHHELD:
         return _WITHHELD
-    error = float(mechanism.error_bound(CONFIDENCE))
-    if "bounds" in asked.question.values:  # all values lie within, so this can only help
-        low, high = asked["bounds"]
-        value, error = min(max(value, low), high), min(error, high - low)
+    low, high = asked.get("bounds", (-inf, inf))
+    error = min(mechanism.error_bound(CONFIDENCE), high - low)
     return Answer(with_error(value, error), value, error, ("released",), released=value)
 
 

@@ -53,7 +53,7 @@ MISTAKES = {
     "age IS 3": "IS goes with NULL",
     "name LIKE name": "a stated text",
     "name LIKE 3": "a stated text",
-    "age LIKE 'x'": "LIKE in \"age LIKE 'x'\" takes text, and is given integer",
+    "age LIKE 'x'": "LIKE takes text, and is given integer in \"age LIKE 'x'\"",
     "regexp_matches(name, '(')": "a '(' is not closed",
     "regexp_matches(name, ')')": "closes nothing",
     "regexp_matches(name, 'a**')": "cannot be repeated again",

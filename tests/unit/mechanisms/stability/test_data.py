@@ -232,7 +232,7 @@ def test_regression_wants_a_width_for_each_coefficient() -> None:
 def test_error_bounds_of_location_hold_and_are_not_idle(statistic: Any) -> None:
     """By the tail of the noise, exactly: t steps and one for rounding; and by sampling."""
     extra = {"trim": 0} if statistic is xp.StableTrimmedMean else {}
-    mechanism = statistic(epsilon=2, delta=1e-6, proposed=1, bounds=(0, 1), **extra)
+    mechanism = statistic(epsilon=2, delta=1e-6, proposed=1, bounds=(-9, 9), **extra)
     grid, rate = mechanism._proposal.grid, float(mechanism._proposal.rate)
     steps = round(mechanism.error_bound(0.9) / float(grid.step)) - 1
     tails = [2 * np.exp(-rate * (t + 1)) / (1 + np.exp(-rate)) for t in (steps, steps - 1)]
@@ -245,3 +245,20 @@ def test_error_bounds_of_location_hold_and_are_not_idle(statistic: Any) -> None:
 def test_error_bounds_refuse_what_is_no_confidence() -> None:
     with pytest.raises(xp.InvalidValue, match="confidence lies strictly between 0 and 1"):
         xp.StableMedian(epsilon=1, delta=1e-6, proposed=1).error_bound(1)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        xp.StableMedian(epsilon=1, delta=1e-6, proposed=40, bounds=(15, 45)),
+        xp.StableQuantile(epsilon=1, delta=1e-6, proposed=40, bounds=(15, 45), quantile=0.9),
+        xp.StableTrimmedMean(epsilon=1, delta=1e-6, proposed=40, bounds=(15, 45), trim=0.1),
+    ],
+)
+def test_what_is_released_lies_within_the_bounds(mechanism: xp.Mechanism[Any, Any]) -> None:
+    ages = np.linspace(10, 50, 1000)
+    values = [mechanism.sample(ages, xp.SeededNoise(seed)) for seed in range(60)]
+    released = [value for value in values if value is not xp.WITHHELD]
+    assert len(released) > 30
+    assert all(15 <= value <= 45 for value in released)
+    assert {15, 45} <= set(released), "so much noise leaves the bounds often"
