@@ -83,14 +83,21 @@ class _Moment(Mechanism[NDArray[Any], Winsorized]):
 
     def sample(self, data: Any, noise: NoiseSource) -> Winsorized:
         """The interval, and the statistic of what is clamped to it."""
-        chooser = self.range_of(len(data))
-        low, high = interval = chooser.sample(data, noise)
-        left = Cost.within(self.epsilon).exact_epsilon - exact(chooser.epsilon, "ε")
+        interval, left = self._interval(data, noise)
+        low, high = interval
         points = _points(records(data, self.bounds, float(self.missing)), interval)
         whole, sensitivity, unit = self._statistic(points, Fraction(high) - Fraction(low))
         noisy = whole + discrete_laplace(noise, left / sensitivity)
         reach = ceil(bracket.log(Fraction(20)).upper * sensitivity / left)
         return Winsorized(self._shown(noisy * unit, interval), low, high, float(reach * unit))
+
+    def _interval(self, data: Any, noise: NoiseSource) -> tuple[Interval, Fraction]:
+        """The interval for the records, and what is left of ε; without scales, the bounds and all of it."""
+        whole = Cost.within(self.epsilon).exact_epsilon
+        if not self.scales:
+            return Interval(*self.bounds), whole
+        chooser = self.range_of(len(data))
+        return chooser.sample(data, noise), whole - exact(chooser.epsilon, "ε")
 
     @abstractmethod
     def _statistic(self, points: NDArray[np.int64], width: Fraction) -> tuple[int, int, Fraction]:
@@ -122,7 +129,8 @@ class Mean(_Moment):
     range_share
         The share of ε for the interval. By default a quarter, and up to three quarters if there are few records.
     scales
-        How often the bounds are halved at most in search of the interval; 0 uses the bounds.
+        How often the bounds are halved at most in search of the interval. 0 takes the bounds, with all of ε for the
+        noise: the choice for tight ones.
     missing
         What NaN counts as.
 

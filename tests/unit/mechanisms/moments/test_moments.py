@@ -91,6 +91,12 @@ def test_the_parts_of_epsilon_add_up() -> None:
             assert abs(spent - Fraction(epsilon) / 4) <= Fraction(1, 1000)
 
 
+def test_without_scales_all_of_epsilon_is_for_the_noise() -> None:
+    found = xp.Mean(epsilon=1, bounds=(0, 8), scales=0).sample(np.zeros(100), NOISE)
+    assert (found.low, found.high) == (0, 8)
+    assert found.noise == pytest.approx(np.log(20) * 8 / 100, rel=1e-4)
+
+
 def test_loose_bounds_cost_little() -> None:
     data = np.random.default_rng(0).normal(170, 10, size=2000)
     found = [xp.Mean(epsilon=1, bounds=(-10_000, 10_000)).sample(data, NOISE) for _ in range(20)]
