@@ -190,8 +190,8 @@ def accuracy(found: list[Case]) -> list[Row]:
         rows.append(compared(f"{NAMES.get(kind, kind)} at ε = {epsilon:g}, {case.name}", mine, theirs[best], best))
     counted = [row for row in rows if not row.name.endswith("both exact")]
     share = sum(row.ratio <= 0.7 for row in counted) / len(counted)
-    first = at_least("rows at most 0.7 of the better peer's error, of all that are not exact on both sides", share, 1 / 3,
-                     "share", share * 3, 1)  # fmt: skip
+    name = "rows with at most 0.7 of the better peer's error, of those that are not exact on both sides"
+    first = at_least(name, share, 1 / 3, "share", share * 3, 1)
     return [first, *rows]
 
 

@@ -1,4 +1,4 @@
-"""OpenDP's statistics of some data, for substitution neighbours and δ = 0. Its own environment; reads and prints JSON."""
+"""OpenDP's statistics of some data, for substitution neighbours and δ = 0. Own environment; reads and prints JSON."""
 
 import json
 import sys
