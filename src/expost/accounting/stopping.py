@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import sqrt
 from typing import Any
 
-from expost.accounting.composition import TOLERANCE, Enclosure, Step, as_loss, counted
+from expost.accounting.composition import TOLERANCE, Enclosure, ProgressCallback, Step, as_loss, counted
 from expost.accounting.losses import ApproximateDP, Loss
 from expost.accounting.recursion import Recursion
 from expost.accounting.resolution import READ_BOTH, Counts, Sketch, grid_for, lattice_of, snapped
@@ -51,11 +51,13 @@ def optimal_delta(
     *,
     grid: float | None = None,
     tolerance: float = TOLERANCE,
+    progress: ProgressCallback | None = None,
 ) -> Enclosure:
     """Theorem 15: the least δ at which stopping after ``stops[i]`` steps may guarantee ``epsilons[i]``.
 
     Steps are (ε, δ) pairs (exact where the ε's are commensurable) or losses. The bracket is at most about ``tolerance``
     times δ wide, or its ``reason`` says why it is not. With ``grid`` pairs count as losses, on this grid.
+    ``progress`` is told what is under way.
 
     >>> print(optimal_delta([(0.1, 1e-6)] * 10, [5, 10], [0.4, 0.6]))
     [0.00510849, 0.00510849]
@@ -68,7 +70,7 @@ def optimal_delta(
     if grid is not None:
         return _explained(Recursion(losses, stops, grid).bracket(promised), tolerance, "the grid is as was asked for")
     found = _on_a_lattice(losses, stops, promised)
-    return found or _on_grids(losses, stops, promised, tolerance)
+    return found or _on_grids(losses, stops, promised, tolerance, progress or (lambda _: None))
 
 
 def _on_a_lattice(losses: Sequence[Loss], stops: Sequence[int], epsilons: Sequence[Fraction]) -> Enclosure | None:
@@ -85,18 +87,27 @@ def _on_a_lattice(losses: Sequence[Loss], stops: Sequence[int], epsilons: Sequen
 
 
 def _on_grids(
-    losses: Sequence[Loss], stops: Sequence[int], epsilons: Sequence[Fraction], tolerance: float
+    losses: Sequence[Loss],
+    stops: Sequence[int],
+    epsilons: Sequence[Fraction],
+    tolerance: float,
+    progress: ProgressCallback,
 ) -> Enclosure:
     """On a grid by the rule; and on finer ones, if the bracket is still wider than it should be."""
+
+    def read(grid: float) -> Bracket[float]:
+        progress(f"composing {len(losses)} steps with {len(stops)} stops on a grid of {grid:.3g}")
+        return Recursion(losses, stops, grid).bracket(epsilons)
+
     grid, finest = grid_at(losses, float(epsilons[-1]), tolerance)
-    found = Recursion(losses, stops, grid).bracket(epsilons)
+    found = read(grid)
     for _ in range(_TRIES):
         enough = max(tolerance * found.upper, 1e-15)
         finer = snapped(counted(losses), max(grid * max(sqrt(0.7 * enough / max(found.width, 1e-300)), 1 / 8), finest))
         if found.width <= enough or finer > 0.95 * grid:
             break
         grid = finer
-        more = Recursion(losses, stops, grid).bracket(epsilons)
+        more = read(grid)
         found = Bracket(max(found.lower, more.lower), min(found.upper, more.upper))
     return _explained(found, tolerance, f"a grid of {_MOST_POINTS} points, or rounding errors, allow no less here")
 

@@ -312,8 +312,10 @@ def test_many_different_pairs_are_bracketed_from_both_sides() -> None:
 
 def test_a_bracket_of_stops_that_is_too_wide_says_why() -> None:
     steps, stops, epsilons = [GaussianNoise(8)] * 40, [20, 40], [1.7, 2.5]
+    told: list[str] = []
     assert "as was asked" in optimal_delta(steps, stops, epsilons, grid=0.1).reason
-    assert optimal_delta(steps, stops, epsilons).reason == ""
+    assert optimal_delta(steps, stops, epsilons, progress=told.append).reason == ""
+    assert "40 steps with 2 stops" in told[0]
     assert optimal_delta(steps, stops, epsilons, tolerance=1e-12).reason != ""
 
 
