@@ -9,6 +9,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.mathjax",
+    "sphinx.ext.napoleon",
     "sphinx_proof",
     "sphinxcontrib.bibtex",
 ]
@@ -17,6 +18,7 @@ bibtex_bibfiles = ["references.bib"]
 bibtex_default_style = "plain"
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
+napoleon_google_docstring = False
 html_theme = "furo"
 html_title = "expost"
 exclude_patterns = ["_build", "figures"]

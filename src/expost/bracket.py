@@ -22,7 +22,15 @@ _LARGEST_EXPONENT = 1_000_000  # e to that has half a million digits
 
 @dataclass(frozen=True, slots=True)
 class Bracket(Generic[Real]):
-    """A number known to lie between ``lower`` and ``upper``, both included. Charge ``upper``."""
+    """A number known to lie between two bounds, both included. Charge ``upper``.
+
+    Parameters
+    ----------
+    lower
+        The lower bound.
+    upper
+        The upper bound.
+    """
 
     lower: Real
     upper: Real

@@ -23,18 +23,24 @@ _Symbol: TypeAlias = Literal["ε", "δ"]
 
 
 class Cost:
-    """An exact pair (ε, δ): whole numbers of 10⁻¹² ε and of 10⁻¹⁸ δ.
+    """An exact pair (ε, δ): whole numbers of 10⁻¹² ε and of 10⁻¹⁸ δ. Immutable.
 
-    Made from ints, floats (by what they print as), strings, Decimals and Fractions. A cost is a claim,
-    so digits past the last unit round **up**; a limit or a request rounds down: :meth:`within`.
+    Parameters
+    ----------
+    epsilon
+        An int, a float (by what it prints as), a string, a Decimal or a Fraction, not below 0.
+    delta
+        The same, and at most 1.
+
+    A cost is part of a guarantee, so digits past the last unit round **up**. A limit or a request rounds down:
+    :meth:`within`.
 
     >>> Cost(0.1) * 10 == Cost(1)
     True
     >>> Cost("0.5", delta="1e-6") - Cost(0.2)
     Cost(0.3, delta=1e-6)
 
-    Costs are ordered as pairs: ``a <= b`` means that a fits within b, in ε *and* in δ. Two costs may
-    well be incomparable.
+    Costs are ordered as pairs: ``a <= b`` means that a fits within b, in ε *and* in δ. Two costs may be incomparable.
 
     >>> Cost(1, delta=0.1) <= Cost(2), Cost(1, delta=0.1) >= Cost(2)
     (False, False)

@@ -32,14 +32,25 @@ Neighbours: TypeAlias = Literal["add-remove", "substitute"]
 
 
 class Guarantee:
-    """(P, E, δ): a finite table of parts, and optionally a price for every label that is not in it.
+    """(P, E, δ): a finite table of parts, and optionally a price for every label that is not in it. Immutable.
+
+    Parameters
+    ----------
+    epsilons
+        ε of each part: a mapping from label to number.
+    delta
+        δ of all parts together.
+    otherwise
+        ε of every label that is not listed. None if there is no other label.
+    neighbours
+        The relation of the guarantee: ``"add-remove"`` ("unbounded DP"), ``"substitute"`` ("bounded DP"), or None for
+        whichever the declared sensitivity was for.
+
+    Guarantees round up: ε to 10⁻¹², δ to 10⁻¹⁸.
 
     >>> coin = Guarantee({"answered": 1, "nothing": 0})
     >>> coin.epsilon_of("nothing"), coin.worst_case
     (0.0, Cost(1))
-
-    ``neighbours`` says which relation the claim is about; None leaves it to whichever relation the
-    declared sensitivity was for. Claims round up: an ε to 10⁻¹², δ to 10⁻¹⁸.
 
     Proof: thm-odp-hockey-stick
     """

@@ -111,17 +111,26 @@ class Mechanism(ABC, Generic[In, Out]):
 
 @dataclass(frozen=True, eq=False)
 class Release(Generic[Published]):
-    """What was published, and the receipt.
+    """What was published, and its receipt. Immutable.
 
-    Two releases are equal if they are of the same entry and published the same value; arrays and NaN included.
+    Parameters
+    ----------
+    mechanism
+        The mechanism that was run.
+    value
+        What it published.
+    entry
+        The ledger's entry, as it was when the value was delivered.
+    replayed
+        Whether the value was read from the ledger under its key: nothing was sampled, and nothing more charged.
+
+    Two releases are equal if they are of the same entry and published the same value, arrays and NaN included.
     """
 
     mechanism: Mechanism
     value: Published
     entry: Entry
-    """The ledger's entry, as it was when the value was delivered."""
     replayed: bool = False
-    """Whether the value was read from the ledger under its key: nothing was sampled, and nothing more charged."""
 
     @property
     def part(self) -> Part | None:

@@ -11,11 +11,19 @@ from expost.errors import InvalidValue
 
 @dataclass(frozen=True)
 class Unit:
-    """One unit is everything that stands under one value of ``column``: a person, a household, a device.
+    """The unit of privacy: all rows with one value of a column, such as a person, a household or a device.
 
-    At most ``rows`` of a unit's rows are counted in an answer, and at most ``groups`` of the cells of a histogram
-    that it touches (by default as many as rows). Which ones is decided by a keyed hash, for each unit by its own
-    rows alone. Rows in which the column is NULL belong to nobody and are never counted.
+    Parameters
+    ----------
+    column
+        The column that names the unit; None if each row is a unit of its own.
+    rows
+        How many of a unit's rows are counted in an answer at most.
+    groups
+        How many cells of a histogram a unit may be counted in; by default as many as rows.
+
+    Which rows and cells are kept is decided by a keyed hash, for each unit by its own rows alone. Rows in which the
+    column is NULL belong to nobody and are never counted.
 
     >>> Unit("person", rows=10, groups=3)
     Unit('person', rows=10, groups=3)

@@ -148,11 +148,28 @@ class _PerturbedClassifier(_LinearClassifier):
 class PrivateLogisticRegression(_Probabilities, _PerturbedClassifier):
     """Logistic regression, ε-differentially private: :class:`~expost.mechanisms.ObjectivePerturbation` with ``fit``.
 
-    ``norm`` is the public length of the longest row; longer ones are shortened. ``classes`` are the labels that there
-    may be, declared: a label that is none of them counts as the first. ``classes="observed"`` takes them from y, and
-    is for labels of which everybody knows that they occur. ``regularizer`` and ``lean`` are chosen for accuracy under
-    noise unless one is given; ``lean=0`` fits the logistic loss as it is. ``ledger`` pays; without one, a ledger of
-    just ε is made for each fit. ``perturbation`` is "objective" or "output".
+    Parameters
+    ----------
+    epsilon
+        The whole budget. A fit costs all of it.
+    norm
+        The public length of the longest row of features. Rows are divided by it, and those still longer than one are
+        shortened to one.
+    classes
+        The labels that may occur, declared. Any other label counts as the first. ``"observed"`` takes them from y, and
+        is for labels that everybody knows to occur.
+    perturbation
+        ``"objective"``, or ``"output"`` for :class:`~expost.mechanisms.OutputPerturbation`.
+    regularizer
+        Λ. By default chosen for accuracy under noise.
+    lean
+        By default chosen for accuracy under noise. 0 fits the logistic loss as it is.
+    fit_intercept
+        Whether to fit a constant.
+    missing
+        What NaN counts as.
+    ledger
+        The ledger that is charged. Without one, a ledger of just the budget is made for each fit.
 
     Proof: thm-objective-perturbation
     """
@@ -163,7 +180,28 @@ class PrivateLogisticRegression(_Probabilities, _PerturbedClassifier):
 class PrivateLinearSVC(_PerturbedClassifier):
     """A linear support vector machine with a smooth (Huber) hinge loss, ε-differentially private.
 
-    Parameters are those of :class:`PrivateLogisticRegression`.
+    Parameters
+    ----------
+    epsilon
+        The whole budget. A fit costs all of it.
+    norm
+        The public length of the longest row of features. Rows are divided by it, and those still longer than one are
+        shortened to one.
+    classes
+        The labels that may occur, declared. Any other label counts as the first. ``"observed"`` takes them from y, and
+        is for labels that everybody knows to occur.
+    perturbation
+        ``"objective"``, or ``"output"`` for :class:`~expost.mechanisms.OutputPerturbation`.
+    regularizer
+        Λ. By default chosen for accuracy under noise.
+    lean
+        As of :class:`PrivateLogisticRegression`. By default 0.
+    fit_intercept
+        Whether to fit a constant.
+    missing
+        What NaN counts as.
+    ledger
+        The ledger that is charged. Without one, a ledger of just the budget is made for each fit.
 
     Proof: thm-objective-perturbation
     """
@@ -172,11 +210,35 @@ class PrivateLinearSVC(_PerturbedClassifier):
 
 
 class TestedLogisticRegression(_Probabilities, _LinearClassifier):
-    """Logistic regression that is released only if its error on records held out is small; else only the test is paid.
+    """Logistic regression that is released only if its error on held-out records is small.
+
+    Parameters
+    ----------
+    epsilon
+        The whole budget, which a model costs.
+    test_share
+        What the test costs as a share of ε.
+    threshold
+        The largest error that passes; 1 is the error of a model that knows nothing.
+    norm
+        The public length of the longest row of features. Rows are divided by it, and those still longer than one are
+        shortened to one.
+    classes
+        The labels that may occur, declared. Any other label counts as the first. ``"observed"`` takes them from y, and
+        is for labels that everybody knows to occur.
+    held_out
+        The share of records for the test.
+    regularizer
+        Λ. By default chosen so that the test can tell.
+    fit_intercept
+        Whether to fit a constant.
+    missing
+        What NaN counts as.
+    ledger
+        The ledger that is charged. Without one, a ledger of just the budget is made for each fit.
 
     ``released_`` says whether there is a model; predicting without one raises NotFittedError. ``release_`` is the
-    receipt. The mechanism is :class:`expost.mechanisms.TestedLogisticRegression`; other parameters are those of
-    :class:`PrivateLogisticRegression`.
+    release. The mechanism is :class:`expost.mechanisms.TestedLogisticRegression`.
 
     Proof: thm-tested-logistic
     """

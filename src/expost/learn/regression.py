@@ -17,13 +17,31 @@ from expost.mechanisms import StableRegression
 
 
 class StableRegressor(RegressorMixin, BaseEstimator):
-    """Linear regression that a person cannot move: :class:`~expost.mechanisms.StableRegression` with ``fit`` and
-    ``predict``.
+    """Linear regression that one person cannot move: :class:`~expost.mechanisms.StableRegression` with ``fit``.
 
-    ``ledger`` pays; without one, a ledger of just (``epsilon``, ``delta``) is made for each fit. If the blocks do not
-    agree nothing is released: ``withheld_`` is True, coefficients are 0 and predictions the middle of
-    ``target_bounds``. ``release_`` is the receipt. ``bounds`` and ``target_bounds`` are public: declare them, do not
-    take them from the data. ``blocks`` is at most the number of records.
+    Parameters
+    ----------
+    epsilon
+        The whole budget.
+    delta
+        The δ of every fit.
+    cell
+        The width of a cell: one for all coefficients, or one each (the intercept's last, if there is one).
+    blocks
+        The number of blocks that are fitted, at most the number of records.
+    bounds
+        The public range that features are clamped to. Declare it; do not take it from the data.
+    target_bounds
+        The public range that the target is clamped to.
+    grids
+        The number of grids, each shifted by a fraction of a cell.
+    fit_intercept
+        Whether to fit a constant.
+    ledger
+        The ledger that is charged. Without one, a ledger of just the budget is made for each fit.
+
+    If the blocks do not agree nothing is released: ``withheld_`` is True, coefficients are 0 and predictions are the
+    middle of ``target_bounds``. ``release_`` is the release.
 
     Proof: thm-regression
     """

@@ -33,20 +33,32 @@ Found = TypeVar("Found")
 class Ledger:
     """A privacy budget: a limit (ε, δ) that nobody who spends from it can pass.
 
-    Everything published under a ledger is (ε, δ)-differentially private for its limit, whatever is asked,
-    in whatever order, by however many threads, with every choice adaptive, as long as the mechanisms'
-    claims are true and what is asked depends on nothing but what was published. An :meth:`account` limits
-    what is charged to it; the promise about people is the whole ledger's.
+    Parameters
+    ----------
+    epsilon
+        The limit's ε, or the whole limit as a :class:`~expost.cost.Cost`.
+    delta
+        The limit's δ.
+    name
+        What statements and errors call it.
+    neighbours
+        The relation of all guarantees: ``"add-remove"`` or ``"substitute"``. None leaves it to the first guarantee that
+        has one.
+    unit
+        Who one record is about, for people who read the ledger.
+    noise
+        Where mechanisms draw their randomness from. By default the operating system.
+
+    Everything published under a ledger is (ε, δ)-differentially private for its limit, whatever is asked, in whatever
+    order, by however many threads, with every choice adaptive, as long as the mechanisms' guarantees hold and what is
+    asked depends on nothing but what was published. An :meth:`account` limits what is charged to it; the guarantee for
+    people is that of the whole ledger.
 
     >>> ledger = Ledger(epsilon=1)
     >>> with ledger.reserve(Guarantee({"large": 0.75, "small": 0.25})) as spending:
     ...     entry = spending.settle("small")
     >>> ledger.remaining
     Cost(0.75)
-
-    The limit is ``epsilon`` and ``delta``, or a :class:`~expost.cost.Cost` in place of ``epsilon``.
-    ``neighbours`` may be left open; the first claim that has a relation then fixes it. ``unit`` says who
-    one record is about, for people who read the ledger. ``noise`` is where mechanisms draw from.
 
     Proof: thm-ledger
     """

@@ -18,10 +18,21 @@ from expost.noise import NoiseSource, bernoulli, discrete_laplace
 
 @dataclass(frozen=True, kw_only=True)
 class Coin(Mechanism[int, int | Withheld]):
-    """Flips a coin: on heads a noisy answer, on tails nothing. Nothing costs nothing.
+    """Flips a coin: on heads it publishes a noisy integer, on tails nothing. Nothing costs nothing.
 
-    ``data`` is one integer (a count, say) that changes by at most ``sensitivity`` between neighbours. On
-    heads it is published with discrete Laplace noise of scale sensitivity/ε.
+    Parameters
+    ----------
+    epsilon
+        What an answer costs.
+    sensitivity
+        A bound on how far the integer moves between neighbouring databases.
+    heads
+        The probability of an answer, from 0 to 1.
+    neighbours
+        The relation that ``sensitivity`` is for: ``"add-remove"``, ``"substitute"``, or None for whichever the ledger
+        has.
+
+    The data is one integer, such as a count. An answer has discrete Laplace noise of scale sensitivity/ε.
 
     >>> Coin(epsilon=1, sensitivity=1).guarantee
     Guarantee({'answered': 1, 'nothing': 0})

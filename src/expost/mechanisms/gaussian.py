@@ -21,13 +21,28 @@ from expost.noise.grid import Grid
 
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(Additive):
-    """Data plus normal noise, rounded: (ε, δ)-differentially private by the exact analysis of normal noise.
+    """The Gaussian mechanism: data plus rounded normal noise, (ε, δ)-private by the exact ("analytic") analysis.
 
-    ``sensitivity`` bounds the L2 distance of the data on neighbouring databases. The noise is continuous
-    normal noise rounded to the data's grid, sampled exactly: the result is what rounding the continuous
-    mechanism's output would give. Whole numbers stay whole. Floats are rounded to a grid (``grid``, a power
-    of two; by default about a thousandth of the noise, finer for longer arrays), and the noise covers the
-    rounding. Data and results are clamped to ±2^60 steps; NaN counts as ``missing``.
+    Parameters
+    ----------
+    epsilon
+        The whole budget. Every output costs all of it.
+    delta
+        The δ of every output, above 0.
+    sensitivity
+        A bound on the L2 distance of the data on neighbouring databases.
+    grid
+        The step that floats are rounded to, a power of two. By default about a thousandth of the noise, and finer for
+        longer arrays. The noise covers the rounding.
+    missing
+        What NaN counts as.
+    neighbours
+        The relation that ``sensitivity`` is for: ``"add-remove"``, ``"substitute"``, or None for whichever the ledger
+        has.
+
+    The data is an int, a float, or an array of either. Whole numbers stay whole. The noise is continuous normal noise
+    rounded to the grid, sampled exactly, so the result is a rounding of the continuous mechanism's. Data and results
+    are clamped to ±2^60 steps of the grid.
 
     >>> Gaussian(epsilon=1, delta=1e-6, sensitivity=1).error_bound(0.95)
     8
@@ -79,11 +94,26 @@ class Gaussian(Additive):
 
 @dataclass(frozen=True, kw_only=True)
 class DiscreteGaussian(Additive):
-    """Data plus discrete normal noise: ρ-zCDP, and so (ε, δ)-differentially private for the δ given.
+    """The discrete Gaussian mechanism: ρ-zCDP (concentrated differential privacy), and (ε, δ)-private for the δ given.
 
-    ``sensitivity`` bounds the L2 distance of the data on neighbouring databases, and the noise has variance
-    sensitivity²/2ρ. ε is what zCDP implies at this δ. Whole numbers stay whole; floats, clamping and NaN
-    are as in :class:`Gaussian`.
+    Parameters
+    ----------
+    rho
+        The ρ of zCDP. The noise has variance sensitivity²/2ρ.
+    delta
+        The δ at which ε is stated, above 0. ε follows from ρ and δ.
+    sensitivity
+        A bound on the L2 distance of the data on neighbouring databases.
+    grid
+        The step that floats are rounded to, a power of two. By default about a thousandth of the noise, and finer for
+        longer arrays. The noise covers the rounding.
+    missing
+        What NaN counts as.
+    neighbours
+        The relation that ``sensitivity`` is for: ``"add-remove"``, ``"substitute"``, or None for whichever the ledger
+        has.
+
+    Data is read as by :class:`Gaussian`.
 
     >>> DiscreteGaussian(rho=0.1, delta=1e-6, sensitivity=1).guarantee
     Guarantee.uniform(2.141939361353, delta=1e-6)

@@ -32,21 +32,44 @@ Rule = Callable[[tuple[Any, ...]], bool]
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Iterative(Mechanism[Any, tuple[Any, ...]]):
-    """Steps M₁, M₂, …, each on what came out before, that may stop after any of ``stops`` steps.
+    """Steps M₁, M₂, …, each on what came out before, that may stop early and are charged for the steps taken.
 
-    A step is :class:`~expost.accounting.losses.GaussianNoise` (normal noise on a value of L2 ``sensitivity``, also on
-    a fresh Poisson sample), ``LaplaceNoise`` (on a single number), or any mechanism, which counts with its worst case.
-    The part is the stop that was reached, or would have been next. E is planned for ``delta`` (``weights`` makes some
-    stops cheaper) unless ``epsilons`` are given.
+    Parameters
+    ----------
+    steps
+        For each step :class:`~expost.accounting.losses.GaussianNoise` (normal noise on a value of L2 ``sensitivity``,
+        also on a fresh Poisson sample), ``LaplaceNoise`` (on a single number), or a mechanism, which counts with its
+        worst case.
+    stops
+        The numbers of steps after which it may stop. The last one is the number of all steps.
+    delta
+        The δ of every output. The ε of each stop is planned for it.
+    sensitivity
+        A bound on how far one record moves the value of a step that adds noise.
+    weights
+        Weights of the stops: a larger weight makes a stop cheaper, and others dearer.
+    epsilons
+        The ε of each stop, instead of a plan. Refused if they need a larger δ.
+    compute
+        For ``ledger.run``: the value of a step, from the data and the outputs so far. An exception in it, or a value of
+        another shape, costs the worst case, because sampling has begun.
+    until
+        For ``ledger.run``: whether to stop, from the outputs so far.
+    grid
+        The step that floats are rounded to, a power of two. By default about a thousandth of the noise, and finer for
+        longer arrays. The noise covers the rounding.
+    missing
+        What NaN counts as.
+    neighbours
+        The relation of the guarantee. Sampled steps need ``"add-remove"``.
+    name
+        For keys: what ``compute`` and ``until`` are, if no module has them under their names.
 
-    Driven from outside: ``with ledger.open(…) as run: for step in run: …``, leaving when it is good enough. In one go:
-    ``compute(data, outputs so far)`` gives each step's value (failing there, or a value of the wrong shape, costs the
-    worst case: sampling has begun) and ``until(outputs so far)`` says whether to stop. What
-    decides to stop may read released outputs and public data only; a rule that reads private data must be a step.
-    To use a key, functions that no module has under their name need a ``name``.
-
-    For sampled steps the guarantee is about one record that is in the data of all steps, or of none: one direction
-    of neighbours throughout. Losses are fixed by a step's index; values may depend on everything that came out.
+    With ``ledger.open`` it is driven from outside: ``for step in run: …``, leaving when it is good enough. The part is
+    the stop that was reached, or would have been next. What decides to stop may read published outputs and public data
+    only; a rule that reads private data must be a step. For sampled steps the guarantee is about one record that is in
+    the data of all steps, or of none. Losses are fixed by a step's index; values may depend on everything that came
+    out.
 
     >>> from expost.accounting.losses import GaussianNoise
     >>> walk = Iterative(steps=(GaussianNoise(10),) * 20, stops=(10, 20), delta=1e-5, sensitivity=1)

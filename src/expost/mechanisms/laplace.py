@@ -22,12 +22,25 @@ from expost.noise.grid import Grid
 
 @dataclass(frozen=True, kw_only=True)
 class Laplace(Additive):
-    """Data plus discrete Laplace noise: ε-differentially private, whatever comes out.
+    """The Laplace mechanism: data plus discrete Laplace (two-sided geometric) noise, ε-differentially private.
 
-    ``sensitivity`` bounds the L1 distance of the data on neighbouring databases. The data is an int, a
-    float, or an array of either. Whole numbers stay whole. Floats are rounded to a grid (``grid``, a power
-    of two; by default about a thousandth of the noise, finer for longer arrays) and the noise covers the
-    rounding. Data and results are clamped to ±2^60 steps; NaN counts as ``missing``.
+    Parameters
+    ----------
+    epsilon
+        The whole budget. Every output costs all of it.
+    sensitivity
+        A bound on the L1 distance of the data on neighbouring databases.
+    grid
+        The step that floats are rounded to, a power of two. By default about a thousandth of the noise, and finer for
+        longer arrays. The noise covers the rounding.
+    missing
+        What NaN counts as.
+    neighbours
+        The relation that ``sensitivity`` is for: ``"add-remove"``, ``"substitute"``, or None for whichever the ledger
+        has.
+
+    The data is an int, a float, or an array of either. Whole numbers stay whole. Data and results are clamped to ±2^60
+    steps of the grid.
 
     >>> Laplace(epsilon=0.5, sensitivity=1).error_bound(0.95)
     6

@@ -24,11 +24,19 @@ from expost.noise.grid import FARTHEST
 
 @dataclass(frozen=True, kw_only=True)
 class RandomizedResponse(Calibrated[Numeric, Any]):
-    """One of ``choices`` answers 0, …, choices − 1 for each person: the truth e^ε times as likely as each lie.
+    """Randomised response: one of several answers for each person, the truth e^ε times as likely as each lie.
 
-    The data is a whole number, or an array with one entry a person; an entry outside the choices counts as
-    the nearest one. :meth:`estimate` turns the answers into shares of the population, without bias.
-    An array's length is public: the claim is about people whose answer changes.
+    Parameters
+    ----------
+    epsilon
+        The whole budget, for each person's answer.
+    choices
+        The number of answers: 0, …, choices − 1.
+    neighbours
+        The relation of the guarantee: a person whose answer changes. None for whichever the ledger has.
+
+    The data is a whole number, or an array with one entry per person. Entries outside the choices count as the nearest
+    one. The length of an array is public. :meth:`estimate` turns answers into shares of the population, without bias.
 
     >>> RandomizedResponse.for_accuracy(0.05, 0.95, n=10_000, choices=2).epsilon
     0.610350355353

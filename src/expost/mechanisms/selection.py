@@ -27,12 +27,24 @@ _FEW = 32  # fewer candidates than this are chosen from one coin at a time
 
 @dataclass(frozen=True, kw_only=True)
 class Exponential(Calibrated[NDArray[Any], int]):
-    """The index of a candidate, e^(rate·score) times as likely the higher it scores.
+    """The exponential mechanism: the index of a candidate, e^(rate·score) times as likely the higher it scores.
 
-    ``sensitivity`` bounds how far one person moves any score. ``monotone`` says that between neighbours all
-    scores move the same way, which doubles the rate. The data is a one-dimensional array of scores, whole
-    or floats; floats are rounded to a grid first (``grid``, a power of two; by default a thousandth of the
-    sensitivity), scores are clamped to ±2^60 steps, and NaN is the lowest score of all.
+    Parameters
+    ----------
+    epsilon
+        The whole budget. Every output costs all of it.
+    sensitivity
+        A bound on how far one person moves any score.
+    monotone
+        Whether between neighbours all scores move the same way, as counts do under ``"add-remove"``. Halves the noise.
+    grid
+        The step that float scores are rounded to, a power of two. By default a thousandth of the sensitivity.
+    neighbours
+        The relation that ``sensitivity`` is for: ``"add-remove"``, ``"substitute"``, or None for whichever the ledger
+        has.
+
+    The data is a one-dimensional array of scores, one for each candidate. Scores are clamped to ±2^60 steps of the
+    grid, and NaN is the lowest score of all.
 
     >>> chosen = Exponential.for_accuracy(10, 0.95, sensitivity=1, n=100)
     >>> chosen.epsilon, chosen.error_bound(0.95, n=100)
@@ -116,12 +128,12 @@ class Exponential(Calibrated[NDArray[Any], int]):
 
 @dataclass(frozen=True, kw_only=True)
 class PermuteAndFlip(Exponential):
-    """The index of a candidate with a high score: never worse on average than :class:`Exponential`.
+    """Permute-and-flip: the index of a candidate with a high score, never worse on average than :class:`Exponential`.
 
-    Each candidate flips a coin that shows heads with probability e^(−rate·shortfall), where the shortfall is
-    how far it is below the best score, and one of the heads is chosen uniformly. The same as permuting the
-    candidates and taking the first heads, and as reporting the largest score under one-sided exponential
-    noise. Parameters are those of :class:`Exponential`.
+    Each candidate flips a coin that shows heads with probability e^(−rate·shortfall), where the shortfall is its
+    distance from the best score. One of the heads is chosen uniformly. That is the same as permuting the candidates and
+    taking the first heads, and as report-noisy-max with one-sided exponential noise. Parameters and data are those of
+    :class:`Exponential`.
 
     Proof: thm-permute-and-flip
     """

@@ -70,7 +70,13 @@ class SystemNoise(NoiseSource):
 
 
 class SeededNoise(NoiseSource):
-    """Reproducible randomness for tests. **Not private**: whoever knows the seed can remove the noise."""
+    """Reproducible randomness for tests. **Not private**: whoever knows the seed can remove the noise.
+
+    Parameters
+    ----------
+    seed
+        The same seed gives the same bytes.
+    """
 
     private = False
 

@@ -29,13 +29,33 @@ _STEPS = 2**20
 
 @dataclass(frozen=True, kw_only=True)
 class LogisticDescent(Wrapper[NDArray[Any], tuple[NDArray[np.int64], ...]]):
-    """Gradient descent for logistic regression: each step publishes a noisy gradient, and it may stop early.
+    """Gradient descent for logistic regression (DP-SGD on all records): publishes noisy gradients, and may stop early.
 
-    The data is a two-dimensional array, one row a person: ``features`` features, and in the last column the class, 0
-    or 1 (all else is 0). Rows are divided by ``norm`` and shortened to length one; NaN counts as ``missing``. There
-    are at most ``steps`` steps; after every ``every`` of them the run stops if the mean of the gradients published
-    since the last stop is at most ``patience`` times as long as noise alone would be. That reads published values
-    only. ``epsilon`` pays for all steps; fewer cost less.
+    Parameters
+    ----------
+    epsilon
+        The whole budget, for all steps. Fewer steps cost less.
+    delta
+        The δ of every output.
+    features
+        The number of features.
+    norm
+        The public length of the longest row of features. Rows are divided by it, and those still longer than one are
+        shortened to one.
+    steps
+        The largest number of steps.
+    every
+        It may stop after every so many steps.
+    patience
+        It stops if the mean of the gradients published since the last stop is at most ``patience`` times as long as
+        noise alone would be. That reads published values only.
+    learning_rate
+        How far a step goes.
+    missing
+        What NaN counts as.
+
+    The data is a two-dimensional array, one row per person: the features, and in the last column the class, 0 or 1 (all
+    else is 0).
 
     >>> LogisticDescent(epsilon=1, delta=1e-6, features=3, norm=1, steps=20, every=10).guarantee.parts
     (10, 20)

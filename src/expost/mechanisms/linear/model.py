@@ -14,9 +14,20 @@ from expost.mechanisms.linear.solver import FloatArray
 
 @dataclass(frozen=True)
 class LinearModel:
-    """What is published: weights on rows in the unit ball, a tuple for two classes' one problem or one for each class.
+    """A published linear model: weights on rows in the unit ball.
 
-    Rows are made as in training: divided by ``norm``, shortened to length one, NaN as ``missing``, a constant appended.
+    Parameters
+    ----------
+    weights
+        A tuple for the one problem of two classes, or one for each class.
+    norm
+        What rows are divided by, before those longer than one are shortened.
+    intercept
+        Whether the last weight is that of a constant.
+    missing
+        What NaN counts as.
+    features
+        The columns that it was fitted to; all if None.
     """
 
     weights: tuple[tuple[float, ...], ...]

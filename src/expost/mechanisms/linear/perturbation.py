@@ -150,10 +150,28 @@ class _Linear(Mechanism[NDArray[Any], LinearModel]):
 class OutputPerturbation(_Linear):
     """A linear classifier, its weights with noise of joint density proportional to ``e^(−c‖q‖)``: ε-private.
 
-    ``norm`` is the public length of the longest row of features: rows are divided by it, and those still longer than
-    one are shortened to one. NaN counts as ``missing``, a class that is none of 0, …, ``classes`` − 1 as 0.
-    ``regularizer`` is Λ; by default it is chosen for accuracy under noise from ε and the number of records.
-    ``features`` are the columns to use. ``loss`` is "logistic", or "huber" for a support vector machine.
+    Parameters
+    ----------
+    epsilon
+        The whole budget. Every output costs all of it.
+    norm
+        The public length of the longest row of features. Rows are divided by it, and those still longer than one are
+        shortened to one.
+    classes
+        The number of classes: 0, …, classes − 1. Any other class counts as 0.
+    loss
+        ``"logistic"``, or ``"huber"`` for a support vector machine.
+    regularizer
+        Λ. By default chosen for accuracy under noise, from ε and the number of records.
+    intercept
+        Whether to fit a constant.
+    features
+        The columns to use; all if None.
+    missing
+        What NaN counts as.
+
+    The data is a two-dimensional array, one row per person: the features, and in the last column the number of the
+    class.
 
     >>> OutputPerturbation(epsilon=1, norm=1).guarantee
     Guarantee.uniform(1, neighbours='substitute')
@@ -179,17 +197,36 @@ class OutputPerturbation(_Linear):
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectivePerturbation(_Linear):
-    """A linear classifier fitted to an objective that is tilted at random: ε-differentially private.
+    """A linear classifier fitted to an objective that is tilted at random: ε-private (empirical risk minimisation).
 
-    More accurate than :class:`OutputPerturbation`, whose parameters it has, and not for models behind a test: what a
-    verdict on it alone reveals is not bounded. A ``regularizer`` too small for ε is raised to c/n(e^(ε/2) − 1), c =
-    ¼ for the logistic loss and 1 for the other. A 32nd of ε pays for the distance from the exact minimum.
+    Parameters
+    ----------
+    epsilon
+        The whole budget. Every output costs all of it.
+    norm
+        The public length of the longest row of features. Rows are divided by it, and those still longer than one are
+        shortened to one.
+    classes
+        The number of classes: 0, …, classes − 1. Any other class counts as 0.
+    loss
+        ``"logistic"``, or ``"huber"`` for a support vector machine.
+    regularizer
+        Λ. By default chosen for accuracy under noise. One too small for ε is raised to c/n(e^(ε/2) − 1), where c is ¼
+        for the logistic loss and 1 for the other.
+    intercept
+        Whether to fit a constant.
+    features
+        The columns to use; all if None.
+    missing
+        What NaN counts as.
+    lean
+        Adds a straight line to the loss, −lean times the margin. The more the logistic loss leans, the more the fit
+        looks at the difference of the classes' means only, which needs up to half the noise. By default chosen from ε,
+        rows and columns; 0 for much data, for the Huber loss, or if a ``regularizer`` is given.
 
-    ``lean`` adds a straight line to the loss, −lean times the margin. The more the logistic loss leans, the more the
-    fit looks at the difference of the classes' means only, which needs up to half the noise: better where noise
-    decides; worse where classes are uneven and all records point one way, so centre features by public numbers. By
-    default it is chosen from ε, rows and columns, and is 0 for much data, for the Huber loss, or if a ``regularizer``
-    is given. A large lean with a small regulariser makes weights that are clamped, to 2^14 on either side.
+    More accurate than :class:`OutputPerturbation`, and not for models behind a test: what a verdict on it alone reveals
+    is not bounded. A 32nd of ε pays for the distance from the exact minimum. Leaning is worse where classes are uneven
+    and all records point one way, so centre features by public numbers. Weights are clamped to 2^14 on either side.
 
     >>> few, many = (ObjectivePerturbation(epsilon=1, norm=1).setting(size, 20).lean for size in (300, 30_000))
     >>> round(few, 2), many

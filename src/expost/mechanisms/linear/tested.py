@@ -24,11 +24,11 @@ from expost.noise import NoiseSource
 class ModelTest(ABC):
     """A private test of another mechanism's output on data held out from it. Contains no data.
 
-    The promise that every subclass makes: for *every fixed* output, the verdict is (``epsilon``, ``delta``)-private
-    for the held-out data, under the tested mechanism's relation. ``reveals``, if it is declared, is λ: the verdict
-    *alone*, of an output that stays unseen, is (λ, ``reveals_delta``)-private for the data that the mechanism was run
-    on, whatever the held-out data. It is a fact about the test and the mechanism together, and needs a proof; None
-    promises nothing, and neither does a test for which :meth:`reveals_of` the mechanism at hand is None.
+    Every subclass guarantees: for *every fixed* output, the verdict is (``epsilon``, ``delta``)-private for the
+    held-out data, under the tested mechanism's relation. ``reveals``, if it is declared, is λ: the verdict *alone*, of
+    an output that stays unseen, is (λ, ``reveals_delta``)-private for the data that the mechanism was run on, whatever
+    the held-out data. That is a fact about the test and the mechanism together, and needs a proof. None guarantees
+    nothing, and neither does a test for which :meth:`reveals_of` the mechanism at hand is None.
     """
 
     epsilon: Number
@@ -53,10 +53,20 @@ class ModelTest(ABC):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Tested(Mechanism[Any, Out | Withheld]):
-    """A mechanism on some of the data, and its output only if it passes a private test on the rest; else ⊥.
+    """A mechanism on some of the data, whose output is published only if it passes a private test on the rest; else ⊥.
 
-    The data is a pair of disjoint sets of records, (for the mechanism, for the test); or, if ``held_out`` is a share,
-    an array from which that share of the rows, rounded up, is held out at random (substitution, for it depends on n).
+    Parameters
+    ----------
+    mechanism
+        What makes the output. It must not withhold by itself.
+    test
+        The private test of the output.
+    held_out
+        The share of rows, rounded up, that is held out for the test at random (for substitution, because it depends on
+        n). None if the data is a pair of disjoint sets of records: for the mechanism, and for the test.
+    name
+        For keys: what it is, if it holds objects or functions that no module has under their names.
+
     The price of an output is its own or the test's, whichever is more. ⊥ costs the test's ε, or what the verdict
     reveals of the mechanism's data: at most λ, if the test declares it, and the mechanism's whole ε, if not.
 

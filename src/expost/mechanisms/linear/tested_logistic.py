@@ -144,13 +144,33 @@ class ErrorTest(ModelTest):
 
 @dataclass(frozen=True, kw_only=True)
 class TestedLogisticRegression(Mechanism[NDArray[Any], LinearModel | Withheld]):
-    """Logistic regression on some of the records, released only if its noisy error on the others is small.
+    """Logistic regression on some of the records, published only if its noisy error on the others is small; else ⊥.
 
-    ``epsilon`` is the whole budget, for the weights (:class:`~expost.mechanisms.OutputPerturbation`, whose parameters
-    these are); ``test_share`` of it is what the test alone costs. The error is between 0 and 2, and 1 for a model that
-    knows nothing; the test passes at ``threshold`` or below. ``held_out`` is the share of records for the test, drawn
-    at random. ``regularizer`` is by default large enough that, with 95 %, training records add noise of at most 0.1 to
-    the error. A model costs ε, ⊥ only the test's share.
+    Parameters
+    ----------
+    epsilon
+        The whole budget, which a model costs.
+    test_share
+        What the test costs as a share of ε, above 0 and at most 1. ⊥ costs only that.
+    threshold
+        The largest error that passes. The error is between 0 and 2, and 1 for a model that knows nothing.
+    norm
+        The public length of the longest row of features. Rows are divided by it, and those still longer than one are
+        shortened to one.
+    held_out
+        The share of records for the test, drawn at random.
+    classes
+        The number of classes: 0, …, classes − 1. Any other class counts as 0.
+    regularizer
+        Λ. By default large enough that, with 95 %, training records add noise of at most 0.1 to the error.
+    intercept
+        Whether to fit a constant.
+    features
+        The columns to use; all if None.
+    missing
+        What NaN counts as.
+
+    The model is that of :class:`~expost.mechanisms.OutputPerturbation`, and the data as it reads it.
 
     >>> TestedLogisticRegression(epsilon=1, test_share=0.1, threshold=0.5, norm=1).guarantee
     Guarantee({'released': 1, 'withheld': 0.1}, neighbours='substitute')

@@ -30,14 +30,41 @@ _SHARES_FOR = np.array([0, 2, 1])  # below, above, far above
 
 @dataclass(frozen=True, kw_only=True)
 class AdaptiveSparseVector(Thresholded):
-    """Sparse vector that charges half for values far above the threshold.
+    """The adaptive sparse vector: a :class:`SparseVector` that charges half for values far above the threshold.
 
-    Each value is first compared, with twice the noise, to a bar ``margin`` above its threshold (by default two standard
-    deviations of that noise): 2 means far above and costs half of a positive. Else it is compared as usual: 1
-    means above, 0 below. It goes on while a whole positive is affordable, so there are at least ``at_most`` positives
-    and up to twice as many. The other parameters are those of :class:`SparseVector`.
+    Parameters
+    ----------
+    threshold
+        What values are compared with: one number for all of them, or one each.
+    at_most
+        The number of positives after which it stops.
+    epsilon
+        The whole budget, for the threshold and ``at_most`` positives. What positives did not use is refunded.
+    sensitivity
+        A bound on how far any one value moves between neighbouring databases.
+    threshold_share
+        The share of ε for the threshold (ε₁); the rest (ε₂) is for positives. By default the best one.
+    margin
+        How far above the threshold "far" is. By default two standard deviations of the noise of that comparison.
+    monotone
+        Whether all values grow, or all shrink, when a record is added, as counts do. Needs ``"add-remove"``; halves the
+        noise.
+    noise
+        ``"one-sided"`` noise has half the variance. ``"two-sided"`` noise refunds more if there were few answers, or if
+        nearly all were positive.
+    grid
+        The step that values are rounded to, a power of two. By default 1 if sensitivity and threshold are whole, and a
+        thousandth of the sensitivity if not.
+    missing
+        What NaN counts as.
+    neighbours
+        The relation that ``sensitivity`` is for: ``"add-remove"``, ``"substitute"``, or None for whichever the ledger
+        has.
 
-    A part (t, k) stands for the price t·ε₁ + k·share.
+    Each value is first compared, with twice the noise, with a bar ``margin`` above its threshold: 2 means far above,
+    and costs half of a positive. If it is not, it is compared as usual: 1 means above, 0 below. It goes on while a
+    whole positive can be paid for, so it finds at least ``at_most`` positives and up to twice as many. A part (t, k)
+    has the price t·ε₁ + k·share.
 
     Proof: thm-adaptive-sparse-vector
     """

@@ -35,24 +35,44 @@ from expost.noise import NoiseSource
 
 @dataclass(frozen=True, kw_only=True)
 class SparseVector(Thresholded):
-    """Which values lie above a threshold: answers until ``at_most`` of them did.
+    """The sparse vector technique ("above threshold"): which values lie above a threshold, until ``at_most`` did.
 
-    In one go the value is a mask as long as the data; what comes after the last positive allowed was not
-    compared. ``threshold`` is one for all, or one each. ``sensitivity`` bounds how far any one value moves
-    between neighbours. ``epsilon`` is the whole budget: the share
-    ``threshold_share`` of it is for the threshold, by default the best one, and the rest for positives (ε₁ and ε₂).
-    ``monotone`` questions (all of them grow, or all shrink, when a record is
-    added) get half the noise. ``gap`` also publishes by how much each positive was above, at no cost.
+    Parameters
+    ----------
+    threshold
+        What values are compared with: one number for all of them, or one each.
+    at_most
+        The number of positives after which it stops.
+    epsilon
+        The whole budget, for the threshold and ``at_most`` positives. What positives did not use is refunded.
+    sensitivity
+        A bound on how far any one value moves between neighbouring databases.
+    threshold_share
+        The share of ε for the threshold (ε₁); the rest (ε₂) is for positives. By default the best one.
+    monotone
+        Whether all values grow, or all shrink, when a record is added, as counts do. Needs ``"add-remove"``; halves the
+        noise.
+    gap
+        Whether to publish by how much each positive was above, at no cost.
+    noise
+        ``"one-sided"`` noise has half the variance. ``"two-sided"`` noise refunds more if there were few answers, or if
+        nearly all were positive.
+    grid
+        The step that values are rounded to, a power of two. By default 1 if sensitivity and threshold are whole, and a
+        thousandth of the sensitivity if not.
+    missing
+        What NaN counts as.
+    neighbours
+        The relation that ``sensitivity`` is for: ``"add-remove"``, ``"substitute"``, or None for whichever the ledger
+        has.
 
-    ``noise="one-sided"``, the default, has half the variance. ``noise="two-sided"`` gives more back when there
-    were few answers, or nearly all were positive. Values are rounded to ``grid`` (whole numbers if sensitivity and
-    threshold are whole) and clamped to ±2^58 steps of it; NaN counts as ``missing``.
+    With ``ledger.run`` the data is a one-dimensional array, and the value a mask of its length; what comes after the
+    last positive allowed was not compared. With ``ledger.open`` questions are asked one at a time. Values are clamped
+    to ±2^58 steps of the grid. A part (t, k) has the price t·ε₁ + k·share, where a share is ε₂ over twice ``at_most``
+    (or once, if monotone). An interaction that was never asked costs nothing.
 
     >>> SparseVector(threshold=500, at_most=20, epsilon=0.5, sensitivity=1).guarantee.worst_case
     Cost(0.5)
-
-    A part (t, k) stands for the price t·ε₁ + k·share, a share being ε₂ over twice ``at_most`` (or once, if
-    monotone); a session that was never asked costs nothing.
 
     Proof: thm-sparse-vector
     """

@@ -31,11 +31,25 @@ class PrivateTest(ABC):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class TestedRelease(Mechanism[Any, Out | Withheld]):
-    """The generalised form: a mechanism with data-dependent loss behind a private test of that loss.
+    """Generalised propose-test-release: a release that is only sometimes safe, behind a private test of whether it is.
 
-    ``release(data, noise)`` must satisfy R(x) ≤ e^ε·R(x′) + δ, for ε = ``release_epsilon`` and δ = ``release_delta``
-    and *every* neighbour x′ of an x for which the test is not mistaken to pass, with coins of its own. ⊥ costs the
-    test's ε, a value also that of the release.
+    Parameters
+    ----------
+    test
+        The private test.
+    release
+        ``release(data, noise)``, with coins of its own. It must satisfy R(x) ≤ e^ε·R(x′) + δ for *every* neighbour x′
+        of an x for which the test is not mistaken to pass.
+    release_epsilon
+        That ε.
+    release_delta
+        That δ.
+    neighbours
+        The relation of the guarantee.
+    name
+        For keys: what it is, if it holds objects or functions that no module has under their names.
+
+    ⊥ costs the test's ε, a value also that of the release.
 
     Proof: thm-generalised-ptr
     """

@@ -216,15 +216,28 @@ class _Located(Wrapper[Any, float | Withheld]):
 
 @dataclass(frozen=True, kw_only=True)
 class StableQuantile(_Located):
-    """A quantile of the data, with noise for a proposed sensitivity, or ⊥ if that may be too small.
+    """A quantile by propose-test-release: with noise for a proposed sensitivity, or ⊥ if that may be too small.
 
-    ``epsilon`` is the whole budget: ``test_share`` of it is for the test, the rest for the noise. ``proposed`` bounds
-    how far one person may move the quantile; :meth:`scaled` takes it from an inter-quantile range. The quantile is the
-    record of rank ⌈quantile·n⌉.
+    Parameters
+    ----------
+    quantile
+        From 0 to 1: the record of rank ⌈quantile·n⌉ is released.
+    epsilon
+        The whole budget. ⊥ costs the test's share only.
+    delta
+        The δ of every output.
+    proposed
+        The proposed sensitivity: how far one person may move the result. :meth:`scaled` makes it from a range.
+    test_share
+        The share of ε for the test; the rest is for the noise.
+    bounds
+        The range that values are clamped to. By default 2^60 steps of the grid, which is a thousandth of ``proposed``
+        or finer.
+    missing
+        What NaN counts as.
 
-    The data is a one-dimensional array with one value a person, n public, for substitution neighbours. Values are
-    clamped to ``bounds`` (if none are given, to 2^60 steps of the grid, which has a thousand and more in
-    ``proposed``); NaN counts as ``missing``.
+    The data is a one-dimensional array with one value per person; neighbours exchange one, and n is public. Where
+    bounds are known, :class:`Quantile` is mostly more accurate and needs no δ.
 
     >>> StableQuantile(quantile=0.9, epsilon=1, delta=1e-6, proposed=0.1).guarantee
     Guarantee({'released': 1, 'withheld': 0.5}, delta=1e-6, neighbours='substitute')
@@ -274,7 +287,7 @@ class StableQuantile(_Located):
 
 @dataclass(frozen=True, kw_only=True)
 class StableMedian(StableQuantile):
-    """The median of the data (of an even number of records the lower one): :class:`StableQuantile` at one half.
+    """The median by propose-test-release (of an even number of records the lower one): :class:`StableQuantile` at 1/2.
 
     >>> StableMedian.scaled(2, size=10_000, epsilon=1, delta=1e-6).proposed
     0.0448
@@ -287,9 +300,27 @@ class StableMedian(StableQuantile):
 
 @dataclass(frozen=True, kw_only=True)
 class StableTrimmedMean(_Located):
-    """The mean without the lowest and highest ⌊trim·n⌋ records, with noise for a proposed sensitivity, or ⊥.
+    """The mean without the lowest and highest ⌊trim·n⌋ records, by propose-test-release.
 
-    The other parameters are those of :class:`StableQuantile`.
+    Parameters
+    ----------
+    trim
+        The share of records left out on either side, from 0 and below 1/2.
+    epsilon
+        The whole budget. ⊥ costs the test's share only.
+    delta
+        The δ of every output.
+    proposed
+        The proposed sensitivity: how far one person may move the result. :meth:`scaled` makes it from a range.
+    test_share
+        The share of ε for the test; the rest is for the noise.
+    bounds
+        The range that values are clamped to. By default 2^60 steps of the grid, which is a thousandth of ``proposed``
+        or finer.
+    missing
+        What NaN counts as.
+
+    Data and neighbours are those of :class:`StableQuantile`.
 
     >>> StableTrimmedMean(trim=0.1, epsilon=1, test_share=0.25, delta=1e-6, proposed=0.01).guarantee
     Guarantee({'released': 1, 'withheld': 0.25}, delta=1e-6, neighbours='substitute')

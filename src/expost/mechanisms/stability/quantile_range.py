@@ -266,13 +266,26 @@ class _Ranged(Wrapper[Any, Out]):
 
 @dataclass(frozen=True, kw_only=True)
 class StableInterquantileRange(_Ranged[Bin | Withheld]):
-    """The range between two quantiles, to within a factor ``grid``, or ⊥ if it is not stable.
+    """The range between two quantiles, to within a factor ``grid`` and without bounds, or ⊥ if it is not stable.
 
-    ``epsilon`` is the whole budget. If the first scale answers half of it comes back. Publishes a :class:`Bin`: the
-    leg, and the edges between which the range lies (both 0 if it is 0).
+    Parameters
+    ----------
+    low
+        The lower quantile, from 0.
+    high
+        The upper quantile, to 1.
+    epsilon
+        The whole budget. If the first of two scales of bins answers, half of it is refunded.
+    delta
+        The δ of every output.
+    grid
+        The factor between neighbouring bins, above 1.
+    missing
+        What NaN counts as.
 
-    The data is a one-dimensional array with one value a person, n public, for substitution neighbours. NaN counts as
-    ``missing``, ±∞ as the largest float; any data is answered, constant data and n = 1 with the bin of 0.
+    Publishes a :class:`Bin`: the leg, and the edges between which the range lies (both 0 if it is 0). The data is a
+    one-dimensional array with one value per person; neighbours exchange one, and n is public. ±∞ counts as the largest
+    float. Any data is answered, constant data and n = 1 with the bin of 0.
 
     >>> StableInterquantileRange(low=0.1, high=0.9, epsilon=1, delta=1e-6).guarantee
     Guarantee({1: 0.5, 2: 1, 'withheld': 1}, delta=1e-6, neighbours='substitute')
@@ -308,7 +321,7 @@ class StableInterquantileRange(_Ranged[Bin | Withheld]):
 
 @dataclass(frozen=True, kw_only=True)
 class StableInterquartileRange(StableInterquantileRange):
-    """The range between the quartiles, to within a factor ``grid``: :class:`StableInterquantileRange` from 1/4 to 3/4.
+    """The range between the quartiles ("IQR"), to within a factor: :class:`StableInterquantileRange` from 1/4 to 3/4.
 
     >>> StableInterquartileRange(epsilon=1, delta=1e-6).guarantee.epsilon_of(1)
     0.5
@@ -322,10 +335,24 @@ class StableInterquartileRange(StableInterquantileRange):
 
 @dataclass(frozen=True, kw_only=True)
 class StableNoisyInterquartileRange(_Ranged[float | Withheld]):
-    """The paper's own analysis as one mechanism, for comparison: noise on the logarithm, the leg not published.
+    """The paper's own inter-quartile range as one mechanism, for comparison: noise on the logarithm, no leg published.
 
-    ``epsilon`` is the whole budget; a value costs all of it and ⊥ two thirds. :class:`StableInterquartileRange` is
-    cheaper and less noisy. ``grid`` is 1 + 1/ln n in the paper.
+    Parameters
+    ----------
+    epsilon
+        The whole budget. A value costs all of it, ⊥ two thirds.
+    delta
+        The δ of every output.
+    low
+        The lower quantile, from 0.
+    high
+        The upper quantile, to 1.
+    grid
+        The factor between neighbouring bins, above 1; 1 + 1/ln n in the paper.
+    missing
+        What NaN counts as.
+
+    :class:`StableInterquartileRange` is cheaper and less noisy.
 
     >>> StableNoisyInterquartileRange(epsilon=3, delta=1e-6).guarantee
     Guarantee({'released': 3, 'withheld': 2}, delta=1e-6, neighbours='substitute')

@@ -35,8 +35,8 @@ from expost.text import text_of
 class Proposal(ABC):
     """What would be released, where that is safe, and at what price. Contains no data.
 
-    The promise that every subclass makes: for neighbouring data, :meth:`distance` moves by at most one; and where it
-    is above 0, the law R of :meth:`release` satisfies R(x) ≤ e^price·R(x′) + ``slack`` for *every* neighbour x′.
+    Every subclass guarantees: for neighbouring data, :meth:`distance` moves by at most one; and where it is above 0,
+    the law R of :meth:`release` satisfies R(x) ≤ e^price·R(x′) + ``slack`` for *every* neighbour x′.
     """
 
     neighbours: Neighbours | None = "substitute"
@@ -62,9 +62,18 @@ class Proposal(ABC):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ProposeTestRelease(Mechanism):
-    """One proposal behind a noisy test: ⊥ costs the test's ε, a value also the release's price.
+    """Propose-test-release: one proposal behind a noisy test. ⊥ costs the test's ε, a value also the release's price.
 
-    ``delta`` bounds the probability that the test passes where it must not.
+    Parameters
+    ----------
+    proposal
+        What would be released, and how far the data is from data on which that is not safe.
+    test_epsilon
+        The ε of the test.
+    delta
+        A bound on the probability that the test passes where it must not.
+    name
+        For keys: what it is, if it holds objects or functions that no module has under their names.
 
     Proof: thm-ptr
     """
@@ -114,11 +123,22 @@ class StableAnswer(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class FirstStable(Mechanism[Any, StableAnswer | Withheld]):
-    """Proposals tried in order, each behind its own test with ``test_epsilon``, until one passes.
+    """Proposals tried in order, each behind its own test, until one passes.
 
-    Publishes which leg it was. Every leg before the one that answers costs ε only, so leg i costs i·ε and its price,
-    and ⊥ costs ε for each leg. ``delta`` is for all of it: k legs get a k-th each, for data may be unstable for all of
-    them (prop-lemma-10).
+    Parameters
+    ----------
+    proposals
+        The proposals ("legs"), for the same neighbours.
+    test_epsilon
+        The ε of each test.
+    delta
+        The δ of all tests together: each of k legs gets a k-th, because data may be unstable for all of them
+        (prop-lemma-10).
+    name
+        For keys: what it is, if it holds objects or functions that no module has under their names.
+
+    Publishes which leg answered, and its release. A leg that does not answer costs its test only: leg i costs i tests
+    and its own price, and ⊥ costs all tests.
 
     Proof: thm-first-stable
     """
@@ -176,12 +196,25 @@ class FirstStable(Mechanism[Any, StableAnswer | Withheld]):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Chain(Mechanism[Any, tuple[Any, ...]]):
-    """Propose-test-release functions in a row: ⊥ in gives ⊥ out.
+    """Propose-test-release in a row: each leg's proposal is made from what the legs before released. ⊥ ends it.
 
-    Each leg makes its proposal from the values that the legs before it released: ``legs`` are functions from the
-    tuple of those to a :class:`Proposal`, and ``prices`` is what each leg's release costs at most. Publishes the tuple
-    of values up to the first ⊥. Part i means that the first i legs answered. Each of those cost ε and its price, and
-    the ⊥ of the next one ε.
+    Parameters
+    ----------
+    legs
+        Functions from the tuple of released values to a :class:`Proposal`.
+    prices
+        What the release of each leg costs at most.
+    test_epsilon
+        The ε of each test.
+    delta
+        The δ of all tests together.
+    neighbours
+        The relation of all proposals.
+    name
+        For keys: what it is, if it holds objects or functions that no module has under their names.
+
+    Publishes the tuple of values up to the first ⊥. Part i means that the first i legs answered: each of them costs a
+    test and its price, and the ⊥ of the next one a test.
 
     Proof: thm-chain
     """

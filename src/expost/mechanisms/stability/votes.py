@@ -78,14 +78,31 @@ class WinningCell(Proposal):
 
 @dataclass(frozen=True, kw_only=True)
 class StableRegression(Wrapper[NDArray[Any], Coefficients | Withheld]):
-    """Linear regression, released as the centre of a cell that most blocks agree on, or ⊥ if too few do.
+    """Linear regression by votes: the centre of a cell that most blocks agree on, or ⊥ if too few do.
 
-    The data is a two-dimensional array, one row a person: the features, and in the last column the target. ``cell`` is
-    the width of a cell, one for all coefficients or one each (the intercept's last, if there is one). Each of
-    ``blocks`` blocks is fitted by least squares; record i is in block i mod ``blocks``. ``bounds`` is the range of the
-    features and ``target_bounds`` that of the target; values are clamped to them, and NaN counts as ``missing``.
+    Parameters
+    ----------
+    cell
+        The width of a cell: one for all coefficients, or one each (the intercept's last, if there is one).
+    blocks
+        The number of blocks that are fitted; record i is in block i mod ``blocks``.
+    bounds
+        The range that features are clamped to.
+    target_bounds
+        The range that the target is clamped to.
+    epsilon
+        The whole budget, in equal shares for the grids. If the i-th grid answers, i shares are charged.
+    delta
+        The δ of every output.
+    grids
+        The number of grids, each shifted by a fraction of a cell.
+    intercept
+        Whether to fit a constant.
+    missing
+        What NaN counts as.
 
-    ``epsilon`` is the whole budget, in equal shares for ``grids`` grids; the i-th grid to answer costs i shares.
+    The data is a two-dimensional array, one row per person: the features, and in the last column the target. Each block
+    is fitted by least squares.
 
     >>> StableRegression(cell=0.5, blocks=60, bounds=(0, 1), target_bounds=(0, 1), epsilon=1, delta=1e-6).guarantee
     Guarantee({1: 0.5, 2: 1, 'withheld': 1}, delta=1e-6, neighbours='substitute')
