@@ -1,0 +1,183 @@
+"""Meters: several ways to add up what was spent, any one of which keeps a limit (ε, δ).
+
+A meter gives every part a price and has a capacity for its share of δ. The simple sum needs no δ, so that keeping it
+beside others costs nothing. All amounts are whole numbers: of 10⁻¹⁸ for δ, of 10⁻¹² for everything else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor
+from typing import Protocol, Self
+
+from expost.accounting.normal import normal_noise_for
+from expost.accounting.renyi.orders import as_order, best_order, capacity
+from expost.accounting.renyi.prices import Prices
+from expost.cost import EPSILON_UNITS, Cost, Number, exact, said
+from expost.errors import InvalidValue
+from expost.guarantee import Guarantee
+
+_FREE = Prices(otherwise=0)
+
+
+class Priced(Protocol):
+    """What meters ask of a mechanism. Every ``Mechanism`` answers it."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """(P, E, δ)."""
+        ...
+
+    def renyi_prices(self, order: Number) -> Prices:
+        """The Rényi price of each part at an order."""
+        ...
+
+    def gaussian_prices(self) -> Prices | None:
+        """μ² of each part if the mechanism is as private as normal noise; else None."""
+        ...
+
+
+@dataclass(frozen=True)
+class Round:
+    """A mechanism that somebody wants to run, as meters see it.
+
+    With ``delta=False`` it is run without its δ, which needs prices that hold by themselves, such as those of normal
+    noise. In the simple sum it then has no price: from there on another meter must have room.
+    """
+
+    mechanism: Priced
+    interactive: bool = False
+    delta: bool = True
+
+    @property
+    def delta_units(self) -> int:
+        """The δ that the round takes of the limit."""
+        return self.mechanism.guarantee.worst_case.delta_units if self.delta else 0
+
+    def simple_prices(self) -> Prices | None:
+        """E of each part; None without the δ that it needs."""
+        prices = Prices.of_guarantee(self.mechanism.guarantee)
+        return prices if self.delta or not prices.delta else None
+
+    def renyi_prices(self, order: Fraction) -> Prices:
+        """The Rényi price of each part. Interactions whose prices need a δ are refused.
+
+        Proof: lem-trimming, lem-renyi-interleaving
+        """
+        prices = self.mechanism.renyi_prices(order)
+        name = type(self.mechanism).__name__
+        if prices.delta and not self.delta:
+            raise InvalidValue(f"the Rényi prices of this {name} hold only with its δ: run it with delta=True")
+        if prices.delta and self.interactive:
+            raise InvalidValue(
+                f"this {name} is interactive and needs a δ, and Rényi prices are not proved for that: "
+                "run it in one go, or account by the simple sum"
+            )
+        return prices
+
+    def gaussian_prices(self) -> Prices | None:
+        """μ² of each part, for mechanisms that are as private as normal noise."""
+        return self.mechanism.gaussian_prices()
+
+
+class Meter(Protocol):
+    """One way to add up, fixed before the first round. It may count in several dimensions."""
+
+    @property
+    def share(self) -> int:
+        """What it takes of the limit's δ."""
+        ...
+
+    @property
+    def capacity(self) -> tuple[int, ...]:
+        """What the sum in each dimension may reach."""
+        ...
+
+    def prices(self, asked: Round) -> tuple[Prices, ...] | None:
+        """What the parts of a round cost in each dimension; None if the round has no price here."""
+        ...
+
+
+@dataclass(frozen=True)
+class SimpleMeter:
+    """The sum of the ε's of the parts that came out. It takes no share of δ.
+
+    Proof: thm-meters
+    """
+
+    capacity: tuple[int, ...]
+    share: int = 0
+
+    @classmethod
+    def of(cls, epsilon: Number) -> Self:
+        """The meter of a limit, which rounds down."""
+        return cls((Cost.within(epsilon).epsilon_units,))
+
+    def prices(self, asked: Round) -> tuple[Prices, ...] | None:
+        """E."""
+        prices = asked.simple_prices()
+        return None if prices is None else (prices,)
+
+
+@dataclass(frozen=True)
+class RenyiMeter:
+    """The sum of Rényi prices at one order. Several orders are several meters, each with a share of δ.
+
+    >>> RenyiMeter.of(1, 1e-6).order
+    Fraction(2815, 128)
+
+    Proof: thm-meters
+    """
+
+    order: Fraction
+    capacity: tuple[int, ...]
+    share: int
+
+    @classmethod
+    def of(cls, epsilon: Number, delta: Number, order: Number | None = None) -> Self:
+        """The meter of a limit ε for this share of δ, at the best order unless one is given."""
+        share = Cost.within(0, delta)
+        chosen = best_order(epsilon, share.exact_delta) if order is None else as_order(order)
+        most = floor(capacity(chosen, epsilon, share.exact_delta) * EPSILON_UNITS)
+        if most < 1:
+            raise InvalidValue(
+                f"ε {said(epsilon)} with δ {said(delta)} leaves no room at order {float(chosen):g}: "
+                "leave the order out, or take a larger one"
+            )
+        return cls(chosen, (most,), share.delta_units)
+
+    def prices(self, asked: Round) -> tuple[Prices, ...]:
+        """The prices at the order."""
+        return (asked.renyi_prices(self.order),)
+
+
+@dataclass(frozen=True)
+class GaussianMeter:
+    """The sum of μ² = (sensitivity/σ)² of normal noise, and a part of ε, fixed beforehand, for everything else.
+
+    For normal noise it holds more than any Rényi order.
+
+    Proof: thm-gaussian-pot
+    """
+
+    capacity: tuple[int, ...]
+    share: int
+
+    @classmethod
+    def of(cls, epsilon: Number, delta: Number, others: Number = 0) -> Self:
+        """The meter of a limit ε for this share of δ, with ``others`` of ε for what is not normal noise."""
+        share, aside = Cost.within(0, delta), Cost.within(others)
+        rest = exact(epsilon, "ε") - aside.exact_epsilon
+        if rest <= 0:
+            raise InvalidValue(f"others is below ε {said(epsilon)}, to leave some for normal noise; got {said(others)}")
+        multiplier = normal_noise_for(rest, share.exact_delta)
+        return cls((aside.epsilon_units, floor(EPSILON_UNITS / multiplier**2)), share.delta_units)
+
+    def prices(self, asked: Round) -> tuple[Prices, ...] | None:
+        """μ² if it has one, else E."""
+        normal = asked.gaussian_prices()
+        if normal is not None:
+            return _FREE, normal
+        simple = asked.simple_prices()
+        return None if simple is None else (simple, _FREE)
