@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from expost.learn.classification import PrivateLinearSVC as PrivateLinearSVC
     from expost.learn.classification import PrivateLogisticRegression as PrivateLogisticRegression
     from expost.learn.classification import TestedLogisticRegression as TestedLogisticRegression
+    from expost.learn.least_squares import PrivateLinearRegression as PrivateLinearRegression
     from expost.learn.regression import StableRegressor as StableRegressor
 else:
     from importlib import import_module
@@ -16,6 +17,7 @@ else:
 
     _ROOMS = {
         "expost.learn.classification": ("PrivateLinearSVC", "PrivateLogisticRegression", "TestedLogisticRegression"),
+        "expost.learn.least_squares": ("PrivateLinearRegression",),
         "expost.learn.regression": ("StableRegressor",),
     }
     _HOME = {name: room for room, names in _ROOMS.items() for name in names}

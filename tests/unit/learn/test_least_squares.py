@@ -1,0 +1,58 @@
+"""Least squares through scikit-learn's interface."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import check_estimator
+
+import expost as xp
+from expost.learn import PrivateLinearRegression
+
+USUAL: dict[str, Any] = {"epsilon": 2, "bounds": (-1, 1), "target_bounds": (-3, 3)}
+NOT_WANTED = {
+    "check_supervised_y_no_nan": "asks that NaN in y raise; here private values never cause an error",
+    "check_supervised_y_2d": "compares two fits, and each has fresh noise",
+    "check_fit_idempotent": "compares two fits, and each has fresh noise",
+    "check_regressors_int": "compares two fits, and each has fresh noise",
+    "check_regressor_data_not_an_array": "compares two fits, and each has fresh noise",
+}
+
+
+def line() -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    features = rng.uniform(-1, 1, (4000, 2))
+    return features, features @ [1.2, -0.7] + 0.3 + rng.normal(0, 0.1, 4000)
+
+
+def test_it_is_an_estimator() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        estimator = PrivateLinearRegression(**USUAL)
+        results = check_estimator(estimator, on_fail=None, expected_failed_checks=NOT_WANTED)
+    assert [row["check_name"] for row in results if row["status"] == "failed"] == []
+    assert sum(row["status"] == "passed" for row in results) > 30
+
+
+@pytest.mark.parametrize("bounds", [(-1, 1), [(-1, 1), (-1, 1)]])
+def test_fit_and_predict(bounds: Any) -> None:
+    features, target = line()
+    ledger = xp.Ledger(epsilon=5, noise=xp.SeededNoise(1))
+    model = PrivateLinearRegression(**{**USUAL, "bounds": bounds}, ledger=ledger)
+    assert model.fit(features, target).score(features, target) > 0.9
+    assert model.coef_ == pytest.approx([1.2, -0.7], abs=0.1)
+    assert ledger.spent == xp.Cost(2) == model.release_.charged
+    clone(model).fit(features, target)  # the same ledger pays, for ledgers are never copied
+    assert ledger.spent == xp.Cost(4)
+
+
+def test_private_values_cause_no_error_and_public_ones_do() -> None:
+    features, target = line()
+    features[3, 0], target[4], target[5] = np.nan, np.nan, np.inf
+    assert np.isfinite(PrivateLinearRegression(**USUAL).fit(features, target).coef_).all()
+    with pytest.raises(xp.InvalidValue, match="one each"):
+        PrivateLinearRegression(**USUAL).fit(features, target[:-1])
+    with pytest.raises(xp.InvalidValue, match="bounds for 3 features"):
+        PrivateLinearRegression(**{**USUAL, "bounds": [(-1, 1)] * 3}).fit(features, target)
