@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Column:
-    """One value a unit, or one row of values: what rank statistics and regressions run ``on``. Reads like an array.
+    """One value, or one row of values, for each unit: what rank statistics and regressions run ``on``, like an array.
 
-    Under substitution the number of units is public, and so is the shape. NULL is NaN; the mechanism says what it
-    counts as. The rows of a table whose unit is a row stand in the source's order, those of others in ascending order.
+    Under substitution the number of units is public, and so is the shape. NULL is NaN; the mechanism
+    decides what it counts as. If the unit is a row, rows are in the source's order, otherwise in ascending order.
 
     Proof: lem-column
     """
@@ -35,7 +35,7 @@ class Column:
 
     @classmethod
     def of(cls, table: PrivateTable, names: Sequence[str]) -> Column:
-        """Refuse whatever has no public number of values, with the remedy."""
+        """Refuse columns without a public number of values."""
         if not names:
             raise InvalidValue("name at least one column")
         for name in names:

@@ -1,4 +1,4 @@
-"""Keys that nobody has to know beforehand: found in the data, and released if enough units have them."""
+"""Keys that need not be known: found in the data, and released if enough units have them (partition selection)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Discovery(Planned):
-    """How many units, or rows, have each value that enough of them have. NULL is no value.
+    """How many units, or rows, have each value that enough of them have. NULL is not counted.
 
     Proof: thm-discovery
     """
@@ -39,13 +39,13 @@ class Discovery(Planned):
 
     @classmethod
     def of_values(cls, table: PrivateTable, value: str, of: Of) -> Discovery:
-        """From what a person says."""
+        """Checks what was given."""
         as_of(of)
         return cls(table, value, of, table.expression(value, ("text", "integer", "boolean"), "a key"))
 
     @property
     def alone(self) -> tuple[tuple[int, int], ...]:
-        """The worst that a unit can do to keys that nobody else has: so much in one, and 1 in each of so many others.
+        """The worst that one unit adds to keys that nobody else has: pairs (count of one key, number of others with 1).
 
         Proof: lem-lone-keys
         """
@@ -149,7 +149,7 @@ class Discovered(TableMechanism):
 def leak(threshold: int, rate: Fraction, alone: tuple[tuple[int, int], ...]) -> Fraction:
     """An upper bound on the probability that some key reaches the threshold that one unit alone brought in.
 
-    ``alone`` are the worst ways to bring keys in: so much in one key, and 1 in each of so many others.
+    ``alone`` are the worst ways to add keys: pairs (count of one key, number of others with 1).
 
     Proof: lem-lone-keys
     """
@@ -161,5 +161,5 @@ def leak(threshold: int, rate: Fraction, alone: tuple[tuple[int, int], ...]) -> 
 
 
 def _shown(key: Any) -> Any:
-    """A key as people write it. Bytes that are no text keep apart what is apart."""
+    """A key as text. Bytes that are not UTF-8 stay distinct."""
     return bytes(key).decode(errors="surrogateescape") if isinstance(key, bytes | bytearray) else key

@@ -1,4 +1,4 @@
-"""`Engine`: the little that a private table needs of whatever holds the data."""
+"""`Engine`: what a private table needs of a database or file reader."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Engine(Protocol):
     An engine passes ``tests/conformance/test_engines.py``. What it must get right: expressions have the values that
     :func:`~expost.data.expression.evaluate` gives them, row by row, and none of them fails; equal rows give equal
     answers whatever their order and the number of threads; whole numbers are summed exactly; what is equal has equal
-    hashes and cannot be told apart. Engines are equal if they read the same rows from the same place.
+    hashes and is indistinguishable. Engines are equal if they read the same rows from the same place.
     """
 
     @property
@@ -31,7 +31,7 @@ class Engine(Protocol):
 
     @property
     def source(self) -> str:
-        """All rows, as what stands behind FROM."""
+        """All rows, for FROM."""
 
     def quote(self, name: str) -> str:
         """The name of a column, whatever characters it has."""
@@ -40,7 +40,7 @@ class Engine(Protocol):
         """An expression over a row of the source, or over the derived columns beside it."""
 
     def owner(self, name: str) -> str:
-        """A column that says who a row is about: equal for those, and only those, who are the same."""
+        """The column that identifies whom a row is about: equal values for the same unit, and only for it."""
 
     def bytes_of(self, text: str) -> str:
         """Text as bytes, which are equal if and only if the texts are the same, whatever an engine's collation."""

@@ -1,7 +1,7 @@
-"""Files of rows: which there are by their endings, and what a CSV file is said to hold.
+"""Files of rows: what they are, by their endings; and how a CSV file is written.
 
-A CSV file has no types of its own. A column without a declared one is text: nothing is concluded from values, for then
-one person's value would decide how everybody's are read.
+A CSV file has no types of its own. A column without a declared one is text. Types are never guessed from values: one
+person's value would decide how everybody's are read.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def ending(path: str) -> Literal["parquet", "csv", "database"]:
         return "parquet"
     if last.endswith((".csv", ".tsv", ".txt")):
         return "csv"
-    raise InvalidValue(f"{path} ends in none of .parquet, .csv, .tsv, .duckdb: expost goes by the ending")
+    raise InvalidValue(f"{path} has an unknown ending: expost reads .parquet, .csv, .tsv and .duckdb")
 
 
 @dataclass(frozen=True)
 class Form:
-    """How a CSV file is written, as far as that was said."""
+    """How a CSV file is written, as far as it was declared."""
 
     schema: Mapping[str, str] | None = None
     delimiter: str | None = None
@@ -53,29 +53,31 @@ class Form:
         if self.delimiter is not None and wrong:
             raise InvalidValue(f"delimiter is the character between fields, such as ';', got {said(self.delimiter)}")
         if self.delimiter is not None and self.delimiter == self.quote_mark:
-            raise InvalidValue(f"{self.delimiter!r} cannot stand between fields and around them: say another quote=")
+            raise InvalidValue(
+                f"{self.delimiter!r} cannot be both the delimiter and the quotation mark: pass another quote="
+            )
 
     def refuse(self, what: str) -> None:
-        """Nothing of this may be said of what is not CSV."""
+        """Refuse options for CSV where there is no CSV."""
         if any(option is not None for option in (self.schema, self.delimiter, self.quote)):
-            raise InvalidValue(f"schema=, delimiter= and quote= are for CSV; {what} has no use for them")
+            raise InvalidValue(f"schema=, delimiter= and quote= are for CSV files, not for {what}: leave them out")
 
     @property
     def quote_mark(self) -> str:
-        """What stands around fields: the double quotation mark unless something else was said."""
+        """The character around fields: the double quotation mark by default."""
         return '"' if self.quote is None else self.quote
 
     def delimiter_of(self, path: str) -> str:
-        """What stands between fields: a comma, or a tab in a .tsv file, unless something else was said."""
+        """The character between fields: by default a comma, or a tab in a .tsv file."""
         return self.delimiter or ("\t" if path.lower().removesuffix(".gz").endswith(".tsv") else ",")
 
     def kinds(self, path: str) -> dict[str, Kind]:
-        """The columns that the first line names, and what they hold: text, unless something else was declared."""
+        """The columns that the first line names, and their kinds: text, unless another is declared."""
         kinds: dict[str, Kind] = dict.fromkeys(self._header(path), "text")
         for name, declared in (self.schema or {}).items():
             if name not in kinds:
                 raise InvalidValue(
-                    f"{path} has no column {name!r}: its header says {', '.join(map(repr, kinds))}",
+                    f"{path} has no column {name!r}: its header has {', '.join(map(repr, kinds))}",
                     about=("schema", name),
                 )
             kinds[name] = declared_kind(name, declared)
@@ -97,12 +99,12 @@ class Form:
         clear = all(name and "\n" not in name and "\0" not in name for name in names)
         if not names or not clear or len({name.lower() for name in names}) < len(names):
             raise InvalidValue(
-                f"the first line of {files[0]} should name its columns, each once; is {between!r} between?"
+                f"the first line of {files[0]} does not name each column once: is the delimiter {between!r}?"
             )
         for file in files[1:]:
             if self._first_line(file) != names:
                 raise InvalidValue(
-                    f"{file} has another first line than {files[0]}: files that are read together have the same "
+                    f"{file} has another first line than {files[0]}: files read together have the same "
                     "columns in the same order"
                 )
         return names
@@ -116,18 +118,20 @@ class Form:
                 first = lines.readline(LONGEST_LINE).rstrip("\n")
             return next(csv.reader([first], delimiter=between, **quoting), [])
         except (csv.Error, TypeError, OSError, EOFError):
-            raise InvalidValue(f"the first line of {file} cannot be read: is it CSV, {between!r} between?") from None
+            raise InvalidValue(
+                f"the first line of {file} cannot be read: is it CSV with the delimiter {between!r}?"
+            ) from None
 
 
 def declared_kind(name: str, declared: Any) -> Kind:
-    """The kind that a word of a schema says: the kind itself, or what CAST calls it."""
+    """The kind that a schema declares: by its name, or by the name that CAST uses."""
     if declared in VALUE_KINDS:
         kind: Kind = declared
         return kind
     known = CAST_NAMES.get(declared.upper()) if isinstance(declared, str) else None
     if known is None:
         raise InvalidValue(
-            f"column {name!r} cannot be of type {said(declared)}: say one of {', '.join(VALUE_KINDS)}",
+            f"column {name!r} cannot be of type {said(declared)}: declare one of {', '.join(VALUE_KINDS)}",
             about=("schema", name),
         )
     return known

@@ -45,15 +45,15 @@ class Histogram(Question):
     """Of bins, exactly; of bins of equal width the first, the last and their number; none of keys."""
     value: Tree = field(compare=False)
     cell: str = field(compare=False)
-    """What makes a cell of the value, in the engine's words."""
+    """The engine's expression for the cell of a value."""
     places: Mapping[Any, int] = field(compare=False)
-    """Where the cells that the engine names stand."""
+    """The places among the labels of the cells that the engine names."""
 
     @classmethod
     def of_values(
         cls, table: PrivateTable, value: str, keys: Any, bins: Any, bounds: Any, other: Any, of: Of
     ) -> Histogram:
-        """From what a person says."""
+        """Checks what was given."""
         as_of(of)
         if (keys is None) == (bins is None):
             raise InvalidValue("a histogram has keys=[…] or bins=…, one of them; discover() finds keys itself")
@@ -120,7 +120,7 @@ class Histogram(Question):
         return replace(self, labels=named, other=None, cell=chosen, places={cell: i for i, cell in enumerate(cells)})
 
     def above(self, threshold: int, *, at_most: int, epsilon: Number) -> Above:
-        """Which cells have more than ``threshold``, at most so many: a sparse vector, which gives back what it can."""
+        """Which cells have more than ``threshold``, ``at_most`` of them: a sparse vector, charged for those found."""
         noise = SparseVector(
             threshold=threshold,
             at_most=at_most,
@@ -134,7 +134,7 @@ class Histogram(Question):
 
 @dataclass(frozen=True, repr=False)
 class Above(OnNumbers):
-    """Which cells of a histogram have more than a threshold, by a sparse vector: it pays for the positives that came.
+    """Which cells of a histogram have more than a threshold, by a sparse vector: charged for those found.
 
     Proof: thm-table
     """
@@ -152,13 +152,13 @@ class Above(OnNumbers):
         return self.noise.part_of(np.array(list(output.values()), bool))
 
     def describe(self, output: Any) -> str:
-        """As the sparse vector says it."""
+        """As the sparse vector describes it."""
         return self.noise.describe(np.array(list(output.values()), bool))
 
 
 MOST_KEYS = 10_000
 _Cells = tuple[tuple[Any, ...], Tree, str, dict[Any, int]]
-"""Labels, the value, what makes a cell of it, and where the cells stand among the labels."""
+"""Labels, the value, the expression for its cell, and the places of cells among the labels."""
 
 
 def _keys(table: PrivateTable, text: str, keys: Any) -> _Cells:
@@ -182,7 +182,7 @@ def _listed_keys(text: str, tree: Tree, keys: Any) -> tuple[Any, ...]:
     wrong = [key for key in listed if type(key) is not types[tree.kind]]
     if wrong:
         raise InvalidValue(
-            f"{said(text)} holds {tree.kind}, and {said(wrong[0])} is none: keys are values of the column"
+            f"{said(text)} holds {tree.kind}, and {said(wrong[0])} is of another kind: keys are values of the column"
         )
     if tree.kind == "integer" and any(not -(2**63) <= key < 2**63 for key in listed):
         raise InvalidValue("keys that are whole numbers have at most 64 bits")
@@ -209,7 +209,7 @@ def _bins(table: PrivateTable, text: str, bins: Any, bounds: Any) -> tuple[tuple
         cell, stated = query.bin_of(edges), tuple(edges)
     labels = tuple(f"[{a:.12g}, {b:.12g})" for a, b in pairwise(edges))
     if len(set(labels)) < len(labels):
-        raise InvalidValue("some edges are too close to be told apart in twelve digits: take wider bins")
+        raise InvalidValue("some edges are the same in twelve digits: take wider bins")
     return stated, (labels, tree, cell, {i: i for i in range(len(labels))})
 
 

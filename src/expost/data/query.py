@@ -4,8 +4,8 @@ The rows of a query have a cell each: the cell of a histogram, or a value in ste
 interchangeable, so *which* of them are kept need not be said, only how many: rows in the same cell are numbered, and
 a unit's rows are ordered by a keyed hash of cell and number, with cell and number to break ties.
 
-Everything here is SQL that means the same to every engine; what engines say differently, they are asked for. A value
-stands in a query under the name ``v`` (a text by its bytes), a unit under ``u``, a cell under ``c``.
+Everything here is SQL that means the same in every engine; what differs, engines write themselves. In a query a value
+is called ``v`` (a text by its bytes), a unit ``u``, a cell ``c``.
 
 Proof: lem-unit-truncation
 """
@@ -25,7 +25,7 @@ VALUE, UNIT, CELL = "v", "u", "c"
 
 
 def relation(table: PrivateTable) -> str:
-    """The table's rows, filtered and with its derived columns, as what stands behind FROM."""
+    """The table's rows, filtered and with its derived columns, for FROM."""
     rows, schema, derived = table.engine.source, dict(table.engine.schema), list[str]()
     for step in table.steps:
         value = table.engine.render(parse(step.expression, schema), derived)
@@ -39,7 +39,7 @@ def relation(table: PrivateTable) -> str:
 
 
 def nested(query: str) -> str:
-    """A query as what stands behind FROM."""
+    """A query for FROM."""
     return f"({query}) AS r"
 
 

@@ -1,4 +1,4 @@
-"""Questions to a private table. Each is a small frozen plan that knows its sensitivity; noise makes it a mechanism.
+"""Questions to a private table. Each is a frozen plan that knows its sensitivity; noise makes it a mechanism.
 
 A ledger runs that mechanism: the table is asked after the reservation, not before.
 """
@@ -134,7 +134,7 @@ class OnNumbers(TableMechanism):
         return self.noise.guarantee
 
     def check(self, data: Any) -> None:
-        """The mechanism can be run on so many numbers."""
+        """The mechanism can be run on that many numbers."""
         super().check(data)
         self.noise.check(self.question.nothing)
 
@@ -150,13 +150,13 @@ class Noisy(OnNumbers):
     noise: Additive
 
     def sample(self, data: Any, noise: NoiseSource) -> Any:
-        """Ask the table, add noise, say it in the question's terms."""
+        """Ask the table, add noise, convert to the question's terms."""
         return self.question.present(self.noise.sample(self.question.exact(), noise))
 
     def error_bound(self, confidence: Number) -> float:
         """How far the noise moves the answer at most, with this confidence: all numbers at once.
 
-        What clamping, rounding to steps and leaving out rows beyond a unit's bounds change is not noise, and not in it.
+        It does not cover what clamping, rounding and the bound on a unit's rows change.
         """
         return self.question.distance(self.noise.error_bound(confidence, n=np.size(self.question.nothing)))
 
@@ -205,7 +205,7 @@ class Count(Question):
 
 
 def exact_bounds(bounds: Any) -> tuple[Fraction, Fraction]:
-    """The two ends, exactly: as the floats that the engine gets."""
+    """The two ends, exactly, as the floats that the engine is given."""
     if not isinstance(bounds, tuple | list) or len(bounds) != 2:
         raise InvalidValue(f"bounds are a pair (lowest, highest), got {said(bounds)}")
     low, high = (Fraction(finite(end, "a bound")) for end in bounds)
@@ -222,4 +222,4 @@ def as_number(tree: Tree) -> Tree:
 def as_of(of: Any) -> None:
     """Refuse to count anything but rows and units."""
     if of not in ("rows", "units"):
-        raise InvalidValue(f"of says what is counted: 'rows' or 'units'; got {said(of)}")
+        raise InvalidValue(f"of is what is counted, 'rows' or 'units'; got {said(of)}")

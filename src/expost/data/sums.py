@@ -1,4 +1,4 @@
-"""Sums and means of clamped values, in whole numbers of a step: exact whatever the order, whatever the threads."""
+"""Sums and means of clamped values on a grid: exact, whatever the order of rows and the number of threads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 from math import ceil, floor
 from typing import TYPE_CHECKING, Any
 
-from expost.checks import requested_epsilon
+from expost.checks import as_share, requested_epsilon
 from expost.cost import Cost, Number, exact, said
 from expost.data import query, sensitivity
 from expost.data.expression import Tree
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from expost.data.table import PrivateTable
 
 _MOST_POINTS = 2**52
-"""Values have at most so many steps on either side of zero, so that no sum of 2^63 of them passes 128 bits."""
+"""The most steps on either side of zero: the sum of 2^63 such values has at most 128 bits."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,18 @@ class Clipped:
         """The fewest values that a unit can have."""
         return 0 if self.missing is None else table.fewest
 
-    def kept(self, table: PrivateTable, shift: int = 0) -> str:
-        """The values that count, less ``shift``."""
-        low, high = self.ends
+    def total(self, table: PrivateTable, shift: int = 0) -> str:
+        """The query for the sum and the number of the values that count, each less ``shift``."""
         gone = None if self.missing is None else self.point(self.missing)
-        steps = query.steps_of(self.grid.exponent, low, high, gone, shift)
-        return query.kept_rows(table, self.expression, steps, drop=gone is None, cells=1)
+        steps = query.steps_of(self.grid.exponent, *self.ends, gone, shift)
+        kept = query.kept_rows(table, self.expression, steps, drop=gone is None, cells=1)
+        return table.engine.check(query.total(table, kept))
+
+    def sensitivity(self, table: PrivateTable, shift: int = 0) -> Sensitivity:
+        """Of the sum of the values, each less ``shift``, in steps."""
+        low, high = (end - shift for end in self.ends)
+        ends = sensitivity.of_sum(self.fewest(table), table.unit.rows, low, high)
+        return sensitivity.of_number(*ends, table.neighbours)
 
     def __repr__(self) -> str:
         low, high = self.bounds
@@ -85,7 +91,7 @@ class Clipped:
 
 @dataclass(frozen=True, repr=False)
 class Sum(Question):
-    """The sum of clamped values, in whole numbers of a step, so that it is exact whatever the order.
+    """The sum of clamped values on a grid, which is exact whatever the order of rows.
 
     Proof: lem-sum
     """
@@ -101,14 +107,12 @@ class Sum(Question):
     @property
     def sensitivity(self) -> Sensitivity:
         """In steps: from the bounds, and from how many rows a unit can have."""
-        table = self.table
-        least, most = sensitivity.of_sum(self.value.fewest(table), table.unit.rows, *self.value.ends)
-        return sensitivity.of_number(least, most, table.neighbours)
+        return self.value.sensitivity(self.table)
 
     @cached_property
     def plan(self) -> str:
         """The query that will be run, with the key of the hash."""
-        return self.table.engine.check(query.total(self.table, self.value.kept(self.table)))
+        return self.value.total(self.table)
 
     def exact(self) -> int:
         """The sum in steps."""
@@ -143,9 +147,7 @@ class Mean(Planned):
     @property
     def sum_sensitivity(self) -> Sensitivity:
         """Of the sum of what values differ from the middle, in steps."""
-        low, high = (end - self.middle for end in self.value.ends)
-        least, most = sensitivity.of_sum(self.value.fewest(self.table), self.table.unit.rows, low, high)
-        return sensitivity.of_number(least, most, self.table.neighbours)
+        return self.value.sensitivity(self.table, self.middle)
 
     @property
     def count_sensitivity(self) -> Sensitivity:
@@ -156,7 +158,7 @@ class Mean(Planned):
     @cached_property
     def plan(self) -> str:
         """The query that will be run, with the key of the hash."""
-        return self.table.engine.check(query.total(self.table, self.value.kept(self.table, self.middle)))
+        return self.value.total(self.table, self.middle)
 
     def exact(self) -> tuple[int, int]:
         """The sum of differences from the middle, in steps; and the count."""
@@ -164,8 +166,7 @@ class Mean(Planned):
         return clamp(total), int(count)
 
     def laplace(self, *, epsilon: Number, count_share: Number = "1/2") -> NoisyMean:
-        """With Laplace noise; ``count_share`` is how much of ε the count gets where it is not public."""
-
+        """With Laplace noise; ``count_share`` of ε is for the count, where it is not public."""
         return NoisyMean(self, epsilon, count_share)
 
     @property
@@ -187,8 +188,6 @@ class NoisyMean(TableMechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
-        if not 0 < exact(self.count_share, "count_share") < 1:
-            raise InvalidValue(f"count_share is the count's share of ε, between 0 and 1, got {self.count_share!r}")
         _ = self._shares
 
     @property
@@ -200,7 +199,7 @@ class NoisyMean(TableMechanism):
     def _shares(self) -> tuple[Laplace | None, Laplace | None]:
         """The noise of the sum, and of the count; None where one unit moves nothing."""
         whole, moved = Cost.within(self.epsilon), self.question.count_sensitivity.l1
-        share = exact(self.count_share, "count_share")
+        share = as_share(self.count_share, "count_share")
         count, total = whole.split([share, 1 - share]) if moved else (Cost(0), whole)
         return self._noise(total, self.question.sum_sensitivity), self._noise(count, self.question.count_sensitivity)
 
@@ -245,7 +244,7 @@ class NoisyMean(TableMechanism):
 
 
 def _fine_grid(low: Fraction, high: Fraction, whole: bool) -> Grid:
-    """Steps of 1 for whole numbers; else a thousand million or more between the bounds."""
+    """A grid of 1 for whole numbers; otherwise 2^30 steps or more between the bounds."""
     if low == high:
         raise InvalidValue(f"a value between {float(low):g} and {float(high):g} is known: give bounds that differ")
     return Grid(0) if whole else Grid.within((high - low) / 2**30)
@@ -256,10 +255,10 @@ def _missing(missing: Any, low: Fraction, high: Fraction) -> float | None:
     if missing == "drop":
         return None
     if isinstance(missing, str):
-        raise InvalidValue(f"missing says what NULL and NaN count as: a number, or 'drop'; got {said(missing)}")
+        raise InvalidValue(f"missing is what NULL and NaN count as, a number or 'drop'; got {said(missing)}")
     return float(min(max(exact(missing, "missing"), low), high))
 
 
 def clamp(total: Any) -> int:
-    """An exact sum within ±2^60; none at all is 0."""
+    """An exact sum within ±2^60; 0 if no value counts."""
     return max(-FARTHEST, min(FARTHEST, int(total or 0)))

@@ -1,4 +1,4 @@
-"""`read` and `PrivateTable`: a table of private data, of which only the schema can be looked at."""
+"""`read` and `PrivateTable`: a table of private data, of which only the schema is shown."""
 
 from __future__ import annotations
 
@@ -46,28 +46,26 @@ def read(
 ) -> PrivateTable:
     """A private table: a Parquet or CSV file (or a pattern such as ``"visits-*.parquet"``), or a table of DuckDB.
 
-    ``unit`` says whose privacy is protected: ``"row"``, or ``Unit("person", rows=10)`` for the value of a column, with
-    the most rows that count of any one. ``neighbours`` says which databases differ by one unit: ``"add-remove"``, or
-    ``"substitute"``, under which the number of units is public (``size``, if you know it).
+    ``unit`` is whose privacy is protected: ``"row"``, or ``Unit("person", rows=10)`` for the values of a column, with
+    the most rows of each that count. ``neighbours`` is which databases differ by one unit: ``"add-remove"``, or
+    ``"substitute"``, under which the number of units is public (``size``, if it is known).
 
-    ``table`` names a table of a ``.duckdb`` file, or of a connection. ``schema`` says what the columns of a CSV file
-    hold, ``{"age": "integer", "born": "date"}``: integer, number, text, boolean, date or timestamp; columns that it
-    leaves out are text. Fields that do not fit are NULL. A CSV file's first line names its columns, so a file without
-    such a line loses its first row to it. Every other line is a row, if it is UTF-8; a bare carriage return ends one,
-    too. A field may stand in quotation marks, ``quote='"'``, two of which are one within them, but never has a line's
-    end in it; with ``quote=''`` none does. Where people's own words stand in the file, write Parquet: whoever can put
-    the end of a line into a field of CSV makes two rows of one. Several files have the same first line, or, in Parquet,
-    columns of the same names and types.
+    ``table`` names a table of a ``.duckdb`` file, or of a connection. ``schema`` declares the kinds of a CSV file's
+    columns, ``{"age": "integer", "born": "date"}``: integer, number, text, boolean, date or timestamp; columns left out
+    are text. Fields that do not fit are NULL. The first line of a CSV file names its columns. Every other line is a
+    row, if it is UTF-8; a bare carriage return ends a line, too. A field may be quoted, ``quote='"'``, and a doubled
+    mark within is one mark; ``quote=''`` means that no field is. No field contains the end of a line: where people's
+    own words are in the file, use Parquet: whoever puts the end of a line into a field of CSV makes two rows of one.
+    Several files have the same first line, or, in Parquet, columns of the same names and types.
 
-    ``key`` makes the choice of rows, where a unit has too many, the same from run to run; by default it is drawn anew,
-    and secret.
+    ``key`` fixes which rows count where a unit has too many; by default it is random and secret.
 
-    An :class:`~expost.data.Engine` of your own will do for ``source``, too.
+    ``source`` may also be an :class:`~expost.data.Engine` of your own.
     """
     engine = _engine(source, table, Form(schema, delimiter, quote))
     whose, relation = as_unit(unit), as_neighbours(neighbours)
     if relation is None:
-        raise InvalidValue("say which tables are neighbours: 'add-remove' or 'substitute'")
+        raise InvalidValue("neighbours is missing: 'add-remove' or 'substitute'")
     if whose.column is not None:
         try:
             owner = find_column(whose.column, engine.schema)
@@ -76,7 +74,7 @@ def read(
             raise
         if engine.schema[owner] in ("number", "other"):
             raise InvalidValue(
-                f"column {owner!r} holds {engine.schema[owner]!r} and cannot say who is who: take a column of whole "
+                f"column {owner!r} holds {engine.schema[owner]!r} and cannot identify units: take a column of whole "
                 "numbers or text",
                 about=("unit",),
             )
@@ -101,10 +99,10 @@ class TableStep:
 
 @dataclass(frozen=True, repr=False)
 class PrivateTable:
-    """Private rows: ask it questions and give these to a ledger. Printing it shows no data.
+    """Private rows: ask it questions, and run these with a ledger. Printing it shows no data.
 
-    A table never changes; :meth:`where` and :meth:`derive` give new ones. Questions know their sensitivity, and what is
-    publicly wrong with them is said before anything is charged. No value in the table ever makes a question fail.
+    A table never changes; :meth:`where` and :meth:`derive` give new ones. Questions know their sensitivity, and
+    mistakes in them are reported before anything is charged. No value in the table ever makes a question fail.
 
     Proof: thm-table
     """
@@ -120,10 +118,10 @@ class PrivateTable:
     engine: Engine = field(metadata=DATA)
     key: int = field(compare=False)
     chosen_key: int | None = None
-    """The key, if somebody chose it: it decides which rows of a unit count."""
+    """The key, if it was given: it decides which rows of a unit count."""
     delimiter: str | None = None
     quote: str | None = None
-    """How a CSV file is written, if that was said."""
+    """How a CSV file is written, if that was declared."""
 
     # ---- other tables
 
@@ -135,7 +133,8 @@ class PrivateTable:
         self._has_room()
         if self._checked(condition).kind != "boolean":
             raise InvalidValue(
-                f"a filter is true or false for a row; {said(condition)} is not: write a comparison", about=condition
+                f"a filter is true or false for each row, and {said(condition)} is not: write a comparison",
+                about=condition,
             )
         return replace(self, steps=(*self.steps, TableStep(condition)))
 
@@ -153,7 +152,7 @@ class PrivateTable:
                 raise InvalidValue(f"there is a column {name!r} already: take another name")
             kind = table._checked(expression).kind
             if kind is None:
-                raise InvalidValue(f"{name!r} would be NULL in every row: say of which kind, with CAST(NULL AS TEXT)")
+                raise InvalidValue(f"{name!r} would be NULL in every row: give it a kind, with CAST(NULL AS TEXT)")
             steps = (*table.steps, TableStep(expression, name))
             table = replace(table, columns=(*table.columns, (name, kind)), steps=steps)
         return table
@@ -203,7 +202,7 @@ class PrivateTable:
         return Discovery.of_values(self, value, of)
 
     def column(self, *names: str) -> Column:
-        """Columns for statistics of ranks and for regressions: one row a unit, unfiltered, as many as is public."""
+        """Columns for statistics of ranks and regressions: one row for each unit, unfiltered, under substitution."""
         return Column.of(self, names)
 
     # ---- public facts
@@ -215,7 +214,7 @@ class PrivateTable:
 
     @property
     def filtered(self) -> bool:
-        """Whether a unit may have no row left."""
+        """Whether a unit may have no row."""
         return any(step.column is None for step in self.steps)
 
     @property

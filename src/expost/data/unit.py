@@ -38,7 +38,7 @@ class Unit:
 
     def __init__(self, column: str | None, *, rows: int, groups: int | None = None) -> None:
         if column is not None and (not isinstance(column, str) or not column):
-            raise InvalidValue(f"a unit is named by a column, got {said(column)}; unit='row' makes every row one")
+            raise InvalidValue(f"a unit is named by a column, got {said(column)}; or pass unit='row'")
         for name, bound in (("rows", rows), ("groups", rows if groups is None else groups)):
             if isinstance(bound, bool) or not isinstance(bound, int) or not 1 <= bound <= MOST_ROWS:
                 raise InvalidValue(f"a unit has at least one and at most 2^31 {name}, got {said(bound)}")
@@ -64,6 +64,6 @@ def as_unit(unit: Any) -> Unit:
     if isinstance(unit, str) and unit == "row":
         return ROW
     raise InvalidValue(
-        f"unit says whose privacy is protected: 'row', or Unit('person', rows=10) for a column and the most rows "
+        f"unit is whose privacy is protected: 'row', or Unit('person', rows=10) for a column and the most rows "
         f"that one of its values may have; got {said(unit)}"
     )

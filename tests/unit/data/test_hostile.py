@@ -112,7 +112,7 @@ def test_what_is_plain_is_still_allowed(table: xp.PrivateTable) -> None:
 def test_a_plan_is_one_query(table: xp.PrivateTable) -> None:
     assert isinstance(table.engine, DuckDB)
     for text in ("SELECT 1; SELECT 2", "DROP TABLE t", "COPY t TO 'x.csv'", "SELEC"):
-        with pytest.raises(xp.InvalidValue, match="no single query"):
+        with pytest.raises(xp.InvalidValue, match="does not make one query"):
             table.engine._bind(text)
 
 
@@ -192,7 +192,7 @@ def test_derived_columns_do_not_grow(table: xp.PrivateTable) -> None:
     grown = table
     for k in range(1, 4):
         grown = grown.derive(**{f"a{k}": "+".join(["i" if k == 1 else f"a{k - 1}"] * 12)})
-    with pytest.raises(xp.InvalidValue, match="too large altogether"):
+    with pytest.raises(xp.InvalidValue, match="too large"):
         grown.where("+".join(["a3"] * 12) + " > 0")
     long = table
     for k in range(40):
@@ -562,7 +562,7 @@ def test_forms_of_csv_are_checked(tmp_path: Path) -> None:
         ("around fields", {"quote": 3}),
         ("between fields", {"delimiter": "; "}),
         ("between fields", {"delimiter": "\n"}),
-        ("between fields and around", {"delimiter": '"'}),
+        ("both the delimiter and the quotation mark", {"delimiter": '"'}),
     ):
         with pytest.raises(xp.InvalidValue, match=match):
             xp.read(file, unit="row", neighbours="add-remove", **wrong)

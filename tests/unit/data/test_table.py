@@ -111,7 +111,7 @@ MISTAKES = {
     "getvariable() is not allowed": lambda t: t.where("getvariable('x') = 1"),
     "read_csv() is not allowed": lambda t: t.derive(x="read_csv('/etc/passwd')"),
     "is not an expression": lambda t: t.where("age >"),
-    "means nothing here": lambda t: t.where("true; DROP TABLE visits"),
+    "is unexpected": lambda t: t.where("true; DROP TABLE visits"),
     "an expression is text": lambda t: t.where(3),
     "> takes values of one kind, and is given text and integer": lambda t: t.where("city > 3"),
     "already": lambda t: t.derive(AGE="age + 1"),
@@ -122,7 +122,7 @@ MISTAKES = {
     "take a smaller grid=": lambda t: t.sum("age", bounds=(0, 1), grid=1024),
     "a bound must fit": lambda t: t.sum("age", bounds=(0, "1e399")),
     "power of two": lambda t: t.sum("age", bounds=(0, 10), grid=0.3),
-    "a number, or 'drop'": lambda t: t.sum("age", bounds=(0, 10), missing="zero"),
+    "a number or 'drop'": lambda t: t.sum("age", bounds=(0, 10), missing="zero"),
     "one of them": lambda t: t.histogram("age"),
     "goes with bounds": lambda t: t.histogram("age", bins=10),
     "further apart": lambda t: t.histogram("age", bins=2, bounds=(-1.7e308, 1.7e308)),
@@ -178,27 +178,27 @@ def test_reading_says_what_is_missing(connection: duckdb.DuckDBPyConnection, tmp
             xp.read(source, **{"unit": "row", "neighbours": "add-remove", **said})
 
     refused("table='visits'")
-    refused("unit says whose privacy", table="visits", unit="person")
+    refused("unit is whose privacy", table="visits", unit="person")
     refused("'add-remove' or 'substitute'", table="visits", neighbours=None)
-    refused("cannot say who is who", table="visits", unit=xp.Unit("cost", rows=1))
+    refused("cannot identify units", table="visits", unit=xp.Unit("cost", rows=1))
     refused("did you mean 'person'", table="visits", unit=xp.Unit("persn", rows=1))
     refused("leave out size=", table="visits", size=3)
     refused("does not exist", table="nothing")
     refused("is the path right", tmp_path / "none.parquet")
     refused("is the path right", tmp_path / "none.csv")
     refused("there is no database", tmp_path / "none.duckdb", table="t")
-    refused("goes by the ending", tmp_path / "none.xls")
+    refused("has an unknown ending", tmp_path / "none.xls")
     refused("leave out table", tmp_path / "none.parquet", table="t")
     refused("are for CSV", tmp_path / "none.parquet", schema={})
     refused("takes a path", 3)
     file = tmp_path / "some.csv"
     file.write_text("a,b\n1,2\n")
     refused("has no column 'c'", file, schema={"c": "integer"})
-    refused("say one of integer", file, schema={"a": "whole"})
-    refused("say one of integer", file, schema={"a": "INT); DROP"})
+    refused("declare one of integer", file, schema={"a": "whole"})
+    refused("declare one of integer", file, schema={"a": "INT); DROP"})
     refused("a key is a whole number", file, key="x")
     file.write_text("a,a\n1,2\n")
-    refused("should name its columns", file)
+    refused("does not name each column once", file)
 
 
 def test_units_are_stated_completely() -> None:

@@ -90,7 +90,7 @@ class DuckDB:
         """The engine for a path, a pattern of paths, a database file, or an open connection."""
         if isinstance(source, duckdb.DuckDBPyConnection):
             if not isinstance(table, str) or not table:
-                raise InvalidValue("a connection has many tables: say which, with table='visits'")
+                raise InvalidValue("a connection has many tables: name one with table='visits'")
             form.refuse("a table of a connection")
             return cls(source, table, table)
         if not isinstance(source, str | Path):
@@ -101,7 +101,7 @@ class DuckDB:
         way = files.ending(path)
         if way == "database":
             if not isinstance(table, str) or not table:
-                raise InvalidValue(f"{path} is a database with many tables: say which, with table='visits'")
+                raise InvalidValue(f"{path} is a database with many tables: name one with table='visits'")
             form.refuse("a database")
             return cls(sources.open_database(path), table, f"{path}:{table}", origin=str(Path(path).resolve()))
         if table is not None:
@@ -203,7 +203,7 @@ class DuckDB:
         except duckdb.Error:
             kinds = []
         if kinds != [duckdb.StatementType.SELECT]:
-            raise InvalidValue("the question gives no single query: write it more plainly")
+            raise InvalidValue("the question does not make one query: write it more plainly")
         sources.public(cursor, f"DESCRIBE {text}", self.name)
 
     def fetch(self, query: str) -> list[tuple[Any, ...]]:

@@ -66,9 +66,7 @@ def parquet(connection: duckdb.DuckDBPyConnection, path: str) -> str:
                 f"{file} has other columns than {found[0][0]}: files that are read together have columns of the same "
                 "names and types"
             )
-    how = (
-        "utf8_validation = 'replace', hive_partitioning = false"  # what is no text: question marks; folders say nothing
-    )
+    how = "utf8_validation = 'replace', hive_partitioning = false"  # other bytes become marks; folders are not columns
     return f"SELECT * FROM read_parquet({string(path)}, {how})"
 
 
@@ -96,12 +94,12 @@ def csv(path: str, form: files.Form) -> str:
 
 
 _FEW = 30
-"""So many fields are cut out of a line one by one; of more, all at once."""
+"""Up to this number, fields are cut out of a line one by one; otherwise all at once."""
 _NOWHERE = "\x1e\x1f\x1e\x1f"
 
 
 def _field(place: int, path: str, form: files.Form, columns: int) -> str:
-    """A field of a line, which may stand in quotation marks, two of which are one within them; NULL if it is empty."""
+    """A field of a line, unquoted if it is quoted; NULL if it is empty."""
     mark, between = form.quote_mark, form.delimiter_of(path)
     if columns > _FEW:
         plain = cut = f"fields[{place + 1}]"
@@ -150,7 +148,7 @@ def guessed(path: str, form: files.Form) -> dict[str, Kind]:
 
 
 def public(connection: duckdb.DuckDBPyConnection, statement: str, name: str) -> list[tuple[Any, ...]]:
-    """Run what reads no private value: what goes wrong is about names and types, and may be told."""
+    """Run what reads no private value: its errors are about names and types, and may be shown."""
     try:
         return connection.execute(statement).fetchall()
     except (duckdb.FatalException, duckdb.InternalException) as error:  # an earlier query may have left it so
@@ -173,7 +171,7 @@ def refuse_scans(cursor: duckdb.DuckDBPyConnection, source: str, table: str) -> 
     scans = set(re.findall(r"FUNCTION: (\w+)", plan)) - {"SEQ_SCAN"}
     if scans:
         raise InvalidValue(
-            f"{table!r} is no table but reads a data frame or a file ({', '.join(sorted(scans)).lower()}), and a value "
-            "in it could make an answer fail: make a table of it, CREATE TABLE visits AS SELECT …, or give read() the "
-            "path of the file"
+            f"{table!r} is not a table but reads a data frame or a file ({', '.join(sorted(scans)).lower()}), and a "
+            "value in it could make an answer fail: make a table of it, CREATE TABLE visits AS SELECT …, or give "
+            "read() the path of the file"
         )

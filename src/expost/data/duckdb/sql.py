@@ -84,7 +84,7 @@ _LAST = {
 
 
 def of_decimal(column: str, kind: str) -> str:
-    """The nearest number, NULL if there are more digits than the type has: a file may say so, and casts would fail.
+    """The nearest number, NULL if there are more digits than the type has, as in a damaged file: casts would fail.
 
     From 16 digits on DuckDB's own cast rounds twice, and its cast from text once.
     """

@@ -1,4 +1,4 @@
-"""Expressions over one row: read from text, typed, and defined for every row whatever stands in it."""
+"""Expressions over one row: read from text, typed, and defined for every row."""
 
 from expost.data.expression.functions import FUNCTIONS
 from expost.data.expression.grammar import find_column, is_text, parse
@@ -10,6 +10,6 @@ ALLOWED = (
 )
 """What expressions may have in them."""
 HEAVIEST = 10_000
-"""An expression, rendered, with the derived columns it uses written out, has at most so many parts."""
+"""An expression, rendered, with the derived columns it uses written out, has at most this number of parts."""
 
 __all__ = ["ALLOWED", "HEAVIEST", "Kind", "Tree", "columns", "evaluate", "find_column", "is_text", "parse", "weight"]

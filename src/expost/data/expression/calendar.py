@@ -45,13 +45,13 @@ def midnight(day: date) -> datetime:
 
 
 def add_days(day: date, days: int) -> date | None:
-    """So many days later."""
+    """A number of days later."""
     place = day.toordinal() + days
     return date.fromordinal(place) if 1 <= place <= LAST.toordinal() else None
 
 
 def add_months(day: date, months: int) -> date | None:
-    """So many months later, on the same day of the month, or on its last."""
+    """A number of months later, on the same day of the month, or on its last."""
     place = day.year * 12 + day.month - 1 + months
     if not 12 <= place < 120_000:
         return None
@@ -60,7 +60,7 @@ def add_months(day: date, months: int) -> date | None:
 
 
 def add_seconds(time: datetime, seconds: int) -> datetime | None:
-    """So many seconds later."""
+    """A number of seconds later."""
     passed = (time - EARLIEST) // timedelta(microseconds=1) + seconds * 10**6
     whole = (LATEST - EARLIEST) // timedelta(microseconds=1)
     return EARLIEST + timedelta(microseconds=passed) if 0 <= passed <= whole else None

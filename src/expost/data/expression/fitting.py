@@ -94,7 +94,7 @@ def _unfit(origin: Tokens, name: str, arguments: Sequence[Tree]) -> InvalidValue
     kinds = [each.kind for each in arguments]
     if any(map(_is_text, arguments)) and set(kinds) - {"text", None}:
         return InvalidValue(
-            f"{said(origin.text)} has a text that does not fit where it stands: write a date as DATE '2024-01-31', and "
+            f"{said(origin.text)} has a text that does not fit its place: write a date as DATE '2024-01-31', and "
             "a number without quotation marks"
         )
     takes = sorted({" and ".join(each.takes) for each in BY_NAME[name]})

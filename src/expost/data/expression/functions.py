@@ -47,7 +47,7 @@ INEXACT = (
 
 
 def function(reader: Reader, written: str) -> Tree:
-    """The function of that name, behind whose opening parenthesis we are."""
+    """The function of that name, whose opening parenthesis was read."""
     name = _SYNONYMS.get(written.lower(), written.lower())
     if name in _SPECIAL:
         return _SPECIAL[name](reader)
@@ -89,7 +89,7 @@ def cast(reader: Reader, tree: Tree) -> Tree:
     if operator is None:
         rounds = "CAST it to INTEGER first, which rounds, or ask for bins"
         why = {("number", "text"): rounds, ("number", "boolean"): "write x <> 0"}
-        remedy = why.get((tree.kind, kind), "there is no such meaning")
+        remedy = why.get((tree.kind, kind), "there is no such conversion")
         raise reader.refused(f"CAST of {tree.kind} to {kind}", remedy)
     return Call(operator, (tree,))
 

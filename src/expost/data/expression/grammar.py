@@ -84,7 +84,7 @@ class Reader(Tokens):
         """The expression, and nothing after it."""
         tree = self.expression()
         if not self.ended:
-            raise self.wrong(f"{self.next.text!r} means nothing where it stands")
+            raise self.wrong(f"{self.next.text!r} is unexpected")
         return tree
 
     def expression(self) -> Tree:
@@ -114,7 +114,7 @@ class Reader(Tokens):
         return tree
 
     def _compared(self, tree: Tree) -> Tree | None:
-        """What stands behind a value and makes it a condition."""
+        """What follows a value and makes it a condition."""
         if self.take("IS"):
             return self._is_what(tree)
         sign = self.take("=", "==", "<>", "!=", "<", "<=", ">", ">=")
@@ -215,7 +215,7 @@ class Reader(Tokens):
         return Stated(int(text), "integer")
 
     def primary(self) -> Tree:
-        """A value that no operator stands in."""
+        """A value without operators around it."""
         token = self.next
         if token.way == "number":
             return self.number()
@@ -283,7 +283,7 @@ class Reader(Tokens):
         found = as_time(Stated(text, "text"), "date" if word == "DATE" else "timestamp")
         if found is None:
             example = "DATE '2024-01-31'" if word == "DATE" else "TIMESTAMP '2024-01-31 18:30:00'"
-            raise self.wrong(f"{word} {text!r} is none: write {example}, in the years 1 to 9999")
+            raise self.wrong(f"{word} {text!r} is not one, in the years 1 to 9999: write {example}")
         return found
 
     def _case(self) -> Tree:

@@ -1,8 +1,8 @@
-"""The table of operators: what expressions are made of, what each means, and how each engine is told.
+"""The table of operators: what expressions are made of, what each means, and how it is rendered for each engine.
 
 Every operator is defined for every value of the kinds that it takes. Where there is nothing to compute (a division by
-zero, a whole number of more than 64 bits, text that is no number, a date after 9999) it gives NULL, at that place, and
-what is around it goes on from there. No rendering can fail, whatever an engine evaluates or leaves out: guards are on
+zero, a whole number of more than 64 bits, text that is not a number, a date after 9999) it gives NULL, at that place.
+No rendering can fail, whatever an engine evaluates or leaves out: guards are on
 the values themselves, so that it makes no difference which branch of a CASE an optimizer looks into.
 
 Functions whose last digit IEEE 754 leaves open (exp, ln, pow) are not here: an engine may compute them differently for
@@ -23,7 +23,7 @@ from expost.data.expression import calendar, patterns
 from expost.data.expression.tree import Kind, Operator
 
 LONGEST_MADE = 4096
-"""What ``||`` makes is cut to so many characters, so that expressions cannot make much of little."""
+"""The most characters that ``||`` makes: expressions cannot make large texts of small ones."""
 VALUE_KINDS: tuple[Kind, ...] = ("integer", "number", "text", "boolean", "date", "timestamp")
 LEAST_INTEGER, MOST_INTEGER = -(2**63), 2**63 - 1
 _NUMBERS: tuple[Kind, ...] = ("integer", "number")
@@ -292,7 +292,7 @@ _NUMBER = rf" *({_DECIMAL}|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?|[nN][aA][nN]
 
 
 def _extracted(form: str, kind: str) -> str:
-    """A text of that form, read; the empty text, where it has another, is none of these kinds."""
+    """A text of that form, converted; texts of other forms become NULL by way of the empty text."""
     return rf"TRY_CAST(regexp_extract($0, '\A{form}\z', 1) AS {kind})"
 
 
@@ -353,7 +353,7 @@ def right(count: int) -> Operator:
 
 
 def substring(start: int, count: int) -> Operator:
-    """So many characters of a text, from a place on; the first is 1."""
+    """``count`` characters of a text from a place on; the first is 1."""
     return Operator(
         "substring", ("text",), "text", lambda a: a[start - 1 :][:count], f"substring($0, {start}, {count})"
     )

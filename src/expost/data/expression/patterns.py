@@ -14,7 +14,7 @@ from expost.cost import said
 from expost.errors import InvalidValue
 
 LARGEST_PATTERN = 100
-"""A pattern, with its repetitions written out, has at most so many characters and classes: so much work a character."""
+"""The most characters and classes of a pattern, its repetitions written out: it bounds the work for each character."""
 _CLASSES = {"d": "0-9", "w": "0-9A-Za-z_", "s": " \t\n\r\f"}
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 _REPEATED = re.compile(r"\*|\+|\?|\{([0-9]{1,4})(,([0-9]{0,4}))?\}")
@@ -115,7 +115,7 @@ class _Reader:
         if letter == "\\":
             return self.escape(), 1
         if letter in "*+?{}])":
-            raise self.wrong(f"write \\{letter} for a {letter!r} that is meant as it stands")
+            raise self.wrong(f"write \\{letter} for a literal {letter!r}")
         return _written(letter), 1
 
     def group(self) -> tuple[str, int]:
@@ -135,7 +135,7 @@ class _Reader:
         return _written(self.plain(letter))
 
     def plain(self, letter: str) -> str:
-        """The character that stands behind a backslash."""
+        """The character after a backslash."""
         if letter.isalnum() and letter not in _ESCAPED:
             raise self.wrong(
                 f"\\{letter} is none of \\d \\w \\s \\D \\W \\S \\b \\n \\t \\r \\f, or a sign such as \\."
@@ -170,14 +170,14 @@ class _Reader:
 
 
 def _repetition(sign: re.Match[str], least: int, most: int) -> str:
-    """How often, written anew: RE2 takes {02} as it stands, Python as {2}."""
+    """A repetition in one form: RE2 takes {02} literally, Python as {2}."""
     if sign[1] is None:
         return sign[0]
     return f"{{{least}}}" if sign[2] is None else f"{{{least},{most if sign[3] else ''}}}"
 
 
 def literal(text: str) -> str:
-    """A text as it stands, in a pattern."""
+    """A literal text, in a pattern."""
     return "".join(map(_written, text))
 
 

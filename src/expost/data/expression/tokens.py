@@ -57,7 +57,7 @@ class Tokens:
         while place < len(self.text):
             found = _TOKENS.match(self.text, place)
             if found is None or self.text.startswith(("--", "/*"), place):
-                raise self.wrong(f"{self.text[place : place + (1 if found is None else 2)]!r} means nothing here")
+                raise self.wrong(f"{self.text[place : place + (1 if found is None else 2)]!r} is unexpected")
             place = found.end()
             if found.lastgroup != "space":
                 yield Token(str(found.lastgroup), found[0])

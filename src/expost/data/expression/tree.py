@@ -1,6 +1,6 @@
 """Expressions over one row as typed trees: columns, stated values, and operators from a table.
 
-A tree says what is meant, in terms of :mod:`~expost.data.expression.operators`. Engines are given what they render
+A tree is made of :mod:`~expost.data.expression.operators`. Engines are given what they render
 from it, never the text that a person wrote.
 """
 
@@ -16,7 +16,7 @@ Kind: TypeAlias = Literal["integer", "number", "text", "boolean", "date", "times
 Value: TypeAlias = int | float | str | bool | date | datetime | None
 """A value of some kind, or NULL."""
 LONGEST_READ = 65_536
-"""An operator reads the first so many characters of a column of text."""
+"""The number of characters that an operator reads of a column of text."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Operator:
     """Decided by the first characters of a text if all else is stated, so that the text need not be cut."""
 
     def uses(self, arguments: int) -> tuple[int, ...]:
-        """How often each argument stands in what is rendered."""
+        """How often each argument occurs in what is rendered."""
         template = self.duckdb
         if not isinstance(template, str):
             return (1,) * arguments
@@ -50,7 +50,7 @@ class Operator:
 
 @dataclass(frozen=True)
 class Stated:
-    """A value that stands in the expression itself. NULL has no kind until something is done with it."""
+    """A value written in the expression. NULL has no kind until an operator gives it one."""
 
     value: Value
     kind: Kind | None
