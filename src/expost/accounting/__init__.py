@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from expost.accounting.filters import CONT, HALT, Decision, Filter, Odometer, OdpFilter, decide
 
 if TYPE_CHECKING:
-    from expost.accounting.composition import Composition, Enclosure, compose
+    from expost.accounting.composition import Composition, compose
+    from expost.accounting.enclosure import Enclosure
     from expost.accounting.events import losses_of
     from expost.accounting.incremental import IncrementalComposition
     from expost.accounting.losses import ApproximateDP, EitherDirection, GaussianNoise, LaplaceNoise, Loss
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from expost.accounting.stopping import optimal_delta, sum_delta
 
 _ROOMS = {
-    "composition": ("Composition", "Enclosure", "compose"),
+    "composition": ("Composition", "compose"),
+    "enclosure": ("Enclosure",),
     "events": ("losses_of",),
     "losses": ("ApproximateDP", "EitherDirection", "GaussianNoise", "LaplaceNoise", "Loss"),
     "incremental": ("IncrementalComposition",),

@@ -14,7 +14,7 @@ _ROOT_TWO_PI = 2.5066282746310002
 _NARROW = 0.13  # a cell's width times (|z| + mean + 3), up to which four points integrate it: lem-cells
 _NODES = (0.06943184420297371, 0.33000947820757187, 0.6699905217924281, 0.9305681557970263)
 _WEIGHTS = (0.17392742256872692, 0.32607257743127307, 0.32607257743127307, 0.17392742256872692)
-_TINY = 1e-250  # masses below are not told apart from what vanishes
+_TINY = 1e-250  # smaller masses count as vanished
 
 
 @dataclass(frozen=True, eq=False)

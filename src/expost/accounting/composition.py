@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf, sqrt
+from math import inf
 from typing import Any, TypeAlias
 
 from expost.accounting.closed_forms import Formula, formula_of, outwards
 from expost.accounting.convolution import in_parts
 from expost.accounting.curve import Curve
+from expost.accounting.enclosure import ALL_LOST, TOLERANCE, Enclosure, Grids, enclosed
 from expost.accounting.homogeneous import Homogeneous
 from expost.accounting.losses import ApproximateDP, LaplaceNoise, Loss
 from expost.accounting.resolution import (
@@ -38,12 +39,9 @@ Step: TypeAlias = "Loss | tuple[Number, Number]"
 """What a step can lose at most: a loss law, or an (ε, δ) pair."""
 
 ProgressCallback: TypeAlias = Callable[[str], None]
-"""Is told what is under way."""
+"""Receives a line of text for each stage of long work."""
 
-TOLERANCE = 2e-4
-"""How wide a bracket of ε may be, relative to ε, unless one says otherwise."""
 _CLOSE = 1e-9  # narrower than this is narrow enough, however small ε is
-_TRIES = 4
 
 
 def as_loss(step: Any) -> Loss:
@@ -56,19 +54,12 @@ def as_loss(step: Any) -> Loss:
 
 
 def counted(steps: Sequence[Any]) -> tuple[tuple[Loss, int], ...]:
-    """Each kind of loss, and how many there are. Most steps are the same object: those are told apart first."""
+    """Each kind of loss, and the number of its steps. Most steps are one object: identity is compared first."""
     kinds = {id(step): step for step in steps}
     found: Counter[Loss] = Counter()
     for key, count in Counter(map(id, steps)).items():
         found[as_loss(kinds[key])] += count
     return tuple(found.items())
-
-
-@dataclass(frozen=True, slots=True)
-class Enclosure(Bracket[float]):
-    """A bracket, and why it is wider than was asked for; ``reason`` is empty if it is not."""
-
-    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -102,13 +93,11 @@ class Composition:
         designs = {reverse: self._sketch(reverse).at_epsilon(float(at)) for reverse in self._directions}
         cut = cut_for(CUT_SHARE * max(design.delta for design in designs.values()), self._steps)
         width = tolerance / (1 + max(design.slope for design in designs.values()))
-        found = self._refined(
+        return enclosed(
             lambda step: self._delta_on(designs, step, cut, float(at)),
             lambda delta: max(tolerance * delta, 1e-15),
-            self._grid(width, designs, READ_BOTH, cut),
-            self._finest(designs, cut),
+            self._grids(width, designs, READ_BOTH, cut),
         )
-        return self._explained(found, max(tolerance * found.upper, 1e-15))
 
     def epsilon(self, delta: Number, *, tolerance: float = TOLERANCE) -> Enclosure:
         """Bounds on the least ε at this δ; infinite above if δ is less than what is lost in any case.
@@ -137,14 +126,14 @@ class Composition:
         if delta == 1:
             return Enclosure(0.0, 0.0)
         if delta < certain or (delta == 0 and not self._bounded):
-            return Enclosure(inf, inf, "δ is no more than what these steps lose whatever ε is")
+            return Enclosure(inf, inf, ALL_LOST)
         return Enclosure(*outwards(self._formula.epsilon(delta)))
 
     def _without_delta(self) -> Enclosure:
         """Losses that are bounded add up to their most."""
         most = sum(loss.spread() * count for loss, count in self.counts)
         if not self._bounded or self._certain:
-            return Enclosure(inf, inf, "δ is no more than what these steps lose whatever ε is")
+            return Enclosure(inf, inf, ALL_LOST)
         return Enclosure(most * (1 - 1e-12), most * (1 + 1e-12))
 
     @cached_property
@@ -181,74 +170,45 @@ class Composition:
         return self._sketches[reverse, cut]
 
     def _on_grids(self, delta: float, tolerance: float, both: bool) -> Enclosure:
-        """On a grid by the rule; and on finer ones, if the bracket is still wider than it should be."""
+        """On a grid by the rule; and on finer ones, if the bracket is wider than it should be."""
         left = max(delta - self._certain, 1e-3 * delta)
         cut = cut_for(left, self._steps)
         designs = {reverse: self._sketch(reverse, cut).at_delta(left) for reverse in self._directions}
         guess = max(max(design.epsilon for design in designs.values()), _CLOSE)
-        found = self._refined(
+        return enclosed(
             lambda step: self._epsilon_on(designs, step, cut, delta, both),
             lambda epsilon: max(tolerance * epsilon, _CLOSE) if both else inf,
-            self._grid(tolerance * guess, designs, READ_BOTH if both else READ_ABOVE, cut),
-            self._finest(designs, cut),
-        )
-        return self._explained(found, max(tolerance * found.upper, _CLOSE)) if both else found
-
-    def _refined(
-        self,
-        read: Callable[[float], Enclosure],
-        enough: Callable[[float], float],
-        step: float,
-        finest: float,
-    ) -> Enclosure:
-        """What is read on this grid; or on finer ones, if the bracket is wider than it should be."""
-        found = read(step)
-        for _ in range(_TRIES):
-            if self.grid or found.upper == inf or found.width <= enough(found.upper):
-                break
-            finer = max(step * max(sqrt(0.7 * enough(found.upper) / found.width), 1 / 8), finest)
-            if finer > 0.95 * step:
-                break
-            step = snapped(self.counts, finer)
-            more = read(step)
-            found = Enclosure(max(found.lower, more.lower), min(found.upper, more.upper))
-        return found
-
-    def _explained(self, found: Enclosure, enough: float) -> Enclosure:
-        if found.upper < inf and found.width <= enough:
-            return found
-        if found.upper == inf:
-            return Enclosure(found.lower, found.upper, "δ is no more than what these steps lose whatever ε is")
-        if self.grid:
-            return Enclosure(found.lower, found.upper, f"the grid is {self.grid:g}, as was asked for")
-        return Enclosure(
-            found.lower, found.upper, f"a grid of {MOST_POINTS} points, or rounding errors, allow no less here"
+            self._grids(tolerance * guess, designs, READ_BOTH if both else READ_ABOVE, cut),
         )
 
-    def _epsilon_on(self, designs: dict[bool, Design], step: float, cut: float, delta: float, both: bool) -> Enclosure:
+    def _epsilon_on(
+        self, designs: dict[bool, Design], step: float, cut: float, delta: float, both: bool
+    ) -> Bracket[float]:
         curves = self._curves(designs, step, cut)
         upper = max(curve.epsilon_above(delta * (1 - 1e-15)) for curve in curves)
         lower = max(curve.epsilon_below(delta * (1 + 1e-15)) for curve in curves) if both else 0.0
-        return Enclosure(min(lower, upper), upper)
+        return Bracket(min(lower, upper), upper)
 
-    def _delta_on(self, designs: dict[bool, Design], step: float, cut: float, epsilon: float) -> Enclosure:
+    def _delta_on(self, designs: dict[bool, Design], step: float, cut: float, epsilon: float) -> Bracket[float]:
         curves = self._curves(designs, step, cut)
         upper = max(curve.delta_above(epsilon) for curve in curves)
-        return Enclosure(min(max(curve.delta_below(epsilon) for curve in curves), upper), upper)
+        return Bracket(min(max(curve.delta_below(epsilon) for curve in curves), upper), upper)
 
-    def _grid(self, width: float, designs: dict[bool, Design], known: float, cut: float) -> float:
+    def _grids(self, width: float, designs: dict[bool, Design], known: float, cut: float) -> Grids:
         """The grid by the rule, or the only one needed, but none that is too fine to hold.
 
         A direction that costs less may be known less well.
         """
         if self.grid:
-            return self.grid
-        most = max(design.epsilon for design in designs.values())
+            return Grids.only(self.grid)
+        most, finest = max(design.epsilon for design in designs.values()), self._finest(designs, cut)
         grids = (
             grid_for(width + (most - design.epsilon) / 2, design.slope, self._steps, known)
             for design in designs.values()
         )
-        return lattice_of(self.counts) or snapped(self.counts, max(min(grids), self._finest(designs, cut)))
+        step = lattice_of(self.counts) or snapped(self.counts, max(min(grids), finest))
+        reason = f"a grid of {MOST_POINTS} points, or rounding errors, allow no less here"
+        return Grids(step, finest, lambda finer: snapped(self.counts, finer), reason)
 
     def _finest(self, designs: dict[bool, Design], cut: float) -> float:
         """The finest grid that is not too long, neither for the sum nor for a single loss."""
@@ -271,17 +231,9 @@ def compose(
     """The composition of steps in any order.
 
     Without ``grid`` formulas are used where there are some, and grids that fit the tolerance elsewhere; with it,
-    always this grid. ``progress`` is told what is under way.
+    always this grid. ``progress`` receives a line for each stage.
     """
     counts = counted(list(steps))
     if not counts:
         raise InvalidValue("a composition has at least one step")
     return Composition(counts, grid, progress)
-
-
-__all__ = [
-    "Composition",
-    "Enclosure",
-    "Step",
-    "compose",
-]

@@ -68,7 +68,7 @@ class _Moments:
 
 
 def tails_of(rows: Sequence[Row], at: Sequence[float]) -> Tails:
-    """The tails of the sum of so many of each loss."""
+    """The tails of the sum of all losses."""
     return reduce(lambda a, b: a + b, (Tails.of(law, at) * count for law, count in rows))
 
 
@@ -99,7 +99,7 @@ def _least(bound: Callable[[float], float], start: float) -> float:
 
 
 def composed(rows: Sequence[Row], miss: float, tilt: float = 0.0) -> LossLaw:
-    """The law of the sum of so many of each loss, tilted if so wished; its slack includes what windows cut off."""
+    """The law of the sum of all losses, tilted; its slack includes what windows cut off."""
     steps = sum(count for _, count in rows)
     turned = [(trimmed(lighter(tilted(law, tilt)), miss / (8 * steps)), count) for law, count in rows]
     if len(turned) == 1 and turned[0][1] == 1:

@@ -106,7 +106,7 @@ class OdpFilter:
 class Odometer:
     """What has been spent so far, readable at any time; only δ has a bound, and it is fixed at the start.
 
-    If the δ's never pass the bound, everything published so far promises E = the sum of the ε's of the
+    If the δ's never pass the bound, everything published so far guarantees E = the sum of the ε's of the
     parts that came out, at that δ: an output guarantee for the whole.
 
     >>> odometer = Odometer(delta=1e-6)

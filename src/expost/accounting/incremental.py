@@ -38,10 +38,9 @@ class _Term:
 class IncrementalComposition:
     """What the steps so far cost, from above; adding a step and reading are quick however many there were.
 
-    A reading holds for steps whose number and losses were fixed beforehand. It is **not a filter**: to stop, or to
-    choose the next loss, by what came out or by a reading that depends on it, and then to claim that reading, is not
-    covered. For stopping take :func:`plan` or ``Iterative``, which pay for it. Below δ ≈ 10⁻¹¹ a reading is Chernoff's
-    bound: finite, but not tight.
+    A reading holds for steps whose number and losses were fixed beforehand. It is **not a filter**: it is not valid if
+    an output, or a reading that depends on one, decided when to stop or which loss came next. For stopping use
+    :func:`plan` or ``Iterative``, which pay for it. Below δ ≈ 10⁻¹¹ a reading is Chernoff's bound: finite, not tight.
 
     >>> from expost.accounting.losses import GaussianNoise
     >>> running = IncrementalComposition(2.0**-10)

@@ -40,7 +40,7 @@ class Loss(ABC):
         return True
 
     def sketch(self, reverse: bool = False, cut: float = CUT) -> tuple[Floats, Floats]:
-        """About the losses and their masses: for choosing grids, not for claims."""
+        """About the losses and their masses: for choosing grids only."""
         law = self.law(self.spread() / 32 or 1.0, reverse, cut)
         return law.values, law.mass
 

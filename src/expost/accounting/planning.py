@@ -1,4 +1,4 @@
-"""The E to guarantee at each stop of a mechanism that may stop early, for a δ in all."""
+"""The ε to guarantee at each stop of a mechanism that may stop early, for one δ in all."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def plan(
     neighbours: Neighbours | None = None,
     progress: ProgressCallback | None = None,
 ) -> Guarantee:
-    """The E to promise at each stop for a δ in all: a guarantee whose parts are the stops.
+    """The ε to guarantee at each stop for one δ in all: a guarantee whose parts are the stops.
 
     E is the ε of the fixed-length composition at δ·s·weight, with the largest s that the optimum allows. Larger
     weights make their stops cheaper, and the others dearer. The grid is chosen for δ; ``grid`` takes another.
-    ``progress`` is told what is under way. One direction of neighbours is taken for all steps: see :class:`Loss`.
+    ``progress`` receives a line for each stage. One direction of neighbours is taken for all steps: see :class:`Loss`.
 
     >>> from expost.accounting.losses import GaussianNoise
-    >>> promise = plan([GaussianNoise(10)] * 20, [10, 20], 1e-5)
-    >>> [round(promise.epsilon_of(stop), 2) for stop in (10, 20)], promise.delta
+    >>> training = plan([GaussianNoise(10)] * 20, [10, 20], 1e-5)
+    >>> [round(training.epsilon_of(stop), 2) for stop in (10, 20)], training.delta
     ([1.25, 1.83], 1e-05)
 
     Proof: thm-optimal-stopping
@@ -77,9 +77,7 @@ class _Planning:
         target = float(self._limit) * (1 - 1e-12) * scale
         found = self._recursion.prefix_epsilons([target * weight for weight in self._weights])
         if max(found) == inf:
-            raise InvalidValue(
-                f"these steps lose more than δ {float(self._limit):g} whatever is promised: give a larger δ"
-            )
+            raise InvalidValue(f"these steps lose more than δ {float(self._limit):g} at every ε: give a larger δ")
         return [Cost(epsilon).exact_epsilon for epsilon in found]
 
     def _value(self, scale: float, directions: Sequence[bool] | None = None) -> dict[bool, float]:

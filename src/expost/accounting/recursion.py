@@ -219,7 +219,7 @@ def _ladder_tails(counts: Counts, step: float, reverse: bool) -> Tails:
 
 
 def _curve(law: LossLaw, most: int = 4096) -> tuple[Floats, Floats]:
-    """About the law's δ at some losses, ascending: for shapes, not for claims; the law is not tilted."""
+    """About the law's δ at some losses, ascending: for shapes only; the law is not tilted."""
     every = max(1, law.mass.size // most)
     return law.values[::every], (deltas_of(law) + law.infinity)[::every]
 

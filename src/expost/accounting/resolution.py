@@ -1,7 +1,7 @@
 """The tilt, the grid and the window of a composition, chosen by a stated rule before anything is composed.
 
-The rule reads sketches of the losses, so that no claim rests on it: whatever it says, brackets are true, and how wide
-they are is seen when they are read. It wants an ε to a relative tolerance:
+The rule reads sketches of the losses, so that no guarantee rests on it: brackets are true for every choice, and how
+wide they are is seen when they are read. It wants an ε to a relative tolerance:
 
 - *tilt* θ: the one at which Chernoff's bound on δ is least, so that the masses that matter are the largest;
 - *grid* h: what n losses that were split add is undone by lem-read-back at a cost of about ½·n·(1 + θ)·h² in ε, which
@@ -52,7 +52,7 @@ class Sketch:
 
     @classmethod
     def of(cls, counts: Counts, reverse: bool, cut: float, step: float | None = None) -> Sketch:
-        """Of so many of each loss, or of their laws on a given grid."""
+        """Of all losses, or of their laws on a given grid."""
         return cls(tuple((*_sketched(loss, reverse, cut, step), count) for loss, count in counts))
 
     def moments(self, tilts: Floats) -> Floats:
@@ -206,12 +206,12 @@ def _peaks(tilts: Floats) -> Floats:
 
 
 def cut_for(delta: float, steps: int) -> float:
-    """What each of so many losses may cut off at either end: together 10⁻⁷ of δ."""
+    """What each of ``steps`` losses may cut off at either end: together 10⁻⁷ of δ."""
     return max(min(1e-7 * delta / steps, 1e-9), 1e-280)
 
 
 def grid_for(width: float, slope: float, steps: int, known: float) -> float:
-    """The grid on which so many split losses leave ε known to this width, where ln δ falls with this slope."""
+    """The grid on which ``steps`` split losses leave ε known to this width, where ln δ falls with this slope."""
     return sqrt(_SHARE * width / (known * steps * (1 + slope)))
 
 

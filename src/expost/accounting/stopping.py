@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from math import sqrt
 from typing import Any
 
-from expost.accounting.composition import TOLERANCE, Enclosure, ProgressCallback, Step, as_loss, counted
+from expost.accounting.composition import ProgressCallback, Step, as_loss, counted
+from expost.accounting.enclosure import TOLERANCE, Enclosure, Grids, enclosed
 from expost.accounting.losses import ApproximateDP, Loss
 from expost.accounting.recursion import Recursion
 from expost.accounting.resolution import READ_BOTH, Counts, Sketch, grid_for, lattice_of, snapped
@@ -21,7 +21,6 @@ from expost.cost import Number, exact
 from expost.errors import InvalidValue
 
 _MOST_POINTS = 2**19
-_TRIES = 3
 
 
 def sum_delta(
@@ -57,7 +56,7 @@ def optimal_delta(
 
     Steps are (ε, δ) pairs (exact where the ε's are commensurable) or losses. The bracket is at most about ``tolerance``
     times δ wide, or its ``reason`` says why it is not. With ``grid`` pairs count as losses, on this grid.
-    ``progress`` is told what is under way.
+    ``progress`` receives a line for each stage.
 
     >>> print(optimal_delta([(0.1, 1e-6)] * 10, [5, 10], [0.4, 0.6]))
     [0.00510849, 0.00510849]
@@ -67,10 +66,17 @@ def optimal_delta(
     check_stops(steps, stops, epsilons)
     losses = [as_loss(each) for each in steps]
     promised = [exact(epsilon, "ε") for epsilon in epsilons]
-    if grid is not None:
-        return _explained(Recursion(losses, stops, grid).bracket(promised), tolerance, "the grid is as was asked for")
-    found = _on_a_lattice(losses, stops, promised)
-    return found or _on_grids(losses, stops, promised, tolerance, progress or (lambda _: None))
+    found = _on_a_lattice(losses, stops, promised) if grid is None else None
+    if found:
+        return found
+
+    def read(grid: float) -> Bracket[float]:
+        if progress:
+            progress(f"composing {len(losses)} steps with {len(stops)} stops on a grid of {grid:.3g}")
+        return Recursion(losses, stops, grid).bracket(promised)
+
+    grids = Grids.only(grid) if grid else grids_at(losses, float(promised[-1]), tolerance)
+    return enclosed(read, lambda delta: max(tolerance * delta, 1e-15), grids)
 
 
 def _on_a_lattice(losses: Sequence[Loss], stops: Sequence[int], epsilons: Sequence[Fraction]) -> Enclosure | None:
@@ -86,47 +92,18 @@ def _on_a_lattice(losses: Sequence[Loss], stops: Sequence[int], epsilons: Sequen
     return Enclosure(found.lower, found.upper) if found else None
 
 
-def _on_grids(
-    losses: Sequence[Loss],
-    stops: Sequence[int],
-    epsilons: Sequence[Fraction],
-    tolerance: float,
-    progress: ProgressCallback,
-) -> Enclosure:
-    """On a grid by the rule; and on finer ones, if the bracket is still wider than it should be."""
-
-    def read(grid: float) -> Bracket[float]:
-        progress(f"composing {len(losses)} steps with {len(stops)} stops on a grid of {grid:.3g}")
-        return Recursion(losses, stops, grid).bracket(epsilons)
-
-    grid, finest = grid_at(losses, float(epsilons[-1]), tolerance)
-    found = read(grid)
-    for _ in range(_TRIES):
-        enough = max(tolerance * found.upper, 1e-15)
-        finer = snapped(counted(losses), max(grid * max(sqrt(0.7 * enough / max(found.width, 1e-300)), 1 / 8), finest))
-        if found.width <= enough or finer > 0.95 * grid:
-            break
-        grid = finer
-        more = read(grid)
-        found = Bracket(max(found.lower, more.lower), min(found.upper, more.upper))
-    return _explained(found, tolerance, f"a grid of {_MOST_POINTS} points, or rounding errors, allow no less here")
-
-
-def _explained(found: Bracket[float], tolerance: float, reason: str) -> Enclosure:
-    narrow = found.width <= max(tolerance * found.upper, 1e-15)
-    return Enclosure(found.lower, found.upper, "" if narrow else reason)
-
-
 def _best_delta(steps: Sequence[Step], epsilon: Number) -> Bracket[float]:
     return optimal_delta(steps, [len(steps)], [epsilon])
 
 
-def grid_at(losses: Sequence[Loss], epsilon: float, tolerance: float) -> tuple[float, float]:
-    """A grid on which δ at this ε, read after all steps, is known to the tolerance; and the finest there may be."""
+def grids_at(losses: Sequence[Loss], epsilon: float, tolerance: float) -> Grids:
+    """Grids that begin where δ at this ε, read after all steps, is known to the tolerance."""
     counts = counted(losses)
     sketch = Sketch.of(counts, False, 1e-19)
     slope = sketch.at_epsilon(epsilon).slope
-    return stopping_grid(counts, sketch, tolerance / (1 + slope), slope, READ_BOTH), finest_grid(sketch)
+    step = stopping_grid(counts, sketch, tolerance / (1 + slope), slope, READ_BOTH)
+    reason = f"a grid of {_MOST_POINTS} points, or rounding errors, allow no less here"
+    return Grids(step, finest_grid(sketch), lambda finer: snapped(counts, finer), reason)
 
 
 def stopping_grid(counts: Counts, sketch: Sketch, width: float, slope: float, known: float) -> float:

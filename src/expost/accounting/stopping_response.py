@@ -1,6 +1,6 @@
 """The optimum of Theorem 15 for (ε, δ) steps: backward induction over the likelihood ratio of randomised response.
 
-After k steps the loss is L = −(ε₁ + … + ε_k) + 2·(ε of the steps that told the truth). So one of the two outcomes of a
+After k steps the loss is L = −(ε₁ + … + ε_k) + 2·(ε of the steps with a true answer). So one of the two outcomes of a
 step never moves on a grid of doubled losses, and the other moves by 2ε: onto a grid point if the ε's are commensurable.
 """
 
