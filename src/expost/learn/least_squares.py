@@ -47,7 +47,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         y = target_of(y, len(X), type(self).__name__)
         mechanism = self._mechanism(X.shape[1])
         ledger = Ledger(epsilon=mechanism.epsilon) if self.ledger is None else self.ledger
-        self.release_ = ledger.run(mechanism, on=(X, y))
+        self.release_ = ledger.run(mechanism, on=np.column_stack([X, y]))
         note_features(self, seen)
         self.coef_ = np.array(self.release_.value.coefficients)
         self.intercept_ = self.release_.value.intercept

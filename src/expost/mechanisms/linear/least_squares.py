@@ -35,7 +35,7 @@ class LinearFit(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeastSquares(Mechanism[tuple[NDArray[Any], NDArray[Any]], LinearFit]):
+class LeastSquares(Mechanism[NDArray[Any], LinearFit]):
     """Linear regression from noisy sums of features, targets, and their products, with pure ε.
 
     A ridge is added where the noise makes the normal equations unreliable, as much as the noise calls for (AdaSSP).
@@ -51,8 +51,8 @@ class LeastSquares(Mechanism[tuple[NDArray[Any], NDArray[Any]], LinearFit]):
     missing
         What NaN counts as, in features and target alike.
 
-    The data is a pair (features, target): an array with a row per person, and a one-dimensional array. Neighbours
-    exchange one person, and n is public. Values are clamped to their bounds.
+    The data is an array with a row per person: the features, and the target last. Neighbours exchange one person, and
+    n is public. Values are clamped to their bounds.
 
     >>> LeastSquares(epsilon=1, bounds=[(0, 1)], target_bounds=(0, 1)).sensitivity
     5
@@ -94,19 +94,15 @@ class LeastSquares(Mechanism[tuple[NDArray[Any], NDArray[Any]], LinearFit]):
         return RELEASED
 
     def check(self, data: Any) -> None:
-        """Rows of features, and as many targets."""
-        if not isinstance(data, tuple | list) or len(data) != 2:
+        """Rows of features and a target."""
+        dimensions = shape_of(data).dimensions
+        if dimensions is None or len(dimensions) != 2 or dimensions[1] != len(self.bounds) + 1:
             raise InvalidValue(
-                "least squares is about a pair: an array of features with a row per person, and a target"
+                f"there are bounds for {len(self.bounds)} features, so the data has {len(self.bounds) + 1} columns, "
+                f"the target last; got shape {dimensions}"
             )
-        features, target = (shape_of(part).dimensions for part in data)
-        if features is None or len(features) != 2 or features[1] != len(self.bounds) or target != features[:1]:
-            raise InvalidValue(
-                f"there are bounds for {len(self.bounds)} features, which are the columns of a two-dimensional array, "
-                f"and a target for each row; got shapes {features} and {target}"
-            )
-        if not 1 <= features[0] <= _MOST:
-            raise InvalidValue(f"least squares needs from 1 to {_MOST:,} records, got {features[0]:,}")
+        if not 1 <= dimensions[0] <= _MOST:
+            raise InvalidValue(f"least squares needs from 1 to {_MOST:,} records, got {dimensions[0]:,}")
 
     def sample(self, data: Any, noise: NoiseSource) -> LinearFit:
         """The function fitted to noisy sums."""
@@ -137,8 +133,7 @@ class LeastSquares(Mechanism[tuple[NDArray[Any], NDArray[Any]], LinearFit]):
 
     def _points(self, data: Any) -> NDArray[np.int64]:
         """Features and target in whole steps from the middle of their bounds, one row per person."""
-        features, target = (np.asarray(part, np.float64) for part in data)
-        columns = np.nan_to_num(np.column_stack([features, target]), nan=float(self.missing))
+        columns = np.nan_to_num(np.asarray(data, np.float64), nan=float(self.missing))
         lows, highs = np.array([*self.bounds, self.target_bounds]).T
         halves = np.where(highs > lows, (highs - lows) / 2, 1.0)
         steps = np.floor((np.clip(columns, lows, highs) - (lows + highs) / 2) / halves * _STEPS + 0.5)

@@ -40,7 +40,7 @@ def test_the_loss_reaches_epsilon_and_with_a_smaller_sensitivity_exceeds_it() ->
 def test_the_noise_has_the_rate_that_the_proof_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(vector, "discrete_laplace", lambda noise, rate, size: asked.append(rate) or np.zeros(size, int))
-    mechanism(2, epsilon=3).sample((np.zeros((4, 2)), np.zeros(4)), NOISE)
+    mechanism(2, epsilon=3).sample(np.zeros((4, 3)), NOISE)
     assert asked == [Fraction(3, 9 * _STEPS**2)]
 
 
@@ -49,7 +49,9 @@ def test_without_noise_it_is_least_squares(monkeypatch: pytest.MonkeyPatch) -> N
     features, target = rng.uniform(0, 10, (500, 2)), rng.normal(size=500)
     target += features @ [2, -1] + 3
     monkeypatch.setattr(vector, "discrete_laplace", lambda noise, rate, size: np.zeros(size, np.int64))
-    fit = xp.LeastSquares(epsilon=1000, bounds=[(0, 10)] * 2, target_bounds=(-20, 40)).sample((features, target), NOISE)
+    fit = xp.LeastSquares(epsilon=1000, bounds=[(0, 10)] * 2, target_bounds=(-20, 40)).sample(
+        np.column_stack([features, target]), NOISE
+    )
     truth = np.linalg.lstsq(np.column_stack([np.ones(500), features]), target, rcond=None)[0]
     assert [fit.intercept, *fit.coefficients] == pytest.approx(truth.tolist(), abs=0.01)
     assert fit(features[:3]) == pytest.approx((truth[0] + features[:3] @ truth[1:]).tolist(), abs=0.02)
@@ -59,14 +61,17 @@ def test_it_is_near_with_enough_records() -> None:
     rng = np.random.default_rng(1)
     x = rng.uniform(0, 1, (20_000, 1))
     y = 2 * x[:, 0] + rng.normal(0, 0.1, 20_000)
-    fits = [xp.LeastSquares(epsilon=1, bounds=[(0, 1)], target_bounds=(-1, 3)).sample((x, y), NOISE) for _ in range(10)]
+    fits = [
+        xp.LeastSquares(epsilon=1, bounds=[(0, 1)], target_bounds=(-1, 3)).sample(np.column_stack([x, y]), NOISE)
+        for _ in range(10)
+    ]
     assert np.mean([abs(fit.coefficients[0] - 2) for fit in fits]) < 0.05
 
 
 def test_private_values_follow_rules() -> None:
-    fit = mechanism(epsilon=1000).sample((np.array([[np.nan], [np.inf], [-np.inf]]), np.array([1.0, 2, np.nan])), NOISE)
+    fit = mechanism(epsilon=1000).sample(np.array([[np.nan, 1.0], [np.inf, 2], [-np.inf, np.nan]]), NOISE)
     assert np.isfinite(fit.intercept)
-    same = mechanism(bounds=[(3, 3)]).sample((np.full((5, 1), 3.0), np.arange(5) / 10), NOISE)
+    same = mechanism(bounds=[(3, 3)]).sample(np.column_stack([np.full(5, 3.0), np.arange(5) / 10]), NOISE)
     assert np.isfinite(same.coefficients[0])
 
 
@@ -76,10 +81,7 @@ def test_parameters_are_refused(wrong: dict[str, Any]) -> None:
         mechanism(**wrong)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [np.zeros((3, 1)), (np.zeros(3), np.zeros(3)), (np.zeros((3, 2)), np.zeros(3)), (np.zeros((0, 1)), np.zeros(0))],
-)
+@pytest.mark.parametrize("data", [np.zeros(3), np.zeros((3, 1)), np.zeros((3, 3)), np.zeros((0, 2)), 3.0])
 def test_shapes_are_refused_before_any_charge(data: Any) -> None:
     ledger = xp.Ledger(epsilon=1)
     with pytest.raises(xp.InvalidValue):
