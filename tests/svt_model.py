@@ -10,8 +10,8 @@ from typing import Any
 
 from expost.guarantee import Part
 from expost.mechanisms import AdaptiveSparseVector, SparseVector
-from expost.verify import Conversation, log_up
-from expost.verify.conversation import History
+from expost.verify import FiniteInteraction, log_up
+from expost.verify.interaction import History
 
 REACH = 24  # the threshold's noise is summed over −REACH, …, REACH; what is left out bounds the error
 BELOW = "below"
@@ -102,24 +102,24 @@ class Model:
         """More than what cutting off the threshold's noise can add to any hockey-stick sum."""
         return 4 * self.alpha ** (REACH - 2) / (1 - self.alpha)
 
-    def conversation(self, questions: Sequence[tuple[int, int]], rounds: int) -> Conversation:
+    def interaction(self, questions: Sequence[tuple[int, int]], rounds: int) -> FiniteInteraction:
         answers = [BELOW, *range(GAPS + 1)] if self.gap else [BELOW, True]
-        return conversation(self.probability, questions, rounds, answers, self.part_of, self.finished)
+        return interaction(self.probability, questions, rounds, answers, self.part_of, self.finished)
 
     def finished(self, history: History) -> bool:
         return bool(sum(answer != BELOW for _, answer in history) == self.at_most)
 
 
-def conversation(
+def interaction(
     probability: Callable[[int, History], Fraction],
     questions: Sequence[tuple[int, int]],
     rounds: int,
     answers: Sequence[Any],
     part_of: Callable[[History], Part],
     finished: Callable[[History], bool],
-) -> Conversation:
+) -> FiniteInteraction:
     """The tree of these questions; databases are called 0 and 1."""
-    return Conversation(
+    return FiniteInteraction(
         questions=lambda history: [] if len(history) == rounds or finished(history) else questions,
         answers=lambda history, question: answers,
         probability=cache(probability),
@@ -176,7 +176,7 @@ class AdaptiveModel:
     def slack(self) -> Fraction:
         return 4 * self.alpha ** (REACH - 2) / (1 - self.alpha)
 
-    def conversation(self, questions: Sequence[tuple[int, int]], rounds: int) -> Conversation:
+    def interaction(self, questions: Sequence[tuple[int, int]], rounds: int) -> FiniteInteraction:
         mechanism = self.mechanism
 
         def part_of(history: History) -> Part:
@@ -185,4 +185,4 @@ class AdaptiveModel:
         def finished(history: History) -> bool:
             return bool(2 * self.at_most - sum((0, 2, 1)[answer] for _, answer in history) < 2)
 
-        return conversation(self.probability, questions, rounds, [0, 1, 2], part_of, finished)
+        return interaction(self.probability, questions, rounds, [0, 1, 2], part_of, finished)

@@ -94,14 +94,14 @@ class Mechanism(ABC, Generic[In, Out]):
         """
 
     def check_start(self, data: Any) -> None:
-        """The same for a conversation about the data; by default anything will do, nothing included."""
+        """The same for an interaction about the data; by default anything will do, nothing included."""
 
     def sample(self, data: In, noise: NoiseSource) -> Out:
         """One output. Private values never make it raise; they follow the mechanism's stated rules."""
         raise InvalidValue(f"{type(self).__name__} answers questions one at a time: use ledger.open(…)")
 
     def start(self, data: In, noise: NoiseSource) -> Interaction:
-        """A conversation about the data. Publishes nothing yet."""
+        """An interaction about the data. Publishes nothing yet."""
         raise InvalidValue(f"{type(self).__name__} runs in one go: use ledger.run(…)")
 
     def describe(self, output: Out) -> str:
@@ -205,7 +205,7 @@ class Interactive(Protocol[AnInteraction]):
 
 
 class Interaction:
-    """A conversation with a mechanism. Leaving the ``with`` block is STOP, and settles what was published.
+    """An interaction with a mechanism. Leaving the ``with`` block is STOP, and settles what was published.
 
     Subclasses give the way of asking, through :meth:`_answer`. Nothing asked costs nothing. The caller's
     own exceptions settle too; only an exception while a private value was being evaluated forfeits.
@@ -305,7 +305,7 @@ class Interaction:
             return answer
 
     def _refuse_forked(self) -> None:
-        """One reservation pays for one conversation: a forked copy would answer what nobody charges."""
+        """One reservation pays for one interaction: a forked copy would answer what nobody charges."""
         if here() != self._process:
             raise InteractionClosed(
                 f"this {type(self._mechanism).__name__} belongs to process {self._process.number} and answers only "

@@ -1,4 +1,4 @@
-"""Conversations interleaved: the decomposition behind it, and the best interleaving adversary, exactly."""
+"""Interactions interleaved: the decomposition behind it, and the best interleaving adversary, exactly."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_causal_decomposition(tree: Tree) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(trees(), trees())
-def test_interleaving_two_conversations(one: Tree, two: Tree) -> None:
+def test_interleaving_two_interactions(one: Tree, two: Tree) -> None:
     """The best adversary over all interleavings stays within E₁ + E₂ and 1 − (1 − δ₁)(1 − δ₂)."""
 
     @cache

@@ -50,7 +50,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     accounts: Bundle[Any] = Bundle("accounts")
     reservations: Bundle[Any] = Bundle("reservations")
-    conversations: Bundle[Any] = Bundle("conversations")
+    interactions: Bundle[Any] = Bundle("interactions")
 
     def make(self) -> Ledger:
         return Ledger(LIMIT.epsilon, LIMIT.delta)
@@ -161,7 +161,7 @@ class LedgerMachine(RuleBasedStateMachine):
         cost = claim.worst_case if part == "lost" else claim.cost_of(part)
         self.model.charged.append((path(account), cost))
 
-    @rule(target=conversations, account=accounts, worker=st.integers(0, 2))
+    @rule(target=interactions, account=accounts, worker=st.integers(0, 2))
     def open(self, account: Ledger, worker: int) -> Any:
         mechanism = Responses(Fraction(11, 10), 3)
         if not self.model.fits(path(account), mechanism.guarantee.worst_case):
@@ -172,7 +172,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.model.talks[id(ask)] = (path(account), mechanism.guarantee)
         return ask
 
-    @rule(ask=conversations, worker=st.integers(0, 2))
+    @rule(ask=interactions, worker=st.integers(0, 2))
     def question(self, ask: Any, worker: int) -> None:
         if ask is None:
             return
@@ -184,7 +184,7 @@ class LedgerMachine(RuleBasedStateMachine):
         if ask.closed:
             self.talk_ended(ask)
 
-    @rule(ask=consumes(conversations), worker=st.integers(0, 2))
+    @rule(ask=consumes(interactions), worker=st.integers(0, 2))
     def close(self, ask: Any, worker: int) -> None:
         if ask is not None and not ask.closed:
             self.on_thread(worker, ask.close)

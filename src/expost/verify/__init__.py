@@ -1,6 +1,5 @@
 """EVIDENCE: exact checks of finite mechanisms, of interactive ones, and of the composition game."""
 
-from expost.verify.conversation import Conversation, check_conversation
 from expost.verify.draws import law, tabulate
 from expost.verify.finite import (
     FiniteMechanism,
@@ -15,15 +14,16 @@ from expost.verify.finite import (
     tightest,
 )
 from expost.verify.game import Move, play, worst_delta, worst_delta_at, worst_ratio
+from expost.verify.interaction import FiniteInteraction, check_interaction
 
 __all__ = [
-    "Conversation",
+    "FiniteInteraction",
     "FiniteMechanism",
     "Move",
     "Verdict",
     "Witness",
     "check",
-    "check_conversation",
+    "check_interaction",
     "hockey_stick",
     "law",
     "least_delta",

@@ -46,7 +46,7 @@ def forked(work: Callable[[], object]) -> str:
     return told
 
 
-def test_a_forked_conversation_answers_in_one_process(ledger: Ledger) -> None:
+def test_a_forked_interaction_answers_in_one_process(ledger: Ledger) -> None:
     talk = ledger.open(Responses(Fraction(2), 4))
     talk(True)
     assert "answers only there" in forked(lambda: talk(True))
@@ -57,7 +57,7 @@ def test_a_forked_conversation_answers_in_one_process(ledger: Ledger) -> None:
     assert (talk.release.part, ledger.reserved) == (1, Cost(0))
 
 
-def test_a_forked_conversation_is_not_voided(ledger: Ledger) -> None:
+def test_a_forked_interaction_is_not_voided(ledger: Ledger) -> None:
     talk = ledger.open(Responses(Fraction(2), 4))
     assert forked(talk.close).startswith("InteractionClosed")
     talk(True)
@@ -88,7 +88,7 @@ def test_a_run_that_forks_publishes_once(ledger: Ledger) -> None:
     assert ledger.spent == Cost(0.25)
 
 
-def test_another_hand_can_only_forfeit_a_conversation(ledger: Ledger) -> None:
+def test_another_hand_can_only_forfeit_a_interaction(ledger: Ledger) -> None:
     told = Responses(Fraction(2), 3)
     talk = ledger.open(told, key="talk")
     talk(True)

@@ -84,7 +84,7 @@ class Tested(Mechanism[Any, Out | Withheld]):
         if not isinstance(self.mechanism, Mechanism) or not isinstance(self.test, ModelTest):
             raise InvalidValue("Tested takes a mechanism and a ModelTest")
         if type(self.mechanism).sample is Mechanism.sample:
-            raise InvalidValue(f"{type(self.mechanism).__name__} is a conversation: only what runs in one go is tested")
+            raise InvalidValue(f"{type(self.mechanism).__name__} is interactive: only what runs in one go is tested")
         if REFUSED in self.mechanism.guarantee.parts:
             raise InvalidValue(f"{type(self.mechanism).__name__} withholds by itself: test one that always answers")
         if self.held_out is not None:

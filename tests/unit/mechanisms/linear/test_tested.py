@@ -410,7 +410,7 @@ def test_refusals() -> None:
         Tested(mechanism=counts, test=Always(), held_out=0.5)
     with pytest.raises(xp.InvalidValue, match="withholds by itself"):
         Tested(mechanism=xp.StableInterquartileRange(epsilon=1, delta=1e-6), test=Always())
-    with pytest.raises(xp.InvalidValue, match="conversation"):
+    with pytest.raises(xp.InvalidValue, match="interactive"):
         Tested(mechanism=Responses(Fraction(2), 3), test=Always())
     with pytest.raises(xp.InvalidValue, match="takes a mechanism"):
         Tested(mechanism=counts, test=object())

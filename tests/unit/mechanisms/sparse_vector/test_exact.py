@@ -4,8 +4,8 @@ from fractions import Fraction
 
 import pytest
 
-from expost.verify.conversation import History, best_strategy
-from svt_model import BELOW, REACH, AdaptiveModel, Model, Noise, conversation
+from expost.verify.interaction import History, best_strategy
+from svt_model import BELOW, REACH, AdaptiveModel, Model, Noise, interaction
 
 THIRD, HALF = Fraction(1, 3), Fraction(1, 2)
 GENERAL = [(0, 1), (1, 0), (0, 0)]  # a value moves up, down or not at all; all of them may be mixed
@@ -13,7 +13,7 @@ UP, DOWN = [(1, 0), (0, 0)], [(0, 1), (0, 0)]  # monotone: one database has all 
 
 
 def worst(model: Model | AdaptiveModel, questions: list[tuple[int, int]], rounds: int) -> Fraction:
-    tree = model.conversation(questions, rounds)
+    tree = model.interaction(questions, rounds)
     return max(best_strategy(tree, pair, model.ratio)[0] for pair in tree.ordered_pairs())
 
 
@@ -53,7 +53,7 @@ def test_each_share_is_needed() -> None:
     for one_sided in (False, True):
         model = Model(THIRD, HALF, at_most=1, one_sided=one_sided)
         questions = [(k, k + 1) for k in (-6, 0, 5)] + [(k + 1, k) for k in (-6, 0, 5)]
-        tree = model.conversation(questions, 3)
+        tree = model.interaction(questions, 3)
 
         def cheaper(part: tuple[int, int], model: Model = model) -> Fraction:
             return model.ratio((part[0], max(part[1] - 1, 0)))
@@ -65,7 +65,7 @@ def test_each_share_is_needed() -> None:
 
 
 def refuted(probability: object, model: Model, questions: list[tuple[int, int]] = GENERAL, rounds: int = 3) -> Fraction:
-    tree = conversation(probability, questions, rounds, [BELOW, True], model.part_of, model.finished)
+    tree = interaction(probability, questions, rounds, [BELOW, True], model.part_of, model.finished)
     return max(best_strategy(tree, pair, model.ratio)[0] for pair in tree.ordered_pairs())
 
 
@@ -111,7 +111,7 @@ def test_refreshing_the_threshold_without_paying_for_it() -> None:
         return total
 
     many_negatives = Model(THIRD, HALF, at_most=1)
-    tree = conversation(probability, DOWN[:1], 6, [BELOW, True], lambda history: part(history), many_negatives.finished)
+    tree = interaction(probability, DOWN[:1], 6, [BELOW, True], lambda history: part(history), many_negatives.finished)
 
     def part(history: History) -> tuple[int, int]:
         return 1, 2 * sum(answer != BELOW for _, answer in history)
@@ -127,7 +127,7 @@ def test_counting_no_positives() -> None:
         return 1, 2 * min(1, sum(answer != BELOW for _, answer in history))
 
     questions = [(-3, -4), (3, 4)]  # a positive far below the bar says much, and so does a negative far above
-    tree = conversation(endless.probability, questions, 4, [BELOW, True], part_of, endless.finished)
+    tree = interaction(endless.probability, questions, 4, [BELOW, True], part_of, endless.finished)
     assert max(best_strategy(tree, pair, MODEL.ratio)[0] for pair in tree.ordered_pairs()) > 100 * endless.slack
 
 
@@ -162,5 +162,5 @@ def test_publishing_the_noisy_value_that_was_compared() -> None:
     def part_of(history: History) -> object:
         return model.mechanism_part(int(finished(history)), len(history))
 
-    tree = conversation(probability, [(0, 1), (1, 0)], 4, answers, part_of, finished)
+    tree = interaction(probability, [(0, 1), (1, 0)], 4, answers, part_of, finished)
     assert max(best_strategy(tree, pair, ratio_at)[0] for pair in tree.ordered_pairs()) > Fraction(1, 10**4)

@@ -26,7 +26,7 @@ History: TypeAlias = tuple[tuple[Any, Any], ...]
 
 
 @dataclass(frozen=True)
-class Conversation:
+class FiniteInteraction:
     """An interactive mechanism on a finite tree.
 
     ``questions(history)`` may be asked next; none means that it is over. ``answers(history, question)``
@@ -50,7 +50,7 @@ class Conversation:
 
 
 def best_strategy(
-    conversation: Conversation, pair: tuple[Database, Database], ratio: Callable[[Part], Fraction]
+    interaction: FiniteInteraction, pair: tuple[Database, Database], ratio: Callable[[Part], Fraction]
 ) -> tuple[Fraction, frozenset[History]]:
     """max over adaptive strategies of Σ (P − ratio·Q)₊ over complete transcripts, exactly.
 
@@ -61,16 +61,16 @@ def best_strategy(
     x, y = pair
 
     def best(history: History) -> tuple[Fraction, frozenset[History]]:
-        questions = conversation.questions(history)
+        questions = interaction.questions(history)
         found = Fraction(0), frozenset[History]()
-        if not questions or conversation.may_stop(history):
-            allowed = ratio(conversation.part_of(history)) * conversation.probability(y, history)
-            gap = conversation.probability(x, history) - allowed
+        if not questions or interaction.may_stop(history):
+            allowed = ratio(interaction.part_of(history)) * interaction.probability(y, history)
+            gap = interaction.probability(x, history) - allowed
             if gap > 0:
                 found = gap, frozenset([history])
         for question in questions:
-            after = [(*history, (question, answer)) for answer in conversation.answers(history, question)]
-            _check_causal(conversation, x, history, after)
+            after = [(*history, (question, answer)) for answer in interaction.answers(history, question)]
+            _check_causal(interaction, x, history, after)
             below = [best(later) for later in after]
             total = sum((value for value, _ in below), Fraction(0))
             if total > found[0]:
@@ -80,49 +80,49 @@ def best_strategy(
     return best(())
 
 
-def conversation_delta(conversation: Conversation, guarantee: Guarantee, digits: int = 40) -> Bracket[Fraction]:
+def interaction_delta(interaction: FiniteInteraction, guarantee: Guarantee, digits: int = 40) -> Bracket[Fraction]:
     """The least δ at which every adaptive way of asking keeps the guarantee's E."""
 
     def ratio(part: Part) -> Bracket[Fraction]:
         return bracket.exp(guarantee.cost_of(part).exact_epsilon, digits)
 
     lower = upper = Fraction(0)
-    for pair in conversation.ordered_pairs():
-        lower = max(lower, best_strategy(conversation, pair, lambda part: ratio(part).upper)[0])
-        upper = max(upper, best_strategy(conversation, pair, lambda part: ratio(part).lower)[0])
+    for pair in interaction.ordered_pairs():
+        lower = max(lower, best_strategy(interaction, pair, lambda part: ratio(part).upper)[0])
+        upper = max(upper, best_strategy(interaction, pair, lambda part: ratio(part).lower)[0])
     return Bracket(lower, upper)
 
 
-def check_conversation(conversation: Conversation, guarantee: Guarantee) -> Verdict:
+def check_interaction(interaction: FiniteInteraction, guarantee: Guarantee) -> Verdict:
     """Whether the guarantee holds for every adaptive way of asking. If not, the worst event is the witness:
     transcripts of one strategy, questions included.
 
     Proof: prop-decidable
     """
-    for pair in conversation.neighbours:
-        if any(conversation.probability(database, ()) != 1 for database in pair):
+    for pair in interaction.neighbours:
+        if any(interaction.probability(database, ()) != 1 for database in pair):
             raise InvalidValue("the empty history has probability 1; bound a truncation with best_strategy yourself")
     delta = guarantee.worst_case.exact_delta
-    verdict, digits = judge(lambda digits: conversation_delta(conversation, guarantee, digits), delta)
-    return verdict if verdict else replace(verdict, witness=_witness(conversation, guarantee, digits))
+    verdict, digits = judge(lambda digits: interaction_delta(interaction, guarantee, digits), delta)
+    return verdict if verdict else replace(verdict, witness=_witness(interaction, guarantee, digits))
 
 
-def _witness(conversation: Conversation, guarantee: Guarantee, digits: int) -> Witness:
+def _witness(interaction: FiniteInteraction, guarantee: Guarantee, digits: int) -> Witness:
     def ratio(part: Part) -> Fraction:
         return bracket.exp(guarantee.cost_of(part).exact_epsilon, digits).upper
 
-    found = [(best_strategy(conversation, pair, ratio), pair) for pair in conversation.ordered_pairs()]
+    found = [(best_strategy(interaction, pair, ratio), pair) for pair in interaction.ordered_pairs()]
     (_, event), (x, y) = max(found, key=lambda row: row[0][0])
-    probability = sum((conversation.probability(x, history) for history in event), Fraction(0))
+    probability = sum((interaction.probability(x, history) for history in event), Fraction(0))
     allowed = guarantee.worst_case.exact_delta
     for history in event:
-        allowed += ratio(conversation.part_of(history)) * conversation.probability(y, history)
+        allowed += ratio(interaction.part_of(history)) * interaction.probability(y, history)
     return Witness((x, y), event, probability, allowed)
 
 
-def _check_causal(conversation: Conversation, database: Database, history: History, after: list[History]) -> None:
-    total = sum((conversation.probability(database, later) for later in after), Fraction(0))
-    if total != conversation.probability(database, history):
+def _check_causal(interaction: FiniteInteraction, database: Database, history: History, after: list[History]) -> None:
+    total = sum((interaction.probability(database, later) for later in after), Fraction(0))
+    if total != interaction.probability(database, history):
         raise InvalidValue(
             f"answers to a question must share the probability of the history before it; after {history!r} "
             f"on database {database!r} they do not"
