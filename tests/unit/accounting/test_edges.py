@@ -101,3 +101,27 @@ def test_laws_without_mass() -> None:
     empty = LossLaw(0.5, 3, np.zeros(4))
     assert lighter(empty).mass.tolist() == [0.0]
     assert trimmed(empty, 0.1) is empty
+
+
+def test_different_pairs_have_both_curves() -> None:
+    whole = optimal_composition([("0.5", 0), ("0.25", "0.01"), ("0.3", 0)])
+    least = whole.epsilon("0.05")
+    assert 0 < least.lower <= least.upper < Fraction(21, 20)
+    assert whole.delta(least.upper).lower <= Fraction(1, 20) <= whole.delta(least.lower).upper
+    with pytest.raises(InvalidValue, match="whatever ε is"):
+        whole.epsilon("0.001")
+
+
+def test_an_optimal_composition_is_of_pairs() -> None:
+    for wrong in ([], [GaussianNoise(1)], [("0.5", 0), LaplaceNoise(1)]):
+        with pytest.raises(InvalidValue, match="one or more pairs"):
+            optimal_composition(wrong)  # type: ignore[arg-type]
+
+
+def test_stops_of_events_are_known_from_above_only() -> None:
+    import dp_accounting as dp
+
+    event = dp.PoissonSampledDpEvent(0.1, dp.LaplaceDpEvent(2.0))
+    found = optimal_delta(losses_of(event) * 4, [2, 4], [0.05, 0.08], grid=2.0**-8)
+    assert found.lower == 0 < found.upper < 1
+    assert "as was asked" in found.reason
