@@ -230,8 +230,15 @@ def compose(
 ) -> Composition:
     """The composition of steps in any order.
 
-    Without ``grid`` formulas are used where there are some, and grids that fit the tolerance elsewhere; with it,
-    always this grid. ``progress`` receives a line for each stage.
+    Parameters
+    ----------
+    steps
+        Losses, or pairs (ε, δ).
+    grid
+        The step of the grid of losses. By default formulas are used where there are some, and elsewhere a grid that
+        fits the tolerance.
+    progress
+        Receives a line of text for each stage.
     """
     counts = counted(list(steps))
     if not counts:

@@ -20,7 +20,14 @@ MOST_EQUAL_STEPS = 2**20
 
 @dataclass(frozen=True)
 class Homogeneous:
-    """``steps`` steps of (ε, δ), adaptively chosen: the least δ at any ε, and the least ε at any δ.
+    """Equal (ε, δ) steps, adaptively chosen: the least δ at any ε, and the least ε at any δ.
+
+    Parameters
+    ----------
+    step_epsilon, step_delta
+        What each step guarantees.
+    steps
+        Their number, at most 2²⁰.
 
     Proof: thm-optimal-stopping
     """

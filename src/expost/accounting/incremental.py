@@ -38,6 +38,13 @@ class _Term:
 class IncrementalComposition:
     """What the steps so far cost, from above; adding a step and reading are quick however many there were.
 
+    Parameters
+    ----------
+    grid
+        The step of the grid of losses. Half of it is a quarter of the error.
+    miss
+        What windows may cut off in every step; it counts as lost.
+
     A reading holds for steps whose number and losses were fixed beforehand. It is **not a filter**: it is not valid if
     an output, or a reading that depends on one, decided when to stop or which loss came next. For stopping use
     :func:`plan` or ``Iterative``, which pay for it. Below δ ≈ 10⁻¹¹ a reading is Chernoff's bound: finite, not tight.

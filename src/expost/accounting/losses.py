@@ -47,7 +47,12 @@ class Loss(ABC):
 
 @dataclass(frozen=True)
 class ApproximateDP(Loss):
-    """Any (ε, δ)-differentially private mechanism: randomised response dominates them all.
+    """Any (ε, δ)-differentially private step: randomised response dominates them all.
+
+    Parameters
+    ----------
+    epsilon, delta
+        What the step guarantees.
 
     Proof: lem-response-dominates
     """
@@ -73,7 +78,12 @@ class ApproximateDP(Loss):
 
 @dataclass(frozen=True)
 class LaplaceNoise(Loss):
-    """Laplace noise of ``noise_multiplier`` = scale/sensitivity on a single number.
+    """Laplace noise on a single number.
+
+    Parameters
+    ----------
+    noise_multiplier
+        The scale of the noise over the sensitivity.
 
     Proof: lem-laplace-loss
     """
@@ -96,7 +106,14 @@ class LaplaceNoise(Loss):
 
 @dataclass(frozen=True)
 class GaussianNoise(Loss):
-    """Normal noise of ``noise_multiplier`` = σ/sensitivity, on a fresh Poisson sample of the given ``sampling_rate``.
+    """Normal noise, also on a fresh Poisson sample: a step of DP-SGD.
+
+    Parameters
+    ----------
+    noise_multiplier
+        The standard deviation σ of the noise over the L2 sensitivity.
+    sampling_rate
+        The probability with which each record is in the sample, independently; 1 for no sampling.
 
     Sampling (a rate below 1) is for add-remove neighbours, with the sample kept secret, and not symmetric: with it a
     composition holds if one record is added to, or removed from, the data of all steps alike; otherwise see
@@ -144,6 +161,11 @@ class GaussianNoise(Loss):
 @dataclass(frozen=True)
 class EitherDirection(Loss):
     """A sampled step with its neighbours in either direction, whatever the direction in the other steps.
+
+    Parameters
+    ----------
+    loss
+        The step in one direction.
 
     For data that is derived, or chosen, from step to step: a record may be there in one step and gone in the next.
     The step counts with the larger of its two hockey sticks at every α, a dominating pair for both directions: a bound

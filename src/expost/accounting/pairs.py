@@ -55,6 +55,11 @@ def optimal_composition(steps: Sequence[Pair]) -> Homogeneous | Heterogeneous:
 class Heterogeneous:
     """Different (ε, δ) steps.
 
+    Parameters
+    ----------
+    steps
+        The pairs.
+
     Proof: thm-optimal-stopping
     """
 

@@ -32,9 +32,24 @@ def plan(
 ) -> Guarantee:
     """The ε to guarantee at each stop for one δ in all: a guarantee whose parts are the stops.
 
-    E is the ε of the fixed-length composition at δ·s·weight, with the largest s that the optimum allows. Larger
-    weights make their stops cheaper, and the others dearer. The grid is chosen for δ; ``grid`` takes another.
-    ``progress`` receives a line for each stage. One direction of neighbours is taken for all steps: see :class:`Loss`.
+    Parameters
+    ----------
+    steps
+        Losses, or pairs (ε, δ). One direction of neighbours is taken for all steps: see :class:`Loss`.
+    stops
+        The numbers of steps after which the mechanism may stop; the last is all of them.
+    delta
+        The δ of the whole.
+    weights
+        Larger weights make their stops cheaper, and the others dearer. By default all are equal.
+    grid
+        The step of the grid of losses. By default one that fits δ.
+    neighbours
+        The relation of the guarantee.
+    progress
+        Receives a line of text for each stage.
+
+    The ε of a stop is that of the fixed-length composition at δ·s·weight, with the largest s that the optimum allows.
 
     >>> from expost.accounting.losses import GaussianNoise
     >>> training = plan([GaussianNoise(10)] * 20, [10, 20], 1e-5)

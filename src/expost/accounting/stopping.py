@@ -54,9 +54,20 @@ def optimal_delta(
 ) -> Enclosure:
     """Theorem 15: the least δ at which stopping after ``stops[i]`` steps may guarantee ``epsilons[i]``.
 
-    Steps are (ε, δ) pairs (exact where the ε's are commensurable) or losses. The bracket is at most about ``tolerance``
-    times δ wide, or its ``reason`` says why it is not. With ``grid`` pairs count as losses, on this grid.
-    ``progress`` receives a line for each stage.
+    Parameters
+    ----------
+    steps
+        Losses, or pairs (ε, δ), for which the result is exact if the ε's are commensurable.
+    stops
+        The numbers of steps after which the mechanism may stop; the last is all of them.
+    epsilons
+        The ε of each stop.
+    grid
+        The step of the grid of losses, for pairs, too. By default one that fits the tolerance.
+    tolerance
+        How wide the bracket may be, relative to δ; if it is wider, its ``reason`` says why.
+    progress
+        Receives a line of text for each stage.
 
     >>> print(optimal_delta([(0.1, 1e-6)] * 10, [5, 10], [0.4, 0.6]))
     [0.00510849, 0.00510849]
