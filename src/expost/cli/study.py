@@ -43,10 +43,7 @@ def init(
     if output.exists() and not force:
         raise InvalidValue(f"{output} exists already: choose another --output, or pass --force")
     text = starter(data, file=output, table=table, delimiter=delimiter)
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InvalidValue(f"{output} cannot be written: {error.strerror}") from None
+    _write(output, text)
     if "[data.schema]" in text:
         out.print(
             f"The types in [data.schema] were guessed from the values of {data}. They are public from now on: check "

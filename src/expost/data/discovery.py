@@ -63,8 +63,8 @@ class Discovery(Planned):
     @cached_property
     def plan(self) -> str:
         """The query that will be run, with the key of the hash."""
-        kept = query.kept_rows if self.of == "rows" else query.kept_pairs
-        return self.table.engine.check(query.tally(kept(self.table, self.value, query.VALUE, drop=True, cells=None)))
+        asked = query.tally(self.table, self.of, self.value, query.VALUE, drop=True, cells=None)
+        return self.table.engine.check(asked)
 
     def exact(self) -> list[tuple[Any, int]]:
         """Every value and its count, in the order of the values. Private, the values included."""

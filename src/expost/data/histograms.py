@@ -89,9 +89,8 @@ class Histogram(Question):
     @cached_property
     def plan(self) -> str:
         """The query that will be run, with the key of the hash."""
-        kept = query.kept_rows if self.of == "rows" else query.kept_pairs
         cells, drop = len(self.labels), self.other is None
-        return self.table.engine.check(query.tally(kept(self.table, self.value, self.cell, drop=drop, cells=cells)))
+        return self.table.engine.check(query.tally(self.table, self.of, self.value, self.cell, drop=drop, cells=cells))
 
     @property
     def nothing(self) -> NDArray[np.int64]:

@@ -12,14 +12,14 @@ Proof: lem-unit-truncation
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import floor, inf, nextafter
 from typing import TYPE_CHECKING
 
 from expost.data.expression import Tree, parse
 
 if TYPE_CHECKING:
-    from expost.data.table import PrivateTable
+    from expost.data.table import Of, PrivateTable
 
 VALUE, UNIT, CELL = "v", "u", "c"
 
@@ -117,9 +117,10 @@ def count_units(table: PrivateTable) -> str:
     return f"SELECT count(*) FROM {nested(f'SELECT DISTINCT u FROM {nested(base(table))}')}"
 
 
-def tally(kept: str) -> str:
-    """How many rows each cell has."""
-    return f"SELECT c, count(*) FROM {nested(kept)} GROUP BY c"
+def tally(table: PrivateTable, of: Of, value: Tree, cell: str, *, drop: bool, cells: int | None) -> str:
+    """How many rows, or units, each cell has."""
+    kept = kept_rows if of == "rows" else kept_pairs
+    return f"SELECT c, count(*) FROM {nested(kept(table, value, cell, drop=drop, cells=cells))} GROUP BY c"
 
 
 def total(table: PrivateTable, kept: str) -> str:
@@ -146,15 +147,8 @@ def steps_of(exponent: int, low: int, high: int, missing: int | None, shift: int
 
 def bin_of(edges: Sequence[float]) -> str:
     """The number of the bin [edges[i], edges[i+1]) that a value lies in; NULL outside, and for NULL and NaN."""
-
-    def search(first: int, last: int) -> str:
-        if last - first == 1:
-            return f"{first}"
-        middle = (first + last) // 2
-        return f"CASE WHEN v < {double(edges[middle])} THEN {search(first, middle)} ELSE {search(middle, last)} END"
-
-    inside = f"v >= {double(edges[0])} AND v < {double(edges[-1])}"
-    return f"CASE WHEN {inside} THEN {search(0, len(edges) - 1)} END"
+    ends = list(map(double, edges))
+    return f"CASE WHEN v >= {ends[0]} AND v < {ends[-1]} THEN {_search(ends, str, 0, len(ends) - 1)} END"
 
 
 def even_bin_of(low: float, high: float, bins: int) -> str:
@@ -174,14 +168,16 @@ def even_bin_of(low: float, high: float, bins: int) -> str:
 
 def key_of(keys: Sequence[str]) -> str:
     """The place of the value among keys, which ascend as the engine orders them; NULL if it is none of them."""
+    return _search(keys, lambda place: f"CASE WHEN v = {keys[place]} THEN {place} END", 0, len(keys))
 
-    def search(first: int, last: int) -> str:
-        if last - first == 1:
-            return f"CASE WHEN v = {keys[first]} THEN {first} END"
-        middle = (first + last) // 2
-        return f"CASE WHEN v < {keys[middle]} THEN {search(first, middle)} ELSE {search(middle, last)} END"
 
-    return search(0, len(keys))
+def _search(ascending: Sequence[str], leaf: Callable[[int], str], first: int, last: int) -> str:
+    """What stands for the last of these values that is not above ``v``, by binary search."""
+    if last - first == 1:
+        return leaf(first)
+    middle = (first + last) // 2
+    below, above = _search(ascending, leaf, first, middle), _search(ascending, leaf, middle, last)
+    return f"CASE WHEN v < {ascending[middle]} THEN {below} ELSE {above} END"
 
 
 def double(number: float) -> str:

@@ -5,7 +5,7 @@ The page loads nothing and runs no script. It is made of released values only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import ROUND_DOWN, ROUND_UP, Decimal
 from html import escape
 from math import exp
@@ -14,6 +14,7 @@ from typing import Any
 from expost.errors import InvalidValue
 from expost.study.svg import MOST_BARS, bars, budget
 
+_COSTS = {"reserved": ROUND_UP, "charged": ROUND_UP, "refunded": ROUND_DOWN}
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1d2733; --soft: #5b6875; --paper: #ffffff; --card: #f4f6f8; --line: #d9dfe5;
   --accent: #1f6f8b; --back: #b9dbe6; --error: #8a3b12; }
@@ -93,29 +94,25 @@ def _answer(question: Mapping[str, Any]) -> str:
 
 
 def _receipt(record: Mapping[str, Any]) -> str:
-    rows, drawn = [], []
+    rows, drawn, totals = [], [], [Decimal(0)] * len(_COSTS)
     for question in record["questions"]:
         for place, receipt in enumerate(question["receipts"], 1):
-            costs = [receipt[name] for name in ("reserved", "charged", "refunded")]
-            ups = ROUND_UP, ROUND_UP, ROUND_DOWN
-            cells = "".join(_amount(Decimal(cost["epsilon"]), up) for cost, up in zip(costs, ups, strict=True))
+            costs = [Decimal(receipt[name]["epsilon"]) for name in _COSTS]
+            totals = [total + cost for total, cost in zip(totals, costs, strict=True)]
             rows.append(
-                f'<tr><td class="n">{receipt["entry"]}</td><td>{escape(receipt["what"])}</td>{cells}'
+                f'<tr><td class="n">{receipt["entry"]}</td><td>{escape(receipt["what"])}</td>{_amounts(costs)}'
                 f'<td class="n">{escape(receipt["charged"]["delta"])}</td></tr>'
             )
             again = f" ({place})" if place > 1 else ""
-            drawn.append((question["name"] + again, float(costs[0]["epsilon"]), float(costs[1]["epsilon"])))
-    totals = [sum(Decimal(r[name]["epsilon"]) for q in record["questions"] for r in q["receipts"])
-              for name in ("reserved", "charged", "refunded")]  # fmt: skip
-    foot = "".join(_amount(total, up) for total, up in zip(totals, (ROUND_UP, ROUND_UP, ROUND_DOWN), strict=True))
-    head = "".join(f'<th scope="col" class="n">{name}</th>' for name in ("reserved", "charged", "refunded", "δ"))
+            drawn.append((question["name"] + again, float(costs[0]), float(costs[1])))
+    head = "".join(f'<th scope="col" class="n">{name}</th>' for name in (*_COSTS, "δ"))
     plot = budget(drawn, "What was charged of what was reserved, in ε")
     return (
         "<section><h2>Receipt</h2>\n<p>Before a question is asked, its worst case is reserved. What its answer cannot "
         "have leaked is refunded. Amounts are in ε.</p>\n"
         f'{plot if drawn else ""}<div class="wide"><table><thead><tr><th scope="col" class="n">entry</th>'
         f'<th scope="col">what</th>{head}</tr></thead><tbody>{"".join(rows)}</tbody>'
-        f"<tfoot><tr><td></td><td>total</td>{foot}<td></td></tr></tfoot></table></div></section>\n"
+        f"<tfoot><tr><td></td><td>total</td>{_amounts(totals)}<td></td></tr></tfoot></table></div></section>\n"
     )
 
 
@@ -127,11 +124,7 @@ def _guarantee(record: Mapping[str, Any]) -> str:
     slack = "" if limit["delta"] == "0" else f", apart from a chance of {escape(limit['delta'])}"
     durable = record["ledger"].get("durable", True)
     when = "now and later" if durable else "in this one run"
-    life = (
-        "for the ledger's whole life"
-        if durable
-        else "for this run alone: another run adds to it, for no ledger was kept"
-    )
+    life = "for the ledger's whole life" if durable else "for this run alone: without a ledger, another adds to it"
     rows = "" if privacy["rows"] is None else f" At most {privacy['rows']} rows of each count."
     return (
         f"<section><h2>The guarantee</h2>\n<p>Take two data sets that differ in {change}. Whatever is published "
@@ -147,10 +140,10 @@ def _guarantee(record: Mapping[str, Any]) -> str:
     )
 
 
-def _amount(number: Decimal | int, rounding: str) -> str:
-    """An amount to six places: charges round up, refunds down."""
-    text = f"{Decimal(number).quantize(Decimal('1e-6'), rounding):f}"
-    return f'<td class="n">{text.rstrip("0").rstrip(".")}</td>'
+def _amounts(numbers: Iterable[Decimal]) -> str:
+    """Amounts to six places: what is reserved or charged rounds up, what is refunded down."""
+    rounded = (number.quantize(Decimal("1e-6"), up) for number, up in zip(numbers, _COSTS.values(), strict=True))
+    return "".join(f'<td class="n">{f"{number:f}".rstrip("0").rstrip(".")}</td>' for number in rounded)
 
 
 def _brief(number: str) -> str:

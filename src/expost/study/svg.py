@@ -25,16 +25,13 @@ def bars(values: Mapping[str, float], error: float | None, title: str) -> str:
     for place, (label, value) in enumerate(shown):
         y = place * _ROW
         left, right = sorted((x(0), x(value)))
-        parts.append(f'<text class="name" x="{names - 8}" y="{y + 17}">{escape(_cut(label))}</text>')
-        parts.append(
-            f'<rect class="bar" x="{left:.1f}" y="{y + 4}" width="{max(right - left, 0.5):.1f}" height="18" rx="2"/>'
-        )
+        parts += [_text("name", names - 8, y, _cut(label)), _rect("bar", left, y, max(right - left, 0.5))]
         end = right
         if reach:
             start, end = x(value - reach), x(value + reach)
             line = f"M{start:.1f} {y + 13}H{end:.1f}M{start:.1f} {y + 9}v8M{end:.1f} {y + 9}v8"
             parts.append(f'<path class="halo" d="{line}"/><path class="error" d="{line}"/>')
-        parts.append(f'<text class="value" x="{max(end, right) + 6:.1f}" y="{y + 17}">{_short(value)}</text>')
+        parts.append(_text("value", max(end, right) + 6, y, _short(value)))
     height = len(shown) * _ROW + 4
     axis = f'<path class="axis" d="M{x(0):.1f} 0V{height}"/>'
     return _svg(height, title, "".join(parts) + axis)
@@ -49,12 +46,17 @@ def budget(rows: Sequence[tuple[str, float, float]], title: str) -> str:
     for place, (name, reserved, charged) in enumerate(rows):
         y = place * _ROW
         whole, paid = room * reserved / widest, room * charged / widest
-        parts.append(f'<text class="name" x="{names - 8}" y="{y + 17}">{escape(_cut(name))}</text>')
-        parts.append(f'<rect class="back" x="{names}" y="{y + 4}" width="{whole:.1f}" height="18" rx="2"/>')
-        parts.append(f'<rect class="bar" x="{names}" y="{y + 4}" width="{paid:.1f}" height="18" rx="2"/>')
-        text = f"{charged:.4g} of {reserved:.4g}"
-        parts.append(f'<text class="value" x="{names + whole + 6:.1f}" y="{y + 17}">{text}</text>')
+        parts += [_text("name", names - 8, y, _cut(name)), _rect("back", names, y, whole), _rect("bar", names, y, paid)]
+        parts.append(_text("value", names + whole + 6, y, f"{charged:.4g} of {reserved:.4g}"))
     return _svg(len(rows) * _ROW + 4, title, "".join(parts))
+
+
+def _text(kind: str, x: float, y: int, text: str) -> str:
+    return f'<text class="{kind}" x="{x:.1f}" y="{y + 17}">{escape(text)}</text>'
+
+
+def _rect(kind: str, x: float, y: int, width: float) -> str:
+    return f'<rect class="{kind}" x="{x:.1f}" y="{y + 4}" width="{width:.1f}" height="18" rx="2"/>'
 
 
 def _svg(height: int, title: str, inside: str) -> str:

@@ -589,3 +589,33 @@ def test_a_ledger_made_with_a_plain_unit(tmp_path: Path, unit: str, theirs: str,
     else:
         with pytest.raises(InvalidStudy, match=r"expost ledger create .* --unit 'visitor .* --neighbours substitute"):
             plan_study(read_study(path))
+
+
+def test_an_empty_table_is_answered_and_charged_like_any_other(tmp_path: Path) -> None:
+    """Under add-remove it is private that there is nobody."""
+    asked = (
+        COUNT,
+        question("total", "sum", column="age", bounds=[0, 80], epsilon=0.5),
+        question("mean", "mean", column="age", bounds=[10, 80], epsilon=0.5),
+        question("bands", "histogram", column="age", bins=4, bounds=[0, 80], epsilon=0.5),
+        question("cities", "discover", column="city", epsilon=0.5, delta=1e-6),
+    )
+    path = write_study(tmp_path, *asked)
+    path.write_text(path.read_text().replace("substitute", "add-remove"))
+    full = (tmp_path / "people.csv").read_text()
+    (tmp_path / "people.csv").write_text(full.splitlines()[0] + "\n")
+    result = run_study(read_study(path))
+    assert [outcome.state for outcome in result.outcomes] == ["answered"] * 5
+    assert result.ledger.spent == Cost(2.5, 1e-6)
+    answer = result.outcomes[2].answer
+    assert answer is not None
+    assert 10 <= answer.value <= 80
+
+
+def test_a_stated_size_is_checked_before_any_charge(tmp_path: Path) -> None:
+    path = write_study(tmp_path, COUNT)
+    path.write_text(path.read_text().replace('"substitute"', f'"substitute"\nsize = {PEOPLE}'))
+    (tmp_path / "people.csv").write_text("person,age,city,cost,word\n")
+    with pytest.raises(InvalidStudy, match=r"study.toml:11: \[privacy\] .* has 0 units, and size=6000 was declared"):
+        run_study(read_study(path))
+    assert not (tmp_path / "books.db").exists()
