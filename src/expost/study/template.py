@@ -137,8 +137,7 @@ def _questions(table: PrivateTable) -> str:
             _block("bands", "histogram", f"rows by {column}", "share = 0.2", column=column, bins=5, bounds=bounds),
             _block("busy", "above", "which bands are large", "share_of_remaining = 0.3", column=column, bins=5,
                    bounds=bounds, threshold=1000, at_most=3),
-            _block("middle", "median", f"the median of {column}", 'epsilon = "rest"\ndelta = 5e-7', column=column,
-                   scale=50, bounds=bounds),
+            _block("middle", "median", f"the median of {column}", 'epsilon = "rest"', column=column, bounds=bounds),
         ]  # fmt: skip
     return "".join(blocks)
 

@@ -36,13 +36,19 @@ EVERYTHING = DERIVED + "".join(
         question("cities", "discover", column="city", count="rows", **MUCH_AND_DELTA),
         question("which", "above", **CITIES, **MUCH),
         question("large", "large", **CITIES, **MUCH),
-        question("spread", "interquartile_range", column="age", **MUCH_AND_DELTA),
-        question("median", "median", column="age", scale="spread", slack=40, **MUCH_AND_DELTA),
-        question("ninth", "quantile", column="age", quantile=0.9, scale=40, slack=40, **MUCH_AND_DELTA),
-        question("trimmed", "trimmed_mean", column="age", trim=0.1, scale=64, **MUCH_AND_DELTA),
+        question("spread", "stable_interquartile_range", column="age", **MUCH_AND_DELTA),
+        question("median", "stable_median", column="age", scale="spread", slack=40, **MUCH_AND_DELTA),
+        question("ninth", "stable_quantile", column="age", quantile=0.9, scale=40, slack=40, **MUCH_AND_DELTA),
+        question("trimmed", "stable_trimmed_mean", column="age", trim=0.1, scale=64, **MUCH_AND_DELTA),
         question(
-            "line", "regression", features=["age"], target="cost", cell=[0.7, 7], blocks=50, bounds=[0, 80],
+            "line", "stable_regression", features=["age"], target="cost", cell=[0.7, 7], blocks=50, bounds=[0, 80],
             target_bounds=[0, 200], **MUCH_AND_DELTA,
+        ),
+        question("quartiles", "interquartile_range", column="age", bounds=[0, 100], grid=1, **MUCH),
+        question("middle", "median", column="age", bounds=[0, 100], grid=1, **MUCH),
+        question("tenth", "quantile", column="age", quantile=0.1, bounds=[0, 100], grid=1, **MUCH),
+        question(
+            "squares", "regression", features=["age"], target="cost", bounds=[0, 80], target_bounds=[0, 200], **MUCH
         ),
         question("model", "logistic_regression", **CLASSES, threshold=0.9, test_share=0.5, **MUCH),
         question("training", "training", **CLASSES, steps=20, every=10, **MUCH_AND_DELTA),
@@ -53,7 +59,7 @@ EVERYTHING = DERIVED + "".join(
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
     """Every kind of question, with so much ε that noise is small."""
-    study = read_study(write_study(tmp_path_factory.mktemp("all"), EVERYTHING, epsilon=300, url="memory:"))
+    study = read_study(write_study(tmp_path_factory.mktemp("all"), EVERYTHING, epsilon=400, url="memory:"))
     result = run_study(study, noise=SeededNoise(1))
     assert result.error is None
     return {outcome.question.name: outcome for outcome in result.outcomes}
@@ -82,6 +88,10 @@ def test_answers_are_near_the_truth(everything: dict[str, Outcome]) -> None:
     assert value(everything, "median") == pytest.approx(39, abs=3)
     assert value(everything, "ninth") == pytest.approx(71, abs=5)
     assert value(everything, "trimmed") == pytest.approx(39.5, abs=1)
+    assert value(everything, "quartiles") == pytest.approx(40, abs=1)
+    assert value(everything, "middle") == pytest.approx(39, abs=1)
+    assert value(everything, "tenth") == pytest.approx(7, abs=1)
+    assert value(everything, "squares")["age"] == pytest.approx(2, abs=0.1)
     assert value(everything, "line")["age"] == pytest.approx(2, abs=0.35)
     assert value(everything, "model")["ratio"] > 0
     assert value(everything, "training")["ratio"] > 1
@@ -97,10 +107,10 @@ def test_error_bars_hold_the_truth(everything: dict[str, Outcome]) -> None:
 
 
 def test_receipts_add_up(tmp_path: Path) -> None:
-    result = run_study(read_study(write_study(tmp_path, EVERYTHING, epsilon=300)))
+    result = run_study(read_study(write_study(tmp_path, EVERYTHING, epsilon=400)))
     charged = sum((receipt.charged for outcome in result.outcomes for receipt in outcome.receipts), Cost(0))
     assert charged == result.ledger.spent
-    assert len({receipt.entry for outcome in result.outcomes for receipt in outcome.receipts}) == 15
+    assert len({receipt.entry for outcome in result.outcomes for receipt in outcome.receipts}) == 19
     record = json.loads(json.dumps(record_of(result)))
     assert record["answered"] == 14
 
@@ -110,7 +120,7 @@ class Interrupted(Exception):
 
 
 def test_a_second_run_samples_nothing_twice(tmp_path: Path) -> None:
-    path = write_study(tmp_path, EVERYTHING, epsilon=300)
+    path = write_study(tmp_path, EVERYTHING, epsilon=400)
 
     def crash(question: Question, outcome: Outcome | None) -> None:
         if question.name == "spread" and outcome is None:
@@ -123,7 +133,7 @@ def test_a_second_run_samples_nothing_twice(tmp_path: Path) -> None:
     assert before == 8
     second = run_study(read_study(path))
     stored = [receipt.stored for outcome in second.outcomes for receipt in outcome.receipts]
-    assert stored == [True] * 8 + [False] * 7
+    assert stored == [True] * 8 + [False] * 11
     assert spent <= second.ledger.spent
     third = run_study(read_study(path))
     assert third.ledger.spent == second.ledger.spent
@@ -219,10 +229,8 @@ repeat = { until = "released", floor = 2, at_most = 9 }
 
 
 def test_a_scale_that_was_withheld(tmp_path: Path) -> None:
-    spread = (
-        '[[question]]\nname = "spread"\nkind = "interquartile_range"\ncolumn = "age"\nepsilon = 0.01\ndelta = 1e-9\n'
-    )
-    median = '[[question]]\nname = "m"\nkind = "median"\ncolumn = "age"\nscale = "spread"\nepsilon = 1\ndelta = 1e-6\n'
+    spread = question("spread", "stable_interquartile_range", column="age", epsilon=0.01, delta=1e-9)
+    median = question("m", "stable_median", column="age", scale="spread", epsilon=1, delta=1e-6)
     result = run_study(read_study(write_study(tmp_path, spread, median)))
     assert [outcome.state for outcome in result.outcomes] == ["withheld", "skipped"]
     assert "fallback" in result.outcomes[1].why
@@ -235,13 +243,13 @@ def test_planning_reads_no_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(DuckDB, "fetch", refuse)
     monkeypatch.setattr(DuckDB, "arrays", refuse)
-    plan = plan_study(read_study(write_study(tmp_path, EVERYTHING, epsilon=300)))
+    plan = plan_study(read_study(write_study(tmp_path, EVERYTHING, epsilon=400)))
     assert plan.fits
     assert not (tmp_path / "books.db").exists()
 
 
 def test_plans_are_what_happens(tmp_path: Path) -> None:
-    study = read_study(write_study(tmp_path, EVERYTHING, epsilon=300))
+    study = read_study(write_study(tmp_path, EVERYTHING, epsilon=400))
     plan = plan_study(study)
     result = run_study(study)
     for line, outcome in zip(plan.lines, result.outcomes, strict=True):
@@ -353,8 +361,12 @@ def test_a_study_with_a_skipped_question_runs_again(tmp_path: Path) -> None:
 
 
 def test_a_study_with_a_scale_that_was_withheld_runs_again(tmp_path: Path) -> None:
-    spread = '[[question]]\nname = "s"\nkind = "interquartile_range"\ncolumn = "age"\nepsilon = 0.01\ndelta = 1e-9\n'
-    median = '[[question]]\nname = "m"\nkind = "median"\ncolumn = "age"\nscale = "s"\nepsilon = 1\ndelta = 1e-6\n'
+    spread = (
+        '[[question]]\nname = "s"\nkind = "stable_interquartile_range"\ncolumn = "age"\nepsilon = 0.01\ndelta = 1e-9\n'
+    )
+    median = (
+        '[[question]]\nname = "m"\nkind = "stable_median"\ncolumn = "age"\nscale = "s"\nepsilon = 1\ndelta = 1e-6\n'
+    )
     path = write_study(tmp_path, spread, median, COUNT.replace("0.5", '"rest"'))
     first = run_study(read_study(path))
     assert [outcome.state for outcome in first.outcomes] == ["withheld", "skipped", "answered"]
@@ -375,9 +387,10 @@ def test_two_accounts_ask_the_same(tmp_path: Path) -> None:
     assert ledger.spent == Cost(1)
 
 
-SPREAD = '[[question]]\nname = "s"\nkind = "interquartile_range"\ncolumn = "{}"\nepsilon = 1\ndelta = 1e-6\n'
+SPREAD = '[[question]]\nname = "s"\nkind = "stable_interquartile_range"\ncolumn = "{}"\nepsilon = 1\ndelta = 1e-6\n'
 MIDDLE = (
-    '[[question]]\nname = "m"\nkind = "median"\ncolumn = "age"\nscale = "s"\nfallback = {}\nepsilon = 1\ndelta = 1e-6\n'
+    '[[question]]\nname = "m"\nkind = "stable_median"\ncolumn = "age"\nscale = "s"\nfallback = {}\n'
+    "epsilon = 1\ndelta = 1e-6\n"
 )
 
 

@@ -1,11 +1,12 @@
 """Every kind of question, by its name. A kind is written in one file, its family's; this one only gathers."""
 
+from expost.study.kinds.bounded import BOUNDED
 from expost.study.kinds.cells import CELLS
 from expost.study.kinds.kind import QuestionKind
 from expost.study.kinds.models import MODELS
 from expost.study.kinds.numbers import NUMBERS
 from expost.study.kinds.robust import ROBUST
 
-KINDS: dict[str, QuestionKind] = {kind.name: kind for kind in (*NUMBERS, *CELLS, *ROBUST, *MODELS)}
+KINDS: dict[str, QuestionKind] = {kind.name: kind for kind in (*NUMBERS, *CELLS, *BOUNDED, *ROBUST, *MODELS)}
 
 __all__ = ["KINDS"]

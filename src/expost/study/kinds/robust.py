@@ -1,4 +1,4 @@
-"""Statistics of ranks and robust regression: answers with little noise where the data is stable, or none."""
+"""Propose-test-release: answers with little noise where the data is stable, or none, without bounds."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ TESTED = ("released", "withheld")
 _MISSING = Key("missing", "number", "what an empty value counts as; 0 by default")
 _LOCATION = (
     COLUMN,
-    Key("scale", "scale", "about how far the data spreads: a number, or the name of an earlier interquartile_range",
-        required=True, refers_to="interquartile_range"),
+    Key("scale", "scale",
+        "about how far the data spreads: a number, or the name of an earlier stable_interquartile_range",
+        required=True, refers_to="stable_interquartile_range"),
     Key("fallback", "number", "the scale if the earlier question withheld its answer"),
     Key("slack", "number", "a larger one makes an answer likelier and noisier; 4 by default, for a trimmed mean 2"),
     Key("bounds", "pair", "values are moved into these bounds, which makes answers better; none by default"),
@@ -70,7 +71,11 @@ def _may_lack_scale(question: Question) -> bool:
 
 
 def _location(asked: Asked) -> Mechanism:
-    statistic: Any = {"median": StableMedian, "quantile": StableQuantile, "trimmed_mean": StableTrimmedMean}
+    statistic: Any = {
+        "stable_median": StableMedian,
+        "stable_quantile": StableQuantile,
+        "stable_trimmed_mean": StableTrimmedMean,
+    }
     return statistic[asked.question.kind].scaled(  # type: ignore[no-any-return]
         _scale(asked),
         size=asked.size,
@@ -125,19 +130,19 @@ def _of_ranks(name: str, help_: str, *own: Key, example: str) -> QuestionKind:
 
 ROBUST = (
     QuestionKind(
-        "interquartile_range", "How far the middle half of the data spreads, to within a factor. May withhold.",
+        "stable_interquartile_range", "How far the middle half of the data spreads, to within a factor. May withhold.",
         (COLUMN, Key("quantiles", "pair", "between which quantiles; [0.25, 0.75] by default"),
          Key("grid", "number", "the factor between bins; 2 by default"), _MISSING),
         _spread, _bin, reads=True, delta=True, outcomes=TESTED,
         stand_in=Answer("", None, released=Bin(1, 1.0, 2.0)), example='column = "cost"',
     ),
-    _of_ranks("median", "The median.", example=""),
-    _of_ranks("quantile", "A quantile.", Key("quantile", "number", "which one, between 0 and 1", required=True),
+    _of_ranks("stable_median", "The median.", example=""),
+    _of_ranks("stable_quantile", "A quantile.", Key("quantile", "number", "which one, between 0 and 1", required=True),
               example="quantile = 0.9\n"),
-    _of_ranks("trimmed_mean", "The mean without the lowest and the highest values.",
+    _of_ranks("stable_trimmed_mean", "The mean without the lowest and the highest values.",
               Key("trim", "number", "the share left out on either side", required=True), example="trim = 0.1\n"),
     QuestionKind(
-        "regression", "Linear regression, where most parts of the data agree. May withhold.",
+        "stable_regression", "Linear regression, where most parts of the data agree. May withhold.",
         (Key("features", "texts", "the columns that explain", required=True),
          Key("target", "text", "the column that is explained", required=True),
          Key("cell", "widths", "how coarse coefficients are: one width, or one each, the constant's last",
