@@ -112,7 +112,7 @@ def test_receipts_add_up(tmp_path: Path) -> None:
     assert charged == result.ledger.spent
     assert len({receipt.entry for outcome in result.outcomes for receipt in outcome.receipts}) == 19
     record = json.loads(json.dumps(record_of(result)))
-    assert record["answered"] == 14
+    assert record["answered"] == 18
 
 
 class Interrupted(Exception):
