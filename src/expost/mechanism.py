@@ -12,7 +12,7 @@ from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self
 
-from expost.cost import Cost, decimal_text
+from expost.cost import Cost, Number, decimal_text
 from expost.errors import InteractionClosed, InvalidValue
 from expost.fingerprint import say
 from expost.forks import here
@@ -23,6 +23,7 @@ from expost.text import shown
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
+    from expost.accounting.renyi import Prices
     from expost.ledger import Entry
 
     In = TypeVar("In", contravariant=True, default=Any)
@@ -86,6 +87,19 @@ class Mechanism(ABC, Generic[In, Out]):
     @abstractmethod
     def part_of(self, output: Out) -> Part:
         """The part of a published output. A function of the output only: anyone can recompute the charge."""
+
+    def renyi_prices(self, order: Number) -> Prices:
+        """The Rényi price of each part at an order: what the guarantee implies, or less where the noise is known.
+
+        Proof: lem-tangent-prices, lem-trimming
+        """
+        from expost.accounting.renyi import tangent_prices
+
+        return tangent_prices(self.guarantee, order)
+
+    def gaussian_prices(self) -> Prices | None:
+        """μ² = (sensitivity/σ)² of each part, if it is as private as normal noise; else None."""
+        return None
 
     def check(self, data: Any) -> None:
         """Refuse what is publicly wrong with the data: its type, its shape, a declared size.

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.accounting.normal import epsilon_of_zcdp, normal_noise_for, normal_quantile
+from expost.accounting.renyi import Prices, normal_noise, zcdp
 from expost.checks import requested_delta, requested_epsilon, whole_sensitivity
 from expost.cost import EPSILON_UNITS, Number, exact
 from expost.guarantee import Guarantee, Neighbours
@@ -69,6 +70,20 @@ class Gaussian(Additive):
     def guarantee(self) -> Guarantee:
         """(ε, δ) for every output."""
         return Guarantee.uniform(self.epsilon, self.delta, neighbours=self.neighbours)
+
+    def renyi_prices(self, order: Number) -> Prices:
+        """α/2σ², without any δ.
+
+        Proof: lem-renyi-normal
+        """
+        return Prices.uniform(normal_noise(order, self._ratio()))
+
+    def gaussian_prices(self) -> Prices:
+        """1/σ², in units of the sensitivity.
+
+        Proof: thm-gaussian-pot
+        """
+        return Prices.uniform(1 / self._ratio() ** 2)
 
     def _ratio(self) -> Fraction:
         return normal_noise_for(exact(self.epsilon, "ε"), exact(self.delta, "δ"))
@@ -140,6 +155,13 @@ class DiscreteGaussian(Additive):
         """(ε, δ) for every output."""
         epsilon = epsilon_of_zcdp(exact(self.rho, "ρ"), exact(self.delta, "δ"))
         return Guarantee.uniform(epsilon, self.delta, neighbours=self.neighbours)
+
+    def renyi_prices(self, order: Number) -> Prices:
+        """αρ, without any δ.
+
+        Proof: lem-renyi-normal
+        """
+        return Prices.uniform(zcdp(order, self.rho))
 
     def _calibrate(self, shape: Shape) -> tuple[Grid, Fraction]:
         rho = exact(self.rho, "ρ")

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from expost.accounting.losses import ApproximateDP, GaussianNoise, LaplaceNoise, Loss
 from expost.accounting.planning import plan
+from expost.accounting.renyi import Prices, laplace_noise, sampled_normal_noise
 from expost.accounting.stopping import optimal_delta
 from expost.checks import requested_delta, whole_sensitivity
-from expost.cost import Cost, Number, exact
+from expost.cost import EPSILON_UNITS, Cost, Number, exact
 from expost.errors import InteractionClosed, InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
 from expost.mechanism import Interaction, Mechanism, fixed
@@ -133,6 +134,25 @@ class Iterative(Mechanism[Any, tuple[Any, ...]]):
             )
         table = dict(zip(self.stops, self.epsilons, strict=True))
         return Guarantee(table, self.delta, neighbours=self.neighbours)  # type: ignore[arg-type]
+
+    def renyi_prices(self, order: Number) -> Prices:
+        """The sum of the steps taken: no extra δ, whatever the number of stops, in either direction of neighbours.
+
+        A step whose own price needs a δ leaves the prices that the guarantee implies.
+
+        Proof: lem-renyi-stopping
+        """
+        prices = {step: _renyi_price(step, order) for step in set(self.steps)}
+        steps = [price for step in self.steps if (price := prices[step]) is not None]
+        return Prices.stopped(steps, self.stops) if len(steps) == len(self.steps) else super().renyi_prices(order)
+
+    def gaussian_prices(self) -> Prices | None:
+        """The sum of the steps taken, if all are as private as normal noise.
+
+        Proof: thm-gaussian-pot
+        """
+        means = [mean for step in self.steps if (mean := _squared_mean(step)) is not None]
+        return Prices.stopped(means, self.stops) if len(means) == len(self.steps) else None
 
     def part_of(self, output: tuple[Any, ...]) -> Part:
         """The stop that was reached, or the next one."""
@@ -338,6 +358,24 @@ class LaplaceStepNoise(NormalStepNoise):
 
 def _rate(step: Any) -> Fraction:
     return exact(step.sampling_rate, "sampling_rate") if isinstance(step, GaussianNoise) else Fraction(1)
+
+
+def _renyi_price(step: Any, order: Number) -> Fraction | None:
+    """The price of a step, unless it needs a δ."""
+    if isinstance(step, GaussianNoise):
+        return sampled_normal_noise(order, step.noise_multiplier, step.sampling_rate)
+    if isinstance(step, LaplaceNoise):
+        return laplace_noise(order, 1 / exact(step.noise_multiplier, "noise_multiplier"), None)
+    prices = step.renyi_prices(order)
+    return None if prices.delta else Fraction(prices.worst, EPSILON_UNITS)
+
+
+def _squared_mean(step: Any) -> Fraction | None:
+    """μ² of a step that is as private as normal noise."""
+    if isinstance(step, GaussianNoise) and step.symmetric:
+        return 1 / exact(step.noise_multiplier, "noise_multiplier") ** 2
+    prices = step.gaussian_prices() if isinstance(step, Mechanism) else None
+    return None if prices is None else Fraction(prices.worst, EPSILON_UNITS)
 
 
 def _loss(step: Loss | Mechanism) -> Loss:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost import bracket
+from expost.accounting.renyi import Prices, laplace_noise
 from expost.checks import requested_epsilon, whole_sensitivity
 from expost.cost import Number, exact
 from expost.guarantee import Guarantee, Neighbours
@@ -62,6 +63,15 @@ class Laplace(Additive):
     def guarantee(self) -> Guarantee:
         """ε for every output."""
         return Guarantee.uniform(self.epsilon, neighbours=self.neighbours)
+
+    def renyi_prices(self, order: Number) -> Prices:
+        """Of the noise's own law, for whichever kind of data it has the least steps.
+
+        Proof: lem-renyi-laplace
+        """
+        kinds = (True, False) if exact(self.sensitivity, "sensitivity") >= 1 else (True,)
+        rate = max(self._calibrate(Shape(floats, None))[1] for floats in kinds)
+        return Prices.uniform(laplace_noise(order, self.epsilon, floor(exact(self.epsilon, "ε") / rate)))
 
     def _calibrate(self, shape: Shape) -> tuple[Grid, Fraction]:
         epsilon, sensitivity = exact(self.epsilon, "ε"), exact(self.sensitivity, "sensitivity")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.accounting.renyi import Prices, randomized_response
 from expost.checks import as_confidence, as_whole, requested_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
@@ -65,6 +66,13 @@ class RandomizedResponse(Calibrated[Numeric, Any]):
     def guarantee(self) -> Guarantee:
         """ε for every output."""
         return Guarantee.uniform(self.epsilon, neighbours=self.neighbours)
+
+    def renyi_prices(self, order: Number) -> Prices:
+        """Of one person's answer.
+
+        Proof: lem-renyi-response
+        """
+        return Prices.uniform(randomized_response(order, self.epsilon, self.choices))
 
     def part_of(self, output: Any) -> Part:
         """All outputs cost the same."""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from expost.cost import Number
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import In, Mechanism, Out
+
+if TYPE_CHECKING:
+    from expost.accounting.renyi import Prices
 
 
 class Wrapper(Mechanism[In, Out]):
@@ -24,6 +28,14 @@ class Wrapper(Mechanism[In, Out]):
     def guarantee(self) -> Guarantee:
         """That of the inner mechanism."""
         return self.inner.guarantee
+
+    def renyi_prices(self, order: Number) -> Prices:
+        """Those of the inner mechanism."""
+        return self.inner.renyi_prices(order)
+
+    def gaussian_prices(self) -> Prices | None:
+        """Those of the inner mechanism."""
+        return self.inner.gaussian_prices()
 
     def check(self, data: Any) -> None:
         """Refuse what the inner mechanism refuses."""

@@ -251,10 +251,8 @@ def test_normal_noise_is_zcdp() -> None:
 
 
 def test_steps_that_stop() -> None:
-    steps = [Prices.uniform(Fraction(1, 10**12)), Prices({"a": 5, "b": 2}), Prices({0: 7})]
-    assert Prices.stopped(steps, (1, 3)).table == {1: 1, 3: 13}
-    with pytest.raises(InvalidValue, match="needs a δ"):
-        Prices.stopped([Prices({0: 1}, delta=1)], (1,))
+    steps = [Fraction(1, 3 * 10**12)] * 6
+    assert Prices.stopped(steps, (1, 3, 6)).table == {1: 1, 3: 1, 6: 2}  # rounded up once
 
 
 def test_blocks_side_by_side() -> None:

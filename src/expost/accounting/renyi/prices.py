@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import accumulate
 from math import ceil
 
 from expost.cost import EPSILON_UNITS, said
@@ -60,18 +61,13 @@ class Prices:
         return cls(table, worst if open_ended else None, max(block.delta for block in blocks))
 
     @classmethod
-    def stopped(cls, steps: Iterable[Prices], stops: Iterable[int]) -> Prices:
-        """Steps one after the other that may stop: stopping after k costs the worst case of the first k.
+    def stopped(cls, steps: Iterable[Fraction], stops: Iterable[int]) -> Prices:
+        """Steps one after the other, with these prices, that may stop: stopping after k costs the first k of them.
 
         Proof: lem-renyi-stopping
         """
-        sums, total = [0], 0
-        for step in steps:
-            if step.delta:
-                raise InvalidValue("a step's price needs a δ and cannot be stopped freely: price all by the guarantee")
-            total += step.worst
-            sums.append(total)
-        return cls({stop: sums[stop] for stop in stops})
+        sums = list(accumulate(steps, initial=Fraction(0)))
+        return cls({stop: units_above(sums[stop]) for stop in stops})
 
     def post_process(self, images: Mapping[Part, Part | Set[Part]]) -> Prices:
         """After relabelling: a new part costs the most of the listed parts that can become it.
