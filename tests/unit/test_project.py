@@ -76,17 +76,26 @@ def test_the_type_checker_and_the_loader_know_the_same_names(package: str) -> No
 
 
 SHARED = {
+    **dict.fromkeys(
+        (
+            "bernoulli",
+            "bernoulli_exp",
+            "categorical",
+            "discrete_gaussian",
+            "discrete_laplace",
+            "geometric",
+            "rounded_gaussian",
+            "rounded_laplace",
+        ),
+        "one number (scalar), and an array of them (vector)",
+    ),
     "Answer": "of a ledger's database; of a question of a study",
-    "Coin": "the mechanism, and the law of one flip",
     "Engine": "behind a private table; behind a durable ledger",
-    "Gaussian": "the mechanism, and the law of its noise",
-    "Laplace": "the mechanism, and the law of its noise",
     "Mean": "the mechanism, and the question to a table",
     "Neighbours": "the relation, and the command line's choice of it",
     "Outcome": "of an operation on a ledger; of a question of a study",
     "Question": "to a private table; of a study",
     "State": "of a reservation, and the command line's choice of it",
-    "Step": "of an iterative mechanism; of a composition",
     "TestedLogisticRegression": "the mechanism, and the scikit-learn estimator around it",
     "app": "the command line, and its commands for ledgers",
     "create": "a durable ledger; the command that does",
@@ -177,3 +186,24 @@ def test_every_parameter_of_a_public_class_is_documented(package: str) -> None:
         assert set(inspect.signature(kind).parameters) - documented(kind) == set(), kind
         bases = [base.__doc__ for base in kind.__mro__[1:]]
         assert kind.__doc__ not in bases
+
+
+def test_it_works_where_nothing_forks() -> None:
+    """On Windows there is neither ``os.fork`` nor ``os.register_at_fork``."""
+    program = (
+        "import logging, os, random, threading, numpy; del os.fork, os.register_at_fork; import expost, expost.ledger; "
+        "print(expost.Ledger(epsilon=1).run(expost.Coin(epsilon=1, sensitivity=1), on=1).entry.state)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "settled\n", done.stderr
+
+
+LONGEST = 450
+
+
+@pytest.mark.parametrize("room", ["", "learn/", "mechanisms/", "noise/", "verify/"])
+def test_no_file_of_these_rooms_is_long(room: str) -> None:
+    folder = ROOT / "src" / "expost" / room
+    files = list(folder.rglob("*.py") if room else folder.glob("*.py"))
+    assert files
+    assert {path.name for path in files if len(path.read_text().splitlines()) > LONGEST} == set()

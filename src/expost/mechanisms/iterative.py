@@ -218,10 +218,10 @@ class Run(Interaction):
         self._sampled = 0
         """Steps that have their sample."""
 
-    def __iter__(self) -> Iterator[Step]:
+    def __iter__(self) -> Iterator[IterativeStep]:
         """The steps that are left. Each must be given its value before the next one comes."""
         while not self.closed and len(self._transcript) < len(self._iterative.steps):
-            step = Step(self, len(self._transcript))
+            step = IterativeStep(self, len(self._transcript))
             yield step
             if not step.answered and not self.closed:
                 raise InteractionClosed(f"step {step.number} was given no value: call step(value), or leave the loop")
@@ -259,7 +259,7 @@ class Run(Interaction):
         return vector.bernoulli(self._noise, _rate(self._iterative.steps[index]), size)
 
 
-class Step:
+class IterativeStep:
     """One step of a run: ``step.batch(n)``, then ``step(value)``."""
 
     def __init__(self, run: Run, index: int) -> None:

@@ -1,7 +1,7 @@
 """Laws on the integers, known through certified bounds on their distribution functions.
 
 A law promises one thing: integer bounds on 2^bits·Pr[X < k], for any k and any number of bits, that close
-in on the truth as the bits grow. That is all that exact sampling needs (:mod:`expost.noise.uniform`).
+in on the truth as the bits grow. That is all that exact sampling needs (:mod:`expost.noise.inversion`).
 Laws are frozen and hashable: tables are kept per law.
 """
 
@@ -59,7 +59,7 @@ class Digit(Law):
 
 
 @dataclass(frozen=True)
-class Laplace(Law):
+class LaplaceLaw(Law):
     """⌊X/step⌋ where Pr[X = k] is proportional to e^−(rate·``|k|``); the discrete Laplace law for step 1."""
 
     rate: Fraction
@@ -102,7 +102,7 @@ class Sign(Law):
 
 
 @dataclass(frozen=True)
-class Gaussian(Law):
+class GaussianLaw(Law):
     """k with probability proportional to e^−k²/(2·variance)."""
 
     variance: Fraction
@@ -134,7 +134,7 @@ class HalfGaussian(Law):
 
 
 @dataclass(frozen=True)
-class Coin(Law):
+class CoinLaw(Law):
     """1 with probability e^−rate, else 0."""
 
     rate: Fraction

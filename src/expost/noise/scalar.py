@@ -11,8 +11,8 @@ from math import ceil, floor, isqrt
 
 from expost.errors import InvalidValue
 from expost.noise.fixed import exp_minus
+from expost.noise.inversion import Uniform
 from expost.noise.source import NoiseSource
-from expost.noise.uniform import Uniform
 
 
 def bernoulli(source: NoiseSource, probability: Fraction) -> bool:

@@ -14,11 +14,11 @@ from math import isqrt
 import numpy as np
 
 from expost.errors import InvalidValue
+from expost.noise.inversion import WORD, Uniform
 from expost.noise.laws import HalfGaussian
 from expost.noise.scalar import keeps
 from expost.noise.source import NoiseSource
 from expost.noise.tables import table
-from expost.noise.uniform import WORD, Uniform
 
 _STRIPS = 64  # to a standard deviation
 _VARIANCE = Fraction(_STRIPS**2)

@@ -7,9 +7,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.noise.inversion import WORD, Uniform, invert
 from expost.noise.laws import Law
 from expost.noise.source import NoiseSource
-from expost.noise.uniform import WORD, Uniform, invert
 
 LARGEST = 2**62
 """Arrays hold no noise beyond ±LARGEST. Whoever adds it to data clamps the sum well within (lem-saturation)."""

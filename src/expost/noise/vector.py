@@ -17,14 +17,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.errors import InvalidValue
-from expost.noise import gaussian
-from expost.noise.laws import Coin, Digit, Finite, Gaussian, Geometric, Laplace, Law, Lie, Powers, Rate, Ratio, Sign
+from expost.noise import strips
+from expost.noise.inversion import Uniform, invert
+from expost.noise.laws import (
+    CoinLaw,
+    Digit,
+    Finite,
+    GaussianLaw,
+    Geometric,
+    LaplaceLaw,
+    Law,
+    Lie,
+    Powers,
+    Rate,
+    Ratio,
+    Sign,
+)
 from expost.noise.source import NoiseSource
+from expost.noise.strips import Integers
 from expost.noise.tables import LARGEST, draw
-from expost.noise.uniform import Uniform, invert
 
 Size: TypeAlias = int | tuple[int, ...]
-Integers: TypeAlias = NDArray[np.int64]
 
 LARGEST_SCALE = 2**50
 """The largest scale (1/rate, or standard deviation) that array noise may have, in whole units."""
@@ -83,8 +96,8 @@ def discrete_gaussian(source: NoiseSource, variance: Fraction, size: Size) -> In
     Proof: thm-strips
     """
     if check_variance(variance) <= _DIRECT**2:
-        return draw(source, Gaussian(variance), _count(size)).reshape(size)
-    return gaussian.discrete(source, variance, _count(size)).reshape(size)
+        return draw(source, GaussianLaw(variance), _count(size)).reshape(size)
+    return strips.discrete(source, variance, _count(size)).reshape(size)
 
 
 def rounded_gaussian(source: NoiseSource, variance: Fraction, size: Size) -> Integers:
@@ -92,7 +105,7 @@ def rounded_gaussian(source: NoiseSource, variance: Fraction, size: Size) -> Int
 
     Proof: thm-strips
     """
-    return gaussian.rounded(source, check_variance(variance), _count(size)).reshape(size)
+    return strips.rounded(source, check_variance(variance), _count(size)).reshape(size)
 
 
 def bernoulli(source: NoiseSource, probability: Fraction, size: Size) -> NDArray[np.bool_]:
@@ -114,7 +127,7 @@ def bernoulli_exp(source: NoiseSource, rate: Fraction, size: Size) -> NDArray[np
     """
     if rate < 0:
         raise InvalidValue(f"e^−rate is a probability only for rate ≥ 0, got {rate}")
-    return draw(source, Coin(rate), _count(size)).astype(np.bool_).reshape(size)
+    return draw(source, CoinLaw(rate), _count(size)).astype(np.bool_).reshape(size)
 
 
 def lies(source: NoiseSource, rate: Fraction, choices: int, size: Size) -> Integers:
@@ -233,7 +246,7 @@ def _geometric_split(rate: Fraction) -> _Split:
 @lru_cache(maxsize=256)
 def _laplace_split(rate: Fraction) -> _Split:
     digits = _digits(rate)
-    return _Split(Laplace(rate, 1 << sum(digits)), rate, digits)
+    return _Split(LaplaceLaw(rate, 1 << sum(digits)), rate, digits)
 
 
 def check_rate(rate: Fraction) -> Fraction:

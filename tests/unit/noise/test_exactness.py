@@ -13,14 +13,15 @@ import pytest
 from expost import bracket
 from expost.noise import NoiseSource
 from expost.noise.fixed import exp_minus
+from expost.noise.inversion import Uniform, invert
 from expost.noise.laws import (
-    Coin,
+    CoinLaw,
     Digit,
     Finite,
-    Gaussian,
+    GaussianLaw,
     Geometric,
     HalfGaussian,
-    Laplace,
+    LaplaceLaw,
     Law,
     Lie,
     Powers,
@@ -30,7 +31,6 @@ from expost.noise.laws import (
     Sign,
 )
 from expost.noise.tables import LARGEST, Table, table
-from expost.noise.uniform import Uniform, invert
 
 DIGITS = 300  # of the reference: 2^−900 and below
 
@@ -106,18 +106,18 @@ LAWS: list[tuple[Law, Callable[[int], Fraction], range]] = [
     (Geometric(Fraction(7)), geometric(Fraction(7)), range(1, 5)),
     (Digit(Fraction(1, 10**9), 8), digit(Fraction(1, 10**9), 8), range(1, 8)),
     (Digit(THIRD, 5), digit(THIRD, 5), range(1, 5)),
-    (Laplace(THIRD), laplace(THIRD, 1), range(-20, 20)),
-    (Laplace(Fraction(1, 100), 16), laplace(Fraction(1, 100), 16), range(-20, 20)),
+    (LaplaceLaw(THIRD), laplace(THIRD, 1), range(-20, 20)),
+    (LaplaceLaw(Fraction(1, 100), 16), laplace(Fraction(1, 100), 16), range(-20, 20)),
     (RoundedLaplace(Fraction(2, 5)), rounded_laplace(Fraction(2, 5)), range(-20, 20)),
     (
         Sign(Fraction(2, 5)),
         lambda k: Fraction(k > 1) if k not in (0, 1) else rounded_laplace(Fraction(2, 5))(k),
         range(2),
     ),
-    (Gaussian(Fraction(9, 4)), gaussian(Fraction(9, 4), half=False), range(-8, 9)),
-    (Gaussian(Fraction(1, 50)), gaussian(Fraction(1, 50), half=False), range(-2, 3)),
+    (GaussianLaw(Fraction(9, 4)), gaussian(Fraction(9, 4), half=False), range(-8, 9)),
+    (GaussianLaw(Fraction(1, 50)), gaussian(Fraction(1, 50), half=False), range(-2, 3)),
     (HalfGaussian(Fraction(9, 4)), gaussian(Fraction(9, 4), half=True), range(1, 9)),
-    (Coin(THIRD), steps(1 - e(-THIRD), e(-THIRD)), range(1, 2)),
+    (CoinLaw(THIRD), steps(1 - e(-THIRD), e(-THIRD)), range(1, 2)),
     (Lie(THIRD, 5), steps(Fraction(1), 4 * e(-THIRD)), range(1, 2)),
     (Finite.of((3, 0, 1, 5)), steps(Fraction(3), Fraction(0), Fraction(1), Fraction(5)), range(1, 4)),
     (
@@ -184,7 +184,7 @@ def test_only_undecided_draws_ask_for_more_bits(law: Law, below: Callable[[int],
         assert inside.left >= 56
 
 
-@pytest.mark.parametrize("law", [Laplace(THIRD), Geometric(THIRD), Gaussian(Fraction(9, 4))])
+@pytest.mark.parametrize("law", [LaplaceLaw(THIRD), Geometric(THIRD), GaussianLaw(Fraction(9, 4))])
 @pytest.mark.parametrize("word", [2**640 - 6, 2**640 - 10**30, 5, 10**30], ids=["top", "high", "bottom", "low"])
 def test_far_tails(law: Law, word: int) -> None:
     """Draws within 2^−600 of 0 or 1, where a table knows nothing: the number is far out, and exact."""
@@ -192,12 +192,12 @@ def test_far_tails(law: Law, word: int) -> None:
     low, high = law.below(number, 800)[1], law.below(number + 1, 800)[0]
     assert low <= word << 160
     assert word << 160 < high
-    if isinstance(law, Laplace):
+    if isinstance(law, LaplaceLaw):
         assert abs(number) > 1000
 
 
 def test_inversion_without_a_table_reads_the_same_number_from_the_same_real() -> None:
-    law = Laplace(Fraction(1, 7))
+    law = LaplaceLaw(Fraction(1, 7))
     rng = np.random.default_rng(5)
     for _ in range(100):
         word = int.from_bytes(rng.bytes(24), "little")
@@ -207,9 +207,9 @@ def test_inversion_without_a_table_reads_the_same_number_from_the_same_real() ->
 
 def test_numbers_past_the_range_keep_their_sign() -> None:
     """A law so wide that int64 cannot hold it: clamped, as lem-saturation allows."""
-    wide = Laplace(Fraction(1, 2**70))
+    wide = LaplaceLaw(Fraction(1, 2**70))
     assert invert(wide, Uniform(Script(bytes(64)), 2**64 - 2, 64)) > LARGEST
-    narrow = Table(Laplace(THIRD))
+    narrow = Table(LaplaceLaw(THIRD))
     narrow.law = wide  # the table's cells are kept, only what it cannot decide goes to the wide law
     up, down = script_of((2**64 - 1) << 256, 5), script_of(1 << 256, 5)
     assert narrow.draw(up, 1)[0] == LARGEST
@@ -218,7 +218,7 @@ def test_numbers_past_the_range_keep_their_sign() -> None:
 
 @pytest.mark.parametrize("bits", [16, 64])
 def test_every_16_bit_prefix_is_answered_only_if_certain(bits: int) -> None:
-    law = Laplace(Fraction(1, 5))
+    law = LaplaceLaw(Fraction(1, 5))
     guide = table(law)._guide
     undecided = np.iinfo(np.int64).min
     for prefix in range(0, 2**16, 37 if bits == 16 else 101):

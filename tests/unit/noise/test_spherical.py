@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from expost.errors import InvalidValue
 from expost.noise import SeededNoise
+from expost.noise.inversion import Uniform
 from expost.noise.spherical import _Normal, _rounded, rounded_spherical
-from expost.noise.uniform import Uniform
 
 numbers = st.tuples(st.integers(0, 300), st.integers(0, 2**64 - 1), st.booleans())
 

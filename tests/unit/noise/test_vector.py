@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from expost import bracket
 from expost.errors import InvalidValue
-from expost.noise import NoiseSource, SeededNoise, gaussian, vector
-from expost.noise.laws import Digit, Laplace, Law, Rate, Ratio
+from expost.noise import NoiseSource, SeededNoise, strips, vector
+from expost.noise.inversion import Uniform
+from expost.noise.laws import Digit, LaplaceLaw, Law, Rate, Ratio
 from expost.noise.scalar import keeps
-from expost.noise.uniform import Uniform
 
 SOURCE = SeededNoise(20)
 
@@ -133,11 +133,11 @@ def test_digits_put_together_have_the_law_of_the_whole() -> None:
     """Every number about 0 as high part × digits, sign and reflection included, against its own probability."""
     rate, bits = Fraction(1, 100), (2, 3)
     step = 1 << sum(bits)
-    top, low, high = Laplace(rate, step), Digit(rate, 4), Digit(rate * 4, 8)
+    top, low, high = LaplaceLaw(rate, step), Digit(rate, 4), Digit(rate * 4, 8)
     for k in range(-3 * step, 3 * step):
         digit = (k if k >= 0 else ~k) % step
         joint = mass(top, k // step) * mass(low, digit % 4) * mass(high, digit // 4)
-        assert abs(joint - mass(Laplace(rate), k)) < Fraction(1, 2**240)
+        assert abs(joint - mass(LaplaceLaw(rate), k)) < Fraction(1, 2**240)
     split = vector._Split(top, rate, bits)
     assert [(position, digit) for position, digit in split._digits] == [(0, low), (2, high)]
 
@@ -179,10 +179,10 @@ def test_every_way_to_decide_decides_the_same(strip: int, place: int, coin: int,
     zeros = Endless(0)
     assert keeps(Uniform(zeros, coin, 63), strip, Uniform(zeros, place, 16), variance, exact) == expected
 
-    cut = gaussian._strips(variance)
+    cut = strips._strips(variance)
     assert cut.exponent == 0
-    strips, places = np.array([strip]), np.array([place], np.uint16)
-    accepted, negative = gaussian._accept(CoinThenZeros(coin), cut, strips, places, 16, exact=exact)
+    strip_numbers, places = np.array([strip]), np.array([place], np.uint16)
+    accepted, negative = strips._accept(CoinThenZeros(coin), cut, strip_numbers, places, 16, exact=exact)
     assert bool(accepted[0]) == expected
     assert not negative[0]
 
@@ -191,7 +191,7 @@ def test_every_way_to_decide_decides_the_same(strip: int, place: int, coin: int,
     "variance", [Fraction(1, 5), Fraction(2**12), Fraction(2**14 - 1), Fraction(10**10), Fraction(3**60)]
 )
 def test_strips_are_a_hundredth_of_the_scale(variance: Fraction) -> None:
-    cut = gaussian._strips(variance)
+    cut = strips._strips(variance)
     assert 64**2 <= cut.variance < 128**2
     assert cut.variance * Fraction(4) ** cut.exponent == variance
     for strip in (0, 1, 77, 1000):
@@ -201,10 +201,10 @@ def test_strips_are_a_hundredth_of_the_scale(variance: Fraction) -> None:
 
 @pytest.mark.parametrize("exponent", [-5, -1, 0, 1, 6])
 def test_rounding_a_place_in_a_strip(exponent: int) -> None:
-    cut = gaussian._Strips(exponent, Fraction(100**2), np.zeros(1, np.int64))
+    cut = strips._Strips(exponent, Fraction(100**2), np.zeros(1, np.int64))
     rng = np.random.default_rng(3)
     strip, place = rng.integers(0, 1000, 300), rng.integers(0, 2**16, 300).astype(np.uint16)
-    numbers = gaussian._nearest(cut, strip, place, 16)
+    numbers = strips._nearest(cut, strip, place, 16)
     for t, v, number in zip(strip.tolist(), place.tolist(), numbers.tolist(), strict=True):
         low, high = (Fraction(2) ** exponent * (t + Fraction(v + end, 2**16)) for end in (0, 1))
         assert number - Fraction(1, 2) <= low

@@ -20,11 +20,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.noise.inversion import Uniform
 from expost.noise.laws import HalfGaussian
 from expost.noise.scalar import keeps
 from expost.noise.source import NoiseSource
 from expost.noise.tables import draw
-from expost.noise.uniform import Uniform
 
 Integers: TypeAlias = NDArray[np.int64]
 Unsigned: TypeAlias = NDArray[np.unsignedinteger[Any]]
