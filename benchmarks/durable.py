@@ -22,6 +22,7 @@ import apsw
 import psycopg
 
 import expost as xp
+from expost.ledger import Settings
 from expost.ledger.sqlite import SqliteEngine
 from report import ROOT, Row, at_least, at_most, report
 
@@ -73,7 +74,7 @@ def sqlite() -> list[Row]:
         url = f"sqlite:///{folder}/books.db"
         ledger = xp.Ledger.create(url, "study", epsilon=1000, neighbours="add-remove", unit="person")
         both, took = crowd(8, lambda: pair(ledger))
-        raw = SqliteEngine(str(Path(folder) / "books.db"), create=False)._connect()
+        raw = SqliteEngine(str(Path(folder) / "books.db"), Settings())._connect()
         raw.execute("CREATE TABLE raw (id INTEGER PRIMARY KEY, n INTEGER) STRICT")
         raw.execute("INSERT INTO raw VALUES (1, 0)")
         works: list[Callable[[], object]] = [lambda: _raw_sqlite(raw), lambda: pair(ledger)]

@@ -14,9 +14,10 @@ from typing import Any
 
 import expost as xp
 from expost import Cost, Guarantee, Ledger
-from expost.ledger import MemoryStore, Request
+from expost.ledger import MemoryStore, Request, Settings
 from expost.ledger.entry import Note
-from expost.ledger.trail import Books, Event, chained, replay
+from expost.ledger.trail import Event, linked
+from expost.ledger.verify import Replay, replay
 from toys import Fixed
 
 CLAIM = Guarantee({"small": "0.001", "large": "0.004"}, delta="1e-9")
@@ -25,8 +26,10 @@ SOAK = int(os.environ.get("EXPOST_SOAK", "0"))
 """How many kills a test makes; 0 for the short form."""
 
 
-def make(url: str, epsilon: int | str = 1000) -> Ledger:
-    return Ledger.create(url, NAME, epsilon=epsilon, delta=1e-3, neighbours="add-remove", unit="person")
+def make(url: str, epsilon: int | str = 1000, settings: Settings | None = None) -> Ledger:
+    return Ledger.create(
+        url, NAME, epsilon=epsilon, delta=1e-3, neighbours="add-remove", unit="person", settings=settings
+    )
 
 
 class Worker:
@@ -145,7 +148,7 @@ def follows_the_model(ledger: Ledger) -> None:
     """Ordered by the audit trail, everything happens in the reference model, too: the store in memory."""
     model: MemoryStore | None = None
     entries = {entry.id: entry for entry in ledger.entries()}
-    for event in chained(ledger.audit()):
+    for event in linked(ledger.audit()):
         model = happen(model, event, entries)
     assert model is not None
     for account in (ledger, *below(ledger)):
@@ -200,10 +203,10 @@ def linear(events: list[Event], told: list[dict[str, Any]]) -> None:
     if not refusals:
         return
     full: list[bool] = []
-    books = Books()
+    books = Replay()
     for event in events:
         books.apply(event)
-        full.append(not CLAIM.worst_case <= books.accounts[NAME].remaining)
+        full.append(not CLAIM.worst_case <= books.accounts[(NAME,)].remaining)
     for fact in refusals:
         first = max((at for at, _, until in known if until < fact["since"]), default=1)
         last = min((at for at, since, _ in known if since > fact["until"]), default=len(events) + 1)

@@ -14,15 +14,14 @@ from traceback import walk_tb
 from typing import Any, NamedTuple
 
 import numpy as np
-import psycopg
 import pytest
 
 import expost as xp
+from clocks import Clock
 from expost import Cost, Guarantee, Ledger
 from expost.accounting.losses import GaussianNoise
 from expost.fingerprint import DATA
 from expost.guarantee import Part
-from expost.ledger import sqlite
 from expost.mechanisms.stability.release import Proposal
 from toys import Fixed
 
@@ -30,12 +29,21 @@ CLAIM = Guarantee({"large": 0.75, "small": 0.25})
 SECRET = 987654321
 
 
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
-def ledger(request: pytest.FixtureRequest) -> Ledger:
+def ledger(request: pytest.FixtureRequest, clock: Clock) -> Ledger:
     if request.param == "memory":
-        return Ledger(epsilon=20, delta=1, name="study")
+        ledger = Ledger(epsilon=20, delta=1, name="study")
+        ledger._store._clock = clock  # type: ignore[attr-defined]
+        return ledger
     url = request.getfixturevalue(f"{request.param}_url")()
-    return Ledger.create(url, "study", epsilon=20, delta=1, neighbours="add-remove", unit="person")
+    return Ledger.create(
+        url, "study", epsilon=20, delta=1, neighbours="add-remove", unit="person", settings=clock.settings()
+    )
 
 
 # ---- a key stands for one mechanism
@@ -439,30 +447,13 @@ def books(ledger: Ledger) -> str:
     return json.dumps([times, [event.at for event in ledger.audit()]])
 
 
-def clocked(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Sets the clock, in microseconds since 1970, of the store."""
-    address = ledger._store.address
-    if address is None:
-        return lambda at: monkeypatch.setattr("expost.ledger.memory.time.time_ns", lambda: at * 1000)
-    if address[0].startswith("sqlite"):
-        return lambda at: monkeypatch.setattr(sqlite, "now", lambda: at)
-
-    def turn(at: int) -> None:
-        with psycopg.connect(address[0], autocommit=True) as connection:
-            connection.execute(
-                f"CREATE OR REPLACE FUNCTION expost_now() RETURNS BIGINT LANGUAGE sql AS $$ SELECT {at}::bigint $$"
-            )
-
-    return turn
-
-
 HOUR = 3_600_000_000
 
 
 @pytest.mark.parametrize("ending", ["settle", "forfeit", "void"])
-def test_the_books_do_not_tell_how_long_it_took(ledger: Ledger, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+def test_the_books_do_not_tell_how_long_it_took(ledger: Ledger, clock: Clock, ending: str) -> None:
     """Found: ``ended − reserved`` told 1.5 s from 0.25 s, for one chosen person. Also around a full hour."""
-    turn = clocked(ledger, monkeypatch)
+    turn = clock.set_on(ledger)
     start = (time.time_ns() // 1000 // HOUR + 1) * HOUR
     for begun, took in ((start + 5, 250_000), (start + 5, 1_500_000), (start + HOUR - 1_000_000, 1_500_000)):
         turn(begun)
@@ -477,8 +468,8 @@ def test_the_books_do_not_tell_how_long_it_took(ledger: Ledger, monkeypatch: pyt
     ledger.verify_chain()
 
 
-def test_the_clock_of_the_books_shows_full_hours(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    turn = clocked(ledger, monkeypatch)
+def test_the_clock_of_the_books_shows_full_hours(ledger: Ledger, clock: Clock) -> None:
+    turn = clock.set_on(ledger)
     start = (time.time_ns() // 1000 // HOUR + 1) * HOUR
     for at in (start + 1, start + HOUR - 1, start + HOUR + 1_234_567, start):
         turn(at)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import secrets
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 
 import expost as xp
 from expost import Cost, Guarantee, Ledger
-from expost.ledger import sqlite
+from expost.ledger import Settings
 from faulty import CLAIM, NAME, SOAK, check, make
 from toys import Fixed
 
@@ -65,11 +64,8 @@ class _File(apsw.VFSFile):
 
 
 @pytest.fixture
-def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
-    disk = Disk()
-    monkeypatch.setattr(sqlite, "VFS", disk.name)
-    yield disk
-    monkeypatch.undo()
+def disk() -> Disk:
+    return Disk()
 
 
 def spend(ledger: Ledger, disk: Disk, count: int) -> None:
@@ -120,19 +116,21 @@ def lost(disk: Disk, tmp_path: Path, every: int) -> int:
     return found
 
 
-def begin(disk: Disk, tmp_path: Path) -> Ledger:
-    ledger = make(f"sqlite:///{tmp_path}/books.db")
+def begin(disk: Disk, tmp_path: Path, synchronous: str = "EXTRA") -> Ledger:
+    url = f"sqlite:///{tmp_path}/books.db"
+    ledger = make(url, settings=Settings(vfs=disk.name))
+    if synchronous != "EXTRA":
+        ledger = Ledger.load(url, NAME, settings=Settings(vfs=disk.name, synchronous=synchronous))
     disk.cuts.clear()
     return ledger
 
 
-def test_a_power_cut_at_every_sync(disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_power_cut_at_every_sync(disk: Disk, tmp_path: Path) -> None:
     """Only synced bytes are kept, with and without some of the others: all that was acknowledged is there."""
     chance = random.Random(6)
     ledger = begin(disk, tmp_path)
     count = 120 if SOAK else 30
     spend(ledger, disk, count)
-    monkeypatch.setattr(sqlite, "VFS", None)
     assert len(disk.cuts) > 2 * count
     for number, (synced, written, told) in enumerate(disk.cuts):
         for kind, files in (("clean", synced), ("torn", torn(synced, written, chance))):
@@ -141,16 +139,11 @@ def test_a_power_cut_at_every_sync(disk: Disk, tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("synchronous", ["NORMAL", "OFF"])
-def test_with_less_a_power_cut_loses_what_was_acknowledged(
-    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, synchronous: str
-) -> None:
+def test_with_less_a_power_cut_loses_what_was_acknowledged(disk: Disk, tmp_path: Path, synchronous: str) -> None:
     """The negative control: what the simulated power cut is there to find, it finds."""
-    ledger = begin(disk, tmp_path)
-    monkeypatch.setattr(sqlite, "SYNCHRONOUS", synchronous)
-    ledger._store._engine.close()  # type: ignore[attr-defined]
+    ledger = begin(disk, tmp_path, synchronous)
     spend(ledger, disk, 10)
     disk.cut()
-    monkeypatch.setattr(sqlite, "VFS", None)
     assert lost(disk, tmp_path, 1) > 0
 
 
@@ -179,14 +172,13 @@ def test_a_full_disk(disk: Disk, tmp_path: Path) -> None:
     check(ledger, disk.told)
 
 
-def test_a_locked_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_locked_file(tmp_path: Path) -> None:
     """Somebody else keeps the file to himself: requests fail after a while, and nothing is charged or delivered."""
-    monkeypatch.setattr(sqlite, "PATIENCE", 0.1)
-    ledger = make(f"sqlite:///{tmp_path}/books.db", epsilon=1)
+    ledger = make(f"sqlite:///{tmp_path}/books.db", epsilon=1, settings=Settings(patience=0.1))
     spending = ledger.reserve(CLAIM)
     rude = apsw.Connection(str(tmp_path / "books.db"))
     rude.execute("BEGIN IMMEDIATE")
-    with pytest.raises(xp.LedgerUnavailable, match="kept the ledger's file locked"):
+    with pytest.raises(xp.Busy, match="kept the ledger's file locked"):
         ledger.reserve(Guarantee.uniform(0.5))
     with pytest.raises(xp.LedgerUnavailable) as unsettled:
         spending.settle("small")

@@ -176,8 +176,12 @@ def entries(
 
     Example: expost ledger entries sqlite:///clinic.db patients --state forfeited
     """
-    found = [e for e in _at(url, name, account).entries() if state is None or e.state == state]
-    found = found if last is None else found[-last:]
+    ledger = _at(url, name, account)
+    if state is None:
+        found = list(ledger.entries(last=last))
+    else:
+        found = [entry for entry in ledger.entries() if entry.state == state]
+        found = found if last is None else found[-last:]
     if as_json:
         print_json([_entry(entry) for entry in found])
         return

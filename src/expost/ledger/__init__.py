@@ -1,6 +1,7 @@
 """MONEY: who may spend how much, and what was spent."""
 
 from expost.ledger.address import Summary, ledgers
+from expost.ledger.engine import Settings
 from expost.ledger.entry import Balance, Entry, Request
 from expost.ledger.ledger import Ledger, Quote
 from expost.ledger.memory import MemoryStore
@@ -18,6 +19,7 @@ __all__ = [
     "Quote",
     "Request",
     "Reservation",
+    "Settings",
     "Store",
     "Summary",
     "ledgers",

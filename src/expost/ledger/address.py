@@ -5,16 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from expost.cost import Cost
-from expost.errors import InvalidValue
+from expost.errors import ExpostError, InvalidValue, LedgerCorrupt
 from expost.guarantee import Neighbours
-from expost.ledger.durable import LONGEST, Address, DurableStore, balance_of, check_text, create, masked
-from expost.ledger.engine import UNREADABLE, Engine
-from expost.ledger.writer import OPENING
+from expost.ledger.durable import LONGEST, Address, DurableStore, check_text, masked
+from expost.ledger.engine import UNREADABLE, Engine, Settings
+from expost.ledger.rows import BALANCE, NONSENSE, balance_of_row
+from expost.ledger.rules import Create
+from expost.ledger.schema import NoTables
+from expost.ledger.writer import OPENING, Writer
 
-_SQLITE, _POSTGRES = "sqlite:///", ("postgresql://", "postgres://")
+_SQLITE = "sqlite:///"
+_POSTGRES = ("postgresql://", "postgres://")
+_DEFAULT = Settings()
+_SHARED: WeakValueDictionary[tuple[Any, ...], Writer] = WeakValueDictionary()
+"""The ledgers of one address share its connections."""
 
 
 class Summary(NamedTuple):
@@ -31,59 +39,83 @@ class Summary(NamedTuple):
 
 
 def ledgers(url: str) -> tuple[Summary, ...]:
-    """The ledgers in a database, with their limits and what remains. Loads none of them."""
-    with _opened(url, create=False) as engine:
-        rows = engine.rows(
-            "SELECT l.name, l.neighbours, l.unit, a.epsilon_limit, a.delta_limit, a.epsilon_spent, a.delta_spent, "
-            "a.epsilon_reserved, a.delta_reserved, a.closed FROM expost_ledger l JOIN expost_account a "
-            "ON a.ledger = l.id AND a.parent IS NULL ORDER BY l.name"
-        )
+    """The ledgers in a database, with their limits and what remains. Changes nothing."""
+    try:
+        with opened(url, read_only=True) as engine:
+            rows = engine.rows(
+                f"SELECT l.name, l.neighbours, l.unit, {BALANCE} FROM expost_ledger l JOIN expost_account a "
+                "ON a.ledger = l.id AND a.parent IS NULL ORDER BY l.name"
+            )
+    except NoTables:
+        return ()
     return tuple(_summary(*row) for row in rows)
 
 
-def create_ledger(url: str, name: str, limit: Cost, neighbours: Neighbours, unit: str) -> None:
+def _summary(name: str, neighbours: Neighbours, unit: str, *amounts: int) -> Summary:
+    balance = balance_of_row(amounts)
+    limit, spent, reserved, closed, _ = balance
+    return Summary(name, limit, spent, reserved, balance.remaining, neighbours, unit, closed)
+
+
+def create_ledger(url: str, operation: Create, settings: Settings | None = None) -> None:
     """A new ledger in a database, which is made if there is none."""
-    check_text(name, "a ledger's name", LONGEST)
-    check_text(unit, "a unit")
-    with _opened(url, create=True) as engine:
-        create(engine, name, limit, neighbours, unit)
+    check_text(operation.name, "a ledger's name", LONGEST)
+    check_text(operation.unit or "", "a unit")
+    with opened(url, settings, create=True) as engine:
+        engine.create(operation)
 
 
-def open_store(url: str, name: str) -> DurableStore:
+def open_store(url: str, name: str, settings: Settings | None = None, *, read_only: bool = False) -> DurableStore:
     """The books of one ledger."""
+    place = absolute(url), settings or _DEFAULT, read_only
     with OPENING:
-        engine = open_engine(url, create=False)
-        try:
-            return DurableStore(engine, Address(absolute(url), name))
-        except BaseException:
-            engine.close()
-            raise
+        writer = _SHARED.get(place)
+        if writer is None:
+            writer = _SHARED[place] = Writer(open_engine(url, settings, read_only=read_only))
+        with _readable():
+            return DurableStore(writer, Address(place[0], name))
 
 
-def open_engine(url: str, *, create: bool) -> Engine:
-    """The database at an address; its tables are brought up to date."""
-    url = absolute(url)
-    if url.startswith(_SQLITE):
-        from expost.ledger.sqlite import SqliteEngine
+def open_engine(url: str, settings: Settings | None = None, *, create: bool = False, read_only: bool = False) -> Engine:
+    """The database at an address. Its tables are made, unless it is opened for reading only."""
+    url, settings = absolute(url), settings or _DEFAULT
+    with _readable():
+        if url.startswith(_SQLITE):
+            from expost.ledger.sqlite import SqliteEngine
 
-        return SqliteEngine(url.removeprefix(_SQLITE), create=create)
-    from expost.ledger.postgres import PostgresEngine
+            return SqliteEngine(url.removeprefix(_SQLITE), settings, create=create, read_only=read_only)
+        from expost.ledger.postgres import PostgresEngine
 
-    return PostgresEngine(url)
+        return PostgresEngine(url, settings, read_only=read_only)
 
 
 @contextmanager
-def _opened(url: str, *, create: bool) -> Iterator[Engine]:
+def opened(
+    url: str, settings: Settings | None = None, *, create: bool = False, read_only: bool = False
+) -> Iterator[Engine]:
+    """A database that is closed afterwards."""
     with OPENING:
-        engine = open_engine(url, create=create)
+        engine = open_engine(url, settings, create=create, read_only=read_only)
         try:
-            yield engine
+            with _readable():
+                yield engine
         finally:
             engine.close()
 
 
+@contextmanager
+def _readable() -> Iterator[None]:
+    """A damaged database raises ``LedgerCorrupt``, whatever reading it raised."""
+    try:
+        yield
+    except ExpostError:
+        raise
+    except NONSENSE as error:
+        raise LedgerCorrupt(f"the database was damaged: {type(error).__name__} while it was opened") from error
+
+
 def absolute(url: str) -> str:
-    """The same address from every folder."""
+    """The same address from every folder, and by every symbolic link."""
     if isinstance(url, str) and url.startswith(_POSTGRES):
         place = url.partition("://")[2].partition("?")[0]
         if place.count("@") > 1 or "@" in place.partition("/")[2]:  # else a part of the password is taken for a host
@@ -92,13 +124,7 @@ def absolute(url: str) -> str:
     path = url.removeprefix(_SQLITE) if isinstance(url, str) and url.startswith(_SQLITE) else ""
     if not path or path == ":memory:" or "\0" in path:
         raise InvalidValue(
-            "a ledger lasts at an address such as 'sqlite:///study.db' or 'postgresql://host/database', "
-            f"got {masked(url)!r}; Ledger(epsilon=…) lives in memory"
+            "a durable ledger is at an address such as 'sqlite:///study.db' or 'postgresql://host/database', "
+            f"got {masked(url)!r}; Ledger(epsilon=…) is in memory"
         )
-    return _SQLITE + os.path.abspath(path)
-
-
-def _summary(name: str, neighbours: Neighbours, unit: str, *amounts: int) -> Summary:
-    balance = balance_of(amounts)
-    limit, spent, reserved, closed = balance
-    return Summary(name, limit, spent, reserved, balance.remaining, neighbours, unit, closed)
+    return _SQLITE + os.path.realpath(path)

@@ -2,61 +2,53 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 import re
-import secrets
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from expost.canonical import canonical, sha256
+from expost.canonical import sha256
 from expost.cost import Cost
-from expost.errors import (
-    AlreadyExists,
-    AlreadyReserved,
-    InvalidValue,
-    LedgerCorrupt,
-    NeighbourMismatch,
-    ReservationClosed,
-    UnknownEntry,
-)
+from expost.errors import InvalidValue, LedgerCorrupt, ReservationClosed, UnknownEntry
 from expost.forks import Process, here
-from expost.guarantee import Guarantee, Neighbours, Part, as_part
+from expost.guarantee import Neighbours, Part
 from expost.ledger import codec
-from expost.ledger.engine import Engine, Lost, Operation, Outcome, Rows
-from expost.ledger.entry import Balance, Entry, Note, Path, Request, State, raised, refusal, same_request
-from expost.ledger.liveness import HEART, TTL, identity, is_gone
-from expost.ledger.trail import (
-    Books,
-    Event,
-    Head,
-    Line,
-    create_body,
-    end_body,
-    limit_body,
-    part_of,
-    replay,
-    reserve_body,
+from expost.ledger.audit import Audit, keeps
+from expost.ledger.engine import Beat, Recover, SnapshotLost, Step
+from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
+from expost.ledger.liveness import Judge, heart
+from expost.ledger.rows import BALANCE, ENTRY, NONSENSE, balance_of_row, entry_of_row
+from expost.ledger.rules import (
+    Begin,
+    Close,
+    CreateAccount,
+    DropOutputs,
+    Forfeit,
+    RaiseLimit,
+    Reserve,
+    SetClock,
+    Settle,
+    Void,
+    refuse_relation,
+    same_request,
 )
-from expost.ledger.writer import Batch
+from expost.ledger.since import AuditSince
+from expost.ledger.trail import Event, Head
+from expost.ledger.writer import Writer
 
-_PAGE = 500  # rows that are read at a time
+PAGE = 500
+"""Rows that are read at a time."""
 LONGEST = 500
 """Characters of a name or a key: what an index of every database can hold."""
-_OUTPUTS = 20  # outputs, which may be large
-TRIES = 5
-"""How often the books are read from the beginning, if the connection is lost or a process is forked meanwhile."""
-_BALANCE = "epsilon_limit, delta_limit, epsilon_spent, delta_spent, epsilon_reserved, delta_reserved, closed"
-_ENTRY = (
-    "SELECT e.number, a.path, e.operation, e.subject, e.fingerprint, c.json, e.label, e.key, e.state, e.begun, e.part, "
-    "e.charged_epsilon, e.charged_delta, e.reserved_at FROM expost_entry e "
-    "JOIN expost_account a ON a.id = e.account JOIN expost_claim c ON c.digest = e.claim WHERE e.ledger = ?"
-)
+_TRIES = 5  # how often books are read again from the beginning, after a lost connection or a fork
 
-# What the open entries hold at each level (those above are older, so this ends), against what is set aside there.
+_OPEN = " AND e.state = 'reserved' ORDER BY e.number"
+# What open entries reserve at each level (those above are older, so this ends), against what is reserved there.
 _UNSOUND = (
-    "WITH RECURSIVE held(account, epsilon, delta) AS (SELECT account, sum(epsilon), sum(delta) FROM expost_entry "
-    "WHERE ledger = ? AND state = 'reserved' GROUP BY account UNION ALL SELECT a.parent, h.epsilon, h.delta "
+    "WITH RECURSIVE held(account, epsilon, delta) AS (SELECT e.account, sum(e.epsilon), sum(e.delta) FROM {open} "
+    "WHERE e.ledger = ? AND e.state = 'reserved' GROUP BY e.account UNION ALL SELECT a.parent, h.epsilon, h.delta "
     "FROM held h JOIN expost_account a ON a.id = h.account WHERE a.parent < a.id) "
     "SELECT 1 FROM (SELECT account, epsilon, delta FROM held "
     "UNION ALL SELECT id, -epsilon_reserved, -delta_reserved FROM expost_account WHERE ledger = ?) one "
@@ -78,32 +70,42 @@ class Address(NamedTuple):
         return f"Address(url={masked(self.url)!r}, name={self.name!r})"
 
 
+class OpenEntry(NamedTuple):
+    """An entry that has not ended, and who holds it."""
+
+    entry: Entry
+    owner: str | None
+    """The process: its machine, number and start. None for a lease."""
+    lease_until: float | None
+    """Seconds since 1970."""
+
+
 class DurableStore:
     """The :class:`~expost.ledger.store.Store` of a database. Each method is one durable transaction.
 
     Proof: thm-durable
     """
 
-    def __init__(self, engine: Engine, address: Address) -> None:
+    def __init__(self, writer: Writer, address: Address) -> None:
+        engine = writer.engine
         rows = engine.rows("SELECT id, neighbours, unit FROM expost_ledger WHERE name = ?", address.name)
         if not rows:
             known = ", ".join(repr(name) for (name,) in engine.rows("SELECT name FROM expost_ledger ORDER BY name"))
             raise UnknownEntry(f"there is no ledger {address.name!r} there (it has {known or 'none'}): create it")
         self.address = address
+        self.root: Path = (address.name,)
         self._ledger, self._neighbours, self.unit = rows[0]
-        self._engine = engine
-        self._batch = Batch(engine, self._ledger)
-        self._owners: dict[Process, str] = {}
-        """By process: this one, and those it was forked from."""
-        self._levels: dict[Path, list[int]] = {}
-        self._claims: set[str] = set()
+        self._engine, self._writer = engine, writer
+        settings = engine.settings
+        self._judge = Judge(settings.beat, settings.silence, settings.timer, local=engine.local)
+        self._watched: Process | None = None
         self._open: dict[int, Entry] = {}
         self._orphans: set[int] = set()
         self._sound = True
 
     @property
     def neighbours(self) -> Neighbours | None:
-        """The relation that every claim in these books is about."""
+        """The relation that every guarantee in these books is about."""
         relation: Neighbours = self._neighbours
         return relation
 
@@ -113,106 +115,93 @@ class DurableStore:
         """A new account under an existing one."""
         check_text(path[-1], "an account's name")
         check_text("/".join(path), "an account's name, behind those above it,", LONGEST)
-        parent = self._ids(path[:-1])[-1]
-        step = {"do": "account", "parent": parent, "path": "/".join(path), "body": limit_body(path, limit)}
-        if "exists" in self._do(step | _units(limit)):
-            raise AlreadyExists("account", "/".join(path))
+        self._do(CreateAccount(path, limit))
 
     def accounts(self, path: Path) -> tuple[str, ...]:
         """The names directly below an account."""
-        rows = self._engine.rows("SELECT path FROM expost_account WHERE parent = ? ORDER BY id", self._ids(path)[-1])
+        self.balances(path)
+        rows = self._engine.rows(
+            "SELECT below.path FROM expost_account below JOIN expost_account a ON a.id = below.parent "
+            "WHERE a.ledger = ? AND a.path = ? ORDER BY below.id", self._ledger, "/".join(path),
+        )  # fmt: skip
         return tuple(found.rpartition("/")[2] for (found,) in rows)
 
     def balances(self, path: Path) -> tuple[Balance, ...]:
         """The balance of the account and of every one above it, at one instant."""
-        ids = self._ids(path)
-        marks = ", ".join("?" * len(ids))
-        rows = self._engine.rows(f"SELECT {_BALANCE} FROM expost_account WHERE id IN ({marks}) ORDER BY id", *ids)
-        return tuple(balance_of(row) for row in rows)
+        return tuple(balance_of_row(row[2:]) for row in self._levels(path))
+
+    def _levels(self, path: Path) -> list[Any]:
+        """The ledger's last line and number of entries, and the balances, all at one instant."""
+        names = ["/".join(path[: depth + 1]) for depth in range(len(path))]
+        marks = ", ".join("?" * len(names))
+        rows = self._engine.rows(
+            f"SELECT l.sequence, l.entries, {BALANCE} FROM expost_ledger l JOIN expost_account a ON a.ledger = l.id "
+            f"WHERE l.id = ? AND a.path IN ({marks}) ORDER BY a.id", self._ledger, *names,
+        )  # fmt: skip
+        if len(rows) < len(path):
+            known = ", ".join(map(repr, self.accounts(path[: len(rows)]))) or "none"
+            raise UnknownEntry(
+                f"{names[len(rows) - 1]!r} has no account {path[len(rows)]!r} (it has {known}): create it"
+            )
+        return rows
 
     def raise_limit(self, path: Path, epsilon: Cost | None, delta: Cost | None, note: Note) -> None:
         """Allow more from now on."""
-        _check_note(note)
-        account = self._ids(path)[-1]
-        while True:
-            seen = self.balances(path)[-1].limit
-            limit = raised(seen, epsilon, delta)
-            step = {"do": "limit", "account": account, "seen": [seen.epsilon_units, seen.delta_units]}
-            if "moved" not in self._do(step | _units(limit) | {"body": limit_body(path, limit, note)}):
-                return
+        self._do(RaiseLimit(path, epsilon, delta, _checked(note)))
 
     def close(self, path: Path, note: Note) -> None:
-        """Allow nothing more, here and below."""
-        _check_note(note)
-        self._do({"do": "close", "account": self._ids(path)[-1], "body": limit_body(path, None, note)})
+        """Reserve nothing more, here and below."""
+        self._do(Close(path, _checked(note)))
+
+    def set_clock(self, note: Note) -> None:
+        """Accept what the clock shows, though it is far from the last line."""
+        self._do(SetClock(_checked(note)))
+
+    def drop_outputs(self, upto: int, note: Note) -> None:
+        """Remove the outputs kept for entries up to a number. Everything else stays, and no key becomes free."""
+        self._do(DropOutputs(self._known(upto), _checked(note)))
 
     # ---- entries
 
     def earlier(self, request: Request) -> Entry | None:
-        """What the request's key stands for."""
+        """The entry of the request's key."""
         if request.key is None:
             return None
         check_text(request.key, "a key", LONGEST)
-        found = self._engine.rows(f"{_ENTRY} AND e.key = ?", self._ledger, request.key)
-        return same_request(_entry(found[0]), request) if found else None
+        found = self._engine.rows(f"{ENTRY} AND e.key = ?", self._ledger, request.key)
+        return same_request(entry_of_row(found[0]), request) if found else None
 
     def reserve(self, request: Request, *, begin: bool, lease: float | None = None) -> Entry:
-        """Set the worst case aside at every level, or at none; durable before this returns."""
-        self._check(request)
+        """Reserve the worst case at every level, or at none; durable before this returns."""
+        kept = self._check(request)
         if not self._sound:
             raise self._changed()
-        levels = self._ids(request.account)
-        claim = codec.claim_digest(request.guarantee)
-        subject = _described(request)
-        kept = request._replace(subject=subject)
-        worst = request.guarantee.worst_case
-        first = claim not in self._claims
-        step: Operation = {
-            "do": "reserve", "levels": levels, "operation": request.operation, "subject": subject.text,
-            "fingerprint": subject.fingerprint, "claim": claim,
-            "claim_text": codec.claim_text(request.guarantee) if first else None,
-            "label": request.label, "key": request.key, "begun": begin, "body": reserve_body(kept, begin, first=first),
-            "lease": None if lease is None else int(lease * 1e6), **_units(worst),
-        }  # fmt: skip
-        outcome = self._do(step | (who := self._who(lease is None)))
-        while "expired" in outcome:  # this process was given up for dead: it goes on under another name
-            if self._owners.get(here()) == who["owner"]:
-                self._owners.pop(here(), None)
-            outcome = self._do(step | (who := self._who(lease is None)))
-        if "used" in outcome:
-            raise AlreadyReserved(same_request(self.find(outcome["used"]), kept))
-        if "levels" in outcome:
-            paths = [request.account[: k + 1] for k in range(len(levels))]
-            balances = map(balance_of, outcome["levels"])
-            raise refusal(dict(zip(paths, balances, strict=True)), worst)
-        self._claims.add(claim)
-        entry = Entry(outcome["entry"], kept, "reserved", begin, None, None, outcome["at"] / 1e6)
+        entry = self._entry_of(Reserve(kept, begin, lease=None if lease is None else max(1, int(lease * 1e6))))
         self._open[entry.id] = entry
+        if lease is None and self._watched != here():
+            self._watched = here()
+            heart(self._engine.settings.beat).watch(self)
         return entry
 
     def begin(self, entry: int) -> None:
         """From here on the entry can no longer be voided."""
-        if "ended" in self._do({"do": "begin", "entry": self._known(entry)}):
-            raise ReservationClosed(self.find(entry), "begin")
+        self._do(Begin(self._known(entry)))
 
     def settle(self, entry: int, part: Part, output: Any) -> Entry:
-        """Charge what came out and give the rest back; part and output are on the disk before this returns."""
-        request = self._entry(entry).request
-        charged = request.guarantee.cost_of(part)
+        """Charge what came out and refund the rest; part and output are on the disk before this returns."""
+        request = (self._open.get(entry) or self.find(entry)).request
+        request.guarantee.cost_of(part)  # raises for a part that it does not know
         text = None if request.key is None or request.operation == "reserve" else codec.kept(output)
         digest = sha256(text) if text is not None else None
         if text is None and request.operation != "reserve":
             digest = codec.digest_of(output)
-        kept = {"part": canonical(as_part(part)), "output": text, "digest": digest}
-        kept["body"] = end_body(charged, part, digest)
-        return self._end(entry, "settled", charged, "settle", kept)._replace(part=part)
+        return self._end(Settle(entry, part, digest, text))._replace(part=part)
 
     def forfeit(self, entry: int) -> Entry:
         """Charge the worst case."""
-        worst = self._entry(entry).reserved
         try:
-            return self._end(entry, "forfeited", worst, "forfeit", {"body": end_body(worst)})
-        except ReservationClosed:
+            return self._end(Forfeit(self._known(entry)))
+        except (ReservationClosed, UnknownEntry):
             raise
         except BaseException:
             self._orphans.add(entry)  # tried again with every beat, and when this process has ended
@@ -220,7 +209,7 @@ class DurableStore:
 
     def void(self, entry: int) -> Entry:
         """Charge nothing; only while sampling has not begun."""
-        return self._end(entry, "voided", Cost(0), "void", {"body": end_body(Cost(0))})
+        return self._end(Void(self._known(entry)))
 
     def output(self, entry: int) -> Any:
         """The output that was kept for an entry with a key."""
@@ -230,12 +219,20 @@ class DurableStore:
         )  # fmt: skip
         text, digest, *rest = rows[0] if rows else (None, None, "reserve", None, "reserved")
         if text is None:
-            if _keeps(*rest):
-                raise LedgerCorrupt(f"the output kept for entry {entry} was removed")
+            if keeps(*rest):
+                raise self._missing_output(entry)
             return None
         if sha256(text) != digest:
             raise LedgerCorrupt(f"the output kept for entry {entry} is not the one that was published")
         return codec.decode(text)
+
+    def _missing_output(self, entry: int) -> LedgerCorrupt | InvalidValue:
+        if any(event.kind == "drop" and event.body["upto"] >= entry for event in self.events()):
+            return InvalidValue(
+                f"the output of entry {entry} was dropped, or not imported: it was published and charged, and nothing "
+                "is sampled for its key again; take a new key for a new request"
+            )
+        return LedgerCorrupt(f"the output kept for entry {entry} was removed")
 
     def find(self, id_or_key: int | str) -> Entry:
         """The entry of that number or key."""
@@ -244,59 +241,90 @@ class DurableStore:
             self._known(id_or_key)
         else:
             check_text(id_or_key, "a key", LONGEST)
-        rows = self._engine.rows(f"{_ENTRY} AND {column} = ?", self._ledger, id_or_key)
+        rows = self._engine.rows(f"{ENTRY} AND {column} = ?", self._ledger, id_or_key)
         if rows:
-            return _entry(rows[0])
+            return entry_of_row(rows[0])
         what = f"under key {id_or_key!r}" if isinstance(id_or_key, str) else repr(id_or_key)
         raise UnknownEntry(f"no entry {what} in ledger {self.address.name!r}")
 
-    def entries(self, path: Path) -> Iterator[Entry]:
-        """The entries of an account and of all below it, as many as there are now."""
-        self._ids(path)
-        ((upto,),) = self._engine.rows("SELECT entries FROM expost_ledger WHERE id = ?", self._ledger)
-        return self._pages("/".join(path), upto)
+    def view(self, path: Path, *, last: int | None = None) -> View:
+        """Balances and entries of one instant. Entries are read page by page, and never block a writer."""
+        levels = self._levels(path)
+        sequence, upto = levels[0][:2]
+        found = self._pages(path, upto, down=last is not None)
+        entries = (_as_of(row, sequence) for row in found)
+        if last is not None:
+            entries = reversed([entry for entry, _ in zip(entries, range(last), strict=False)])  # type: ignore[assignment]
+        return View(tuple(balance_of_row(row[2:]) for row in levels), iter(entries))
 
-    def _pages(self, account: str, upto: int) -> Iterator[Entry]:
-        after = 0
-        question = f"{_ENTRY} AND e.number > ? AND e.number <= ? ORDER BY e.number LIMIT {_PAGE}"
-        while rows := self._engine.rows(question, self._ledger, after, upto):
-            after = rows[-1][0]
-            for row in rows:
-                if row[1] == account or row[1].startswith(f"{account}/"):
-                    yield _entry(row)
+    def _pages(self, path: Path, upto: int, *, down: bool) -> Iterator[Any]:
+        if len(path) == 1:
+            return self._scan("", (), upto, down=down)
+        name = "/".join(path)
+        rows = self._engine.rows(
+            "SELECT id FROM expost_account WHERE ledger = ? AND (path = ? OR substr(path, 1, ?) = ?)",
+            self._ledger, name, len(name) + 1, f"{name}/",
+        )  # fmt: skip
+        scans = [self._scan("AND e.account = ?", (account,), upto, down=down) for (account,) in rows]
+        return heapq.merge(*scans, key=lambda row: row[0], reverse=down)
 
-    # ---- leases
+    def _scan(self, which: str, values: tuple[Any, ...], upto: int, *, down: bool) -> Iterator[Any]:
+        """Entries in order of their numbers, a page at a time."""
+        order, size = ("DESC", 50) if down else ("ASC", PAGE)
+        low, high = 0, upto + 1
+        sql = f"{ENTRY} {which} AND e.number > ? AND e.number < ? ORDER BY e.number {order} LIMIT {size}"
+        while rows := self._engine.rows(sql, self._ledger, *values, low, high):
+            low, high = (low, rows[-1][0]) if down else (rows[-1][0], high)
+            yield from rows
+
+    def open_entries(self) -> list[OpenEntry]:
+        """The entries that have not ended, in order."""
+        rows = self._engine.rows(
+            f"{ENTRY.replace('FROM expost_entry e', f', o.identity, e.lease_until FROM {self._engine.open_entries}')}"
+            .replace("WHERE", "LEFT JOIN expost_owner o ON o.id = e.owner WHERE") + _OPEN, self._ledger,
+        )  # fmt: skip
+        return [OpenEntry(entry_of_row(row), row[-2], None if row[-1] is None else row[-1] / 1e6) for row in rows]
+
+    # ---- liveness
 
     def recover(self) -> int:
-        """Forfeit what processes left behind that are gone or silent. Returns how many entries.
+        """Forfeit what processes left open that have ended or are given up. Returns how many entries.
 
-        First look whether what is set aside is what the open entries hold: if not, that cannot be, and nothing more is
-        reserved.
+        First it compares what is reserved with the open entries: if they differ, nothing more is reserved.
         """
-        self._sound = not self._engine.rows(_UNSOUND, self._ledger, self._ledger)
+        self._sound = not self._engine.rows(_UNSOUND.format(open=self._engine.open_entries), self._ledger, self._ledger)
         if not self._sound:
             raise self._changed()
         owners = self._engine.rows(
-            "SELECT id, identity FROM expost_owner WHERE ledger = ? AND expired = 0", self._ledger
+            "SELECT id, identity, beats FROM expost_owner WHERE ledger = ? AND expired = 0", self._ledger
         )
-        me = self._owners.get(here(), "")
-        dead = [owner for owner, who in owners if owner != me and is_gone(who)]
-        step = {"do": "recover", "dead": canonical(dead), "by": me}
-        return int(self._do(step)["forfeited"])
+        dead = self._judge.given_up(owners, self._engine.owner(self._ledger))
+        if not dead and not self._leases():
+            return 0
+        count = self._do(Recover(dead))
+        assert isinstance(count, int)
+        return count
+
+    def _leases(self) -> bool:
+        return bool(self._engine.rows(
+            f"SELECT 1 FROM {self._engine.open_entries} WHERE e.ledger = ? AND e.state = 'reserved' "
+            "AND (e.lease IS NOT NULL OR e.owner IN (SELECT id FROM expost_owner WHERE expired = 1)) LIMIT 1",
+            self._ledger,
+        ))  # fmt: skip
 
     def _changed(self) -> Changed:
         return Changed(
-            f"what ledger {self.address.name!r} has set aside is not the sum of its open entries: a balance was "
-            "changed by hand; see verify_chain(), and spend nothing more"
+            f"what ledger {self.address.name!r} has reserved is not the sum of its open entries: a balance was changed "
+            "by hand; see verify_chain(), and spend nothing more"
         )
 
     def beat(self) -> None:
-        """Say that this process is alive."""
-        if here() in self._owners:
-            self._do({"do": "beat", **self._who(True)})
+        """Give a sign of life."""
+        if self._engine.owner(self._ledger) is not None:
+            self._do(Beat())
 
     def tend(self) -> None:
-        """Look after the others' work, and end what could not be ended before."""
+        """Look after what other processes left open, and end what could not be ended before."""
         with suppress(Changed):  # whoever reserves is told
             self.recover()
         for entry in list(self._orphans):
@@ -304,219 +332,78 @@ class DurableStore:
                 self.forfeit(entry)
             self._orphans.discard(entry)
 
-    def _who(self, owned: bool) -> Operation:
-        if not owned:
-            return {"owner": None}
-        process = here()
-        if process not in self._owners:
-            self._owners.setdefault(process, secrets.token_hex(8))
-            HEART.watch(self)
-        return {"owner": self._owners[process], "identity": identity(process.number), "ttl": TTL}
-
     # ---- the audit trail
 
-    def events(self) -> Iterator[Event]:
-        """What happened, in order, each line chained to the one before."""
-        return self._events(self._engine.rows)
+    def events(self, after: int = 0) -> Iterator[Event]:
+        """The audit trail, behind a line."""
+        return Audit(self._engine, self._ledger).events(after)
 
-    def _events(self, rows: Rows) -> Iterator[Event]:
-        question = (
-            "SELECT sequence, line, hash FROM expost_event WHERE ledger = ? AND sequence > ? "
-            f"ORDER BY sequence LIMIT {_PAGE}"
-        )
-        for sequence, line, digest in self._paged(rows, question):
+    def verify(self, known: Head | None, *, since: bool = False) -> Head:
+        """Apply the trail to the rules once more, and compare it with the tables."""
+        for attempt in range(_TRIES):
             try:
-                yield Event.read(line, digest)
-            except (ValueError, TypeError, KeyError):
-                raise LedgerCorrupt(f"line {sequence} of the audit trail cannot be read") from None
+                return self._audit(known, since).run(known)
+            except SnapshotLost:
+                if attempt == _TRIES - 1:
+                    raise
+            except NONSENSE as error:
+                raise LedgerCorrupt(f"the database was damaged: {type(error).__name__} while it was read") from error
+        raise AssertionError
 
-    def verify(self, known: Head | None) -> Head:
-        """Recompute the trail, and compare what it adds up to with the tables, at one instant."""
-        for _ in range(TRIES - 1):
-            with suppress(Lost):
-                return self._verify(known)
-        return self._verify(known)
-
-    def _verify(self, known: Head | None) -> Head:
-        with self._engine.snapshot() as rows:
-            books, head = replay(self._events(rows), known=known)
-            self._compare(rows, books, head)
-        return head
-
-    def _compare(self, rows: Rows, books: Books, head: Head) -> None:
-        ((name, neighbours, unit, sequence, digest, count),) = rows(
-            "SELECT name, neighbours, unit, sequence, head, entries FROM expost_ledger WHERE id = ?", self._ledger
-        )
-        if (sequence, digest) != tuple(head) or count != len(books.entries):
-            raise LedgerCorrupt("the ledger's own line and the audit trail end differently")
-        if {"name": name, "neighbours": neighbours, "unit": unit} != books.about:
-            raise LedgerCorrupt("the ledger's name, neighbours or unit are not what the audit trail says")
-        accounts = rows(f"SELECT path, {_BALANCE} FROM expost_account WHERE ledger = ?", self._ledger)
-        if {path: balance_of(row) for path, *row in accounts} != books.accounts:
-            raise LedgerCorrupt("the accounts' balances are not what the audit trail adds up to")
-        missing = set(books.entries)
-        for number, told in self._told(rows):
-            if books.entries.get(number) != told:
-                raise LedgerCorrupt(f"entry {number} is not what the audit trail says about it")
-            missing.discard(number)
-        if missing:
-            raise LedgerCorrupt(f"entry {min(missing)} stands in the audit trail, but was removed from the tables")
-        self._compare_outputs(rows, books)
-
-    def _told(self, rows: Rows) -> Iterator[tuple[int, Line]]:
-        question = (
-            "SELECT e.number, a.path, e.operation, e.subject, e.fingerprint, e.claim, e.label, e.key, e.reserved_at, "
-            "e.begun, e.state, e.part, e.digest, e.ended_at, e.epsilon, e.delta, e.charged_epsilon, e.charged_delta, "
-            "c.json FROM expost_entry e LEFT JOIN expost_account a ON a.id = e.account LEFT JOIN expost_claim c "
-            f"ON c.digest = e.claim WHERE e.ledger = ? AND e.number > ? ORDER BY e.number LIMIT {_PAGE}"
-        )
-        for number, path, operation, subject, print_, claim, *rest in self._paged(rows, question):
-            label, key, at, begun, state, part, digest, ended, epsilon, delta, paid, paid_delta, text = rest
-            yield number, Line(
-                path, operation, subject, print_, claim if _names(claim, text) else "changed", label, key,
-                Cost.of_units(epsilon, delta), at, bool(begun), state,
-                None if paid is None else Cost.of_units(paid, paid_delta), None if part is None else json.loads(part),
-                digest, ended,
-            )  # fmt: skip
-
-    def _compare_outputs(self, rows: Rows, books: Books) -> None:
-        """What a key would deliver again is what was published."""
-        due = {number for number, line in books.entries.items() if _keeps(line.operation, line.key, line.state)}
-        question = (
-            "SELECT number, output FROM expost_entry WHERE ledger = ? AND number > ? AND output IS NOT NULL "
-            f"ORDER BY number LIMIT {_OUTPUTS}"
-        )
-        for number, text in self._paged(rows, question):
-            if number not in due or sha256(text) != books.entries[number].output:
-                raise LedgerCorrupt(f"the output kept for entry {number} is not the one that was published")
-            due.discard(number)
-        if due:
-            raise LedgerCorrupt(f"the output kept for entry {min(due)} was removed")
-
-    def _paged(self, rows: Rows, question: str) -> Iterator[Any]:
-        """The rows of a question whose last value is the number to go on behind, page by page."""
-        after = 0
-        while page := rows(question, self._ledger, after):
-            after = page[-1][0]
-            yield from page
+    def _audit(self, known: Head | None, since: bool) -> Audit:
+        if since and known is not None and known.sequence > 0:
+            return AuditSince(self._engine, self._ledger, known)
+        return Audit(self._engine, self._ledger)
 
     # ---- inside
 
-    def _do(self, step: Operation) -> Outcome:
-        return self._batch.submit(step)
+    def _do(self, step: Step) -> Entry | int | None:
+        return self._writer.submit(self._ledger, step)
 
-    def _end(self, entry: int, state: State, charged: Cost, attempted: str, rest: Operation) -> Entry:
-        before = self._entry(entry)
-        step = {"do": "end", "entry": entry, "state": state, "levels": self._ids(before.request.account)}
-        outcome = self._do(step | _units(charged) | rest)
-        if "ended" in outcome:
-            if outcome["ended"] != "reserved":
-                self._open.pop(entry, None)
-            raise ReservationClosed(self.find(entry), attempted)
-        self._open.pop(entry, None)
-        return before._replace(state=state, begun=state != "voided", charged=charged)
+    def _entry_of(self, step: Step) -> Entry:
+        entry = self._do(step)
+        assert isinstance(entry, Entry)
+        return entry
 
-    def _entry(self, entry: int) -> Entry:
-        return self._open.get(entry) or self.find(entry)
+    def _end(self, step: Settle | Forfeit | Void) -> Entry:
+        try:
+            entry = self._entry_of(step)
+        except ReservationClosed as closed:
+            if closed.entry.state != "reserved":
+                self._open.pop(step.entry, None)
+            raise
+        self._open.pop(step.entry, None)
+        return entry
 
     def _known(self, entry: int) -> int:
         if not 1 <= entry < 2**63:
             raise UnknownEntry(f"no entry {entry!r} in ledger {self.address.name!r}")
         return entry
 
-    def _ids(self, path: Path) -> list[int]:
-        """The numbers of an account and of all above it, the ledger's own first. Accounts never go away."""
-        found = self._levels.get(path)
-        if found is None:
-            found = []
-            for k in range(1, len(path) + 1):
-                rows = self._engine.rows(
-                    "SELECT id FROM expost_account WHERE ledger = ? AND path = ?", self._ledger, "/".join(path[:k])
-                )
-                if not rows:
-                    known = ", ".join(map(repr, self.accounts(path[: k - 1]))) or "none"
-                    above = "/".join(path[: k - 1])
-                    raise UnknownEntry(f"{above!r} has no account {path[k - 1]!r} (it has {known}): create it")
-                found.append(rows[0][0])
-            self._levels[path] = found
-        return found
-
-    def _check(self, request: Request) -> None:
-        relation = request.guarantee.neighbours
-        if relation is not None and relation != self._neighbours:
-            raise NeighbourMismatch(relation, str(self._neighbours), f"ledger {self.address.name!r}")
+    def _check(self, request: Request) -> Request:
+        """The request as it is kept; refuses what no database can keep."""
+        refuse_relation(self, request.guarantee.neighbours)  # type: ignore[arg-type]
         if request.label is not None:
             check_text(request.label, "a label")
         if request.key is not None:
             check_text(request.key, "a key", LONGEST)
+        subject = codec.described(request.subject, keyed=request.key is not None)
+        check_text(subject.text, "how a mechanism prints", 10**6)
+        return request._replace(subject=subject._replace(data=()))
 
 
-def create(engine: Engine, name: str, limit: Cost, neighbours: Neighbours, unit: str) -> None:
-    """A new ledger in a database."""
-    body = create_body(name, limit, neighbours, unit)
-    engine.create(name, {"neighbours": neighbours, "unit": unit, "body": body, **_units(limit)})
+def _as_of(row: Any, sequence: int) -> Entry:
+    """An entry as it was at a line of the trail: what ended later was still reserved."""
+    entry, ended = entry_of_row(row), row[18]
+    if ended is None or ended <= sequence:
+        return entry
+    return entry._replace(state="reserved", part=None, charged=None)
 
 
-def _described(request: Request) -> codec.Described:
-    told = codec.described(request.subject, keyed=request.key is not None)
-    check_text(told.text, "how a mechanism prints", 10**6)
-    return told._replace(data=())
-
-
-def _units(cost: Cost) -> Operation:
-    return {"epsilon": cost.epsilon_units, "delta": cost.delta_units}
-
-
-def balance_of(row: Any) -> Balance:
-    """The balance that a row of an account's seven numbers says."""
-    limit, limit_delta, spent, spent_delta, reserved, reserved_delta, closed = row
-    return Balance(
-        Cost.of_units(limit, limit_delta),
-        Cost.of_units(spent, spent_delta),
-        Cost.of_units(reserved, reserved_delta),
-        bool(closed),
-    )
-
-
-def _entry(row: Any) -> Entry:
-    number, path, operation, text, fingerprint, claim, label, key, state, begun, part, paid, paid_delta, at = row
-    request = Request(operation, tuple(path.split("/")), codec.Described(text, fingerprint), _claim(claim), label, key)
-    return Entry(
-        number,
-        request,
-        state,
-        bool(begun),
-        None if part is None else part_of(json.loads(part)),
-        None if paid is None else Cost.of_units(paid, paid_delta),
-        at / 1e6,
-    )
-
-
-_CLAIMS: dict[str, Guarantee] = {}
-
-
-def _claim(text: str) -> Guarantee:
-    """The guarantee of a text; the last few hundred are remembered."""
-    found = _CLAIMS.get(text)
-    if found is None:
-        if len(_CLAIMS) >= 256:
-            _CLAIMS.clear()
-        found = _CLAIMS[text] = Guarantee.from_json(json.loads(text))
-    return found
-
-
-def _names(claim: str, text: str | None) -> bool:
-    return text is not None and sha256(text) == claim
-
-
-def _keeps(operation: str, key: str | None, state: str) -> bool:
-    """Whether the output of such an entry is kept, to be delivered again."""
-    return operation != "reserve" and key is not None and state == "settled"
-
-
-def _check_note(note: Note) -> None:
+def _checked(note: Note) -> Note:
     check_text(note.by, "by")
     check_text(note.reason, "a reason")
+    return note
 
 
 def masked(url: Any) -> Any:
@@ -534,3 +421,14 @@ def check_text(text: str, what: str, longest: int = 10_000) -> None:
         raise InvalidValue(f"{what} must be text that can be written down, got {text!r}") from None
     if "\0" in text:
         raise InvalidValue(f"{what} must not contain the character zero, got {text!r}")
+
+
+def described_owner(identity: str | None) -> str:
+    """A process, for people."""
+    if identity is None:
+        return "lease"
+    try:
+        who = json.loads(identity)
+        return f"process {who['pid']} on {str(who['machine'])[:8]}"
+    except (ValueError, TypeError, KeyError):
+        return "unknown"

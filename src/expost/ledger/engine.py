@@ -1,64 +1,139 @@
-"""What a durable store needs of a database: atomic batches of operations, and questions."""
+"""What a durable store needs of a database: atomic batches of operations, and queries."""
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from expost.errors import LedgerUnavailable
+from expost.errors import ExpostError, LedgerUnavailable
+from expost.ledger.entry import Entry
+from expost.ledger.rules import Create, Operation
 
 UNREADABLE = "the database's address cannot be read: write @ : / % in its password as %40 %3A %2F %25"
 
-Operation: TypeAlias = dict[str, Any]
-"""One step, as plain JSON values: ``do`` names it, ``body`` is its line in the audit trail."""
-Outcome: TypeAlias = dict[str, Any]
-"""What became of it, as plain JSON values. A refusal is an outcome, too."""
+
+def login() -> str | None:
+    """The name of the user that this process runs as."""
+    try:
+        import pwd
+
+        return pwd.getpwuid(os.getuid()).pw_name
+    except (ImportError, KeyError):
+        return None
+
+
+def wall() -> int:
+    """Microseconds since 1970, by this machine's clock."""
+    return time.time_ns() // 1000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a durable ledger waits, and what it goes by.
+
+    Parameters
+    ----------
+    patience
+        Seconds for which a request waits for other processes, or for a server that restarts.
+    deadline
+        Seconds that a server may take to answer one request. ``patience + deadline`` bounds every call.
+    beat
+        Seconds between two signs of life of a process.
+    silence
+        Seconds without one after which a process on another machine is given up.
+    clock, timer
+        The machine's clock, in microseconds since 1970; and seconds that only ever go on.
+    user
+        Who the audit trail says it was, where no database knows better: the operating system's user.
+    heads
+        A file beside the database that holds the last head of each ledger (SQLite only).
+    synchronous, vfs
+        How SQLite writes. Anything but the defaults is for tests.
+    """
+
+    patience: float = 15.0
+    deadline: float = 10.0
+    beat: float = 15.0
+    silence: float = 60.0
+    clock: Callable[[], int] = wall
+    timer: Callable[[], float] = time.monotonic
+    user: str | None = login()
+    heads: bool = True
+    synchronous: str = "EXTRA"
+    vfs: str | None = None
+
+
+class Beat(NamedTuple):
+    """A sign of life of this process."""
+
+
+class Recover(NamedTuple):
+    """Forfeit what these processes left open, and what was open past its lease."""
+
+    dead: tuple[str, ...]
+
+
+Step: TypeAlias = Operation | Beat | Recover
+Outcome: TypeAlias = Entry | int | ExpostError | None
+"""The entry afterwards, how many were forfeited, nothing; or why a step was refused."""
 Rows: TypeAlias = Callable[..., list[Any]]
-"""What a question and its values give."""
+"""What a query and its values give."""
 Answer = TypeVar("Answer")
 
 
 class Refused(LedgerUnavailable):
-    """The database answers, but not to this: another operation may be welcome."""
+    """The database answers, but refuses this request; it may take others."""
 
 
-class Lost(LedgerUnavailable):
-    """The connection was lost inside a snapshot: what was read and what would be read are not of one instant."""
+class SnapshotLost(LedgerUnavailable):
+    """The connection was lost inside a snapshot: what is read next would be of another instant."""
 
 
 def alone(lock: Any, work: Callable[[], Answer]) -> Answer:
-    """Work that holds the lock, and does not hold it on, however it ends."""
+    """Work under a re-entrant lock, which is released however the work ends, interrupts included."""
     held = lock._is_owned()
     try:
         with lock:
             return work()
     finally:
-        if not held and lock._is_owned():  # struck after it was taken and before the block: newer Pythons look there
+        if not held and lock._is_owned():  # interrupted between taking it and the block, or before it was left
             lock.release()
 
 
 class Engine(Protocol):
     """A database. ``apply`` is exactly once: when it returns, everything is on the disk."""
 
-    def apply(self, ledger: int, operations: list[Operation]) -> list[Outcome]:
-        """All operations, in order, in one durable transaction.
+    settings: Settings
+    local: bool
+    """Whether all processes that use it are on one machine."""
+    open_entries: str
+    """The table of entries, as ``e``, for queries that need open ones only: it names the index."""
+
+    def apply(self, ledger: int, steps: list[Step]) -> list[Outcome]:
+        """All steps, in order, in one durable transaction; a refused step changes nothing.
 
         Otherwise none of them: ``LedgerUnavailable``, ``Refused``, or ``LedgerCorrupt`` where the tables' own rules
         forbid what the ledger's allow.
         """
 
+    def owner(self, ledger: int) -> str | None:
+        """The name under which this process reserves; None before it did."""
+
     def rows(self, sql: str, *values: Any) -> list[Any]:
-        """What a question gives, from what is committed. Placeholders are ``?``."""
+        """What a query gives, from what is committed. Placeholders are ``?``."""
 
     def snapshot(self) -> AbstractContextManager[Rows]:
-        """A way to ask, all about one instant; or it raises ``Lost``. Nobody waits for its end."""
+        """A consistent read-only view; raises ``SnapshotLost`` if the connection drops. Never blocks writers."""
 
-    def create(self, name: str, row: Operation) -> None:
-        """A new ledger and its own account; ``InvalidValue`` if the name is taken."""
+    def create(self, operation: Create) -> None:
+        """A new ledger and its own account. Raises ``AlreadyExists``."""
 
     def close(self) -> None:
-        """Let go of the database. Whoever asks next opens it again."""
+        """Close all connections. They are opened again when needed."""
 
     def pause(self) -> None:
         """Before a fork: no connection may live on in two processes."""
@@ -68,7 +143,7 @@ class Engine(Protocol):
 
 
 class Hold:
-    """A re-entrant lock that is held over a fork. To take it twice, after an interrupt, is to take it once."""
+    """A re-entrant lock that is held over a fork. Idempotent: safe to repeat after an interrupt."""
 
     def __init__(self, lock: Any) -> None:
         self._lock = lock
@@ -81,7 +156,7 @@ class Hold:
             self._lock.acquire()
 
     def leave(self) -> None:
-        """Let it go, if it was taken."""
+        """Release it, if it was taken."""
         if self._taken:
             self._taken = False
             self._lock.release()

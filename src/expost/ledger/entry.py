@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from expost.cost import Cost
-from expost.errors import BudgetExceeded, InvalidValue, KeyConflict, LedgerClosed
 from expost.guarantee import Guarantee, Part
-from expost.ledger.codec import claim_digest, described
 from expost.text import text_of
 
-Operation: TypeAlias = Literal["run", "open", "reserve"]
+Manner: TypeAlias = Literal["run", "open", "reserve"]
+"""How something is spent: a mechanism run, an interaction opened, a guarantee reserved."""
 State: TypeAlias = Literal["reserved", "settled", "forfeited", "voided"]
 Path: TypeAlias = tuple[str, ...]
 """An account's name behind the names of those above it, the ledger's own first."""
@@ -21,7 +20,7 @@ Path: TypeAlias = tuple[str, ...]
 class Request(NamedTuple):
     """Somebody wants to spend: who, what for, and under which key."""
 
-    operation: Operation
+    operation: Manner
     account: Path
     subject: Any
     """The mechanism; or, for a reservation, the guarantee."""
@@ -61,17 +60,17 @@ class Entry(NamedTuple):
 
     @property
     def when(self) -> datetime:
-        """When it was reserved, to the full hour (UTC). When it ended is not told: that would tell of the work."""
+        """When it was reserved, to the full hour (UTC). When it ended is not recorded: that may depend on data."""
         return datetime.fromtimestamp(self.reserved_at, UTC)
 
     @property
-    def operation(self) -> Operation:
+    def operation(self) -> Manner:
         """``"run"``, ``"open"`` or ``"reserve"``."""
         return self.request.operation
 
     @property
     def guarantee(self) -> Guarantee:
-        """What was promised."""
+        """What was guaranteed."""
         return self.request.guarantee
 
     @property
@@ -86,12 +85,12 @@ class Entry(NamedTuple):
 
     @property
     def reserved(self) -> Cost:
-        """The worst case that was set aside."""
+        """The worst case that was reserved."""
         return self.request.guarantee.worst_case
 
     @property
     def refunded(self) -> Cost | None:
-        """What came back; None while it is still reserved."""
+        """What was refunded; None while it is still reserved."""
         return None if self.charged is None else self.reserved - self.charged
 
     def __repr__(self) -> str:
@@ -109,12 +108,14 @@ def least(costs: Iterable[Cost]) -> Cost:
 
 
 class Balance(NamedTuple):
-    """What an account may spend, has spent, and has set aside."""
+    """What an account may spend, has spent, and has reserved."""
 
     limit: Cost
     spent: Cost
     reserved: Cost
     closed: bool = False
+    line: int = 0
+    """The line of the audit trail that changed it last."""
 
     @property
     def remaining(self) -> Cost:
@@ -122,49 +123,17 @@ class Balance(NamedTuple):
         return Cost(0) if self.closed else self.limit - self.spent - self.reserved
 
 
+class View(NamedTuple):
+    """An account at one instant."""
+
+    levels: tuple[Balance, ...]
+    """The balances of the account and of all above it, the ledger's own first."""
+    entries: Iterator[Entry]
+    """Its entries and those of all accounts below, in order of reservation."""
+
+
 class Note(NamedTuple):
     """Who changed a limit, and why. It stands in the audit trail."""
 
     by: str
     reason: str
-
-
-def refusal(levels: Mapping[Path, Balance], worst: Cost) -> LedgerClosed | BudgetExceeded:
-    """Why a request was refused: a closed level, else the shortest of those that are short and what fits at all."""
-    for path, balance in levels.items():
-        if balance.closed:
-            return LedgerClosed("/".join(path))
-    left = {path: balance.remaining for path, balance in levels.items()}
-    short = {path: remaining for path, remaining in left.items() if not worst <= remaining}
-    path = min(short, key=lambda path: short[path].epsilon_units)
-    return BudgetExceeded(worst, short[path], "/".join(path), least(left.values()))
-
-
-def same_request(entry: Entry, request: Request) -> Entry:
-    """The entry that a key stands for, if it was for this very request. Of another account's nothing is told."""
-    then, now = entry.request, request
-    if then.account != now.account:
-        raise KeyConflict(str(now.key), "account")
-    subject, asked = described(then.subject, keyed=True), described(now.subject, keyed=True)
-    differences = {
-        "operation": then.operation != now.operation,
-        "mechanism": subject.fingerprint != asked.fingerprint,
-        "guarantee": claim_digest(then.guarantee) != claim_digest(now.guarantee),
-        "label": then.label != now.label,
-        "table": bool(subject.data) and subject.data != asked.data,
-    }
-    for name, differs in differences.items():
-        if differs:
-            raise KeyConflict(str(now.key), name, entry)
-    return entry
-
-
-def raised(current: Cost, epsilon: Cost | None, delta: Cost | None) -> Cost:
-    """The new limit, if it is nowhere below the current one."""
-    new = Cost.of_units(
-        current.epsilon_units if epsilon is None else epsilon.epsilon_units,
-        current.delta_units if delta is None else delta.delta_units,
-    )
-    if not current <= new:
-        raise InvalidValue(f"a limit only goes up: it is {current}, {new} would be less; close() ends spending")
-    return new

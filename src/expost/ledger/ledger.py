@@ -18,12 +18,14 @@ from expost.guarantee import Guarantee, Neighbours, as_neighbours
 from expost.ledger.address import create_ledger, open_store
 from expost.ledger.codec import described
 from expost.ledger.durable import Changed
-from expost.ledger.entry import Entry, Note, Operation, Path, Request, least
+from expost.ledger.engine import Settings
+from expost.ledger.entry import Entry, Manner, Note, Path, Request, least
 from expost.ledger.memory import MemoryStore
 from expost.ledger.reservation import MechanismReservation, Reservation
+from expost.ledger.rules import Create
 from expost.ledger.statement import day_rows, entry_rows, statement
 from expost.ledger.store import Store
-from expost.ledger.trail import GENESIS, Event, Head, chained
+from expost.ledger.trail import GENESIS, Event, Head, linked
 from expost.mechanism import AnInteraction, In, Interactive, Mechanism, Out, Release
 from expost.noise import NoiseSource, SystemNoise
 
@@ -93,8 +95,9 @@ class Ledger:
         neighbours: Neighbours,
         unit: str,
         noise: NoiseSource | None = None,
+        settings: Settings | None = None,
     ) -> Self:
-        """A new ledger that lasts, in a database: ``sqlite:///study.db`` or ``postgresql://host/database``.
+        """A new durable ledger, in a database: ``sqlite:///study.db`` or ``postgresql://host/database``.
 
         What such a ledger acknowledged survives crashes and power cuts; what was being sampled when a process
         died is charged its worst case.
@@ -107,22 +110,34 @@ class Ledger:
         if as_neighbours(neighbours) is None:
             raise InvalidValue("a ledger that lasts says whose neighbours its claims are about: give neighbours=")
         _check_private(noise)
-        create_ledger(url, name, limit, neighbours, unit)
-        return cls.load(url, name, noise=noise)
+        create_ledger(url, Create(name, limit, neighbours, unit), settings)
+        return cls.load(url, name, noise=noise, settings=settings)
 
     @classmethod
-    def load(cls, url: str, name: str, *, noise: NoiseSource | None = None) -> Self:
-        """The ledger of that name in a database. What dead processes left behind is forfeited first.
+    def load(
+        cls,
+        url: str,
+        name: str,
+        *,
+        noise: NoiseSource | None = None,
+        recover: bool = True,
+        read_only: bool = False,
+        settings: Settings | None = None,
+    ) -> Self:
+        """The ledger of that name in a database. What ended processes left open is forfeited first.
 
-        If a balance was changed by hand, that waits, and the ledger reserves nothing; it can be read and closed.
+        With ``recover=False`` it is not. With ``read_only=True`` nothing is changed at all: a write-protected backup
+        can be read, verified and exported. If a balance was changed by hand, nothing is forfeited, and the ledger
+        reserves nothing; it can be read and closed.
         """
         _name(name, "a ledger")
         _check_private(noise)
         ledger = object.__new__(cls)
-        ledger._path, ledger._store = (name,), open_store(url, name)
+        ledger._path, ledger._store = (name,), open_store(url, name, settings, read_only=read_only)
         ledger._noise = noise or SystemNoise()
-        with suppress(Changed):
-            ledger._store.recover()
+        if recover and not read_only:
+            with suppress(Changed):
+                ledger._store.recover()
         return ledger
 
     # ---- spending
@@ -289,23 +304,27 @@ class Ledger:
 
     # ---- auditing
 
-    def audit(self) -> Iterator[Event]:
-        """The whole ledger's audit trail: every event, in order, each chained to the one before by its hash."""
-        return self._store.events()
+    def audit(self, after: int = 0) -> Iterator[Event]:
+        """The whole ledger's audit trail, or what is behind a line: every event, each linked to the one before."""
+        return self._store.events(after)
 
-    def verify_chain(self, known: Head | None = None) -> Head:
-        """Recompute the audit trail and everything that it adds up to. Raises ``LedgerCorrupt``.
+    def verify_chain(self, known: Head | None = None, *, since: bool = False) -> Head:
+        """Apply the audit trail to the rules again, and compare it with all balances and entries. Raises
+        ``LedgerCorrupt``.
 
-        Returns the trail's head. Keep it somewhere else: given back as ``known`` later, it shows that nothing
-        up to it was rewritten, and that no old backup was restored. Others may spend meanwhile.
+        Returns the trail's head. Keep it somewhere else: given as ``known`` later, it shows that nothing up to it was
+        rewritten, and that no old backup was restored. With ``since=True`` only what came after ``known`` is verified,
+        in time proportional to that. Others may spend meanwhile.
         """
-        return self._store.verify(known)
+        if since and known is None:
+            raise InvalidValue("verify_chain(since=True) starts at a head noted earlier: give known=")
+        return self._store.verify(known, since=since)
 
     def export(self, path: str | os.PathLike[str]) -> Head:
         """Write the audit trail as JSON lines, each with its hash; the head of what was written."""
         head = Head(0, GENESIS)
         with open(path, "w", encoding="ascii") as lines:
-            for event in chained(self._store.events()):
+            for event in linked(self._store.events()):
                 lines.write(f'{{"hash":"{event.hash}","line":{event.line}}}\n')
                 head = Head(event.sequence, event.hash)
         return head
@@ -352,9 +371,12 @@ class Ledger:
         """Where mechanisms draw their randomness from."""
         return self._noise
 
-    def entries(self) -> Iterator[Entry]:
-        """Every entry of this ledger and the accounts below it, in order of reservation."""
-        return self._store.entries(self._path)
+    def entries(self, *, last: int | None = None) -> Iterator[Entry]:
+        """The entries of this ledger and the accounts below it, or the last ones, in order of reservation.
+
+        All are as they were at one instant, when they were asked for.
+        """
+        return self._store.view(self._path, last=last).entries
 
     def quote(self, planned: Iterable[Mechanism | Guarantee]) -> Quote:
         """What mechanisms would cost at worst and at best, touching no data and charging nothing.
@@ -378,8 +400,9 @@ class Ledger:
         """A table for people: what was reserved, charged and refunded, for each entry, or for each account and day."""
         if by not in ("entry", "day"):
             raise InvalidValue(f"a statement is by 'entry' or by 'day', got {_given(by)}")
-        table = entry_rows if by == "entry" else day_rows
-        return statement(self.name, table(self.entries()), self._store.balances(self._path)[-1], self.remaining)
+        table, view = entry_rows if by == "entry" else day_rows, self._store.view(self._path)
+        remaining = least(balance.remaining for balance in view.levels)
+        return statement(self.name, table(view.entries), view.levels[-1], remaining)
 
     # ---- one book, never two
 
@@ -403,7 +426,7 @@ class Ledger:
     # ---- inside
 
     def _request(
-        self, operation: Operation, subject: Any, guarantee: Guarantee, label: str | None, key: str | None
+        self, operation: Manner, subject: Any, guarantee: Guarantee, label: str | None, key: str | None
     ) -> Request:
         if label is not None:
             _check_text(label, "label")
@@ -478,7 +501,7 @@ def _check_private(noise: Any) -> None:
     if not isinstance(noise, NoiseSource):
         raise InvalidValue(f"noise must be a NoiseSource such as SystemNoise(), got {_given(noise)}")
     if not noise.private:
-        raise InvalidValue(f"a ledger that lasts protects people, so nobody may be able to predict {noise!r}")
+        raise InvalidValue(f"a durable ledger needs private noise, and {noise!r} is predictable: use SystemNoise()")
 
 
 def _at(url: str, name: str, below: Path, noise: NoiseSource | None) -> Ledger:

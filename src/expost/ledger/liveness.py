@@ -1,8 +1,8 @@
-"""Who is at work, and whether they still are.
+"""Which processes are at work, and which are given up.
 
-A process that spends is written down with an identity and a deadline, and moves the deadline on while it
-lives. If the deadline passes, or the process is known to be gone, what it had reserved is forfeited: its
-output may have leaked. Time only decides *when* the worst case is charged, never *whether*.
+A process that reserves is recorded with an identity, and beats while it lives. What it left open is forfeited when it
+is known to have ended, or, where nobody can know, when it was silent for long: its output may have leaked. Time only
+decides *when* the worst case is charged, never *whether*.
 """
 
 from __future__ import annotations
@@ -13,50 +13,88 @@ import os
 import platform
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from expost.canonical import canonical
 from expost.forks import around_forks
-
-TTL = 60_000_000
-"""Microseconds for which a process counts as alive after it was last heard of."""
-BEAT = 15.0
-"""Seconds between two beats of its heart."""
 
 _LOG = logging.getLogger("expost.ledger")
 
 
 @cache
 def identity(pid: int) -> str:
-    """A process, in words that another process on the same machine can check."""
+    """A process, described so that another process on the same machine can check it."""
     return canonical({"machine": _machine(), "pid": pid, "started": _started(pid)})
 
 
-def is_gone(told: str) -> bool:
-    """Whether the process of that identity is known to have ended. Of another machine's nothing is known."""
+Standing: TypeAlias = Literal["alive", "gone", "unknown"]
+
+
+def standing(told: str, *, local: bool = False) -> Standing:
+    """What this machine knows of the process of that identity. Of another machine's process nothing is known.
+
+    With ``local``, no other machine can be meant, so a process of another boot was one before this machine was started.
+    """
     try:
         who = json.loads(told)
         machine, pid, started = str(who["machine"]), int(who["pid"]), str(who["started"])
     except (ValueError, TypeError, KeyError):
-        return False
+        return "unknown"
+    if local and machine.split()[0] != _machine().split()[0]:
+        return "gone"
     if machine != _machine() or started == "None":
-        return False
+        return "unknown"
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
-        return True
-    except (OSError, OverflowError):  # it is there, but somebody else's
+        return "gone"
+    except (OSError, OverflowError):  # it is there, but another user's
         pass
     now = _started(pid)
-    return now is not None and now != started
+    if now is None:
+        return "unknown"
+    return "alive" if now == started else "gone"
+
+
+class Judge:
+    """Decides which processes are given up.
+
+    A process on this machine is given up when it has ended, and never before. Any other is given up when its beats did
+    not go on for ``silence`` seconds, during all of which this judge was on time: it looked at least every two beats.
+    After an outage, or when this process was held up itself, observation starts again. No machine's clock matters.
+    """
+
+    def __init__(self, beat: float, silence: float, timer: Callable[[], float], *, local: bool) -> None:
+        self._late, self._silence, self._timer, self._local = 2 * beat, silence, timer, local
+        self._looked = timer()
+        self._seen: dict[str, tuple[int, float]] = {}
+        """The beats of a process, and since when they have not gone on."""
+
+    def given_up(self, owners: Iterable[tuple[str, str, int]], me: str | None) -> tuple[str, ...]:
+        """Those of the processes (name, identity, beats) that are given up now."""
+        now = self._timer()
+        if now - self._looked > self._late:
+            self._seen.clear()
+        self._looked = now
+        return tuple(name for name, told, beats in owners if name != me and self._is_given_up(name, told, beats, now))
+
+    def _is_given_up(self, name: str, told: str, beats: int, now: float) -> bool:
+        known = standing(told, local=self._local)
+        if known != "unknown":
+            return known == "gone"
+        before, since = self._seen.get(name, (None, now))
+        if before != beats:
+            since = now
+        self._seen[name] = (beats, since)
+        return now - since >= self._silence
 
 
 @cache
 def _machine() -> str:
-    """The boot of a machine, and the name space of its process numbers."""
+    """This boot of this machine, and the name space of its process numbers."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"
@@ -65,7 +103,7 @@ def _machine() -> str:
 
 
 def _started(pid: int) -> str | None:
-    """When a process was started, in the kernel's words, or that it has ended; None where nobody says."""
+    """When a process was started, by the kernel, or that it has ended; None where that is not known."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -74,19 +112,20 @@ def _started(pid: int) -> str | None:
 
 
 class Beating(Protocol):
-    """A store that has to say that it is alive."""
+    """A store whose process has to beat."""
 
     def beat(self) -> None:
-        """Move the deadline on."""
+        """Give a sign of life."""
 
     def tend(self) -> None:
-        """Look after what this process and others left behind."""
+        """Look after what this process and others left open."""
 
 
 class Heart:
     """One thread of this process that beats for every store in it; a forked child starts its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, every: float) -> None:
+        self._every = every
         self._lock = threading.Lock()
         self._stores: weakref.WeakSet[Beating] = weakref.WeakSet()
         self._pid: int | None = None
@@ -100,17 +139,17 @@ class Heart:
                 threading.Thread(target=self._run, name="expost-heart", daemon=True).start()
 
     def beat(self) -> None:
-        """Once, for all, and before anything else is done. A store that cannot be reached is tried again next time."""
+        """Once, for all, before anything else is done. A store that cannot be reached is tried again next time."""
         with self._lock:
             stores = list(self._stores)
-        reached = [store for store in stores if _did(store.beat, "renew its lease")]
+        reached = [store for store in stores if _did(store.beat, "give a sign of life")]
         for store in reached:
-            _did(store.tend, "look after what was left behind")
+            _did(store.tend, "look after what was left open")
 
     def _run(self) -> None:
         pause = threading.Event()
         while True:
-            pause.wait(BEAT)
+            pause.wait(self._every)
             self.beat()
 
 
@@ -123,11 +162,16 @@ def _did(work: Callable[[], None], what: str) -> bool:
     return True
 
 
-HEART = Heart()
+_HEARTS: dict[float, Heart] = {}
+
+
+def heart(every: float) -> Heart:
+    """The heart of this process that beats every that many seconds."""
+    return _HEARTS.setdefault(every, Heart(every))
 
 
 def _forked() -> None:
-    HEART.__init__()  # type: ignore[misc]
+    _HEARTS.clear()
     identity.cache_clear()  # numbers of processes come again
 
 

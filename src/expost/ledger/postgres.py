@@ -1,8 +1,8 @@
-"""Books in PostgreSQL, for many processes and machines: one statement a batch, exactly once.
+"""Books in PostgreSQL, for many processes and machines: one statement per batch, exactly once.
 
-The rules are functions of the database (``schema/postgres``), which takes steps together whose order does not matter. A
-batch carries a token; if the connection breaks while it is under way, it is sent again on a new one, and the database
-applies it once.
+The rules are functions of the database (``schema/postgres``). A batch carries a token; if the connection breaks while
+it is under way, it is sent again on a new one, and the database applies it once. Every request ends within a stated
+time, whatever the network and the server do.
 """
 
 from __future__ import annotations
@@ -18,23 +18,41 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from expost.canonical import canonical, sha256
-from expost.errors import AlreadyExists, InvalidValue, LedgerCorrupt, LedgerUnavailable, MissingDependency
-from expost.forks import here
+from expost.errors import (
+    AlreadyExists,
+    Busy,
+    ExpostError,
+    InvalidValue,
+    LedgerCorrupt,
+    LedgerUnavailable,
+    MissingDependency,
+)
+from expost.forks import Process, here
 from expost.ledger import schema
-from expost.ledger.engine import UNREADABLE, Answer, Hold, Lost, Operation, Outcome, Refused, Rows, alone
-from expost.ledger.liveness import TTL, identity
+from expost.ledger.engine import (
+    UNREADABLE,
+    Answer,
+    Hold,
+    Outcome,
+    Refused,
+    Rows,
+    Settings,
+    SnapshotLost,
+    Step,
+    alone,
+)
+from expost.ledger.liveness import identity
+from expost.ledger.postgres_steps import Governing, Steps, View
+from expost.ledger.rules import Create
 
 if TYPE_CHECKING:
     import psycopg
 
 OLDEST = 130000
 """The oldest PostgreSQL that is supported, in its own way of counting."""
-PATIENCE = 15.0
-"""Seconds for which a lost connection is made again before a request fails."""
-TURN = 2.0
-"""Seconds for which tables that are to be brought up to date are waited for at a time: so long all others wait, too."""
-
-_APPLY = "SELECT expost_apply(%s, %s, %s, %s, %s, %s::text::jsonb, %s::text::jsonb)"
+_TURN = 2.0  # seconds to wait for tables that are to be changed, at a time: meanwhile all others wait, too
+_SPEND = "SELECT expost_spend(%s, %s, %s, %s, %s::text::jsonb, %s, %s::text::jsonb)"
+_GOVERN = "SELECT expost_govern(%s, %s, %s, %s, %s::text::jsonb)"
 _PLANS = (
     "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; "
     "SET enable_mergejoin = off; SET jit = off"
@@ -46,6 +64,21 @@ _MARK = (
 )
 
 
+class _Session:
+    """How this process writes to one ledger: under which name, and what the database may have seen last."""
+
+    def __init__(self) -> None:
+        self.owner = secrets.token_hex(8)
+        self.before: set[str] = set()
+        """The batch, or batches, that the database may have seen last under this name."""
+        self.known = 0
+        """The last line that was acknowledged."""
+
+    def rename(self) -> None:
+        """This process was given up: it goes on under another name."""
+        self.owner, self.before = secrets.token_hex(8), set()
+
+
 class PostgresEngine:
     """One database. Writes go through one connection, reads through another, each snapshot has its own; none lives
     across a fork.
@@ -53,62 +86,124 @@ class PostgresEngine:
     Proof: lem-together
     """
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+    local = False
+    open_entries = "expost_entry e"
+
+    def __init__(self, url: str, settings: Settings, *, read_only: bool = False) -> None:
+        self.settings = settings
+        self._url, self._read_only = url, read_only
         self._writer: psycopg.Connection[Any] | None = None
         self._reader: psycopg.Connection[Any] | None = None
         self._shown: list[ref[psycopg.Connection[Any]]] = []
-        """Those of snapshots."""
+        """The connections of snapshots."""
         self._reading = RLock()
-        """Held while one question is answered."""
+        """Held while one query is answered."""
         self._fork = Hold(self._reading)
-        self._process = here()
-        self._before: dict[str, set[str]] = {}
-        """The names of this process, in order, and the batch, or batches, that the database may have seen last
-        under each."""
+        self._sessions: dict[tuple[Process, int], _Session] = {}
+        self._steps = Steps(self.rows)
         try:
             with _translated():
-                self._migrate()
+                self._open()
         except BaseException:
             self.close()
             raise
 
-    def apply(self, ledger: int, operations: list[Operation]) -> list[Outcome]:
-        """All operations, in order, in one durable transaction."""
+    # ---- writing
+
+    def apply(self, ledger: int, steps: list[Step]) -> list[Outcome]:
+        """All steps, in order, in one durable transaction."""
+        self._refuse_reading()
+        if any(self._steps.governs(step) for step in steps):
+            return [outcome for step in steps for outcome in self._apart(ledger, step)]
+        outcomes = self._spend(ledger, steps)
+        return [self._settled(ledger, step, outcome) for step, outcome in zip(steps, outcomes, strict=True)]
+
+    def _apart(self, ledger: int, step: Step) -> list[Outcome]:
+        if not self._steps.governs(step):
+            return self.apply(ledger, [step])
+        try:
+            self._govern(ledger, step)
+        except (LedgerUnavailable, LedgerCorrupt):
+            raise
+        except ExpostError as refused:
+            return [refused]
+        return [None]
+
+    def _settled(self, ledger: int, step: Step, outcome: Any) -> Outcome:
+        """What a step's outcome means. A refusal is explained by the rules; one that is over by now is sent again."""
+        while True:
+            if outcome.get("expired"):
+                self._session(ledger).rename()
+            elif not outcome.get("refused"):
+                return self._steps.outcome(ledger, step, outcome)
+            elif (why := self._steps.refusal(ledger, step)) is not None:
+                return why
+            (outcome,) = self._spend(ledger, [step])
+
+    def _spend(self, ledger: int, steps: list[Step]) -> list[Any]:
+        session = self._session(ledger)
+        batch = secrets.token_hex(8)
+        sent = json.dumps([self._steps.sent(ledger, step) for step in steps])
+        before = canonical(sorted(session.before))
+        values = (ledger, session.owner, identity(os.getpid()), batch, before, session.known, sent)
+        session.before.add(batch)  # from here on, until the answer is known
+        answer = self._guarded(lambda: self._steady(lambda: self._write(_SPEND, values)))
+        found = answer[0] if answer is not None else None
+        if not isinstance(found, dict) or "outcomes" not in found:
+            raise LedgerCorrupt("another process writes to the database under this one's name")
+        session.before, session.known = {batch}, max(session.known, found["sequence"])
+        return list(found["outcomes"])
+
+    def _session(self, ledger: int) -> _Session:
+        return self._sessions.setdefault((here(), ledger), _Session())
+
+    def owner(self, ledger: int) -> str | None:
+        """The name under which this process reserves."""
+        found = self._sessions.get((here(), ledger))
+        return None if found is None else found.owner
+
+    def create(self, operation: Create) -> None:
+        """A new ledger and its own account."""
+        self._refuse_reading()
+        governing = self._steps.creation(operation)
+        if not self._decide(0, governing):
+            raise AlreadyExists("ledger", operation.name)
+
+    def _govern(self, ledger: int, step: Any) -> None:
+        """Raises why it is refused; if somebody else decided meanwhile, it is looked at again."""
+        while True:
+            governing = self._steps.governing(View(self.rows, ledger), step)
+            if self._decide(ledger, governing):
+                return
+
+    def _decide(self, ledger: int, governing: Governing) -> bool:
+        """Once: whether it was recorded is not known if the connection is lost."""
+        with _translated():
+            self._writer = self._steady(lambda: self._usable(self._writer))
+        values = (ledger, governing.kind, governing.path, governing.body, json.dumps(governing.values))
+        answer = self._guarded(lambda: self._write(_GOVERN, values))
+        return bool(answer and answer[0])
+
+    def _guarded(self, work: Callable[[], Any]) -> Any:
         import psycopg
 
-        owner = self._owner(operations)
-        batch = secrets.token_hex(8)
-        before, steps = canonical(sorted(self._before[owner])), json.dumps(operations)
-        values = (ledger, owner, identity(os.getpid()), TTL, batch, before, steps)
-        self._before[owner].add(batch)  # from here on, until the answer is known
         try:
-            answer = self._steady(lambda: self._write(_APPLY, values))
+            with _translated():
+                return work()
         except psycopg.IntegrityError as error:
             broken = error.diag.message_primary or "a rule of the tables"  # its detail shows rows
             raise LedgerCorrupt(
                 f"the tables refused a step that the rules allow: {broken}; see verify_chain()"
             ) from None
-        outcomes = answer[0] if answer is not None else None
-        if not isinstance(outcomes, list):
-            raise LedgerCorrupt("another process speaks to the database under this one's name")
-        self._before[owner] = {batch}
-        return outcomes
 
-    def _owner(self, operations: list[Operation]) -> str:
-        """Under which name this process writes: the last one that it was given. A step that comes late, still under
-        an older name, goes under this one, too."""
-        if self._process != here():
-            self._process, self._before = here(), {}
-        for operation in operations:
-            if operation.get("owner"):
-                self._before.setdefault(operation["owner"], set())
-        if not self._before:
-            self._before[secrets.token_hex(8)] = set()
-        return next(reversed(self._before))
+    def _refuse_reading(self) -> None:
+        if self._read_only:
+            raise InvalidValue("the database was opened for reading only: load the ledger without read_only=True")
+
+    # ---- reading
 
     def rows(self, sql: str, *values: Any) -> list[Any]:
-        """What a question gives, from what is committed."""
+        """What a query gives, from what is committed."""
         question = sql.replace("?", "%s")
         return self._steady(lambda: alone(self._reading, lambda: self._ask(question, values)))
 
@@ -131,7 +226,7 @@ class PostgresEngine:
 
     @contextmanager
     def snapshot(self) -> Iterator[Rows]:
-        """A way to ask, all about one instant: on a connection of its own, which is never used for anything else."""
+        """A consistent read-only view, on a connection of its own, which is never used for anything else."""
         import psycopg
 
         def opened() -> psycopg.Connection[Any]:
@@ -154,26 +249,10 @@ class PostgresEngine:
         finally:
             alone(self._reading, reader.close)
 
-    def _usable(self, connection: psycopg.Connection[Any] | None) -> psycopg.Connection[Any]:
-        """The connection, or a new one if nothing can be asked on it, or only about what held before."""
-        import psycopg
-
-        if connection is not None:
-            if not connection.closed and connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
-                return connection
-            connection.close()
-        return self._connect()
-
-    def create(self, name: str, row: Operation) -> None:
-        """A new ledger and its own account."""
-        with _translated():
-            sql = "SELECT expost_create(%s, %s::text::jsonb)"
-            made = self._write(sql, (name, json.dumps(row)))
-        if made is None or not made[0]:
-            raise AlreadyExists("ledger", name)
+    # ---- connections
 
     def close(self) -> None:
-        """Let go of the database. Whoever asks next connects again."""
+        """Close all connections."""
         connections = (self._reader, self._writer, *(known() for known in self._shown))
         self._reader, self._writer, self._shown = None, None, []
         for connection in connections:
@@ -188,6 +267,16 @@ class PostgresEngine:
     def resume(self) -> None:
         """After a fork, on both sides."""
         self._fork.leave()
+
+    def _usable(self, connection: psycopg.Connection[Any] | None) -> psycopg.Connection[Any]:
+        """The connection, or a new one if nothing can be asked on it, or only about what was before."""
+        import psycopg
+
+        if connection is not None:
+            if not connection.closed and connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
+                return connection
+            connection.close()
+        return self._connect()
 
     def _write(self, sql: str, values: tuple[Any, ...]) -> Any:
         """A statement's one row. After an interrupt nobody knows what is under way on a connection: it is given up."""
@@ -207,10 +296,10 @@ class PostgresEngine:
         return answer
 
     def _steady(self, work: Callable[[], Answer]) -> Answer:
-        """Work that may be done again: after a lost connection, on a new one, for a while."""
+        """Work that may be done again: after a lost connection, on a new one, until patience ends."""
         import psycopg
 
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + self.settings.patience
         while True:
             try:
                 return work()
@@ -218,16 +307,25 @@ class PostgresEngine:
                 raise
             except psycopg.Error as error:
                 if not _passing(error):
-                    raise Refused(_said(error)) from error
+                    raise _meaning(error) from error
                 if time.monotonic() > until:
-                    raise LedgerUnavailable(_said(error)) from error
+                    raise _meaning(error) from error
                 time.sleep(0.02)
 
     def _connect(self) -> psycopg.Connection[Any]:
         import psycopg
 
+        from expost.ledger.postgres_connection import bounded
+
+        deadline = self.settings.deadline
         try:
-            connection: psycopg.Connection[Any] = psycopg.connect(self._url, autocommit=True, connect_timeout=10)
+            connection: psycopg.Connection[Any] = bounded(deadline).connect(
+                self._url,
+                autocommit=True,
+                connect_timeout=max(2, int(deadline)),
+                keepalives_idle=30,
+                tcp_user_timeout=int(deadline * 1000),
+            )
         except psycopg.ProgrammingError:  # its words may hold a part of the password
             raise InvalidValue(UNREADABLE) from None
         try:
@@ -238,7 +336,7 @@ class PostgresEngine:
         return connection
 
     def _check(self, connection: psycopg.Connection[Any]) -> None:
-        """A server that would forget what it acknowledged is refused."""
+        """A server that would forget what it acknowledged is refused, unless it is only read."""
         if connection.info.server_version < OLDEST:
             raise InvalidValue(f"PostgreSQL {connection.info.server_version} is too old: 13 or newer is needed")
         rows = connection.execute(
@@ -246,44 +344,59 @@ class PostgresEngine:
         ).fetchall()
         settings = dict(rows)
         for name in ("fsync", "full_page_writes"):
-            if settings[name] != "on":
+            if settings[name] != "on" and not self._read_only:
                 raise InvalidValue(f"this PostgreSQL has {name} = {settings[name]}: it would forget; turn it on")
-        if settings["synchronous_commit"] == "off":
+        if settings["synchronous_commit"] == "off" and not self._read_only:
             connection.execute("SET synchronous_commit = on")
-        connection.execute(_PLANS)
+        if self._read_only:
+            connection.execute("SET default_transaction_read_only = on")
+        connection.execute(f"{_PLANS}; SET statement_timeout = {int(self.settings.deadline * 1000)}")
 
-    def _migrate(self) -> None:
-        """Bring the tables up to date; in turns, if somebody uses them, so that others can write in between."""
+    def _open(self) -> None:
+        """Look whether there are tables, and make them unless it is opened for reading only."""
+        if self._read_only:
+            if not self.rows("SELECT 1 WHERE to_regclass(?) IS NOT NULL", schema.MARK):
+                raise schema.NoTables("this database holds no ledgers, or this user may not see them")
+            return
+        until = time.monotonic() + self.settings.patience
+        while not self._steady(lambda: self._migrated(until)):
+            time.sleep(0.1)
+
+    def _migrated(self, until: float) -> bool:
+        """In turns, if somebody uses the tables, so that others can write in between."""
         from psycopg import errors
 
-        connection = self._writer = self._connect()
-        until = time.monotonic() + PATIENCE
-        while True:
-            try:
-                return _run_missing(connection)
-            except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
-                if time.monotonic() > until:
-                    raise LedgerUnavailable(
-                        "the tables have to be brought up to date for this expost, but a long query or an open "
-                        "transaction uses them; nothing was changed: try again when it has ended"
-                    ) from error
-                time.sleep(0.1)
+        connection = self._writer = self._usable(self._writer)
+        try:
+            _run_missing(connection)
+        except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
+            if time.monotonic() > until:
+                raise Busy(
+                    "the tables have to be changed for this expost, but a long query or an open transaction uses them; "
+                    "nothing was changed: try again when it has ended"
+                ) from error
+            return False
+        return True
 
 
 def _run_missing(connection: psycopg.Connection[Any]) -> None:
+    done_already = f"SELECT name, digest FROM {schema.MARK} ORDER BY number"
+    if _has_tables(connection) and not schema.missing("postgres", connection.execute(done_already).fetchall()):
+        return
     with connection.transaction():
+        connection.execute("SELECT set_config('lock_timeout', %s, TRUE)", (f"{_TURN * 1000:.0f}",))
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-        (there,) = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (schema.MARK,)).fetchone() or (False,)
-        if not there:  # asked first: who may not create tables may still use them
+        if not _has_tables(connection):  # asked first: who may not create tables may still use them
             connection.execute(_MARK)
-        done = connection.execute(f"SELECT name, digest FROM {schema.MARK} ORDER BY number").fetchall()
-        connection.execute("SELECT set_config('lock_timeout', %s, TRUE)", (f"{TURN * 1000:.0f}",))
-        for name, text in schema.missing("postgres", done):
+        for name, text in schema.missing("postgres", connection.execute(done_already).fetchall()):
             connection.execute(text)
-            connection.execute(
-                f"INSERT INTO {schema.MARK} (name, digest) VALUES (%s, %s)",
-                (name, sha256(text)),
-            )
+            connection.execute(f"INSERT INTO {schema.MARK} (name, digest) VALUES (%s, %s)", (name, sha256(text)))
+
+
+def _has_tables(connection: psycopg.Connection[Any]) -> bool:
+    """Asked of the table of tables, for to_regclass remembers what was not there before a lock was waited for."""
+    sql = "SELECT 1 FROM pg_class WHERE relname = %s AND pg_table_is_visible(oid)"
+    return bool(connection.execute(sql, (schema.MARK,)).fetchall())
 
 
 def _passing(error: psycopg.Error) -> bool:
@@ -296,17 +409,26 @@ def _passing(error: psycopg.Error) -> bool:
     return code[:2] in ("08", "40", "57") or code in ("53300", "55P03")
 
 
-def _said(error: psycopg.Error) -> str:
-    if error.sqlstate == "42501":
-        return (
+def _meaning(error: psycopg.Error) -> LedgerUnavailable | LedgerCorrupt:
+    """What an error of the database means for the money."""
+    code = error.sqlstate or ""
+    said = _line(error)
+    if code == "EX002":
+        return LedgerCorrupt(str(error.diag.message_primary).removeprefix("expost: "))
+    if code == "EX001":
+        return Refused(str(error.diag.message_primary).removeprefix("expost: ") + "; nothing was recorded")
+    if code == "42501":
+        return Refused(
             f"the database denies this: {error.diag.message_primary}; let its owner grant this user USAGE on the "
-            "schema, SELECT, INSERT and UPDATE on the tables expost_*, and EXECUTE on the functions (who creates the "
-            "first ledger there, or comes first with a newer expost, owns them and needs CREATE on the schema); "
-            "nothing was recorded"
+            "schema, SELECT on the tables expost_*, EXECUTE on the function expost_spend, and to those who decide on "
+            "limits EXECUTE on expost_govern (who creates the first ledger owns the tables, and needs CREATE on the "
+            "schema); nothing was recorded"
         )
+    if code in ("57014", "55P03", "40P01"):
+        return Busy(f"the database is busy: {said}; what was reserved stays reserved: try again")
     if not _passing(error):
-        return f"the database refuses this: {_line(error)}; nothing was recorded"
-    return f"the database does not answer: {_line(error)}; what was set aside stays set aside"
+        return Refused(f"the database refuses this: {said}; nothing was recorded")
+    return LedgerUnavailable(f"the database does not answer: {said}; what was reserved stays reserved")
 
 
 def _line(error: psycopg.Error) -> str:
@@ -322,8 +444,10 @@ def _lost() -> Iterator[None]:
         yield
     except psycopg.Error as error:
         if not _passing(error):
-            raise Refused(_said(error)) from error
-        raise Lost(f"the connection was lost while the ledger was being read: {_line(error)}; try again") from error
+            raise _meaning(error) from error
+        raise SnapshotLost(
+            f"the connection was lost while the ledger was being read: {_line(error)}; try again"
+        ) from error
 
 
 @contextmanager
@@ -334,5 +458,7 @@ def _translated() -> Iterator[None]:
         raise MissingDependency("PostgreSQL ledgers", "psycopg", "postgres") from None
     try:
         yield
+    except psycopg.IntegrityError:
+        raise
     except psycopg.Error as error:
-        raise LedgerUnavailable(_said(error)) from error
+        raise _meaning(error) from error

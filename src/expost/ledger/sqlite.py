@@ -1,87 +1,172 @@
 """Books in an SQLite file: one writer at a time, durable at every commit.
 
-SQLite itself is the one that apsw brings along. Write-ahead log, ``synchronous=EXTRA``: a commit that
-returned is on the disk.
+SQLite itself is the one that apsw brings along. Write-ahead log, ``synchronous=EXTRA``: a commit that returned is on
+the disk.
 """
 
 from __future__ import annotations
 
+import os
+import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path as FilePath
 from threading import RLock
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import quote
 from weakref import ref
 
 import apsw
 
 from expost.canonical import sha256
 from expost.errors import AlreadyExists, Busy, InvalidValue, LedgerCorrupt, LedgerUnavailable
+from expost.forks import Process, here
 from expost.ledger import schema
-from expost.ledger.engine import Hold, Lost, Operation, Outcome, Refused, Rows, alone
-from expost.ledger.trail import TICKS, full_hour, link, write_line
+from expost.ledger.engine import Hold, Outcome, Refused, Rows, Settings, SnapshotLost, Step, alone
+from expost.ledger.heads import Heads
+from expost.ledger.rules import Create, change_of, full_hour
+from expost.ledger.sqlite_transaction import Transaction
+from expost.ledger.trail import GENESIS, Head, link, trail_line
 
 OLDEST = (3, 51, 3)
 """SQLite before this has a race in resetting its write-ahead log that can corrupt it."""
-SYNCHRONOUS = "EXTRA"
-"""A commit returns when it is on the disk. EXTRA is FULL, and makes sure of the file's first transaction, too: the one
-that turns the write-ahead log on removes a journal, which must not be back after a power cut."""
-VFS: str | None = None
-"""How files are read and written: the operating system's way. (Tests cut the power here.)"""
-PATIENCE = 10.0
-"""Seconds that a request waits for other processes to finish theirs."""
 
 
-def now() -> int:
-    """Microseconds since 1970, by the wall clock. It may go backwards; what uses it allows for that."""
-    return time.time_ns() // 1000
+class _Identity(NamedTuple):
+    """Which file it is, whatever its name."""
+
+    device: int
+    inode: int
 
 
 class SqliteEngine:
     """One file. Writes go through one connection, reads through another, each snapshot has its own; nothing is open
     across a fork."""
 
-    def __init__(self, path: str, *, create: bool) -> None:
+    local = True
+    open_entries = "expost_entry e INDEXED BY expost_entry_open"
+
+    def __init__(self, path: str, settings: Settings, *, create: bool = False, read_only: bool = False) -> None:
         version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
         if version < OLDEST:
             raise InvalidValue(f"SQLite {apsw.sqlite_lib_version()} can corrupt its log: install a newer apsw")
-        if not create and not FilePath(path).exists():
+        if not create and not os.path.exists(path):
             raise InvalidValue(f"there is no ledger file {path!r}: create a ledger there first")
-        self._path = path
+        self.settings = settings
+        self._path, self._read_only = path, read_only
+        self._heads = Heads(path) if settings.heads else None
+        self._owners: dict[tuple[Process, int], str] = {}
+        self._names: dict[int, str] = {}
         self._writer: apsw.Connection | None = None
         self._reader: apsw.Connection | None = None
+        self._still: tuple[Any, ...] | None = None
+        """How the file was when it was opened as one that nobody changes."""
         self._shown: list[ref[apsw.Connection]] = []
-        """Those of snapshots."""
+        """The connections of snapshots."""
         self._reading = RLock()
-        """Held while one question is answered."""
+        """Held while one query is answered."""
         self._fork = Hold(self._reading)
+        self._identity: _Identity | None = None
         try:
-            with _translated():
-                self._migrate(create)
+            with self._translated():
+                self._open(create)
         except BaseException:
             self.close()
             raise
 
-    def apply(self, ledger: int, operations: list[Operation]) -> list[Outcome]:
-        """All operations, in order, in one durable transaction."""
-        with _translated():
-            writer = self._writing()
+    # ---- writing
+
+    def apply(self, ledger: int, steps: list[Step]) -> list[Outcome]:
+        """All steps, in order, in one durable transaction."""
+        self._refuse_reading()
+        owner = self._owners.get((here(), ledger)) or secrets.token_hex(8)
+
+        def work(writer: apsw.Connection) -> Transaction:
+            transaction = Transaction(writer, ledger, owner, self.settings)
+            if self._heads is not None:
+                self._heads.check(transaction.root[0], transaction.sequence, transaction.head)
+            transaction.apply(steps)
+            return transaction
+
+        with self._translated():
             try:
-                outcomes: list[Outcome] = _transact(writer, lambda _: Transaction(writer, ledger).apply(operations))
+                done: Transaction = self._transact(work)
             except apsw.ConstraintError as error:
-                raise _refused(error) from error
-        return outcomes
+                raise LedgerCorrupt(
+                    f"the tables refused a step that the rules allow: {error}; see verify_chain()"
+                ) from error
+        self._owners[here(), ledger] = done.owner
+        if self._heads is not None and done.moved:
+            self._heads.note(done.root[0], Head(done.sequence, done.head))
+        return done.outcomes
+
+    def owner(self, ledger: int) -> str | None:
+        """The name under which this process reserves."""
+        return self._owners.get((here(), ledger))
+
+    def create(self, operation: Create) -> None:
+        """A new ledger and its own account."""
+        self._refuse_reading()
+        with self._translated():
+            head = self._transact(lambda writer: _create(writer, operation, self.settings, self._heads))
+        if self._heads is not None:
+            self._heads.note(operation.name, Head(1, head))
+
+    def _transact(self, work: Callable[[apsw.Connection], Any]) -> Any:
+        """Work and commit, or nothing. After an interrupt it is known which: no transaction is left open."""
+        writer = self._writing()
+        try:
+            writer.execute("BEGIN IMMEDIATE")
+            result = work(writer)
+            self._check_file()
+            writer.execute("COMMIT")
+        except BaseException:
+            if writer.in_transaction:
+                writer.execute("ROLLBACK")
+            raise
+        return result
+
+    def _refuse_reading(self) -> None:
+        if self._read_only:
+            raise InvalidValue(f"{self._path!r} was opened for reading only: load it without read_only=True")
+
+    # ---- which file it is
+
+    def _check_file(self) -> None:
+        """Before every commit: the file that is written is the one of that name, and has no other name."""
+        try:
+            found = os.stat(self._path)
+        except OSError:
+            raise self._moved("was removed or renamed") from None
+        if _Identity(found.st_dev, found.st_ino) != self._identity:
+            raise self._moved("was replaced by another file")
+        if found.st_nlink > 1:
+            raise self._moved(f"has {found.st_nlink} names (hard links), and each would have a log of its own")
+
+    def _moved(self, what: str) -> LedgerUnavailable:
+        return LedgerUnavailable(
+            f"the ledger's file {self._path!r} {what} while this process had it open; nothing was recorded: put the "
+            "one file back under its one name, and start this process again"
+        )
+
+    def _identify(self) -> None:
+        found = os.stat(self._path)
+        if self._identity is None:
+            self._identity = _Identity(found.st_dev, found.st_ino)
+        if not self._read_only:
+            self._check_file()
+
+    # ---- reading
 
     def rows(self, sql: str, *values: Any) -> list[Any]:
-        """What a question gives, from what is committed."""
-        with _translated():
+        """What a query gives, from what is committed."""
+        with self._translated():
             return alone(self._reading, lambda: self._ask(sql, values))
 
     def _ask(self, sql: str, values: tuple[Any, ...]) -> list[Any]:
-        """On the reader, which is put back when it is known to be idle: after an interrupt nobody knows."""
+        """On the reader, which is kept when it is known to be idle: after an interrupt it is not."""
         reader, self._reader = self._reader, None
-        if reader is not None and reader.in_transaction:  # it would show what held before
+        if reader is not None and (reader.in_transaction or self._has_changed()):  # it would show what was before
             reader.close(True)
             reader = None
         if reader is None:
@@ -92,11 +177,11 @@ class SqliteEngine:
             reader.close(True)
             raise
         self._reader = reader
-        return found
+        return self._ask(sql, values) if self._has_changed() else found
 
     @contextmanager
     def snapshot(self) -> Iterator[Rows]:
-        """A way to ask, all about one instant: on a connection of its own, which is never used for anything else."""
+        """A consistent read-only view, on a connection of its own, which is never used for anything else."""
 
         def opened() -> apsw.Connection:
             reader = self._connect()
@@ -106,28 +191,28 @@ class SqliteEngine:
 
         def ask(sql: str, values: tuple[Any, ...]) -> list[Any]:
             try:
-                return reader.execute(sql, values).fetchall()
+                found = reader.execute(sql, values).fetchall()
             except apsw.ConnectionClosedError:
-                raise Lost("a process was forked while the ledger was being read: try again") from None
+                raise SnapshotLost("a process was forked while the ledger was being read: try again") from None
+            if self._has_changed():
+                raise SnapshotLost("another process opened the file while it was being read: try again")
+            return found
 
         def rows(sql: str, *values: Any) -> list[Any]:
-            with _translated():
+            with self._translated():
                 return alone(self._reading, lambda: ask(sql, values))
 
-        with _translated():
+        with self._translated():
             reader = alone(self._reading, opened)
         try:
             yield rows
         finally:
             alone(self._reading, lambda: reader.close(True))
 
-    def create(self, name: str, row: Operation) -> None:
-        """A new ledger and its own account, or nothing if the name is taken."""
-        with _translated():
-            _transact(self._writing(), lambda writer: _create(writer, name, row))
+    # ---- connections
 
     def close(self) -> None:
-        """Let go of the file. Whoever asks next opens it again."""
+        """Close all connections."""
         connections = (self._reader, self._writer, *(known() for known in self._shown))
         self._reader, self._writer, self._shown = None, None, []
         for connection in connections:
@@ -143,6 +228,15 @@ class SqliteEngine:
         """After a fork, on both sides."""
         self._fork.leave()
 
+    def backup(self, path: str) -> None:
+        """Copy the whole database into a new file, as it is at one instant."""
+        with self._translated():
+            source = self._connect()
+            try:
+                source.execute("VACUUM INTO ?", (path,)).fetchall()
+            finally:
+                source.close(True)
+
     def _writing(self) -> apsw.Connection:
         if self._writer is not None and self._writer.in_transaction:  # not even a rollback was possible
             stuck, self._writer = self._writer, None
@@ -152,296 +246,120 @@ class SqliteEngine:
         return self._writer
 
     def _connect(self) -> apsw.Connection:
-        connection = apsw.Connection(self._path, vfs=VFS)
-        connection.set_busy_handler(_patience())
+        if self._read_only:
+            return self._connect_reading()
+        connection = apsw.Connection(self._path, vfs=self.settings.vfs)
+        self._identify()
+        connection.set_busy_handler(_patience(self.settings.patience))
         connection.execute("PRAGMA foreign_keys = ON").fetchall()
-        connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS}").fetchall()
+        connection.execute(f"PRAGMA synchronous = {self.settings.synchronous}").fetchall()
         return connection
 
-    def _migrate(self, create: bool) -> None:
+    def _connect_reading(self) -> apsw.Connection:
+        """Without a write-ahead log nobody has the file open for writing: then it is read without any trace."""
+        self._identify()
+        state = self._state()
+        still = state[0] == 0
+        self._still = state if still else None
+        uri = f"file:{quote(self._path)}?mode=ro" + "&immutable=1" * still
+        connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        connection.set_busy_handler(_patience(self.settings.patience))
+        return connection
+
+    def _state(self) -> tuple[int, int, int]:
+        log, found = f"{self._path}-wal", os.stat(self._path)
+        return os.path.getsize(log) if os.path.exists(log) else 0, found.st_size, found.st_mtime_ns
+
+    def _has_changed(self) -> bool:
+        return self._still is not None and self._still != self._state()
+
+    def _open(self, create: bool) -> None:
+        """Look whether there are tables, and make them if they are to be made."""
+        find = "SELECT 1 FROM sqlite_master WHERE name = ?"
+        if self._read_only:
+            if not self.rows(find, schema.MARK):
+                raise InvalidValue(f"the database {self._path!r} holds no ledgers")
+            return
         writer = self._writing()
-        known = writer.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (schema.MARK,)).fetchall()
-        if not create and not known:
+        if not create and not writer.execute(find, (schema.MARK,)).fetchall():
             raise InvalidValue(f"the database {self._path!r} holds no ledgers: create one there first")
         if writer.execute("PRAGMA journal_mode = WAL").get != "wal":
             raise InvalidValue(f"{self._path!r} cannot keep a write-ahead log: put the ledger on a local disk")
         mark = f"CREATE TABLE IF NOT EXISTS {schema.MARK} (number INTEGER PRIMARY KEY, name TEXT NOT NULL, digest TEXT)"
 
+        def done() -> Any:
+            return writer.execute(f"SELECT name, digest FROM {schema.MARK} ORDER BY number").fetchall()
+
+        if writer.execute(find, (schema.MARK,)).fetchall() and not schema.missing("sqlite", done()):
+            return
+
         def run(writer: apsw.Connection) -> None:
             writer.execute(mark).fetchall()
-            done: list[Any] = writer.execute(f"SELECT name, digest FROM {schema.MARK} ORDER BY number").fetchall()
-            for name, text in schema.missing("sqlite", done):
+            for name, text in schema.missing("sqlite", done()):
                 writer.execute(text).fetchall()
-                writer.execute(
-                    f"INSERT INTO {schema.MARK} (name, digest) VALUES (?, ?)", (name, sha256(text))
-                ).fetchall()
+                writer.execute(f"INSERT INTO {schema.MARK} (name, digest) VALUES (?, ?)", (name, sha256(text)))
 
-        _transact(writer, run)
+        self._transact(run)
 
-
-class Transaction:
-    """Operations on one ledger inside one transaction: the rules, and the audit trail beside them.
-
-    Proof: thm-durable
-    """
-
-    def __init__(self, connection: apsw.Connection, ledger: int) -> None:
-        self._connection = connection
-        self._ledger = ledger
-        row = self._row("SELECT sequence, entries, at, head FROM expost_ledger WHERE id = ?", ledger)
-        self._sequence, self._entries, self._at, self._head = row
-        self._now = now()
-        """For leases; the books have a clock of their own."""
-
-    def apply(self, operations: list[Operation]) -> list[Outcome]:
-        """What became of each."""
-        before = self._sequence
-        if any(operation["do"] in TICKS for operation in operations):
-            self._at = max(self._at, full_hour(self._now))
-        outcomes = [getattr(self, operation["do"])(operation) for operation in operations]
-        if self._sequence > before:
-            self._run(
-                "UPDATE expost_ledger SET sequence = ?, entries = ?, at = ?, head = ? WHERE id = ?",
-                self._sequence, self._entries, self._at, self._head, self._ledger,
-            )  # fmt: skip
-        return outcomes
-
-    def reserve(self, op: Operation) -> Outcome:
-        """Set the worst case aside at every level, or say why not."""
-        if op["key"] is not None:
-            used = self._row("SELECT number FROM expost_entry WHERE ledger = ? AND key = ?", self._ledger, op["key"])
-            if used is not None:
-                return {"used": used[0]}
-        levels = [self._row(_LEVEL, account) for account in op["levels"]]
-        if any(closed or epsilon < op["epsilon"] or delta < op["delta"] for *_, closed, epsilon, delta in levels):
-            return {"levels": [list(level[:7]) for level in levels]}
-        if op["owner"] is not None and not self._alive(op):
-            return {"expired": True}
-        for account in op["levels"]:
-            self._run(
-                "UPDATE expost_account SET epsilon_reserved = epsilon_reserved + ?1, "
-                "delta_reserved = delta_reserved + ?2 WHERE id = ?3 AND closed = 0 "
-                "AND ?1 <= epsilon_limit - epsilon_spent - epsilon_reserved "
-                "AND ?2 <= delta_limit - delta_spent - delta_reserved",
-                op["epsilon"], op["delta"], account,
-            )  # fmt: skip
-        if op["claim_text"] is not None:
-            self._run("INSERT OR IGNORE INTO expost_claim VALUES (?, ?)", op["claim"], op["claim_text"])
-        self._entries += 1
-        self._run(
-            "INSERT INTO expost_entry (ledger, number, account, operation, subject, fingerprint, claim, label, key, "
-            "epsilon, delta, owner, lease_until, begun, reserved_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-            self._ledger, self._entries, op["levels"][-1], op["operation"], op["subject"], op["fingerprint"],
-            op["claim"], op["label"], op["key"], op["epsilon"], op["delta"], op["owner"],
-            None if op["lease"] is None else self._now + op["lease"], int(op["begun"]), self._at,
-        )  # fmt: skip
-        self._note("reserve", self._entries, op["body"])
-        return {"entry": self._entries, "at": self._at}
-
-    def begin(self, op: Operation) -> Outcome:
-        """Sampling starts."""
-        state, begun = self._entry(op["entry"])[:2]
-        if state != "reserved":
-            return {"ended": state}
-        if not begun:
-            self._run("UPDATE expost_entry SET begun = 1 WHERE ledger = ? AND number = ?", self._ledger, op["entry"])
-            self._note("begin", op["entry"], "{}")
-        return {"at": self._at}
-
-    def end(self, op: Operation) -> Outcome:
-        """Settle, forfeit or void."""
-        state, begun, account, epsilon, delta = self._entry(op["entry"])
-        if state != "reserved" or (op["state"] == "voided" and begun):
-            return {"ended": state}
-        self._finish(op, op["levels"] if op["levels"][-1] == account else self._levels(account), epsilon, delta)
-        return {"at": self._at}
-
-    def recover(self, op: Operation) -> Outcome:
-        """Forfeit what belongs to processes that are gone or silent, and what was left past its own lease."""
-        self._run(
-            "UPDATE expost_owner SET expired = 1 WHERE ledger = ? AND expired = 0 AND ((deadline < ? AND id <> ?) "
-            "OR id IN (SELECT value FROM json_each(?)))",
-            self._ledger, self._now, op["by"], op["dead"],
-        )  # fmt: skip
-        lost: list[Any] = self._connection.execute(
-            "SELECT e.number, e.account, e.epsilon, e.delta FROM expost_entry e LEFT JOIN expost_owner o "
-            "ON o.id = e.owner WHERE e.ledger = ? AND e.state = 'reserved' AND (o.expired = 1 OR e.lease_until < ?) "
-            "ORDER BY e.number",
-            (self._ledger, self._now),
-        ).fetchall()
-        for number, account, epsilon, delta in lost:
-            body = f'{{"charged":[{epsilon},{delta}],"output":null,"part":null}}'
-            ending = {"entry": number, "state": "forfeited", "epsilon": epsilon, "delta": delta, "body": body}
-            self._finish(ending, self._levels(account), epsilon, delta)
-        return {"forfeited": len(lost)}
-
-    def beat(self, op: Operation) -> Outcome:
-        """Say that the process is alive."""
-        return {"alive": self._alive(op)}
-
-    def account(self, op: Operation) -> Outcome:
-        """A new account under another."""
-        if self._row("SELECT 1 FROM expost_account WHERE ledger = ? AND path = ?", self._ledger, op["path"]):
-            return {"exists": True}
-        self._run(
-            "INSERT INTO expost_account (ledger, parent, path, epsilon_limit, delta_limit) VALUES (?, ?, ?, ?, ?)",
-            self._ledger, op["parent"], op["path"], op["epsilon"], op["delta"],
-        )  # fmt: skip
-        self._note("account", None, op["body"])
-        return {"at": self._at}
-
-    def limit(self, op: Operation) -> Outcome:
-        """Raise a limit, if it is still what the owner saw."""
-        self._run(
-            "UPDATE expost_account SET epsilon_limit = ?, delta_limit = ? WHERE id = ? AND epsilon_limit = ? "
-            "AND delta_limit = ?", op["epsilon"], op["delta"], op["account"], *op["seen"],
-        )  # fmt: skip
-        if not self._connection.changes():
-            return {"moved": True}
-        self._note("raise", None, op["body"])
-        return {"at": self._at}
-
-    def close(self, op: Operation) -> Outcome:
-        """Allow nothing more."""
-        self._run("UPDATE expost_account SET closed = 1 WHERE id = ?", op["account"])
-        self._note("close", None, op["body"])
-        return {"at": self._at}
-
-    # ---- inside
-
-    def _finish(self, op: Operation, levels: list[int], epsilon: int, delta: int) -> None:
-        self._run(
-            "UPDATE expost_entry SET state = ?, begun = ?, part = ?, charged_epsilon = ?, charged_delta = ?, "
-            "output = ?, digest = ?, ended_at = ? WHERE ledger = ? AND number = ? AND state = 'reserved'",
-            op["state"], int(op["state"] != "voided"), op.get("part"), op["epsilon"], op["delta"], op.get("output"),
-            op.get("digest"), self._at, self._ledger, op["entry"],
-        )  # fmt: skip
-        for level in levels:
-            self._run(
-                "UPDATE expost_account SET epsilon_reserved = epsilon_reserved - ?1, "
-                "delta_reserved = delta_reserved - ?2, epsilon_spent = epsilon_spent + ?3, "
-                "delta_spent = delta_spent + ?4 WHERE id = ?5",
-                epsilon, delta, op["epsilon"], op["delta"], level,
-            )  # fmt: skip
-        self._note(_ENDINGS[op["state"]], op["entry"], op["body"])
-
-    def _levels(self, account: int) -> list[int]:
-        found = self._connection.execute(
-            "WITH RECURSIVE up(id, parent) AS (SELECT id, parent FROM expost_account WHERE id = ? UNION ALL "
-            "SELECT a.id, a.parent FROM expost_account a JOIN up ON a.id = up.parent) SELECT id FROM up ORDER BY id",
-            (account,),
-        )
-        return [level for (level,) in found]
-
-    def _entry(self, number: int) -> Any:
-        found = self._row(
-            "SELECT state, begun, account, epsilon, delta FROM expost_entry WHERE ledger = ? AND number = ?",
-            self._ledger, number,
-        )  # fmt: skip
-        if found is None:
-            raise _refused(f"expost: entry {number} was removed")
-        return found
-
-    def _alive(self, op: Operation) -> bool:
-        """Whether the process still counts as alive; if it does, it does for a while longer."""
-        row = self._row("SELECT deadline, expired FROM expost_owner WHERE id = ?", op["owner"])
-        until = self._now + op["ttl"]
-        if row is None:
-            self._run(
-                "INSERT INTO expost_owner (id, ledger, identity, deadline) VALUES (?, ?, ?, ?)",
-                op["owner"], self._ledger, op["identity"], until,
-            )  # fmt: skip
-            return True
-        deadline, expired = row
-        if not expired and deadline < until - op["ttl"] // 4:
-            self._run("UPDATE expost_owner SET deadline = ? WHERE id = ?", until, op["owner"])
-        return not expired
-
-    def _note(self, kind: str, entry: int | None, body: str) -> None:
-        self._sequence += 1
-        line = write_line(self._sequence, self._at, kind, entry, body)
-        self._head = link(self._head, line)
-        self._run("INSERT INTO expost_event VALUES (?, ?, ?, ?)", self._ledger, self._sequence, line, self._head)
-
-    def _run(self, sql: str, *values: Any) -> None:
-        self._connection.execute(sql, values)
-
-    def _row(self, sql: str, *values: Any) -> Any:
-        return self._connection.execute(sql, values).fetchone()
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except apsw.BusyError as error:
+            raise Busy(
+                f"another process has kept the ledger's file locked for {self.settings.patience:g} seconds; nothing "
+                "was recorded: try again"
+            ) from error
+        except (apsw.NotADBError, apsw.CorruptError) as error:
+            raise LedgerCorrupt(f"the ledger's file is not an SQLite database, or was damaged: {error}") from error
+        except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
+            what = (
+                "read: copy it, with the file ending in -wal beside it, to a folder that can be written"
+                if self._read_only
+                else "written: let this user read and write it, its folder, and the files ending in -wal and -shm "
+                "beside it; nothing was acknowledged"
+            )
+            raise LedgerUnavailable(f"the ledger's file cannot be {what} ({error})") from error
+        except (apsw.FullError, apsw.IOError) as error:
+            raise LedgerUnavailable(
+                f"the ledger's file cannot be written: {error}; nothing was acknowledged"
+            ) from error
+        except apsw.Error as error:
+            raise Refused(f"the ledger's file refuses this: {error}; nothing was acknowledged") from error
 
 
-_LEVEL = (
-    "SELECT epsilon_limit, delta_limit, epsilon_spent, delta_spent, epsilon_reserved, delta_reserved, closed, "
-    "epsilon_limit - epsilon_spent - epsilon_reserved, delta_limit - delta_spent - delta_reserved "
-    "FROM expost_account WHERE id = ?"
-)
-_ENDINGS = {"settled": "settle", "forfeited": "forfeit", "voided": "void"}
-
-
-def _create(writer: apsw.Connection, name: str, row: Operation) -> None:
-    if writer.execute("SELECT 1 FROM expost_ledger WHERE name = ?", (name,)).fetchone():
-        raise AlreadyExists("ledger", name)
-    at = full_hour(now())
-    line = write_line(1, at, "create", None, row["body"])
-    head = link("0" * 64, line)
+def _create(writer: apsw.Connection, operation: Create, settings: Settings, heads: Heads | None) -> str:
+    if writer.execute("SELECT 1 FROM expost_ledger WHERE name = ?", (operation.name,)).fetchone():
+        raise AlreadyExists("ledger", operation.name)
+    if heads is not None:
+        heads.check(operation.name, 0, GENESIS)
+    change = change_of(None, operation)  # type: ignore[arg-type]  # there are no books yet
+    assert change is not None
+    at = full_hour(settings.clock())
+    line = trail_line(change, 1, at, settings.user)
+    head = link(GENESIS, line)
+    name, limit, neighbours, unit = operation
     writer.execute(
         "INSERT INTO expost_ledger (name, neighbours, unit, sequence, entries, at, head) VALUES (?, ?, ?, 1, 0, ?, ?)",
-        (name, row["neighbours"], row["unit"], at, head),
+        (name, neighbours, unit, at, head),
     )
     ledger = writer.last_insert_rowid()
     writer.execute("INSERT INTO expost_event VALUES (?, 1, ?, ?)", (ledger, line, head))
     writer.execute(
-        "INSERT INTO expost_account (ledger, path, epsilon_limit, delta_limit) VALUES (?, ?, ?, ?)",
-        (ledger, name, row["epsilon"], row["delta"]),
+        "INSERT INTO expost_account (ledger, path, epsilon_limit, delta_limit, line) VALUES (?, ?, ?, ?, 1)",
+        (ledger, name, limit.epsilon_units, limit.delta_units),
     )
+    return head
 
 
-def _refused(why: object) -> LedgerCorrupt:
-    return LedgerCorrupt(f"the tables refused a step that the rules allow: {why}; see verify_chain()")
-
-
-def _transact(writer: apsw.Connection, work: Callable[[apsw.Connection], Any]) -> Any:
-    """Work and commit, or nothing. After an interrupt it is known which: no transaction is left open."""
-    try:
-        writer.execute("BEGIN IMMEDIATE")
-        result = work(writer)
-        writer.execute("COMMIT")
-    except BaseException:
-        if writer.in_transaction:
-            writer.execute("ROLLBACK")
-        raise
-    return result
-
-
-def _patience() -> Callable[[int], bool]:
-    """Wait for another process in short steps, so that nobody starves; give up after :data:`PATIENCE`."""
+def _patience(seconds: float) -> Callable[[int], bool]:
+    """Wait for another process in short steps, so that nobody starves; give up after that many seconds."""
     since = [0.0]
 
     def wait(attempt: int) -> bool:
         if attempt == 0:
             since[0] = time.monotonic()
         time.sleep(0.0005 if attempt < 20 else 0.002)
-        return time.monotonic() - since[0] < PATIENCE
+        return time.monotonic() - since[0] < seconds
 
     return wait
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except apsw.BusyError as error:
-        raise Busy(
-            f"another process has kept the ledger's file locked for {PATIENCE:g} seconds; nothing was recorded"
-        ) from error
-    except (apsw.NotADBError, apsw.CorruptError) as error:
-        raise LedgerCorrupt(f"the ledger's file is no SQLite database, or was damaged: {error}") from error
-    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
-        raise LedgerUnavailable(
-            f"the ledger's file cannot be written: {error}; let this user read and write it, its folder, and the files "
-            "ending in -wal and -shm beside it; nothing was acknowledged"
-        ) from error
-    except (apsw.FullError, apsw.IOError) as error:
-        raise LedgerUnavailable(f"the ledger's file cannot be written: {error}; nothing was acknowledged") from error
-    except apsw.Error as error:
-        raise Refused(f"the ledger's file refuses this: {error}; nothing was acknowledged") from error

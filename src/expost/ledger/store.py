@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from expost.cost import Cost
 from expost.guarantee import Neighbours, Part
-from expost.ledger.entry import Balance, Entry, Note, Path, Request
+from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
 from expost.ledger.trail import Event, Head
 
 
@@ -28,7 +28,7 @@ class Store(Protocol):
 
     @property
     def neighbours(self) -> Neighbours | None:
-        """The relation that every claim in these books is about, once one has said."""
+        """The relation that every guarantee in these books is about, once one has fixed it."""
 
     def create_account(self, path: Path, limit: Cost) -> None:
         """A new account under an existing one. Its limit may be larger than its parent's."""
@@ -40,10 +40,10 @@ class Store(Protocol):
         """The balance of the account and of every one above it, the ledger's own first, at one instant."""
 
     def earlier(self, request: Request) -> Entry | None:
-        """What the request's key stands for; ``KeyConflict`` if it stood for another request."""
+        """The entry of the request's key; ``KeyConflict`` if it was another request."""
 
     def reserve(self, request: Request, *, begin: bool, lease: float | None = None) -> Entry:
-        """Set the worst case aside, bound to this process's life, or for ``lease`` seconds whoever lives.
+        """Reserve the worst case, bound to this process's life, or for ``lease`` seconds whoever lives.
 
         Raises ``BudgetExceeded``, ``LedgerClosed``, ``AlreadyReserved``, ``NeighbourMismatch``.
         """
@@ -52,7 +52,7 @@ class Store(Protocol):
         """From here on output may have leaked, and the entry can no longer be voided."""
 
     def settle(self, entry: int, part: Part, output: Any) -> Entry:
-        """Charge what the entry's own guarantee asks for this part, and give the rest back.
+        """Charge what the entry's own guarantee asks for this part, and refund the rest.
 
         Keeps the output if the request had a key. Raises ``UnknownPart``.
         """
@@ -69,8 +69,8 @@ class Store(Protocol):
     def find(self, id_or_key: int | str) -> Entry:
         """The entry of that number or key."""
 
-    def entries(self, path: Path) -> Iterator[Entry]:
-        """The entries of an account and of all below it, in order of reservation."""
+    def view(self, path: Path, *, last: int | None = None) -> View:
+        """Balances and entries of one instant: all entries of the account and of those below, or the last ones."""
 
     def raise_limit(self, path: Path, epsilon: Cost | None, delta: Cost | None, note: Note) -> None:
         """Allow more from now on; None leaves the ε or δ as it is."""
@@ -79,10 +79,10 @@ class Store(Protocol):
         """Reserve nothing more, here and below; what is open can still end."""
 
     def recover(self) -> int:
-        """Forfeit what processes left behind that are gone or silent; how many entries."""
+        """Forfeit what processes left open that have ended or are given up; how many entries."""
 
-    def events(self) -> Iterator[Event]:
-        """What happened, in order, each line chained to the one before."""
+    def events(self, after: int = 0) -> Iterator[Event]:
+        """The audit trail, behind a line."""
 
-    def verify(self, known: Head | None) -> Head:
-        """Recompute the events' chain, and all balances and entries from it; ``LedgerCorrupt`` if one differs."""
+    def verify(self, known: Head | None, *, since: bool = False) -> Head:
+        """Apply the trail to the rules again, from the start or since a known head. Raises ``LedgerCorrupt``."""

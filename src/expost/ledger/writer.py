@@ -1,8 +1,7 @@
-"""Many callers, one commit: a writer thread commits whatever has come while it committed what came before.
+"""Many callers, one commit: a writer thread commits whatever was requested while it committed what came before.
 
-A caller who finds nobody at it commits its own request itself: two changes of threads would cost half as much as the
-commit. Nobody depends on such a caller but for its turn, which ends with it, however it ends. Whoever is interrupted,
-while it waits or while it commits, leaves what it had asked for done as a whole or not at all.
+When the writer is idle, a caller commits in its own thread: two changes of threads would cost half as much as the
+commit. A request that is interrupted, waiting or committing, is done as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -16,20 +15,22 @@ from typing import Any
 
 from expost.errors import LedgerUnavailable
 from expost.forks import around_forks
-from expost.ledger.engine import Engine, Hold, Operation, Outcome, Refused, alone
+from expost.ledger.engine import Engine, Hold, Outcome, Refused, Step, alone
+from expost.ledger.entry import Entry
 
 MOST = 128
-"""Operations in one commit."""
+"""Steps in one commit."""
 
 
 class _Ticket:
-    """One caller's operation, and what became of it. ``done`` is locked until that is known."""
+    """One caller's step, and its outcome. ``done`` is locked until that is known."""
 
-    __slots__ = ("done", "error", "given_up", "operation", "outcome")
+    __slots__ = ("done", "error", "given_up", "ledger", "outcome", "step")
 
-    def __init__(self, operation: Operation) -> None:
-        self.operation = operation
-        self.outcome: Outcome | None = None
+    def __init__(self, ledger: int, step: Step) -> None:
+        self.ledger = ledger
+        self.step = step
+        self.outcome: Outcome = None
         self.error: BaseException | None = None
         self.given_up = False
         self.done = Lock()
@@ -39,10 +40,9 @@ class _Ticket:
 class _Writer:
     """The thread that commits. It knows nothing of the store, so that it ends when nobody has the store any more."""
 
-    def __init__(self, engine: Engine, ledger: int) -> None:
+    def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.waiting: SimpleQueue[_Ticket | None] = SimpleQueue()
-        self._ledger = ledger
         self._turn: Any = RLock()
         """Held by whoever commits."""
         self._fork = Hold(self._turn)
@@ -60,21 +60,21 @@ class _Writer:
             self._thread = Thread(target=self._run, name="expost-writer", daemon=True)
             self._thread.start()
 
-    def at_once(self, operation: Operation) -> Outcome | None:
-        """Commit in the caller's own thread; None if somebody else is committing, or waits to."""
+    def at_once(self, ledger: int, step: Step) -> list[Outcome]:
+        """Commit in the caller's own thread, if nobody else is committing, or waits to."""
         if self._turn._is_owned() or current_thread() is self._thread:
             raise LedgerUnavailable(
                 "this thread was interrupted in the middle of writing to the ledger: a signal handler or a finalizer "
-                "cannot write in between; let it leave a note, and write afterwards"
+                "cannot write in between; write afterwards"
             )
         if self._busy or self._wanted or not self.waiting.empty():
-            return None
-        return alone(self._turn, lambda: self._one(operation))
+            return []
+        return alone(self._turn, lambda: self._one(ledger, step))
 
-    def _one(self, operation: Operation) -> Outcome:
+    def _one(self, ledger: int, step: Step) -> list[Outcome]:
         self._busy = True
         try:
-            return self.engine.apply(self._ledger, [operation])[0]
+            return self.engine.apply(ledger, [step])
         finally:
             self._busy = False
 
@@ -106,7 +106,8 @@ class _Writer:
             self._busy = True
             tickets = self._take(first)
             asked = [ticket for ticket in tickets if ticket is not None and not ticket.given_up]
-            self._commit(asked)
+            for ledger in dict.fromkeys(ticket.ledger for ticket in asked):
+                self._commit([ticket for ticket in asked if ticket.ledger == ledger])
             self._busy = self._wanted = False
         for ticket in asked:
             ticket.done.release()
@@ -129,7 +130,7 @@ class _Writer:
         if not tickets:
             return
         try:
-            outcomes = self.engine.apply(self._ledger, [ticket.operation for ticket in tickets])
+            outcomes = self.engine.apply(tickets[0].ledger, [ticket.step for ticket in tickets])
         except BaseException as error:
             if len(tickets) > 1 and (isinstance(error, Refused) or not isinstance(error, LedgerUnavailable)):
                 for ticket in tickets:
@@ -156,21 +157,25 @@ class _Writer:
         self._fork.leave()
 
 
-class Batch:
-    """The way to an engine's ``apply`` for all threads of this process. It lets go of the engine at its end."""
+class Writer:
+    """An engine's ``apply`` for all threads of this process. The engine is closed with it."""
 
-    def __init__(self, engine: Engine, ledger: int) -> None:
-        self._writer = _Writer(engine, ledger)
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._writer = _Writer(engine)
         weakref.finalize(self, self._writer.stop)
 
-    def submit(self, operation: Operation) -> Outcome:
-        """What became of the operation, once that is on the disk."""
+    def submit(self, ledger: int, step: Step) -> Entry | int | None:
+        """The outcome of a step, once it is on the disk. Raises why it was refused."""
         if sys.is_finalizing():
-            raise LedgerUnavailable("the process is ending: what was set aside will be charged its worst case")
-        outcome = self._writer.at_once(operation)
-        if outcome is not None:
-            return outcome
-        ticket = _Ticket(operation)
+            raise LedgerUnavailable("the process is ending: what was reserved will be charged its worst case")
+        outcomes = self._writer.at_once(ledger, step)
+        outcome = outcomes[0] if outcomes else self._wait(_Ticket(ledger, step))
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    def _wait(self, ticket: _Ticket) -> Outcome:
         self._writer.start()
         try:
             self._writer.waiting.put(ticket)
@@ -180,7 +185,6 @@ class Batch:
             raise
         if ticket.error is not None:
             raise ticket.error
-        assert ticket.outcome is not None
         return ticket.outcome
 
 
@@ -197,7 +201,7 @@ def _again(error: BaseException) -> BaseException:
 _ALL: weakref.WeakSet[_Writer] = weakref.WeakSet()
 _PAUSED: list[_Writer] = []
 OPENING = RLock()
-"""Held while a database is open outside of any batch."""
+"""Held while a database is opened, or is open outside of any writer."""
 
 
 _OPENING = Hold(OPENING)

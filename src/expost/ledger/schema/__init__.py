@@ -7,6 +7,11 @@ from importlib.resources import files
 from expost.canonical import sha256
 from expost.errors import InvalidValue
 
+
+class NoTables(InvalidValue):
+    """A database without ledgers."""
+
+
 MARK = "expost_schema"
 """The table of what was run."""
 

@@ -14,65 +14,70 @@ CREATE TABLE expost_account (
   ledger BIGINT NOT NULL REFERENCES expost_ledger,
   parent BIGINT REFERENCES expost_account,
   path TEXT NOT NULL,
-  epsilon_limit BIGINT NOT NULL CHECK (epsilon_limit >= 0),
-  delta_limit BIGINT NOT NULL CHECK (delta_limit BETWEEN 0 AND 1000000000000000000),
-  epsilon_spent BIGINT NOT NULL DEFAULT 0 CHECK (epsilon_spent BETWEEN 0 AND epsilon_limit),
-  delta_spent BIGINT NOT NULL DEFAULT 0 CHECK (delta_spent BETWEEN 0 AND delta_limit),
-  epsilon_reserved BIGINT NOT NULL DEFAULT 0 CHECK (epsilon_reserved BETWEEN 0 AND epsilon_limit - epsilon_spent),
-  delta_reserved BIGINT NOT NULL DEFAULT 0 CHECK (delta_reserved BETWEEN 0 AND delta_limit - delta_spent),
-  closed BIGINT NOT NULL DEFAULT 0 CHECK (closed IN (0, 1)),
+  epsilon_limit BIGINT NOT NULL,
+  delta_limit BIGINT NOT NULL,
+  epsilon_spent BIGINT NOT NULL DEFAULT 0,
+  delta_spent BIGINT NOT NULL DEFAULT 0,
+  epsilon_reserved BIGINT NOT NULL DEFAULT 0,
+  delta_reserved BIGINT NOT NULL DEFAULT 0,
+  closed BIGINT NOT NULL DEFAULT 0,
+  line BIGINT NOT NULL,  -- the line of the audit trail that changed it last
   UNIQUE (ledger, path)
 );
 
--- A guarantee is kept once, whoever asks for it how often.
-CREATE TABLE expost_claim (digest TEXT PRIMARY KEY, json TEXT NOT NULL);
+-- No foreign keys from here on: each would be a query at every commit. Only the functions below write these tables, and
+-- verify_chain checks. A guarantee is kept once for each ledger, with the first line about it.
+CREATE TABLE expost_claim (
+  ledger BIGINT NOT NULL,
+  digest TEXT NOT NULL,
+  json TEXT NOT NULL,
+  PRIMARY KEY (ledger, digest)
+);
 
--- No foreign keys from here on: each would be a query at every commit. Only expost_apply writes these, and verify_chain checks.
--- A process at work, and until when it is believed to be alive.
+-- A process at work. It is alive while its beats go on.
 CREATE TABLE expost_owner (
   id TEXT PRIMARY KEY,
   ledger BIGINT NOT NULL,
   identity TEXT NOT NULL,
-  deadline BIGINT NOT NULL,
+  beats BIGINT NOT NULL DEFAULT 0,
   expired BIGINT NOT NULL DEFAULT 0 CHECK (expired IN (0, 1)),
-  batch TEXT NOT NULL,     -- the last batch that this process applied, and what became of it: exactly once
+  seen BIGINT NOT NULL,    -- when it wrote last
+  batch TEXT NOT NULL,     -- the last batch that it applied, and the outcomes: exactly once
   outcomes JSONB NOT NULL
 );
 
 CREATE TABLE expost_entry (
   ledger BIGINT NOT NULL,
-  number BIGINT NOT NULL CHECK (number >= 1),
+  number BIGINT NOT NULL,
   account BIGINT NOT NULL,
-  operation TEXT NOT NULL CHECK (operation IN ('run', 'open', 'reserve')),
+  operation TEXT NOT NULL,
   subject TEXT NOT NULL,
   fingerprint TEXT NOT NULL,
   claim TEXT NOT NULL,
   label TEXT,
   key TEXT,
-  epsilon BIGINT NOT NULL CHECK (epsilon >= 0),
-  delta BIGINT NOT NULL CHECK (delta >= 0),
+  epsilon BIGINT NOT NULL,
+  delta BIGINT NOT NULL,
   owner TEXT,
+  lease BIGINT,  -- microseconds
   lease_until BIGINT,
-  begun BIGINT NOT NULL CHECK (begun IN (0, 1)),
-  state TEXT NOT NULL DEFAULT 'reserved' CHECK (state IN ('reserved', 'settled', 'forfeited', 'voided')),
+  begun BIGINT NOT NULL,
+  state TEXT NOT NULL DEFAULT 'reserved',
   part TEXT,
-  charged_epsilon BIGINT CHECK (charged_epsilon BETWEEN 0 AND epsilon),
-  charged_delta BIGINT CHECK (charged_delta BETWEEN 0 AND delta),
+  charged_epsilon BIGINT,
+  charged_delta BIGINT,
   output TEXT,
   digest TEXT,
   reserved_at BIGINT NOT NULL,
-  ended_at BIGINT,
-  PRIMARY KEY (ledger, number),
-  CHECK ((owner IS NULL) <> (lease_until IS NULL)),
-  CHECK (CASE state
-    WHEN 'reserved' THEN charged_epsilon IS NULL AND charged_delta IS NULL AND ended_at IS NULL AND part IS NULL
-    WHEN 'settled' THEN part IS NOT NULL AND charged_epsilon IS NOT NULL AND charged_delta = delta
-    WHEN 'forfeited' THEN charged_epsilon = epsilon AND charged_delta = delta
-    ELSE begun = 0 AND charged_epsilon = 0 AND charged_delta = 0 END)
+  reserved_line BIGINT NOT NULL,
+  ended_line BIGINT,
+  PRIMARY KEY (ledger, number)
 );
 CREATE UNIQUE INDEX expost_entry_key ON expost_entry (ledger, key) WHERE key IS NOT NULL;
 CREATE INDEX expost_owner_ledger ON expost_owner (ledger) WHERE expired = 0;
-CREATE INDEX expost_entry_open ON expost_entry (ledger, owner) WHERE state = 'reserved';
+CREATE INDEX expost_owner_expired ON expost_owner (ledger, seen) WHERE expired = 1;
+CREATE INDEX expost_entry_open ON expost_entry (ledger, number) WHERE state = 'reserved';
+CREATE INDEX expost_entry_account ON expost_entry (account, number);
 
 CREATE TABLE expost_event (
   ledger BIGINT NOT NULL,
@@ -88,17 +93,53 @@ ALTER TABLE expost_account SET (fillfactor = 10);
 ALTER TABLE expost_owner SET (fillfactor = 10);
 ALTER TABLE expost_entry SET (fillfactor = 70);
 
--- What has happened stays: entries end once, events and claims never change, money never comes back by hand.
+-- What a row may be. A CHECK is read anew by every statement that writes a row; a function is read once.
+CREATE FUNCTION expost_account_holds(
+  p_limit BIGINT, p_limit_delta BIGINT, p_spent BIGINT, p_spent_delta BIGINT, p_reserved BIGINT, p_reserved_delta BIGINT,
+  p_closed BIGINT
+) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN p_limit >= 0 AND p_limit_delta BETWEEN 0 AND 1000000000000000000
+    AND p_spent BETWEEN 0 AND p_limit AND p_spent_delta BETWEEN 0 AND p_limit_delta
+    AND p_reserved BETWEEN 0 AND p_limit - p_spent AND p_reserved_delta BETWEEN 0 AND p_limit_delta - p_spent_delta
+    AND p_closed IN (0, 1);
+END $$;
+CREATE FUNCTION expost_entry_holds(
+  p_number BIGINT, p_operation TEXT, p_epsilon BIGINT, p_delta BIGINT, p_owner TEXT, p_lease BIGINT, p_begun BIGINT,
+  p_state TEXT, p_part TEXT, p_charged BIGINT, p_charged_delta BIGINT, p_ended BIGINT
+) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN p_number >= 1 AND p_operation IN ('run', 'open', 'reserve') AND p_epsilon >= 0 AND p_delta >= 0
+    AND (p_owner IS NULL) <> (p_lease IS NULL) AND p_begun IN (0, 1)
+    AND coalesce(p_charged BETWEEN 0 AND p_epsilon, TRUE) AND coalesce(p_charged_delta BETWEEN 0 AND p_delta, TRUE)
+    AND coalesce(CASE p_state
+      WHEN 'reserved' THEN p_charged IS NULL AND p_charged_delta IS NULL AND p_ended IS NULL AND p_part IS NULL
+      WHEN 'settled' THEN p_part IS NOT NULL AND p_charged IS NOT NULL AND p_charged_delta = p_delta
+      WHEN 'forfeited' THEN p_charged = p_epsilon AND p_charged_delta = p_delta
+      WHEN 'voided' THEN p_begun = 0 AND p_charged = 0 AND p_charged_delta = 0
+      ELSE FALSE END, FALSE);
+END $$;
+ALTER TABLE expost_account ADD CONSTRAINT expost_account_holds CHECK (expost_account_holds(
+  epsilon_limit, delta_limit, epsilon_spent, delta_spent, epsilon_reserved, delta_reserved, closed));
+ALTER TABLE expost_entry ADD CONSTRAINT expost_entry_holds CHECK (expost_entry_holds(
+  number, operation, epsilon, delta, owner, lease_until, begun, state, part, charged_epsilon, charged_delta, ended_line));
+
+-- What has happened stays: entries end once, lines and guarantees never change, nothing is refunded by hand.
 CREATE FUNCTION expost_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN RAISE EXCEPTION 'expost: %', TG_ARGV[0] USING ERRCODE = 'integrity_constraint_violation'; END $$;
 
-CREATE TRIGGER expost_entry_ends_once BEFORE UPDATE ON expost_entry FOR EACH ROW
-WHEN (OLD.state <> 'reserved' OR NEW.begun < OLD.begun OR (NEW.state = 'voided' AND OLD.begun = 1)
-  OR (NEW.ledger, NEW.number, NEW.account, NEW.operation, NEW.subject, NEW.fingerprint, NEW.claim, NEW.label, NEW.key,
-      NEW.epsilon, NEW.delta, NEW.reserved_at, NEW.owner, NEW.lease_until)
-  IS DISTINCT FROM
-     (OLD.ledger, OLD.number, OLD.account, OLD.operation, OLD.subject, OLD.fingerprint, OLD.claim, OLD.label, OLD.key,
-      OLD.epsilon, OLD.delta, OLD.reserved_at, OLD.owner, OLD.lease_until))
+CREATE TRIGGER expost_entry_ends_once BEFORE UPDATE OF state, begun, part, charged_epsilon, charged_delta, digest, ended_line
+ON expost_entry FOR EACH ROW
+WHEN (OLD.state <> 'reserved' OR NEW.begun < OLD.begun OR (NEW.state = 'voided' AND OLD.begun = 1))
+EXECUTE FUNCTION expost_refuse('an entry ends once and does not change otherwise');
+CREATE TRIGGER expost_entry_output BEFORE UPDATE OF output ON expost_entry FOR EACH ROW
+WHEN (OLD.state <> 'reserved' AND NEW.output IS NOT NULL)
+EXECUTE FUNCTION expost_refuse('an entry ends once and does not change otherwise');
+CREATE TRIGGER expost_entry_lease BEFORE UPDATE OF lease_until ON expost_entry FOR EACH ROW
+WHEN (NEW.lease_until IS NULL OR NEW.lease_until > OLD.lease_until)
+EXECUTE FUNCTION expost_refuse('an entry ends once and does not change otherwise');
+CREATE TRIGGER expost_entry_fixed BEFORE UPDATE OF ledger, number, account, operation, subject, fingerprint, claim, label,
+  key, epsilon, delta, reserved_at, reserved_line, owner, lease ON expost_entry FOR EACH ROW
 EXECUTE FUNCTION expost_refuse('an entry ends once and does not change otherwise');
 CREATE TRIGGER expost_entry_starts BEFORE INSERT ON expost_entry FOR EACH ROW WHEN (NEW.state <> 'reserved')
 EXECUTE FUNCTION expost_refuse('an entry starts as reserved');
@@ -108,25 +149,393 @@ CREATE TRIGGER expost_event_fixed BEFORE UPDATE OR DELETE ON expost_event FOR EA
 EXECUTE FUNCTION expost_refuse('the audit trail never changes');
 CREATE TRIGGER expost_claim_fixed BEFORE UPDATE OR DELETE ON expost_claim FOR EACH ROW
 EXECUTE FUNCTION expost_refuse('claims never change');
-CREATE TRIGGER expost_account_grows BEFORE UPDATE ON expost_account FOR EACH ROW
-WHEN (NEW.epsilon_limit < OLD.epsilon_limit OR NEW.delta_limit < OLD.delta_limit
-  OR NEW.epsilon_spent < OLD.epsilon_spent OR NEW.delta_spent < OLD.delta_spent OR NEW.closed < OLD.closed
-  OR (NEW.id, NEW.ledger, NEW.path, NEW.parent) IS DISTINCT FROM (OLD.id, OLD.ledger, OLD.path, OLD.parent))
+CREATE TRIGGER expost_account_grows BEFORE UPDATE OF epsilon_limit, delta_limit, closed ON expost_account FOR EACH ROW
+WHEN (NEW.epsilon_limit < OLD.epsilon_limit OR NEW.delta_limit < OLD.delta_limit OR NEW.closed < OLD.closed)
+EXECUTE FUNCTION expost_refuse('what was spent and allowed never goes down');
+CREATE TRIGGER expost_account_spends BEFORE UPDATE OF epsilon_spent, delta_spent ON expost_account FOR EACH ROW
+WHEN (NEW.epsilon_spent < OLD.epsilon_spent OR NEW.delta_spent < OLD.delta_spent)
+EXECUTE FUNCTION expost_refuse('what was spent and allowed never goes down');
+CREATE TRIGGER expost_account_fixed BEFORE UPDATE OF id, ledger, path, parent ON expost_account FOR EACH ROW
 EXECUTE FUNCTION expost_refuse('what was spent and allowed never goes down');
 CREATE TRIGGER expost_account_stays BEFORE DELETE ON expost_account FOR EACH ROW
 EXECUTE FUNCTION expost_refuse('accounts are never removed');
 CREATE TRIGGER expost_ledger_grows BEFORE UPDATE ON expost_ledger FOR EACH ROW
-WHEN (NEW.sequence < OLD.sequence OR NEW.entries < OLD.entries OR NEW.at < OLD.at
-  OR (NEW.id, NEW.name, NEW.neighbours, NEW.unit) IS DISTINCT FROM (OLD.id, OLD.name, OLD.neighbours, OLD.unit))
+WHEN (NEW.sequence < OLD.sequence OR NEW.entries < OLD.entries)
+EXECUTE FUNCTION expost_refuse('a ledger only grows');
+CREATE TRIGGER expost_ledger_fixed BEFORE UPDATE OF id, name, neighbours, unit ON expost_ledger FOR EACH ROW
 EXECUTE FUNCTION expost_refuse('a ledger only grows');
 CREATE TRIGGER expost_ledger_stays BEFORE DELETE ON expost_ledger FOR EACH ROW
 EXECUTE FUNCTION expost_refuse('ledgers are never removed');
-CREATE TRIGGER expost_owner_expires BEFORE UPDATE ON expost_owner FOR EACH ROW
-WHEN (NEW.expired < OLD.expired OR (OLD.expired = 1 AND NEW.deadline > OLD.deadline))
+CREATE TRIGGER expost_owner_expires BEFORE UPDATE OF expired ON expost_owner FOR EACH ROW WHEN (NEW.expired < OLD.expired)
 EXECUTE FUNCTION expost_refuse('what has expired stays expired');
 DO $$ DECLARE name TEXT; BEGIN
   FOREACH name IN ARRAY ARRAY['ledger', 'account', 'claim', 'entry', 'event'] LOOP
     EXECUTE format('CREATE TRIGGER expost_%s_whole BEFORE TRUNCATE ON expost_%s FOR EACH STATEMENT '
       'EXECUTE FUNCTION expost_refuse(''nothing is ever removed'')', name, name);
+  END LOOP;
+END $$;
+
+-- A key in the audit trail is used, even if its entry was removed by force: nothing is sampled under it again. The line is
+-- not read as JSON: parts in it may hold what no text of PostgreSQL can. In strings every quote is escaped, so these marks
+-- are nowhere else; a key is always written alike, but may be longer than what an index can hold.
+CREATE FUNCTION expost_key_of(p_line TEXT) RETURNS BYTEA IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN RETURN sha256(convert_to(split_part(split_part(p_line, '"key":"', 2), '","label":', 1), 'UTF8')); END $$;
+CREATE UNIQUE INDEX expost_event_key ON expost_event (ledger, expost_key_of(line)) WHERE strpos(line, '"key":"') > 0;
+
+-- ---- the rules
+
+CREATE FUNCTION expost_now() RETURNS BIGINT LANGUAGE sql AS
+$$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$;
+
+-- The clock of the books: full hours. A clock that is more than 366 days ahead has to be confirmed.
+CREATE FUNCTION expost_tick(p_at BIGINT, p_now BIGINT) RETURNS BIGINT LANGUAGE plpgsql AS $$
+BEGIN
+  IF p_now - p_at > 31622400000000 THEN
+    RAISE EXCEPTION 'expost: the server''s clock shows %, and the last line of the audit trail was written on %: more than a year lies between; correct the clock or, if it is right, confirm it with `expost ledger clock`',
+      to_char(to_timestamp(p_now / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD'),
+      to_char(to_timestamp(p_at / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD') USING ERRCODE = 'EX001';
+  END IF;
+  RETURN greatest(p_at, p_now - p_now % 3600000000);
+END $$;
+
+CREATE FUNCTION expost_line(
+  p_at BIGINT, p_body TEXT, p_entry BIGINT, p_kind TEXT, p_levels TEXT, p_sequence BIGINT, p_user TEXT
+) RETURNS TEXT LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN '{"at":' || p_at || ',"body":' || p_body || ',"entry":' || coalesce(p_entry::text, 'null') || ',"event":"' || p_kind
+    || '","levels":[' || p_levels || '],"sequence":' || p_sequence || ',"user":' || p_user || '}';
+END $$;
+CREATE FUNCTION expost_link(p_head TEXT, p_line TEXT) RETURNS TEXT LANGUAGE plpgsql AS $$
+BEGIN RETURN encode(sha256(convert_to(p_head || E'\n' || p_line, 'UTF8')), 'hex'); END $$;
+-- Who the server says it is, as JSON.
+CREATE FUNCTION expost_user() RETURNS TEXT LANGUAGE plpgsql AS $$
+BEGIN RETURN to_json(regexp_replace(session_user::text, '[^ -~]', '?', 'g'))::text; END $$;
+CREATE FUNCTION expost_check_durable() RETURNS VOID LANGUAGE plpgsql AS $$
+BEGIN
+  IF current_setting('synchronous_commit') = 'off' OR current_setting('fsync') = 'off'
+    OR current_setting('full_page_writes') = 'off' THEN
+    RAISE EXCEPTION 'expost: fsync, full_page_writes or synchronous_commit is off, so a commit could be lost: turn it on'
+      USING ERRCODE = 'EX001';
+  END IF;
+END $$;
+
+-- A batch of steps of the spending kind, exactly once. The ledger's own row is locked first, so batches on one ledger
+-- follow one another, and nothing that is read here changes meanwhile. A step that the rules refuse changes nothing.
+CREATE FUNCTION expost_spend(
+  p_ledger BIGINT, p_owner TEXT, p_identity TEXT, p_batch TEXT, p_before JSONB, p_known BIGINT, p_steps JSONB
+) RETURNS JSONB LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+  v_now BIGINT := expost_now();
+  v_user TEXT := expost_user();
+  v_book RECORD; v_owner RECORD; v_entry RECORD; v_row RECORD; v_step JSONB;
+  v_do TEXT; v_kind TEXT; v_state TEXT; v_name TEXT; v_levels TEXT; v_line TEXT; v_body TEXT; v_place INT;
+  v_steps INT := jsonb_array_length(p_steps);
+  v_ok BOOLEAN; v_number BIGINT; v_epsilon BIGINT; v_delta BIGINT; v_held BIGINT; v_held_delta BIGINT; v_account BIGINT;
+  v_names TEXT[] := '{}'; v_places INT[]; v_account_names TEXT[];
+  -- the accounts of this batch, as they are now
+  v_paths TEXT[] := '{}'; v_ids BIGINT[] := '{}'; v_limit BIGINT[] := '{}'; v_limit_delta BIGINT[] := '{}'; v_spent BIGINT[] := '{}';
+  v_spent_delta BIGINT[] := '{}'; v_reserved BIGINT[] := '{}'; v_reserved_delta BIGINT[] := '{}';
+  v_closed BIGINT[] := '{}'; v_lines_of BIGINT[] := '{}';
+  -- what is to be written
+  v_numbers BIGINT[] := '{}'; v_sequences BIGINT[] := '{}'; v_lines TEXT[] := '{}'; v_hashes TEXT[] := '{}';
+  v_ended BIGINT[] := '{}'; v_keys TEXT[] := '{}'; v_outs JSONB := '[]'; v_first BIGINT; v_beats INT := 0; v_lost BIGINT[];
+  v_forget BOOLEAN := FALSE;
+BEGIN
+  PERFORM expost_check_durable();
+  SELECT sequence, entries, at, head INTO STRICT v_book FROM expost_ledger WHERE id = p_ledger FOR UPDATE;
+  IF v_book.sequence < p_known THEN
+    RAISE EXCEPTION 'expost: the audit trail ends at line %, and line % was acknowledged: lines are lost, so nothing is reserved; restore the database',
+      v_book.sequence, p_known USING ERRCODE = 'EX002';
+  END IF;
+  SELECT batch, outcomes, expired INTO v_owner FROM expost_owner WHERE id = p_owner;  -- guarded by the ledger's lock
+  IF NOT FOUND THEN
+    v_owner.expired := 0;
+    INSERT INTO expost_owner (id, ledger, identity, seen, batch, outcomes)
+      VALUES (p_owner, p_ledger, p_identity, v_now, '', '[]');
+  ELSIF v_owner.batch = p_batch THEN
+    RETURN v_owner.outcomes;  -- it was applied; only the answer was lost
+  ELSIF NOT p_before ? v_owner.batch THEN
+    RETURN '{"stale": true}';
+  END IF;
+  v_first := v_book.sequence;
+
+  FOR i IN 1 .. v_steps LOOP
+    v_step := p_steps->(i - 1);
+    v_do := v_step->>'do'; v_ok := TRUE; v_kind := NULL; v_places := '{}'; v_lost := '{}';
+    v_sequences[i] := NULL; v_numbers[i] := NULL;
+    IF v_do = 'beat' THEN
+      v_beats := v_beats + 1;
+      v_outs := v_outs || '[{}]';
+      CONTINUE;
+    END IF;
+    IF v_do = 'recover' THEN
+      UPDATE expost_owner SET expired = 1 WHERE ledger = p_ledger AND expired = 0 AND v_step->'dead' ? id;
+      UPDATE expost_entry SET lease_until = v_now + lease
+        WHERE ledger = p_ledger AND state = 'reserved' AND lease_until > v_now + lease;
+      v_lost := ARRAY(SELECT e.number FROM expost_entry e LEFT JOIN expost_owner o ON o.id = e.owner
+        WHERE e.ledger = p_ledger AND e.state = 'reserved' AND NOT e.number = ANY (v_ended)
+          AND (o.expired = 1 OR e.lease_until < v_now)
+        ORDER BY e.number);
+      v_forget := TRUE;
+      v_outs := v_outs || jsonb_build_array(jsonb_build_object('forfeited', cardinality(v_lost)));
+    END IF;
+    FOR j IN 1 .. CASE WHEN v_do = 'recover' THEN cardinality(v_lost) ELSE 1 END LOOP
+      -- which accounts, and which entry
+      IF v_do = 'reserve' THEN
+        v_account_names := ARRAY(SELECT jsonb_array_elements_text(v_step->'levels'));
+        v_epsilon := (v_step->>'epsilon')::bigint; v_delta := (v_step->>'delta')::bigint;
+        v_number := v_book.entries + 1;
+      ELSE
+        v_number := CASE WHEN v_do = 'recover' THEN v_lost[j] ELSE (v_step->>'entry')::bigint END;
+        SELECT e.state, e.begun, e.account, e.epsilon, e.delta, e.part INTO v_entry
+          FROM expost_entry e WHERE e.ledger = p_ledger AND e.number = v_number;
+        IF NOT FOUND THEN
+          IF v_number BETWEEN 1 AND v_book.entries THEN
+            RAISE EXCEPTION 'expost: entry % was removed', v_number USING ERRCODE = 'integrity_constraint_violation';
+          END IF;
+          v_ok := FALSE;
+        ELSE
+          v_ok := v_entry.state = 'reserved' AND NOT v_number = ANY (v_ended)
+            AND NOT (v_do = 'void' AND v_entry.begun = 1);
+          IF v_ok AND v_do = 'begin' AND v_entry.begun = 1 THEN
+            v_outs := v_outs || '[{}]';
+            EXIT;
+          END IF;
+          IF v_do = 'recover' OR v_step->'levels' IS NULL THEN
+            SELECT string_to_array(path, '/') INTO v_names FROM expost_account WHERE id = v_entry.account;
+            v_account_names := ARRAY(SELECT array_to_string(v_names[1:n], '/') FROM generate_series(1, cardinality(v_names)) n);
+          ELSE
+            v_account_names := ARRAY(SELECT jsonb_array_elements_text(v_step->'levels'));
+          END IF;
+        END IF;
+      END IF;
+      IF v_ok THEN
+        v_places := '{}';
+        FOREACH v_name IN ARRAY v_account_names LOOP
+          v_place := array_position(v_paths, v_name);
+          IF v_place IS NULL THEN
+            SELECT * INTO v_row FROM expost_account WHERE ledger = p_ledger AND path = v_name;
+            IF NOT FOUND THEN v_ok := FALSE; EXIT; END IF;
+            v_place := cardinality(v_ids) + 1;
+            v_paths[v_place] := v_name; v_ids[v_place] := v_row.id;
+            v_limit[v_place] := v_row.epsilon_limit; v_limit_delta[v_place] := v_row.delta_limit;
+            v_spent[v_place] := v_row.epsilon_spent; v_spent_delta[v_place] := v_row.delta_spent;
+            v_reserved[v_place] := v_row.epsilon_reserved; v_reserved_delta[v_place] := v_row.delta_reserved;
+            v_closed[v_place] := v_row.closed; v_lines_of[v_place] := v_row.line;
+          END IF;
+          v_places := v_places || v_place;
+        END LOOP;
+        v_account := v_ids[v_place];
+      END IF;
+      -- may it be?
+      IF v_ok AND v_do = 'reserve' THEN
+        FOREACH v_place IN ARRAY v_places LOOP
+          v_ok := v_ok AND v_closed[v_place] = 0
+            AND v_epsilon <= v_limit[v_place] - v_spent[v_place] - v_reserved[v_place]
+            AND v_delta <= v_limit_delta[v_place] - v_spent_delta[v_place] - v_reserved_delta[v_place];
+        END LOOP;
+        IF v_ok AND v_step->>'key' IS NOT NULL THEN
+          PERFORM 1 FROM expost_entry WHERE ledger = p_ledger AND key = v_step->>'key';
+          v_ok := NOT FOUND AND NOT v_step->>'key' = ANY (v_keys);
+          v_keys := v_keys || (v_step->>'key');
+        END IF;
+        IF v_ok AND v_owner.expired = 1 AND v_step->>'lease' IS NULL THEN
+          v_outs := v_outs || '[{"expired": true}]';
+          EXIT;
+        END IF;
+      ELSIF v_ok AND v_entry.account <> v_account THEN
+        v_ok := FALSE;
+      END IF;
+      IF NOT v_ok THEN
+        v_outs := v_outs || '[{"refused": true}]';
+        EXIT;
+      END IF;
+      -- it happens
+      v_body := v_step->>'body';
+      IF v_do = 'reserve' THEN
+        v_held := v_epsilon; v_held_delta := v_delta; v_epsilon := 0; v_delta := 0; v_kind := 'reserve';
+        v_book.at := expost_tick(v_book.at, v_now);
+        v_book.entries := v_number;
+        IF v_step->>'claim_text' IS NOT NULL THEN
+          INSERT INTO expost_claim VALUES (p_ledger, v_step->>'claim', v_step->>'claim_text') ON CONFLICT DO NOTHING;
+          IF FOUND THEN v_body := v_step->>'first_body'; END IF;
+        END IF;
+      ELSIF v_do = 'begin' THEN
+        v_held := 0; v_held_delta := 0; v_epsilon := 0; v_delta := 0; v_kind := 'begin';
+        UPDATE expost_entry SET begun = 1 WHERE ledger = p_ledger AND number = v_number;
+      ELSE
+        v_held := -v_entry.epsilon; v_held_delta := -v_entry.delta;
+        v_kind := CASE WHEN v_do = 'recover' THEN 'forfeit' ELSE v_do END;
+        IF v_do = 'recover' THEN
+          v_epsilon := v_entry.epsilon; v_delta := v_entry.delta;
+          v_body := '{"charged":[' || v_epsilon || ',' || v_delta || '],"output":null,"part":null}';
+        ELSE
+          v_epsilon := (v_step->>'epsilon')::bigint; v_delta := (v_step->>'delta')::bigint;
+        END IF;
+        v_ended := v_ended || v_number;
+      END IF;
+      v_book.sequence := v_book.sequence + 1;
+      v_levels := '';
+      FOREACH v_place IN ARRAY v_places LOOP
+        v_reserved[v_place] := v_reserved[v_place] + v_held;
+        v_reserved_delta[v_place] := v_reserved_delta[v_place] + v_held_delta;
+        v_spent[v_place] := v_spent[v_place] + v_epsilon;
+        v_spent_delta[v_place] := v_spent_delta[v_place] + v_delta;
+        v_levels := v_levels || ',[' || v_limit[v_place] || ',' || v_limit_delta[v_place] || ',' || v_spent[v_place] || ','
+          || v_spent_delta[v_place] || ',' || v_reserved[v_place] || ',' || v_reserved_delta[v_place] || ','
+          || v_closed[v_place] || ',' || v_lines_of[v_place] || ']';
+        v_lines_of[v_place] := v_book.sequence;
+      END LOOP;
+      v_line := expost_line(v_book.at, v_body, v_number, v_kind, substr(v_levels, 2), v_book.sequence, v_user);
+      v_book.head := expost_link(v_book.head, v_line);
+      v_lines[v_book.sequence - v_first] := v_line;
+      v_hashes[v_book.sequence - v_first] := v_book.head;
+      v_numbers[i] := v_number;
+      v_sequences[i] := v_book.sequence;
+      IF v_do = 'recover' OR (v_steps = 1 AND v_do NOT IN ('reserve', 'begin')) THEN
+        v_state := CASE v_kind WHEN 'settle' THEN 'settled' WHEN 'forfeit' THEN 'forfeited' ELSE 'voided' END;
+        UPDATE expost_entry SET state = v_state, begun = (v_kind <> 'void')::int, part = v_step->>'part',
+          charged_epsilon = v_epsilon, charged_delta = v_delta, output = v_step->>'output', digest = v_step->>'digest',
+          ended_line = v_book.sequence WHERE ledger = p_ledger AND number = v_number;
+      ELSIF v_steps = 1 AND v_do = 'reserve' THEN
+        INSERT INTO expost_entry (ledger, number, account, operation, subject, fingerprint, claim, label, key, epsilon,
+          delta, owner, lease, lease_until, begun, reserved_at, reserved_line)
+        VALUES (p_ledger, v_number, v_account, v_step->>'operation', v_step->>'subject', v_step->>'fingerprint',
+          v_step->>'claim', v_step->>'label', v_step->>'key', v_held, v_held_delta,
+          CASE WHEN v_step->>'lease' IS NULL THEN p_owner END, (v_step->>'lease')::bigint,
+          v_now + (v_step->>'lease')::bigint, (v_step->>'begun')::boolean::int, v_book.at, v_book.sequence);
+      END IF;
+      IF v_do = 'reserve' THEN
+        v_outs := v_outs || jsonb_build_array(jsonb_build_object('entry', v_number, 'at', v_book.at));
+      ELSIF v_do <> 'recover' THEN
+        v_outs := v_outs || '[{}]';
+      END IF;
+    END LOOP;
+  END LOOP;
+
+  IF v_forget THEN PERFORM expost_forget(p_ledger, p_owner); END IF;
+  v_outs := jsonb_build_object('sequence', v_book.sequence, 'outcomes', v_outs);
+  IF v_steps > 1 THEN
+    WITH step AS MATERIALIZED (
+      SELECT p_ledger AS ledger, * FROM ROWS FROM (jsonb_to_recordset(p_steps) AS (
+        "do" TEXT, levels JSONB, epsilon BIGINT, delta BIGINT, operation TEXT, subject TEXT, fingerprint TEXT, claim TEXT,
+        label TEXT, key TEXT, lease BIGINT, begun BOOLEAN, part TEXT, output TEXT, digest TEXT),
+        unnest(v_numbers), unnest(v_sequences)) AS step(
+        "do", levels, epsilon, delta, operation, subject, fingerprint, claim, label, key, lease, begun, part, output,
+        digest, number, sequence)
+    ), ended AS (
+      UPDATE expost_entry entry SET part = step.part, output = step.output, digest = step.digest,
+        state = CASE step.do WHEN 'settle' THEN 'settled' WHEN 'forfeit' THEN 'forfeited' ELSE 'voided' END,
+        begun = (step.do <> 'void')::int, charged_epsilon = step.epsilon, charged_delta = step.delta,
+        ended_line = step.sequence
+      FROM step WHERE step.sequence IS NOT NULL AND step.do IN ('settle', 'forfeit', 'void')
+        AND entry.ledger = step.ledger AND entry.number = step.number
+    )
+    INSERT INTO expost_entry (ledger, number, account, operation, subject, fingerprint, claim, label, key, epsilon, delta,
+      owner, lease, lease_until, begun, reserved_at, reserved_line)
+    SELECT step.ledger, number, (SELECT a.id FROM expost_account a WHERE a.ledger = p_ledger AND a.path = levels->>-1),
+      operation, subject, fingerprint, claim, label, key, epsilon, delta, CASE WHEN lease IS NULL THEN p_owner END, lease,
+      v_now + lease, begun::int, v_book.at, step.sequence
+    FROM step WHERE step.sequence IS NOT NULL AND "do" = 'reserve';
+  END IF;
+  IF cardinality(v_lines) = 1 AND cardinality(v_ids) = 1 THEN
+    WITH event AS (
+      INSERT INTO expost_event VALUES (p_ledger, v_book.sequence, v_line, v_book.head)
+    ), account AS (
+      UPDATE expost_account SET epsilon_spent = v_spent[1], delta_spent = v_spent_delta[1],
+        epsilon_reserved = v_reserved[1], delta_reserved = v_reserved_delta[1], line = v_lines_of[1] WHERE id = v_ids[1]
+    ), owner AS (
+      UPDATE expost_owner SET batch = p_batch, outcomes = v_outs, seen = v_now, beats = beats + v_beats WHERE id = p_owner
+    )
+    UPDATE expost_ledger SET sequence = v_book.sequence, entries = v_book.entries, at = v_book.at, head = v_book.head
+      WHERE id = p_ledger;
+  ELSE
+    WITH event AS (
+      INSERT INTO expost_event SELECT p_ledger, v_first + place, line, hash
+      FROM unnest(v_lines, v_hashes) WITH ORDINALITY AS written(line, hash, place)
+    ), account AS (
+      UPDATE expost_account account SET epsilon_spent = changed.spent, delta_spent = changed.spent_delta,
+        epsilon_reserved = changed.reserved, delta_reserved = changed.reserved_delta, line = changed.line
+      FROM unnest(v_ids, v_spent, v_spent_delta, v_reserved, v_reserved_delta, v_lines_of)
+        AS changed(id, spent, spent_delta, reserved, reserved_delta, line) WHERE account.id = changed.id
+    ), owner AS (
+      UPDATE expost_owner SET batch = p_batch, outcomes = v_outs, seen = v_now, beats = beats + v_beats WHERE id = p_owner
+    )
+    UPDATE expost_ledger SET sequence = v_book.sequence, entries = v_book.entries, at = v_book.at, head = v_book.head
+      WHERE id = p_ledger AND v_book.sequence > v_first;
+  END IF;
+  RETURN v_outs;
+END $$;
+
+-- A process that has been silent for a month, and left nothing open, is forgotten. (Were it to wake, and send its last
+-- batch once more, a reservation could be there twice: more would be charged, never less.)
+CREATE FUNCTION expost_forget(p_ledger BIGINT, p_owner TEXT) RETURNS VOID LANGUAGE plpgsql AS $$
+BEGIN
+  DELETE FROM expost_owner owner WHERE ledger = p_ledger AND expired = 1 AND id <> p_owner
+    AND seen < expost_now() - 30 * 86400000000
+    AND NOT EXISTS (SELECT 1 FROM expost_entry entry
+      WHERE entry.ledger = p_ledger AND entry.state = 'reserved' AND entry.owner = owner.id);
+END $$;
+
+-- What owners of ledgers decide: new ledgers and accounts, limits, closing, the clock, dropped outputs. FALSE if it is not
+-- as p_values say it was seen.
+CREATE FUNCTION expost_govern(p_ledger BIGINT, p_kind TEXT, p_path TEXT, p_body TEXT, p_values JSONB) RETURNS BOOLEAN
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+  v_book RECORD;
+  v_now BIGINT := expost_now();
+  v_names TEXT[] := string_to_array(p_path, '/');
+  v_paths TEXT[] := ARRAY(SELECT array_to_string(v_names[1:n], '/') FROM generate_series(1, cardinality(v_names)) n);
+  v_levels TEXT; v_line TEXT; v_parent BIGINT;
+  v_epsilon BIGINT := (p_values->>'epsilon')::bigint;
+  v_delta BIGINT := (p_values->>'delta')::bigint;
+BEGIN
+  PERFORM expost_check_durable();
+  IF p_kind = 'create' THEN
+    INSERT INTO expost_ledger (name, neighbours, unit, sequence, entries, at, head)
+      VALUES (p_path, p_values->>'neighbours', p_values->>'unit', 0, 0, v_now - v_now % 3600000000, repeat('0', 64))
+      ON CONFLICT (name) DO NOTHING RETURNING * INTO v_book;
+    IF NOT FOUND THEN RETURN FALSE; END IF;
+    p_ledger := v_book.id;
+  ELSE
+    SELECT * INTO STRICT v_book FROM expost_ledger WHERE id = p_ledger FOR UPDATE;
+    v_book.at := CASE WHEN p_kind = 'clock' THEN v_now - v_now % 3600000000 ELSE expost_tick(v_book.at, v_now) END;
+  END IF;
+  v_book.sequence := v_book.sequence + 1;
+  IF p_kind IN ('create', 'account') THEN
+    SELECT id INTO v_parent FROM expost_account WHERE ledger = p_ledger AND path = v_paths[cardinality(v_paths) - 1];
+    IF NOT FOUND AND p_kind = 'account' THEN RETURN FALSE; END IF;
+    INSERT INTO expost_account (ledger, parent, path, epsilon_limit, delta_limit, line)
+      VALUES (p_ledger, v_parent, p_path, v_epsilon, v_delta, 0) ON CONFLICT (ledger, path) DO NOTHING;
+  ELSIF p_kind = 'raise' THEN
+    UPDATE expost_account SET epsilon_limit = v_epsilon, delta_limit = v_delta WHERE ledger = p_ledger AND path = p_path
+      AND epsilon_limit = (p_values->'seen'->>0)::bigint AND delta_limit = (p_values->'seen'->>1)::bigint;
+  ELSIF p_kind = 'close' THEN
+    UPDATE expost_account SET closed = 1 WHERE ledger = p_ledger AND path = p_path;
+  ELSIF p_kind = 'drop' THEN
+    UPDATE expost_entry SET output = NULL
+      WHERE ledger = p_ledger AND number <= (p_values->>'upto')::bigint AND output IS NOT NULL;
+  ELSIF p_kind <> 'clock' THEN
+    RAISE EXCEPTION 'expost: no such decision: %', p_kind;
+  END IF;
+  IF NOT FOUND AND p_kind NOT IN ('drop', 'clock') THEN RETURN FALSE; END IF;
+  SELECT string_agg('[' || epsilon_limit || ',' || delta_limit || ',' || epsilon_spent || ',' || delta_spent || ','
+      || epsilon_reserved || ',' || delta_reserved || ',' || closed || ',' || line || ']', ',' ORDER BY id)
+    INTO v_levels FROM expost_account WHERE ledger = p_ledger AND path = ANY (v_paths);
+  UPDATE expost_account SET line = v_book.sequence WHERE ledger = p_ledger AND path = ANY (v_paths);
+  v_line := expost_line(v_book.at, p_body, NULL, p_kind, v_levels, v_book.sequence, expost_user());
+  v_book.head := expost_link(v_book.head, v_line);
+  INSERT INTO expost_event VALUES (p_ledger, v_book.sequence, v_line, v_book.head);
+  UPDATE expost_ledger SET sequence = v_book.sequence, at = v_book.at, head = v_book.head WHERE id = p_ledger;
+  RETURN TRUE;
+END $$;
+
+-- These two functions are how the tables are written. Nobody may call them but their owner and whom the owner allows:
+-- GRANT EXECUTE ON FUNCTION expost_spend TO analysts; GRANT EXECUTE ON FUNCTION expost_govern TO owners.
+DO $$ DECLARE v_function TEXT; BEGIN
+  FOREACH v_function IN ARRAY ARRAY[
+    'expost_spend(BIGINT, TEXT, TEXT, TEXT, JSONB, BIGINT, JSONB)', 'expost_govern(BIGINT, TEXT, TEXT, TEXT, JSONB)'] LOOP
+    EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', v_function, current_schema());
+    EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', v_function);
   END LOOP;
 END $$;

@@ -21,18 +21,24 @@ CREATE TABLE expost_account (
   epsilon_reserved INTEGER NOT NULL DEFAULT 0 CHECK (epsilon_reserved BETWEEN 0 AND epsilon_limit - epsilon_spent),
   delta_reserved INTEGER NOT NULL DEFAULT 0 CHECK (delta_reserved BETWEEN 0 AND delta_limit - delta_spent),
   closed INTEGER NOT NULL DEFAULT 0 CHECK (closed IN (0, 1)),
+  line INTEGER NOT NULL CHECK (line >= 1),  -- the line of the audit trail that changed it last
   UNIQUE (ledger, path)
 ) STRICT;
 
--- A guarantee is kept once, whoever asks for it how often.
-CREATE TABLE expost_claim (digest TEXT PRIMARY KEY, json TEXT NOT NULL) STRICT, WITHOUT ROWID;
+-- A guarantee is kept once for each ledger, with the first line about it.
+CREATE TABLE expost_claim (
+  ledger INTEGER NOT NULL REFERENCES expost_ledger,
+  digest TEXT NOT NULL,
+  json TEXT NOT NULL,
+  PRIMARY KEY (ledger, digest)
+) STRICT, WITHOUT ROWID;
 
--- A process at work, and until when it is believed to be alive.
+-- A process at work. It is alive while its beats go on.
 CREATE TABLE expost_owner (
   id TEXT PRIMARY KEY,
   ledger INTEGER NOT NULL REFERENCES expost_ledger,
   identity TEXT NOT NULL,
-  deadline INTEGER NOT NULL,
+  beats INTEGER NOT NULL DEFAULT 0,
   expired INTEGER NOT NULL DEFAULT 0 CHECK (expired IN (0, 1))
 ) STRICT, WITHOUT ROWID;
 
@@ -43,12 +49,13 @@ CREATE TABLE expost_entry (
   operation TEXT NOT NULL CHECK (operation IN ('run', 'open', 'reserve')),
   subject TEXT NOT NULL,
   fingerprint TEXT NOT NULL,
-  claim TEXT NOT NULL REFERENCES expost_claim,
+  claim TEXT NOT NULL,
   label TEXT,
   key TEXT,
   epsilon INTEGER NOT NULL CHECK (epsilon >= 0),
   delta INTEGER NOT NULL CHECK (delta >= 0),
   owner TEXT REFERENCES expost_owner,
+  lease INTEGER CHECK (lease > 0),  -- microseconds
   lease_until INTEGER,
   begun INTEGER NOT NULL CHECK (begun IN (0, 1)),
   state TEXT NOT NULL DEFAULT 'reserved' CHECK (state IN ('reserved', 'settled', 'forfeited', 'voided')),
@@ -58,18 +65,21 @@ CREATE TABLE expost_entry (
   output TEXT,
   digest TEXT,
   reserved_at INTEGER NOT NULL,
-  ended_at INTEGER,
+  reserved_line INTEGER NOT NULL,
+  ended_line INTEGER,
   PRIMARY KEY (ledger, number),
-  CHECK ((owner IS NULL) <> (lease_until IS NULL)),
+  FOREIGN KEY (ledger, claim) REFERENCES expost_claim,
+  CHECK ((owner IS NULL) <> (lease_until IS NULL) AND (lease IS NULL) = (lease_until IS NULL)),
   CHECK (CASE state
-    WHEN 'reserved' THEN charged_epsilon IS NULL AND charged_delta IS NULL AND ended_at IS NULL AND part IS NULL
+    WHEN 'reserved' THEN charged_epsilon IS NULL AND charged_delta IS NULL AND ended_line IS NULL AND part IS NULL
     WHEN 'settled' THEN part IS NOT NULL AND charged_epsilon IS NOT NULL AND charged_delta = delta
     WHEN 'forfeited' THEN charged_epsilon = epsilon AND charged_delta = delta
     ELSE begun = 0 AND charged_epsilon = 0 AND charged_delta = 0 END)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX expost_entry_key ON expost_entry (ledger, key) WHERE key IS NOT NULL;
 CREATE INDEX expost_owner_ledger ON expost_owner (ledger) WHERE expired = 0;
-CREATE INDEX expost_entry_open ON expost_entry (ledger, owner) WHERE state = 'reserved';
+CREATE INDEX expost_entry_open ON expost_entry (ledger, number) WHERE state = 'reserved';
+CREATE INDEX expost_entry_account ON expost_entry (account, number);
 
 CREATE TABLE expost_event (
   ledger INTEGER NOT NULL REFERENCES expost_ledger,
@@ -80,13 +90,18 @@ CREATE TABLE expost_event (
 ) STRICT, WITHOUT ROWID;
 
 -- What has happened stays: entries end once, events and claims never change, money never comes back by hand.
+-- (A lease may become shorter, and the output of a settled entry may be dropped.)
 CREATE TRIGGER expost_entry_ends_once BEFORE UPDATE ON expost_entry
-WHEN OLD.state <> 'reserved' OR NEW.begun < OLD.begun OR (NEW.state = 'voided' AND OLD.begun = 1)
+WHEN NEW.begun < OLD.begun OR (NEW.state = 'voided' AND OLD.begun = 1)
   OR NEW.ledger <> OLD.ledger OR NEW.number <> OLD.number OR NEW.account <> OLD.account
   OR NEW.operation <> OLD.operation OR NEW.subject <> OLD.subject OR NEW.fingerprint <> OLD.fingerprint
   OR NEW.claim <> OLD.claim OR NEW.label IS NOT OLD.label OR NEW.key IS NOT OLD.key
   OR NEW.epsilon <> OLD.epsilon OR NEW.delta <> OLD.delta OR NEW.reserved_at <> OLD.reserved_at
-  OR NEW.owner IS NOT OLD.owner OR NEW.lease_until IS NOT OLD.lease_until
+  OR NEW.reserved_line <> OLD.reserved_line OR NEW.owner IS NOT OLD.owner OR NEW.lease IS NOT OLD.lease
+  OR NEW.lease_until > OLD.lease_until OR (NEW.lease_until IS NULL) <> (OLD.lease_until IS NULL)
+  OR (OLD.state <> 'reserved' AND (NEW.state <> OLD.state OR NEW.begun <> OLD.begun OR NEW.part IS NOT OLD.part
+    OR NEW.charged_epsilon <> OLD.charged_epsilon OR NEW.charged_delta <> OLD.charged_delta
+    OR NEW.digest IS NOT OLD.digest OR NEW.ended_line <> OLD.ended_line OR NEW.output IS NOT NULL))
 BEGIN SELECT RAISE(ABORT, 'expost: an entry ends once and does not change otherwise'); END;
 CREATE TRIGGER expost_entry_stays BEFORE DELETE ON expost_entry
 BEGIN SELECT RAISE(ABORT, 'expost: entries are never removed'); END;
@@ -110,7 +125,7 @@ BEGIN SELECT RAISE(ABORT, 'expost: accounts are never removed'); END;
 CREATE TRIGGER expost_ledger_stays BEFORE DELETE ON expost_ledger
 BEGIN SELECT RAISE(ABORT, 'expost: ledgers are never removed'); END;
 CREATE TRIGGER expost_ledger_grows BEFORE UPDATE ON expost_ledger
-WHEN NEW.sequence < OLD.sequence OR NEW.entries < OLD.entries OR NEW.at < OLD.at OR NEW.id <> OLD.id
+WHEN NEW.sequence < OLD.sequence OR NEW.entries < OLD.entries OR NEW.id <> OLD.id
   OR NEW.name <> OLD.name OR NEW.neighbours <> OLD.neighbours OR NEW.unit <> OLD.unit
 BEGIN SELECT RAISE(ABORT, 'expost: a ledger only grows'); END;
 -- INSERT OR REPLACE removes rows, and asks no other trigger.
@@ -122,7 +137,7 @@ WHEN EXISTS (SELECT 1 FROM expost_account WHERE id = NEW.id)
   OR EXISTS (SELECT 1 FROM expost_account WHERE ledger = NEW.ledger AND path = NEW.path)
 BEGIN SELECT RAISE(ABORT, 'expost: accounts are never replaced'); END;
 CREATE TRIGGER expost_claim_new BEFORE INSERT ON expost_claim
-WHEN EXISTS (SELECT 1 FROM expost_claim WHERE digest = NEW.digest AND json <> NEW.json)
+WHEN EXISTS (SELECT 1 FROM expost_claim WHERE ledger = NEW.ledger AND digest = NEW.digest)
 BEGIN SELECT RAISE(ABORT, 'expost: claims never change'); END;
 CREATE TRIGGER expost_entry_new BEFORE INSERT ON expost_entry
 WHEN EXISTS (SELECT 1 FROM expost_entry WHERE ledger = NEW.ledger AND number = NEW.number)
@@ -132,5 +147,12 @@ CREATE TRIGGER expost_event_new BEFORE INSERT ON expost_event
 WHEN EXISTS (SELECT 1 FROM expost_event WHERE ledger = NEW.ledger AND sequence = NEW.sequence)
 BEGIN SELECT RAISE(ABORT, 'expost: the audit trail never changes'); END;
 CREATE TRIGGER expost_owner_expires BEFORE UPDATE ON expost_owner
-WHEN NEW.expired < OLD.expired OR (OLD.expired = 1 AND NEW.deadline > OLD.deadline)
+WHEN NEW.expired < OLD.expired OR (OLD.expired = 1 AND NEW.beats > OLD.beats)
 BEGIN SELECT RAISE(ABORT, 'expost: what has expired stays expired'); END;
+-- A key in the audit trail is used, even if its entry was removed by force: nothing is sampled under it again.
+CREATE UNIQUE INDEX expost_event_key ON expost_event (ledger, json_extract(line, '$.body.key'))
+  WHERE instr(line, '"key":"') > 0;
+CREATE TRIGGER expost_event_key_new BEFORE INSERT ON expost_event
+WHEN instr(NEW.line, '"key":"') > 0 AND EXISTS (SELECT 1 FROM expost_event WHERE ledger = NEW.ledger
+  AND instr(line, '"key":"') > 0 AND json_extract(line, '$.body.key') = json_extract(NEW.line, '$.body.key'))
+BEGIN SELECT RAISE(ABORT, 'expost: this key is in the audit trail already'); END;

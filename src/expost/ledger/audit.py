@@ -1,0 +1,208 @@
+"""The tables of a durable ledger against its audit trail.
+
+Lines never change and entries end once, so nothing has to stand still while they are read: a short snapshot holds the
+balances and open entries of one instant, and everything up to it is read page by page afterwards. What is kept in
+memory does not grow with the number of entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from expost.canonical import sha256
+from expost.errors import LedgerCorrupt
+from expost.ledger.engine import Engine, Rows
+from expost.ledger.entry import Balance, Entry, Path
+from expost.ledger.rows import BALANCE, ENTRY, balance_of_row, entry_of_row
+from expost.ledger.rules import Operation, Settle
+from expost.ledger.trail import GENESIS, Event, Head, linked
+from expost.ledger.verify import Replay, differ
+
+PAGE = 500
+"""Rows that are read at a time."""
+_OUTPUTS = 20  # outputs, which may be large
+
+
+class Instant(NamedTuple):
+    """What the tables say at one instant."""
+
+    about: tuple[Any, ...]
+    head: Head
+    entries: int
+    accounts: dict[Path, Balance]
+    open: dict[int, Any]
+    last: tuple[int, int]
+    """The highest numbers of a line and of an entry."""
+
+
+class _Ended(NamedTuple):
+    entry: Entry
+    digest: str | None
+    reserved: int
+    ended: int
+
+
+class Audit(Replay):
+    """One verification of one durable ledger."""
+
+    def __init__(self, engine: Engine, ledger: int) -> None:
+        super().__init__()
+        self._engine, self._ledger = engine, ledger
+        self._ended: list[_Ended] = []
+        self._missing: set[int] = set()
+        """Entries whose outputs are not there; they may have been dropped later."""
+
+    def events(self, after: int = 0, upto: int = 2**63 - 1) -> Iterator[Event]:
+        """The lines behind a line, up to another."""
+        sql = (
+            "SELECT sequence, line, hash FROM expost_event WHERE ledger = ? AND sequence > ? AND sequence <= ? "
+            f"ORDER BY sequence LIMIT {PAGE}"
+        )
+        while rows := self._engine.rows(sql, self._ledger, after, upto):
+            for sequence, line, digest in rows:
+                if type(line) is not str:
+                    raise LedgerCorrupt(f"line {sequence!r} of the audit trail cannot be read")
+                yield Event.read(line, digest)
+            after = rows[-1][0]
+
+    def run(self, known: Head | None) -> Head:
+        """Verify everything, and that it runs through a known head."""
+        with self._engine.snapshot() as rows:
+            instant = self._instant(rows)
+        return self._replayed(instant, linked(self.events(upto=instant.head.sequence), known=known), Head(0, GENESIS))
+
+    def _replayed(self, instant: Instant, events: Iterator[Event], head: Head) -> Head:
+        for event in events:
+            self.apply(event)
+            head = Head(event.sequence, event.hash)
+            if len(self._ended) >= PAGE:
+                self._compare_ended()
+        self._compare_ended()
+        self._compare(instant, head)
+        return head
+
+    # ---- the tables
+
+    def _instant(self, rows: Rows) -> Instant:
+        found = rows(
+            "SELECT name, neighbours, unit, sequence, head, entries FROM expost_ledger WHERE id = ?", self._ledger
+        )
+        if len(found) != 1:
+            raise LedgerCorrupt("the ledger's own row was removed")
+        name, neighbours, unit, sequence, head, entries = found[0]
+        accounts = rows(f"SELECT path, {BALANCE} FROM expost_account WHERE ledger = ?", self._ledger)
+        held = rows(
+            f"{ENTRY.replace('expost_entry e', self._engine.open_entries)} AND e.state = 'reserved'", self._ledger
+        )
+        ((line,),) = rows("SELECT max(sequence) FROM expost_event WHERE ledger = ?", self._ledger)
+        ((number,),) = rows("SELECT max(number) FROM expost_entry WHERE ledger = ?", self._ledger)
+        return Instant(
+            (name, neighbours, unit),
+            Head(sequence, head),
+            entries,
+            {tuple(path.split("/")): balance_of_row(row) for path, *row in accounts},
+            {row[0]: row for row in held},
+            (line or 0, number or 0),
+        )
+
+    def _compare(self, instant: Instant, head: Head) -> None:
+        if instant.head != head or instant.last[0] != head.sequence:
+            raise differ("the ledger's own row and the audit trail end differently")
+        if instant.entries != self.count or instant.last[1] != self.count:
+            raise differ("the number of entries is not what the audit trail adds up to")
+        if self.about is not None and self.about[:1] + self.about[2:] != instant.about:
+            raise differ("the ledger's name, neighbours or unit are not what the audit trail says")
+        self._complete(instant)
+        if instant.accounts != self.accounts:
+            raise differ()
+        self._compare_open(instant)
+        outputs = {number for number in self._missing if number > self.dropped}
+        if outputs:
+            raise differ(f"the output kept for entry {min(outputs)} was removed")
+
+    def _complete(self, instant: Instant) -> None:
+        """What is compared beside what the events were about."""
+
+    def _compare_open(self, instant: Instant) -> None:
+        held = dict(instant.open)
+        for number, (entry, line) in self.open.items():
+            row = held.pop(number, None)
+            if row is None:
+                raise self._not_there(number)
+            self._compare_row(row, _Ended(entry, None, line, 0))
+        if held:
+            raise differ(f"entry {min(held)} is not what the audit trail says about it")
+
+    def _not_there(self, number: int) -> LedgerCorrupt:
+        if self._engine.rows("SELECT 1 FROM expost_entry WHERE ledger = ? AND number = ?", self._ledger, number):
+            return differ(f"entry {number} is not what the audit trail says about it")
+        return differ(f"entry {number} is in the audit trail, but was removed from the tables")
+
+    # ---- entries that have ended
+
+    def ended(self, entry: Entry, operation: Operation, reserved: int, line: int) -> None:
+        """Compared later, a page at a time."""
+        digest = operation.digest if isinstance(operation, Settle) else None
+        self._ended.append(_Ended(entry, digest, reserved, line))
+
+    def _compare_ended(self) -> None:
+        ended, self._ended = self._ended, []
+        if not ended:
+            return
+        marks = ", ".join("?" * len(ended))
+        numbers = [one.entry.id for one in ended]
+        rows = {row[0]: row for row in self._engine.rows(f"{ENTRY} AND e.number IN ({marks})", self._ledger, *numbers)}
+        for one in ended:
+            if one.entry.id not in rows:
+                raise self._not_there(one.entry.id)
+            self._compare_row(rows[one.entry.id], one)
+        self._compare_keys(ended)
+        due = {one.entry.id: one.digest for one in ended if keeps(one.entry.operation, one.entry.key, one.entry.state)}
+        for start in range(0, len(due), _OUTPUTS):
+            self._compare_outputs(dict(list(due.items())[start : start + _OUTPUTS]))
+
+    def _compare_row(self, row: Any, one: _Ended) -> None:
+        entry, worst, number = one.entry, one.entry.reserved, one.entry.id
+        text, paid, ended = row[6], tuple(row[15:17]), one.ended or None
+        try:
+            same = entry_of_row(row) == entry and sha256(text) == row[5]
+        except (LedgerCorrupt, AttributeError):
+            same = False
+        if not same or paid != (worst.epsilon_units, worst.delta_units) or row[17] != one.reserved:
+            raise differ(f"entry {number} is not what the audit trail says about it")
+        if (row[18], row[19]) != (ended, one.digest):
+            raise differ(f"entry {number} is not what the audit trail says about it")
+        if row[20] and not keeps(entry.operation, entry.key, entry.state):
+            raise differ(f"the output kept for entry {number} is not the one that was published")
+
+    def _compare_keys(self, ended: list[_Ended]) -> None:
+        keys = [one.entry.key for one in ended if one.entry.key is not None]
+        if not keys:
+            return
+        marks = ", ".join("?" * len(keys))
+        ((count,),) = self._engine.rows(
+            f"SELECT count(*) FROM expost_entry WHERE ledger = ? AND key IN ({marks})", self._ledger, *keys
+        )
+        if count != len(keys):
+            raise differ("a key stands for more than one entry")
+
+    def _compare_outputs(self, due: dict[int, str | None]) -> None:
+        """What a key would deliver again is what was published."""
+        marks = ", ".join("?" * len(due))
+        for number, text in self._engine.rows(
+            f"SELECT number, output FROM expost_entry WHERE ledger = ? AND number IN ({marks})", self._ledger, *due
+        ):
+            if text is None:
+                self._missing.add(number)
+            elif sha256(text) != due[number]:
+                raise differ(f"the output kept for entry {number} is not the one that was published")
+
+    def _reserved(self, entry: Entry, line: int) -> None:
+        super()._reserved(entry, line)
+        self.keys.clear()  # the tables hold them: see _compare_keys
+
+
+def keeps(operation: str, key: str | None, state: str) -> bool:
+    """Whether the output of such an entry is kept, to be delivered again."""
+    return operation != "reserve" and key is not None and state == "settled"

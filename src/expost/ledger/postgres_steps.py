@@ -1,0 +1,228 @@
+"""Steps as they are sent to PostgreSQL, and what its answers mean."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from expost.canonical import canonical
+from expost.errors import ExpostError, UnknownEntry
+from expost.guarantee import Guarantee, Neighbours, as_part
+from expost.ledger.codec import claim_digest, claim_text, described
+from expost.ledger.engine import Beat, Outcome, Recover, Rows, Step
+from expost.ledger.entry import Balance, Entry, Path
+from expost.ledger.rows import BALANCE, ENTRY, balance_of_row, entry_of_row
+from expost.ledger.rules import (
+    EVENTS,
+    Begin,
+    Change,
+    Close,
+    Create,
+    CreateAccount,
+    DropOutputs,
+    Forfeit,
+    RaiseLimit,
+    Reserve,
+    SetClock,
+    Settle,
+    Void,
+    change_of,
+)
+from expost.ledger.trail import body_of, reserve_body
+
+_Ending = Settle | Forfeit | Void
+
+
+class Governing(NamedTuple):
+    """A decision of an owner, as it is sent."""
+
+    kind: str
+    path: str
+    body: str
+    values: dict[str, Any]
+
+
+class View:
+    """The books as the tables show them: what the rules ask for."""
+
+    def __init__(self, rows: Rows, ledger: int) -> None:
+        self._rows, self._ledger = rows, ledger
+        ((name, self._neighbours, self._count),) = rows(
+            "SELECT name, neighbours, entries FROM expost_ledger WHERE id = ?", ledger
+        )
+        self.root: Path = (name,)
+
+    @property
+    def neighbours(self) -> Neighbours | None:
+        """The relation that every guarantee is about."""
+        relation: Neighbours = self._neighbours
+        return relation
+
+    @property
+    def count(self) -> int:
+        """The number of entries."""
+        count: int = self._count
+        return count
+
+    def levels(self, path: Path) -> tuple[Balance, ...]:
+        """The balances of the account and of all above it, at one instant."""
+        names = level_names(path)
+        marks = ", ".join("?" * len(names))
+        rows = self._rows(
+            f"SELECT {BALANCE} FROM expost_account WHERE ledger = ? AND path IN ({marks}) ORDER BY id",
+            self._ledger, *names,
+        )  # fmt: skip
+        if len(rows) < len(names):
+            raise UnknownEntry(f"{names[max(0, len(rows) - 1)]!r} has no account {path[len(rows)]!r}: create it")
+        return tuple(balance_of_row(row) for row in rows)
+
+    def exists(self, path: Path) -> bool:
+        """Whether there is such an account."""
+        return bool(
+            self._rows("SELECT 1 FROM expost_account WHERE ledger = ? AND path = ?", self._ledger, "/".join(path))
+        )
+
+    def entry(self, number: int) -> Entry:
+        """An entry as it is now."""
+        rows = self._rows(f"{ENTRY} AND e.number = ?", self._ledger, number)
+        if not rows:
+            raise UnknownEntry(f"no entry {number!r} in ledger {self.root[0]!r}")
+        return entry_of_row(rows[0])
+
+    def keyed(self, key: str) -> Entry | None:
+        """The entry of a key."""
+        rows = self._rows(f"{ENTRY} AND e.key = ?", self._ledger, key)
+        return entry_of_row(rows[0]) if rows else None
+
+    def knows(self, guarantee: Guarantee) -> bool:
+        """Not needed: the database decides."""
+        return True
+
+
+class _Open(View):
+    """One open entry: enough to compute what ending it charges."""
+
+    def __init__(self, entry: Entry) -> None:
+        self._entry = entry
+
+    def levels(self, path: Path) -> tuple[Balance, ...]:
+        """The database knows."""
+        return ()
+
+    def entry(self, number: int) -> Entry:
+        """That entry."""
+        return self._entry
+
+
+class Steps:
+    """Writes steps and reads outcomes. It remembers open entries, and which guarantees the books know."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._open: dict[tuple[int, int], Entry] = {}
+        self._known: set[tuple[int, str]] = set()
+
+    def governs(self, step: Step) -> bool:
+        """Whether it is an owner's decision."""
+        return isinstance(step, CreateAccount | RaiseLimit | Close | SetClock | DropOutputs)
+
+    def sent(self, ledger: int, step: Step) -> dict[str, Any]:
+        """A step as JSON."""
+        if isinstance(step, Reserve):
+            return self._reserve(ledger, step)
+        if isinstance(step, _Ending):
+            return self._end(ledger, step)
+        if isinstance(step, Begin):
+            return {"do": "begin", "entry": step.entry, "body": "{}"}
+        return {"do": "recover", "dead": list(step.dead)} if isinstance(step, Recover) else {"do": "beat"}
+
+    def _reserve(self, ledger: int, step: Reserve) -> dict[str, Any]:
+        request, worst = step.request, step.request.guarantee.worst_case
+        subject, claim = described(request.subject), claim_digest(request.guarantee)
+        sent = {
+            "do": "reserve", "levels": level_names(request.account), "operation": request.operation,
+            "subject": subject.text, "fingerprint": subject.fingerprint, "claim": claim, "label": request.label,
+            "key": request.key, "begun": step.begun, "lease": step.lease, "body": reserve_body(step, first=False),
+            "epsilon": worst.epsilon_units, "delta": worst.delta_units,
+        }  # fmt: skip
+        if (ledger, claim) not in self._known:
+            sent |= {"claim_text": claim_text(request.guarantee), "first_body": reserve_body(step, first=True)}
+        return sent
+
+    def _end(self, ledger: int, step: _Ending) -> dict[str, Any]:
+        change = self._change(ledger, step)
+        sent: dict[str, Any] = {"do": EVENTS[type(step)], "entry": step.entry}
+        if change is None or change.entry is None or change.entry.charged is None:
+            return sent | {"body": "{}", "epsilon": 0, "delta": 0}
+        charged = change.entry.charged
+        sent |= {"levels": level_names(change.path), "epsilon": charged.epsilon_units, "delta": charged.delta_units}
+        if isinstance(step, Settle):
+            sent |= {"part": canonical(as_part(step.part)), "output": step.output, "digest": step.digest}
+        return sent | {"body": body_of(change)}
+
+    def _change(self, ledger: int, step: _Ending) -> Change | None:
+        """What the step would change if the entry were open, as it probably is; the database knows."""
+        entry = self._open.get((ledger, step.entry))
+        if entry is None:
+            rows = self._rows(f"{ENTRY} AND e.number = ?", ledger, step.entry)
+            if not rows:
+                return None
+            entry = entry_of_row(rows[0])
+        return change_of(
+            _Open(entry._replace(state="reserved", begun=entry.begun and not isinstance(step, Void))), step
+        )
+
+    def outcome(self, ledger: int, step: Step, found: dict[str, Any]) -> Outcome:
+        """What a step that took effect leads to."""
+        if isinstance(step, Recover):
+            return int(found["forfeited"])
+        if isinstance(step, Reserve):
+            entry = Entry(found["entry"], step.request, "reserved", step.begun, None, None, found["at"] / 1e6)
+            self._known.add((ledger, claim_digest(step.request.guarantee)))
+            self._open[ledger, entry.id] = entry
+            return entry
+        if isinstance(step, Begin) and (ledger, step.entry) in self._open:
+            self._open[ledger, step.entry] = self._open[ledger, step.entry]._replace(begun=True)
+        if not isinstance(step, _Ending):
+            return None
+        change = self._change(ledger, step)
+        self._open.pop((ledger, step.entry), None)
+        return None if change is None else change.entry
+
+    def refusal(self, ledger: int, step: Step) -> ExpostError | None:
+        """Why the rules refuse a step now; None if they do not any more."""
+        if isinstance(step, Beat | Recover):
+            return None
+        try:
+            change_of(View(self._rows, ledger), step)
+        except ExpostError as refused:
+            if isinstance(step, _Ending):
+                self._open.pop((ledger, step.entry), None)
+            return refused
+        return None
+
+    def creation(self, operation: Create) -> Governing:
+        """A new ledger."""
+        name, limit, neighbours, unit = operation
+        change = Change(operation, (name,), ())
+        values = {"neighbours": neighbours, "unit": unit, "epsilon": limit.epsilon_units, "delta": limit.delta_units}
+        return Governing("create", name, body_of(change), values)
+
+    def governing(self, view: View, step: Any) -> Governing:
+        """An owner's decision. Raises why the rules refuse it."""
+        change = change_of(view, step)
+        assert change is not None
+        values: dict[str, Any] = {}
+        if isinstance(step, CreateAccount | RaiseLimit):
+            limit = change.levels[-1].limit
+            values = {"epsilon": limit.epsilon_units, "delta": limit.delta_units}
+        if isinstance(step, RaiseLimit):
+            seen = view.levels(step.path)[-1].limit
+            values["seen"] = [seen.epsilon_units, seen.delta_units]
+        if isinstance(step, DropOutputs):
+            values["upto"] = step.upto
+        return Governing(EVENTS[type(step)], "/".join(change.path), body_of(change), values)
+
+
+def level_names(path: Path) -> list[str]:
+    """The names of an account and of all above it, the ledger's own first."""
+    return ["/".join(path[: depth + 1]) for depth in range(len(path))]

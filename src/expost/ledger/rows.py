@@ -1,0 +1,78 @@
+"""Rows of the tables as records."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from expost.canonical import sha256
+from expost.cost import Cost
+from expost.errors import LedgerCorrupt
+from expost.guarantee import Guarantee
+from expost.ledger.codec import Described
+from expost.ledger.entry import Balance, Entry, Request
+from expost.ledger.trail import part_of
+
+BALANCE = (
+    "epsilon_limit, delta_limit, epsilon_spent, delta_spent, epsilon_reserved, delta_reserved, closed, line"  # in order
+)
+ENTRY = (
+    "SELECT e.number, a.path, e.operation, e.subject, e.fingerprint, e.claim, c.json, e.label, e.key, e.state, "
+    "e.begun, e.part, e.charged_epsilon, e.charged_delta, e.reserved_at, e.epsilon, e.delta, e.reserved_line, "
+    "e.ended_line, e.digest, e.output IS NOT NULL FROM expost_entry e LEFT JOIN expost_account a ON a.id = e.account "
+    "LEFT JOIN expost_claim c ON c.ledger = e.ledger AND c.digest = e.claim WHERE e.ledger = ?"
+)
+"""Entries, to go on with conditions about ``e``, ``a`` (the account) and ``c`` (the guarantee)."""
+NONSENSE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+"""What a damaged value may raise."""
+
+
+def balance_of_row(row: Any) -> Balance:
+    """The balance in a row of :data:`BALANCE`."""
+    limit, limit_delta, spent, spent_delta, reserved, reserved_delta, closed, line = row
+    return Balance(
+        Cost.of_units(limit, limit_delta),
+        Cost.of_units(spent, spent_delta),
+        Cost.of_units(reserved, reserved_delta),
+        bool(closed),
+        line,
+    )
+
+
+def entry_of_row(row: Any) -> Entry:
+    """The entry in a row of :data:`ENTRY`. Raises ``LedgerCorrupt`` if it is damaged."""
+    try:
+        return _entry(row)
+    except NONSENSE:
+        raise LedgerCorrupt(f"entry {row[0]!r} cannot be read: the database was damaged or changed by hand") from None
+
+
+def _entry(row: Any) -> Entry:
+    number, path, manner, text, fingerprint, claim, said, label, key, state, begun, part, paid, paid_delta, at = row[
+        :15
+    ]
+    subject, guarantee = Described(text, fingerprint), guarantee_of(claim, said)
+    return Entry(
+        number,
+        Request(manner, tuple(path.split("/")), subject, guarantee, label, key),
+        state,
+        bool(begun),
+        None if part is None else part_of(json.loads(part)),
+        None if paid is None else Cost.of_units(paid, paid_delta),
+        at / 1e6,
+    )
+
+
+_GUARANTEES: dict[str, Guarantee] = {}
+
+
+def guarantee_of(digest: str, text: str) -> Guarantee:
+    """The guarantee of a text, whose hash must be ``digest``; the last few hundred are remembered."""
+    found = _GUARANTEES.get(digest)
+    if found is None:
+        if sha256(text) != digest:
+            raise LedgerCorrupt(f"the guarantee kept under {digest[:12]}… is not the one of that hash")
+        if len(_GUARANTEES) >= 256:
+            _GUARANTEES.clear()
+        found = _GUARANTEES[digest] = Guarantee.from_json(json.loads(text))
+    return found

@@ -1,0 +1,378 @@
+"""The rules of a ledger: what an operation changes, or why it is refused. Pure functions of books and operation.
+
+The store in memory and the SQLite engine apply these rules to new operations; verification applies them to the
+operations that an audit trail records, and compares. PostgreSQL has the same rules in SQL; its trails are verified by
+these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from expost.accounting import HALT, OdpFilter
+from expost.cost import Cost
+from expost.errors import (
+    AlreadyExists,
+    AlreadyReserved,
+    BudgetExceeded,
+    InvalidValue,
+    KeyConflict,
+    LedgerClosed,
+    LedgerUnavailable,
+    NeighbourMismatch,
+    ReservationClosed,
+)
+from expost.guarantee import Guarantee, Neighbours, Part
+from expost.ledger.codec import claim_digest, described
+from expost.ledger.entry import Balance, Entry, Note, Path, Request, State, least
+
+# ---- operations
+
+
+class Create(NamedTuple):
+    """A ledger begins."""
+
+    name: str
+    limit: Cost
+    neighbours: Neighbours | None
+    unit: str | None
+
+
+class CreateAccount(NamedTuple):
+    """A new account under an existing one."""
+
+    path: Path
+    limit: Cost
+
+
+class RaiseLimit(NamedTuple):
+    """Allow more from now on; None leaves the ε or δ as it is."""
+
+    path: Path
+    epsilon: Cost | None
+    delta: Cost | None
+    note: Note
+
+
+class Close(NamedTuple):
+    """Reserve nothing more, in an account and below it."""
+
+    path: Path
+    note: Note
+
+
+class SetClock(NamedTuple):
+    """Accept what the clock shows, though it is far from the last line."""
+
+    note: Note
+
+
+class DropOutputs(NamedTuple):
+    """Remove the outputs kept for entries up to a number. Everything else about them stays."""
+
+    upto: int
+    note: Note
+
+
+class Reserve(NamedTuple):
+    """Reserve a worst case at every level, for a process (``owner``) or for ``lease`` microseconds."""
+
+    request: Request
+    begun: bool
+    owner: str | None = None
+    lease: int | None = None
+
+
+class Begin(NamedTuple):
+    """Sampling starts: from here on the entry cannot be voided."""
+
+    entry: int
+
+
+class Settle(NamedTuple):
+    """Charge a part, and refund the rest. ``output`` is kept if the entry has a key; the trail has its ``digest``."""
+
+    entry: int
+    part: Part
+    digest: str | None = None
+    output: Any = None
+
+
+class Forfeit(NamedTuple):
+    """Charge the worst case."""
+
+    entry: int
+
+
+class Void(NamedTuple):
+    """Charge nothing."""
+
+    entry: int
+
+
+Operation: TypeAlias = (
+    Create | CreateAccount | RaiseLimit | Close | SetClock | DropOutputs | Reserve | Begin | Settle | Forfeit | Void
+)
+EVENTS: dict[type, str] = {
+    Create: "create",
+    CreateAccount: "account",
+    RaiseLimit: "raise",
+    Close: "close",
+    SetClock: "clock",
+    DropOutputs: "drop",
+    Reserve: "reserve",
+    Begin: "begin",
+    Settle: "settle",
+    Forfeit: "forfeit",
+    Void: "void",
+}
+"""What the audit trail calls an operation."""
+
+
+class Change(NamedTuple):
+    """What an operation changes."""
+
+    operation: Operation
+    path: Path
+    """The account it is about."""
+    levels: tuple[Balance, ...]
+    """The balances afterwards of the account and of all above it, the ledger's own first."""
+    entry: Entry | None = None
+    """The entry afterwards."""
+    first: bool = False
+    """Whether this is the first reservation for its guarantee."""
+
+
+class Books(Protocol):
+    """What the rules need to know."""
+
+    @property
+    def root(self) -> Path:
+        """The ledger's own account."""
+
+    @property
+    def neighbours(self) -> Neighbours | None:
+        """The relation that every guarantee is about, once one has fixed it."""
+
+    @property
+    def count(self) -> int:
+        """The number of entries."""
+
+    def levels(self, path: Path) -> tuple[Balance, ...]:
+        """The balances of the account and of all above it. Raises ``UnknownEntry``."""
+
+    def exists(self, path: Path) -> bool:
+        """Whether there is such an account."""
+
+    def entry(self, number: int) -> Entry:
+        """An entry as it is now. Raises ``UnknownEntry``."""
+
+    def keyed(self, key: str) -> Entry | None:
+        """The entry of a key."""
+
+    def knows(self, guarantee: Guarantee) -> bool:
+        """Whether an entry of this guarantee was reserved before."""
+
+
+# ---- the rules
+
+
+def change_of(books: Books, operation: Operation) -> Change | None:
+    """What the operation changes, None if nothing; or raises why it is refused.
+
+    Proof: thm-ledger
+    """
+    return _RULES[type(operation)](books, operation)
+
+
+def _create(books: Books, operation: Create) -> Change:
+    return Change(operation, (operation.name,), (Balance(operation.limit, Cost(0), Cost(0)),))
+
+
+def _create_account(books: Books, operation: CreateAccount) -> Change:
+    path, above = operation.path, books.levels(operation.path[:-1])
+    if books.exists(path):
+        raise AlreadyExists("account", "/".join(path))
+    return Change(operation, path, (*above, Balance(operation.limit, Cost(0), Cost(0))))
+
+
+def _raise_limit(books: Books, operation: RaiseLimit) -> Change:
+    *above, own = books.levels(operation.path)
+    limit = raised(own.limit, operation.epsilon, operation.delta)
+    return Change(operation, operation.path, (*above, own._replace(limit=limit)))
+
+
+def _close(books: Books, operation: Close) -> Change:
+    *above, own = books.levels(operation.path)
+    return Change(operation, operation.path, (*above, own._replace(closed=True)))
+
+
+def _root(books: Books, operation: SetClock | DropOutputs) -> Change:
+    return Change(operation, books.root, books.levels(books.root))
+
+
+def _reserve(books: Books, operation: Reserve) -> Change:
+    request, worst = operation.request, operation.request.guarantee.worst_case
+    refuse_used(books, request)
+    refuse_relation(books, request.guarantee.neighbours)
+    levels = books.levels(request.account)
+    for level in levels:
+        if level.closed or OdpFilter(level.limit).decide(level.spent + level.reserved, worst) is HALT:
+            raise refusal(request.account, levels, worst)
+    entry = Entry(books.count + 1, request, "reserved", operation.begun, None, None, 0)
+    more = tuple(level._replace(reserved=level.reserved + worst) for level in levels)
+    return Change(operation, request.account, more, entry, first=not books.knows(request.guarantee))
+
+
+def _begin(books: Books, operation: Begin) -> Change | None:
+    entry = _open(books, operation.entry, "begin")
+    if entry.begun:
+        return None
+    return Change(operation, entry.request.account, books.levels(entry.request.account), entry._replace(begun=True))
+
+
+def _settle(books: Books, operation: Settle) -> Change:
+    entry = _open(books, operation.entry, "settle")
+    charged = entry.request.guarantee.cost_of(operation.part)
+    return _end(books, operation, entry._replace(state="settled", begun=True, part=operation.part, charged=charged))
+
+
+def _forfeit(books: Books, operation: Forfeit) -> Change:
+    entry = _open(books, operation.entry, "forfeit")
+    return _end(books, operation, entry._replace(state="forfeited", begun=True, charged=entry.reserved))
+
+
+def _void(books: Books, operation: Void) -> Change:
+    entry = _open(books, operation.entry, "void")
+    if entry.begun:
+        raise ReservationClosed(entry, "void")
+    return _end(books, operation, entry._replace(state="voided", charged=Cost(0)))
+
+
+def _end(books: Books, operation: Operation, entry: Entry) -> Change:
+    """Nothing stays reserved for the entry; what it is charged is spent."""
+    charged, worst = entry.charged or Cost(0), entry.reserved
+    levels = tuple(
+        level._replace(spent=level.spent + charged, reserved=level.reserved - worst)
+        for level in books.levels(entry.request.account)
+    )
+    return Change(operation, entry.request.account, levels, entry)
+
+
+def _open(books: Books, number: int, attempted: str) -> Entry:
+    entry = books.entry(number)
+    if entry.state != "reserved":
+        raise ReservationClosed(entry, attempted)
+    return entry
+
+
+_RULES: dict[type, Callable[[Books, Any], Change | None]] = {
+    Create: _create,
+    CreateAccount: _create_account,
+    RaiseLimit: _raise_limit,
+    Close: _close,
+    SetClock: _root,
+    DropOutputs: _root,
+    Reserve: _reserve,
+    Begin: _begin,
+    Settle: _settle,
+    Forfeit: _forfeit,
+    Void: _void,
+}
+ENDINGS: dict[State, str] = {"settled": "settle", "forfeited": "forfeit", "voided": "void"}
+
+
+# ---- refusals
+
+
+def refuse_used(books: Books, request: Request) -> None:
+    """A key stands for one request."""
+    found = None if request.key is None else books.keyed(request.key)
+    if found is not None:
+        raise AlreadyReserved(same_request(found, request))
+
+
+def refuse_relation(books: Books, relation: Neighbours | None) -> None:
+    """All guarantees of a ledger are about one relation."""
+    if relation is not None and books.neighbours not in (None, relation):
+        raise NeighbourMismatch(relation, str(books.neighbours), f"ledger {books.root[0]!r}")
+
+
+def refusal(path: Path, levels: tuple[Balance, ...], worst: Cost) -> LedgerClosed | BudgetExceeded:
+    """Why a worst case does not fit: a closed level, else the shortest of those that are short and what fits at all."""
+    names = ["/".join(path[: depth + 1]) for depth in range(len(levels))]
+    for name, level in zip(names, levels, strict=True):
+        if level.closed:
+            return LedgerClosed(name)
+    remaining = [level.remaining for level in levels]
+    short = [k for k, left in enumerate(remaining) if not worst <= left]
+    shortest = min(short, key=lambda k: remaining[k].epsilon_units)
+    return BudgetExceeded(worst, remaining[shortest], names[shortest], least(remaining))
+
+
+def same_request(entry: Entry, request: Request) -> Entry:
+    """The entry that a key stands for, if it was for this very request. Nothing is shown of another account's."""
+    then, now = entry.request, request
+    if then.account != now.account:
+        raise KeyConflict(str(now.key), "account")
+    subject, asked = described(then.subject, keyed=True), described(now.subject, keyed=True)
+    differences = {
+        "operation": then.operation != now.operation,
+        "mechanism": subject.fingerprint != asked.fingerprint,
+        "guarantee": claim_digest(then.guarantee) != claim_digest(now.guarantee),
+        "label": then.label != now.label,
+        "table": bool(subject.data) and subject.data != asked.data,
+    }
+    for name, differs in differences.items():
+        if differs:
+            raise KeyConflict(str(now.key), name, entry)
+    return entry
+
+
+def raised(current: Cost, epsilon: Cost | None, delta: Cost | None) -> Cost:
+    """The new limit, if it is nowhere below the current one."""
+    new = Cost.of_units(
+        current.epsilon_units if epsilon is None else epsilon.epsilon_units,
+        current.delta_units if delta is None else delta.delta_units,
+    )
+    if not current <= new:
+        raise InvalidValue(f"a limit only goes up: it is {current}, {new} would be less; close() ends spending")
+    return new
+
+
+# ---- the clock of the books
+
+HOUR = 3_600_000_000
+TRUST = 366 * 24 * HOUR
+"""How far a clock may be ahead of the last line before somebody has to confirm it."""
+TICKS = (CreateAccount, RaiseLimit, Close, DropOutputs, Reserve)
+"""Operations that move the clock of the books on. Endings do not: when work ended may depend on the data."""
+
+
+def full_hour(at: int) -> int:
+    """The clock of the books at an instant: full hours, both in microseconds since 1970."""
+    return at - at % HOUR
+
+
+def tick(at: int, now: int, operation: Operation) -> int:
+    """The clock of the books after an operation, whatever the machine's clock shows: it stands still or goes forwards.
+
+    Raises ``LedgerUnavailable`` if the machine's clock is ahead by more than :data:`TRUST`. Only ``SetClock``, which
+    stands in the audit trail with a name and a reason, moves it so far, or back.
+    """
+    if isinstance(operation, SetClock | Create):
+        return full_hour(now)
+    if not isinstance(operation, TICKS):
+        return at
+    if now - at > TRUST:
+        raise LedgerUnavailable(
+            f"this clock shows {_day(now)}, and the last line of the audit trail was written on {_day(at)}: more than "
+            "a year lies between; correct the clock or, if it is right, confirm it with `expost ledger clock`"
+        )
+    return max(at, full_hour(now))
+
+
+def _day(at: int) -> str:
+    return f"{datetime.fromtimestamp(at / 1e6, UTC):%Y-%m-%d}"

@@ -1,0 +1,264 @@
+"""One transaction on one ledger in SQLite: the rules decide, and their changes are written to the tables."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from typing import Any
+
+import apsw
+
+from expost.canonical import canonical
+from expost.errors import ExpostError, LedgerCorrupt, LedgerUnavailable, UnknownEntry
+from expost.guarantee import Guarantee, Neighbours, as_part
+from expost.ledger.codec import claim_digest, claim_text, described
+from expost.ledger.engine import Beat, Outcome, Recover, Settings, Step
+from expost.ledger.entry import Balance, Entry, Path
+from expost.ledger.liveness import identity
+from expost.ledger.rows import BALANCE, ENTRY, balance_of_row, entry_of_row
+from expost.ledger.rules import (
+    Change,
+    DropOutputs,
+    Forfeit,
+    Operation,
+    Reserve,
+    Settle,
+    change_of,
+    tick,
+)
+from expost.ledger.trail import link, trail_line
+
+_OPEN = "expost_entry e INDEXED BY expost_entry_open"
+
+
+class Transaction:
+    """The books of one ledger inside one transaction.
+
+    Proof: thm-durable
+    """
+
+    def __init__(self, connection: apsw.Connection, ledger: int, owner: str, settings: Settings) -> None:
+        self._connection, self._ledger, self._settings = connection, ledger, settings
+        row = self._row("SELECT name, neighbours, sequence, entries, at, head FROM expost_ledger WHERE id = ?", ledger)
+        name, self._neighbours, self.sequence, self._count, self._at, self.head = row
+        self.root: Path = (name,)
+        self.owner = owner
+        self._alive = False
+        self.outcomes: list[Outcome] = []
+        self.moved = False
+        """Whether there are new lines."""
+        self._now = settings.clock()
+        self._ids: dict[Path, int] = {}
+
+    def apply(self, steps: list[Step]) -> None:
+        """Take all steps; ``outcomes`` says what became of each."""
+        self.outcomes = [self._outcome(step) for step in steps]
+        if self.moved:
+            self._run(
+                "UPDATE expost_ledger SET sequence = ?, entries = ?, at = ?, head = ? WHERE id = ?",
+                self.sequence, self._count, self._at, self.head, self._ledger,
+            )  # fmt: skip
+
+    def _outcome(self, step: Step) -> Outcome:
+        if isinstance(step, Beat):
+            self._beat()
+            return None
+        if isinstance(step, Recover):
+            return self._recover(step)
+        try:
+            return self._take(step)
+        except (LedgerCorrupt, LedgerUnavailable):
+            raise
+        except ExpostError as refused:
+            return refused
+
+    def _take(self, operation: Operation) -> Entry | None:
+        at = tick(self._at, self._now, operation)
+        change = change_of(self, operation)
+        if change is None:
+            return None
+        self._at = at
+        self._write(change)
+        entry = change.entry
+        return entry._replace(reserved_at=at / 1e6) if entry and isinstance(operation, Reserve) else entry
+
+    # ---- what the rules ask for
+
+    @property
+    def neighbours(self) -> Neighbours | None:
+        """The relation that every guarantee is about."""
+        relation: Neighbours | None = self._neighbours
+        return relation
+
+    @property
+    def count(self) -> int:
+        """The number of entries."""
+        count: int = self._count
+        return count
+
+    def levels(self, path: Path) -> tuple[Balance, ...]:
+        """The balances of the account and of all above it."""
+        found = []
+        for depth in range(1, len(path) + 1):
+            row = self._account(path[:depth])
+            if row is None:
+                raise unknown_account(path[:depth])
+            self._ids[path[:depth]] = row[0]
+            found.append(balance_of_row(row[1:]))
+        return tuple(found)
+
+    def exists(self, path: Path) -> bool:
+        """Whether there is such an account."""
+        return self._account(path) is not None
+
+    def entry(self, number: int) -> Entry:
+        """An entry as it is now."""
+        row = self._row(f"{ENTRY} AND e.number = ?", self._ledger, number)
+        if row is None:
+            if 1 <= number <= self._count:
+                raise LedgerCorrupt(
+                    f"the tables refused a step that the rules allow: expost: entry {number} was removed; see "
+                    "verify_chain()"
+                )
+            raise UnknownEntry(f"no entry {number!r} in ledger {self.root[0]!r}")
+        return entry_of_row(row)
+
+    def keyed(self, key: str) -> Entry | None:
+        """The entry of a key."""
+        row = self._row(f"{ENTRY} AND e.key = ?", self._ledger, key)
+        return None if row is None else entry_of_row(row)
+
+    def knows(self, guarantee: Guarantee) -> bool:
+        """Whether a line of this ledger says what the guarantee is."""
+        return bool(self._row(
+            "SELECT 1 FROM expost_claim WHERE ledger = ? AND digest = ?", self._ledger, claim_digest(guarantee)
+        ))  # fmt: skip
+
+    # ---- writing
+
+    def _write(self, change: Change) -> None:
+        self.sequence, self.moved = self.sequence + 1, True
+        line = trail_line(change, self.sequence, self._at, self._settings.user)
+        self.head = link(self.head, line)
+        operation, entry = change.operation, change.entry
+        for depth, balance in enumerate(change.levels):
+            self._write_balance(change.path[: depth + 1], balance)
+        if entry is not None and isinstance(operation, Reserve):
+            self._write_entry(operation, change)
+        elif entry is not None:
+            self._update_entry(operation, entry)
+        elif isinstance(operation, DropOutputs):
+            self._run(
+                "UPDATE expost_entry SET output = NULL WHERE ledger = ? AND number <= ? AND output IS NOT NULL",
+                self._ledger, operation.upto,
+            )  # fmt: skip
+        self._run("INSERT INTO expost_event VALUES (?, ?, ?, ?)", self._ledger, self.sequence, line, self.head)
+
+    def _write_balance(self, path: Path, balance: Balance) -> None:
+        limit, spent, reserved, closed, _ = balance
+        amounts = [units for cost in (limit, spent, reserved) for units in (cost.epsilon_units, cost.delta_units)]
+        if path not in self._ids:
+            self._run(
+                "INSERT INTO expost_account (ledger, parent, path, epsilon_limit, delta_limit, line) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                self._ledger, self._ids[path[:-1]], "/".join(path), *amounts[:2], self.sequence,
+            )  # fmt: skip
+            return
+        self._run(
+            "UPDATE expost_account SET epsilon_limit = ?, delta_limit = ?, epsilon_spent = ?, delta_spent = ?, "
+            "epsilon_reserved = ?, delta_reserved = ?, closed = ?, line = ? WHERE id = ?",
+            *amounts, int(closed), self.sequence, self._ids[path],
+        )  # fmt: skip
+
+    def _write_entry(self, operation: Reserve, change: Change) -> None:
+        request, lease = operation.request, operation.lease
+        subject, claim, worst = (
+            described(request.subject),
+            claim_digest(request.guarantee),
+            request.guarantee.worst_case,
+        )
+        if change.first:
+            self._run("INSERT INTO expost_claim VALUES (?, ?, ?)", self._ledger, claim, claim_text(request.guarantee))
+        if lease is None:
+            self._ensure_alive()
+        self._count += 1
+        self._run(
+            "INSERT INTO expost_entry (ledger, number, account, operation, subject, fingerprint, claim, label, key, "
+            "epsilon, delta, owner, lease, lease_until, begun, reserved_at, reserved_line) "
+            "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            self._ledger, self._count, self._ids[request.account], request.operation, subject.text,
+            subject.fingerprint, claim, request.label, request.key, worst.epsilon_units, worst.delta_units,
+            self.owner if lease is None else None, lease, None if lease is None else self._now + lease,
+            int(operation.begun), self._at, self.sequence,
+        )  # fmt: skip
+
+    def _update_entry(self, operation: Operation, entry: Entry) -> None:
+        if entry.charged is None:
+            self._run("UPDATE expost_entry SET begun = 1 WHERE ledger = ? AND number = ?", self._ledger, entry.id)
+            return
+        settled = isinstance(operation, Settle)
+        output, digest = (operation.output, operation.digest) if isinstance(operation, Settle) else (None, None)
+        self._run(
+            "UPDATE expost_entry SET state = ?, begun = ?, part = ?, charged_epsilon = ?, charged_delta = ?, "
+            "output = ?, digest = ?, ended_line = ? WHERE ledger = ? AND number = ? AND state = 'reserved'",
+            entry.state, int(entry.begun), canonical(as_part(entry.part)) if settled else None,
+            entry.charged.epsilon_units, entry.charged.delta_units, output, digest, self.sequence, self._ledger,
+            entry.id,
+        )  # fmt: skip
+
+    # ---- liveness
+
+    def _beat(self) -> None:
+        self._run("UPDATE expost_owner SET beats = beats + 1 WHERE id = ? AND expired = 0", self.owner)
+
+    def _recover(self, step: Recover) -> int:
+        """Give processes up, shorten leases that a wrong clock made too long, and forfeit what is left open."""
+        self._run(
+            "UPDATE expost_owner SET expired = 1 WHERE ledger = ? AND expired = 0 "
+            "AND id IN (SELECT value FROM json_each(?))", self._ledger, json.dumps(step.dead),
+        )  # fmt: skip
+        self._run(
+            "UPDATE expost_entry INDEXED BY expost_entry_open SET lease_until = ?1 + lease WHERE ledger = ?2 "
+            "AND state = 'reserved' AND lease_until > ?1 + lease", self._now, self._ledger,
+        )  # fmt: skip
+        left: list[Any] = self._connection.execute(
+            f"SELECT e.number FROM {_OPEN} LEFT JOIN expost_owner o ON o.id = e.owner WHERE e.ledger = ? "
+            "AND e.state = 'reserved' AND (o.expired = 1 OR e.lease_until < ?) ORDER BY e.number",
+            (self._ledger, self._now),
+        ).fetchall()
+        for (number,) in left:
+            self._take(Forfeit(number))
+        return len(left)
+
+    def _ensure_alive(self) -> None:
+        """This process is recorded. If it was given up, it goes on under another name."""
+        if self._alive:
+            return
+        row = self._row("SELECT expired FROM expost_owner WHERE id = ?", self.owner)
+        if row is not None and row[0]:
+            self.owner, row = secrets.token_hex(8), None
+        if row is None:
+            self._run(
+                "INSERT INTO expost_owner (id, ledger, identity) VALUES (?, ?, ?)",
+                self.owner, self._ledger, identity(os.getpid()),
+            )  # fmt: skip
+        self._alive = True
+
+    # ---- inside
+
+    def _account(self, path: Path) -> Any:
+        return self._row(
+            f"SELECT id, {BALANCE} FROM expost_account WHERE ledger = ? AND path = ?", self._ledger, "/".join(path)
+        )
+
+    def _run(self, sql: str, *values: Any) -> None:
+        self._connection.execute(sql, values)
+
+    def _row(self, sql: str, *values: Any) -> Any:
+        return self._connection.execute(sql, values).fetchone()
+
+
+def unknown_account(path: Path) -> UnknownEntry:
+    """There is no such account."""
+    return UnknownEntry(f"{'/'.join(path[:-1])!r} has no account {path[-1]!r}: create it")

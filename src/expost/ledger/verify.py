@@ -1,0 +1,153 @@
+"""Verification: an audit trail is applied to the rules once more, and compared with what the tables say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from expost.errors import ExpostError, LedgerCorrupt, UnknownEntry
+from expost.guarantee import Guarantee, Neighbours
+from expost.ledger.entry import Balance, Entry, Path
+from expost.ledger.rows import NONSENSE
+from expost.ledger.rules import Change, Create, Operation, Reserve, change_of
+from expost.ledger.trail import GENESIS, Event, Head, impossible, linked, operation_of, trail_line
+
+
+class Replay:
+    """The books that an audit trail adds up to. It refuses every line that the rules would not have written.
+
+    Only open entries are kept: what has ended is handed to :meth:`ended`.
+    """
+
+    def __init__(self) -> None:
+        self.about: Create | None = None
+        self.accounts: dict[Path, Balance] = {}
+        self.open: dict[int, tuple[Entry, int]] = {}
+        """Open entries, each with the line that reserved it."""
+        self.count = 0
+        self.dropped = 0
+        """Outputs of entries up to this number were dropped."""
+        self.guarantees: dict[str, Guarantee] = {}
+        self._known: set[Guarantee] = set()
+        self.keys: set[str] = set()
+
+    def all(self, events: Iterable[Event], *, known: Head | None = None, upto: int | None = None) -> Head:
+        """Apply all events, or those up to a line; the head of the last."""
+        head = Head(0, GENESIS)
+        for event in linked(_upto(events, upto), known=known):
+            self.apply(event)
+            head = Head(event.sequence, event.hash)
+        return head
+
+    def apply(self, event: Event) -> Change:
+        """Apply one event."""
+        try:
+            change = self._decided(event)
+        except LedgerCorrupt:
+            raise
+        except ExpostError as refused:
+            raise impossible(event, refused) from None
+        except NONSENSE:
+            raise impossible(event, "it makes no sense there") from None
+        self._take(change, event)
+        return change
+
+    def _decided(self, event: Event) -> Change:
+        if (event.kind == "create") != (event.sequence == 1):
+            raise impossible(event, "a ledger is created once, by its first line")
+        operation = operation_of(event, self.guarantees)
+        if isinstance(operation, Reserve):
+            self._refuse_key(event, operation)
+        change = change_of(self, operation)
+        if change is None:
+            raise impossible(event, "it changes nothing")
+        line = trail_line(change, event.sequence, event.at, event.user, early=event.levels is None)
+        if line != event.line:
+            raise impossible(event, f"the rules would have written {_difference(line, event.line)}")
+        return change
+
+    def _refuse_key(self, event: Event, operation: Reserve) -> None:
+        key = operation.request.key
+        if key is not None and key in self.keys:
+            raise impossible(event, f"key {key!r} stands for an earlier entry")
+
+    def _take(self, change: Change, event: Event) -> None:
+        operation, entry = change.operation, change.entry
+        for depth, balance in enumerate(change.levels):
+            self.accounts[change.path[: depth + 1]] = balance._replace(line=event.sequence)
+        if isinstance(operation, Create):
+            self.about = operation
+        if entry is not None and isinstance(operation, Reserve):
+            self._reserved(entry._replace(reserved_at=event.at / 1e6), event.sequence)
+        elif entry is not None and entry.state == "reserved":
+            self.open[entry.id] = (entry, self.open[entry.id][1])
+        elif entry is not None:
+            self.ended(entry, operation, self.open.pop(entry.id)[1], event.sequence)
+        elif event.kind == "drop":
+            self.dropped = max(self.dropped, event.body["upto"])
+
+    def _reserved(self, entry: Entry, line: int) -> None:
+        self.count += 1
+        self.open[entry.id] = (entry, line)
+        self._known.add(entry.guarantee)
+        if entry.key is not None:
+            self.keys.add(entry.key)
+
+    def ended(self, entry: Entry, operation: Operation, reserved: int, line: int) -> None:
+        """An entry has ended, by that line."""
+
+    # ---- what the rules ask for
+
+    @property
+    def root(self) -> Path:
+        """The ledger's own account."""
+        return (self.about.name,) if self.about is not None else ()
+
+    @property
+    def neighbours(self) -> Neighbours | None:
+        """The relation that every guarantee is about."""
+        return None if self.about is None else self.about.neighbours
+
+    def levels(self, path: Path) -> tuple[Balance, ...]:
+        """The balances of the account and of all above it."""
+        return tuple(self.accounts[path[: depth + 1]] for depth in range(len(path)))
+
+    def exists(self, path: Path) -> bool:
+        """Whether there is such an account."""
+        return path in self.accounts
+
+    def entry(self, number: int) -> Entry:
+        """An open entry."""
+        if number not in self.open:
+            raise UnknownEntry(f"entry {number} was not open")
+        return self.open[number][0]
+
+    def keyed(self, key: str) -> Entry | None:
+        """Keys are compared by :meth:`apply`."""
+        return None
+
+    def knows(self, guarantee: Guarantee) -> bool:
+        """Whether an entry of this guarantee was reserved before."""
+        return guarantee in self._known
+
+
+def _upto(events: Iterable[Event], upto: int | None) -> Iterator[Event]:
+    for event in events:
+        if upto is not None and event.sequence > upto:
+            return
+        yield event
+
+
+def _difference(line: str, found: str) -> str:
+    at = next((k for k, (a, b) in enumerate(zip(line, found, strict=False)) if a != b), min(len(line), len(found)))
+    return f"{line[max(0, at - 20) : at + 20]!r}, and it says {found[max(0, at - 20) : at + 20]!r}"
+
+
+def differ(what: str = "the accounts' balances are not what the audit trail adds up to") -> LedgerCorrupt:
+    """The tables and the trail differ."""
+    return LedgerCorrupt(what)
+
+
+def replay(events: Iterable[Event], *, known: Head | None = None) -> tuple[Replay, Head]:
+    """What events add up to, and their head. Raises ``LedgerCorrupt`` where a line is wrong."""
+    books = Replay()
+    return books, books.all(events, known=known)

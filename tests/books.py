@@ -1,0 +1,124 @@
+"""What tests of durable ledgers share."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import apsw
+import psycopg
+import pytest
+
+from expost import Guarantee, Ledger
+from expost.ledger.engine import Beat, Step
+
+CLAIM = Guarantee({"large": 0.75, "small": 0.25}, delta="1e-6")
+
+
+OWNER = {"by": "me", "reason": "because"}
+
+
+def make(url: str, **options: Any) -> Ledger:
+    given = {"epsilon": 5, "delta": 1e-3, "neighbours": "add-remove", "unit": "person", **options}
+    return Ledger.create(url, given.pop("name", "study"), **given)
+
+
+def execute(url: str, *statements: str) -> None:
+    """By hand, past every rule of the library."""
+    if url.startswith("sqlite"):
+        connection = apsw.Connection(url.removeprefix("sqlite:///"))
+        connection.set_busy_timeout(10_000)
+        for statement in statements:
+            connection.execute(statement).fetchall()
+        connection.close()
+    else:
+        with psycopg.connect(url, autocommit=True) as server:
+            for statement in statements:
+                server.execute(statement)
+
+
+def disarm(url: str, table: str) -> None:
+    """By hand: a table no longer defends itself."""
+    if url.startswith("postgres"):
+        execute(url, f"ALTER TABLE {table} DISABLE TRIGGER USER")
+        return
+    connection = apsw.Connection(url.removeprefix("sqlite:///"))
+    connection.set_busy_timeout(10_000)
+    found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ?", (table,))
+    for (trigger,) in found.fetchall():
+        connection.execute(f"DROP TRIGGER {trigger}")
+    connection.close()
+
+
+def waiting(batch: Any) -> int:
+    """How many wait for their turn."""
+    return int(batch._writer.waiting.qsize() + batch._writer._wanted)
+
+
+class Answers(list[Any]):
+    """What callers got who came while a commit was under way, in the order in which they came."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._batch = ledger._store._writer  # type: ignore[attr-defined]
+        self.threads: list[threading.Thread] = []
+
+    def ask(self, work: Callable[[], Any]) -> None:
+        place = len(self)
+        self.append(None)
+
+        def call() -> None:
+            try:
+                self[place] = work()
+            except BaseException as error:
+                self[place] = error
+
+        self.threads.append(threading.Thread(target=call))
+        before = waiting(self._batch)
+        self.threads[-1].start()
+        while waiting(self._batch) <= before and self.threads[-1].is_alive():
+            time.sleep(0.001)
+
+
+@contextlib.contextmanager
+def held(ledger: Ledger) -> Iterator[Answers]:
+    """Until the block ends a commit is under way; whoever asks inside is committed together afterwards."""
+    engine: Any = ledger._store._engine  # type: ignore[attr-defined]
+    started, go, real = threading.Event(), threading.Event(), engine.apply
+
+    def slow(*given: Any) -> Any:
+        engine.apply = real
+        started.set()
+        assert go.wait(10)
+        return real(*given)
+
+    engine.apply = slow
+    first = threading.Thread(
+        target=lambda: ledger._store._do(Beat())  # type: ignore[attr-defined]
+    )
+    first.start()
+    assert started.wait(10)
+    answers = Answers(ledger)
+    yield answers
+    go.set()
+    for thread in (first, *answers.threads):
+        thread.join(30)
+
+
+def steps_of(store: Any, *works: Callable[[], object]) -> list[Step]:
+    """The steps that these would take, without taking them."""
+    noted: list[Step] = []
+
+    def note(step: Step) -> Any:
+        noted.append(step)
+        raise InterruptedError
+
+    store._do = note
+    for work in works:
+        with pytest.raises(InterruptedError):
+            work()
+    del store._do
+    store._orphans.clear()
+    return noted

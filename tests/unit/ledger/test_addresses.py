@@ -1,0 +1,161 @@
+"""Where durable ledgers are, and what they must be told."""
+
+from __future__ import annotations
+
+import secrets
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import expost as xp
+from books import CLAIM, OWNER, held, make
+from expost import Cost, Guarantee, Ledger
+from expost.ledger import codec, durable
+from toys import Fixed
+
+
+def test_creating_loading_listing(new_url: Callable[[], str]) -> None:
+    url = new_url()
+    make(url, name="b").create_account("alice", epsilon=1)
+    first = make(url, name="a", epsilon=2, neighbours="substitute", unit="household")
+    first.reserve(Guarantee.uniform(0.5)).settle("any")
+    first.reserve(Guarantee.uniform(1))
+    found = xp.ledgers(url)
+    assert [summary.name for summary in found] == ["a", "b"]
+    assert (found[0].limit, found[0].spent, found[0].reserved) == (Cost(2, delta=1e-3), Cost(0.5), Cost(1))
+    assert (found[0].remaining, found[0].neighbours, found[0].unit) == (
+        Cost(0.5, delta=1e-3),
+        "substitute",
+        "household",
+    )
+    with pytest.raises(xp.InvalidValue, match="exists already"):
+        make(url, name="a")
+    with pytest.raises(xp.UnknownEntry, match=r"no ledger 'c' there \(it has 'a', 'b'\)"):
+        Ledger.load(url, "c")
+    first.close(**OWNER)
+    assert (xp.ledgers(url)[0].closed, xp.ledgers(url)[0].remaining) == (True, Cost(0))
+
+
+def test_what_a_lasting_ledger_must_say(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/books.db"
+    with pytest.raises(TypeError):
+        Ledger.create(url, "study", epsilon=1)  # type: ignore[call-arg]
+    with pytest.raises(xp.InvalidValue, match="give neighbours="):
+        make(url, neighbours=None)
+    with pytest.raises(xp.InvalidValue, match="SeededNoise"):
+        make(url, noise=xp.SeededNoise(1))
+    with pytest.raises(xp.InvalidValue, match="no '/'"):
+        make(url, name="a/b")
+    with pytest.raises(xp.InvalidValue, match="a unit must not contain"):
+        make(url, unit="per\0son")
+    with pytest.raises(xp.InvalidValue, match="there is no ledger file"):
+        Ledger.load(url, "study")
+    ledger = make(url, noise=xp.SystemNoise())
+    with pytest.raises(xp.InvalidValue, match="predictable"):
+        Ledger.load(url, "study", noise=xp.SeededNoise(1))
+    for wrong in ("sqlite://study.db", "sqlite:///", "sqlite:///:memory:", "mysql://x", "study.db", 7):
+        with pytest.raises(xp.InvalidValue, match="is at an address such as"):
+            Ledger.load(wrong, "study")
+    for label in ("a\0b", "\ud800"):
+        with pytest.raises(xp.InvalidValue, match="a label must"):
+            ledger.reserve(CLAIM, label=label)
+        with pytest.raises(xp.InvalidValue, match="an account's name must"):
+            ledger.create_account(label, epsilon=1)
+        with pytest.raises(xp.InvalidValue, match="a reason must"):
+            ledger.close(by="me", reason=label)
+
+
+def test_an_address_is_the_same_from_every_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ledger = make("sqlite:///books.db")
+    assert ledger._store.address == (f"sqlite:///{tmp_path}/books.db", "study")
+    assert (tmp_path / "books.db").exists()
+
+
+def test_keys_need_mechanisms_that_another_process_recognises(new_url: Callable[[], str]) -> None:
+    ledger = make(new_url())
+    with pytest.raises(xp.InvalidValue, match="no key can stand for"):
+        ledger.run(Fixed(CLAIM, object()), key="k")
+    assert list(ledger.entries()) == []
+    assert ledger.run(Fixed(CLAIM, None, part="small"), on=lambda: object()).part == "small"  # no key: not kept
+    array = ledger.run(Fixed(CLAIM, None, part="small"), on=lambda: np.arange(3), key="array").value
+    again = Ledger.load(*ledger._store.address or ("", "")).run(Fixed(CLAIM, None, part="small"), key="array").value
+    assert np.array_equal(array, again)
+
+
+def test_an_output_without_a_key_is_known_by_its_hash(new_url: Callable[[], str]) -> None:
+    ledger = make(new_url())
+    release = ledger.run(xp.Coin(epsilon=1, sensitivity=1, heads=1), on=3)
+    told = [event.body for event in ledger.audit()][-1]
+    assert told["output"] == codec.digest_of(release.value)
+    assert ledger._store.output(release.entry.id) is None
+    with pytest.raises(xp.UnknownEntry):
+        ledger._store.output(0)
+
+
+def test_tuple_parts_come_back(new_url: Callable[[], str]) -> None:
+    ledger = make(new_url())
+    claim = Guarantee({(0, ("a", 1)): 0.5, "x": 1})
+    spending = ledger.reserve(claim)
+    assert Ledger.load(*ledger._store.address or ("", "")).reservation(spending.id).settle((0, ("a", 1))).part == (
+        0,
+        ("a", 1),
+    )
+    assert next(ledger.entries()).part == (0, ("a", 1))
+    assert next(ledger.entries()).guarantee == claim
+    ledger.verify_chain()
+
+
+BAD: dict[str, Callable[[Ledger], Any]] = {
+    "a long key": lambda ledger: ledger.reserve(CLAIM, key=secrets.token_hex(6000)),
+    "a long label": lambda ledger: ledger.reserve(CLAIM, label="x" * 10_001),
+    "half a character": lambda ledger: ledger.run(Fixed(CLAIM, 1, part="small"), label="odd \ud800"),
+    "zero": lambda ledger: ledger.run(Fixed(CLAIM, 1, part="small"), label="odd \0"),
+    "half a character under a key": lambda ledger: ledger.run(Fixed(CLAIM, 1, part="small"), key="k", label="\ud800"),
+    "a mechanism that prints too much": lambda ledger: ledger.run(Fixed(CLAIM, "x" * 10**6, part="small")),
+    "a key that is no text": lambda ledger: ledger.run(Fixed(CLAIM, 1, part="small"), key="\ud800"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_what_no_database_can_keep_is_refused_before_it_is_asked_for(new_url: Callable[[], str], bad: str) -> None:
+    """And whoever asks at the same time does not notice."""
+    ledger = make(new_url())
+    spending = ledger.reserve(CLAIM)
+    with held(ledger) as answers:
+        answers.ask(lambda: BAD[bad](ledger))
+        answers.ask(lambda: spending.settle("small"))
+    assert isinstance(answers[0], xp.InvalidValue)
+    assert answers[1].charged == CLAIM.cost_of("small")
+    assert ledger.reserved == Cost(0)
+    ledger.create_account("x" * 400, epsilon=1)
+    with pytest.raises(xp.InvalidValue, match="at most 500 characters"):
+        ledger.account("x" * 400).create_account("y" * 100, epsilon=1)
+    with pytest.raises(xp.InvalidValue, match="at most 500 characters"):
+        ledger.reservation("x" * 501)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql://me:secret@host/books",
+        "postgresql+psycopg://me:secret@host/books",
+        "postgresql://me:sec%ret@127.0.0.1:1/books",
+        "postgresql://me:secret@127.0.0.1:1/books?bogus=1",
+        "postgresql://me:hush@secret@127.0.0.1:1/books",
+        "postgresql://me:secret/hush@127.0.0.1:1/books",
+        "postgresql://me:secret@127.0.0.1:1/books",
+    ],
+)
+def test_errors_do_not_tell_passwords(url: str) -> None:
+    with pytest.raises((xp.InvalidValue, xp.LedgerUnavailable)) as refused:
+        Ledger.load(url, "study")
+    told = "".join(traceback.format_exception(refused.value))
+    shown = told.replace(url, "")  # the test's own line
+    assert "secret" not in shown.replace("test_errors", "")
+    assert "sec%ret" not in shown
+    assert "secret" not in repr(durable.Address(url, "study"))

@@ -1,0 +1,146 @@
+"""Which processes are alive, and which are given up."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from books import CLAIM, make
+from clocks import Clock
+from expost import Ledger
+from expost.canonical import canonical
+from expost.ledger import liveness
+
+
+def test_a_process_that_cannot_look_does_not_think_others_dead(new_url: Callable[[], str]) -> None:
+    """No file descriptor is left to read about other processes, or about this one."""
+    url = new_url()
+    ledger = make(url)
+    spending, other = ledger.reserve(CLAIM), Ledger.load(url, "study")
+    assert other.remaining
+    assert other.recover() == 0
+    told, opened = liveness.identity(os.getpid()), []
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 9, hard))
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                opened.append(os.open("/dev/null", os.O_RDONLY))
+        assert liveness.standing(told) != "gone"
+        assert other.recover() == 0
+    finally:
+        for file in opened:
+            os.close(file)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert spending.settle("small").charged == CLAIM.cost_of("small")
+    assert liveness.standing(canonical({"machine": liveness._machine(), "pid": 2**22 + 1, "started": "1"})) == "gone"
+    assert liveness.standing(canonical({"machine": liveness._machine(), "pid": 10**30, "started": "1"})) != "gone"
+    assert liveness.standing(canonical({"machine": liveness._machine(), "pid": os.getpid(), "started": "1"})) == "gone"
+
+
+def test_all_leases_are_renewed_before_anything_else_is_done(caplog: pytest.LogCaptureFixture) -> None:
+    """What takes long in one ledger does not cost another its lease."""
+    done: list[str] = []
+
+    class Store:
+        def beat(self) -> None:
+            done.append("beat")
+
+        def tend(self) -> None:
+            done.append("tend")
+            raise RuntimeError("not reached")
+
+    class Away(Store):
+        def beat(self) -> None:
+            raise RuntimeError("not reached")
+
+    heart, stores = liveness.Heart(600), [Store(), Away(), Store()]
+    heart._stores.update(stores)
+    heart.beat()
+    assert done == ["beat", "beat", "tend", "tend"]
+    assert [record.getMessage().rpartition(" to ")[2] for record in caplog.records] == [
+        "give a sign of life: not reached",
+        *["look after what was left open: not reached"] * 2,
+    ]
+
+
+def test_where_nobody_tells_about_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(path: Any, *rest: Any) -> str:
+        raise OSError
+
+    liveness._machine.cache_clear()
+    monkeypatch.setattr(Path, "read_text", absent)
+    with contextlib.suppress(OSError):
+        assert liveness._machine()
+    told = canonical({"machine": liveness._machine(), "pid": 1, "started": None})
+    assert liveness.standing(told) != "gone"
+    monkeypatch.undo()
+    liveness._machine.cache_clear()
+
+
+class Machines:
+    """A process here that judges others, and its timer."""
+
+    def __init__(self, *, local: bool = False) -> None:
+        self.clock = Clock()
+        self.judge = liveness.Judge(15, 60, self.clock.timer, local=local)
+
+    def look(self, after: float, *owners: tuple[str, str, int]) -> tuple[str, ...]:
+        self.clock.seconds += after
+        return self.judge.given_up(owners, "me")
+
+
+ELSEWHERE = canonical({"machine": "another boot", "pid": 1, "started": "1"})
+
+
+def test_a_silent_process_elsewhere_is_given_up_after_a_while() -> None:
+    judge = Machines()
+    assert [judge.look(15, ("far", ELSEWHERE, 3)) for _ in range(5)] == [(), (), (), (), ("far",)]
+    assert judge.look(15, ("far", ELSEWHERE, 4)) == ()  # it beats again
+    assert judge.look(15, ("me", ELSEWHERE, 4)) == ()
+
+
+@pytest.mark.parametrize("held_up", [88.0, 31.0])
+def test_a_judge_that_was_late_gives_nobody_up(held_up: float) -> None:
+    """After an outage, or a hold of the interpreter, everybody is silent: the judge starts to observe again."""
+    judge, owner = Machines(), ("far", ELSEWHERE, 3)
+    assert [judge.look(15, owner) for _ in range(4)] == [()] * 4
+    assert judge.look(held_up, owner) == ()
+    assert [judge.look(15, owner) for _ in range(4)] == [(), (), (), ("far",)]
+
+
+def test_a_process_that_lives_on_this_machine_is_never_given_up() -> None:
+    judge, owner = Machines(), ("near", liveness.identity(os.getpid()), 3)
+    assert [judge.look(15, owner) for _ in range(100)] == [()] * 100
+    gone = canonical({"machine": liveness._machine(), "pid": os.getpid(), "started": "1"})
+    assert judge.look(15, ("near", gone, 3)) == ("near",)
+
+
+def test_a_process_of_an_earlier_boot_is_gone_where_all_are_on_one_machine() -> None:
+    assert Machines(local=True).look(1, ("before", ELSEWHERE, 1)) == ("before",)
+    assert Machines().look(1, ("before", ELSEWHERE, 1)) == ()
+
+
+def test_a_heart_beats_by_itself() -> None:
+    beaten = threading.Event()
+
+    class Store:
+        def beat(self) -> None:
+            beaten.set()
+            raise RuntimeError("not reached")
+
+        def tend(self) -> None:
+            pass
+
+    heart, store = liveness.Heart(0.01), Store()
+    heart.watch(store)
+    heart.watch(store)
+    assert beaten.wait(5)
+    heart._every = 600

@@ -1,0 +1,339 @@
+"""What only PostgreSQL can do, or do wrong."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import secrets
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+import expost as xp
+from books import CLAIM, OWNER, disarm, execute, make, steps_of
+from expost import Cost, Ledger
+from expost.ledger import Settings, liveness, postgres
+from servers import Server
+from toys import Fixed
+
+
+@pytest.mark.parametrize("setting", ["fsync", "full_page_writes"])
+def test_a_server_that_forgets_is_refused(setting: str) -> None:
+    server = Server(f"{setting}=off")
+    try:
+        with pytest.raises(xp.InvalidValue, match=f"{setting} = off"):
+            make(server.url)
+    finally:
+        server.remove()
+
+
+def test_a_session_that_does_not_wait_for_the_disk(postgres_url: Callable[[], str]) -> None:
+    url = postgres_url()
+    make(url)
+    ledger = Ledger.load(f"{url}%20-csynchronous_commit%3Doff", "study")
+    ledger.reserve(CLAIM).settle("small")  # turned on
+    store: Any = ledger._store
+    store._engine._writer.execute("SET synchronous_commit = off")
+    with pytest.raises(xp.LedgerUnavailable, match="synchronous_commit is off"):
+        ledger.reserve(CLAIM)
+
+
+def test_a_server_that_is_not_there() -> None:
+    with pytest.raises(xp.LedgerUnavailable, match="does not answer"):
+        Ledger.load("postgresql://expost@127.0.0.1:1/none", "study", settings=Settings(patience=0.1))
+
+
+def test_a_server_that_is_too_old(postgres_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres, "OLDEST", 10**9)
+    with pytest.raises(xp.InvalidValue, match="too old"):
+        make(postgres_url())
+
+
+def test_without_psycopg(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str, *rest: Any) -> Any:
+        if name == "psycopg":
+            raise ImportError(name)
+        return real(name, *rest)
+
+    real = builtins.__import__
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(xp.InvalidValue, match=r"pip install 'expost\[postgres\]'"):
+        Ledger.load("postgresql://nowhere/none", "study")
+
+
+def test_a_server_that_goes_away_and_comes_back() -> None:
+    server = Server()
+    try:
+        ledger = make(server.url, settings=Settings(patience=0.1))
+        spending = ledger.reserve(CLAIM)
+        server.stop("immediate")
+        with pytest.raises(xp.LedgerUnavailable, match="does not answer") as lost:
+            spending.settle("small")
+        assert "stays reserved" in lost.value.__notes__[-1]
+        server.start()
+        liveness.heart(15.0).beat()
+        assert (ledger.spent, ledger.reserved) == (CLAIM.worst_case, Cost(0))
+        ledger.verify_chain()
+    finally:
+        server.remove()
+
+
+def test_a_batch_whose_answer_was_lost_is_applied_once(postgres_url: Callable[[], str]) -> None:
+    """The connection breaks after the commit: sent again, the batch gives the answer that was lost."""
+    ledger = make(postgres_url())
+    store: Any = ledger._store
+    ledger.reserve(CLAIM)
+    engine = store._engine
+    real, broken = engine._write, list[Any]()
+
+    def breaks(sql: str, values: Any) -> Any:
+        answer = real(sql, values)
+        if not broken:
+            broken.append(answer)
+            raise psycopg.OperationalError("server closed the connection unexpectedly")
+        return answer
+
+    engine._write = breaks
+    assert ledger.reserve(CLAIM).id == 2
+    assert broken[0][0]["outcomes"][0]["entry"] == 2
+    assert len(list(ledger.entries())) == 2
+    engine._session(store._ledger).before = {"never heard of"}
+    with pytest.raises(xp.LedgerCorrupt, match="another process writes"):
+        ledger.reserve(CLAIM)
+
+
+def test_an_interrupted_batch_is_not_lost_track_of(postgres_url: Callable[[], str]) -> None:
+    ledger = make(postgres_url())
+    store: Any = ledger._store
+    ledger.reserve(CLAIM)
+    engine = store._engine
+    real = engine._write
+
+    def interrupted(sql: str, values: Any) -> Any:
+        real(sql, values)
+        raise KeyboardInterrupt
+
+    engine._write = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        ledger.reserve(CLAIM)
+    engine._write = real
+    assert ledger.reserve(CLAIM).id == 3  # the second one is there, and held, but nobody was told
+    assert ledger.reserved == CLAIM.worst_case * 3
+    ledger.verify_chain()
+
+
+@pytest.mark.parametrize("which", ["_writer", "_reader"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_a_connection_that_was_interrupted_is_not_used_again(
+    postgres_url: Callable[[], str], which: str, error: type[BaseException]
+) -> None:
+    ledger = make(postgres_url())
+    engine: Any = ledger._store._engine  # type: ignore[attr-defined]
+    ledger.reserve(CLAIM)
+    assert ledger.reserved == CLAIM.worst_case
+    real, closed = getattr(engine, which), list[int]()
+
+    class Struck:
+        closed = False
+        info = real.info
+
+        def execute(self, *_: object) -> None:
+            raise error
+
+        def close(self) -> None:
+            closed.append(1)
+
+    setattr(engine, which, Struck())
+    with pytest.raises(error):
+        ledger.reserve(CLAIM) if which == "_writer" else ledger.remaining
+    assert (closed, getattr(engine, which)) == ([1], None)
+    assert ledger.reserve(CLAIM).id == 2
+    assert ledger.reserved == CLAIM.worst_case * 2
+    real.close()
+    ledger.verify_chain()
+
+
+def test_what_a_database_says_again_and_again_is_told_once() -> None:
+    error = psycopg.OperationalError("sending failed: another command is already in progress\n" * 300 + "  try later\n")
+    told = str(postgres._meaning(error))
+    assert told.count("in progress") == 1
+    assert "progress try later; what was reserved" in told
+
+
+def test_a_process_that_is_silent_for_a_month_is_forgotten(postgres_url: Callable[[], str]) -> None:
+    url = postgres_url()
+    ledger = make(url)
+    ledger.reserve(CLAIM)
+    month = 31 * 86400 * 10**6
+    for name, age in (("old", month), ("young", 0), ("holding", month)):
+        execute(
+            url,
+            "INSERT INTO expost_owner (id, ledger, identity, seen, expired, batch, outcomes) "
+            f"SELECT '{name}', id, '?', at - 1 - {age}, 1, '', '[]' FROM expost_ledger",
+        )
+    spending = ledger.reserve(CLAIM)
+    disarm(url, "expost_entry")
+    execute(url, f"UPDATE expost_entry SET owner = 'holding' WHERE number = {spending.id}")
+    with psycopg.connect(url, autocommit=True) as server:
+        alive = {name for (name,) in server.execute("SELECT id FROM expost_owner WHERE expired = 0").fetchall()}
+
+        def known() -> set[str]:
+            return {name for (name,) in server.execute("SELECT id FROM expost_owner").fetchall()} - alive
+
+        assert known() == {"old", "young", "holding"}
+        assert ledger.recover() == 1  # what that one held is forfeited first, and then it holds nothing
+        assert known() == {"young"}
+    ledger.verify_chain()
+
+
+def test_a_process_that_was_given_up_goes_on_under_another_name(new_url: Callable[[], str]) -> None:
+    url = new_url()
+    ledger = make(url)
+    store: Any = ledger._store
+    first = ledger.reserve(CLAIM)
+    old = store._engine.owner(store._ledger)
+    execute(url, f"UPDATE expost_owner SET expired = 1 WHERE id = '{old}'")
+    second = ledger.reserve(CLAIM)
+    assert store._engine.owner(store._ledger) != old
+    store.beat()
+    assert ledger.reserve(CLAIM).settle("small").id == 3
+    assert second.settle("small").charged == CLAIM.cost_of("small")
+    assert first.settle("small").charged == CLAIM.cost_of("small")
+    ledger.verify_chain()
+
+
+def test_a_first_batch_that_fails_is_not_the_last(postgres_url: Callable[[], str]) -> None:
+    ledger = make(postgres_url())
+    engine: Any = ledger._store._engine  # type: ignore[attr-defined]
+    real, given = engine._write, ledger.reserve(CLAIM)
+    engine._sessions.clear()
+
+    def fails(sql: str, values: Any) -> Any:
+        raise psycopg.DataError("not now")
+
+    engine._write = fails
+    with pytest.raises(xp.LedgerUnavailable, match="not now"):
+        ledger.reserve(CLAIM)  # the first batch under a new name
+    engine._write = real
+    assert ledger.reserve(CLAIM).settle("small").id == 2
+    given.settle("small")
+    ledger.verify_chain()
+
+
+def test_many_steps_at_once(new_url: Callable[[], str]) -> None:
+    """One commit: what fits happens, what does not is refused, each step as if it had come by itself."""
+    ledger = make(new_url())
+    store: Any = ledger._store
+    alice = ledger.create_account("team", epsilon=4, delta=1e-4).create_account("alice", epsilon=2, delta=1e-4)
+    one, two = ledger.reserve(CLAIM), alice.reserve(CLAIM, key="two")
+    three, four = alice.reserve(CLAIM, begin=False), ledger.reserve(CLAIM, lease=60)
+    plain = steps_of(
+        store,
+        lambda: store.settle(one.id, "small", None),
+        lambda: store.forfeit(two.id),
+        lambda: ledger.reserve(CLAIM, key="five"),
+        lambda: store.void(three.id),
+        lambda: ledger.reserve(CLAIM, begin=False, lease=30, label="six"),
+        lambda: store.settle(four.id, "large", None),
+    )
+    done = store._engine.apply(store._ledger, plain)
+    assert [entry.id for entry in done] == [1, 2, 5, 3, 6, 4]
+    assert ledger.spent == CLAIM.cost_of("small") + CLAIM.worst_case + CLAIM.cost_of("large")
+    assert (ledger.reserved, alice.spent, alice.reserved) == (CLAIM.worst_case * 2, CLAIM.worst_case, Cost(0))
+    states = ["settled", "forfeited", "voided", "settled", "reserved", "reserved"]
+    assert [entry.state for entry in ledger.entries()] == states
+    ledger.verify_chain()
+    last = ledger.reservation(5)
+    mixed = steps_of(
+        store,
+        lambda: alice.reserve(CLAIM),  # fits, but not with the next one
+        lambda: alice.reserve(CLAIM),
+        lambda: store.settle(last.id, "small", None),
+        lambda: store.forfeit(last.id),
+        lambda: store.begin(6),
+        lambda: ledger.reserve(CLAIM, key="new"),
+        lambda: ledger.reserve(CLAIM, key="new"),
+    )
+    done = store._engine.apply(store._ledger, mixed)
+    assert [type(outcome).__name__ for outcome in done][:4] == ["Entry", "BudgetExceeded", "Entry", "ReservationClosed"]
+    assert [type(outcome).__name__ for outcome in done][5:] == ["Entry", "AlreadyReserved"]
+    assert (done[0].id, done[5].id, done[6].entry.id) == (7, 8, 8)
+    ledger.verify_chain()
+
+
+def test_two_owners_raise_a_limit_at_once(new_url: Callable[[], str]) -> None:
+    """The second one's raise is judged by what the first one did."""
+    url = new_url()
+    ledger, other = make(url), Ledger.load(url, "study", settings=Settings(patience=14))
+
+    def lift(party: Ledger, epsilon: float) -> None:
+        with contextlib.suppress(xp.InvalidValue):
+            party.raise_limit(epsilon=epsilon, **OWNER)
+
+    parties = (ledger, other) * 8
+    threads = [threading.Thread(target=lift, args=(party, 6 + k / 16)) for k, party in enumerate(parties)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert ledger.limit == Cost(6 + 15 / 16, delta=1e-3)
+    with pytest.raises(xp.InvalidValue, match="only goes up"):
+        other.raise_limit(epsilon=6, **OWNER)
+    ledger.verify_chain()
+
+
+def test_missing_rights_are_named(server: Server) -> None:
+    name = f"rights_{secrets.token_hex(4)}"
+    url = server.new_database(name)
+    execute(url, f"CREATE ROLE {name} LOGIN", "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+    theirs = url.replace("expost@", f"{name}@")
+    with pytest.raises(xp.LedgerUnavailable, match=r"denies this: permission denied for schema.*needs CREATE"):
+        make(theirs)
+    make(url)
+    with pytest.raises(xp.LedgerUnavailable, match=r"denies this: permission denied for table.*grant this user USAGE"):
+        Ledger.load(theirs, "study")
+    execute(url, f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {name}")
+    ledger = Ledger.load(theirs, "study")
+    with pytest.raises(xp.LedgerUnavailable, match=r"denies this: permission denied for function expost_spend"):
+        ledger.reserve(CLAIM)
+    execute(url, f"GRANT EXECUTE ON FUNCTION expost_spend TO {name}")
+    ledger.run(Fixed(CLAIM, 7, part="small"), key="k")
+    with pytest.raises(xp.LedgerUnavailable, match=r"denies this: permission denied for function expost_govern"):
+        ledger.create_account("alice", epsilon=1)
+    execute(url, f"GRANT EXECUTE ON FUNCTION expost_govern TO {name}")
+    ledger.create_account("alice", epsilon=1).reserve(CLAIM.uniform(0.5)).settle("any")
+    ledger.recover()
+    ledger.verify_chain()
+
+
+def test_analysts_spend_and_owners_govern(server: Server) -> None:
+    """With the documented grants an analyst can neither raise a limit nor write a table; each line says who it was."""
+    name = f"analyst_{secrets.token_hex(4)}"
+    url = server.new_database(name)
+    make(url)
+    execute(
+        url,
+        f"CREATE ROLE {name} LOGIN",
+        f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {name}",
+        f"GRANT EXECUTE ON FUNCTION expost_spend TO {name}",
+    )
+    theirs = url.replace("expost@", f"{name}@")
+    analyst = Ledger.load(theirs, "study")
+    analyst.reserve(CLAIM).settle("small")
+    for work in (
+        lambda: analyst.raise_limit(epsilon=100, by="ethics board", reason="none"),
+        lambda: analyst.create_account("more", epsilon=1),
+        lambda: analyst.close(**OWNER),
+        lambda: make(theirs, name="mine"),
+    ):
+        with pytest.raises(xp.LedgerUnavailable, match="denies this"):
+            work()
+    for table in ("ledger", "account", "claim", "owner", "entry", "event"):
+        for statement in (f"UPDATE expost_{table} SET ledger = 1", f"DELETE FROM expost_{table}"):
+            with pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedColumn)):
+                execute(theirs, statement)
+    assert [event.user for event in analyst.audit()] == ["expost", name, name]
+    assert analyst.limit == Cost(5, delta=1e-3)

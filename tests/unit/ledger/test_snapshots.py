@@ -1,0 +1,115 @@
+"""Reading while others write, fork or lose their connection."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+import expost as xp
+from books import CLAIM, execute, make
+from expost import Cost
+from expost.ledger import liveness
+from expost.ledger.audit import Audit
+
+
+def test_a_reader_that_is_not_idle_is_not_used(new_url: Callable[[], str]) -> None:
+    """However it came to that: it would show what held before."""
+    ledger = make(new_url())
+    engine: Any = ledger._store._engine  # type: ignore[attr-defined]
+    assert ledger.spent == Cost(0)
+    server = isinstance(engine._reader, psycopg.Connection)
+    engine._reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ" if server else "BEGIN")
+    engine._reader.execute("SELECT count(*) FROM expost_entry").fetchall()
+    ledger.reserve(CLAIM).settle("small")
+    assert ledger.spent == CLAIM.cost_of("small")
+    ledger.verify_chain()
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_fork_while_the_books_are_read(new_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not wait for the end: they are read again, from the beginning. No connection lives on in two."""
+    ledger = make(new_url())
+    ledger.reserve(CLAIM)
+    real, times = Audit._instant, list[int]()
+    reading, forked = threading.Event(), threading.Event()
+
+    def instant(*given: Any) -> Any:
+        times.append(1)
+        reading.set()
+        assert forked.wait(60)
+        return real(*given)
+
+    monkeypatch.setattr(Audit, "_instant", instant)
+    verifier = threading.Thread(target=ledger.verify_chain)
+    verifier.start()
+    assert reading.wait(60)
+    pid = os.fork()
+    if not pid:
+        os._exit(int(ledger.reserved != CLAIM.worst_case))
+    forked.set()
+    assert os.waitpid(pid, 0)[1] == 0
+    verifier.join()
+    assert len(times) == 2
+
+
+def test_a_connection_that_is_lost_while_reading(
+    postgres_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is compared with what was read at another instant: it is read again, or the reader is told."""
+    url = postgres_url()
+    ledger = make(url)
+    ledger.reserve(CLAIM).settle("small")
+    store: Any = ledger._store
+    real, losses = Audit._instant, [1]
+
+    def lose(*given: Any) -> Any:
+        ledger.reserve(CLAIM).settle("small")
+        if losses and losses.pop():
+            execute(url, f"SELECT pg_terminate_backend({store._engine._shown[-1]().info.backend_pid})")
+        return real(*given)
+
+    monkeypatch.setattr(Audit, "_instant", lose)
+    assert ledger.verify_chain().sequence == 7  # the second time it was read
+    losses[:] = [1] * 5
+    with pytest.raises(xp.LedgerUnavailable, match="lost while the ledger was being read"):
+        ledger.verify_chain()
+    monkeypatch.undo()
+    ledger.verify_chain()
+    entries = ledger.entries()
+    first = next(entries)
+    execute(url, f"SELECT pg_terminate_backend({store._engine._reader.info.backend_pid})")
+    assert first.state == "settled"
+    assert "remaining" in ledger.statement()
+    execute(url, f"SELECT pg_terminate_backend({store._engine._reader.info.backend_pid})")
+    assert len(list(ledger.entries())) == ledger.verify_chain().sequence // 2
+
+
+def test_a_heart_beats_while_a_ledger_is_verified(new_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = make(new_url())
+    ledger.reserve(CLAIM)
+    store: Any = ledger._store
+    real, reading, beaten = Audit._instant, threading.Event(), threading.Event()
+
+    def instant(*given: Any) -> Any:
+        reading.set()
+        assert beaten.wait(10)
+        return real(*given)
+
+    monkeypatch.setattr(Audit, "_instant", instant)
+    verifier = threading.Thread(target=ledger.verify_chain)
+    heart = liveness.Heart(600)
+    heart._stores.add(store)
+    beat = threading.Thread(target=lambda: (heart.beat(), ledger.remaining, beaten.set()))
+    verifier.start()
+    assert reading.wait(10)
+    beat.start()
+    in_time = beaten.wait(5)
+    beaten.set()
+    verifier.join()
+    beat.join()
+    assert in_time

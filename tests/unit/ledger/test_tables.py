@@ -1,0 +1,174 @@
+"""The tables: one migration each, and rules of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import apsw
+import psycopg
+import pytest
+
+import expost as xp
+from books import CLAIM, disarm, execute, make, steps_of
+from expost import Guarantee, Ledger
+from expost.ledger import liveness, schema
+from toys import Fixed
+
+
+def test_tables_that_are_not_ours_are_refused(new_url: Callable[[], str]) -> None:
+    url = new_url()
+    make(url)
+    execute(url, f"INSERT INTO {schema.MARK} (name, digest) VALUES ('9999_future', 'x')")
+    with pytest.raises(xp.InvalidValue, match="a newer expost"):
+        Ledger.load(url, "study")
+    other = new_url()
+    make(other)
+    execute(other, f"UPDATE {schema.MARK} SET digest = 'x' WHERE name = '0001_books'")
+    with pytest.raises(xp.InvalidValue, match="not the one that expost knows"):
+        Ledger.load(other, "study")
+
+
+def test_migrations_are_named_and_ordered() -> None:
+    for backend in ("sqlite", "postgres"):
+        names = [name for name, _ in schema.migrations(backend)]
+        assert names == sorted(names)
+        assert names[0] == "0001_books"
+
+
+STRANGE = {"zero": Guarantee({"a\0b": 0.25, "c": 0.5}), "half": Guarantee({"\ud800": 0.25, "c": 0.5})}
+
+
+@pytest.mark.parametrize("part", STRANGE)
+def test_parts_that_a_database_does_not_take_for_text(new_url: Callable[[], str], part: str) -> None:
+    url, claim = new_url(), STRANGE[part]
+    key = '\U0001f600"key":"x","label":\\' * 18  # long, and close to how it is written down
+    make(url).reserve(claim, key=key).settle("c")
+    ledger = Ledger.load(url, "study")
+    ledger.reserve(claim, key=key + "y").settle("c")
+    with pytest.raises(xp.AlreadyReserved):
+        ledger.reserve(claim, key=key)
+    other = make(url, name="other")
+    other.reserve(claim, key=key).settle("c")
+    for entry in (1, 2):
+        disarm(url, "expost_entry")
+        execute(url, f"DELETE FROM expost_entry WHERE ledger = 1 AND number = {entry}")
+        with pytest.raises(xp.LedgerCorrupt, match="the tables refused a step"):
+            ledger.reserve(claim, key=key + "y" * (entry - 1))
+    other.verify_chain()
+
+
+OVERSPENDING = [
+    "UPDATE expost_account SET epsilon_spent = epsilon_limit + 1",
+    "UPDATE expost_account SET epsilon_reserved = epsilon_limit - epsilon_spent + 1",
+    "UPDATE expost_account SET delta_reserved = delta_limit - delta_spent + 1",
+    "UPDATE expost_account SET epsilon_spent = 0",
+    "UPDATE expost_account SET epsilon_limit = epsilon_limit - 1",
+    "UPDATE expost_account SET epsilon_reserved = -1",
+    "DELETE FROM expost_account",
+    "UPDATE expost_entry SET state = 'voided', charged_epsilon = 0, charged_delta = 0 WHERE number = 2",
+    "UPDATE expost_entry SET epsilon = 1 WHERE number = 2",
+    "UPDATE expost_entry SET charged_epsilon = 0 WHERE number = 1",
+    "UPDATE expost_entry SET state = 'forfeited', charged_epsilon = 0, charged_delta = delta WHERE number = 2",
+    "UPDATE expost_entry SET state = 'settled', part = '1', charged_epsilon = epsilon + 1, charged_delta = delta "
+    "WHERE number = 2",
+    "UPDATE expost_entry SET state = 'settled', part = '1', charged_epsilon = 0, charged_delta = 0 WHERE number = 2",
+    "UPDATE expost_entry SET begun = 0 WHERE number = 2",
+    "DELETE FROM expost_entry",
+    "UPDATE expost_event SET line = '{}'",
+    "DELETE FROM expost_event",
+    "UPDATE expost_claim SET json = '{}'",
+    "DELETE FROM expost_claim",
+    "UPDATE expost_ledger SET sequence = 1",
+    "DELETE FROM expost_ledger",
+]
+
+
+@pytest.mark.parametrize("backend", ["sqlite", "postgres"])
+def test_no_hand_typed_update_overspends(backend: str, request: pytest.FixtureRequest) -> None:
+    url = request.getfixturevalue(f"{backend}_url")()
+    ledger = make(url)
+    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(CLAIM)
+    head = ledger.verify_chain()
+    for statement in OVERSPENDING:
+        with pytest.raises((apsw.ConstraintError, psycopg.IntegrityError)):
+            execute(url, statement)
+    assert ledger.verify_chain() == head
+
+
+REPLACING = {
+    "expost_ledger": "SELECT id, name, neighbours, unit, 1, 0, at, head FROM expost_ledger",
+    "expost_account (id, ledger, parent, path, epsilon_limit, delta_limit)": (
+        "SELECT id, ledger, parent, path, epsilon_limit, delta_limit FROM expost_account"
+    ),
+    "expost_account (ledger, parent, path, epsilon_limit, delta_limit)": (
+        "SELECT ledger, parent, path, epsilon_limit, delta_limit FROM expost_account"
+    ),
+    "expost_claim": "SELECT ledger, digest, '{}' FROM expost_claim",
+    "expost_entry (ledger, number, account, operation, subject, fingerprint, claim, epsilon, delta, owner, begun, "
+    "reserved_at)": (
+        "SELECT ledger, number, account, operation, subject, fingerprint, claim, 0, 0, owner, 0, 0 FROM expost_entry"
+    ),
+    "expost_entry (ledger, number, account, operation, subject, fingerprint, claim, epsilon, delta, owner, begun, "
+    "reserved_at, key)": (
+        "SELECT ledger, 9, account, operation, subject, fingerprint, claim, 0, 0, owner, 0, 0, key FROM expost_entry "
+        "WHERE key = 'k'"
+    ),
+    "expost_event": "SELECT ledger, sequence, line || ' ', hash FROM expost_event",
+}
+
+
+@pytest.mark.parametrize("table", REPLACING)
+def test_nothing_is_replaced_in_sqlite(sqlite_url: Callable[[], str], table: str) -> None:
+    url = sqlite_url()
+    ledger = make(url)
+    ledger.reserve(CLAIM, key="k").settle("small")
+    ledger.reserve(CLAIM)
+    with pytest.raises(apsw.ConstraintError, match="expost: "):
+        execute(url, f"INSERT OR REPLACE INTO {table} {REPLACING[table]}")
+    ledger.verify_chain()
+
+
+def test_a_key_whose_entry_was_removed_is_not_sampled_again(new_url: Callable[[], str]) -> None:
+    """It stands in the audit trail: nobody has to verify that first."""
+    url = new_url()
+    ledger, told, sampled = make(url), Fixed(CLAIM, None, part="small"), list[int]()
+    ledger.run(told, on=lambda: 7, key='k "quoted" \u00e9')
+    ledger.run(told, on=lambda: 7, key="another")
+    disarm(url, "expost_entry")
+    execute(url, "DELETE FROM expost_entry WHERE number = 1")
+    for party in (ledger, Ledger.load(url, "study")):
+        with pytest.raises(xp.LedgerCorrupt, match="the tables refused a step"):
+            party.run(told, on=lambda: sampled.append(1), key='k "quoted" \u00e9')
+        assert party.run(told, key="another").value == 7
+        assert party.run(told, on=lambda: 8, key=f"new {id(party)}").value == 8
+    assert not sampled
+    with pytest.raises(xp.LedgerCorrupt, match="entry 1 is in the audit trail, but was removed"):
+        ledger.verify_chain()
+
+
+@pytest.mark.parametrize("step", ["settle", "forfeit", "void", "begin"])
+def test_an_entry_that_was_removed_does_not_end(new_url: Callable[[], str], step: str) -> None:
+    """What is not there is not acknowledged."""
+    url = new_url()
+    ledger = make(url)
+    store: Any = ledger._store
+    first, second = (ledger.reserve(CLAIM, begin=False).id for _ in range(2))
+    lines = len(list(ledger.audit()))
+    disarm(url, "expost_entry")
+    execute(url, f"DELETE FROM expost_entry WHERE number = {first}")
+    rest = ("small", None) if step == "settle" else ()
+    with pytest.raises(xp.LedgerCorrupt, match=r"expost: entry 1 was removed; see verify_chain\(\)"):
+        getattr(store, step)(first, *rest)
+    work = partial(store.void, second), partial(getattr(store, step), first, *rest)
+    with pytest.raises(xp.LedgerCorrupt, match=r"expost: entry 1 was removed; see verify_chain\(\)"):
+        store._engine.apply(store._ledger, steps_of(store, *work))
+    assert len(list(ledger.audit())) == lines
+    store.void(second)
+    with pytest.raises(xp.LedgerCorrupt, match="entry 1 was removed"):
+        store.forfeit(first)
+    liveness.heart(15.0).beat()  # tries again in vain, and looks
+    with pytest.raises(xp.LedgerCorrupt, match="not the sum of its open entries"):
+        ledger.reserve(CLAIM)

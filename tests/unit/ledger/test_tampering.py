@@ -1,0 +1,185 @@
+"""Tampering is found by verification, and some of it before."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import expost as xp
+from books import CLAIM, OWNER, disarm, execute, make
+from expost import Cost, Guarantee, Ledger
+from expost.ledger import liveness
+from toys import Fixed
+
+TAMPERING = {
+    "UPDATE expost_account SET epsilon_limit = epsilon_limit + 1": "balances are not what",
+    "UPDATE expost_account SET epsilon_reserved = epsilon_reserved - 1": "balances are not what",
+    "UPDATE expost_account SET closed = 1": "balances are not what",
+    "UPDATE expost_entry SET state = 'forfeited', charged_epsilon = epsilon, charged_delta = delta WHERE number = 2": (
+        "entry 2 is not what the audit trail says"
+    ),
+    "UPDATE expost_ledger SET entries = entries + 1": "number of entries is not",
+    "INSERT INTO expost_event SELECT ledger, sequence + 1, line, hash FROM expost_event WHERE sequence = 4": (
+        "end differently"
+    ),
+    "INSERT INTO expost_event SELECT ledger, 5, 'nonsense', hash FROM expost_event WHERE sequence = 4": (
+        "end differently"
+    ),
+}
+
+
+@pytest.mark.parametrize("statement", TAMPERING)
+def test_tampering_that_the_tables_allow_is_found(new_url: Callable[[], str], statement: str) -> None:
+    url = new_url()
+    ledger = make(url)
+    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(CLAIM)
+    ledger.verify_chain()
+    execute(url, statement)
+    with pytest.raises(xp.LedgerCorrupt, match=TAMPERING[statement]):
+        ledger.verify_chain()
+
+
+def test_a_changed_output_is_found(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/books.db"
+    ledger = make(url)
+    told = Fixed(CLAIM, None, part="small")
+    ledger.run(told, on=lambda: 7, key="k")
+    execute(url, "DROP TRIGGER expost_entry_ends_once", "UPDATE expost_entry SET output = '8'")
+    with pytest.raises(xp.LedgerCorrupt, match="not the one that was published"):
+        ledger.run(told, key="k")
+
+
+REWRITING = {
+    "DELETE FROM expost_entry WHERE number = 1": "entry 1 is in the audit trail, but was removed",
+    "UPDATE expost_entry SET label = 'other' WHERE number = 2": "entry 2 is not what",
+    "UPDATE expost_entry SET reserved_at = 1 WHERE number = 2": "entry 2 is not what",
+    "UPDATE expost_entry SET ended_line = ended_line + 1 WHERE number = 1": "entry 1 is not what",
+    "UPDATE expost_entry SET subject = 'other' WHERE number = 1": "entry 1 is not what",
+    "UPDATE expost_entry SET fingerprint = 'other' WHERE number = 1": "entry 1 is not what",
+    "UPDATE expost_entry SET operation = 'open' WHERE number = 1": "entry 1 is not what",
+    "UPDATE expost_entry SET key = NULL WHERE number = 1": "entry 1 is not what",
+    "UPDATE expost_entry SET account = 77 WHERE number = 1": "entry 1 is not what",
+    "UPDATE expost_entry SET output = '8' WHERE number = 1": "output kept for entry 1 is not the one",
+    "UPDATE expost_entry SET output = '8' WHERE number = 2": "output kept for entry 2 is not the one",
+    "UPDATE expost_entry SET output = NULL WHERE number = 1": "output kept for entry 1 was removed",
+    "UPDATE expost_claim SET json = '{}'": "entry 1 is not what",
+    "UPDATE expost_ledger SET neighbours = 'substitute'": "name, neighbours or unit",
+    "UPDATE expost_ledger SET unit = 'device'": "name, neighbours or unit",
+}
+
+
+@pytest.mark.parametrize("statement", REWRITING)
+def test_rewriting_past_the_tables_defences_is_found(new_url: Callable[[], str], statement: str) -> None:
+    url = new_url()
+    ledger = make(url)
+    ledger.run(Fixed(CLAIM, None, part="small"), on=lambda: 7, key="k")
+    ledger.reserve(CLAIM)
+    head = ledger.verify_chain()
+    for table in ("expost_entry", "expost_ledger", "expost_claim"):
+        disarm(url, table)
+    execute(url, statement)
+    with pytest.raises(xp.LedgerCorrupt, match=REWRITING[statement]):
+        ledger.verify_chain(known=head)
+
+
+def test_an_output_that_was_removed_is_not_delivered_as_none(new_url: Callable[[], str]) -> None:
+    url = new_url()
+    ledger, told = make(url), Fixed(CLAIM, None, part="small")
+    ledger.run(told, on=lambda: 7, key="k")
+    disarm(url, "expost_entry")
+    execute(url, "UPDATE expost_entry SET output = NULL")
+    with pytest.raises(xp.LedgerCorrupt, match="output kept for entry 1 was removed"):
+        ledger.run(told, key="k")
+
+
+def test_a_balance_that_was_changed_by_hand_stops_all_spending(new_url: Callable[[], str]) -> None:
+    """What is set aside is compared with the open entries at every load and every beat."""
+    url = new_url()
+    ledger = make(url)
+    spending = ledger.reserve(CLAIM)
+    execute(url, "UPDATE expost_account SET epsilon_reserved = epsilon_reserved - 1")
+    other = Ledger.load(url, "study")
+    liveness.heart(15.0).beat()
+    for party in (ledger, other):
+        for work in (party.recover, partial(party.reserve, CLAIM)):
+            with pytest.raises(xp.LedgerCorrupt, match="not the sum of its open entries"):
+                work()
+    assert len(list(other.entries())) == 1  # reading goes on
+    execute(url, "UPDATE expost_account SET epsilon_reserved = epsilon_reserved + 1")
+    other.recover()
+    assert other.reserve(CLAIM).settle("small").id == 2
+    spending.settle("small")
+    ledger.verify_chain()
+
+
+CHANGES = [
+    "UPDATE expost_account SET epsilon_reserved = epsilon_reserved - 1 WHERE path = 'study/team/alice'",
+    "UPDATE expost_account SET delta_reserved = 0 WHERE path = 'study/team'",
+    "UPDATE expost_account SET epsilon_reserved = 1 WHERE path = 'study/team/bob'",
+    "UPDATE expost_account SET epsilon_reserved = epsilon_reserved + 1 WHERE path = 'study'",
+    "UPDATE expost_account SET parent = id WHERE path = 'study/team'",
+]
+
+
+@pytest.mark.parametrize("statement", CHANGES)
+def test_a_balance_that_was_changed_by_hand_is_found_below(new_url: Callable[[], str], statement: str) -> None:
+    url = new_url()
+    ledger, other = make(url), make(url, name="other")
+    team = ledger.create_account("team", epsilon=4, delta=1e-3)
+    alice, _ = (team.create_account(name, epsilon=3, delta=1e-3) for name in ("alice", "bob"))
+    for account in (alice, alice, team, ledger, other):
+        account.reserve(CLAIM, begin=False)
+    alice.reserve(CLAIM).settle("small")
+    Ledger.load(url, "study").reserve(CLAIM, begin=False).void()
+    disarm(url, "expost_account")
+    execute(url, statement)
+    with pytest.raises(xp.LedgerCorrupt, match="'study' has reserved is not the sum of its open entries"):
+        Ledger.load(url, "study").account("team").account("bob").reserve(CLAIM)
+    Ledger.load(url, "other").reserve(CLAIM).settle("small")
+
+
+def test_a_balance_that_was_changed_by_hand_locks_nobody_out(new_url: Callable[[], str], tmp_path: Path) -> None:
+    """What a dead process left cannot be forfeited then; it stays set aside, and everything can be read."""
+    url = new_url()
+    make(url).reserve(CLAIM, label="left")
+    execute(
+        url,
+        """UPDATE expost_owner SET identity = replace(identity, '"started":"', '"started":"1')""",
+        "UPDATE expost_account SET epsilon_reserved = 0",
+    )
+    ledger = Ledger.load(url, "study")
+    assert [entry.label for entry in ledger.entries()] == ["left"]
+    assert (ledger.spent, ledger.reserved) == (Cost(0), Cost(0, "1e-6"))
+    assert str(ledger.statement())
+    ledger.export(tmp_path / "trail")
+    with pytest.raises(xp.LedgerCorrupt, match="balances are not what the audit trail adds up to"):
+        ledger.verify_chain()
+    for work in (ledger.recover, partial(ledger.reserve, CLAIM)):
+        with pytest.raises(xp.LedgerCorrupt, match="not the sum of its open entries"):
+            work()
+    ledger.close(**OWNER)
+    assert Ledger.load(url, "study").closed
+
+
+def test_verifying_while_others_spend(new_url: Callable[[], str]) -> None:
+    url = new_url()
+    ledger = make(url, epsilon=1000)
+    done = threading.Event()
+
+    def spend() -> None:
+        while not done.is_set():
+            ledger.reserve(Guarantee.uniform("0.001")).settle("any")
+
+    thread = threading.Thread(target=spend)
+    thread.start()
+    reader = Ledger.load(url, "study")
+    heads = [reader.verify_chain() for _ in range(10)]
+    done.set()
+    thread.join()
+    assert heads == sorted(heads)
+    assert heads[0].sequence < reader.verify_chain(known=heads[0]).sequence
