@@ -294,8 +294,8 @@ class PrivateTable:
         whose = (
             "every row is a unit"
             if unit.column is None
-            else f"one unit a {unit.column!r}; of each, at most {unit.rows} rows and {unit.groups} groups count, "
-            "chosen by a keyed hash; rows without one are left out"
+            else f"each {unit.column!r} is a unit; at most {unit.rows} rows and {unit.groups} groups of each count, "
+            "chosen by a keyed hash; rows without one do not count"
         )
         derived = {step.column: step.expression for step in self.steps if step.column is not None}
         width = max((len(name) for name, _ in self.columns), default=0)
