@@ -5,6 +5,7 @@ from expost.data.discovery import Discovered, Discovery
 from expost.data.engine import Engine
 from expost.data.expression import ALLOWED
 from expost.data.histograms import Above, Histogram
+from expost.data.quantiles import PrivateQuantiles, Ranks
 from expost.data.questions import Count, Noisy, Question
 from expost.data.sensitivity import Sensitivity
 from expost.data.sums import Mean, NoisyMean, Sum
@@ -23,8 +24,10 @@ __all__ = [
     "Mean",
     "Noisy",
     "NoisyMean",
+    "PrivateQuantiles",
     "PrivateTable",
     "Question",
+    "Ranks",
     "Sensitivity",
     "Sum",
     "Unit",

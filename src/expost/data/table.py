@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +18,7 @@ from expost.data.expression import HEAVIEST, Kind, Tree, find_column, is_text, p
 from expost.data.expression.tree import Reference
 from expost.data.files import Form
 from expost.data.histograms import Histogram
+from expost.data.quantiles import Ranks
 from expost.data.questions import Count
 from expost.data.sums import Clipped, Mean, Sum
 from expost.data.unit import Unit, as_unit
@@ -196,6 +198,27 @@ class PrivateTable:
         ``other=None`` it is not counted.
         """
         return Histogram.of_values(self, value, keys, bins, bounds, other, of)
+
+    def quantile(
+        self,
+        value: str,
+        quantile: Any,
+        *,
+        bounds: tuple[Number, Number],
+        missing: Number | str = "drop",
+        grid: Number | None = None,
+    ) -> Ranks:
+        """A quantile of a column or an expression, or several (a list of them, chosen jointly); as :meth:`sum`.
+
+        ``grid`` is by default 1 for whole numbers, and otherwise about a millionth of the bounds.
+        """
+        return Ranks.of(self, value, quantile, bounds, missing, grid)
+
+    def median(
+        self, value: str, *, bounds: tuple[Number, Number], missing: Number | str = "drop", grid: Number | None = None
+    ) -> Ranks:
+        """The median of a column or an expression; as :meth:`quantile`."""
+        return self.quantile(value, Fraction(1, 2), bounds=bounds, missing=missing, grid=grid)
 
     def discover(self, value: str, *, of: Of = "units") -> Discovery:
         """How many units, or rows, have each value that enough of them have: the keys need not be known."""

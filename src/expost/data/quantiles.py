@@ -1,0 +1,162 @@
+"""Quantiles of a column, counted by the engine: for rows or people, with filters, under either relation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from expost import bracket
+from expost.checks import as_confidence, as_probability, requested_epsilon
+from expost.cost import Number, exact, said
+from expost.data import query
+from expost.data.questions import Planned, TableMechanism, exact_bounds
+from expost.data.sums import Clipped
+from expost.errors import InvalidValue
+from expost.guarantee import Guarantee, Neighbours
+from expost.mechanisms import Tally
+from expost.mechanisms.quantiles.ordered import Lattice, arrange
+from expost.mechanisms.quantiles.quantiles import target
+from expost.mechanisms.quantiles.windows import Windows
+from expost.noise import NoiseSource
+from expost.noise.grid import Grid
+
+if TYPE_CHECKING:
+    from expost.data.table import PrivateTable
+
+_CELLS = 2**20
+
+
+@dataclass(frozen=True, repr=False)
+class Ranks(Planned):
+    """Quantiles of the values of the rows that count.
+
+    Parameters
+    ----------
+    table
+        Whose rows.
+    value
+        The column, its bounds, its grid, and what NULL and NaN count as.
+    levels
+        The quantiles, in ascending order.
+
+    Proof: thm-table-quantiles
+    """
+
+    table: PrivateTable
+    value: Clipped
+    levels: tuple[Fraction, ...]
+
+    @classmethod
+    def of(
+        cls, table: PrivateTable, value: str, quantiles: Any, bounds: Any, missing: Any, grid: Number | None
+    ) -> Ranks:
+        """Checks what was given."""
+        several = quantiles if isinstance(quantiles, tuple | list) else (quantiles,)
+        levels = tuple(as_probability(level, "a quantile") for level in several)
+        if not levels or list(levels) != sorted(set(levels)):
+            raise InvalidValue(f"quantiles are numbers from 0 to 1 in ascending order, got {said(quantiles)}")
+        clipped = Clipped.of(table, value, bounds, missing, grid)
+        if grid is None and clipped.grid.exponent < 0:
+            low, high = exact_bounds(bounds)
+            clipped = Clipped.of(table, value, bounds, missing, Grid.within((high - low) / _CELLS).step)
+        return cls(table, clipped, levels)
+
+    @property
+    def title(self) -> str:
+        """Which quantiles of what."""
+        named = ", ".join(f"{float(level):g}" for level in self.levels)
+        return f"quantile {named} of {self.value!r}"
+
+    @property
+    def relation(self) -> Neighbours:
+        """What one unit does to the rows that count: exchange one for one, or add and remove."""
+        fixed = self.table.unit.rows == 1 and self.value.fewest(self.table) == 1
+        return "substitute" if self.table.neighbours == "substitute" and fixed else "add-remove"
+
+    @property
+    def moved(self) -> int:
+        """How many such steps one unit is.
+
+        Proof: thm-table-quantiles
+        """
+        if self.relation == "substitute":
+            return 1
+        return self.table.unit.rows * (2 if self.table.neighbours == "substitute" else 1)
+
+    @cached_property
+    def plan(self) -> str:
+        """The query that will be run, with the key of the hash."""
+        gone = None if self.value.missing is None else self.value.point(self.value.missing)
+        steps = query.steps_of(self.value.grid.exponent, *self.value.ends, gone)
+        kept = query.kept_rows(self.table, self.value.expression, steps, drop=gone is None, cells=1)
+        return self.table.engine.check(f"SELECT c, count(*) FROM {query.nested(kept)} GROUP BY c ORDER BY c")
+
+    @property
+    def lattice(self) -> Lattice:
+        """The candidates."""
+        step = self.value.grid.step
+        return Lattice(step, *self.value.ends, whole=step.denominator == 1)
+
+    def windows(self, rate: Fraction) -> Windows:
+        """The law of the choice. Private: called by mechanisms, after the reservation."""
+        found = np.array(self.table.engine.fetch(self.plan), np.int64).reshape(-1, 2)
+        values = found[:, 0] if self.lattice.step == 1 else found[:, 0] * float(self.lattice.step)
+        arranged = arrange(Tally(values, found[:, 1]), self.lattice, 0.0)
+        targets = tuple(target(level, arranged.size, self.relation) for level in self.levels)
+        return Windows(arranged, targets, rate, paired=self.relation == "substitute" and len(targets) > 1)
+
+    def permute_and_flip(self, *, epsilon: Number) -> PrivateQuantiles:
+        """The values chosen by how many ranks they are off: ε-differentially private."""
+        return PrivateQuantiles(self, requested_epsilon(epsilon))
+
+
+@dataclass(frozen=True, repr=False)
+class PrivateQuantiles(TableMechanism):
+    """Quantiles of a column, chosen on its grid: a number, or a tuple of them.
+
+    Parameters
+    ----------
+    question
+        Which quantiles of which table.
+    epsilon
+        The whole budget.
+
+    Proof: thm-table-quantiles
+    """
+
+    question: Ranks
+    epsilon: Number
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """ε for every output."""
+        return Guarantee.uniform(self.epsilon, neighbours=self.question.table.neighbours)
+
+    @property
+    def _rate(self) -> Fraction:
+        return exact(self.epsilon, "ε") / (2 * self.question.moved)
+
+    def sample(self, data: Any, noise: NoiseSource) -> Any:
+        """Let the engine count, and choose."""
+        chosen = sorted(self.question.windows(self._rate).sample(noise))
+        values = tuple(map(self.question.lattice.value, chosen))
+        return values if len(values) > 1 else values[0]
+
+    def error_bound(self, confidence: Number) -> int:
+        """How many ranks the values chosen are off at most, all at once, with this confidence.
+
+        Proof: lem-quantile-error
+        """
+        miss, levels = 1 - as_confidence(confidence), self.question.levels
+        wrong = self.question.lattice.size ** len(levels) - 1
+        score = max(ceil(bracket.log(wrong / miss).upper / self._rate) - 1, 0)
+        return max(ceil(target(level, 1, self.question.relation).unit * score) for level in levels)
+
+    def describe(self, output: Any) -> str:
+        """What was chosen, and how many ranks it may be off."""
+        return f"{self.question.title} is {output}, off by at most {self.error_bound('0.95')} ranks at 95 %"

@@ -1,0 +1,109 @@
+"""Quantiles of tables: what one unit moves, through the engine; truths, filters, units, and refusals."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import combinations_with_replacement
+from typing import Any
+
+import duckdb
+import pytest
+
+import expost as xp
+from quantile_model import tuples
+
+ROWS: list[float | None] = [0.0, 2.0, None]
+OWN = [rows for size in (0, 1, 2, 3) for rows in combinations_with_replacement(ROWS, size)]
+REST = [("r", 1.0), ("s", 2.0), ("s", 0.0), ("t", 2.0)]
+
+
+@pytest.fixture
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.execute("CREATE TABLE t (person VARCHAR, x DOUBLE)")
+        yield connection
+
+
+def fill(connection: duckdb.DuckDBPyConnection, rows: list[tuple[str, float | None]]) -> None:
+    connection.execute("DELETE FROM t")
+    for row in rows:
+        connection.execute("INSERT INTO t VALUES (?, ?)", row)
+
+
+def scores(question: Any, empty: bool) -> list[int]:
+    windows = question.windows(Fraction(1))
+    return [windows.score(candidate) + empty for candidate in tuples(3, len(question.levels))]
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "substitute"])
+@pytest.mark.parametrize("most", [1, 2])
+@pytest.mark.parametrize("missing", ["drop", 1])
+@pytest.mark.parametrize("levels", [0.5, [0.25, 0.75]])
+def test_one_unit_moves_every_score_by_no_more_than_the_question_says(
+    connection: duckdb.DuckDBPyConnection, relation: Any, most: int, missing: Any, levels: Any
+) -> None:
+    unit = xp.Unit("person", rows=most)
+    table = xp.read(connection, table="t", unit=unit, neighbours=relation, key=7)
+    for rest in (REST, []):
+        found = {}
+        for rows in OWN:
+            fill(connection, [*rest, *(("me", x) for x in rows)])
+            question = table.quantile("x", levels, bounds=(0, 2), grid=1, missing=missing)
+            counted = question.table.engine.fetch(question.plan)
+            found[rows] = scores(question, empty=not counted)
+        pairs = [((), rows) for rows in OWN] if relation == "add-remove" else [(a, b) for a in OWN[1:] for b in OWN[1:]]
+        for a, b in pairs:
+            moved = max(abs(x - y) for x, y in zip(found[a], found[b], strict=True))
+            assert moved <= question.moved, (rest, a, b)
+
+
+def test_the_rate_is_for_what_a_unit_moves(connection: duckdb.DuckDBPyConnection) -> None:
+    """The control: with the rate for one row, a unit of three would be told apart too well."""
+    fill(connection, [("r", 0.0)] * 3 + [("s", 2.0)])
+    rates = {}
+    for most in (1, 3):
+        table = xp.read(connection, table="t", unit=xp.Unit("person", rows=most), neighbours="add-remove", key=1)
+        mechanism = table.median("x", bounds=(0, 2), grid=1).permute_and_flip(epsilon=1)
+        rates[most] = mechanism._rate
+        assert 2 * mechanism._rate * mechanism.question.moved == 1
+    assert rates[1] == 3 * rates[3]
+    assert 2 * rates[1] * 3 > 1
+
+
+@pytest.fixture
+def visits(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    connection.execute(
+        "CREATE TABLE v AS SELECT i % 100 AS person, (i % 100)::DOUBLE / 4 AS x, i % 7 AS n FROM range(1000) r(i)"
+    )
+    return connection
+
+
+def test_quantiles_are_the_true_ones_with_much_epsilon(visits: duckdb.DuckDBPyConnection) -> None:
+    table = xp.read(visits, table="v", unit="row", neighbours="add-remove", key=1)
+    ledger = xp.Ledger(epsilon=10**6, noise=xp.SeededNoise(1))
+
+    def ask(question: Any) -> Any:
+        return ledger.run(question.permute_and_flip(epsilon=1000)).value
+
+    assert ask(table.median("x", bounds=(0, 30), grid=0.25)) == 12.25
+    assert ask(table.median("n", bounds=(0, 10))) == 3
+    assert type(ask(table.median("n", bounds=(0, 10)))) is int
+    assert ask(table.quantile("x", [0.25, 0.75], bounds=(0, 30), grid=0.25)) == (6.0, 18.5)
+    assert ask(table.where("n = 6").median("n", bounds=(0, 10))) == 6
+    assert ask(table.where("n > 6").median("n", bounds=(0, 10))) in range(11)
+    assert abs(ask(table.median("x", bounds=(0, 30))) - 12.25) < 0.001
+
+
+def test_what_it_says(visits: duckdb.DuckDBPyConnection) -> None:
+    table = xp.read(visits, table="v", unit=xp.Unit("person", rows=2), neighbours="add-remove", key=1)
+    mechanism = table.median("n", bounds=(0, 10)).permute_and_flip(epsilon=1)
+    assert mechanism.error_bound("0.95") == 11
+    release = xp.Ledger(epsilon=1, noise=xp.SeededNoise(1)).run(mechanism)
+    assert "off by at most 11 ranks" in str(release)
+    assert "quantile 0.5 of n" in repr(mechanism)
+
+
+@pytest.mark.parametrize("quantile", [[], 2, [0.5, 0.5], [0.9, 0.1], "x"])
+def test_what_is_refused(visits: duckdb.DuckDBPyConnection, quantile: Any) -> None:
+    table = xp.read(visits, table="v", unit="row", neighbours="add-remove", key=1)
+    with pytest.raises(xp.InvalidValue):
+        table.quantile("n", quantile, bounds=(0, 10))
