@@ -22,3 +22,17 @@ napoleon_google_docstring = False
 html_theme = "furo"
 html_title = "expost"
 exclude_patterns = ["_build", "figures"]
+
+
+def end_parameters(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Let the text after a Parameters section be text: napoleon ends a section at two blank lines."""
+    start = lines.index("Parameters") if "Parameters" in lines else len(lines)
+    for place in range(start, len(lines) - 1):
+        if not lines[place] and not lines[place + 1].startswith(" "):
+            lines.insert(place, "")
+            break
+
+
+def setup(app: object) -> None:
+    """Before napoleon reads a docstring (priority 500)."""
+    app.connect("autodoc-process-docstring", end_parameters, priority=400)  # type: ignore[attr-defined]

@@ -96,6 +96,7 @@ SHARED = {
     "Outcome": "of an operation on a ledger; of a question of a study",
     "Question": "to a private table; of a study",
     "State": "of a reservation, and the command line's choice of it",
+    "Step": "of a composition; of a durable ledger",
     "TestedLogisticRegression": "the mechanism, and the scikit-learn estimator around it",
     "app": "the command line, and its commands for ledgers",
     "create": "a durable ledger; the command that does",
@@ -207,3 +208,10 @@ def test_no_file_of_these_rooms_is_long(room: str) -> None:
     files = list(folder.rglob("*.py") if room else folder.glob("*.py"))
     assert files
     assert {path.name for path in files if len(path.read_text().splitlines()) > LONGEST} == set()
+
+
+def test_the_page_about_the_api_names_what_is_there() -> None:
+    listed = re.findall(r"automodule:: (\S+)\n +:members: (.*)", (ROOT / "docs" / "api.md").read_text())
+    assert len(listed) > 20
+    for module, members in listed:
+        assert not [name for name in members.split(", ") if not hasattr(importlib.import_module(module), name)], module
