@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Self
 
 from expost.accounting.filters import CONT, HALT, Decision
-from expost.accounting.meters import GaussianMeter, Meter, RenyiMeter, Round, SimpleMeter
+from expost.accounting.meters import Affordable, GaussianMeter, Meter, RenyiMeter, Round, SimpleMeter
 from expost.cost import Cost, said
 from expost.errors import InvalidValue
 from expost.guarantee import Part
@@ -31,9 +31,10 @@ class MeterSum:
         units = tuple(a - b for a, b in zip(self.units, other.units, strict=True))
         return MeterSum(units, self.unpriced - other.unpriced)
 
-    def within(self, capacity: tuple[int, ...]) -> bool:
-        """Whether every dimension fits and every round has a price."""
-        return not self.unpriced and all(used <= most for used, most in zip(self.units, capacity, strict=True))
+    def left(self, capacity: tuple[int, ...]) -> tuple[int, ...] | None:
+        """What is left in each dimension; None if one is exceeded or a round has no price."""
+        left = tuple(most - used for used, most in zip(self.units, capacity, strict=True))
+        return None if self.unpriced or min(left) < 0 else left
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,13 @@ class Metered:
 @dataclass(frozen=True)
 class MeterFilter:
     """CONT while the rounds' δ's fit and at least one meter has room for the worst case of the next round.
+
+    Parameters
+    ----------
+    limit
+        The (ε, δ) of everything together.
+    meters
+        The meters. What their shares leave of δ is for the rounds' own δ's.
 
     Every meter is charged the part that came out. Whatever an adversary does under it is (ε, δ)-differentially private
     for the limit (ε, δ).
@@ -99,8 +107,17 @@ class MeterFilter:
     def decide(self, state: Metered, asked: Round) -> Decision:
         """May this round begin?"""
         after = state + self.worst(asked)
-        room = (amount.within(meter.capacity) for meter, amount in zip(self.meters, after.amounts, strict=True))
-        return CONT if after.delta <= self.rounds_delta and any(room) else HALT
+        pairs = zip(self.meters, after.amounts, strict=True)
+        room = any(amount.left(meter.capacity) is not None for meter, amount in pairs)
+        return CONT if room and after.delta <= self.rounds_delta else HALT
+
+    def affordable(self, state: Metered) -> Affordable:
+        """The largest ε of a pure guarantee, and the largest ρ of normal noise without a δ, that may begin next."""
+        pairs = zip(self.meters, state.amounts, strict=True)
+        found = [meter.affordable(left) for meter, amount in pairs if (left := amount.left(meter.capacity)) is not None]
+        return Affordable(
+            max((each.epsilon for each in found), default=0), max((each.rho for each in found), default=0)
+        )
 
     def worst(self, asked: Round) -> Metered:
         """What is reserved for a round: add it when the round begins, subtract it if it is voided."""

@@ -14,6 +14,7 @@ from typing import Protocol, Self
 from expost.accounting.normal import normal_noise_for
 from expost.accounting.renyi.orders import as_order, best_order, capacity
 from expost.accounting.renyi.prices import Prices
+from expost.accounting.renyi.tangent import largest_epsilon
 from expost.cost import EPSILON_UNITS, Cost, Number, exact, said
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee
@@ -42,8 +43,15 @@ class Priced(Protocol):
 class Round:
     """A mechanism that somebody wants to run, as meters see it.
 
-    With ``delta=False`` it is run without its δ, which needs prices that hold by themselves, such as those of normal
-    noise. In the simple sum it then has no price: from there on another meter must have room.
+    Parameters
+    ----------
+    mechanism
+        The mechanism, or anything else that has a guarantee and prices.
+    interactive
+        Whether it answers questions one at a time.
+    delta
+        Whether it takes its δ of the limit. Without, its prices must hold by themselves, such as those of normal noise;
+        in the simple sum it then has no price, and from there on another meter must have room.
     """
 
     mechanism: Priced
@@ -81,6 +89,14 @@ class Round:
         return self.mechanism.gaussian_prices()
 
 
+@dataclass(frozen=True)
+class Affordable:
+    """The largest single round that fits: ε of a pure guarantee, or ρ of normal noise. Units of 10⁻¹²."""
+
+    epsilon: int
+    rho: int
+
+
 class Meter(Protocol):
     """One way to add up, fixed before the first round. It may count in several dimensions."""
 
@@ -96,6 +112,10 @@ class Meter(Protocol):
 
     def prices(self, asked: Round) -> tuple[Prices, ...] | None:
         """What the parts of a round cost in each dimension; None if the round has no price here."""
+        ...
+
+    def affordable(self, left: tuple[int, ...]) -> Affordable:
+        """What one round may cost if this is left."""
         ...
 
 
@@ -118,6 +138,10 @@ class SimpleMeter:
         """E."""
         prices = asked.simple_prices()
         return None if prices is None else (prices,)
+
+    def affordable(self, left: tuple[int, ...]) -> Affordable:
+        """All that is left, and no normal noise without a δ."""
+        return Affordable(left[0], 0)
 
 
 @dataclass(frozen=True)
@@ -151,6 +175,10 @@ class RenyiMeter:
         """The prices at the order."""
         return (asked.renyi_prices(self.order),)
 
+    def affordable(self, left: tuple[int, ...]) -> Affordable:
+        """The largest ε whose price fits, and ρ = price/α."""
+        return Affordable(largest_epsilon(self.order, left[0]), floor(left[0] / self.order))
+
 
 @dataclass(frozen=True)
 class GaussianMeter:
@@ -181,3 +209,7 @@ class GaussianMeter:
             return _FREE, normal
         simple = asked.simple_prices()
         return None if simple is None else (simple, _FREE)
+
+    def affordable(self, left: tuple[int, ...]) -> Affordable:
+        """What is left for others, and ρ = μ²/2."""
+        return Affordable(left[0], left[1] // 2)

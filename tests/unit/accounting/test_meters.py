@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import exp, sqrt
+from pathlib import Path
 from statistics import NormalDist
 
 import pytest
 
 from expost.accounting.filters import CONT, HALT
 from expost.accounting.metering import MeterFilter, MeterSum
-from expost.accounting.meters import GaussianMeter, Meter, RenyiMeter, Round, SimpleMeter
+from expost.accounting.meters import Affordable, GaussianMeter, Meter, RenyiMeter, Round, SimpleMeter
 from expost.accounting.normal import epsilon_of_zcdp
-from expost.accounting.renyi import Prices, normal_noise, tangent_prices
+from expost.accounting.renyi import Prices, normal_noise, tangent_prices, zcdp
 from expost.cost import Cost
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee
@@ -47,6 +48,23 @@ class Normal:
 
     def gaussian_prices(self) -> Prices | None:
         return Prices.uniform(1 / self.noise_multiplier**2)
+
+
+@dataclass(frozen=True)
+class Concentrated:
+    """ρ-zCDP, not normal noise."""
+
+    rho: Fraction
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee.uniform(1, "1e-7")
+
+    def renyi_prices(self, order: Fraction) -> Prices:
+        return Prices.uniform(zcdp(order, self.rho))
+
+    def gaussian_prices(self) -> Prices | None:
+        return None
 
 
 LIMIT = Cost(1, delta=1e-6)
@@ -85,6 +103,29 @@ def test_sessions_that_fit_with_default_meters() -> None:
     assert default > 5 * 491
 
 
+FIT = [
+    ("0.09", 11, 11, 31, 28, 31),
+    ("0.03", 33, 57, 98, 361, 314),
+    ("0.009", 111, 605, 331, 4827, 4245),
+    ("0.0009", 1111, 60141, 3331, 534392, 474742),
+]
+"""The table of ``docs/theory-renyi.md``: the worst case, of which a third comes out, and rounds that fit."""
+
+
+@pytest.mark.parametrize(("worst", "classic", "rdp", "simple", "order", "default"), FIT)
+def test_the_table_of_what_fits(worst: str, classic: int, rdp: int, simple: int, order: int, default: int) -> None:
+    asked = Round(Pure(Guarantee({"worst": worst, "third": Fraction(worst) / 3})))
+    uniform = Round(Pure(Guarantee.uniform(worst)))
+    sums, one = MeterFilter(LIMIT, (SimpleMeter.of(1),)), MeterFilter(LIMIT, (RenyiMeter.of(1, "1e-6"),))
+    orders = [MeterFilter(LIMIT, (RenyiMeter.of(1, "1e-6", order=o),)) for o in (16, 18, 20, 22, 24, 28, 40, 100, 1000)]
+    assert rounds_that_fit(sums, uniform, "worst") == classic
+    assert max(rounds_that_fit(rule, uniform, "worst") for rule in orders) == rdp
+    fit = [rounds_that_fit(rule, asked, "third") for rule in (sums, one, MeterFilter.of(LIMIT))]
+    assert fit == [simple, order, default]
+    page = (Path(__file__).parents[3] / "docs" / "theory-renyi.md").read_text()
+    assert f"| {worst} | {classic:,} | {rdp:,} | {simple:,} | {order:,} | {default:,} |" in page
+
+
 def test_normal_noise_under_default_meters() -> None:
     """1,000 counts take at most 0.97 of the noise that zCDP asks for under the same (ε, δ)."""
     rule = MeterFilter.of(LIMIT)
@@ -101,9 +142,32 @@ def test_one_meter_with_room_suffices_and_all_are_charged() -> None:
     large, state = Round(Pure(Guarantee.uniform("0.9"))), rule.start()
     assert rule.decide(state, large) is CONT
     state = rule.charge(state, large, "released")
-    assert not state.amounts[1].within(rule.meters[1].capacity)  # too much for the order, not for the sum
+    assert state.amounts[1].left(rule.meters[1].capacity) is None  # too much for the order, not for the sum
     assert rule.decide(state, Round(Pure(Guarantee.uniform("0.1")))) is CONT
     assert rule.decide(state, Round(Pure(Guarantee.uniform("0.100000000001")))) is HALT
+
+
+def test_what_is_affordable_is_admitted_and_one_unit_more_is_not() -> None:
+    rule = MeterFilter.of(LIMIT)
+    state = rule.start()
+    for _ in range(2000):
+        state = rule.charge(state, SESSION, "third")
+    found = rule.affordable(state)
+    for more, decision in ((0, CONT), (1, HALT)):
+        epsilon = Fraction(found.epsilon + more, 10**12)
+        assert rule.decide(state, Round(Pure(Guarantee.uniform(epsilon)))) is decision
+    rho = Fraction(found.rho, 10**12)
+    assert rule.decide(state, Round(Concentrated(rho), delta=False)) is CONT
+    assert rule.decide(state, Round(Concentrated(rho + Fraction(1, 10**12)), delta=False)) is HALT
+
+
+def test_nothing_is_affordable_when_all_meters_are_full() -> None:
+    rule = MeterFilter(LIMIT, (SimpleMeter.of(1),))
+    assert rule.affordable(rule.start()) == Affordable(10**12, 0)
+    full = rule.charge(rule.start(), Round(Normal(Fraction(50)), delta=False), "released")
+    assert rule.affordable(full) == Affordable(0, 0)
+    gaussian = MeterFilter(LIMIT, (GaussianMeter((5, 8), 0),))
+    assert gaussian.affordable(gaussian.start()) == Affordable(5, 4)
 
 
 def test_a_reservation_is_settled_or_voided() -> None:

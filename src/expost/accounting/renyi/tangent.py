@@ -15,7 +15,7 @@ from expost import bracket
 from expost.accounting.renyi.orders import as_order
 from expost.accounting.renyi.prices import Prices, units_above
 from expost.bracket import Bracket
-from expost.cost import Number, exact, said
+from expost.cost import EPSILON_UNITS, Number, exact, said
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 
@@ -37,11 +37,15 @@ def tangent_prices(
 
     Proof: lem-tangent-prices, lem-slopes
     """
-    order, worst = as_order(order), guarantee.worst_case
-    slope = slope_for(guarantee, order, expected) if slope is None else exact(slope, "slope")
+    return _tangent_prices(guarantee, as_order(order), expected, None if slope is None else exact(slope, "slope"))
+
+
+@lru_cache(maxsize=1024)
+def _tangent_prices(guarantee: Guarantee, order: Fraction, expected: Part | None, given: Fraction | None) -> Prices:
+    slope = slope_for(guarantee, order, expected) if given is None else given
     table = {part: _units(order, slope, guarantee.cost_of(part).epsilon_units) for part in guarantee.parts}
     rest = None if guarantee.otherwise is None else _units(order, slope, guarantee.otherwise.epsilon_units)
-    return Prices(table, rest, worst.delta_units)
+    return Prices(table, rest, guarantee.worst_case.delta_units)
 
 
 def tangent_price(order: Number, slope: Number, epsilon: Number) -> Fraction:
@@ -78,6 +82,24 @@ def slope_for(guarantee: Guarantee, order: Number, expected: Part | None = None)
     return middle if middle <= steepest else min(balanced_slope(order, worst), steepest)
 
 
+def largest_epsilon(order: Number, price: int) -> int:
+    """The largest ε, in units, at which a guarantee with one part costs at most ``price`` units at the order.
+
+    Proof: lem-slopes
+    """
+
+    def fits(units: int) -> bool:
+        return tangent_prices(Guarantee.uniform(Fraction(units, EPSILON_UNITS)), order).worst <= price
+
+    low, high = price, 2 * price + 1
+    while fits(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
 def balanced_slope(order: Number, epsilon: Number) -> Fraction:
     """The slope at which a part of this ε is cheapest: ½ + tanh((α − ½)ε) / (2·tanh(ε/2)), rounded down, at least 1.
 
@@ -111,7 +133,7 @@ def decay(x: Fraction) -> Bracket[Fraction]:
 
 @lru_cache(maxsize=4096)
 def _units(order: Fraction, slope: Fraction, epsilon_units: int) -> int:
-    return units_above(tangent_price(order, slope, Fraction(epsilon_units, 10**12)))
+    return units_above(tangent_price(order, slope, Fraction(epsilon_units, EPSILON_UNITS)))
 
 
 def _rounded_down(value: float) -> Fraction:
