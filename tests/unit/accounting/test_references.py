@@ -70,14 +70,14 @@ def test_where_there_is_none_an_independent_bracket_a_tenth_as_wide_agrees(part:
 def test_the_plain_composition_contains_the_references(part: int) -> None:
     """The second implementation against the first kind of reference, where both are there."""
     chosen = [each for each in KNOWN if each["by"] == "quadrature" and each["steps"] < 1000]
-    for setting in chosen[part:9:3]:
+    for setting in chosen[part:6:3]:
         lower, upper = narrow_bracket(setting, 2e-4)
         assert Fraction(lower) <= Fraction(setting["epsilon"]) <= Fraction(upper), setting
         assert upper - lower <= 2e-4 * upper, setting
 
 
 def test_stored_brackets_are_the_ones_that_are_found() -> None:
-    for setting in [each for each in BRACKETED if each["steps"] < 6]:
+    for setting in [each for each in BRACKETED if each["steps"] < 4]:
         assert narrow_bracket(setting, 2e-5) == pytest.approx((setting["lower"], setting["upper"]), rel=1e-9), setting
 
 
