@@ -47,8 +47,8 @@ class Column:
             )
         if table.filtered:
             raise InvalidValue(
-                "the number of rows that a filter leaves is private, and columns need a public one: ask for a "
-                "histogram() of the filtered table, whose cumulative counts give its quantiles"
+                "the number of rows that a filter leaves is private, and columns need a public one: ask the filtered "
+                "table itself, for median(), quantile(), mean() or histogram()"
             )
         if table.unit.rows != 1:
             raise InvalidValue(
