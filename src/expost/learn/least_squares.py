@@ -17,6 +17,8 @@ from expost.mechanisms import LeastSquares
 class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     """Linear regression with pure ε: :class:`~expost.mechanisms.LeastSquares` with ``fit`` and ``predict``.
 
+    After ``fit``, ``coef_`` and ``intercept_`` are what was released, and ``release_`` is the receipt.
+
     Parameters
     ----------
     epsilon
@@ -28,8 +30,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         Between which the target lies.
     ledger
         What pays; without one, a ledger of just ``epsilon`` is made for each fit.
-
-    After ``fit``, ``coef_`` and ``intercept_`` are what was released, and ``release_`` is the receipt.
 
     Proof: thm-least-squares
     """

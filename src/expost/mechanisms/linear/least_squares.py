@@ -40,6 +40,9 @@ class LeastSquares(Mechanism[NDArray[Any], LinearFit]):
 
     A ridge is added where the noise makes the normal equations unreliable, as much as the noise calls for (AdaSSP).
 
+    The data is an array with a row per person: the features, and the target last. Neighbours exchange one person, and
+    n is public. Values are clamped to their bounds.
+
     Parameters
     ----------
     epsilon
@@ -50,9 +53,6 @@ class LeastSquares(Mechanism[NDArray[Any], LinearFit]):
         Between which the target lies.
     missing
         What NaN counts as, in features and target alike.
-
-    The data is an array with a row per person: the features, and the target last. Neighbours exchange one person, and
-    n is public. Values are clamped to their bounds.
 
     >>> LeastSquares(epsilon=1, bounds=[(0, 1)], target_bounds=(0, 1)).sensitivity
     5

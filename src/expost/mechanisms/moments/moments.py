@@ -120,6 +120,8 @@ class Mean(_Moment):
     First a :class:`TypicalRange` chooses the interval with a share of ε. Records are clamped to it (winsorised), and
     their mean gets noise for its length with the rest of ε. Bounds may be loose.
 
+    The data is a one-dimensional array with one value per person; neighbours exchange one, and n is public.
+
     Parameters
     ----------
     epsilon
@@ -133,8 +135,6 @@ class Mean(_Moment):
         noise: the choice for tight ones.
     missing
         What NaN counts as.
-
-    The data is a one-dimensional array with one value per person; neighbours exchange one, and n is public.
 
     >>> Mean(epsilon=1, bounds=(0, 1_000_000)).guarantee.worst_case
     Cost(1)

@@ -46,6 +46,8 @@ class QuantileLadder(Mechanism[NDArray[Any] | Tally, Rung]):
     Estimates with growing shares of ε are tried in turn. After each, one sparse vector tests whether the true quantile
     certainly lies within the distance; the first one that passes is published.
 
+    The part is the rung that passed, or 0 if none did.
+
     Parameters
     ----------
     quantile
@@ -62,8 +64,6 @@ class QuantileLadder(Mechanism[NDArray[Any] | Tally, Rung]):
         How many estimates there are at most. Each has 1.5 times the ε of the one before.
     test_share
         The share of ε that the test may cost.
-
-    The part is the rung that passed, or 0 if none did.
 
     >>> ladder = QuantileLadder(quantile=0.5, within=1, epsilon=1, bounds=(0, 120), neighbours="substitute")
     >>> ladder.guarantee.epsilon_of(1), ladder.guarantee.epsilon_of(8)

@@ -108,6 +108,8 @@ class Quantile(Ranked[float]):
     The value is chosen among the multiples of ``grid`` within ``bounds`` by permute-and-flip, the less likely the more
     records would have to change before it is the quantile. A value that many records share is hit exactly.
 
+    The data is a one-dimensional array with one value per person, or a :class:`Tally`. Whole numbers stay whole.
+
     Parameters
     ----------
     quantile
@@ -124,8 +126,6 @@ class Quantile(Ranked[float]):
         power of two that divides the bounds in a million cells. Give what the data was measured to.
     missing
         What NaN counts as.
-
-    The data is a one-dimensional array with one value per person, or a :class:`Tally`. Whole numbers stay whole.
 
     >>> Quantile(quantile=0.9, epsilon=1, bounds=(0, 120), neighbours="substitute").error_bound(0.95, floats=False)
     15
