@@ -1,4 +1,4 @@
-"""Differential privacy that charges for what an output actually leaked, and gives the rest back.
+"""Differential privacy that charges for what an output actually leaked, and refunds the rest.
 
 The names below are loaded when they are first used, so that importing expost costs next to nothing. Each is written
 twice: for the type checker, and for the loader.

@@ -66,7 +66,7 @@ class Cost:
 
     @classmethod
     def of_units(cls, epsilon_units: int, delta_units: int = 0) -> Self:
-        """The cost of so many 10⁻¹² ε and 10⁻¹⁸ δ. Not checked: for sums that are known to be right."""
+        """The cost of these numbers of 10⁻¹² ε and 10⁻¹⁸ δ. Not checked: for sums that are known to be right."""
         self = _new(cls)
         _set_epsilon(self, epsilon_units)
         _set_delta(self, delta_units)
@@ -98,7 +98,7 @@ class Cost:
         return Fraction(self.delta_units, DELTA_UNITS)
 
     def split(self, among: int | Iterable[Number]) -> tuple[Cost, ...]:
-        """Shares that add up to this cost exactly: so many equal ones, or in proportion to weights.
+        """Shares that add up to this cost exactly: a number of equal ones, or in proportion to weights.
 
         Equal shares differ by one unit at most.
 
@@ -221,7 +221,7 @@ def exact(value: Any, name: str) -> Fraction:
 
 
 def said(value: object) -> str:
-    """What somebody gave, short enough to be said back to them."""
+    """A value that was given, short enough for a message."""
     try:
         text = repr(value)
     except ValueError:  # an int too long for Python to write out
@@ -244,7 +244,7 @@ def _units(value: Any, symbol: _Symbol, rounding: Any) -> int:
         raise InvalidValue(f"δ is a probability and must be at most 1, got {said(value)}")
     units: int = rounding(number * (EPSILON_UNITS if symbol == "ε" else DELTA_UNITS))
     if units > _LARGEST:
-        raise InvalidValue(f"ε must be at most {_LARGEST // EPSILON_UNITS}, got {said(value)}: more promises nothing")
+        raise InvalidValue(f"ε must be at most {_LARGEST // EPSILON_UNITS}, got {said(value)}: more guarantees nothing")
     return units
 
 
@@ -257,7 +257,7 @@ def _reading(units: int, scale: int) -> float:
 
 
 def reading_up(units: int, scale: int) -> float:
-    """The float nearest to units/scale among those that print as no less than it: how claims read."""
+    """The float nearest to units/scale among those that print as no less than it: how guarantees are shown."""
     value = units / scale
     while exact(value, "") * scale < units:
         value = nextafter(value, inf)

@@ -43,7 +43,7 @@ class InvalidValue(ExpostError, ValueError):
     """A public value breaks a rule. The message names the value, the rule and the remedy.
 
     ``about`` says which value, to callers who know where it came from: an expression as it was given, or the path of a
-    parameter, such as ``("schema", "age")``. None where nobody asks.
+    parameter, such as ``("schema", "age")``. None where no caller needs it.
     """
 
     def __init__(self, *args: object, about: str | tuple[str, ...] | None = None) -> None:

@@ -2,8 +2,8 @@
 
 Fields of expost's own classes are left out at their defaults, so that a new field with a default changes no
 fingerprint; of other people's classes, whose defaults may change, all fields are written. Numbers count by their value.
-What cannot be told from others by looking at it (a lambda, a local function, a bound method, a partial, an object that
-is no record, anything defined in ``__main__``) needs a name: the mechanism's ``name=`` stands for it.
+What cannot be identified from its contents (a lambda, a local function, a bound method, a partial, an object that
+is not a record, anything defined in ``__main__``) needs a name: the mechanism's ``name=`` identifies it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Said(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """The hash of what was said; a mechanism's own fingerprint, if it defines one."""
+        """The hash of the content; a mechanism's own fingerprint, if it defines one."""
         own = self.content.get("$fingerprint") if isinstance(self.content, dict) else None
         return sha256(canonical(self.content)) if own is None else str(own)
 
@@ -149,11 +149,11 @@ class _Writer:
         return content
 
     def _unlisted(self, value: Any, where: str) -> dict[str, Any]:
-        """Attributes that are no fields. Only a name allows them, and those that can be said still count."""
+        """Attributes that are not fields. Only a name allows them, and those that can be written still count."""
         unlisted = _unlisted(value)
         if unlisted or _settable(type(value)):
             names = ", ".join((*unlisted, *_settable(type(value))))
-            self._nameless(where, f"has attributes that are no fields: {names}")
+            self._nameless(where, f"has attributes that are not fields: {names}")
         return {name: self.write(held, name) for name, held in unlisted.items()}
 
     def _default(self, default: Any, where: str) -> Any:
@@ -184,7 +184,7 @@ def ordered(claim: Guarantee) -> dict[str, Any]:
 
 def _refuse(whose: str, why: str) -> NoReturn:
     raise InvalidValue(
-        f"{whose} {why}, so it cannot be told from other mechanisms, and no key can stand for it: "
+        f"{whose} {why}, so it cannot be identified, and no key can be used for it: "
         "give the mechanism name='…' (a new name for a new meaning), or use no key"
     )
 
@@ -206,7 +206,7 @@ def _number(value: int | float | Fraction | Decimal) -> Any:
 
 
 def _is_array(value: Any, numpy: Any) -> bool:
-    """An array, or a numpy value that is no plain value: it has a unit, or fields."""
+    """An array, or a numpy value that is not a plain one: it has a unit, or fields."""
     return type(value) in (numpy.ndarray, numpy.void, numpy.datetime64, numpy.timedelta64)
 
 
@@ -230,7 +230,7 @@ def _ours(name: str) -> bool:
 
 
 def _has_name(value: Any) -> bool:
-    """Whether it is a mechanism that was given a name, which stands for what cannot be said."""
+    """Whether it is a mechanism that was given a name, which identifies what cannot be written."""
     name = getattr(value, "name", None) if hasattr(type(value), "part_of") else None
     return isinstance(name, str) and bool(name) and ("name" in _listed(value) or "name" in _held(value))
 
@@ -262,7 +262,7 @@ def _is_set(slot: Any, value: Any) -> bool:
 
 @lru_cache(1024)
 def _holds_unseen(kind: type) -> str | None:
-    """A class above it that is not written in Python and makes its own objects: what those hold is no attribute."""
+    """A class above it that is not written in Python and makes its own objects: what those hold is not an attribute."""
     named_tuple = tuple if hasattr(kind, "_fields") else object
     found = (base for base in kind.__mro__ if base not in (object, named_tuple))
     return next((base.__name__ for base in found if isinstance(vars(base).get("__new__"), BuiltinMethodType)), None)
@@ -310,7 +310,7 @@ def _cached(kind: type) -> dict[str, type]:
 
 
 def _a(value: Any) -> str:
-    """What cannot be said, in words."""
+    """What cannot be written, in words."""
     kind = type(value)
     words = {"function": "a function that no module has under its name", "method": "a bound method"}
     if kind.__name__ in words:

@@ -1,4 +1,4 @@
-"""`Guarantee`: what a mechanism promises, output by output.
+"""`Guarantee`: the privacy of a mechanism, output by output.
 
 A guarantee is the triple (P, E, δ) of output differential privacy: a partition P of the outputs into
 labelled parts, an ε for each part, and one δ for all of them. For neighbours x, x' and every set S of
@@ -25,7 +25,7 @@ from expost.cost import DELTA_UNITS, EPSILON_UNITS, Cost, Number, decimal_text, 
 from expost.errors import InvalidValue, NeighbourMismatch, UnknownPart
 
 Part: TypeAlias = int | str | tuple["Part", ...]
-"""A label: an int, a string, or a tuple of labels. It is durable; it stands in the ledger."""
+"""A label: an int, a string, or a tuple of labels. It is durable: ledgers keep it."""
 
 Neighbours: TypeAlias = Literal["add-remove", "substitute"]
 """Which databases differ by one person: one record more or less, or one record exchanged."""
@@ -89,7 +89,7 @@ class Guarantee:
 
     @classmethod
     def uniform(cls, epsilon: Number, delta: Number = 0, *, neighbours: Neighbours | None = None) -> Self:
-        """What every (ε, δ)-differentially private mechanism promises: ε for any part.
+        """The guarantee of every (ε, δ)-differentially private mechanism: ε for any part.
 
         >>> Guarantee.uniform(0.5).epsilon_of("whatever came out")
         0.5
@@ -119,7 +119,7 @@ class Guarantee:
 
     @classmethod
     def parallel(cls, blocks: Iterable[Guarantee], *, split: Literal["record", "value"]) -> Self:
-        """Mechanisms on the disjoint blocks of a fixed split of the data, one guarantee a block.
+        """Mechanisms on the disjoint blocks of a fixed split of the data, one guarantee per block.
 
         One person touches one block, so the price is that of the costliest block: the parts are
         ``(block, part)``, computed from the blocks' parts by :func:`costliest`, and δ is the largest. Labels
@@ -127,7 +127,7 @@ class Guarantee:
 
         ``split="record"``: each record's block is fixed by who it is, never by what it says.
         ``split="value"``: a record's contents choose its block. A record that changes may then leave one
-        block and enter another, so the blocks must promise for add-remove neighbours, and so does the
+        block and enter another, so the blocks need guarantees for add-remove neighbours, and so does the
         result; ``.under("substitute")`` converts it.
 
         >>> Guarantee.parallel([Guarantee({"hit": 1, "miss": 0})] * 2, split="record")
@@ -146,7 +146,7 @@ class Guarantee:
                 raise NeighbourMismatch(str(block._neighbours), str(relation), "the first block")
         if split == "value" and relation != "add-remove":
             raise InvalidValue(
-                f"a split by value needs blocks that promise for 'add-remove' neighbours, these say {relation!r}: "
+                f"a split by value needs guarantees for 'add-remove' neighbours, these are for {relation!r}: "
                 "a record that changes its value may leave one block and enter another"
             )
         table: dict[Part, Cost] = {
@@ -202,18 +202,18 @@ class Guarantee:
         delta = _group_delta(self._delta, self._worst.exact_epsilon, size)
         if delta > DELTA_UNITS:
             raise InvalidValue(
-                f"for groups of {size}, δ would be past 1 and the claim would promise nothing: take a smaller δ or ε"
+                f"for groups of {size}, δ would be above 1, which guarantees nothing: take a smaller δ or ε"
             )
         table = {part: price * size for part, price in self._table.items()}
         otherwise = None if self._otherwise is None else self._otherwise * size
         return self._of(table, otherwise, delta, self._neighbours)
 
     def under(self, neighbours: Neighbours) -> Self:
-        """The claim for another neighbour relation, where there is one.
+        """The guarantee for another neighbour relation, where there is one.
 
         From add-remove to substitution: exchanging a record is removing one and adding one, a group of two.
-        The mechanism must be defined, and its claim true, on the database in between, which has one record
-        less. There is no way back: a claim for databases of one size says nothing about other sizes.
+        The mechanism must be defined, and its guarantee true, on the database in between, which has one record
+        less. There is no conversion back: a guarantee for databases of one size says nothing about other sizes.
 
         >>> Guarantee.uniform(1, neighbours="add-remove").under("substitute")
         Guarantee.uniform(2, neighbours='substitute')
@@ -222,13 +222,13 @@ class Guarantee:
         """
         target = as_neighbours(neighbours)
         if target is None:
-            raise InvalidValue("say which neighbours the claim should be about: 'add-remove' or 'substitute'")
+            raise InvalidValue("give the relation to convert to: 'add-remove' or 'substitute'")
         if target == self._neighbours:
             return self
         if self._neighbours is None:
-            raise InvalidValue(f"this claim does not say whose neighbours it is about: state it before {target!r}")
+            raise InvalidValue(f"this guarantee has no neighbour relation to convert to {target!r}: give neighbours=")
         if target != "substitute":
-            raise NeighbourMismatch(self._neighbours, target, "the wanted claim")
+            raise NeighbourMismatch(self._neighbours, target, "the wanted guarantee")
         pair = self.group(2)
         return self._of(pair._table, pair._otherwise, pair._delta, target)
 
@@ -251,7 +251,7 @@ class Guarantee:
 
     @property
     def neighbours(self) -> Neighbours | None:
-        """The relation that the claim is about."""
+        """The relation of the guarantee."""
         return self._neighbours
 
     @property
@@ -425,7 +425,7 @@ def _part_from_json(label: Any) -> Part:
 def _images(images: Any) -> Iterable[Part]:
     if isinstance(images, Set):
         if not images:
-            raise InvalidValue("a part must become at least one part; an empty set is no image")
+            raise InvalidValue("a part must become at least one part; an empty set is not allowed")
         return [as_part(image) for image in images]
     return [as_part(images)]
 

@@ -55,7 +55,7 @@ class Withheld(Enum):
 
 
 WITHHELD = Withheld.WITHHELD
-"""No answer: what a mechanism publishes instead of a value when its own test said no."""
+"""No answer: what a mechanism publishes instead of a value when its own test failed."""
 
 
 class Mechanism(ABC, Generic[In, Out]):
@@ -72,9 +72,9 @@ class Mechanism(ABC, Generic[In, Out]):
     def fingerprint(self) -> str:
         """What it is: the same in every process for the same class and parameters, another for any other.
 
-        A ledger's key stands for one fingerprint. A mechanism that holds what cannot be told from others (a lambda, a
+        A ledger's key is for one fingerprint. A mechanism that holds what cannot be identified (a lambda, a
         local function, a bound method, a partial, an object without fields), or whose class is defined in ``__main__``
-        or in a function, has none and raises ``InvalidValue``, unless it has a ``name``: a field that stands for all of
+        or in a function, has none and raises ``InvalidValue``, unless it has a ``name``: a field that identifies all of
         that. A class may also define its own.
         """
         return say(self).fingerprint
@@ -82,7 +82,7 @@ class Mechanism(ABC, Generic[In, Out]):
     @property
     @abstractmethod
     def guarantee(self) -> Guarantee:
-        """(P, E, δ), for all data; an interactive one promises it for every adaptive way of asking."""
+        """(P, E, δ), for all data; an interactive one keeps it for every adaptive way of asking."""
 
     @abstractmethod
     def part_of(self, output: Out) -> Part:
@@ -108,7 +108,7 @@ class Mechanism(ABC, Generic[In, Out]):
         """
 
     def check_start(self, data: Any) -> None:
-        """The same for an interaction about the data; by default anything will do, nothing included."""
+        """The same for an interaction about the data. By default all data is accepted, None included."""
 
     def sample(self, data: In, noise: NoiseSource) -> Out:
         """One output. Private values never make it raise; they follow the mechanism's stated rules."""
@@ -181,11 +181,11 @@ class Release(Generic[Published]):
         return hash((self.entry.id, self.part, self.charged))
 
     def __str__(self) -> str:
-        said = "nothing was asked" if self.part is None else self.mechanism.describe(self.value)
+        what = "nothing was asked" if self.part is None else self.mechanism.describe(self.value)
         charged, refunded = _amount(self.charged, up=True), _amount(self.refunded, up=False)
         receipt = f"reserved {self.reserved}, charged {charged}, refunded {refunded}"
         replayed = " · replayed, nothing more was charged" if self.replayed else ""
-        return f"{type(self.mechanism).__name__}: {said} · {receipt}{replayed}"
+        return f"{type(self.mechanism).__name__}: {what} · {receipt}{replayed}"
 
 
 class Payer(Protocol):
@@ -223,7 +223,7 @@ class Interaction:
 
     Subclasses give the way of asking, through :meth:`_answer`. Nothing asked costs nothing. The caller's
     own exceptions settle too; only an exception while a private value was being evaluated forfeits.
-    An answer is copied before it is handed out: what is priced and kept is what was said, whatever becomes of the
+    An answer is copied before it is handed out: what is priced and kept is what was answered, whatever becomes of the
     object. An answer that ``copy.deepcopy`` does not take (a mapping proxy, a lock) is an error while sampling, and
     forfeits. One question is answered at a time, whatever the threads; a closed interaction never answers again, and
     one that was forked answers only in the process that it was opened in.
@@ -319,7 +319,7 @@ class Interaction:
             return answer
 
     def _refuse_forked(self) -> None:
-        """One reservation pays for one interaction: a forked copy would answer what nobody charges."""
+        """One reservation pays for one interaction: a forked copy would answer without being charged."""
         if here() != self._process:
             raise InteractionClosed(
                 f"this {type(self._mechanism).__name__} belongs to process {self._process.number} and answers only "
@@ -350,7 +350,7 @@ class Interaction:
 
 
 def fixed(array: Any) -> Any:
-    """The array, so that nobody can ever write to it: its values are in bytes. Arrays of objects are copied."""
+    """A read-only copy of the array: its values are in bytes. Arrays of objects are copied."""
     import numpy as np
 
     if array.dtype.hasobject:
@@ -378,7 +378,7 @@ _UNCHANGING = frozenset({bool, int, float, str, bytes, type(None)})
 
 
 def _apart(answer: Any) -> Any:
-    """An answer that nobody else can change."""
+    """A copy of an answer that others cannot change."""
     if type(answer) in _UNCHANGING:
         return answer
     numpy = sys.modules.get("numpy")

@@ -32,7 +32,7 @@ _HOMES = {
     "Winsorized": "expost.mechanisms.moments.moments:Winsorized",
     "Withheld": "expost.mechanism:Withheld",
 }
-"""Classes that stand in ledgers, but are not exported."""
+"""Classes that ledgers keep, but that are not exported."""
 _FORMER = {
     "expost.mechanisms.interquantile:Bin": "Bin",
     "expost.mechanisms.linear:LinearModel": "LinearModel",
@@ -63,7 +63,7 @@ def function_name(function: Any) -> str | None:
 
 
 def find(name: str) -> Any:
-    """What a name stands for; None if that is not imported here. Only this package's own modules are imported."""
+    """The object of that name; None if it is not imported here. Only this package's own modules are imported."""
     module, _, path = f"expost:{_FORMER[name]}".partition(":") if name in _FORMER else name.partition(":")
     if module == "expost" and path in _HOMES:
         module, _, path = _HOMES[path].partition(":")

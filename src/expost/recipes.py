@@ -103,13 +103,13 @@ def release_large(
 
     A sparse vector with ``selection_share`` of ε finds entries whose absolute value is above
     ``threshold``, at most ``at_most``. Everything that is then left of ε goes to the signed values of
-    those that were found: fewer found means less noise, and so does what the sparse vector gave back.
+    those that were found: fewer found means less noise, and so does what the sparse vector refunded.
 
     ``epsilon`` is the whole budget, by default all that remains. ``sensitivity`` bounds how far one entry
     moves between neighbours, ``l1`` how far all of them move together (by default, ``sensitivity`` times the
     entries found). ``monotone`` is for counts: all entries grow, or all shrink, when a record is added (negative
-    ones are then never large). NaN and None count as 0. Names must be public: a name that stands there because
-    of one person tells on them; and so must be whether a name has whole numbers or floats.
+    ones are then never large). NaN and None count as 0. Names must be public: a name that is there because
+    of one person reveals them; and so must be whether a name has whole numbers or floats.
 
     >>> ledger = Ledger(epsilon=1)
     >>> counts = np.zeros(100, int)
@@ -145,12 +145,12 @@ def release_large(
     separately = exact(sensitivity, "sensitivity") * len(chosen)
     left = total.exact_epsilon - found.charged.exact_epsilon
     moves = separately if together is None else min(separately, together)
-    teller = Laplace(epsilon=left, sensitivity=_plain(moves), neighbours=neighbours)
-    told = ledger.run(teller, on=entries[chosen], label=label and f"{label}: values")
-    values = dict(zip((names[i] for i in chosen), told.value.tolist(), strict=True))
+    noise_of = Laplace(epsilon=left, sensitivity=_plain(moves), neighbours=neighbours)
+    noisy = ledger.run(noise_of, on=entries[chosen], label=label and f"{label}: values")
+    values = dict(zip((names[i] for i in chosen), noisy.value.tolist(), strict=True))
     listed = ", ".join(f"{name}: {value:g}" for name, value in list(values.items())[:8])
     more = ", …" if len(values) > 8 else ""
-    return RecipeResult(values, (found, told), f"{len(values)} large entries ({listed}{more})")
+    return RecipeResult(values, (found, noisy), f"{len(values)} large entries ({listed}{more})")
 
 
 def _named(values: Any) -> tuple[Any, NDArray[Any]]:
@@ -158,7 +158,7 @@ def _named(values: Any) -> tuple[Any, NDArray[Any]]:
     if isinstance(values, Mapping):
         entries = list(values.values())
         if not all(entry is None or isinstance(entry, Real) for entry in entries):
-            raise InvalidValue("a histogram maps names to ints, or to floats; some value is no number")
+            raise InvalidValue("a histogram maps names to ints, or to floats; some value is not a number")
         if any(isinstance(entry, float | np.floating) for entry in entries):
             return list(values), np.array([np.nan if entry is None else float(entry) for entry in entries])
         whole = [max(-FARTHEST, min(FARTHEST, int(entry or 0))) for entry in entries]

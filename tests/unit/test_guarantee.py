@@ -61,8 +61,8 @@ def test_claims_round_up() -> None:
         (lambda: Guarantee.parallel([Guarantee({"a": 1})], split="column"), "'record' or 'value'"),
         (lambda: Guarantee({"a": 1}).group(0), "size of a group is a whole number of at least 1"),
         (lambda: Guarantee({"a": 1}).group(True), "size of a group is a whole number of at least 1"),
-        (lambda: Guarantee({"a": 5}, delta=0.5).group(2), "past 1"),
-        (lambda: Guarantee({"a": 1}).under("substitute"), "does not say whose neighbours"),
+        (lambda: Guarantee({"a": 5}, delta=0.5).group(2), "above 1"),
+        (lambda: Guarantee({"a": 1}).under("substitute"), "has no neighbour relation"),
         (lambda: Guarantee({"a": 1}).post_process({}), r"missing \['a'\]"),
         (lambda: Guarantee({"a": 1}).post_process({"a": "x", "b": "x"}), r"not in the table \['b'\]"),
         (lambda: Guarantee({"a": 1}).post_process({"a": set()}), "at least one part"),
@@ -79,7 +79,7 @@ def test_claims_round_up() -> None:
         (lambda: Guarantee.parallel([1], split="record"), "a list of guarantees"),
         (lambda: Guarantee.parallel(Guarantee({"a": 1}), split="record"), "a list of guarantees"),
         (lambda: Guarantee({"a": 1}).post_process([("a", "b")]), "images are a mapping"),
-        (lambda: Guarantee({"a": 1}).under(None), "say which neighbours"),
+        (lambda: Guarantee({"a": 1}).under(None), "give the relation"),
         (lambda: Guarantee.from_json(None), "a guarantee in JSON"),
     ],
 )
@@ -97,7 +97,7 @@ def test_claims_read_up_and_budgets_down() -> None:
 
 def test_large_groups_are_quick() -> None:
     assert Guarantee.uniform(1).group(10**6).worst_case == Cost(10**6)
-    with pytest.raises(InvalidValue, match="past 1"):
+    with pytest.raises(InvalidValue, match="above 1"):
         Guarantee.uniform(5000, 1e-9).group(10**6)
 
 

@@ -74,7 +74,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True  # private values never cause an error; they count as `missing`
-        tags.input_tags.string = True  # and so does a cell that is no number, among Python objects
+        tags.input_tags.string = True  # and so does a cell that is not a number, among Python objects
         tags.non_deterministic = True  # by the noise
         return tags
 

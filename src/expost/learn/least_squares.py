@@ -66,7 +66,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True  # private values never cause an error; they count as 0, and ±∞ as a bound
-        tags.input_tags.string = True  # and so does a cell that is no number, among Python objects
+        tags.input_tags.string = True  # and so does a cell that is not a number, among Python objects
         tags.non_deterministic = True  # by its noise
         tags.regressor_tags.poor_score = True  # the bounds are those of the data at hand, not of any test
         return tags

@@ -78,7 +78,7 @@ class GridNoise(ABC):
 
     @abstractmethod
     def _many(self, noise: NoiseSource, parameter: Fraction, size: int) -> NDArray[np.int64]:
-        """The noise for so many numbers; also where parameters out of range are refused."""
+        """The noise for ``size`` numbers; also where parameters out of range are refused."""
 
     @abstractmethod
     def _reach(self, parameter: Fraction, miss: Fraction) -> int:

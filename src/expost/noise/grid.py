@@ -18,7 +18,7 @@ from expost.cost import exact
 from expost.errors import InvalidValue
 
 FARTHEST = 2**60
-"""Data, and data with noise, are clamped to so many steps on either side of zero."""
+"""Data, and data with noise, are clamped to this many steps on either side of zero."""
 
 _BLOCK = 2**14  # values rounded at a time, so that they stay in the cache
 
@@ -102,7 +102,7 @@ class Grid:
         return points
 
     def round_integers(self, values: NDArray[Any], farthest: int = FARTHEST) -> NDArray[np.int64]:
-        """The nearest points to whole numbers of any width, half up, clamped to so many steps. Nothing wraps.
+        """The nearest points to whole numbers of any width, half up, clamped to ``farthest`` steps. Nothing wraps.
 
         ⌊n/2^e + ½⌋ is the number without its last e bits, plus the first of those bits.
 

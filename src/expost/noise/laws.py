@@ -1,6 +1,6 @@
 """Laws on the integers, known through certified bounds on their distribution functions.
 
-A law promises one thing: integer bounds on 2^bits·Pr[X < k], for any k and any number of bits, that close
+A law gives one thing: integer bounds on 2^bits·Pr[X < k], for any k and any number of bits, that close
 in on the truth as the bits grow. That is all that exact sampling needs (:mod:`expost.noise.inversion`).
 Laws are frozen and hashable: tables are kept per law.
 """
@@ -148,7 +148,7 @@ class CoinLaw(Law):
 
 @dataclass(frozen=True)
 class Lie(Law):
-    """1 if randomised response among so many choices lies, else 0: the truth weighs 1, each lie e^−rate."""
+    """1 if randomised response among ``choices`` answers lies, else 0: the truth weighs 1, each lie e^−rate."""
 
     rate: Fraction
     choices: int
@@ -185,7 +185,7 @@ class Finite(Law):
 
 @dataclass(frozen=True)
 class Rate:
-    """Weights that fall by e^−rate a step."""
+    """Weights that fall by e^−rate per step."""
 
     rate: Fraction
 
@@ -196,7 +196,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Ratio:
-    """Weights that fall by a rational factor a step."""
+    """Weights that fall by a rational factor per step."""
 
     ratio: Fraction
 

@@ -18,7 +18,7 @@ class NoiseSource(ABC):
     """A stream of independent, uniform random bytes. Samplers draw from it and from nothing else."""
 
     private: bool
-    """Whether nobody can predict it. A durable ledger takes no other."""
+    """Whether it is unpredictable. A durable ledger takes no other."""
 
     @abstractmethod
     def bytes(self, count: int) -> bytes:
@@ -45,7 +45,7 @@ class NoiseSource(ABC):
         return self.below(denominator) < numerator
 
     def words(self, count: int, bits: int = 64) -> NDArray[np.unsignedinteger[Any]]:
-        """``count`` uniform unsigned integers of so many bits (8, 16, 32 or 64). The array is read-only."""
+        """``count`` uniform unsigned integers of ``bits`` bits (8, 16, 32 or 64). The array is read-only."""
         import numpy as np
 
         return np.frombuffer(self.bytes(count * (bits // 8)), dtype=f"<u{bits // 8}")

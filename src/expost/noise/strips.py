@@ -140,5 +140,5 @@ def _signed(numbers: Integers, negative: NDArray[np.bool_]) -> Integers:
 
 
 def _width(bits: int) -> int:
-    """The width of the random words that hold so many bits."""
+    """The width of the random words that hold this many bits."""
     return 16 if bits <= 16 else 32 if bits <= 32 else 64

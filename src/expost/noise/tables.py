@@ -29,7 +29,7 @@ class Table:
 
     The guide answers most draws from 16 bits; the cells, each the interval of 64-bit draws that certainly
     give one value, answer nearly all others; the rest is inverted exactly. A table is a cache of certified
-    answers and no more: whatever stands or is missing in it, the distribution is the law's.
+    answers and no more: whatever is or is not in it, the distribution is the law's.
 
     Proof: thm-inversion
     """
@@ -72,7 +72,7 @@ class Table:
 def _certain_cells(law: Law) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]:
     """The values of a law between its tails, and for each the first and the last 64-bit draw that is certain.
 
-    A draw u stands for all reals in [u, u + 1)/2^64, so it is certain of k if 2^64·F(k) ≤ u and
+    A draw u represents all reals in [u, u + 1)/2^64, so it is certain of k if 2^64·F(k) ≤ u and
     u + 1 ≤ 2^64·F(k + 1), by the bounds on F.
     """
     tail = 1 << (WORD - _TAIL)

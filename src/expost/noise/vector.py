@@ -2,7 +2,7 @@
 
 Every function takes the source, the law's rational parameters and a size (a number or a shape), and
 returns integers whose distribution is the mathematical one. Array noise is exact below magnitude 2^61 and
-only keeps its sign beyond; scales stay below 2^50, so that nobody will ever see that happen, and
+only keeps its sign beyond; scales stay below 2^50, so that this never happens in practice, and
 lem-saturation says why it is harmless if they do.
 """
 

@@ -57,7 +57,7 @@ class FiniteMechanism:
         object.__setattr__(self, "neighbours", tuple(self.neighbours))
         for database, law in laws.items():
             if min(law.values(), default=Fraction(0)) < 0 or sum(law.values()) > 1:
-                raise InvalidValue(f"the law on database {database!r} is no law: probabilities are ≥ 0 and sum to 1")
+                raise InvalidValue(f"the law on database {database!r} is not a law: probabilities are ≥ 0 and sum to 1")
         for pair in self.neighbours:
             if not isinstance(pair, tuple | list) or len(pair) != 2 or any(database not in laws for database in pair):
                 raise InvalidValue(f"neighbours are pairs of databases that have a law, got {pair!r}")
@@ -82,14 +82,14 @@ class FiniteMechanism:
 
 @dataclass(frozen=True)
 class Witness:
-    """Where a claim fails most: two neighbours and the event that tells them apart too well."""
+    """Where a guarantee fails most: two neighbours and the event that distinguishes them too well."""
 
     databases: tuple[Any, Any]
     event: frozenset[Any]
     probability: Fraction
     """Of the event on the first database."""
     allowed: Fraction
-    """What the claim allows it to be, given the second database (rounded up)."""
+    """What the guarantee allows it to be, given the second database (rounded up)."""
 
     def __str__(self) -> str:
         x, y = self.databases
@@ -99,7 +99,7 @@ class Witness:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a claim holds; None where missing mass leaves it open. ``delta`` is the least δ for its E."""
+    """Whether a guarantee holds; None where missing mass leaves it open. ``delta`` is the least δ for its E."""
 
     holds: bool | None
     delta: Bracket[Fraction]
@@ -134,7 +134,7 @@ def least_delta_at(mechanism: FiniteMechanism, ratios: Mapping[Part, Any]) -> Fr
 
 
 def least_delta(mechanism: FiniteMechanism, guarantee: Guarantee, digits: int = 40) -> Bracket[Fraction]:
-    """The least δ at which the mechanism keeps the guarantee's E, bracketed to about so many digits.
+    """The least δ at which the mechanism keeps the guarantee's E, bracketed to about ``digits`` digits.
 
     Proof: thm-odp-hockey-stick
     """
@@ -162,7 +162,7 @@ def check(mechanism: FiniteMechanism, guarantee: Guarantee) -> Verdict:
 
 
 def judge(least: Callable[[int], Bracket[Fraction]], delta: Fraction, complete: bool = True) -> tuple[Verdict, int]:
-    """Bracket the least δ with more and more digits until it is on one side of the claim's.
+    """Bracket the least δ with more and more digits until it is on one side of the guarantee's.
 
     Without complete laws the bracket need not shrink; then the first one must do.
 

@@ -1,7 +1,7 @@
 """The composition game, played exactly: what the best adaptive adversary gets out of a filter.
 
-In each round the adversary picks a mechanism, an ordered pair of neighbouring databases and a claim that
-the filter lets through, sees the output, and goes on. Its advantage at ε is Σ_views (P − e^ε·Q)₊; the best
+In each round the adversary picks a mechanism, an ordered pair of neighbouring databases and a guarantee that
+the filter admits, sees the output, and goes on. Its advantage at ε is Σ_views (P − e^ε·Q)₊; the best
 one is found by backward induction over everything it could do (thm-game). The likelihood ratio P/Q, the
 filter's state and the rounds left are all that matters of a history.
 """
@@ -110,7 +110,7 @@ class _Game(Generic[GameState]):
 
 
 def worst_delta_at(moves: Sequence[Move], rule: Filter[Any], rounds: int, ratio: Fraction) -> Fraction:
-    """The exact δ that the best adversary reaches at e^ε = ratio, in at most so many rounds.
+    """The exact δ that the best adversary reaches at e^ε = ratio, in at most ``rounds`` rounds.
 
     Proof: thm-game
     """
@@ -120,7 +120,7 @@ def worst_delta_at(moves: Sequence[Move], rule: Filter[Any], rounds: int, ratio:
 def worst_delta(
     moves: Sequence[Move], rule: Filter[Any], rounds: int, epsilon: Cost, digits: int = 40
 ) -> Bracket[Fraction]:
-    """The δ that the best adversary reaches at ε, bracketed to about so many digits."""
+    """The δ that the best adversary reaches at ε, bracketed to about ``digits`` digits."""
     game = _Game(moves, rule, rounds)
     ratio = bracket.exp(epsilon.exact_epsilon, digits)
     return Bracket(game.advantage(ratio.upper), game.advantage(ratio.lower))

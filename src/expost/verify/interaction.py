@@ -1,11 +1,11 @@
 """Exact checks of interactive mechanisms on finite trees of questions and answers.
 
-An interactive claim is about every adaptive way of asking at once. The best of them is found by one
+The guarantee of an interactive mechanism is for every adaptive way of asking at once. The best of them is found by one
 backward pass over the tree (thm-causal):
 
     L(h) = max( (P(h) − e^{E(h)}·Q(h))₊ if one may stop at h,  max over questions q of Σ_answers L(h, q, answer) )
 
-and the claim holds when L at the root is at most δ for every ordered pair of neighbours.
+and the guarantee holds when L at the root is at most δ for every ordered pair of neighbours.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def test_neighbours_may_come_from_anywhere() -> None:
 
 def test_what_is_no_mechanism() -> None:
     for law in ({"a": "0.7", "b": "0.4"}, {"a": "-0.1", "b": "1.1"}):
-        with pytest.raises(xp.InvalidValue, match="is no law"):
+        with pytest.raises(xp.InvalidValue, match="is not a law"):
             FiniteMechanism({0: law}, [])
     for neighbours in ([(0, 1)], [0], [(0, 0, 0)]):
         with pytest.raises(xp.InvalidValue, match="pairs of databases that have a law"):

@@ -45,7 +45,7 @@ class LogisticDescent(Wrapper[NDArray[Any], tuple[NDArray[np.int64], ...]]):
     steps
         The largest number of steps.
     every
-        It may stop after every so many steps.
+        The number of steps between stops.
     patience
         It stops if the mean of the gradients published since the last stop is at most ``patience`` times as long as
         noise alone would be. That reads published values only.
@@ -130,14 +130,14 @@ class LogisticDescent(Wrapper[NDArray[Any], tuple[NDArray[np.int64], ...]]):
         return np.asarray(parts.sum(axis=0))
 
     def weights(self, outputs: tuple[Any, ...], size: int) -> FloatArray:
-        """Where the descent stands after these outputs, for so many records: a function of what was published."""
+        """The weights after these outputs, for ``size`` records: a function of what was published."""
         weights = np.zeros(self.features + 1)
         for output in outputs:
             weights = np.clip(weights - float(self.learning_rate) / (_STEPS * size) * np.asarray(output), -1e6, 1e6)
         return weights
 
     def model(self, outputs: tuple[Any, ...], size: int) -> LinearModel:
-        """The model after these outputs, for so many records."""
+        """The model after these outputs, for ``size`` records."""
         weights = tuple(self.weights(outputs, size).tolist())
         return LinearModel((weights,), float(self.norm), True, float(self.missing))
 
@@ -158,7 +158,7 @@ def _stops(steps: int, every: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=256)
 def _ratio(epsilon: Fraction, delta: Fraction, steps: int, every: int) -> float:
-    """Noise over sensitivity for so many steps. ε falls about as one over it, so that a few corrections are enough."""
+    """Noise over sensitivity for ``steps`` steps. ε falls about as one over it, so a few corrections are enough."""
 
     def needed(multiplier: float) -> Fraction:
         return plan((GaussianNoise(multiplier),) * steps, _stops(steps, every), delta).worst_case.exact_epsilon

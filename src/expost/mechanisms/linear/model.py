@@ -83,7 +83,7 @@ def unit_rows(features: Any, norm: float, missing: float, intercept: bool) -> Fl
 
 
 def shares(features: int) -> tuple[float, float]:
-    """What features are multiplied by, and the constant beside them: as long as one of so many typical features.
+    """What features are multiplied by, and the constant beside them: as long as one of ``features`` typical features.
 
     >>> shares(3)
     (0.8660254037844386, 0.5)

@@ -1,6 +1,6 @@
 """Linear classifiers: logistic regression and a smooth support vector machine, with noise on the result or on the aim.
 
-The data is a two-dimensional array, one row a person: the features, and in the last column the number of the class.
+The data is a two-dimensional array, one row per person: the features, and in the last column the number of the class.
 More than two classes are one problem each, that class against the rest, with an equal share of ε.
 """
 
@@ -94,7 +94,7 @@ class _Linear(Mechanism[NDArray[Any], LinearModel]):
         return 1 if self.classes == 2 else self.classes
 
     def setting(self, size: int, features: int) -> Setting:
-        """The public facts of each problem on so many records with so many features."""
+        """The public facts of each problem on ``size`` records with ``features`` features."""
         columns = (features if self.features is None else len(self.features)) + self.intercept
         return self._setting(size, columns, exact(self.epsilon, "ε") / self.problems)
 

@@ -151,7 +151,7 @@ class Tested(Mechanism[Any, Out | Withheld]):
 
 
 def held_out_size(size: int, share: Fraction) -> int:
-    """How many of so many records are held out: the share, rounded up, and neither none nor all.
+    """How many of ``size`` records are held out: the share, rounded up, and neither none nor all.
 
     >>> held_out_size(10, Fraction(1, 4))
     3

@@ -210,7 +210,7 @@ class TestedLogisticRegression(Mechanism[NDArray[Any], LinearModel | Withheld]):
         return requested_epsilon(exact(self.epsilon, "ε") * share, "ε of the test")
 
     def model(self, training: int) -> OutputPerturbation:
-        """What trains the model, on so many records."""
+        """What trains the model, on ``training`` records."""
         return OutputPerturbation(
             epsilon=self.epsilon,
             norm=self.norm,
@@ -229,7 +229,7 @@ class TestedLogisticRegression(Mechanism[NDArray[Any], LinearModel | Withheld]):
         return min(max(for_noise, 10 * log(10) / (training * float(self.test_epsilon))), MOST_REGULARIZER)
 
     def tested(self, size: int, features: int) -> Tested:
-        """The model behind its test, for so many records with so many features."""
+        """The model behind its test, for ``size`` records with ``features`` features."""
         training = size - held_out_size(size, exact(self.held_out, "held_out"))
         model = self.model(training)
         setting = model.setting(training, features)

@@ -23,7 +23,7 @@ from expost.noise.grid import Grid
 NoiseKind: TypeAlias = Literal["one-sided", "two-sided"]
 Points: TypeAlias = NDArray[np.int64]
 FARTHEST_VALUE = 2**58
-"""Values are clamped to so many steps of the grid on either side of zero; thresholds must lie within."""
+"""Values are clamped to this many steps of the grid on either side of zero; thresholds must lie within."""
 
 MOST_SHARES = 40_000  # a guarantee lists each number of shares
 CHUNK = 2**17  # values compared at a time, so that an early stop stops early

@@ -1,7 +1,7 @@
 """Sparse vector: many comparisons with a threshold, of which only the positive ones cost much.
 
 One noisy threshold serves every question. Questions below it leak little; each one above it costs a share
-of the budget. What was reserved for positives that never came, comes back.
+of the budget. What was reserved for positives that did not occur is refunded.
 
 Both mechanisms run in one go over an array (``ledger.run``) or answer adaptive questions one at a time
 (``ledger.open``). All noise is whole-numbered and exact, on a grid.
@@ -111,7 +111,7 @@ class SparseVector(Thresholded):
         return self.part(count, answers)
 
     def part(self, positives: int, answers: int) -> tuple[int, int]:
-        """The part (t, k) of so many positives among so many answers."""
+        """The part (t, k) of these numbers of positives and answers."""
         if not answers:
             return 0, 0
         each, negatives = (1 if self.monotone else 2), answers - positives
@@ -210,4 +210,4 @@ def _positive(output: Any) -> NDArray[np.bool_]:
     answers = np.asarray(output)
     if answers.dtype == np.bool_:
         return answers
-    return ~np.isnan(answers.astype(np.float64))  # None and NaN stand for "below"
+    return ~np.isnan(answers.astype(np.float64))  # None and NaN mean "below"

@@ -131,7 +131,7 @@ class MeanOfRanks(Proposal):
 
 
 class Arranged:
-    """Records of which those near the ranks that matter stand in their places. Private."""
+    """Records of which those near the ranks that matter are in their places. Private."""
 
     def __init__(self, values: NDArray[Any]) -> None:
         self.values = values
@@ -141,7 +141,7 @@ class Arranged:
 
 
 def ranks(size: int, quantile: Fraction | None, trim: Fraction) -> tuple[int, int]:
-    """The first and the last rank that count among so many records."""
+    """The first and the last rank that count among ``size`` records."""
     if quantile is not None:
         return rank(quantile, size), rank(quantile, size)
     cut = floor(trim * size)
@@ -273,9 +273,9 @@ class StableQuantile(_Located):
         test_share: Number = Fraction(1, 2),
         **rest: Any,
     ) -> Self:
-        """Propose what data of this scale, so many records, should hold: slack·scale·(changes the test asks for)/size.
+        """Propose slack·scale·(changes the test asks for)/size, which data of this scale and size should keep.
 
-        Data with an inter-quantile range of ``scale`` has about size/scale records a unit near its middle; the slack
+        Data with an inter-quantile range of ``scale`` has about size/scale records per unit near its middle; the slack
         is for those where they are sparser.
         """
         test = StabilityTest(split_epsilon(epsilon, test_share, "test_share")[0], exact(requested_delta(delta), "δ"))

@@ -21,7 +21,7 @@ from expost.mechanisms.numbers import shape_of
 
 
 def rank(quantile: Fraction, size: int) -> int:
-    """The rank, from 1, of a quantile among so many records: ⌈quantile·size⌉, at least 1."""
+    """The rank, from 1, of a quantile among ``size`` records: ⌈quantile·size⌉, at least 1."""
     return max(1, ceil(quantile * size))
 
 
@@ -31,7 +31,7 @@ def check_records(data: Any, what: str) -> int:
     if dimensions is None or len(dimensions) != 1:
         shape = "a single number" if dimensions is None else f"shape {dimensions}"
         raise InvalidValue(
-            f"{what} is about a one-dimensional array with one value a person, got {shape}: try .ravel()"
+            f"{what} is about a one-dimensional array with one value per person, got {shape}: try .ravel()"
         )
     if not dimensions[0]:
         raise InvalidValue(f"{what} needs at least one record, and the number of records is public; got an empty array")
@@ -39,7 +39,7 @@ def check_records(data: Any, what: str) -> int:
 
 
 def arranged(data: Any, missing: float, spans: Sequence[tuple[int, int]]) -> NDArray[Any]:
-    """A copy in which the records of the ranks in each span (first, last; from 1) stand where sorting would put them.
+    """A copy in which the records of the ranks in each span (first, last; from 1) are where sorting would put them.
 
     NaN counts as ``missing``. Ranks out of range are cut off.
     """

@@ -103,7 +103,7 @@ class Spread:
 def spread(data: Any, missing: float, low: Fraction, high: Fraction, cap: int) -> Spread:
     """The surroundings of the two ranks, cap + 1 records and more each way.
 
-    ±∞ is the largest float. Past the first and the last record stand the ends of the domain.
+    ±∞ is the largest float. Beyond the first and the last record are the ends of the domain.
     """
     size, floats = len(data), data.dtype.kind == "f"
     first, last, cap = rank(low, size), rank(high, size), min(cap, size)

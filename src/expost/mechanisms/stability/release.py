@@ -271,9 +271,7 @@ class Chain(Mechanism[Any, tuple[Any, ...]]):
                 f"the chain is about {self.neighbours!r}"
             )
         if exact(proposal.price, "price") > exact(price, "price") or exact(proposal.slack, "slack"):
-            raise InvalidValue(
-                f"a leg proposed {text_of(proposal)}, which costs more than the {price} that the chain promised"
-            )
+            raise InvalidValue(f"a leg proposed {text_of(proposal)}, which costs more than the {price} of its leg")
 
     def part_of(self, output: tuple[Any, ...]) -> Part:
         """How many legs answered."""

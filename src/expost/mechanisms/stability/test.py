@@ -47,7 +47,7 @@ class StabilityTest:
 
     @property
     def cap(self) -> int:
-        """A distance past which the test fails with probability below δ: larger ones need not be told apart."""
+        """A distance past which the test fails with probability below δ: larger ones need not be distinguished."""
         return 2 * self.threshold + 2
 
     def passes(self, distance: int, noise: NoiseSource) -> bool:

@@ -27,7 +27,7 @@ from expost.noise import NoiseSource
 
 Cell: TypeAlias = tuple[int, ...]
 
-_FARTHEST = 2.0**52  # cells are numbered within so many on either side of zero
+_FARTHEST = 2.0**52  # cells are numbered within this many on either side of zero
 
 
 class Coefficients(NamedTuple):
