@@ -16,6 +16,7 @@ from quantile_model import data_sets, neighbours
 NOISE = xp.SeededNoise(5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["substitute", "add-remove"])
 def test_the_range_keeps_its_guarantee_and_not_half_of_it(relation: Any) -> None:
     """The code's own draws."""
@@ -67,6 +68,7 @@ def test_the_sensitivity_is_right_and_reached(moment: _Moment) -> None:
     assert worst == declared  # so any smaller noise would break the guarantee: see the control below
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", MOMENTS, ids=lambda moment: type(moment).__name__)
 def test_noise_has_the_rate_of_the_sensitivity(moment: _Moment) -> None:
     """Frequencies of large noise, against the law; noise of half the scale would be far outside."""

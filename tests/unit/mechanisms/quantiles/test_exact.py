@@ -65,6 +65,7 @@ def test_one_person_moves_every_score_by_at_most_one(relation: Neighbours, level
             assert max(abs(a - b) for a, b in zip(found[data], found[other], strict=True)) <= 1, (data, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("data", [(), (2,), (1, 2, 2), (0, 0, 3, 3), (0, 1, 1, 1, 3)])
 @pytest.mark.parametrize("levels", [(Fraction(1, 2),), (Fraction(1, 4), Fraction(3, 4))])
@@ -84,6 +85,7 @@ def test_a_proposal_has_weight_e_to_the_minus_score(
         assert weight / total <= found.get(candidate, Fraction(0)) + missing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("data", [(), (1, 2, 2), (3, 3, 3, 0)])
 def test_the_law_of_every_draw_is_that_of_permute_and_flip(relation: Neighbours, data: tuple[int, ...]) -> None:
@@ -114,6 +116,7 @@ def table(
     return FiniteMechanism(laws, pairs, lambda output: "released")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("levels", "relation", "sizes"),
     [
