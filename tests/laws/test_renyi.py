@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -272,11 +272,12 @@ def test_a_refund_of_delta_is_caught() -> None:
 
 @dataclass(frozen=True)
 class Lattice:
-    """Rounds with parts of ``step`` and ``times``·step, or of step alone, as long as the filter lets them start."""
+    """Rounds with parts of ``step`` and ``times``·step, of step alone, or of step that ``leak`` at a chance."""
 
     rule: MeterFilter
     step: str
     times: int
+    leak: str = "0"
 
     @property
     def rounds(self) -> list[tuple[Round, dict[int, int]]]:
@@ -285,6 +286,7 @@ class Lattice:
         return [
             (Round(Toy(Guarantee({0: small, 1: large}))), {0: 1, 1: self.times}),
             (Round(Toy(Guarantee({2: small}))), {2: 1}),
+            *([(Round(Toy(Guarantee({3: small}, self.leak))), {3: 1})] if self.leak != "0" else []),
         ]
 
     def reached(self, cut: Fraction = Fraction(1)) -> float:
@@ -302,20 +304,25 @@ class Lattice:
         def value(counts: tuple[int, ...]) -> np.ndarray:
             ratio = np.exp(step * np.arange(-far, far + 1))
             best = np.maximum(ratio - exp(rule.limit.epsilon), 0)
-            spent = [sum(n * prices[p][k] for p, n in enumerate(counts)) for k in range(len(room))]
-            for _, distances in self.rounds:
+            spent = [sum(n * prices[p][k] for p, n in enumerate(counts) if n) for k in range(len(room))]
+            for asked, distances in self.rounds:
                 worst = [max(prices[p][k] for p in distances) for k in range(len(room))]
+                leaks = asked.delta_units
                 if not any(a + b <= c for a, b, c in zip(spent, worst, room, strict=True)):
+                    continue
+                if leaks and (counts[3] + 1) * leaks > rule.rounds_delta:
                     continue
                 for down, below in distances.items():
                     for up, above in distances.items():
                         x, z = exp(-step * below), exp(step * above)
                         low = _moved(value(_more(counts, down)), -below)
                         high = _moved(value(_more(counts, up)), above)
-                        best = np.maximum(best, ((z - 1) * low + (1 - x) * high) / (z - x))
+                        found = ((z - 1) * low + (1 - x) * high) / (z - x)
+                        shown = leaks / 10**18  # of the first law, where the second has nothing
+                        best = np.maximum(best, shown * ratio + (1 - shown) * found)
             return np.asarray(best)
 
-        return float(value((0, 0, 0))[far])
+        return float(value((0, 0, 0, 0))[far])
 
 
 def _more(counts: tuple[int, ...], part: int) -> tuple[int, ...]:
@@ -340,6 +347,86 @@ def test_the_best_adversary_stays_within_delta(epsilon: str, delta: str, step: s
     assert float(delta) / 3 < lattice.reached() <= float(delta)
 
 
+def test_the_best_adversary_stays_within_delta_with_rounds_that_leak() -> None:
+    meters = two_meters("0.8", "0.1").meters
+    lattice = Lattice(MeterFilter(Cost("0.8", "0.14"), meters), "0.2", 2, leak="0.02")
+    assert 0.04 < lattice.reached() <= 0.14
+
+
 def test_prices_cut_to_a_third_are_caught() -> None:
     epsilon, delta, step, times = GAMES[0]
     assert Lattice(two_meters(epsilon, delta), step, times).reached(Fraction(1, 3)) > float(delta)
+
+
+# ---- interleaving: two interactions of two questions each, asked in the best order, exactly
+
+Answers = tuple[Fraction, Fraction]  # how likely "yes" is, on the first and on the second database
+Talk = tuple[tuple[Answers, Answers], ...]  # for each history ("", then "yes" or "no"): two questions to choose from
+
+chances = st.integers(1, 9).map(lambda n: Fraction(n, 10))
+answers = st.tuples(chances, chances)
+talks = st.tuples(*[st.tuples(answers, answers)] * 3)
+
+
+def outcomes(question: Answers) -> list[tuple[Fraction, Fraction]]:
+    """Q and P/Q of "yes" and of "no"."""
+    p, q = question
+    return [(q, p / q), (1 - q, (1 - p) / (1 - q))]
+
+
+def transcripts(talk: Talk) -> list[Fraction]:
+    """The larger one of the ratio and its inverse, for every complete transcript of every strategy."""
+    found = []
+    for first in talk[0]:
+        for k, (_, x) in enumerate(outcomes(first)):
+            found += [max(x * y, 1 / (x * y)) for second in talk[1 + k] for _, y in outcomes(second)]
+    return found
+
+
+def best_interleaving(talks: Sequence[Talk], weights: Sequence[Callable[[Fraction], Fraction]], order: int) -> Fraction:
+    """The largest Σ Q·Π x^α·e^{−(α−1)r}, r the price of each complete transcript, over all adaptive ways to ask."""
+
+    @cache
+    def value(states: tuple[tuple[int, Fraction], ...]) -> Fraction:
+        """A state is the next history of a talk (3: complete) and its ratio so far."""
+        moves = [(k, question) for k, (at, _) in enumerate(states) if at < 3 for question in talks[k][at]]
+        if not moves:
+            product = Fraction(1)
+            for (_, x), weight in zip(states, weights, strict=True):
+                product *= x**order * weight(x)
+            return product
+        return max(
+            sum((q * value(_after(states, k, a, y)) for a, (q, y) in enumerate(outcomes(question))), Fraction(0))
+            for k, question in moves
+        )
+
+    return value(tuple((0, Fraction(1)) for _ in talks))
+
+
+def _after(
+    states: tuple[tuple[int, Fraction], ...], k: int, answer: int, ratio: Fraction
+) -> tuple[tuple[int, Fraction], ...]:
+    at, x = states[k]
+    return (*states[:k], (1 + answer if at == 0 else 3, x * ratio), *states[k + 1 :])
+
+
+def tangent(talk: Talk, order: int, slope: Fraction, cheaper: int = 1) -> Callable[[Fraction], Fraction]:
+    return lambda x: exact_weight(max(x, 1 / x), order, slope) * cheaper
+
+
+@settings(max_examples=15, deadline=None)
+@given(talks, talks, st.integers(2, 4), st.fractions(0, Fraction(9, 10), max_denominator=10))
+def test_interleaved_interactions_keep_tangent_prices(one: Talk, other: Talk, order: int, share: Fraction) -> None:
+    """Each transcript is priced by its own ratio; the slope suits the worst transcript of its talk."""
+    slopes = [
+        share * (most / (most - 1) if most > 1 else 2) for most in (max(transcripts(one)), max(transcripts(other)))
+    ]
+    weights = [tangent(talk, order, slope) for talk, slope in zip((one, other), slopes, strict=True)]
+    assert best_interleaving((one, other), weights, order) <= 1
+
+
+def test_interleaved_interactions_notice_prices_that_are_too_small() -> None:
+    talk: Talk = (((Fraction(2, 3), Fraction(1, 3)),) * 2,) * 3
+    slope = Fraction(5, 4)
+    assert best_interleaving((talk, talk), [tangent(talk, 2, slope)] * 2, 2) <= 1
+    assert best_interleaving((talk, talk), [tangent(talk, 2, slope, cheaper=2)] * 2, 2) > 1

@@ -1,4 +1,4 @@
-"""ARITHMETIC on facts: filters and odometers, composition, early stopping. Pure functions, certified bounds.
+"""ARITHMETIC on facts: filters, meters, composition, Rényi prices, early stopping. Pure functions, certified bounds.
 
 Composition and early stopping load numpy when they are first used.
 """
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from expost.accounting.events import losses_of
     from expost.accounting.incremental import IncrementalComposition
     from expost.accounting.losses import ApproximateDP, EitherDirection, GaussianNoise, LaplaceNoise, Loss
+    from expost.accounting.metering import MeterFilter
+    from expost.accounting.meters import GaussianMeter, Meter, RenyiMeter, Round, SimpleMeter
     from expost.accounting.pairs import basic_composition, optimal_composition
     from expost.accounting.planning import plan
     from expost.accounting.stopping import optimal_delta, sum_delta
@@ -26,6 +28,8 @@ _ROOMS = {
     "events": ("losses_of",),
     "losses": ("ApproximateDP", "EitherDirection", "GaussianNoise", "LaplaceNoise", "Loss"),
     "incremental": ("IncrementalComposition",),
+    "metering": ("MeterFilter",),
+    "meters": ("GaussianMeter", "Meter", "RenyiMeter", "Round", "SimpleMeter"),
     "pairs": ("basic_composition", "optimal_composition"),
     "planning": ("plan",),
     "stopping": ("optimal_delta", "sum_delta"),
@@ -41,12 +45,18 @@ __all__ = [
     "EitherDirection",
     "Enclosure",
     "Filter",
+    "GaussianMeter",
     "GaussianNoise",
     "IncrementalComposition",
     "LaplaceNoise",
     "Loss",
+    "Meter",
+    "MeterFilter",
     "Odometer",
     "OdpFilter",
+    "RenyiMeter",
+    "Round",
+    "SimpleMeter",
     "basic_composition",
     "compose",
     "decide",
