@@ -1,0 +1,79 @@
+"""Every public name and its signature, as a golden text: a change to the API is a change that somebody reads."""
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any
+
+import golden
+from expost import Mechanism
+
+PACKAGES = ("expost", "expost.learn", "expost.recipes", "expost.accounting", "expost.noise", "expost.verify")
+
+
+def signature(thing: Any) -> str:
+    """How it is called. Annotations are written without quotes, objects in defaults without their addresses."""
+    text = re.sub(r" at 0x[0-9a-f]+", "", str(inspect.signature(thing)))
+    text = re.sub(r"ForwardRef\('(.*?)'[^)]*\)", r"\1", text)
+    return re.sub(r"""(: |-> )(['"])(.*?)\2(?=[,)]| = |$)""", r"\1\3", text)
+
+
+def own(kind: type) -> Iterator[tuple[str, Any]]:
+    """The public attributes of a class that are expost's, except what every mechanism has."""
+    common = vars(Mechanism) if issubclass(kind, Mechanism) and kind is not Mechanism else {}
+    found: dict[str, Any] = {}
+    for base in reversed(kind.__mro__):
+        if base.__module__.partition(".")[0] == "expost":
+            found |= {name: value for name, value in vars(base).items() if not name.startswith("_")}
+    return iter(
+        sorted(((name, value) for name, value in found.items() if name not in common), key=lambda pair: pair[0])
+    )
+
+
+def member(name: str, value: Any) -> str | None:
+    if isinstance(value, classmethod | staticmethod):
+        return f"  {name}{signature(value.__func__)}"
+    if inspect.isfunction(value):
+        return f"  {name}{signature(value)}"
+    return f"  {name}" if isinstance(value, property) or hasattr(value, "__get__") else None
+
+
+def described(name: str, thing: Any) -> Iterator[str]:
+    if inspect.isclass(thing):
+        made = "" if issubclass(thing, Enum | Warning) else called(thing)
+        yield f"class {name}{made}"
+        yield from filter(None, (member(*pair) for pair in own(thing)))
+    elif callable(thing):
+        yield f"{name}{signature(thing)}"
+    else:
+        yield name
+
+
+def called(kind: type) -> str:
+    """The signature of a class that says how it is made; nothing for one that is only subclassed or raised."""
+    written = inspect.isfunction(kind.__init__) or issubclass(kind, tuple)  # type: ignore[misc]
+    return signature(kind) if written and not getattr(kind, "_is_protocol", False) else ""
+
+
+def api() -> Iterator[str]:
+    for package in PACKAGES:
+        module = importlib.import_module(package)
+        yield f"# {package}"
+        for name in sorted(module.__all__):
+            yield from described(name, getattr(module, name))
+        yield ""
+
+
+def test_the_public_names_and_their_signatures() -> None:
+    golden.check("api", "\n".join(api()))
+
+
+def test_every_public_name_is_in_it_once() -> None:
+    lines = list(api())
+    for package in PACKAGES:
+        start = lines.index(f"# {package}") + 1
+        names = {line.removeprefix("class ").partition("(")[0] for line in lines[start : lines.index("", start)]}
+        assert set(importlib.import_module(package).__all__) <= names
+    assert not any("0x" in line for line in lines)
