@@ -282,7 +282,7 @@ def test_every_mechanism_here_cites_its_proof() -> None:
     mechanisms = [
         kind for _, kind in inspect.getmembers(expost.data, inspect.isclass) if issubclass(kind, xp.Mechanism)
     ]
-    assert len(mechanisms) == 4
+    assert len(mechanisms) == 5
     for kind in mechanisms:
         assert re.fullmatch(r"Proof: [\w-]+", (inspect.getdoc(kind) or "").splitlines()[-1])
 
