@@ -1,4 +1,4 @@
-"""`expost ledger …`: for custodians. Makes, reads, governs and audits ledgers that last; it spends nothing."""
+"""`expost ledger …`: for custodians. Makes, reads, governs and audits durable ledgers; it spends nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="ledger",
-    help="Keep ledgers that last, in SQLite or PostgreSQL.\n\n"
+    help="Keep durable ledgers, in SQLite or PostgreSQL.\n\n"
     "Addresses are sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/database.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -34,7 +34,7 @@ class Neighbours(StrEnum):
 
 
 class State(StrEnum):
-    """How an entry stands."""
+    """The states of an entry."""
 
     RESERVED = "reserved"
     SETTLED = "settled"
@@ -61,7 +61,7 @@ Epsilon = Annotated[str, typer.Option(metavar="NUMBER", help="The limit's ε.", 
 Delta = Annotated[str, typer.Option(metavar="NUMBER", help="The limit's δ.")]
 Who = Annotated[str, typer.Option("--by", metavar="TEXT", help="Who decided it.", show_default=False)]
 Why = Annotated[
-    str, typer.Option("--reason", metavar="TEXT", help="Why. It stands in the audit trail.", show_default=False)
+    str, typer.Option("--reason", metavar="TEXT", help="Why. It is written to the audit trail.", show_default=False)
 ]
 
 
@@ -88,7 +88,7 @@ def create(
     from expost.ledger import Ledger
 
     made = Ledger.create(url, name, _number(epsilon), _number(delta), neighbours=neighbours.value, unit=unit)
-    _show(made, as_json)
+    show_balance(made, as_json)
 
 
 @app.command("add-account")
@@ -108,7 +108,10 @@ def add_account(
     Example: expost ledger add-account sqlite:///clinic.db patients alice --epsilon 1
     """
     above, _, last = path.rpartition("/")
-    _show(_at(url, name, above or None).create_account(last, _number(epsilon), _number(delta)), as_json)
+    show_balance(
+        ledger_at(url, name, above or None, read_only=False).create_account(last, _number(epsilon), _number(delta)),
+        as_json,
+    )
 
 
 # ---- reading
@@ -133,13 +136,13 @@ def show(
     if name is None and account is not None:
         raise InvalidValue("an account is below a ledger: give the ledger's NAME, too")
     if name is not None:
-        _show(_at(url, name, account), as_json)
+        show_balance(ledger_at(url, name, account), as_json)
         return
-    found = [_at(url, summary.name, None) for summary in ledgers(url)]
+    found = [ledger_at(url, summary.name, None) for summary in ledgers(url)]
     if as_json:
         print_json([_facts(ledger) for ledger in found])
     for ledger in found if not as_json else ():
-        _show(ledger, as_json)
+        show_balance(ledger, as_json)
 
 
 @app.command()
@@ -149,7 +152,7 @@ def accounts(url: Url, name: Name, as_json: Json = False) -> None:
 
     Example: expost ledger accounts sqlite:///clinic.db patients
     """
-    found = list(_below(_at(url, name, None)))
+    found = list(_below(ledger_at(url, name, None)))
     if as_json:
         print_json([_facts(ledger) for ledger in found])
         return
@@ -157,7 +160,7 @@ def accounts(url: Url, name: Name, as_json: Json = False) -> None:
         (ledger.name, *map(str, (ledger.limit, ledger.spent, ledger.reserved, ledger.remaining)), _closed(ledger))
         for ledger in found
     )
-    print_table(("account", "limit", "spent", "set aside", "remaining", ""), rows)
+    print_table(("account", "limit", "spent", "reserved", "remaining", ""), rows)
 
 
 @app.command()
@@ -166,8 +169,8 @@ def entries(
     url: Url,
     name: Name,
     account: Account = None,
-    state: Annotated[State | None, typer.Option(help="Only those that stand so.", show_default=False)] = None,
-    last: Annotated[int | None, typer.Option(min=1, help="Only the last so many.", show_default=False)] = None,
+    state: Annotated[State | None, typer.Option(help="Only those of this state.", show_default=False)] = None,
+    last: Annotated[int | None, typer.Option(min=1, help="Only the last ones.", show_default=False)] = None,
     as_json: Json = False,
 ) -> None:
     """List entries: who, what for, which part, what it cost.
@@ -176,16 +179,16 @@ def entries(
 
     Example: expost ledger entries sqlite:///clinic.db patients --state forfeited
     """
-    ledger = _at(url, name, account)
+    ledger = ledger_at(url, name, account)
     if state is None:
         found = list(ledger.entries(last=last))
     else:
         found = [entry for entry in ledger.entries() if entry.state == state]
         found = found if last is None else found[-last:]
     if as_json:
-        print_json([_entry(entry) for entry in found])
+        print_json([entry_facts(entry) for entry in found])
         return
-    rows = (_row(entry) for entry in found)
+    rows = (entry_row(entry) for entry in found)
     print_table(
         ("#", "when (UTC)", "account", "what", "state", "part", "reserved", "charged", "refunded"), rows, right=(0,)
     )
@@ -206,7 +209,7 @@ def statement(
     """
     from expost.ledger.statement import day_rows, entry_rows
 
-    ledger = _at(url, name, account)
+    ledger = ledger_at(url, name, account)
     if as_json:
         headings, *rows = (day_rows if by is By.DAY else entry_rows)(ledger.entries())
         print_json(_facts(ledger) | {"rows": [dict(zip(headings, row, strict=True)) for row in rows]})
@@ -220,9 +223,9 @@ def statement(
 @app.command()
 @guarded
 def recover(url: Url, name: Name, as_json: Json = False) -> None:
-    """Charge the worst case of what dead processes left.
+    """Charge the worst case of what ended processes left.
 
-    Every command that reads a ledger does so first, but for verify.
+    Every process that opens a ledger to spend does so first. Commands that read change nothing.
 
     Example: expost ledger recover sqlite:///clinic.db patients
     """
@@ -246,6 +249,7 @@ def verify(
         str | None,
         typer.Option(metavar="LINE:HASH", help="A head noted earlier: is it still there?", show_default=False),
     ] = None,
+    since: Annotated[bool, typer.Option("--since", help="Verify only what came after that head.")] = False,
     as_json: Json = False,
 ) -> None:
     """Recompute the audit trail and all it adds up to.
@@ -257,8 +261,10 @@ def verify(
     """
     from expost.ledger.address import open_store
 
-    earlier = None if known is None else _head(known)
-    head = open_store(url, name).verify(earlier)
+    earlier = None if known is None else head_of(known)
+    if since and earlier is None:
+        raise InvalidValue("--since starts at a head noted earlier: give --known LINE:HASH, too")
+    head = open_store(url, name, read_only=True).verify(earlier, since=since)
     if as_json:
         print_json({"name": name, "line": head.sequence, "hash": head.hash})
         return
@@ -282,7 +288,7 @@ def export(
     """
     if file.exists():
         raise InvalidValue(f"{file} exists already: export to another file")
-    ledger = _at(url, name, None)
+    ledger = ledger_at(url, name, None)
     try:
         head = ledger.export(file)
     except OSError as error:
@@ -314,11 +320,11 @@ def raise_limit(
     """
     if epsilon is None and delta is None:
         raise InvalidValue("say what the limit should be: give --epsilon or --delta")
-    ledger = _at(url, name, account)
+    ledger = ledger_at(url, name, account, read_only=False)
     ledger.raise_limit(
         None if epsilon is None else _number(epsilon), None if delta is None else _number(delta), by=by, reason=reason
     )
-    _show(ledger, as_json)
+    show_balance(ledger, as_json)
 
 
 @app.command()
@@ -338,20 +344,21 @@ def close(
 
     Example: expost ledger close sqlite:///clinic.db patients --by "data office" --reason "project ended"
     """
-    ledger = _at(url, name, account)
+    ledger = ledger_at(url, name, account, read_only=False)
     if not yes:
         typer.confirm(f"Close {ledger.name!r} for ever?", abort=True, err=True)
     ledger.close(by=by, reason=reason)
-    _show(ledger, as_json)
+    show_balance(ledger, as_json)
 
 
 # ---- inside
 
 
-def _at(url: str, name: str, account: str | None) -> Ledger:
+def ledger_at(url: str, name: str, account: str | None, *, read_only: bool = True) -> Ledger:
+    """The ledger or account that a command is about."""
     from expost.ledger import Ledger
 
-    ledger = Ledger.load(url, name)
+    ledger = Ledger.load(url, name, read_only=read_only)
     for below in account.split("/") if account else ():
         ledger = ledger.account(below)
     return ledger
@@ -371,7 +378,8 @@ def _number(text: str) -> str:
     return text
 
 
-def _head(text: str) -> Head:
+def head_of(text: str) -> Head:
+    """A head as verify prints it."""
     from expost.ledger import Head
 
     line, _, digest = text.partition(":")
@@ -380,7 +388,8 @@ def _head(text: str) -> Head:
     return Head(int(line), digest)
 
 
-def _show(ledger: Ledger, as_json: bool) -> None:
+def show_balance(ledger: Ledger, as_json: bool) -> None:
+    """Print a balance."""
     if as_json:
         print_json(_facts(ledger))
         return
@@ -392,7 +401,7 @@ def _show(ledger: Ledger, as_json: bool) -> None:
 
 def _balance(ledger: Ledger) -> dict[str, Cost]:
     return {
-        "limit": ledger.limit, "spent": ledger.spent, "set aside": ledger.reserved, "remaining": ledger.remaining
+        "limit": ledger.limit, "spent": ledger.spent, "reserved": ledger.reserved, "remaining": ledger.remaining
     }  # fmt: skip
 
 
@@ -406,13 +415,14 @@ def _facts(ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def _row(entry: Entry) -> tuple[str, ...]:
+def entry_row(entry: Entry) -> tuple[str, ...]:
+    """An entry as cells of a table."""
     when, part = f"{entry.when:%Y-%m-%d %H:00}", "" if entry.part is None else str(entry.part)
     costs = ("" if cost is None else str(cost) for cost in (entry.reserved, entry.charged, entry.refunded))
     return str(entry.id), when, entry.account, entry.what, entry.state, part, *costs
 
 
-def _entry(entry: Entry) -> dict[str, Any]:
+def entry_facts(entry: Entry) -> dict[str, Any]:
     """What a ledger's line says about an entry. Not what was published."""
     return {
         "id": entry.id,

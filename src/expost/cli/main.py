@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from expost._version import __version__
-from expost.cli import ledger, study
+from expost.cli import custody, ledger, study
 from expost.cli.console import CODES, out
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app.command()(study.init)
 app.command()(study.plan)
 app.command()(study.run)
 app.command()(study.report)
+assert custody  # adds commands to the ledger's
 app.add_typer(ledger.app)
 
 

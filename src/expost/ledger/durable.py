@@ -34,7 +34,7 @@ from expost.ledger.rules import (
     refuse_relation,
     same_request,
 )
-from expost.ledger.since import AuditSince
+from expost.ledger.since import AuditSince, TooEarly
 from expost.ledger.trail import Event, Head
 from expost.ledger.writer import Writer
 
@@ -308,7 +308,8 @@ class DurableStore:
     def _leases(self) -> bool:
         return bool(self._engine.rows(
             f"SELECT 1 FROM {self._engine.open_entries} WHERE e.ledger = ? AND e.state = 'reserved' "
-            "AND (e.lease IS NOT NULL OR e.owner IN (SELECT id FROM expost_owner WHERE expired = 1)) LIMIT 1",
+            "AND (e.lease IS NOT NULL OR EXISTS (SELECT 1 FROM expost_owner o "
+            "WHERE o.id = e.owner AND o.expired = 1)) LIMIT 1",
             self._ledger,
         ))  # fmt: skip
 
@@ -343,6 +344,8 @@ class DurableStore:
         for attempt in range(_TRIES):
             try:
                 return self._audit(known, since).run(known)
+            except TooEarly:
+                return self.verify(known)
             except SnapshotLost:
                 if attempt == _TRIES - 1:
                     raise

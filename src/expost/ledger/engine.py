@@ -132,6 +132,12 @@ class Engine(Protocol):
     def create(self, operation: Create) -> None:
         """A new ledger and its own account. Raises ``AlreadyExists``."""
 
+    def transaction(self) -> AbstractContextManager[Rows]:
+        """A way to write tables directly, all or nothing: for copies of whole ledgers."""
+
+    def backup(self, path: str) -> None:
+        """Copy the whole database into a new SQLite file."""
+
     def close(self) -> None:
         """Close all connections. They are opened again when needed."""
 

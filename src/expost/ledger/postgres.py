@@ -25,7 +25,6 @@ from expost.errors import (
     InvalidValue,
     LedgerCorrupt,
     LedgerUnavailable,
-    MissingDependency,
 )
 from expost.forks import Process, here
 from expost.ledger import schema
@@ -34,14 +33,13 @@ from expost.ledger.engine import (
     Answer,
     Hold,
     Outcome,
-    Refused,
     Rows,
     Settings,
-    SnapshotLost,
     Step,
     alone,
 )
 from expost.ledger.liveness import identity
+from expost.ledger.postgres_errors import is_passing, lost_snapshot, meaning, translated
 from expost.ledger.postgres_steps import Governing, Steps, View
 from expost.ledger.rules import Create
 
@@ -102,7 +100,7 @@ class PostgresEngine:
         self._sessions: dict[tuple[Process, int], _Session] = {}
         self._steps = Steps(self.rows)
         try:
-            with _translated():
+            with translated():
                 self._open()
         except BaseException:
             self.close()
@@ -178,7 +176,7 @@ class PostgresEngine:
 
     def _decide(self, ledger: int, governing: Governing) -> bool:
         """Once: whether it was recorded is not known if the connection is lost."""
-        with _translated():
+        with translated():
             self._writer = self._steady(lambda: self._usable(self._writer))
         values = (ledger, governing.kind, governing.path, governing.body, json.dumps(governing.values))
         answer = self._guarded(lambda: self._write(_GOVERN, values))
@@ -188,7 +186,7 @@ class PostgresEngine:
         import psycopg
 
         try:
-            with _translated():
+            with translated():
                 return work()
         except psycopg.IntegrityError as error:
             broken = error.diag.message_primary or "a rule of the tables"  # its detail shows rows
@@ -237,7 +235,7 @@ class PostgresEngine:
             return reader
 
         def ask(question: str, values: tuple[Any, ...]) -> list[Any]:
-            with _lost():
+            with lost_snapshot():
                 return reader.execute(question, values).fetchall()
 
         def rows(sql: str, *values: Any) -> list[Any]:
@@ -250,6 +248,23 @@ class PostgresEngine:
             alone(self._reading, reader.close)
 
     # ---- connections
+
+    @contextmanager
+    def transaction(self) -> Iterator[Rows]:
+        """A way to write tables directly, all or nothing."""
+        with translated():
+            writer = self._writer = self._usable(self._writer)
+
+            def run(sql: str, *values: Any) -> list[Any]:
+                cursor = writer.execute(sql.replace("?", "%s"), values)
+                return cursor.fetchall() if cursor.description else []
+
+            with writer.transaction():
+                yield run
+
+    def backup(self, path: str) -> None:
+        """A server has no file: its ledgers are copied one by one."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """Close all connections."""
@@ -306,10 +321,10 @@ class PostgresEngine:
             except psycopg.IntegrityError:
                 raise
             except psycopg.Error as error:
-                if not _passing(error):
-                    raise _meaning(error) from error
+                if not is_passing(error):
+                    raise meaning(error) from error
                 if time.monotonic() > until:
-                    raise _meaning(error) from error
+                    raise meaning(error) from error
                 time.sleep(0.02)
 
     def _connect(self) -> psycopg.Connection[Any]:
@@ -397,68 +412,3 @@ def _has_tables(connection: psycopg.Connection[Any]) -> bool:
     """Asked of the table of tables, for to_regclass remembers what was not there before a lock was waited for."""
     sql = "SELECT 1 FROM pg_class WHERE relname = %s AND pg_table_is_visible(oid)"
     return bool(connection.execute(sql, (schema.MARK,)).fetchall())
-
-
-def _passing(error: psycopg.Error) -> bool:
-    """Whether it may be over in a while: a lost connection, a restart, a lock, a conflict."""
-    import psycopg
-
-    code = error.sqlstate
-    if code is None:
-        return isinstance(error, psycopg.OperationalError)
-    return code[:2] in ("08", "40", "57") or code in ("53300", "55P03")
-
-
-def _meaning(error: psycopg.Error) -> LedgerUnavailable | LedgerCorrupt:
-    """What an error of the database means for the money."""
-    code = error.sqlstate or ""
-    said = _line(error)
-    if code == "EX002":
-        return LedgerCorrupt(str(error.diag.message_primary).removeprefix("expost: "))
-    if code == "EX001":
-        return Refused(str(error.diag.message_primary).removeprefix("expost: ") + "; nothing was recorded")
-    if code == "42501":
-        return Refused(
-            f"the database denies this: {error.diag.message_primary}; let its owner grant this user USAGE on the "
-            "schema, SELECT on the tables expost_*, EXECUTE on the function expost_spend, and to those who decide on "
-            "limits EXECUTE on expost_govern (who creates the first ledger owns the tables, and needs CREATE on the "
-            "schema); nothing was recorded"
-        )
-    if code in ("57014", "55P03", "40P01"):
-        return Busy(f"the database is busy: {said}; what was reserved stays reserved: try again")
-    if not _passing(error):
-        return Refused(f"the database refuses this: {said}; nothing was recorded")
-    return LedgerUnavailable(f"the database does not answer: {said}; what was reserved stays reserved")
-
-
-def _line(error: psycopg.Error) -> str:
-    """What the database said, each line of it once: a connection that is tried again says it again."""
-    return " ".join(dict.fromkeys(line.strip() for line in str(error).splitlines() if line.strip()))
-
-
-@contextmanager
-def _lost() -> Iterator[None]:
-    import psycopg
-
-    try:
-        yield
-    except psycopg.Error as error:
-        if not _passing(error):
-            raise _meaning(error) from error
-        raise SnapshotLost(
-            f"the connection was lost while the ledger was being read: {_line(error)}; try again"
-        ) from error
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        import psycopg
-    except ImportError:
-        raise MissingDependency("PostgreSQL ledgers", "psycopg", "postgres") from None
-    try:
-        yield
-    except psycopg.IntegrityError:
-        raise
-    except psycopg.Error as error:
-        raise _meaning(error) from error

@@ -17,6 +17,10 @@ from expost.ledger.trail import Event, Head, balance_of, linked, operation_of
 from expost.ledger.verify import differ
 
 
+class TooEarly(Exception):
+    """A line before the head holds no balances: all of the trail has to be verified."""
+
+
 class _Guarantees(dict[str, Guarantee]):
     """Guarantees that were used before the head, read from the tables; their hashes are their names."""
 
@@ -92,7 +96,7 @@ class AuditSince(Audit):
     def _load_account(self, path: Path, line: int) -> None:
         levels = self._line(line).levels
         if levels is None or len(levels) < len(path):
-            raise LedgerCorrupt(f"line {line} holds no balance of {'/'.join(path)!r}: verify all of the trail")
+            raise TooEarly
         self.accounts[path] = balance_of(levels[len(path) - 1], line)
 
     def _load_entry(self, number: int) -> None:

@@ -228,6 +228,20 @@ class SqliteEngine:
         """After a fork, on both sides."""
         self._fork.leave()
 
+    @contextmanager
+    def transaction(self) -> Iterator[Rows]:
+        """A way to write tables directly, all or nothing."""
+        with self._translated():
+            writer = self._writing()
+            try:
+                writer.execute("BEGIN IMMEDIATE")
+                yield lambda sql, *values: writer.execute(sql, values).fetchall()
+                self._check_file()
+                writer.execute("COMMIT")
+            finally:
+                if writer.in_transaction:
+                    writer.execute("ROLLBACK")
+
     def backup(self, path: str) -> None:
         """Copy the whole database into a new file, as it is at one instant."""
         with self._translated():

@@ -19,7 +19,7 @@ def statement(name: str, rows: Sequence[tuple[str, ...]], balance: Balance, rema
     lines.insert(1, "  ".join("─" * width for width in widths))
     lines.append("")
     lines.append(
-        f"{name}: limit {balance.limit} · spent {balance.spent} · set aside {balance.reserved} · remaining {remaining}"
+        f"{name}: limit {balance.limit} · spent {balance.spent} · reserved {balance.reserved} · remaining {remaining}"
         + (" · closed" if balance.closed else "")
     )
     return "\n".join(lines)

@@ -12,13 +12,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 from typer.testing import CliRunner, Result
 
 import expost as xp
 import golden
+from books import execute
 from expost.cli.ledger import app as app_of_ledgers
 from expost.cli.main import app
+from expost.ledger import Settings
 
 COMMANDS = [found.name or getattr(found.callback, "__name__", "") for found in app_of_ledgers.registered_commands]
 SECRET = 424_243
@@ -59,7 +62,7 @@ def test_show(clinic: str) -> None:
         "patients (unit patient, neighbours add-remove)",
         "  limit      ε 3, δ 1e-6",
         "  spent      ε 1.25",
-        "  set aside  ε 0",
+        "  reserved   ε 0",
         "  remaining  ε 1.75, δ 1e-6",
     ]
     facts = told("show", clinic, "patients", "--account", "alice")
@@ -261,3 +264,103 @@ def test_labels_are_no_markup(sqlite_url: Callable[[], str]) -> None:
         spending.settle("done")
     for command in ("entries", "statement"):
         assert "[bold]x[/bold] [link=http://e]" in run(command, url, "patients").stdout
+
+
+# ---- what custodians do rarely
+
+
+def failing(code: int, *arguments: str) -> Result:
+    result = run(*arguments)
+    assert result.exit_code == code, result.output
+    return result
+
+
+def test_open_entries_are_listed_and_forfeited(clinic: str) -> None:
+    ledger = xp.Ledger.load(clinic, "patients")
+    ledger.reserve(xp.Guarantee.uniform("0.125"), label="job", lease=3600)
+    ledger.reserve(xp.Guarantee.uniform("0.125"), label="mine")
+    first, second = told("open", clinic, "patients")
+    assert (first["what"], first["owner"], second["what"], second["lease_until"]) == ("job", None, "mine", None)
+    shown = run("open", clinic, "patients").stdout
+    assert "lease" in shown
+    assert f"process {os.getpid()}" in shown
+    assert told("forfeit", clinic, "patients", str(first["id"]), "--yes")["state"] == "forfeited"
+    assert "forfeited, charged ε 0.125" in run("forfeit", clinic, "patients", str(second["id"]), "--yes").stdout
+    assert told("open", clinic, "patients") == []
+
+
+def test_reading_commands_change_nothing(clinic: str) -> None:
+    """Found: show forfeited what a dead process had left."""
+    ledger = xp.Ledger.load(clinic, "patients", settings=Settings(patience=14))
+    ledger.reserve(xp.Guarantee.uniform("0.125"))
+    head = ledger.verify_chain()
+    execute(clinic, """UPDATE expost_owner SET identity = replace(identity, '"started":"', '"started":"1')""")
+    for command in ("show", "accounts", "entries", "statement", "verify", "open"):
+        run(command, clinic, "patients")
+    assert ledger.verify_chain() == head
+    assert told("recover", clinic, "patients")["forfeited"] == 1
+
+
+def test_copies(clinic: str, tmp_path: Path) -> None:
+    ledger, note = xp.Ledger.load(clinic, "patients"), ("--by", "me", "--reason", "disk died")
+    head = ledger.verify_chain()
+    (copied,) = told("backup", clinic, str(tmp_path / "monday.db"))
+    assert (copied["line"], copied["hash"]) == tuple(head)
+    failing(2, "backup", clinic, str(tmp_path / "monday.db"))
+    new = f"sqlite:///{tmp_path}/restored.db"
+    run("restore", str(tmp_path / "monday.db"), new, "patients", "--known", str(head), *note)
+    assert xp.Ledger.load(new, "patients").spent == ledger.spent
+    late = f"{head.sequence + 1}:{head.hash}"
+    failing(4, "restore", str(tmp_path / "monday.db"), f"{new}2", "patients", "--known", late, *note)
+    run("export", clinic, "patients", str(tmp_path / "trail.jsonl"))
+    (made,) = told("import", f"{new}3", "patients", str(tmp_path / "trail.jsonl"), *note)
+    assert made["line"] == head.sequence + 1  # and a line that says that outputs were not imported
+    (moved,) = told("move", clinic, "patients", f"{new}4", *note)
+    assert (moved["line"], moved["hash"]) == tuple(head)
+    assert ledger.closed
+    assert not xp.Ledger.load(f"{new}4", "patients").closed
+    failing(2, "import", f"{new}5", "patients", str(tmp_path / "none"), *note)
+
+
+def test_a_ledger_of_the_first_commits_is_imported(tmp_path: Path) -> None:
+    file, new = tmp_path / "early.db", f"sqlite:///{tmp_path}/new.db"
+    connection = apsw.Connection(str(file))
+    connection.execute((Path(__file__).parents[2] / "early" / "patients.sql").read_text()).fetchall()
+    connection.close()
+    before = file.read_bytes()
+    (made,) = told("import", new, "patients", str(file), "--by", "me", "--reason", "upgrade")
+    assert (made["line"], made["hash"][:8]) == (13, "568f89cd")
+    assert file.read_bytes() == before
+    ledger = xp.Ledger.load(new, "patients")
+    assert ledger.output("coin") == 2
+    assert (ledger.account("alice").limit, ledger.spent) == (xp.Cost(2.5, "1e-4"), xp.Cost(2.75, "3e-6"))
+    ledger.reserve(xp.Guarantee.uniform("0.125")).settle("any")
+    head = ledger.verify_chain()
+    ledger.reserve(xp.Guarantee.uniform("0.125")).settle("any")
+    assert ledger.verify_chain(head, since=True).sequence == head.sequence + 2
+
+
+def test_watching(clinic: str, tmp_path: Path) -> None:
+    heads, ledger = tmp_path / "heads", xp.Ledger.load(clinic, "patients")
+    first = json.loads(run("watch", clinic, "patients", str(heads), "--once").stdout)
+    ledger.reserve(xp.Guarantee.uniform("0.125")).settle("any")
+    second = json.loads(run("watch", clinic, "patients", str(heads), "--once").stdout)
+    assert second["line"] == first["line"] + 2
+    run("watch", clinic, "patients", str(heads), "--once")
+    assert heads.read_text().split() == [f"{look['line']}:{look['hash']}" for look in (first, second)]
+    known = f"{first['line']}:{first['hash']}"
+    assert told("verify", clinic, "patients", "--known", known, "--since")["line"] == second["line"]
+    heads.write_text(f"{second['line']}:{'0' * 64}\n")
+    assert "was rewritten" in failing(4, "watch", clinic, "patients", str(heads), "--once").stderr
+
+
+def test_outputs_are_dropped_and_keys_stay_used(clinic: str) -> None:
+    ledger = xp.Ledger.load(clinic, "patients")
+    note = ("--by", "me", "--reason", "kept two years")
+    run("drop-outputs", clinic, "patients", "--upto", "1", "--yes", *note)
+    with pytest.raises(xp.InvalidValue, match="was dropped"):
+        ledger.output("count")
+    ledger.verify_chain()
+    run("clock", clinic, "patients", *note)
+    assert [event.kind for event in ledger.audit()][-2:] == ["drop", "clock"]
+    ledger.verify_chain()

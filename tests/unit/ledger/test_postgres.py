@@ -16,6 +16,7 @@ import expost as xp
 from books import CLAIM, OWNER, disarm, execute, make, steps_of
 from expost import Cost, Ledger
 from expost.ledger import Settings, liveness, postgres
+from expost.ledger.postgres_errors import meaning
 from servers import Server
 from toys import Fixed
 
@@ -158,7 +159,7 @@ def test_a_connection_that_was_interrupted_is_not_used_again(
 
 def test_what_a_database_says_again_and_again_is_told_once() -> None:
     error = psycopg.OperationalError("sending failed: another command is already in progress\n" * 300 + "  try later\n")
-    told = str(postgres._meaning(error))
+    told = str(meaning(error))
     assert told.count("in progress") == 1
     assert "progress try later; what was reserved" in told
 

@@ -1,0 +1,80 @@
+"""What errors of PostgreSQL mean for the money."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from expost.errors import Busy, LedgerCorrupt, LedgerUnavailable, MissingDependency
+from expost.ledger.engine import Refused, SnapshotLost
+
+if TYPE_CHECKING:
+    import psycopg
+
+
+def is_passing(error: psycopg.Error) -> bool:
+    """Whether it may be over in a while: a lost connection, a restart, a lock, a conflict."""
+    import psycopg
+
+    code = error.sqlstate
+    if code is None:
+        return isinstance(error, psycopg.OperationalError)
+    return code[:2] in ("08", "40", "57") or code in ("53300", "55P03")
+
+
+def meaning(error: psycopg.Error) -> LedgerUnavailable | LedgerCorrupt:
+    """What an error of the database means for the money."""
+    code = error.sqlstate or ""
+    said = _line(error)
+    if code == "EX002":
+        return LedgerCorrupt(str(error.diag.message_primary).removeprefix("expost: "))
+    if code == "EX001":
+        return Refused(str(error.diag.message_primary).removeprefix("expost: ") + "; nothing was recorded")
+    if code == "42501":
+        return Refused(
+            f"the database denies this: {error.diag.message_primary}; let its owner grant this user USAGE on the "
+            "schema, SELECT on the tables expost_*, EXECUTE on the function expost_spend, and to those who decide on "
+            "limits EXECUTE on expost_govern (who creates the first ledger owns the tables, and needs CREATE on the "
+            "schema); nothing was recorded"
+        )
+    if code in ("57014", "55P03", "40P01"):
+        return Busy(f"the database is busy: {said}; what was reserved stays reserved: try again")
+    if not is_passing(error):
+        return Refused(f"the database refuses this: {said}; nothing was recorded")
+    return LedgerUnavailable(f"the database does not answer: {said}; what was reserved stays reserved")
+
+
+def _line(error: psycopg.Error) -> str:
+    """What the database said, each line of it once: a connection that is tried again says it again."""
+    return " ".join(dict.fromkeys(line.strip() for line in str(error).splitlines() if line.strip()))
+
+
+@contextmanager
+def lost_snapshot() -> Iterator[None]:
+    """Inside a snapshot a lost connection cannot be made again."""
+    import psycopg
+
+    try:
+        yield
+    except psycopg.Error as error:
+        if not is_passing(error):
+            raise meaning(error) from error
+        raise SnapshotLost(
+            f"the connection was lost while the ledger was being read: {_line(error)}; try again"
+        ) from error
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Errors of the database as errors of the ledger, but for broken rules of the tables."""
+    try:
+        import psycopg
+    except ImportError:
+        raise MissingDependency("PostgreSQL ledgers", "psycopg", "postgres") from None
+    try:
+        yield
+    except psycopg.IntegrityError:
+        raise
+    except psycopg.Error as error:
+        raise meaning(error) from error

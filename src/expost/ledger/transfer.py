@@ -1,0 +1,234 @@
+"""Copies of ledgers: backup, restore, import from an export or an early database, move to another database.
+
+A copy is built from the audit trail, line by line under the rules, so that only what verifies is copied, and the trail
+stays as it is. Outputs come along where the source has them. What was open is forfeited by whoever opens the copy.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path as FilePath
+from typing import Any
+
+import apsw
+
+from expost.canonical import canonical, sha256
+from expost.errors import AlreadyExists, Busy, InvalidValue, LedgerCorrupt, UnknownEntry
+from expost.guarantee import as_part
+from expost.ledger.address import open_store, opened
+from expost.ledger.audit import Audit, keeps
+from expost.ledger.codec import claim_digest, claim_text, described
+from expost.ledger.entry import Entry, Note
+from expost.ledger.rules import Change, Operation, Settle
+from expost.ledger.trail import Event, Head
+from expost.ledger.verify import Replay
+
+Execute = Callable[..., list[Any]]
+"""Executes a statement of a transaction; its rows."""
+Outputs = Callable[[int], str | None]
+"""The kept output of an entry, as text."""
+
+
+class _Copying(Replay):
+    """Writes what a trail adds up to into the tables of another database."""
+
+    def __init__(self, run: Execute, outputs: Outputs) -> None:
+        super().__init__()
+        self._run, self._outputs = run, outputs
+        self._ledger = 0
+        self._ids: dict[tuple[str, ...], int] = {}
+        self.missing = 0
+        """How many outputs the source does not have."""
+
+    def copy(self, events: Iterator[Event]) -> Head:
+        """All events; the head of the copy."""
+        head = self.all(events)
+        if self.about is None:
+            raise InvalidValue("the audit trail is empty: there is nothing to copy")
+        for path, balance in self.accounts.items():
+            self._run(
+                "UPDATE expost_account SET epsilon_limit = ?, delta_limit = ?, epsilon_spent = ?, delta_spent = ?, "
+                "epsilon_reserved = ?, delta_reserved = ?, closed = ?, line = ? WHERE id = ?",
+                *(n for cost in balance[:3] for n in (cost.epsilon_units, cost.delta_units)), int(balance.closed),
+                balance.line, self._ids[path],
+            )  # fmt: skip
+        self._run(
+            "UPDATE expost_ledger SET sequence = ?, entries = ?, head = ? WHERE id = ?",
+            head.sequence, self.count, head.hash, self._ledger,
+        )  # fmt: skip
+        return head
+
+    def apply(self, event: Event) -> Change:
+        """Apply one event, and write it."""
+        change = super().apply(event)
+        if event.kind == "create":
+            self._create(event)
+        if event.kind in ("create", "account"):
+            self._account(change)
+        self._run("INSERT INTO expost_event VALUES (?, ?, ?, ?)", self._ledger, event.sequence, event.line, event.hash)
+        if event.kind == "begin":
+            self._run("UPDATE expost_entry SET begun = 1 WHERE ledger = ? AND number = ?", self._ledger, event.entry)
+        self._run("UPDATE expost_ledger SET at = ? WHERE id = ?", event.at, self._ledger)
+        return change
+
+    def _create(self, event: Event) -> None:
+        assert self.about is not None
+        name, _, neighbours, unit = self.about
+        if self._run("SELECT 1 FROM expost_ledger WHERE name = ?", name):
+            raise AlreadyExists("ledger", name)
+        self._run(
+            "INSERT INTO expost_ledger (name, neighbours, unit, sequence, entries, at, head) VALUES (?,?,?,0,0,?,?)",
+            name, neighbours, unit, event.at, event.hash,
+        )  # fmt: skip
+        ((self._ledger,),) = self._run("SELECT id FROM expost_ledger WHERE name = ?", name)
+
+    def _account(self, change: Change) -> None:
+        path, limit = change.path, change.levels[-1].limit
+        self._run(
+            "INSERT INTO expost_account (ledger, parent, path, epsilon_limit, delta_limit, line) VALUES (?,?,?,?,?,1)",
+            self._ledger, self._ids.get(path[:-1]), "/".join(path), limit.epsilon_units, limit.delta_units,
+        )  # fmt: skip
+        ((self._ids[path],),) = self._run(
+            "SELECT id FROM expost_account WHERE ledger = ? AND path = ?", self._ledger, "/".join(path)
+        )
+
+    def _reserved(self, entry: Entry, line: int) -> None:
+        request, worst = entry.request, entry.reserved
+        claim, subject = claim_digest(request.guarantee), described(request.subject)
+        if not self.knows(request.guarantee):
+            self._run("INSERT INTO expost_claim VALUES (?, ?, ?)", self._ledger, claim, claim_text(request.guarantee))
+        super()._reserved(entry, line)
+        self._run(
+            "INSERT INTO expost_entry (ledger, number, account, operation, subject, fingerprint, claim, label, key, "
+            "epsilon, delta, lease, lease_until, begun, reserved_at, reserved_line) "
+            "VALUES (?,?,?,?,?,?,?,?,?,?,?,1,1,?,?,?)",
+            self._ledger, entry.id, self._ids[request.account], request.operation, subject.text, subject.fingerprint,
+            claim, request.label, request.key, worst.epsilon_units, worst.delta_units, int(entry.begun),
+            round(entry.reserved_at * 1e6), line,
+        )  # fmt: skip
+
+    def ended(self, entry: Entry, operation: Operation, reserved: int, line: int) -> None:
+        """An entry has ended: with its output, if that is there."""
+        settle = operation if isinstance(operation, Settle) else None
+        assert entry.charged is not None
+        output = self._output(entry, settle)
+        self._run(
+            "UPDATE expost_entry SET state = ?, begun = ?, part = ?, charged_epsilon = ?, charged_delta = ?, "
+            "output = ?, digest = ?, ended_line = ? WHERE ledger = ? AND number = ?",
+            entry.state, int(entry.begun), None if settle is None else canonical(as_part(settle.part)),
+            entry.charged.epsilon_units, entry.charged.delta_units, output, settle and settle.digest, line,
+            self._ledger, entry.id,
+        )  # fmt: skip
+
+    def _output(self, entry: Entry, settle: Settle | None) -> str | None:
+        if settle is None or not keeps(entry.operation, entry.key, entry.state):
+            return None
+        text = self._outputs(entry.id)
+        if text is not None and sha256(text) != settle.digest:
+            raise LedgerCorrupt(f"the output kept for entry {entry.id} is not the one that was published")
+        self.missing += text is None
+        return text
+
+
+def copy_ledger(source: str, name: str, target: str, note: Note) -> Head:
+    """Copy a ledger into another database, with its trail and outputs. The source is not changed."""
+    with opened(source, read_only=True) as engine:
+        rows = engine.rows("SELECT id FROM expost_ledger WHERE name = ?", name)
+        if not rows:
+            raise UnknownEntry(f"there is no ledger {name!r} in the source")
+        ledger = rows[0][0]
+
+        def output(number: int) -> str | None:
+            found = engine.rows("SELECT output FROM expost_entry WHERE ledger = ? AND number = ?", ledger, number)
+            return found[0][0] if found else None
+
+        return _copied(Audit(engine, ledger).events(), output, target, note)
+
+
+def import_export(file: str, target: str, note: Note) -> Head:
+    """Import an export. It holds no outputs: keys stand for what was published, and nothing is sampled again."""
+    return _copied(read_export(file), lambda number: None, target, note)
+
+
+def read_export(file: str) -> Iterator[Event]:
+    """The events of an export."""
+    try:
+        lines = FilePath(file).read_text(encoding="ascii").splitlines()
+        for line in lines:
+            found = json.loads(line)
+            yield Event.read(canonical(found["line"]), found["hash"])
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise InvalidValue(f"{file} is not an export of a ledger: {type(error).__name__}") from None
+
+
+def _copied(events: Iterator[Event], outputs: Outputs, target: str, note: Note) -> Head:
+    with opened(target, create=True) as engine, engine.transaction() as run:
+        copying = _Copying(run, outputs)
+        head = copying.copy(events)
+        name, count, missing = copying.root[0], copying.count, copying.missing
+    store = open_store(target, name)
+    if missing and count:
+        store.drop_outputs(count, note)
+        return store.verify(head)
+    return store.verify(head)
+
+
+def back_up(source: str, file: str) -> list[tuple[str, Head]]:
+    """Copy a whole database into a new SQLite file, and verify every ledger in it; their heads."""
+    if FilePath(file).exists():
+        raise InvalidValue(f"{file} exists already: back up to another file")
+    with opened(source, read_only=True) as engine:
+        names = [name for (name,) in engine.rows("SELECT name FROM expost_ledger ORDER BY name")]
+        if engine.local:
+            engine.backup(file)
+    if not source.startswith("sqlite:"):
+        for name in names:
+            copy_ledger(source, name, f"sqlite:///{file}", Note("expost", "backup"))
+    url = f"sqlite:///{file}"
+    return [(name, open_store(url, name, read_only=True).verify(None)) for name in names]
+
+
+def import_early(file: str, name: str, target: str, note: Note) -> Head:
+    """Import a ledger from an SQLite file of commit e7578a9, with its outputs. The file is not changed."""
+    uri = f"file:{FilePath(file).resolve()}?mode=ro"
+    try:
+        source = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        ((ledger,),) = source.execute("SELECT id FROM expost_ledger WHERE name = ?", (name,)).fetchall()
+    except (apsw.Error, ValueError):
+        raise UnknownEntry(f"there is no ledger {name!r} in {file}") from None
+
+    def events() -> Iterator[Event]:
+        for line, digest in source.execute(
+            "SELECT line, hash FROM expost_event WHERE ledger = ? ORDER BY sequence", (ledger,)
+        ):
+            yield Event.read(str(line), str(digest))
+
+    def output(number: int) -> str | None:
+        found: Any = source.execute(
+            "SELECT output FROM expost_entry WHERE ledger = ? AND number = ?", (ledger, number)
+        ).fetchone()
+        return found[0] if found else None
+
+    try:
+        return _copied(events(), output, target, note)
+    finally:
+        source.close()
+
+
+def move_ledger(source: str, name: str, target: str, note: Note) -> Head:
+    """Copy a ledger into another database, and close it where it was.
+
+    Raises ``Busy`` if somebody spent meanwhile: then the copy lacks lines, and must not be used.
+    """
+    store = open_store(source, name)
+    store.recover()
+    head = copy_ledger(source, name, target, note)
+    store.close((name,), Note(note.by, f"moved: {note.reason}"))
+    copied = len(list(store.events())) - 1
+    if copied > head.sequence:
+        raise Busy(
+            f"somebody spent from {name!r} while it was copied, so the copy lacks {copied - head.sequence} lines: do "
+            "not use it, remove it, stop all that spends, and import an export of the closed ledger"
+        )
+    return head

@@ -1,0 +1,153 @@
+"""Every call to PostgreSQL ends within a stated time, whatever network, server and locks do."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+import expost as xp
+from books import CLAIM, make
+from expost import Ledger
+from expost.ledger import Settings
+from servers import Server
+
+QUICK = Settings(patience=1.0, deadline=2.0)
+BOUND = 2 * (QUICK.patience + QUICK.deadline) + 6  # a settlement that failed is forfeited, which is a second request
+
+
+class Proxy:
+    """A connection to a server that can be made to swallow everything, as a dropped flow does."""
+
+    def __init__(self, port: int) -> None:
+        self._target, self.swallowing = port, False
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._socket.accept()
+            except OSError:
+                return
+            server = socket.create_connection(("127.0.0.1", self._target))
+            for one, other in ((client, server), (server, client)):
+                threading.Thread(target=self._pump, args=(one, other), daemon=True).start()
+
+    def _pump(self, one: socket.socket, other: socket.socket) -> None:
+        try:
+            while data := one.recv(65536):
+                if not self.swallowing:
+                    other.sendall(data)
+        except OSError:
+            pass
+        other.close()
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.fixture
+def proxy(server: Server) -> Iterator[Proxy]:
+    proxy = Proxy(server.port)
+    yield proxy
+    proxy.close()
+
+
+def within(work: Callable[[], Any]) -> Any:
+    """What a call raises, and that it ends in time."""
+    start = time.monotonic()
+    with pytest.raises(xp.LedgerUnavailable) as error:
+        work()
+    assert time.monotonic() - start < BOUND
+    return error.value
+
+
+def test_a_dropped_flow(server: Server, proxy: Proxy, postgres_url: Callable[[], str]) -> None:
+    url = postgres_url().replace(f":{server.port}/", f":{proxy.port}/")
+    ledger = make(url, settings=QUICK)
+    spending = ledger.reserve(CLAIM)
+    proxy.swallowing = True
+    error = within(lambda: spending.settle("small"))
+    assert "does not answer: no answer within 2 seconds; what was reserved stays reserved" in str(error)
+    within(lambda: ledger.remaining)
+    within(lambda: Ledger.load(url, "study", settings=QUICK))
+    start = time.monotonic()
+    pid = os.fork()
+    if not pid:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert time.monotonic() - start < BOUND
+    proxy.swallowing = False
+    ledger._store.tend()  # type: ignore[attr-defined]
+    assert spending.entry.state in ("settled", "forfeited")
+    ledger.verify_chain()
+
+
+def test_a_stopped_server(tmp_path: Path) -> None:
+    server = Server()
+    try:
+        ledger = make(server.url, settings=QUICK)
+        ledger.reserve(CLAIM).settle("small")
+        engine: Any = ledger._store._engine  # type: ignore[attr-defined]
+        backend = engine._writer.info.backend_pid
+        os.kill(backend, signal.SIGSTOP)
+        try:
+            within(lambda: ledger.reserve(CLAIM))
+        finally:
+            os.kill(backend, signal.SIGCONT)
+        ledger.reserve(CLAIM).settle("small")
+        ledger.verify_chain()
+    finally:
+        server.remove()
+
+
+@pytest.mark.parametrize("lock", ["SELECT 1 FROM expost_ledger FOR UPDATE", "LOCK TABLE expost_entry"])
+def test_a_lock_that_somebody_holds(postgres_url: Callable[[], str], lock: str) -> None:
+    url = postgres_url()
+    ledger = make(url, settings=QUICK)
+    with psycopg.connect(url) as rude:
+        rude.execute(lock)
+        error = within(lambda: ledger.reserve(CLAIM))
+        assert isinstance(error, xp.Busy)
+    ledger.reserve(CLAIM).settle("small")
+
+
+def test_loading_is_patient_during_a_restart() -> None:
+    server = Server()
+    try:
+        make(server.url)
+        server.stop()
+        threading.Timer(1.0, server.start).start()
+        assert Ledger.load(server.url, "study", settings=Settings(patience=30)).remaining
+    finally:
+        server.remove()
+
+
+def test_fsync_that_is_turned_off_later_is_noticed() -> None:
+    server = Server()
+    try:
+        ledger = make(server.url)
+        ledger.reserve(CLAIM).settle("small")
+        with psycopg.connect(server.url, autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET fsync = off")
+            connection.execute("SELECT pg_reload_conf()")
+        until = time.monotonic() + 10
+
+        def spend() -> None:
+            while time.monotonic() < until:
+                ledger.reserve(CLAIM, begin=False).void()
+
+        with pytest.raises(xp.LedgerUnavailable, match=r"fsync.*is off"):
+            spend()
+    finally:
+        server.remove()

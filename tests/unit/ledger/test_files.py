@@ -1,0 +1,245 @@
+"""Which file it is, what reading leaves behind, and heads beside the data."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+import expost as xp
+from books import CLAIM, OWNER, execute, make
+from expost import Ledger
+from expost.ledger import Settings
+from expost.ledger.address import open_store
+
+
+def file_of(url: str) -> Path:
+    return Path(url.removeprefix("sqlite:///"))
+
+
+def backup_of(url: str, folder: Path) -> Path:
+    """A copy of a ledger's file, with open entries, as a process that died left it."""
+    folder.mkdir()
+    connection = apsw.Connection(url.removeprefix("sqlite:///"))
+    connection.execute("VACUUM INTO ?", (str(folder / "books.db"),)).fetchall()
+    connection.close()
+    return folder / "books.db"
+
+
+# ---- reading changes nothing
+
+
+def test_reading_a_write_protected_backup_changes_nothing(sqlite_url: Callable[[], str], tmp_path: Path) -> None:
+    """Found: show appended a line and forked the trail, and verify migrated."""
+    url = sqlite_url()
+    ledger = make(url)
+    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(CLAIM)
+    head = ledger.verify_chain()
+    execute(url, """UPDATE expost_owner SET identity = replace(identity, '"started":"', '"started":"1')""")
+    copy = backup_of(url, tmp_path / "backup")
+    before = copy.read_bytes()
+    copy.chmod(0o444)
+    copy.parent.chmod(0o555)
+    try:
+        again = Ledger.load(f"sqlite:///{copy}", "study", read_only=True)
+        assert again.verify_chain() == head == again.export(tmp_path / "trail")
+        assert str(again.statement())
+        assert [entry.state for entry in again.entries()] == ["settled", "reserved"]
+        assert [summary.name for summary in xp.ledgers(f"sqlite:///{copy}")] == ["study"]
+        with pytest.raises(xp.InvalidValue, match="opened for reading only"):
+            again.reserve(CLAIM)
+        assert os.listdir(copy.parent) == ["books.db"]
+        assert copy.read_bytes() == before
+    finally:
+        copy.parent.chmod(0o755)
+    assert Ledger.load(url, "study", recover=False).reserved == CLAIM.worst_case
+
+
+def test_a_later_schema_can_be_read(sqlite_url: Callable[[], str]) -> None:
+    url = sqlite_url()
+    make(url).reserve(CLAIM).settle("small")
+    execute(url, "INSERT INTO expost_schema (name, digest) VALUES ('9999_future', 'x')")
+    execute(url, "ALTER TABLE expost_entry ADD COLUMN later TEXT")
+    assert Ledger.load(url, "study", read_only=True).verify_chain().sequence == 3
+    with pytest.raises(xp.InvalidValue, match="a newer expost"):
+        Ledger.load(url, "study", settings=Settings(patience=14))
+
+
+def test_a_reader_sees_what_is_written_meanwhile(sqlite_url: Callable[[], str]) -> None:
+    """A file without a log is read as one that nobody changes, until somebody does."""
+    url = sqlite_url()
+    writer: Any = make(url)
+    writer._store._engine.close()
+    reader = Ledger.load(url, "study", read_only=True)
+    assert reader.spent == xp.Cost(0)
+    writer.reserve(CLAIM).settle("small")
+    assert reader.spent == CLAIM.cost_of("small")
+    assert reader.verify_chain() == writer.verify_chain()
+
+
+# ---- which file is it?
+
+
+def test_a_removed_file_is_not_written(sqlite_url: Callable[[], str]) -> None:
+    """Found: a live process went on acknowledging, and a ledger created anew paid again."""
+    url = sqlite_url()
+    ledger = make(url)
+    spending = ledger.reserve(CLAIM)
+    for file in file_of(url).parent.glob(f"{file_of(url).name}*"):
+        file.unlink()
+    for work in (lambda: ledger.reserve(CLAIM), lambda: spending.settle("small")):
+        with pytest.raises(xp.LedgerUnavailable, match="was removed or renamed"):
+            work()
+    make(url, settings=Settings(patience=14))
+    with pytest.raises(xp.LedgerUnavailable, match="was replaced by another file"):
+        ledger.reserve(CLAIM)
+
+
+def test_a_second_name_is_refused(sqlite_url: Callable[[], str]) -> None:
+    """Found: by a hard link, 20 acknowledged settlements vanished and both files verified."""
+    url = sqlite_url()
+    ledger = make(url)
+    os.link(file_of(url), f"{file_of(url)}-link")
+    with pytest.raises(xp.LedgerUnavailable, match=r"has 2 names \(hard links\)"):
+        ledger.reserve(CLAIM)
+    with pytest.raises(xp.LedgerUnavailable, match="hard links"):
+        Ledger.load(f"{url}-link", "study")
+    os.unlink(f"{file_of(url)}-link")
+    ledger.reserve(CLAIM).settle("small")
+
+
+def test_a_symbolic_link_is_the_file(sqlite_url: Callable[[], str], tmp_path: Path) -> None:
+    url = sqlite_url()
+    ledger = make(url)
+    os.symlink(file_of(url), tmp_path / "link.db")
+    again = Ledger.load(f"sqlite:///{tmp_path}/link.db", "study")
+    again.reserve(CLAIM).settle("small")
+    assert again._store.address == ledger._store.address
+    assert not (tmp_path / "link.db-wal").exists()
+
+
+# ---- heads beside the data
+
+
+def test_a_lost_log_is_noticed(sqlite_url: Callable[[], str], tmp_path: Path) -> None:
+    """Found: a lost write-ahead log turned 60 entries into none, and verify passed."""
+    url = sqlite_url()
+    ledger: Any = make(url)
+    ledger._store._engine.close()
+    ledger = Ledger.load(url, "study")
+    for _ in range(5):
+        ledger.reserve(CLAIM).settle("small")
+    (tmp_path / "lost").mkdir()
+    for suffix in ("", "-heads"):  # and not the log
+        shutil.copy(f"{file_of(url)}{suffix}", tmp_path / "lost" / f"books.db{suffix}")
+    after = Ledger.load(f"sqlite:///{tmp_path}/lost/books.db", "study", recover=False)
+    with pytest.raises(xp.LedgerCorrupt, match=r"ends at line 1, and .*-heads notes 11:.*nothing is reserved"):
+        after.reserve(CLAIM)
+    assert after.spent == xp.Cost(0)  # it can be read
+
+
+def test_a_ledger_created_anew_is_noticed(sqlite_url: Callable[[], str]) -> None:
+    url = sqlite_url()
+    ledger: Any = make(url)
+    ledger.reserve(CLAIM).settle("small")
+    ledger._store._engine.close()
+    file_of(url).unlink()
+    with pytest.raises(xp.LedgerCorrupt, match=r"ends at line 0.*remove the file of heads"):
+        make(url, settings=Settings(patience=14))
+    Path(f"{file_of(url)}-heads").unlink()
+    make(url, settings=Settings(patience=14))
+
+
+def test_heads_of_several_ledgers(sqlite_url: Callable[[], str]) -> None:
+    url = sqlite_url()
+    one, two = make(url), make(url, name="two")
+    one.reserve(CLAIM).settle("small")
+    two.close(**OWNER)
+    one.reserve(CLAIM).settle("small")
+    from expost.ledger.heads import Heads
+
+    heads = Heads(str(file_of(url)))
+    assert (heads.noted("study"), heads.noted("two")) == (one.verify_chain(), two.verify_chain())
+    assert heads.noted("three") is None
+    Path(heads.path).write_bytes(b"torn" * 100)
+    one.reserve(CLAIM).settle("small")
+    assert heads.noted("study") == one.verify_chain()
+
+
+def test_a_server_that_went_back_is_noticed(postgres_url: Callable[[], str]) -> None:
+    ledger = make(postgres_url())
+    store: Any = ledger._store
+    ledger.reserve(CLAIM).settle("small")
+    store._engine._session(store._ledger).known = 40
+    with pytest.raises(xp.LedgerCorrupt, match="line 40 was acknowledged: lines are lost"):
+        ledger.reserve(CLAIM)
+
+
+# ---- damage
+
+
+def test_flipped_bits_never_raise_anything_else(sqlite_url: Callable[[], str], tmp_path: Path) -> None:
+    """Found: 305 of 4,000 flipped bits made verify raise an exception of Python or SQLite."""
+    url = sqlite_url()
+    ledger = make(url)
+    for number in range(12):
+        ledger.reserve(CLAIM, key=f"k{number}").settle("small")
+    ledger.reserve(CLAIM)
+    whole, chance, found = backup_of(url, tmp_path / "whole").read_bytes(), random.Random(3), 0
+    for number in range(250):
+        damaged = bytearray(whole)
+        damaged[chance.randrange(len(whole))] ^= 1 << chance.randrange(8)
+        file = tmp_path / f"{number}.db"
+        file.write_bytes(damaged)
+        try:
+            store = open_store(f"sqlite:///{file}", "study", read_only=True)
+            store.verify(None)
+            list(store.view(("study",)).entries)
+        except xp.ExpostError:
+            found += 1
+        file.unlink()
+    assert found > 20
+
+
+# ---- connections
+
+
+def test_ledgers_of_an_address_share_its_connections(new_url: Callable[[], str]) -> None:
+    url = new_url()
+    ledgers: list[Any] = [make(url, name=f"n{k}") for k in range(4)]
+    assert len({id(ledger._store._engine) for ledger in ledgers}) == 1
+    for ledger in ledgers:
+        ledger.reserve(CLAIM).settle("small")
+        ledger.verify_chain()
+
+
+# ---- scans
+
+
+def test_beats_and_loads_read_open_entries_only(sqlite_url: Callable[[], str]) -> None:
+    """Found: the planner ignored the index, and read every entry, partly under the write lock."""
+    url = sqlite_url()
+    store: Any = make(url)._store
+    seen: list[str] = []
+    real = store._engine.rows
+
+    def rows(sql: str, *values: Any) -> Any:
+        seen.append(sql)
+        return real(sql, *values)
+
+    store._engine.rows = rows
+    store.recover()
+    store.open_entries()
+    del store._engine.rows
+    plans = [str(real(f"EXPLAIN QUERY PLAN {sql}", *(1,) * sql.count("?"))) for sql in seen]
+    scans = [plan for plan in plans if "SCAN e " in plan or "SCAN expost" in plan]
+    scans += [plan for plan in plans if "SEARCH e " in plan and "expost_entry_open" not in plan]
+    assert len(plans) >= 4
+    assert scans == []
