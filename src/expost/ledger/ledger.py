@@ -108,7 +108,7 @@ class Ledger:
         _name(name, "a ledger")
         _check_text(unit, "unit")
         if as_neighbours(neighbours) is None:
-            raise InvalidValue("a ledger that lasts says whose neighbours its claims are about: give neighbours=")
+            raise InvalidValue("a durable ledger states the relation of its guarantees: give neighbours=")
         _check_private(noise)
         create_ledger(url, Create(name, limit, neighbours, unit), settings)
         return cls.load(url, name, noise=noise, settings=settings)

@@ -15,7 +15,7 @@ from expost.mechanism import Mechanism, Out, Release
 
 
 class Reservation:
-    """A worst case set aside: reserved → settled(part) | forfeited | voided.
+    """A reserved worst case: reserved → settled(part) | forfeited | voided.
 
     Use it as a ``with`` block. Leaving the block without settling charges the worst case.
     """
