@@ -55,6 +55,7 @@ ratios = st.lists(st.fractions(1, 20, max_denominator=12), min_size=1, max_size=
 orders = st.integers(2, 12)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(ratios, orders, st.fractions(0, 1, max_denominator=60))
 def test_no_law_passes_tangent_prices(parts: list[Fraction], order: int, share: Fraction) -> None:
@@ -93,6 +94,7 @@ epsilons = st.lists(st.integers(0, 5 * 10**12), min_size=1, max_size=4).map(
 any_order = st.fractions(Fraction(11, 10), 60, max_denominator=64)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(epsilons, any_order, st.integers(0, 3))
 def test_no_law_passes_the_prices_of_the_library(guarantee: Guarantee, order: Fraction, part: int) -> None:
@@ -103,6 +105,7 @@ def test_no_law_passes_the_prices_of_the_library(guarantee: Guarantee, order: Fr
         assert 0 <= prices.of(each) <= guarantee.cost_of(each).epsilon_units
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(st.integers(10**10, 5 * 10**12), any_order)
 def test_a_price_is_hardly_more_than_needed(units: int, order: Fraction) -> None:
@@ -212,6 +215,7 @@ def loss(p: list[Fraction], q: list[Fraction], ratio: Fraction) -> Fraction:
 masses = st.lists(st.integers(0, 12), min_size=4, max_size=4).filter(any)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(masses, masses, st.fractions(1, 5, max_denominator=10), orders, st.fractions(0, 1, max_denominator=20))
 def test_trimmed_measures_keep_the_prices(
@@ -414,6 +418,7 @@ def tangent(talk: Talk, order: int, slope: Fraction, cheaper: int = 1) -> Callab
     return lambda x: exact_weight(max(x, 1 / x), order, slope) * cheaper
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(talks, talks, st.integers(2, 4), st.fractions(0, Fraction(9, 10), max_denominator=10))
 def test_interleaved_interactions_keep_tangent_prices(one: Talk, other: Talk, order: int, share: Fraction) -> None:

@@ -147,6 +147,7 @@ def test_one_meter_with_room_suffices_and_all_are_charged() -> None:
     assert rule.decide(state, Round(Pure(Guarantee.uniform("0.100000000001")))) is HALT
 
 
+@pytest.mark.slow
 def test_what_is_affordable_is_admitted_and_one_unit_more_is_not() -> None:
     rule = MeterFilter.of(LIMIT)
     state = rule.start()

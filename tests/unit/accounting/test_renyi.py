@@ -29,6 +29,7 @@ from expost.accounting.renyi import (
     tangent_prices,
     zcdp,
 )
+from expost.accounting.renyi.tangent import largest_epsilon
 from expost.errors import InvalidValue, UnknownPart
 from expost.guarantee import Guarantee
 
@@ -71,6 +72,7 @@ def test_the_best_order_holds_most(epsilon: str | int, delta: str) -> None:
         assert capacity(other, epsilon, delta) / other <= worth * (1 + Fraction(1, 10**4))
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.fractions(Fraction(11, 10), 500, max_denominator=32), st.fractions(0, 20, max_denominator=100))
 def test_conversions_agree(order: Fraction, price: Fraction) -> None:
@@ -97,6 +99,7 @@ def test_the_way_back_is_that_of_zcdp() -> None:
 # ---- tangent prices
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(epsilons, epsilons, orders)
 def test_prices_grow_with_epsilon_and_never_exceed_it(one: Fraction, other: Fraction, order: Fraction) -> None:
@@ -108,6 +111,7 @@ def test_prices_grow_with_epsilon_and_never_exceed_it(one: Fraction, other: Frac
     assert prices.of("high") <= high * 10**12
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 10**13), st.fractions(Fraction(3, 2), 300, max_denominator=16))
 def test_the_worst_part_costs_what_randomised_response_costs(units: int, order: Fraction) -> None:
@@ -131,6 +135,14 @@ def test_a_part_with_a_third_costs_about_a_ninth() -> None:
     prices = tangent_prices(Guarantee({"all": "0.01", "third": Fraction(1, 300)}), 21, expected="third")
     assert prices.of("third") / worst == pytest.approx(1 / 9, rel=0.02)
     assert worst <= prices.of("all") <= 1.2 * worst
+
+
+@pytest.mark.parametrize("price", [0, 1, 10**6, 10**11, 10**13, 9 * 10**18])
+def test_the_largest_epsilon_of_a_price(price: int) -> None:
+    units = largest_epsilon(21, price)
+    assert tangent_prices(Guarantee.uniform(Fraction(units, 10**12)), 21).worst <= price <= units
+    if units < 9 * 10**18:
+        assert tangent_prices(Guarantee.uniform(Fraction(units + 1, 10**12)), 21).worst > price
 
 
 def test_the_expected_part_sets_the_slope() -> None:
@@ -186,6 +198,7 @@ def test_sampled_prices_agree_with_dp_accounting(order: float, noise: float, rat
     assert rdp(event, floor(order)) * (1 - 1e-6) <= ours <= rdp(event, ceil(order)) * (1 + 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["1.3", "2", "3.5", "9"])
 @pytest.mark.parametrize(("noise", "rate"), [("0.8", "0.05"), ("1", "0.5"), ("3", "0.9")])
 def test_sampled_prices_hold_for_both_orders_of_neighbours(order: str, noise: str, rate: str) -> None:
@@ -221,6 +234,7 @@ def test_sampled_prices_at_the_ends() -> None:
         sampled_normal_noise(5, 0, "0.5")
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(epsilons, orders, st.integers(1, 2**60))
 def test_laplace_prices_fall_with_the_number_of_steps(epsilon: Fraction, order: Fraction, steps: int) -> None:

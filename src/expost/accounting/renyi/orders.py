@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import floor, frexp, log, log1p
 
 from expost import bracket
-from expost.cost import EPSILON_UNITS, Number, decimal_text, exact, said
+from expost.cost import DELTA_UNITS, EPSILON_UNITS, Number, decimal_text, exact, said
 from expost.errors import InvalidValue
 
 LARGEST_ORDER = 10**6
@@ -94,9 +94,7 @@ def _best_order(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def _remedy(epsilon: Fraction) -> str:
-    units = floor(delta_at(LARGEST_ORDER, Fraction(1, EPSILON_UNITS), epsilon) * 10**18) + 1
-    if units >= 10**18:
-        return "account by the simple sum"
+    units = floor(delta_at(LARGEST_ORDER, Fraction(1, EPSILON_UNITS), epsilon) * DELTA_UNITS) + 1
     return f"a δ of {decimal_text(units, 18)} would do, or account by the simple sum"
 
 

@@ -89,7 +89,7 @@ def largest_epsilon(order: Number, price: int) -> int:
     """
 
     def fits(units: int) -> bool:
-        return tangent_prices(Guarantee.uniform(Fraction(units, EPSILON_UNITS)), order).worst <= price
+        return units < 2**63 and tangent_prices(Guarantee.uniform(Fraction(units, EPSILON_UNITS)), order).worst <= price
 
     low, high = price, 2 * price + 1
     while fits(high):
