@@ -382,7 +382,7 @@ def test_an_over_ask_names_the_level_that_is_short_of_what(new_ledger: NewLedger
 
 def test_a_statement_knows_the_limits_above(new_ledger: NewLedger) -> None:
     account = new_ledger(epsilon=1, name="study").create_account("rich", epsilon=5)
-    assert account.statement().endswith("limit ε 5 · spent ε 0 · set aside ε 0 · remaining ε 1")
+    assert account.statement().endswith("limit ε 5 · spent ε 0 · reserved ε 0 · remaining ε 1")
 
 
 def test_accounts_are_found_by_name(new_ledger: NewLedger) -> None:
@@ -467,7 +467,7 @@ def test_how_ledgers_look(new_ledger: NewLedger) -> None:
     assert lines[0].split() == ["#", "account", "what", "state", "part", "reserved", "charged", "refunded"]
     assert "settled" in lines[2]
     assert "…" in lines[3]
-    assert lines[-1] == "study: limit ε 1, δ 1e-6 · spent ε 0.25, δ 1e-6 · set aside ε 0.25 · remaining ε 0.5"
+    assert lines[-1] == "study: limit ε 1, δ 1e-6 · spent ε 0.25, δ 1e-6 · reserved ε 0.25 · remaining ε 0.5"
 
 
 def test_threads_never_pass_the_limit(new_ledger: NewLedger) -> None:

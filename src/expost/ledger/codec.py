@@ -221,6 +221,8 @@ def described(subject: Any, *, keyed: bool = False) -> Described:
     """A mechanism or guarantee as it goes into the books. With a key, it must say what it is: ``InvalidValue``."""
     if isinstance(subject, Described):
         return subject
+    if isinstance(subject, Guarantee) and not keyed:
+        return _described_guarantee(subject)
     text = text_of(subject)
     if not keyed:
         return Described(text)
@@ -228,6 +230,11 @@ def described(subject: Any, *, keyed: bool = False) -> Described:
         return Described(text, claim_digest(subject))
     said = say(subject)
     return Described(text, said.fingerprint, said.data)
+
+
+@lru_cache(256)
+def _described_guarantee(guarantee: Guarantee) -> Described:
+    return Described(text_of(guarantee))
 
 
 @lru_cache(256)

@@ -70,7 +70,7 @@ class MemoryStore:
         """What happened, and when, in order."""
         self._done = 0
         """How many of the changes took effect in everything above."""
-        self._at = 0
+        self.at = 0
         self._apply(Create(name, limit, neighbours, unit))
 
     # ---- operations
@@ -89,7 +89,8 @@ class MemoryStore:
 
     def reserve(self, request: Request, *, begin: bool, lease: float | None = None) -> Entry:
         """Reserve the worst case at every level, or at none. It is bound to this process's life, lease or not."""
-        self.earlier(request)  # raises a conflict before the lock is taken: fingerprints take their time
+        if request.key is not None:
+            self.earlier(request)  # raises a conflict before the lock is taken: fingerprints take their time
         return self._entry_of(Reserve(request, begin))
 
     def begin(self, entry: int) -> None:
@@ -130,13 +131,16 @@ class MemoryStore:
         return alone(self._lock, lambda: self._decided(operation))
 
     def _decided(self, operation: Operation) -> Change | None:
-        self._complete()
-        at = tick(self._at, self._clock(), operation)
-        change = change_of(self, operation)
+        if self._done < len(self._changes):
+            self._complete()
+        before, self.at = self.at, tick(self.at, self._clock(), operation)
+        try:
+            change = change_of(self, operation)
+        except BaseException:
+            self.at = before
+            raise
         if change is not None:
-            if change.entry is not None and isinstance(operation, Reserve):
-                change = change._replace(entry=change.entry._replace(reserved_at=at / 1e6))
-            self._changes.append((at, change))
+            self._changes.append((self.at, change))
             self._complete()
         return change
 
@@ -144,9 +148,10 @@ class MemoryStore:
         """Let changes take effect that were appended. Idempotent: safe to repeat after an interrupt."""
         while self._done < len(self._changes):
             at, change = self._changes[self._done]
-            self._at = at
+            self.at = at
             for depth, balance in enumerate(change.levels):
-                self._accounts[change.path[: depth + 1]] = balance._replace(line=self._done + 1)
+                limit, spent, reserved, closed, _ = balance
+                self._accounts[change.path[: depth + 1]] = Balance(limit, spent, reserved, closed, self._done + 1)
             if change.entry is not None:
                 self._keep(change.operation, change.entry)
             self._done += 1
@@ -184,6 +189,8 @@ class MemoryStore:
     def levels(self, path: Path) -> tuple[Balance, ...]:
         """The balances of the account and of all above it."""
         found = self._accounts
+        if len(path) == 1:
+            return (found[path],)
         for depth in range(2, len(path) + 1):
             if path[:depth] not in found:
                 known = ", ".join(map(repr, self._names(path[: depth - 1]))) or "none"

@@ -81,7 +81,7 @@ class PostgresEngine:
     """One database. Writes go through one connection, reads through another, each snapshot has its own; none lives
     across a fork.
 
-    Proof: lem-together
+    Proof: thm-durable
     """
 
     local = False

@@ -50,6 +50,7 @@ class View:
             "SELECT name, neighbours, entries FROM expost_ledger WHERE id = ?", ledger
         )
         self.root: Path = (name,)
+        self.at = 0
 
     @property
     def neighbours(self) -> Neighbours | None:

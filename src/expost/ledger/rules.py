@@ -160,6 +160,10 @@ class Books(Protocol):
     def count(self) -> int:
         """The number of entries."""
 
+    @property
+    def at(self) -> int:
+        """The clock of the books."""
+
     def levels(self, path: Path) -> tuple[Balance, ...]:
         """The balances of the account and of all above it. Raises ``UnknownEntry``."""
 
@@ -221,8 +225,10 @@ def _reserve(books: Books, operation: Reserve) -> Change:
     for level in levels:
         if level.closed or OdpFilter(level.limit).decide(level.spent + level.reserved, worst) is HALT:
             raise refusal(request.account, levels, worst)
-    entry = Entry(books.count + 1, request, "reserved", operation.begun, None, None, 0)
-    more = tuple(level._replace(reserved=level.reserved + worst) for level in levels)
+    entry = Entry(books.count + 1, request, "reserved", operation.begun, None, None, books.at / 1e6)
+    more = tuple(
+        Balance(level.limit, level.spent, level.reserved + worst, level.closed, level.line) for level in levels
+    )
     return Change(operation, request.account, more, entry, first=not books.knows(request.guarantee))
 
 
@@ -235,8 +241,9 @@ def _begin(books: Books, operation: Begin) -> Change | None:
 
 def _settle(books: Books, operation: Settle) -> Change:
     entry = _open(books, operation.entry, "settle")
-    charged = entry.request.guarantee.cost_of(operation.part)
-    return _end(books, operation, entry._replace(state="settled", begun=True, part=operation.part, charged=charged))
+    part, request = operation.part, entry.request
+    charged = request.guarantee.cost_of(part)
+    return _end(books, operation, Entry(entry.id, request, "settled", True, part, charged, entry.reserved_at))
 
 
 def _forfeit(books: Books, operation: Forfeit) -> Change:
@@ -255,7 +262,7 @@ def _end(books: Books, operation: Operation, entry: Entry) -> Change:
     """Nothing stays reserved for the entry; what it is charged is spent."""
     charged, worst = entry.charged or Cost(0), entry.reserved
     levels = tuple(
-        level._replace(spent=level.spent + charged, reserved=level.reserved - worst)
+        Balance(level.limit, level.spent + charged, level.reserved - worst, level.closed, level.line)
         for level in books.levels(entry.request.account)
     )
     return Change(operation, entry.request.account, levels, entry)
@@ -347,7 +354,7 @@ def raised(current: Cost, epsilon: Cost | None, delta: Cost | None) -> Cost:
 HOUR = 3_600_000_000
 TRUST = 366 * 24 * HOUR
 """How far a clock may be ahead of the last line before somebody has to confirm it."""
-TICKS = (CreateAccount, RaiseLimit, Close, DropOutputs, Reserve)
+TICKS: frozenset[type] = frozenset({CreateAccount, RaiseLimit, Close, DropOutputs, Reserve})
 """Operations that move the clock of the books on. Endings do not: when work ended may depend on the data."""
 
 
@@ -362,9 +369,9 @@ def tick(at: int, now: int, operation: Operation) -> int:
     Raises ``LedgerUnavailable`` if the machine's clock is ahead by more than :data:`TRUST`. Only ``SetClock``, which
     stands in the audit trail with a name and a reason, moves it so far, or back.
     """
-    if isinstance(operation, SetClock | Create):
+    if type(operation) in (SetClock, Create):
         return full_hour(now)
-    if not isinstance(operation, TICKS):
+    if type(operation) not in TICKS:
         return at
     if now - at > TRUST:
         raise LedgerUnavailable(

@@ -41,7 +41,7 @@ class Transaction:
     def __init__(self, connection: apsw.Connection, ledger: int, owner: str, settings: Settings) -> None:
         self._connection, self._ledger, self._settings = connection, ledger, settings
         row = self._row("SELECT name, neighbours, sequence, entries, at, head FROM expost_ledger WHERE id = ?", ledger)
-        name, self._neighbours, self.sequence, self._count, self._at, self.head = row
+        name, self._neighbours, self.sequence, self._count, self.at, self.head = row
         self.root: Path = (name,)
         self.owner = owner
         self._alive = False
@@ -57,7 +57,7 @@ class Transaction:
         if self.moved:
             self._run(
                 "UPDATE expost_ledger SET sequence = ?, entries = ?, at = ?, head = ? WHERE id = ?",
-                self.sequence, self._count, self._at, self.head, self._ledger,
+                self.sequence, self._count, self.at, self.head, self._ledger,
             )  # fmt: skip
 
     def _outcome(self, step: Step) -> Outcome:
@@ -74,14 +74,16 @@ class Transaction:
             return refused
 
     def _take(self, operation: Operation) -> Entry | None:
-        at = tick(self._at, self._now, operation)
-        change = change_of(self, operation)
+        before, self.at = self.at, tick(self.at, self._now, operation)
+        try:
+            change = change_of(self, operation)
+        except ExpostError:
+            self.at = before
+            raise
         if change is None:
             return None
-        self._at = at
         self._write(change)
-        entry = change.entry
-        return entry._replace(reserved_at=at / 1e6) if entry and isinstance(operation, Reserve) else entry
+        return change.entry
 
     # ---- what the rules ask for
 
@@ -139,7 +141,7 @@ class Transaction:
 
     def _write(self, change: Change) -> None:
         self.sequence, self.moved = self.sequence + 1, True
-        line = trail_line(change, self.sequence, self._at, self._settings.user)
+        line = trail_line(change, self.sequence, self.at, self._settings.user)
         self.head = link(self.head, line)
         operation, entry = change.operation, change.entry
         for depth, balance in enumerate(change.levels):
@@ -190,7 +192,7 @@ class Transaction:
             self._ledger, self._count, self._ids[request.account], request.operation, subject.text,
             subject.fingerprint, claim, request.label, request.key, worst.epsilon_units, worst.delta_units,
             self.owner if lease is None else None, lease, None if lease is None else self._now + lease,
-            int(operation.begun), self._at, self.sequence,
+            int(operation.begun), self.at, self.sequence,
         )  # fmt: skip
 
     def _update_entry(self, operation: Operation, entry: Entry) -> None:

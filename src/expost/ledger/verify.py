@@ -24,6 +24,7 @@ class Replay:
         self.open: dict[int, tuple[Entry, int]] = {}
         """Open entries, each with the line that reserved it."""
         self.count = 0
+        self.at = 0
         self.dropped = 0
         """Outputs of entries up to this number were dropped."""
         self.guarantees: dict[str, Guarantee] = {}
@@ -57,6 +58,7 @@ class Replay:
         operation = operation_of(event, self.guarantees)
         if isinstance(operation, Reserve):
             self._refuse_key(event, operation)
+        self.at = event.at
         change = change_of(self, operation)
         if change is None:
             raise impossible(event, "it changes nothing")
@@ -79,7 +81,7 @@ class Replay:
         if isinstance(operation, Create):
             self.about = operation
         if entry is not None and isinstance(operation, Reserve):
-            self._reserved(entry._replace(reserved_at=event.at / 1e6), event.sequence)
+            self._reserved(entry, event.sequence)
         elif entry is not None and entry.state == "reserved":
             self.open[entry.id] = (entry, self.open[entry.id][1])
         elif entry is not None:

@@ -78,7 +78,7 @@ def test_an_address_is_the_same_from_every_folder(tmp_path: Path, monkeypatch: p
 
 def test_keys_need_mechanisms_that_another_process_recognises(new_url: Callable[[], str]) -> None:
     ledger = make(new_url())
-    with pytest.raises(xp.InvalidValue, match="no key can stand for"):
+    with pytest.raises(xp.InvalidValue, match="no key can be used for"):
         ledger.run(Fixed(CLAIM, object()), key="k")
     assert list(ledger.entries()) == []
     assert ledger.run(Fixed(CLAIM, None, part="small"), on=lambda: object()).part == "small"  # no key: not kept

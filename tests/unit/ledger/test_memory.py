@@ -1,6 +1,7 @@
 import contextlib
 import pickle
 import sys
+import threading
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
@@ -87,3 +88,67 @@ def test_balances_that_contradict_the_trail_are_found() -> None:
     store._accounts["ledger",] = store._accounts["ledger",]._replace(reserved=Cost(0))
     with pytest.raises(xp.LedgerCorrupt, match="balances are not what"):
         ledger.verify_chain()
+
+
+class StruckLock:
+    """A lock that is interrupted as it is left, before it is released."""
+
+    def __init__(self, real: Any) -> None:
+        self._real = real
+        self.struck = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def __enter__(self) -> None:
+        self._real.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        if not self.struck:
+            self.struck = True
+            raise KeyboardInterrupt
+        self._real.release()
+
+
+def test_an_interrupt_as_the_lock_is_left_does_not_leave_it_held() -> None:
+    """Found: the next call hung. What had been decided takes effect."""
+    ledger = Ledger(epsilon=1)
+    store: Any = ledger._store
+    store._lock = StruckLock(store._lock)
+    with pytest.raises(KeyboardInterrupt):
+        ledger.reserve(Guarantee.uniform(0.25))
+    done: list[Cost] = []
+    other = threading.Thread(target=lambda: done.append(ledger.reserved), daemon=True)
+    other.start()
+    other.join(10)
+    assert done == [Cost(0.25)]
+    ledger.verify_chain()
+
+
+def test_a_signal_handler_cannot_write_in_between() -> None:
+    ledger = Ledger(epsilon=1)
+    store: Any = ledger._store
+    real = store._clock
+
+    def struck() -> int:
+        with pytest.raises(xp.LedgerUnavailable, match="in the middle of writing"):
+            ledger.reserve(Guarantee.uniform(0.5))
+        return int(real())
+
+    store._clock = struck
+    ledger.reserve(Guarantee.uniform(0.75))
+    store._clock = real
+    assert ledger.reserved == Cost(0.75)
+    ledger.verify_chain()
+
+
+def test_a_change_that_was_interrupted_is_completed_by_whoever_comes_next() -> None:
+    ledger = Ledger(epsilon=1)
+    store: Any = ledger._store
+    spending = ledger.reserve(Guarantee({"a": 0.5, "b": 0.25}))
+    real, store._keep = store._keep, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        store.settle(spending.id, "b", None)
+    store._keep = real
+    assert (ledger.spent, ledger.reserved, spending.entry.state) == (Cost(0.25), Cost(0), "settled")
+    ledger.verify_chain()

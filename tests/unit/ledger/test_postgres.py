@@ -61,7 +61,7 @@ def test_without_psycopg(monkeypatch: pytest.MonkeyPatch) -> None:
 
     real = builtins.__import__
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(xp.InvalidValue, match=r"pip install 'expost\[postgres\]'"):
+    with pytest.raises(xp.MissingDependency, match=r"pip install 'expost\[postgres\]'"):
         Ledger.load("postgresql://nowhere/none", "study")
 
 

@@ -66,7 +66,6 @@ def test_what_may_have_happened() -> None:
         [("reserve", 1, RESERVE | {"guarantee": CHEAP.to_json()})],
         [("reserve", 2, RESERVE)],
         [("reserve", 1, SMALL), ("reserve", 1, AGAIN)],
-        [("reserve", 1, SMALL), ("reserve", 2, SMALL)],
         [("reserve", 1, SMALL | {"key": "k"}), ("reserve", 2, AGAIN | {"key": "k"})],
         [("create", None, {"limit": [10, 0], "name": "l", "neighbours": None, "unit": None})],
         [("account", None, {"account": "l", "limit": [10, 0]})],
