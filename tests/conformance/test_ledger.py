@@ -460,7 +460,7 @@ def test_a_ledger_is_never_copied(new_ledger: NewLedger) -> None:
 
 def test_how_ledgers_look(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=1, delta=1e-6, name="study")
-    assert repr(ledger) == "<ledger 'study': ε 1, δ 1e-6 left of ε 1, δ 1e-6>"
+    assert repr(ledger) == "<ledger 'study': ε 1, δ 1e-6 remaining of ε 1, δ 1e-6>"
     settle(ledger, CLAIM)
     ledger.reserve(Guarantee.uniform(0.25), label="a label that is much too long to be printed in a table cell")
     lines = ledger.statement().splitlines()

@@ -29,7 +29,7 @@ WORKERS = [ThreadPoolExecutor(1) for _ in range(3)]
 
 
 class Model:
-    """What every account has charged and set aside; nothing more."""
+    """What every account has charged and reserved; nothing more."""
 
     def __init__(self, limit: Cost) -> None:
         self.limits: dict[tuple[str, ...], Cost] = {("ledger",): limit}

@@ -130,6 +130,22 @@ def test_no_public_name_of_these_rooms_is_defined_twice() -> None:
     assert {name: twice[name] for name in here - SHARED.keys()} == {}
 
 
+LONGEST = 450
+
+
+def test_no_file_is_too_long_to_read_at_once() -> None:
+    lengths = {path: len(path.read_text().splitlines()) for path in (ROOT / "src").rglob("*.py")}
+    assert {path: lines for path, lines in lengths.items() if lines > LONGEST} == {}
+
+
+def test_the_files_that_contributors_are_sent_to_exist() -> None:
+    tasks = (ROOT / "CONTRIBUTING.md").read_text().split("## Where do I")[1]
+    rows = re.findall(r"^\| .* \| (.*) \|$", tasks, re.MULTILINE)
+    named = {path for row in rows for path in re.findall(r"`([\w/]+(?:\.py|/))`", row)}
+    assert len(named) >= 20
+    assert {path for path in named if not (ROOT / "src" / "expost" / path).exists()} == set()
+
+
 def test_constraints_hold_no_addresses() -> None:
     text = (ROOT / "constraints.txt").read_text()
     assert "://" not in text

@@ -3,8 +3,9 @@
 from expost.ledger.address import Summary, ledgers
 from expost.ledger.engine import Settings
 from expost.ledger.entry import Balance, Entry, Request
-from expost.ledger.ledger import Ledger, Quote
+from expost.ledger.ledger import Ledger
 from expost.ledger.memory import MemoryStore
+from expost.ledger.quote import Quote
 from expost.ledger.reservation import Reservation
 from expost.ledger.store import Store
 from expost.ledger.trail import Event, Head

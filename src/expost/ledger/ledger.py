@@ -1,35 +1,30 @@
-"""`Ledger`: reserve the worst case, run, charge what came out, give the rest back."""
+"""`Ledger`: reserve the worst case, run, charge what came out, refund the rest."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Any, Literal, NamedTuple, Self, TypeVar
+from typing import Any, Literal, Self
 
 from expost.cost import Cost, Number
-from expost.errors import (
-    AlreadyReserved,
-    InvalidValue,
-    KeyConflict,
-    UnknownEntry,
-)
+from expost.errors import AlreadyReserved, InvalidValue, UnknownEntry
 from expost.guarantee import Guarantee, Neighbours, as_neighbours
+from expost.ledger import arguments
 from expost.ledger.address import create_ledger, open_store
 from expost.ledger.codec import described
 from expost.ledger.durable import Changed
 from expost.ledger.engine import Settings
-from expost.ledger.entry import Entry, Manner, Note, Path, Request, least
+from expost.ledger.entry import Entry, Manner, Path, Request, least
 from expost.ledger.memory import MemoryStore
-from expost.ledger.reservation import MechanismReservation, Reservation
+from expost.ledger.quote import Quote
+from expost.ledger.reservation import MechanismReservation, Reservation, unseen
 from expost.ledger.rules import Create
 from expost.ledger.statement import day_rows, entry_rows, statement
 from expost.ledger.store import Store
 from expost.ledger.trail import GENESIS, Event, Head, linked
 from expost.mechanism import AnInteraction, In, Interactive, Mechanism, Out, Release
 from expost.noise import NoiseSource, SystemNoise
-
-Found = TypeVar("Found")
 
 
 class Ledger:
@@ -75,12 +70,11 @@ class Ledger:
         unit: str | None = None,
         noise: NoiseSource | None = None,
     ) -> None:
-        if noise is not None and not isinstance(noise, NoiseSource):
-            raise InvalidValue(f"noise must be a NoiseSource such as SystemNoise(), got {_given(noise)}")
+        arguments.check_source(noise)
         if unit is not None:
-            _check_text(unit, "unit")
-        limit = _limit(epsilon, delta)
-        self._path: Path = (_name(name, "a ledger"),)
+            arguments.check_text(unit, "unit")
+        limit = arguments.as_limit(epsilon, delta)
+        self._path: Path = (arguments.as_name(name, "a ledger"),)
         self._store: Store = MemoryStore(name, limit, as_neighbours(neighbours), unit)
         self._noise: NoiseSource = noise or SystemNoise()
 
@@ -104,12 +98,12 @@ class Ledger:
 
         Proof: thm-durable
         """
-        limit = _limit(epsilon, delta)
-        _name(name, "a ledger")
-        _check_text(unit, "unit")
+        limit = arguments.as_limit(epsilon, delta)
+        arguments.as_name(name, "a ledger")
+        arguments.check_text(unit, "unit")
         if as_neighbours(neighbours) is None:
             raise InvalidValue("a durable ledger states the relation of its guarantees: give neighbours=")
-        _check_private(noise)
+        arguments.check_private(noise)
         create_ledger(url, Create(name, limit, neighbours, unit), settings)
         return cls.load(url, name, noise=noise, settings=settings)
 
@@ -130,8 +124,8 @@ class Ledger:
         can be read, verified and exported. If a balance was changed by hand, nothing is forfeited, and the ledger
         reserves nothing; it can be read and closed.
         """
-        _name(name, "a ledger")
-        _check_private(noise)
+        arguments.as_name(name, "a ledger")
+        arguments.check_private(noise)
         ledger = object.__new__(cls)
         ledger._path, ledger._store = (name,), open_store(url, name, settings, read_only=read_only)
         ledger._noise = noise or SystemNoise()
@@ -152,7 +146,7 @@ class Ledger:
         belongs in the key. An exception while
         sampling charges the worst case and is raised again with a note.
         """
-        _require(mechanism, Mechanism, "run and open take a mechanism; reserve takes guarantees")
+        arguments.require(mechanism, Mechanism, "run and open take a mechanism; reserve takes guarantees")
         request = self._request("run", mechanism, mechanism.guarantee, label, key)
         if type(mechanism).sample is Mechanism.sample:
             raise InvalidValue(f"{type(mechanism).__name__} answers questions one at a time: use ledger.open(…)")
@@ -174,12 +168,11 @@ class Ledger:
     def open(
         self, mechanism: Interactive[AnInteraction], on: Any = None, *, key: str | None = None, label: str | None = None
     ) -> AnInteraction:
-        """Start a conversation with an interactive mechanism. Leave its ``with`` block, or close it, to settle.
+        """Start an interaction with an interactive mechanism. Leave its ``with`` block, or close it, to settle.
 
-        Until its first answer the conversation costs nothing. Conversations may be interleaved with one
-        another and with runs.
+        It costs nothing until its first answer. Interactions may be interleaved with one another and with runs.
         """
-        _require(mechanism, Mechanism, "run and open take a mechanism; reserve takes guarantees")
+        arguments.require(mechanism, Mechanism, "run and open take a mechanism; reserve takes guarantees")
         kind: Any = type(mechanism)
         if kind.start is Mechanism.start:
             raise InvalidValue(f"{kind.__name__} runs in one go: use ledger.run(…)")
@@ -202,27 +195,26 @@ class Ledger:
         begin: bool = True,
         lease: float | None = None,
     ) -> Reservation:
-        """Set a guarantee's worst case aside, for an engine of one's own: ``settle(part)`` what came out.
+        """Reserve a guarantee's worst case, for a mechanism of one's own: ``settle(part)`` what came out.
 
         Leaving the ``with`` block without settling charges the worst case, and warns. With ``begin=False``
         the reservation can be voided until ``begin()`` is called.
 
-        If this process dies, what it had reserved is forfeited. With ``lease`` the reservation is kept for so
-        many seconds instead, whoever lives, and any process may settle it: ``ledger.reservation(key)``.
+        If this process dies, what it had reserved is forfeited. With ``lease`` the reservation is kept for that
+        number of seconds instead, and any process may settle it: ``ledger.reservation(key)``.
         """
-        _require(guarantee, Guarantee, "reserve takes a guarantee; run and open take mechanisms")
-        if lease is not None and (isinstance(lease, bool) or not isinstance(lease, int | float) or not 0 < lease < 1e9):
-            raise InvalidValue(f"a lease is a positive number of seconds, got {_given(lease)}")
+        arguments.require(guarantee, Guarantee, "reserve takes a guarantee; run and open take mechanisms")
+        arguments.check_lease(lease)
         request = self._request("reserve", guarantee, guarantee, label, key)
-        return Reservation(self._store, _unseen(lambda: self._store.reserve(request, begin=begin, lease=lease)))
+        return Reservation(self._store, unseen(lambda: self._store.reserve(request, begin=begin, lease=lease)))
 
     def reservation(self, id_or_key: int | str) -> Reservation:
         """The reservation of that entry number or key, here or in an account below, to end it from elsewhere.
 
-        A run or a conversation ends itself; from elsewhere it can only be forfeited.
+        A run or an interaction ends itself; from elsewhere it can only be forfeited.
         """
         if isinstance(id_or_key, bool) or not isinstance(id_or_key, int | str):
-            raise InvalidValue(f"a reservation is found by entry number or key, got {_given(id_or_key)}")
+            raise InvalidValue(f"a reservation is found by entry number or key, got {arguments.harmless(id_or_key)}")
         entry = self._store.find(id_or_key)
         if entry.request.account[: len(self._path)] != self._path:
             raise UnknownEntry(f"entry {id_or_key!r} is not one of {self.name!r} or the accounts below it")
@@ -249,13 +241,13 @@ class Ledger:
         >>> bob.remaining, ledger.account("alice").remaining
         (Cost(0.5), Cost(0.25))
         """
-        path = (*self._path, _name(name, "an account"))
-        self._store.create_account(path, _limit(epsilon, delta))
+        path = (*self._path, arguments.as_name(name, "an account"))
+        self._store.create_account(path, arguments.as_limit(epsilon, delta))
         return self._below(path)
 
     def account(self, name: str) -> Ledger:
         """The account of that name. Raises ``UnknownEntry``."""
-        return self._below((*self._path, _name(name, "an account")))
+        return self._below((*self._path, arguments.as_name(name, "an account")))
 
     @property
     def accounts(self) -> tuple[Ledger, ...]:
@@ -268,15 +260,15 @@ class Ledger:
         account._path, account._store, account._noise = path, self._store, self._noise
         return account
 
-    # ---- the owner's business
+    # ---- governing
 
     def raise_limit(self, epsilon: Number | None = None, delta: Number | None = None, *, by: str, reason: str) -> None:
-        """Allow more from now on: a new limit that is nowhere below the old one. It stands in the audit trail.
+        """Allow more from now on: a new limit that is nowhere below the old one. The audit trail records it.
 
-        Whatever was published before stays published: the promise about people is the new limit's. New people
+        Whatever was published before stays published: the guarantee for people is the new limit's. New people
         need a new ledger; a limit is never set back to nothing spent.
         """
-        note = _note(by, reason)
+        note = arguments.as_note(by, reason)
         if epsilon is None and delta is None:
             raise InvalidValue("say what the limit should be: give epsilon= or delta=")
         self._store.raise_limit(
@@ -288,7 +280,7 @@ class Ledger:
 
     def close(self, *, by: str, reason: str) -> None:
         """Reserve nothing more, here and below, for ever. What is open can still end; everything stays readable."""
-        self._store.close(self._path, _note(by, reason))
+        self._store.close(self._path, arguments.as_note(by, reason))
 
     @property
     def closed(self) -> bool:
@@ -353,12 +345,12 @@ class Ledger:
 
     @property
     def remaining(self) -> Cost:
-        """What can still be asked for: the least of what is left here and at every level above."""
+        """What can still be asked for: the least of what remains here and at every level above."""
         return least(balance.remaining for balance in self._store.balances(self._path))
 
     @property
     def neighbours(self) -> Neighbours | None:
-        """The neighbour relation of every claim in this ledger; None until a claim fixes it."""
+        """The neighbour relation of every guarantee in this ledger; None until the first one fixes it."""
         return self._store.neighbours
 
     @property
@@ -389,17 +381,17 @@ class Ledger:
             raise InvalidValue(
                 f"quote takes a list of mechanisms or guarantees, got one {type(planned).__name__}: write quote([…])"
             )
-        claims = [plan.guarantee if isinstance(plan, Mechanism) else plan for plan in planned]
-        for claim in claims:
-            _require(claim, Guarantee, "quote takes a list of mechanisms or guarantees")
-        worst: Cost = sum((claim.worst_case for claim in claims), Cost(0))
-        best: Cost = sum((claim.best_case for claim in claims), Cost(0))
+        guarantees = [plan.guarantee if isinstance(plan, Mechanism) else plan for plan in planned]
+        for guarantee in guarantees:
+            arguments.require(guarantee, Guarantee, "quote takes a list of mechanisms or guarantees")
+        worst: Cost = sum((each.worst_case for each in guarantees), Cost(0))
+        best: Cost = sum((each.best_case for each in guarantees), Cost(0))
         return Quote(worst, best, self.remaining)
 
     def statement(self, *, by: Literal["entry", "day"] = "entry") -> str:
         """A table for people: what was reserved, charged and refunded, for each entry, or for each account and day."""
         if by not in ("entry", "day"):
-            raise InvalidValue(f"a statement is by 'entry' or by 'day', got {_given(by)}")
+            raise InvalidValue(f"a statement is by 'entry' or by 'day', got {arguments.harmless(by)}")
         table, view = entry_rows if by == "entry" else day_rows, self._store.view(self._path)
         remaining = least(balance.remaining for balance in view.levels)
         return statement(self.name, table(view.entries), view.levels[-1], remaining)
@@ -421,7 +413,7 @@ class Ledger:
         return _at, (*self._store.address, self._path[1:], noise)
 
     def __repr__(self) -> str:
-        return f"<ledger {self.name!r}: {self.remaining} left of {self.limit}>"
+        return f"<ledger {self.name!r}: {self.remaining} remaining of {self.limit}>"
 
     # ---- inside
 
@@ -429,79 +421,19 @@ class Ledger:
         self, operation: Manner, subject: Any, guarantee: Guarantee, label: str | None, key: str | None
     ) -> Request:
         if label is not None:
-            _check_text(label, "label")
+            arguments.check_text(label, "label")
         if key is not None:
-            _check_text(key, "key")
+            arguments.check_text(key, "key")
         subject = described(subject, keyed=key is not None)
         return Request(operation, self._path, subject, guarantee, label, key)
 
     def _spend(self, request: Request, *, begin: bool) -> MechanismReservation:
-        return MechanismReservation(self._store, _unseen(lambda: self._store.reserve(request, begin=begin)))
+        return MechanismReservation(self._store, unseen(lambda: self._store.reserve(request, begin=begin)))
 
     def _refuse_used(self, request: Request) -> None:
-        earlier = _unseen(lambda: self._store.earlier(request))
+        earlier = unseen(lambda: self._store.earlier(request))
         if earlier is not None:
             raise AlreadyReserved(earlier)
-
-
-class Quote(NamedTuple):
-    """What a plan would cost. δ is the same at worst and at best: it never comes back."""
-
-    worst: Cost
-    best: Cost
-    remaining: Cost
-
-    @property
-    def fits(self) -> bool:
-        """Whether even the worst case can be asked for now."""
-        return self.worst <= self.remaining
-
-
-def _unseen(work: Callable[[], Found]) -> Found:
-    """Work that may find another account's entry: no frame of a conflict's traceback shows it."""
-    try:
-        return work()
-    except KeyConflict as conflict:
-        raise conflict.with_traceback(None) from None
-
-
-def _limit(epsilon: Number | Cost, delta: Number) -> Cost:
-    """A limit, given as a ``Cost`` or as ε and δ."""
-    if not isinstance(epsilon, Cost):
-        return Cost.within(epsilon, delta)
-    if delta != 0:
-        raise InvalidValue(f"a limit is a Cost, or epsilon= and delta=, not both: got {epsilon!r} and delta={delta!r}")
-    return epsilon
-
-
-def _require(value: Any, kind: type, rule: str) -> None:
-    if not isinstance(value, kind):
-        raise InvalidValue(f"{rule}; got a {type(value).__name__}")
-
-
-def _given(value: Any) -> str:
-    """What was given where something else belongs. It may be data, so only texts and numbers are shown."""
-    return repr(value) if type(value) in (str, bool, int, float, type(None)) else f"a {type(value).__name__}"
-
-
-def _check_text(text: Any, what: str) -> None:
-    if not isinstance(text, str) or not text:
-        raise InvalidValue(f"a {what} is a string that is not empty, got {_given(text)}")
-
-
-def _note(by: str, reason: str) -> Note:
-    _check_text(by, "by")
-    _check_text(reason, "reason")
-    return Note(by, reason)
-
-
-def _check_private(noise: Any) -> None:
-    if noise is None:
-        return
-    if not isinstance(noise, NoiseSource):
-        raise InvalidValue(f"noise must be a NoiseSource such as SystemNoise(), got {_given(noise)}")
-    if not noise.private:
-        raise InvalidValue(f"a durable ledger needs private noise, and {noise!r} is predictable: use SystemNoise()")
 
 
 def _at(url: str, name: str, below: Path, noise: NoiseSource | None) -> Ledger:
@@ -510,9 +442,3 @@ def _at(url: str, name: str, below: Path, noise: NoiseSource | None) -> Ledger:
     for account in below:
         ledger = ledger.account(account)
     return ledger
-
-
-def _name(name: Any, whose: str) -> str:
-    if not isinstance(name, str) or not name or "/" in name:
-        raise InvalidValue(f"{whose}'s name is a string that is not empty and has no '/', got {_given(name)}")
-    return name

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from expost.errors import InvalidValue, LedgerUnavailable, ReservationClosed, UnsettledWarning
+from expost.errors import InvalidValue, KeyConflict, LedgerUnavailable, ReservationClosed, UnsettledWarning
 from expost.forks import here
 from expost.guarantee import Part
 from expost.ledger.entry import Entry
 from expost.ledger.store import Store
 from expost.mechanism import Mechanism, Out, Release
+
+Found = TypeVar("Found")
 
 
 class Reservation:
@@ -164,3 +167,11 @@ class MechanismReservation(Reservation):
                 f"cannot {attempted} entry {self.id} ({self._entry.operation}) in a forked process: it belongs to "
                 f"process {self._process.number}, which publishes its output; run it again here"
             )
+
+
+def unseen(work: Callable[[], Found]) -> Found:
+    """Work that may find another account's entry: no frame of a conflict's traceback shows it."""
+    try:
+        return work()
+    except KeyConflict as conflict:
+        raise conflict.with_traceback(None) from None

@@ -189,7 +189,7 @@ def test_a_forked_reservation_in_memory_settles_nothing() -> None:
 
 
 def test_leaving_a_block_in_a_forked_copy_keeps_the_error() -> None:
-    """The worst case stays set aside where the ledger lives; what went wrong in the copy is not hidden."""
+    """The worst case stays reserved where the ledger lives; what went wrong in the copy is not hidden."""
     ledger = Ledger(epsilon=20, name="study")
     for begin in (True, False):
         spending = ledger.reserve(CLAIM, begin=begin)

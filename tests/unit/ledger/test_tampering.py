@@ -98,7 +98,7 @@ def test_an_output_that_was_removed_is_not_delivered_as_none(new_url: Callable[[
 
 
 def test_a_balance_that_was_changed_by_hand_stops_all_spending(new_url: Callable[[], str]) -> None:
-    """What is set aside is compared with the open entries at every load and every beat."""
+    """What is reserved is compared with the open entries at every load and every beat."""
     url = new_url()
     ledger = make(url)
     spending = ledger.reserve(CLAIM)
@@ -144,7 +144,7 @@ def test_a_balance_that_was_changed_by_hand_is_found_below(new_url: Callable[[],
 
 
 def test_a_balance_that_was_changed_by_hand_locks_nobody_out(new_url: Callable[[], str], tmp_path: Path) -> None:
-    """What a dead process left cannot be forfeited then; it stays set aside, and everything can be read."""
+    """What a dead process left cannot be forfeited then; it stays reserved, and everything can be read."""
     url = new_url()
     make(url).reserve(CLAIM, label="left")
     execute(

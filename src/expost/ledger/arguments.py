@@ -1,0 +1,71 @@
+"""What callers may give a ledger: limits, names, notes, private noise. Errors show nothing that may be data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from expost.cost import Cost, Number
+from expost.errors import InvalidValue
+from expost.ledger.entry import Note
+from expost.noise import NoiseSource
+
+
+def as_limit(epsilon: Number | Cost, delta: Number) -> Cost:
+    """A limit, given as a ``Cost`` or as ε and δ."""
+    if not isinstance(epsilon, Cost):
+        return Cost.within(epsilon, delta)
+    if delta != 0:
+        raise InvalidValue(f"a limit is a Cost, or epsilon= and delta=, not both: got {epsilon!r} and delta={delta!r}")
+    return epsilon
+
+
+def require(value: Any, kind: type, rule: str) -> None:
+    """Refuse a value of another type."""
+    if not isinstance(value, kind):
+        raise InvalidValue(f"{rule}; got a {type(value).__name__}")
+
+
+def harmless(value: Any) -> str:
+    """What was given where something else belongs. It may be data, so only texts and numbers are shown."""
+    return repr(value) if type(value) in (str, bool, int, float, type(None)) else f"a {type(value).__name__}"
+
+
+def check_text(text: Any, what: str) -> None:
+    """Refuse what is not a text with something in it."""
+    if not isinstance(text, str) or not text:
+        raise InvalidValue(f"a {what} is a string that is not empty, got {harmless(text)}")
+
+
+def as_note(by: str, reason: str) -> Note:
+    """Who decided, and why."""
+    check_text(by, "by")
+    check_text(reason, "reason")
+    return Note(by, reason)
+
+
+def check_lease(seconds: Any) -> None:
+    """Refuse what is not a number of seconds; None is no lease."""
+    if seconds is None:
+        return
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < 1e9:
+        raise InvalidValue(f"a lease is a positive number of seconds, got {harmless(seconds)}")
+
+
+def check_source(noise: Any) -> None:
+    """Refuse what is not a source of noise; None is the default."""
+    if noise is not None and not isinstance(noise, NoiseSource):
+        raise InvalidValue(f"noise must be a NoiseSource such as SystemNoise(), got {harmless(noise)}")
+
+
+def check_private(noise: Any) -> None:
+    """Refuse noise that somebody could predict."""
+    check_source(noise)
+    if noise is not None and not noise.private:
+        raise InvalidValue(f"a durable ledger needs private noise, and {noise!r} is predictable: use SystemNoise()")
+
+
+def as_name(name: Any, whose: str) -> str:
+    """A name that can be part of a path."""
+    if not isinstance(name, str) or not name or "/" in name:
+        raise InvalidValue(f"{whose}'s name is a string that is not empty and has no '/', got {harmless(name)}")
+    return name
