@@ -126,3 +126,26 @@ def test_an_alarm_in_the_middle_of_a_question(postgres_url: Callable[[], str]) -
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def test_a_handler_that_reads_while_a_change_takes_effect() -> None:
+    """A signal handler or a finalizer may read at any line of a ledger in memory: every change still counts once."""
+    ledger = Ledger(epsilon=8, delta=1)
+
+    def read(frame: Any, event: str, argument: Any) -> Any:
+        if frame.f_code.co_filename.endswith("ledger/memory.py"):
+            sys.settrace(None)
+            ledger.remaining  # noqa: B018
+            sys.settrace(read)
+        return read
+
+    sys.settrace(read)
+    try:
+        for _ in range(4):
+            ledger.reserve(CLAIM).settle("large")
+    finally:
+        sys.settrace(None)
+    assert ledger.spent == 4 * CLAIM.cost_of("large")
+    assert [entry.id for entry in ledger.entries()] == [1, 2, 3, 4]
+    assert [entry.id for entry in ledger.entries(last=2)] == [3, 4]
+    ledger.verify_chain()

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, Literal, Self
 
+from expost.checks import as_whole
 from expost.cost import Cost, Number
 from expost.errors import AlreadyReserved, InvalidValue, UnknownEntry
 from expost.guarantee import Guarantee, Neighbours, as_neighbours
@@ -368,6 +369,8 @@ class Ledger:
 
         All are as they were at one instant, when they were asked for.
         """
+        if last is not None:
+            as_whole(last, "last", 1)
         return self._store.view(self._path, last=last).entries
 
     def quote(self, planned: Iterable[Mechanism | Guarantee]) -> Quote:

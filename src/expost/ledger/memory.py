@@ -145,16 +145,16 @@ class MemoryStore:
         return change
 
     def _complete(self) -> None:
-        """Let changes take effect that were appended. Idempotent: safe to repeat after an interrupt."""
-        while self._done < len(self._changes):
-            at, change = self._changes[self._done]
+        """Let changes take effect that were appended. Idempotent: safe to repeat after an interrupt, or during one."""
+        while (position := self._done) < len(self._changes):
+            at, change = self._changes[position]
             self.at = at
             for depth, balance in enumerate(change.levels):
                 limit, spent, reserved, closed, _ = balance
-                self._accounts[change.path[: depth + 1]] = Balance(limit, spent, reserved, closed, self._done + 1)
+                self._accounts[change.path[: depth + 1]] = Balance(limit, spent, reserved, closed, position + 1)
             if change.entry is not None:
                 self._keep(change.operation, change.entry)
-            self._done += 1
+            self._done = position + 1  # a signal handler may have read, and so completed, in between
 
     def _keep(self, operation: Operation, entry: Entry) -> None:
         self._entries[entry.id - 1 : entry.id] = [entry]
@@ -249,7 +249,7 @@ class MemoryStore:
         """Balances and entries of one instant."""
         levels, found = self._read(lambda: (self.levels(path), list(self._entries)))
         chosen = [entry for entry in found if entry.request.account[: len(path)] == path]
-        return View(levels, iter(chosen if last is None else chosen[-last:]))
+        return View(levels, iter(chosen if last is None else chosen[max(len(chosen) - last, 0) :]))
 
     def events(self, after: int = 0) -> Iterator[Event]:
         """The audit trail."""
