@@ -130,22 +130,24 @@ def test_an_alarm_in_the_middle_of_a_question(postgres_url: Callable[[], str]) -
 
 def test_a_handler_that_reads_while_a_change_takes_effect() -> None:
     """A signal handler or a finalizer may read at any line of a ledger in memory: every change still counts once."""
-    ledger = Ledger(epsilon=8, delta=1)
+    ledger, pairs, passed = Ledger(epsilon=8, delta=1), 150, 0
 
     def read(frame: Any, event: str, argument: Any) -> Any:
+        nonlocal passed
         if frame.f_code.co_filename.endswith("ledger/memory.py"):
-            sys.settrace(None)
-            ledger.remaining  # noqa: B018
-            sys.settrace(read)
+            passed += 1
+            if passed == moment:
+                ledger.remaining  # noqa: B018  # not traced itself
         return read
 
-    sys.settrace(read)
-    try:
-        for _ in range(4):
+    for moment in range(1, pairs + 1):
+        passed = 0
+        sys.settrace(read)
+        try:
             ledger.reserve(CLAIM).settle("large")
-    finally:
-        sys.settrace(None)
-    assert ledger.spent == 4 * CLAIM.cost_of("large")
-    assert [entry.id for entry in ledger.entries()] == [1, 2, 3, 4]
-    assert [entry.id for entry in ledger.entries(last=2)] == [3, 4]
+        finally:
+            sys.settrace(None)
+    assert passed < pairs  # so every moment was tried
+    assert ledger.spent == pairs * CLAIM.cost_of("large")
+    assert [entry.id for entry in ledger.entries(last=2)] == [pairs - 1, pairs]
     ledger.verify_chain()
