@@ -96,7 +96,10 @@ class Audit(Replay):
             f"{ENTRY.replace('expost_entry e', self._engine.open_entries)} AND e.state = 'reserved'", self._ledger
         )
         ((line,),) = rows("SELECT max(sequence) FROM expost_event WHERE ledger = ?", self._ledger)
+        ((first,),) = rows("SELECT min(number) FROM expost_entry WHERE ledger = ?", self._ledger)
         ((number,),) = rows("SELECT max(number) FROM expost_entry WHERE ledger = ?", self._ledger)
+        if first is not None and first < 1:
+            raise differ(f"entry {first} is not in the audit trail")
         return Instant(
             (name, neighbours, unit),
             Head(sequence, head),
@@ -131,6 +134,9 @@ class Audit(Replay):
             if row is None:
                 raise self._not_there(number)
             self._compare_row(row, _Ended(entry, None, line, 0))
+        left = [entry for entry, _ in self.open.values()]
+        for start in range(0, len(left), PAGE):
+            self._compare_keys(left[start : start + PAGE])
         if held:
             raise differ(f"entry {min(held)} is not what the audit trail says about it")
 
@@ -157,7 +163,7 @@ class Audit(Replay):
             if one.entry.id not in rows:
                 raise self._not_there(one.entry.id)
             self._compare_row(rows[one.entry.id], one)
-        self._compare_keys(ended)
+        self._compare_keys([one.entry for one in ended])
         due = {one.entry.id: one.digest for one in ended if keeps(one.entry.operation, one.entry.key, one.entry.state)}
         for start in range(0, len(due), _OUTPUTS):
             self._compare_outputs(dict(list(due.items())[start : start + _OUTPUTS]))
@@ -176,15 +182,16 @@ class Audit(Replay):
         if row[20] and not keeps(entry.operation, entry.key, entry.state):
             raise differ(f"the output kept for entry {number} is not the one that was published")
 
-    def _compare_keys(self, ended: list[_Ended]) -> None:
-        keys = [one.entry.key for one in ended if one.entry.key is not None]
+    def _compare_keys(self, entries: list[Entry]) -> None:
+        """Each key is that of one entry: within this page, and in the tables, whose rows are compared one by one."""
+        keys = [entry.key for entry in entries if entry.key is not None]
         if not keys:
             return
         marks = ", ".join("?" * len(keys))
         ((count,),) = self._engine.rows(
             f"SELECT count(*) FROM expost_entry WHERE ledger = ? AND key IN ({marks})", self._ledger, *keys
         )
-        if count != len(keys):
+        if not len(set(keys)) == len(keys) == count:
             raise differ("a key stands for more than one entry")
 
     def _compare_outputs(self, due: dict[int, str | None]) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,7 @@ import expost as xp
 from books import CLAIM, OWNER, disarm, execute, make
 from expost import Cost, Guarantee, Ledger
 from expost.ledger import liveness
+from expost.ledger.trail import GENESIS, link
 from toys import Fixed
 
 TAMPERING = {
@@ -85,6 +88,57 @@ def test_rewriting_past_the_tables_defences_is_found(new_url: Callable[[], str],
     execute(url, statement)
     with pytest.raises(xp.LedgerCorrupt, match=REWRITING[statement]):
         ledger.verify_chain(known=head)
+
+
+def quoted(text: str) -> str:
+    return text.replace("'", "''")
+
+
+@pytest.mark.parametrize("end", [True, False])
+def test_a_key_that_was_used_twice_is_found(new_url: Callable[[], str], end: bool) -> None:
+    """Found: two entries of one key in the same page of a verification passed."""
+    url = new_url()
+    ledger: Any = make(url)
+    for key in ("one", "two"):
+        spending = ledger.reserve(CLAIM, key=key)
+        if end:
+            spending.settle("small")
+    rows = ledger._store._engine.rows("SELECT sequence, line FROM expost_event ORDER BY sequence")
+    lines = [line.replace('"key":"two"', '"key":"one"') for _, line in rows]
+    heads = list(accumulate(lines, link, initial=GENESIS))[1:]
+    for table in ("expost_entry", "expost_event", "expost_ledger"):
+        disarm(url, table)
+    execute(
+        url,
+        "DROP INDEX expost_entry_key",
+        "DROP INDEX expost_event_key",
+        "UPDATE expost_entry SET key = 'one'",
+        f"UPDATE expost_ledger SET head = '{heads[-1]}'",
+        *(
+            f"UPDATE expost_event SET line = '{quoted(line)}', hash = '{head}' WHERE sequence = {number}"
+            for number, (line, head) in enumerate(zip(lines, heads, strict=True), 1)
+        ),
+    )
+    Path(f"{url.removeprefix('sqlite:///')}-heads").unlink(missing_ok=True)
+    with pytest.raises(xp.LedgerCorrupt, match="a key stands for more than one entry"):
+        ledger.verify_chain()
+
+
+def test_an_entry_before_the_first_is_found(tmp_path: Path) -> None:
+    """Found: a row of number 0 delivered a forged output under a key that was never used."""
+    url = f"sqlite:///{tmp_path}/books.db"
+    ledger = make(url)
+    ledger.run(Fixed(CLAIM, 7, part="small"), key="k")
+    disarm(url, "expost_entry")
+    columns = "ledger, account, operation, subject, fingerprint, claim, epsilon, delta, owner, begun, state, part, "
+    columns += "charged_epsilon, charged_delta, output, digest, reserved_at, reserved_line, ended_line"
+    execute(
+        url,
+        "PRAGMA ignore_check_constraints = ON",
+        f"INSERT INTO expost_entry (number, key, {columns}) SELECT 0, 'fresh', {columns} FROM expost_entry",
+    )
+    with pytest.raises(xp.LedgerCorrupt, match="entry 0 is not in the audit trail"):
+        ledger.verify_chain()
 
 
 def test_an_output_that_was_removed_is_not_delivered_as_none(new_url: Callable[[], str]) -> None:
