@@ -55,8 +55,9 @@ class Guarantee:
     Proof: thm-odp-hockey-stick
     """
 
-    __slots__ = ("_delta", "_neighbours", "_otherwise", "_table", "_worst")
+    __slots__ = ("_delta", "_hash", "_neighbours", "_otherwise", "_table", "_worst")
     _delta: int
+    _hash: int | None
     _neighbours: Neighbours | None
     _otherwise: Cost | None
     _table: Mapping[Part, Cost]
@@ -83,6 +84,7 @@ class Guarantee:
         put("_otherwise", rest)
         put("_delta", delta_units)
         put("_neighbours", as_neighbours(neighbours))
+        put("_hash", None)
         put("_worst", Cost.of_units(max(price.epsilon_units for price in prices), delta_units))
 
     # ---- the lemmas as constructors
@@ -346,7 +348,9 @@ class Guarantee:
         return self._key() == other._key() if isinstance(other, Guarantee) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        if self._hash is None:
+            object.__setattr__(self, "_hash", hash(self._key()))
+        return self._hash  # type: ignore[return-value]  # just set
 
     def __repr__(self) -> str:
         named = []
