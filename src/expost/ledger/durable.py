@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from expost.canonical import sha256
 from expost.cost import Cost
-from expost.errors import InvalidValue, LedgerCorrupt, ReservationClosed, UnknownEntry
+from expost.errors import InvalidValue, LedgerCorrupt, LedgerUnavailable, ReservationClosed, UnknownEntry
 from expost.forks import Process, here
 from expost.guarantee import Neighbours, Part
 from expost.ledger import codec
@@ -178,9 +178,8 @@ class DurableStore:
             raise self._changed()
         entry = self._entry_of(Reserve(kept, begin, lease=None if lease is None else max(1, int(lease * 1e6))))
         self._open[entry.id] = entry
-        if lease is None and self._watched != here():
-            self._watched = here()
-            heart(self._engine.settings.beat).watch(self)
+        if lease is None:
+            self._watch()
         return entry
 
     def begin(self, entry: int) -> None:
@@ -295,15 +294,39 @@ class DurableStore:
         self._sound = not self._engine.rows(_UNSOUND.format(open=self._engine.open_entries), self._ledger, self._ledger)
         if not self._sound:
             raise self._changed()
-        owners = self._engine.rows(
-            "SELECT id, identity, beats FROM expost_owner WHERE ledger = ? AND expired = 0", self._ledger
-        )
-        dead = self._judge.given_up(owners, self._engine.owner(self._ledger))
+        dead = self._given_up()
         if not dead and not self._leases():
             return 0
         count = self._do(Recover(dead))
         assert isinstance(count, int)
         return count
+
+    def _given_up(self) -> tuple[str, ...]:
+        owners = self._engine.rows(
+            "SELECT id, identity, beats, seen FROM expost_owner WHERE ledger = ? AND expired = 0", self._ledger
+        )
+        dead = self._judge.given_up((row[:3] for row in owners), self._engine.owner(self._ledger))
+        return (*dead, *self._silent({row[0]: row[3] for row in owners if row[0] in self._judge.doubtful}))
+
+    def _silent(self, seen: dict[str, int]) -> list[str]:
+        """Those that two looks, ``silence`` apart, found silent for ``silence``: an earlier one, and this one.
+
+        Whoever wrote to the ledger looked. If nobody did since, this look is recorded, for those who look later.
+        """
+        if not seen:
+            return []
+        silence, now = int(self._engine.settings.silence * 1e6), self._engine.now()
+        late = {name: last + silence for name, last in seen.items() if last + silence <= now}
+        if not all(self._looked(since, now) for since in late.values()):
+            with suppress(LedgerUnavailable):
+                self._do(Beat())
+                self._watch()
+        return [name for name, since in late.items() if self._looked(since, now - silence)]
+
+    def _looked(self, since: int, until: int) -> bool:
+        """Whether a process wrote to the ledger then."""
+        sql = "SELECT 1 FROM expost_owner WHERE ledger = ? AND expired = {} AND seen BETWEEN ? AND ? LIMIT 1"
+        return any(self._engine.rows(sql.format(expired), self._ledger, since, until) for expired in (0, 1))
 
     def _leases(self) -> bool:
         return bool(self._engine.rows(
@@ -318,6 +341,12 @@ class DurableStore:
             f"what ledger {self.address.name!r} has reserved is not the sum of its open entries: a balance was changed "
             "by hand; see verify_chain(), and spend nothing more"
         )
+
+    def _watch(self) -> None:
+        """From now on this process beats."""
+        if self._watched != here():
+            heart(self._engine.settings.beat).watch(self)
+            self._watched = here()
 
     def beat(self) -> None:
         """Give a sign of life."""

@@ -123,6 +123,9 @@ class Engine(Protocol):
     def owner(self, ledger: int) -> str | None:
         """The name under which this process reserves; None before it did."""
 
+    def now(self) -> int:
+        """The clock by which processes are recorded as ``seen``, in microseconds since 1970."""
+
     def rows(self, sql: str, *values: Any) -> list[Any]:
         """What a query gives, from what is committed. Placeholders are ``?``."""
 

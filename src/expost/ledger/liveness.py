@@ -37,13 +37,14 @@ def standing(told: str, *, local: bool = False) -> Standing:
     """What this machine knows of the process of that identity. Of another machine's process nothing is known.
 
     With ``local``, no other machine can be meant, so a process of another boot was one before this machine was started.
+    That needs the kernel's name of a boot on both sides: a host name may change while a process runs.
     """
     try:
         who = json.loads(told)
         machine, pid, started = str(who["machine"]), int(who["pid"]), str(who["started"])
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return "unknown"
-    if local and machine.split()[0] != _machine().split()[0]:
+    if local and None not in (boots := {_boot(machine), _boot(_machine())}) and len(boots) == 2:
         return "gone"
     if machine != _machine() or started == "None":
         return "unknown"
@@ -65,6 +66,7 @@ class Judge:
     A process on this machine is given up when it has ended, and never before. Any other is given up when its beats did
     not go on for ``silence`` seconds, during all of which this judge was on time: it looked at least every two beats.
     After an outage, or when this process was held up itself, observation starts again. No machine's clock matters.
+    Of ``doubtful`` processes it knows nothing: neither whether they live nor that they were silent for long.
     """
 
     def __init__(self, beat: float, silence: float, timer: Callable[[], float], *, local: bool) -> None:
@@ -72,6 +74,7 @@ class Judge:
         self._looked = timer()
         self._seen: dict[str, tuple[int, float]] = {}
         """The beats of a process, and since when they have not gone on."""
+        self.doubtful: set[str] = set()
 
     def given_up(self, owners: Iterable[tuple[str, str, int]], me: str | None) -> tuple[str, ...]:
         """Those of the processes (name, identity, beats) that are given up now."""
@@ -79,6 +82,7 @@ class Judge:
         if now - self._looked > self._late:
             self._seen.clear()
         self._looked = now
+        self.doubtful.clear()
         return tuple(name for name, told, beats in owners if name != me and self._is_given_up(name, told, beats, now))
 
     def _is_given_up(self, name: str, told: str, beats: int, now: float) -> bool:
@@ -89,7 +93,10 @@ class Judge:
         if before != beats:
             since = now
         self._seen[name] = (beats, since)
-        return now - since >= self._silence
+        if now - since >= self._silence:
+            return True
+        self.doubtful.add(name)
+        return False
 
 
 @cache
@@ -100,6 +107,12 @@ def _machine() -> str:
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"
     except OSError:
         return platform.node()
+
+
+def _boot(machine: str) -> str | None:
+    """The boot that a machine's description names; None for a host name."""
+    boot, _, space = machine.partition(" ")
+    return boot if space.startswith("pid:[") else None
 
 
 def _started(pid: int) -> str | None:
@@ -135,8 +148,8 @@ class Heart:
         with self._lock:
             self._stores.add(store)
             if self._pid != os.getpid():
-                self._pid = os.getpid()
                 threading.Thread(target=self._run, name="expost-heart", daemon=True).start()
+                self._pid = os.getpid()
 
     def beat(self) -> None:
         """Once, for all, before anything else is done. A store that cannot be reached is tried again next time."""

@@ -200,6 +200,11 @@ class PostgresEngine:
 
     # ---- reading
 
+    def now(self) -> int:
+        """The server's clock."""
+        ((now,),) = self.rows("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+        return int(now)
+
     def rows(self, sql: str, *values: Any) -> list[Any]:
         """What a query gives, from what is committed."""
         question = sql.replace("?", "%s")

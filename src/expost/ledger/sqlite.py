@@ -158,6 +158,10 @@ class SqliteEngine:
 
     # ---- reading
 
+    def now(self) -> int:
+        """This machine's clock."""
+        return self.settings.clock()
+
     def rows(self, sql: str, *values: Any) -> list[Any]:
         """What a query gives, from what is committed."""
         with self._translated():

@@ -212,7 +212,12 @@ class Transaction:
     # ---- liveness
 
     def _beat(self) -> None:
-        self._run("UPDATE expost_owner SET beats = beats + 1 WHERE id = ? AND expired = 0", self.owner)
+        """A process that was given up stays so."""
+        self._run(
+            "INSERT INTO expost_owner (id, ledger, identity, seen) VALUES (?, ?, ?, ?) ON CONFLICT (id) "
+            "DO UPDATE SET beats = beats + 1, seen = excluded.seen WHERE expired = 0",
+            self.owner, self._ledger, identity(os.getpid()), self._now,
+        )  # fmt: skip
 
     def _recover(self, step: Recover) -> int:
         """Give processes up, shorten leases that a wrong clock made too long, and forfeit what is left open."""
@@ -237,14 +242,11 @@ class Transaction:
         """This process is recorded. If it was given up, it goes on under another name."""
         if self._alive:
             return
-        row = self._row("SELECT expired FROM expost_owner WHERE id = ?", self.owner)
+        row = self._row("SELECT expired, seen FROM expost_owner WHERE id = ?", self.owner)
         if row is not None and row[0]:
             self.owner, row = secrets.token_hex(8), None
-        if row is None:
-            self._run(
-                "INSERT INTO expost_owner (id, ledger, identity) VALUES (?, ?, ?)",
-                self.owner, self._ledger, identity(os.getpid()),
-            )  # fmt: skip
+        if row is None or self._now - row[1] > self._settings.beat * 1e6:
+            self._beat()
         self._alive = True
 
     # ---- inside

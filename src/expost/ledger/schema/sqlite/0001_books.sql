@@ -39,7 +39,8 @@ CREATE TABLE expost_owner (
   ledger INTEGER NOT NULL REFERENCES expost_ledger,
   identity TEXT NOT NULL,
   beats INTEGER NOT NULL DEFAULT 0,
-  expired INTEGER NOT NULL DEFAULT 0 CHECK (expired IN (0, 1))
+  expired INTEGER NOT NULL DEFAULT 0 CHECK (expired IN (0, 1)),
+  seen INTEGER NOT NULL  -- when it beat last
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE expost_entry (
@@ -78,6 +79,7 @@ CREATE TABLE expost_entry (
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX expost_entry_key ON expost_entry (ledger, key) WHERE key IS NOT NULL;
 CREATE INDEX expost_owner_ledger ON expost_owner (ledger) WHERE expired = 0;
+CREATE INDEX expost_owner_expired ON expost_owner (ledger, seen) WHERE expired = 1;
 CREATE INDEX expost_entry_open ON expost_entry (ledger, number) WHERE state = 'reserved';
 CREATE INDEX expost_entry_account ON expost_entry (account, number);
 
