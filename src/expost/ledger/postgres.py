@@ -40,7 +40,7 @@ from expost.ledger.engine import (
 )
 from expost.ledger.liveness import identity
 from expost.ledger.postgres_errors import is_passing, lost_snapshot, meaning, translated
-from expost.ledger.postgres_steps import Governing, Steps, View
+from expost.ledger.postgres_steps import Governing, Steps, View, denied
 from expost.ledger.rules import Create
 
 if TYPE_CHECKING:
@@ -130,6 +130,8 @@ class PostgresEngine:
     def _settled(self, ledger: int, step: Step, outcome: Any) -> Outcome:
         """What a step's outcome means. A refusal is explained by the rules; one that is over by now is sent again."""
         while True:
+            if "denied" in outcome:
+                return denied(step, outcome["denied"])
             if outcome.get("expired"):
                 self._session(ledger).rename()
             elif not outcome.get("refused"):

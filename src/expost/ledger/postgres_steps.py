@@ -8,7 +8,7 @@ from expost.canonical import canonical
 from expost.errors import ExpostError, UnknownEntry
 from expost.guarantee import Guarantee, Neighbours, as_part
 from expost.ledger.codec import claim_digest, claim_text, described
-from expost.ledger.engine import Beat, Outcome, Recover, Rows, Step
+from expost.ledger.engine import Beat, Outcome, Recover, Refused, Rows, Step
 from expost.ledger.entry import Balance, Entry, Path
 from expost.ledger.rows import BALANCE, ENTRY, balance_of_row, entry_of_row
 from expost.ledger.rules import (
@@ -27,7 +27,7 @@ from expost.ledger.rules import (
     Void,
     change_of,
 )
-from expost.ledger.trail import body_of, reserve_body
+from expost.ledger.trail import body_of
 
 _Ending = Settle | Forfeit | Void
 
@@ -131,34 +131,27 @@ class Steps:
         if isinstance(step, Reserve):
             return self._reserve(ledger, step)
         if isinstance(step, _Ending):
-            return self._end(ledger, step)
+            return self._end(step)
         if isinstance(step, Begin):
-            return {"do": "begin", "entry": step.entry, "body": "{}"}
+            return {"do": "begin", "entry": step.entry}
         return {"do": "recover", "dead": list(step.dead)} if isinstance(step, Recover) else {"do": "beat"}
 
     def _reserve(self, ledger: int, step: Reserve) -> dict[str, Any]:
-        request, worst = step.request, step.request.guarantee.worst_case
-        subject, claim = described(request.subject), claim_digest(request.guarantee)
+        request = step.request
+        subject = described(request.subject, keyed=request.key is not None)
+        claim = claim_digest(request.guarantee)
         sent = {
-            "do": "reserve", "levels": level_names(request.account), "operation": request.operation,
+            "do": "reserve", "account": "/".join(request.account), "operation": request.operation,
             "subject": subject.text, "fingerprint": subject.fingerprint, "claim": claim, "label": request.label,
-            "key": request.key, "begun": step.begun, "lease": step.lease, "body": reserve_body(step, first=False),
-            "epsilon": worst.epsilon_units, "delta": worst.delta_units,
+            "key": request.key, "begun": step.begun, "lease": step.lease,
         }  # fmt: skip
-        if (ledger, claim) not in self._known:
-            sent |= {"claim_text": claim_text(request.guarantee), "first_body": reserve_body(step, first=True)}
-        return sent
+        return sent if (ledger, claim) in self._known else sent | {"claim_text": claim_text(request.guarantee)}
 
-    def _end(self, ledger: int, step: _Ending) -> dict[str, Any]:
-        change = self._change(ledger, step)
+    def _end(self, step: _Ending) -> dict[str, Any]:
         sent: dict[str, Any] = {"do": EVENTS[type(step)], "entry": step.entry}
-        if change is None or change.entry is None or change.entry.charged is None:
-            return sent | {"body": "{}", "epsilon": 0, "delta": 0}
-        charged = change.entry.charged
-        sent |= {"levels": level_names(change.path), "epsilon": charged.epsilon_units, "delta": charged.delta_units}
         if isinstance(step, Settle):
             sent |= {"part": canonical(as_part(step.part)), "output": step.output, "digest": step.digest}
-        return sent | {"body": body_of(change)}
+        return sent
 
     def _change(self, ledger: int, step: _Ending) -> Change | None:
         """What the step would change if the entry were open, as it probably is; the database knows."""
@@ -227,3 +220,11 @@ class Steps:
 def level_names(path: Path) -> list[str]:
     """The names of an account and of all above it, the ledger's own first."""
     return ["/".join(path[: depth + 1]) for depth in range(len(path))]
+
+
+def denied(step: Any, role: str | None) -> Refused:
+    """Another role reserved the entry."""
+    return Refused(
+        f"entry {step.entry} was reserved by the database's role {role!r}: only that role ends it, unless it was "
+        "reserved with a lease; connect as that role, or let an owner of the ledger forfeit it; nothing was recorded"
+    )

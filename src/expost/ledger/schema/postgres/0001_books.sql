@@ -1,3 +1,56 @@
+-- ---- guarantees and labels as text
+
+-- Integers, strings and lists of such, as canonical JSON writes them: ASCII, no spaces, one way to write each character.
+CREATE FUNCTION expost_is_label(p_text TEXT) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN p_text !~ '[^ -~]' AND p_text ~ ($re$^(?:"(?:[^"\\]|\\["\\bfnrt]|\\u(?:00(?:0[0-7bef]|1[0-9a-f]|7f|[89a-f][0-9a-f])$re$
+    || $re$|(?:0[1-9a-f]|[1-9a-f][0-9a-f])[0-9a-f]{2}))*"|-?[1-9][0-9]*|0|[][,])+\Z$re$);
+END $$;
+-- Canonical JSON as JSONB. Its escapes become plain text, for strings in it may hold what no text of PostgreSQL can;
+-- different strings stay different.
+CREATE FUNCTION expost_plain(p_text TEXT) RETURNS JSONB IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN RETURN replace(replace(replace(p_text, '!', '!e'), $re$\\$re$, '!s'), $re$\u$re$, '!u')::jsonb; END $$;
+-- What each part of a guarantee costs, under its label; every other part, under ''; and the worst case, in units. NULL if
+-- the text is not that of a guarantee.
+CREATE FUNCTION expost_prices(p_claim TEXT) RETURNS JSONB IMMUTABLE LANGUAGE plpgsql AS $$
+DECLARE
+  v_parts TEXT := substring(p_claim FROM '^[{]"delta":"[0-9.e-]+","neighbours":(?:null|"add-remove"|"substitute"),"otherwise":(?:null|"[0-9.e-]+"),"parts":([[].*)[}]$');
+  v_claim JSONB; v_prices JSONB; v_rest BIGINT; v_worst BIGINT; v_count BIGINT;
+BEGIN
+  IF v_parts IS NULL OR NOT expost_is_label(v_parts) THEN RETURN NULL; END IF;
+  v_claim := expost_plain(p_claim);
+  v_rest := ceil((v_claim->>'otherwise')::numeric * 1000000000000);
+  SELECT coalesce(jsonb_object_agg(label, price), '{}'), greatest(max(price), v_rest), count(*)
+    INTO v_prices, v_worst, v_count
+    FROM (SELECT (pair->0)::text AS label, CASE WHEN jsonb_array_length(pair) = 2 AND jsonb_typeof(pair->1) = 'string'
+        THEN ceil((pair->>1)::numeric * 1000000000000)::bigint END AS price
+      FROM jsonb_array_elements(v_claim->'parts') AS pair) AS part;
+  IF v_worst IS NULL OR v_count <> (SELECT count(*) FROM jsonb_each_text(v_prices) WHERE value IS NOT NULL) THEN
+    RETURN NULL;
+  END IF;
+  RETURN v_prices || jsonb_build_object('', v_rest, 'worst', v_worst, 'neighbours', v_claim->'neighbours',
+    'delta', ceil((v_claim->>'delta')::numeric * 1000000000000000000)::bigint);
+EXCEPTION WHEN data_exception THEN
+  RETURN NULL;
+END $$;
+-- A text as canonical JSON.
+CREATE FUNCTION expost_text(p_text TEXT) RETURNS TEXT IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN
+  IF p_text IS NULL THEN RETURN 'null'; END IF;
+  IF p_text !~ '[^ -~]' THEN RETURN to_json(p_text)::text; END IF;
+  IF current_setting('server_encoding') <> 'UTF8' THEN
+    RAISE EXCEPTION 'expost: % is not ASCII, and the database''s encoding is not UTF8: use a database in UTF8', p_text
+      USING ERRCODE = 'EX001';
+  END IF;
+  RETURN (SELECT '"' || string_agg(CASE
+      WHEN code BETWEEN 32 AND 126 OR code IN (8, 9, 10, 12, 13) THEN substr(json, 2, length(json) - 2)
+      WHEN code < 65536 THEN $re$\u$re$ || lpad(to_hex(code), 4, '0')
+      ELSE $re$\u$re$ || to_hex(55296 + (code - 65536) / 1024) || $re$\u$re$ || to_hex(56320 + (code - 65536) % 1024)
+    END, '' ORDER BY place) || '"'
+    FROM (SELECT ascii(letter) AS code, to_json(letter)::text AS json, place
+      FROM regexp_split_to_table(p_text, '') WITH ORDINALITY AS letters(letter, place)) AS letters);
+END $$;
+
 CREATE TABLE expost_ledger (
   id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   name TEXT NOT NULL UNIQUE,
@@ -31,13 +84,16 @@ CREATE TABLE expost_claim (
   ledger BIGINT NOT NULL,
   digest TEXT NOT NULL,
   json TEXT NOT NULL,
+  prices JSONB GENERATED ALWAYS AS (expost_prices(json)) STORED,
   PRIMARY KEY (ledger, digest)
 );
 
--- A process at work. It is alive while its beats go on.
+-- A process at work. It is alive while its beats go on. Only sessions of its role write under its name, and end what it
+-- reserved.
 CREATE TABLE expost_owner (
   id TEXT PRIMARY KEY,
   ledger BIGINT NOT NULL,
+  role TEXT NOT NULL DEFAULT session_user,
   identity TEXT NOT NULL,
   beats BIGINT NOT NULL DEFAULT 0,
   expired BIGINT NOT NULL DEFAULT 0 CHECK (expired IN (0, 1)),
@@ -219,19 +275,35 @@ BEGIN
   END IF;
 END $$;
 
+-- The functions below have the rights of the tables' owner, and find functions and operators in the schema of the tables:
+-- nobody else may create any there. Every name in here is qualified.
+CREATE FUNCTION expost_check_schema() RETURNS VOID LANGUAGE plpgsql AS $$
+BEGIN
+  IF pg_catalog.has_schema_privilege('public'::pg_catalog.name, pg_catalog.current_schema()::pg_catalog.text, 'CREATE') THEN
+    RAISE EXCEPTION 'expost: everybody may create functions in the schema of the tables, and so change what is charged: REVOKE CREATE ON SCHEMA % FROM PUBLIC',
+      pg_catalog.current_schema() USING ERRCODE = 'EX001';
+  END IF;
+END $$;
+-- Whether the session's own role may decide what owners of ledgers decide.
+CREATE FUNCTION expost_governs() RETURNS BOOLEAN LANGUAGE plpgsql AS $$
+BEGIN RETURN has_function_privilege(session_user, 'expost_govern(bigint, text, text, text, jsonb)', 'EXECUTE'); END $$;
+
 -- A batch of steps of the spending kind, exactly once. The ledger's own row is locked first, so batches on one ledger
 -- follow one another, and nothing that is read here changes meanwhile. A step that the rules refuse changes nothing.
+-- The caller is not trusted with amounts, accounts above its own, or lines: they follow from the tables.
 CREATE FUNCTION expost_spend(
   p_ledger BIGINT, p_owner TEXT, p_identity TEXT, p_batch TEXT, p_before JSONB, p_known BIGINT, p_steps JSONB
 ) RETURNS JSONB LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
   v_now BIGINT := expost_now();
-  v_user TEXT := expost_user();
+  v_user TEXT;
   v_book RECORD; v_owner RECORD; v_entry RECORD; v_row RECORD; v_step JSONB;
   v_do TEXT; v_kind TEXT; v_state TEXT; v_name TEXT; v_levels TEXT; v_line TEXT; v_body TEXT; v_place INT;
   v_steps INT := jsonb_array_length(p_steps);
+  v_prices JSONB; v_fresh BOOLEAN; v_part TEXT; v_output TEXT; v_digest TEXT; v_accounts BIGINT[]; v_epsilons BIGINT[];
+  v_deltas BIGINT[];
   v_ok BOOLEAN; v_number BIGINT; v_epsilon BIGINT; v_delta BIGINT; v_held BIGINT; v_held_delta BIGINT; v_account BIGINT;
-  v_names TEXT[] := '{}'; v_places INT[]; v_account_names TEXT[];
+  v_names TEXT[] := '{}'; v_places INT[];
   -- the accounts of this batch, as they are now
   v_paths TEXT[] := '{}'; v_ids BIGINT[] := '{}'; v_limit BIGINT[] := '{}'; v_limit_delta BIGINT[] := '{}'; v_spent BIGINT[] := '{}';
   v_spent_delta BIGINT[] := '{}'; v_reserved BIGINT[] := '{}'; v_reserved_delta BIGINT[] := '{}';
@@ -241,17 +313,22 @@ DECLARE
   v_ended BIGINT[] := '{}'; v_keys TEXT[] := '{}'; v_outs JSONB := '[]'; v_first BIGINT; v_beats INT := 0; v_lost BIGINT[];
   v_forget BOOLEAN := FALSE;
 BEGIN
+  PERFORM expost_check_schema();
   PERFORM expost_check_durable();
-  SELECT sequence, entries, at, head INTO STRICT v_book FROM expost_ledger WHERE id = p_ledger FOR UPDATE;
+  v_user := expost_user();
+  SELECT sequence, entries, at, head, neighbours INTO STRICT v_book FROM expost_ledger WHERE id = p_ledger FOR UPDATE;
   IF v_book.sequence < p_known THEN
     RAISE EXCEPTION 'expost: the audit trail ends at line %, and line % was acknowledged: lines are lost, so nothing is reserved; restore the database',
       v_book.sequence, p_known USING ERRCODE = 'EX002';
   END IF;
-  SELECT batch, outcomes, expired INTO v_owner FROM expost_owner WHERE id = p_owner;  -- guarded by the ledger's lock
+  SELECT ledger, role, batch, outcomes, expired INTO v_owner FROM expost_owner WHERE id = p_owner;  -- guarded by the lock
   IF NOT FOUND THEN
     v_owner.expired := 0;
     INSERT INTO expost_owner (id, ledger, identity, seen, batch, outcomes)
       VALUES (p_owner, p_ledger, p_identity, v_now, '', '[]');
+  ELSIF v_owner.role <> session_user OR v_owner.ledger <> p_ledger THEN
+    RAISE EXCEPTION 'expost: % is the name of a process of the role % for ledger %: write under a name of your own',
+      p_owner, v_owner.role, v_owner.ledger USING ERRCODE = 'EX001';
   ELSIF v_owner.batch = p_batch THEN
     RETURN v_owner.outcomes;  -- it was applied; only the answer was lost
   ELSIF NOT p_before ? v_owner.batch THEN
@@ -262,14 +339,20 @@ BEGIN
   FOR i IN 1 .. v_steps LOOP
     v_step := p_steps->(i - 1);
     v_do := v_step->>'do'; v_ok := TRUE; v_kind := NULL; v_places := '{}'; v_lost := '{}';
-    v_sequences[i] := NULL; v_numbers[i] := NULL;
+    v_sequences[i] := NULL; v_numbers[i] := NULL; v_part := NULL; v_output := NULL; v_digest := NULL;
+    IF v_do IS NULL OR v_do NOT IN ('beat', 'recover', 'reserve', 'begin', 'settle', 'forfeit', 'void') THEN
+      RAISE EXCEPTION 'expost: % is not a step of expost_spend: it takes beat, recover, reserve, begin, settle, forfeit, void',
+        v_do USING ERRCODE = 'EX001';
+    END IF;
     IF v_do = 'beat' THEN
       v_beats := v_beats + 1;
       v_outs := v_outs || '[{}]';
       CONTINUE;
     END IF;
     IF v_do = 'recover' THEN
-      UPDATE expost_owner SET expired = 1 WHERE ledger = p_ledger AND expired = 0 AND v_step->'dead' ? id;
+      -- of other roles' processes the database decides: they are given up if they wrote nothing for a minute
+      UPDATE expost_owner SET expired = 1 WHERE ledger = p_ledger AND expired = 0 AND v_step->'dead' ? id
+        AND (role = session_user OR seen < v_now - 60000000 OR expost_governs());
       UPDATE expost_entry SET lease_until = v_now + lease
         WHERE ledger = p_ledger AND state = 'reserved' AND lease_until > v_now + lease;
       v_lost := ARRAY(SELECT e.number FROM expost_entry e LEFT JOIN expost_owner o ON o.id = e.owner
@@ -282,13 +365,23 @@ BEGIN
     FOR j IN 1 .. CASE WHEN v_do = 'recover' THEN cardinality(v_lost) ELSE 1 END LOOP
       -- which accounts, and which entry
       IF v_do = 'reserve' THEN
-        v_account_names := ARRAY(SELECT jsonb_array_elements_text(v_step->'levels'));
-        v_epsilon := (v_step->>'epsilon')::bigint; v_delta := (v_step->>'delta')::bigint;
+        v_names := string_to_array(v_step->>'account', '/');
         v_number := v_book.entries + 1;
+        SELECT prices INTO v_prices FROM expost_claim WHERE ledger = p_ledger AND digest = v_step->>'claim';
+        v_fresh := NOT FOUND;
+        IF v_fresh AND v_step->>'claim' = encode(sha256(convert_to(v_step->>'claim_text', 'UTF8')), 'hex') THEN
+          v_prices := expost_prices(v_step->>'claim_text');
+        END IF;
+        IF v_prices IS NULL THEN
+          RAISE EXCEPTION 'expost: no guarantee is known under the digest %, and none of that digest was given: send its canonical text',
+            v_step->>'claim' USING ERRCODE = 'EX001';
+        END IF;
+        v_epsilon := (v_prices->>'worst')::bigint; v_delta := (v_prices->>'delta')::bigint;
+        v_ok := cardinality(v_names) > 0 AND coalesce(v_prices->>'neighbours' = v_book.neighbours, TRUE);
       ELSE
         v_number := CASE WHEN v_do = 'recover' THEN v_lost[j] ELSE (v_step->>'entry')::bigint END;
-        SELECT e.state, e.begun, e.account, e.epsilon, e.delta, e.part INTO v_entry
-          FROM expost_entry e WHERE e.ledger = p_ledger AND e.number = v_number;
+        SELECT e.state, e.begun, e.account, e.epsilon, e.delta, e.operation, e.key, e.claim, e.lease, o.role INTO v_entry
+          FROM expost_entry e LEFT JOIN expost_owner o ON o.id = e.owner WHERE e.ledger = p_ledger AND e.number = v_number;
         IF NOT FOUND THEN
           IF v_number BETWEEN 1 AND v_book.entries THEN
             RAISE EXCEPTION 'expost: entry % was removed', v_number USING ERRCODE = 'integrity_constraint_violation';
@@ -297,21 +390,22 @@ BEGIN
         ELSE
           v_ok := v_entry.state = 'reserved' AND NOT v_number = ANY (v_ended)
             AND NOT (v_do = 'void' AND v_entry.begun = 1);
+          IF v_ok AND v_do <> 'recover' AND v_entry.lease IS NULL AND v_entry.role IS DISTINCT FROM session_user::text
+            AND NOT (v_do = 'forfeit' AND expost_governs()) THEN
+            v_outs := v_outs || jsonb_build_array(jsonb_build_object('denied', v_entry.role));
+            EXIT;
+          END IF;
           IF v_ok AND v_do = 'begin' AND v_entry.begun = 1 THEN
             v_outs := v_outs || '[{}]';
             EXIT;
           END IF;
-          IF v_do = 'recover' OR v_step->'levels' IS NULL THEN
-            SELECT string_to_array(path, '/') INTO v_names FROM expost_account WHERE id = v_entry.account;
-            v_account_names := ARRAY(SELECT array_to_string(v_names[1:n], '/') FROM generate_series(1, cardinality(v_names)) n);
-          ELSE
-            v_account_names := ARRAY(SELECT jsonb_array_elements_text(v_step->'levels'));
-          END IF;
+          SELECT string_to_array(path, '/') INTO v_names FROM expost_account WHERE id = v_entry.account;
         END IF;
       END IF;
       IF v_ok THEN
         v_places := '{}';
-        FOREACH v_name IN ARRAY v_account_names LOOP
+        FOR depth IN 1 .. cardinality(v_names) LOOP
+          v_name := CASE WHEN depth = 1 THEN v_names[1] ELSE v_name || '/' || v_names[depth] END;
           v_place := array_position(v_paths, v_name);
           IF v_place IS NULL THEN
             SELECT * INTO v_row FROM expost_account WHERE ledger = p_ledger AND path = v_name;
@@ -343,35 +437,49 @@ BEGIN
           v_outs := v_outs || '[{"expired": true}]';
           EXIT;
         END IF;
-      ELSIF v_ok AND v_entry.account <> v_account THEN
-        v_ok := FALSE;
       END IF;
       IF NOT v_ok THEN
         v_outs := v_outs || '[{"refused": true}]';
         EXIT;
       END IF;
       -- it happens
-      v_body := v_step->>'body';
       IF v_do = 'reserve' THEN
+        v_body := '{"account":' || expost_text(v_step->>'account') || ',"begun":' || (v_step->>'begun')::boolean::text
+          || ',"claim":"' || (v_step->>'claim') || '","fingerprint":' || expost_text(v_step->>'fingerprint')
+          || CASE WHEN v_fresh THEN ',"guarantee":' || (v_step->>'claim_text') ELSE '' END
+          || ',"key":' || expost_text(v_step->>'key') || ',"label":' || expost_text(v_step->>'label')
+          || ',"operation":' || expost_text(v_step->>'operation') || ',"subject":' || expost_text(v_step->>'subject')
+          || ',"worst":[' || v_epsilon || ',' || v_delta || ']}';
         v_held := v_epsilon; v_held_delta := v_delta; v_epsilon := 0; v_delta := 0; v_kind := 'reserve';
         v_book.at := expost_tick(v_book.at, v_now);
         v_book.entries := v_number;
-        IF v_step->>'claim_text' IS NOT NULL THEN
-          INSERT INTO expost_claim VALUES (p_ledger, v_step->>'claim', v_step->>'claim_text') ON CONFLICT DO NOTHING;
-          IF FOUND THEN v_body := v_step->>'first_body'; END IF;
+        IF v_fresh THEN
+          INSERT INTO expost_claim VALUES (p_ledger, v_step->>'claim', v_step->>'claim_text');
         END IF;
       ELSIF v_do = 'begin' THEN
-        v_held := 0; v_held_delta := 0; v_epsilon := 0; v_delta := 0; v_kind := 'begin';
+        v_held := 0; v_held_delta := 0; v_epsilon := 0; v_delta := 0; v_kind := 'begin'; v_body := '{}';
         UPDATE expost_entry SET begun = 1 WHERE ledger = p_ledger AND number = v_number;
       ELSE
         v_held := -v_entry.epsilon; v_held_delta := -v_entry.delta;
         v_kind := CASE WHEN v_do = 'recover' THEN 'forfeit' ELSE v_do END;
-        IF v_do = 'recover' THEN
-          v_epsilon := v_entry.epsilon; v_delta := v_entry.delta;
-          v_body := '{"charged":[' || v_epsilon || ',' || v_delta || '],"output":null,"part":null}';
-        ELSE
-          v_epsilon := (v_step->>'epsilon')::bigint; v_delta := (v_step->>'delta')::bigint;
+        v_epsilon := CASE WHEN v_do = 'void' THEN 0 ELSE v_entry.epsilon END;
+        v_delta := CASE WHEN v_do = 'void' THEN 0 ELSE v_entry.delta END;
+        IF v_do = 'settle' THEN
+          v_part := v_step->>'part'; v_output := v_step->>'output'; v_digest := v_step->>'digest';
+          SELECT coalesce(prices->>expost_plain(v_part)::text, prices->>'')::bigint INTO v_epsilon FROM expost_claim
+            WHERE ledger = p_ledger AND digest = v_entry.claim AND expost_is_label(v_part);
+          IF v_epsilon IS NULL THEN
+            RAISE EXCEPTION 'expost: entry % has no part %: settle it with a part of its guarantee, as canonical JSON', v_number,
+              v_part USING ERRCODE = 'EX001';
+          END IF;
+          IF v_digest !~ '^[0-9a-f]{64}$' OR v_output IS NOT NULL AND (v_entry.key IS NULL OR v_entry.operation = 'reserve'
+            OR v_digest IS DISTINCT FROM encode(sha256(convert_to(v_output, 'UTF8')), 'hex')) THEN
+            RAISE EXCEPTION 'expost: entry % cannot keep this output: an output has its SHA-256 as digest, and is kept only for runs with a key',
+              v_number USING ERRCODE = 'EX001';
+          END IF;
         END IF;
+        v_body := '{"charged":[' || v_epsilon || ',' || v_delta || '],"output":' || coalesce('"' || v_digest || '"', 'null')
+          || ',"part":' || coalesce(v_part, 'null') || '}';
         v_ended := v_ended || v_number;
       END IF;
       v_book.sequence := v_book.sequence + 1;
@@ -392,10 +500,13 @@ BEGIN
       v_hashes[v_book.sequence - v_first] := v_book.head;
       v_numbers[i] := v_number;
       v_sequences[i] := v_book.sequence;
+      v_accounts[i] := v_account;
+      v_epsilons[i] := CASE WHEN v_do = 'reserve' THEN v_held ELSE v_epsilon END;
+      v_deltas[i] := CASE WHEN v_do = 'reserve' THEN v_held_delta ELSE v_delta END;
       IF v_do = 'recover' OR (v_steps = 1 AND v_do NOT IN ('reserve', 'begin')) THEN
         v_state := CASE v_kind WHEN 'settle' THEN 'settled' WHEN 'forfeit' THEN 'forfeited' ELSE 'voided' END;
-        UPDATE expost_entry SET state = v_state, begun = (v_kind <> 'void')::int, part = v_step->>'part',
-          charged_epsilon = v_epsilon, charged_delta = v_delta, output = v_step->>'output', digest = v_step->>'digest',
+        UPDATE expost_entry SET state = v_state, begun = (v_kind <> 'void')::int, part = v_part,
+          charged_epsilon = v_epsilon, charged_delta = v_delta, output = v_output, digest = v_digest,
           ended_line = v_book.sequence WHERE ledger = p_ledger AND number = v_number;
       ELSIF v_steps = 1 AND v_do = 'reserve' THEN
         INSERT INTO expost_entry (ledger, number, account, operation, subject, fingerprint, claim, label, key, epsilon,
@@ -418,13 +529,14 @@ BEGIN
   IF v_steps > 1 THEN
     WITH step AS MATERIALIZED (
       SELECT p_ledger AS ledger, * FROM ROWS FROM (jsonb_to_recordset(p_steps) AS (
-        "do" TEXT, levels JSONB, epsilon BIGINT, delta BIGINT, operation TEXT, subject TEXT, fingerprint TEXT, claim TEXT,
+        "do" TEXT, operation TEXT, subject TEXT, fingerprint TEXT, claim TEXT,
         label TEXT, key TEXT, lease BIGINT, begun BOOLEAN, part TEXT, output TEXT, digest TEXT),
-        unnest(v_numbers), unnest(v_sequences)) AS step(
-        "do", levels, epsilon, delta, operation, subject, fingerprint, claim, label, key, lease, begun, part, output,
-        digest, number, sequence)
+        unnest(v_numbers), unnest(v_sequences), unnest(v_accounts), unnest(v_epsilons), unnest(v_deltas)) AS step(
+        "do", operation, subject, fingerprint, claim, label, key, lease, begun, part, output, digest, number, sequence,
+        account, epsilon, delta)
     ), ended AS (
-      UPDATE expost_entry entry SET part = step.part, output = step.output, digest = step.digest,
+      UPDATE expost_entry entry SET part = CASE step.do WHEN 'settle' THEN step.part END,
+        output = CASE step.do WHEN 'settle' THEN step.output END, digest = CASE step.do WHEN 'settle' THEN step.digest END,
         state = CASE step.do WHEN 'settle' THEN 'settled' WHEN 'forfeit' THEN 'forfeited' ELSE 'voided' END,
         begun = (step.do <> 'void')::int, charged_epsilon = step.epsilon, charged_delta = step.delta,
         ended_line = step.sequence
@@ -433,8 +545,7 @@ BEGIN
     )
     INSERT INTO expost_entry (ledger, number, account, operation, subject, fingerprint, claim, label, key, epsilon, delta,
       owner, lease, lease_until, begun, reserved_at, reserved_line)
-    SELECT step.ledger, number, (SELECT a.id FROM expost_account a WHERE a.ledger = p_ledger AND a.path = levels->>-1),
-      operation, subject, fingerprint, claim, label, key, epsilon, delta, CASE WHEN lease IS NULL THEN p_owner END, lease,
+    SELECT step.ledger, number, account, operation, subject, fingerprint, claim, label, key, epsilon, delta, CASE WHEN lease IS NULL THEN p_owner END, lease,
       v_now + lease, begun::int, v_book.at, step.sequence
     FROM step WHERE step.sequence IS NOT NULL AND "do" = 'reserve';
   END IF;
@@ -484,13 +595,15 @@ LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
   v_book RECORD;
   v_now BIGINT := expost_now();
-  v_names TEXT[] := string_to_array(p_path, '/');
-  v_paths TEXT[] := ARRAY(SELECT array_to_string(v_names[1:n], '/') FROM generate_series(1, cardinality(v_names)) n);
+  v_names TEXT[]; v_paths TEXT[];
   v_levels TEXT; v_line TEXT; v_parent BIGINT;
   v_epsilon BIGINT := (p_values->>'epsilon')::bigint;
   v_delta BIGINT := (p_values->>'delta')::bigint;
 BEGIN
+  PERFORM expost_check_schema();
   PERFORM expost_check_durable();
+  v_names := string_to_array(p_path, '/');
+  v_paths := ARRAY(SELECT array_to_string(v_names[1:n], '/') FROM generate_series(1, cardinality(v_names)) n);
   IF p_kind = 'create' THEN
     INSERT INTO expost_ledger (name, neighbours, unit, sequence, entries, at, head)
       VALUES (p_path, p_values->>'neighbours', p_values->>'unit', 0, 0, v_now - v_now % 3600000000, repeat('0', 64))
@@ -531,11 +644,14 @@ BEGIN
 END $$;
 
 -- These two functions are how the tables are written. Nobody may call them but their owner and whom the owner allows:
--- GRANT EXECUTE ON FUNCTION expost_spend TO analysts; GRANT EXECUTE ON FUNCTION expost_govern TO owners.
+-- docs/ledger.md has the grants for readers, spenders and governors.
 DO $$ DECLARE v_function TEXT; BEGIN
   FOREACH v_function IN ARRAY ARRAY[
     'expost_spend(BIGINT, TEXT, TEXT, TEXT, JSONB, BIGINT, JSONB)', 'expost_govern(BIGINT, TEXT, TEXT, TEXT, JSONB)'] LOOP
     EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', v_function, current_schema());
     EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', v_function);
   END LOOP;
+  IF has_schema_privilege('public', current_schema(), 'CREATE') THEN  -- the default up to PostgreSQL 14
+    EXECUTE format('REVOKE CREATE ON SCHEMA %I FROM PUBLIC', current_schema());
+  END IF;
 END $$;

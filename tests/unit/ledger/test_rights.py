@@ -1,0 +1,261 @@
+"""What a role with the documented grants can do by hand, past the library: spend its own, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+from unittest.mock import ANY
+
+import psycopg
+import pytest
+
+import expost as xp
+from books import CLAIM, execute, make
+from expost import Cost, Guarantee, Ledger
+from expost.canonical import canonical, sha256
+from expost.guarantee import Part
+from expost.ledger import codec
+from expost.ledger.codec import claim_digest, claim_text
+from servers import Server
+from toys import Fixed
+
+READS = ("GRANT USAGE ON SCHEMA public TO {0}", "GRANT SELECT ON ALL TABLES IN SCHEMA public TO {0}")
+SPENDS = (*READS, "GRANT EXECUTE ON FUNCTION expost_spend TO {0}")
+GOVERNS = (*SPENDS, "GRANT EXECUTE ON FUNCTION expost_govern TO {0}")
+
+
+class Party(NamedTuple):
+    """A ledger of the tables' owner, and ways to come as somebody else."""
+
+    ledger: Ledger
+    url: str
+    role: Callable[..., str]
+
+    def spend(self, url: str, *steps: dict[str, Any], owner: str | None = None, before: tuple[str, ...] = ("",)) -> Any:
+        """Call the function by hand; the outcomes."""
+        told = (owner or secrets.token_hex(8), "{}", secrets.token_hex(8), json.dumps(before), json.dumps(steps))
+        with psycopg.connect(url, autocommit=True) as server:
+            row = server.execute("SELECT expost_spend(1,%s,%s,%s,%s::text::jsonb,0,%s::text::jsonb)", told).fetchone()
+        assert row is not None
+        return row[0]["outcomes"]
+
+
+@pytest.fixture
+def party(server: Server) -> Iterator[Party]:
+    url = server.new_database(f"rights_{secrets.token_hex(4)}")
+    ledger = make(url)
+
+    def role(grants: tuple[str, ...] = SPENDS) -> str:
+        name = f"role_{secrets.token_hex(4)}"
+        execute(url, f"CREATE ROLE {name} LOGIN", *(grant.format(name) for grant in grants))
+        return url.replace("expost@", f"{name}@")
+
+    yield Party(ledger, url, role)
+    ledger.verify_chain()
+
+
+def settle(entry: int, part: str = '"small"', **more: Any) -> dict[str, Any]:
+    return {"do": "settle", "entry": entry, "part": part, "epsilon": 0, "delta": 10**12, **more}
+
+
+def reserve(guarantee: Guarantee = CLAIM, **more: Any) -> dict[str, Any]:
+    return {
+        "do": "reserve", "account": "study", "operation": "reserve", "subject": "x", "fingerprint": "", "label": None,
+        "claim": claim_digest(guarantee), "claim_text": claim_text(guarantee), "key": None, "begun": True,
+        "lease": None, **more,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_the_charge_follows_from_the_guarantee(party: Party, many: bool) -> None:
+    """Whatever a caller says that an entry costs."""
+    mine = party.role()
+    beat = ({"do": "beat"},) * many
+    party.spend(mine, reserve(epsilon=0, delta=0), *beat)
+    assert party.ledger.reserved == CLAIM.worst_case
+    party.spend(mine, settle(1, body="nonsense"), *beat)
+    assert (party.ledger.reserved, party.ledger.spent) == (Cost(0), CLAIM.cost_of("small"))
+
+
+LABELS: list[Part] = ["é\U0001f600\x00\ud800", "a!s\\u0041", 'quote"\\', -3, ("a", (1, "\n")), "other"]
+
+
+@pytest.mark.parametrize("part", LABELS)
+def test_every_label_has_its_price(party: Party, part: Any) -> None:
+    claim = Guarantee({label: 0.25 + k / 8 for k, label in enumerate(LABELS[:-1])}, "1e-9", otherwise="1e-7")
+    mine = Ledger.load(party.role(), "study")
+    mine.reserve(claim, label="é\U0001f600\t", key="ключ").settle(part)
+    assert mine.spent == claim.cost_of(part)
+
+
+def test_a_guarantee_of_another_relation(party: Party) -> None:
+    other = CLAIM.uniform(0.5, neighbours="substitute")
+    assert party.spend(party.role(), reserve(other)) == [{"refused": True}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"delta":"0","neighbours":null,"otherwise":null,"parts":[["a","1"],["a","2"]]}',
+        '{"delta":"0","neighbours":null,"otherwise":null,"parts":[["a",1]]}',
+        '{"delta":"0","neighbours":null,"otherwise":null,"parts":[["\\u0061","1"]]}',
+        '{"delta":"0","neighbours":null,"otherwise":null,"parts":[["a", "1"]]}',
+        '{"delta":"0","neighbours":null,"otherwise":null,"parts":[]}',
+        '{"delta":"0","neighbours":null,"otherwise":"1e99","parts":[]}',
+        "nonsense",
+    ],
+)
+def test_a_text_that_is_not_a_guarantee(party: Party, text: str) -> None:
+    with pytest.raises(psycopg.Error, match="no guarantee is known"):
+        party.spend(party.role(), reserve(claim=sha256(text), claim_text=text))
+
+
+def test_a_guarantee_under_another_digest(party: Party) -> None:
+    with pytest.raises(psycopg.Error, match="no guarantee is known"):
+        party.spend(party.role(), reserve(claim="0" * 64))
+
+
+@pytest.mark.parametrize("part", ['"medium"', '"sm\\u0061ll"', ' "small"', "small", "null", '"small","large"', None])
+def test_a_part_that_is_not_one(party: Party, part: Any) -> None:
+    mine = party.role()
+    party.spend(mine, reserve())
+    with pytest.raises(psycopg.Error):
+        party.spend(mine, settle(1, part))
+
+
+def test_accounts_above_are_charged_too(party: Party) -> None:
+    party.ledger.create_account("alice", epsilon=10)
+    step = reserve(Guarantee.uniform(6), account="study/alice", levels=["study/alice"])
+    assert party.spend(party.role(), step) == [{"refused": True}]
+
+
+@pytest.mark.parametrize("account", ["", "/", "none", "study/", "study/none", "/study"])
+def test_an_account_that_is_not_there(party: Party, account: str) -> None:
+    mine = party.role()
+    assert party.spend(mine, reserve(account=account)) == [{"refused": True}]
+    assert party.spend(mine, reserve(), reserve(account=account)) == [{"entry": 1, "at": ANY}, {"refused": True}]
+
+
+@pytest.mark.parametrize("do", ["raise", "close", "create", "account", "clock", "drop", "nonsense", None])
+def test_unknown_steps_are_refused(party: Party, do: str | None) -> None:
+    spending = party.ledger.reserve(CLAIM)
+    step = {"do": do, "entry": 1, "epsilon": 0, "delta": 0, "body": "{}"}
+    with pytest.raises(psycopg.Error, match="not a step of expost_spend"):
+        party.spend(party.role(), {"do": "beat"}, step)
+    assert spending.settle("small").charged == CLAIM.cost_of("small")
+
+
+@pytest.mark.parametrize("do", ["settle", "forfeit", "void", "begin"])
+def test_only_the_role_that_reserved_ends_an_entry(party: Party, do: str) -> None:
+    spending = party.ledger.reserve(CLAIM, begin=False)
+    step = {**settle(1), "do": do}
+    assert party.spend(party.role(), step) == [{"denied": "expost"}]
+    assert party.spend(party.role(), step, {"do": "beat"}) == [{"denied": "expost"}, {}]
+    theirs = Ledger.load(party.role(), "study")
+    with pytest.raises(xp.LedgerUnavailable, match="was reserved by the database's role 'expost'"):
+        theirs.reservation(1).settle("small")
+    assert not spending.entry.begun
+    assert Ledger.load(party.url, "study").reservation(1).settle("small").charged == CLAIM.cost_of("small")
+
+
+def test_a_lease_may_be_settled_by_others(party: Party) -> None:
+    party.ledger.reserve(CLAIM, key="job", lease=60)
+    assert Ledger.load(party.role(), "study").reservation("job").settle("small").state == "settled"
+
+
+def test_who_governs_may_forfeit(party: Party) -> None:
+    party.ledger.reserve(CLAIM)
+    party.ledger.reserve(CLAIM)
+    governor = party.role(GOVERNS)
+    assert party.spend(governor, {"do": "forfeit", "entry": 1}, settle(2)) == [{}, {"denied": "expost"}]
+    assert party.ledger.spent == CLAIM.worst_case
+
+
+def test_nobody_publishes_in_anothers_name(party: Party) -> None:
+    mechanism = Fixed(CLAIM, 7, part="small")
+    store: Any = party.ledger._store
+    store.reserve(party.ledger._request("run", mechanism, mechanism.guarantee, None, "k"), begin=True)
+    forged = codec.kept(666)
+    step = settle(1, output=forged, digest=sha256(forged))
+    assert party.spend(party.role(), step) == [{"denied": "expost"}]
+
+
+@pytest.mark.parametrize("change", [{"digest": "0" * 64}, {"digest": None}, {"digest": '","x":"'}, {"key": None}])
+def test_an_output_is_the_one_of_its_digest(party: Party, change: dict[str, Any]) -> None:
+    mine, output = party.role(), codec.kept(7)
+    party.spend(mine, reserve(operation="run", key=change.pop("key", "k"), fingerprint="f"))
+    with pytest.raises(psycopg.Error, match="cannot keep this output"):
+        party.spend(mine, settle(1, **{"output": output, "digest": sha256(output), **change}))
+
+
+def test_who_lives_is_not_given_up(party: Party) -> None:
+    """Of another role's process the database's own clock decides; an owner of the ledger decides at once."""
+    spending = party.ledger.reserve(CLAIM)
+    store: Any = party.ledger._store
+    step = {"do": "recover", "dead": [store._engine.owner(1)]}
+    mine = party.role()
+    assert party.spend(mine, step) == [{"forfeited": 0}]
+    execute(party.url, "UPDATE expost_owner SET seen = seen - 59000000 WHERE role = 'expost'")
+    assert party.spend(mine, step) == [{"forfeited": 0}]
+    execute(party.url, "UPDATE expost_owner SET seen = seen - 2000000 WHERE role = 'expost'")
+    assert party.spend(mine, step) == [{"forfeited": 1}]
+    assert spending.entry.state == "forfeited"
+    second = party.ledger.reserve(CLAIM)
+    step = {"do": "recover", "dead": [store._engine.owner(1)]}
+    assert party.spend(party.role(GOVERNS), step) == [{"forfeited": 1}]
+    assert second.entry.state == "forfeited"
+
+
+def test_nobody_writes_under_anothers_name(party: Party) -> None:
+    spending = party.ledger.reserve(CLAIM)
+    with psycopg.connect(party.url) as server:
+        row = server.execute("SELECT id, batch FROM expost_owner").fetchone()
+    assert row is not None
+    with pytest.raises(psycopg.Error, match="write under a name of your own"):
+        party.spend(party.role(), {"do": "beat"}, owner=row[0], before=(row[1],))
+    assert spending.settle("small").state == "settled"
+
+
+def test_a_schema_that_is_everybodys_is_refused(party: Party) -> None:
+    """A function of somebody else's could be called with the rights of the tables' owner."""
+    mine = party.role()
+    execute(party.url, "GRANT CREATE ON SCHEMA public TO PUBLIC")
+    execute(
+        mine,
+        "CREATE FUNCTION public.cardinality(a bigint[]) RETURNS int LANGUAGE plpgsql AS $$ BEGIN "
+        "IF current_user = 'expost' THEN UPDATE expost_account SET epsilon_limit = 999000000000000; END IF; "
+        "RETURN pg_catalog.cardinality(a); END $$",
+    )
+    with pytest.raises(psycopg.Error, match="REVOKE CREATE ON SCHEMA public FROM PUBLIC"):
+        party.spend(mine, {"do": "recover", "dead": []})
+    with pytest.raises(xp.LedgerUnavailable, match="REVOKE CREATE ON SCHEMA"):
+        party.ledger.create_account("alice", epsilon=1)
+    assert party.ledger.limit == Cost(5, delta=1e-3)
+    execute(party.url, "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+
+
+def test_new_tables_are_nobody_elses(server: Server) -> None:
+    url = server.new_database(f"rights_{secrets.token_hex(4)}")
+    execute(url, "GRANT CREATE ON SCHEMA public TO PUBLIC")  # the default up to PostgreSQL 14
+    make(url).reserve(CLAIM).settle("small")
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT has_schema_privilege('public', 'public', 'CREATE')").fetchone() == (False,)
+
+
+def test_readers_only_read(party: Party) -> None:
+    reader = party.role(READS)
+    found = Ledger.load(reader, "study", read_only=True)
+    assert found.verify_chain() == party.ledger.verify_chain()
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        party.spend(reader, {"do": "beat"})
+
+
+def test_the_line_is_as_the_rules_write_it(party: Party) -> None:
+    """A caller's words are quoted, whatever they hold."""
+    odd = 'x","label":"y\x7f\u2028\U0010ffff/\\'
+    party.spend(party.role(), reserve(label=odd, subject=odd, key=odd))
+    *_, event = party.ledger.audit()
+    assert event.line == canonical(json.loads(event.line))
+    assert (event.body["label"], event.body["key"]) == (odd, odd)
