@@ -307,7 +307,8 @@ class Ledger:
 
         Returns the trail's head. Keep it somewhere else: given as ``known`` later, it shows that nothing up to it was
         rewritten, and that no old backup was restored. With ``since=True`` only what came after ``known`` is verified,
-        in time proportional to that. Others may spend meanwhile.
+        and what it builds on: rows of entries that ended before, and of accounts that no new line is about, are not
+        compared (``AuditSince`` lists all of it). Others may spend meanwhile.
         """
         if since and known is None:
             raise InvalidValue("verify_chain(since=True) starts at a head noted earlier: give known=")

@@ -1,19 +1,22 @@
-"""Verification of what came after a known head, without reading what came before it once more.
+"""Verification of what came after a known head.
 
-Every line says what the balances are afterwards, and which line changed each of them before. So new lines are checked
-against the last lines of the accounts they touch, and against the lines that reserved what they end.
+Every line holds the balances afterwards of the accounts that it is about. So the books at the head can be read from the
+lines up to it, backwards, as far as they are needed; the hash of the head vouches for every line that is read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from expost.cost import Cost
 from expost.errors import LedgerCorrupt
 from expost.guarantee import Guarantee
-from expost.ledger.audit import Audit, Instant
+from expost.ledger.audit import PAGE, Audit, Instant
 from expost.ledger.engine import Engine
-from expost.ledger.entry import Entry, Path
-from expost.ledger.rows import ENTRY, guarantee_of
+from expost.ledger.entry import Balance, Entry, Path
+from expost.ledger.rows import guarantee_of
 from expost.ledger.rules import Change, Create, Reserve
-from expost.ledger.trail import Event, Head, balance_of, linked, operation_of
+from expost.ledger.trail import GENESIS, Event, Head, balance_of, link, linked, number_of, operation_of
 from expost.ledger.verify import differ
 
 
@@ -36,8 +39,121 @@ class _Guarantees(dict[str, Guarantee]):
         return found
 
 
+class Past:
+    """The books at a head, read backwards from it, no further than is needed."""
+
+    def __init__(self, lines: Iterator[Event], root: Path, guarantees: dict[str, Guarantee]) -> None:
+        self._lines, self._root, self._guarantees = lines, root, guarantees
+        self._later: dict[int, list[Event]] = {}
+        """Lines about entries whose reservation was not reached yet."""
+        self._accounts: dict[Path, Balance] = {}
+        self._open: dict[int, tuple[Entry, int]] = {}
+        """Entries open at the head, each with the line that reserved it, until they are taken."""
+        self._reserved = Cost(0)
+        self._earliest = 0
+        """The number of the earliest entry that was reached."""
+        self.count = 0
+        """The number of entries at the head, once all that is reserved was reached."""
+        first = next(lines)
+        self.at, self.reached = first.at, first.sequence
+        """The clock of the books at the head; the earliest line that was read."""
+        self._meet(first)
+
+    def balance(self, path: Path) -> Balance | None:
+        """The balance of an account, from the last line about it; None if there was no such account."""
+        while not self._certain(path) and self._step():
+            pass
+        return self._accounts.get(path)
+
+    def met(self, path: Path) -> bool:
+        """Whether a line that was read is about the account."""
+        return path in self._accounts
+
+    def take(self, number: int) -> tuple[Entry, int] | None:
+        """An entry that was open, and the line that reserved it; once."""
+        while number < self._earliest and self._step():
+            pass
+        return self._open.pop(number, None)
+
+    def take_reserved(self) -> dict[int, tuple[Entry, int]]:
+        """All open entries that reserve anything, and others that were met."""
+        due = self._accounts[self._root].reserved
+        while (self._reserved != due or not self.count) and self._step():
+            pass
+        if self._reserved != due:
+            raise differ("what was reserved at the known head is not the sum of the entries that were open")
+        return self.take_met()
+
+    def take_met(self) -> dict[int, tuple[Entry, int]]:
+        """Open entries that were met and not taken."""
+        taken, self._open = self._open, {}
+        return taken
+
+    def _certain(self, path: Path) -> bool:
+        """The last line about an account is known, unless that of an entry of unknown account may be it."""
+        found, depth = self._accounts.get(path), len(path)
+        if found is None or depth == 1:
+            return found is not None
+        later = (event for events in self._later.values() for event in events)
+        return not any(event.sequence > found.line and len(event.levels or ()) >= depth for event in later)
+
+    def _step(self) -> bool:
+        event = next(self._lines, None)
+        if event is not None:
+            self._meet(event)
+        return event is not None
+
+    def _meet(self, event: Event) -> None:
+        self.reached = event.sequence
+        if event.levels is None:
+            raise TooEarly
+        self._note(self._root, event)
+        if event.kind == "reserve":
+            self._meet_reservation(event)
+        elif event.entry is not None:
+            self._later.setdefault(event.entry, []).append(event)
+        elif "account" in event.body:
+            self._note(tuple(event.body["account"].split("/")), event)
+
+    def _meet_reservation(self, event: Event) -> None:
+        operation, number = operation_of(event, self._guarantees), number_of(event)
+        assert isinstance(operation, Reserve)
+        self._earliest, self.count = number, self.count or number
+        later = self._later.pop(number, [])
+        for one in (event, *later):
+            self._note(operation.request.account, one)
+        if all(one.kind == "begin" for one in later):
+            begun = operation.begun or bool(later)
+            entry = Entry(number, operation.request, "reserved", begun, None, None, event.at / 1e6)
+            self._open[number] = (entry, event.sequence)
+            self._reserved += entry.reserved
+
+    def _note(self, path: Path, event: Event) -> None:
+        """The balances in a line, unless a later line is known."""
+        for depth, level in enumerate((event.levels or ())[: len(path)], 1):
+            found = self._accounts.get(path[:depth])
+            if found is None or found.line < event.sequence:
+                self._accounts[path[:depth]] = balance_of(level, event.sequence)
+
+
 class AuditSince(Audit):
-    """One verification of what came after a head. What came before it is taken to be as it was verified then."""
+    """One verification of what came after a head.
+
+    Every new line is what the rules write, given the books at the head. Those are read from the lines up to the head,
+    backwards and hash by hash: back to the last line about each account that new lines touch, and to the reservation of
+    each entry that was open. An account that is created walks back to the first line: it was not there before. Then the
+    rows of those accounts and entries are compared, and the ledger's own row.
+
+    It does not see what was changed by hand in what new lines do not touch, and a full verification does:
+
+    - lines before the earliest one that was read, the first line (name, neighbours, unit) among them;
+    - rows of entries that ended before the head: their charges, labels, keys and outputs;
+    - a key that was used before the head and again after it, if the row of the earlier entry was removed or changed;
+    - rows of accounts about which no line was read: each is compared with the line that it names, which may not be the
+      last one, and may be about another account; a removed row is not missed. Whatever is spent from such an account
+      is seen: then a line is about it;
+    - open entries whose worst case is zero, if no line that was read is about them and their rows are not open.
+    """
 
     def __init__(self, engine: Engine, ledger: int, known: Head) -> None:
         super().__init__(engine, ledger)
@@ -50,26 +166,37 @@ class AuditSince(Audit):
         with self._engine.snapshot() as rows:
             instant = self._instant(rows)
         head = self._head
-        if head.sequence <= instant.head.sequence:
-            self._start(instant)
-        events = linked(self.events(head.sequence, instant.head.sequence), after=head)
         if head.sequence > instant.head.sequence:
-            list(linked(iter(()), known=head))  # raises: the trail ends before
+            list(linked(iter(()), known=head, after=instant.head))  # raises: the trail ends before
+        self._start()
+        events = linked(self.events(head.sequence, instant.head.sequence), after=head, at=self.at)
         return self._replayed(instant, events, head)
 
-    def _start(self, instant: Instant) -> None:
-        head = self._head
-        if self._line(head.sequence).hash != head.hash:
-            raise LedgerCorrupt(f"line {head.sequence} is not the one whose hash was noted: the trail was rewritten")
+    def _start(self) -> None:
+        lines = self._backwards()
         first = operation_of(self._line(1), self.guarantees)
         if not isinstance(first, Create):
             raise LedgerCorrupt("the first line of the audit trail creates no ledger")
         self.about = first
-        rows = self._engine.rows(
-            "SELECT number FROM expost_entry WHERE ledger = ? AND reserved_line <= ? ORDER BY number DESC LIMIT 1",
-            self._ledger, head.sequence,
-        )  # fmt: skip
-        self.count = rows[0][0] if rows else 0
+        self._past = Past(lines, self.root, self.guarantees)
+        self.open = self._past.take_reserved()
+        self.count, self.at = self._past.count, self._past.at
+
+    def _backwards(self) -> Iterator[Event]:
+        """The lines up to the head, the last first. Each has the hash that the line behind it builds on."""
+        sequence, digest = self._head
+        while sequence:
+            start = max(1, sequence - PAGE + 1)
+            events = list(self.events(start - 1, sequence))
+            if len(events) != sequence - start + 1:
+                raise LedgerCorrupt(f"a line between {start} and {sequence} of the audit trail was removed")
+            while events and (sequence == 1 or len(events) > 1):
+                event = events.pop()
+                before = events[-1].hash if events else GENESIS
+                if event.hash != digest or link(before, event.line) != digest:
+                    raise LedgerCorrupt(f"line {sequence} is not the one whose hash was noted: the trail was rewritten")
+                yield event
+                sequence, digest = sequence - 1, before
 
     def _line(self, sequence: int) -> Event:
         found = list(self.events(sequence - 1, sequence))
@@ -78,50 +205,53 @@ class AuditSince(Audit):
         return found[0]
 
     def apply(self, event: Event) -> Change:
-        """Apply one event; what it builds on is read first, if it is from before the head."""
-        if event.entry is not None and event.kind != "reserve" and event.entry not in self.open:
-            self._load_entry(event.entry)
+        """Apply one event."""
         self._says_guarantee = "guarantee" in event.body
-        path = self._path_of(event)
-        for depth, level in enumerate(event.levels or ()):
-            if path[: depth + 1] not in self.accounts and 0 < level[7] <= self._head.sequence:
-                self._load_account(path[: depth + 1], level[7])
         return super().apply(event)
 
-    def _path_of(self, event: Event) -> Path:
-        if event.entry in self.open:
-            return self.open[event.entry][0].request.account
-        return tuple(event.body["account"].split("/")) if "account" in event.body else self.root
+    # ---- what the rules ask for, if it is from before the head
 
-    def _load_account(self, path: Path, line: int) -> None:
-        levels = self._line(line).levels
-        if levels is None or len(levels) < len(path):
-            raise TooEarly
-        self.accounts[path] = balance_of(levels[len(path) - 1], line)
+    def levels(self, path: Path) -> tuple[Balance, ...]:
+        """The balances of the account and of all above it."""
+        for depth in range(1, len(path) + 1):
+            self.exists(path[:depth])
+        return super().levels(path)
 
-    def _load_entry(self, number: int) -> None:
-        """An entry that was open at the head, from the line that reserved it."""
-        rows = self._engine.rows(f"{ENTRY} AND e.number = ?", self._ledger, number)
-        if not rows or rows[0][17] > self._head.sequence:
-            return
-        line, begun = self._line(rows[0][17]), rows[0][10]
-        operation = operation_of(line, self.guarantees)
-        if not isinstance(operation, Reserve) or line.entry != number:
-            raise differ(f"entry {number} is not what the audit trail says about it")
-        entry = Entry(number, operation.request, "reserved", bool(begun), None, None, line.at / 1e6)
-        if rows[0][9] != "voided" and rows[0][18] is not None:
-            entry = entry._replace(begun=operation.begun)
-        self.open[number] = (entry, line.sequence)
+    def exists(self, path: Path) -> bool:
+        """Whether there is such an account."""
+        if path not in self.accounts and path[:1] == self.root:
+            found = self._past.balance(path)
+            if found is not None:
+                self.accounts[path] = found
+        return super().exists(path)
 
-    def _complete(self, instant: Instant) -> None:
-        """Accounts that no new line is about are as their last line says; entries open at the head are still open."""
-        for path, balance in instant.accounts.items():
-            if path not in self.accounts and balance.line <= self._head.sequence:
-                self._load_account(path, balance.line)
-        for number, row in instant.open.items():
-            if number not in self.open and row[17] <= self._head.sequence:
-                self._load_entry(number)
+    def entry(self, number: int) -> Entry:
+        """An open entry."""
+        if number not in self.open and (found := self._past.take(number)) is not None:
+            self.open[number] = found
+        return super().entry(number)
 
     def knows(self, guarantee: Guarantee) -> bool:
         """Whether an entry of this guarantee was reserved before: the line is taken by its word."""
         return super().knows(guarantee) or not self._says_guarantee
+
+    # ---- the tables
+
+    def _complete(self, instant: Instant) -> None:
+        """Accounts and entries that no new line is about."""
+        for number in instant.open:
+            if number not in self.open and (found := self._past.take(number)) is not None:
+                self.open[number] = found
+        for path, balance in instant.accounts.items():
+            if path not in self.accounts:
+                self._complete_account(path, balance.line)
+        self.open.update(self._past.take_met())
+
+    def _complete_account(self, path: Path, line: int) -> None:
+        if line >= self._past.reached or self._past.met(path):
+            self.exists(path)
+            return
+        levels = self._line(line).levels
+        if levels is None or len(levels) < len(path):
+            raise TooEarly
+        self.accounts[path] = balance_of(levels[len(path) - 1], line)

@@ -239,13 +239,15 @@ def cost_of(pair: Any) -> Cost:
     return Cost.of_units(int(epsilon), int(delta))
 
 
-def linked(events: Iterable[Event], *, known: Head | None = None, after: Head | None = None) -> Iterator[Event]:
+def linked(
+    events: Iterable[Event], *, known: Head | None = None, after: Head | None = None, at: int = 0
+) -> Iterator[Event]:
     """The events, each checked against the one before; and that they run through a head noted earlier.
 
-    With ``after``, the first event is the one behind that head.
+    With ``after``, the first event is the one behind that head, whose clock was ``at``.
     """
     sequence, head = after or Head(0, GENESIS)
-    at, met = 0, known is None or known.sequence <= sequence
+    met = known is None or known.sequence <= sequence
     for event in events:
         head, sequence = link(head, event.line), sequence + 1
         if event.hash != head or event.sequence != sequence or (event.at < at and event.kind != "clock"):

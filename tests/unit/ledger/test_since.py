@@ -1,0 +1,148 @@
+"""What came after a known head is verified by itself, and what was changed by hand is found when it matters."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import expost as xp
+from books import CLAIM, OWNER, disarm, execute, make
+from expost import Guarantee
+from expost.ledger import since
+from expost.ledger.trail import Event, Head
+from toys import Fixed
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_head_is_a_start(new_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Whatever happened before and after a head, what follows it verifies."""
+    monkeypatch.setattr(since, "PAGE", 5)
+    ledger, chance = make(new_url(), epsilon=1000, delta=0.5), random.Random(seed)
+    accounts, held, free = [ledger], list[Any](), Guarantee.uniform(0)
+    for number in range(40):
+        account = chance.choice(accounts)
+        if number % 10 == 0:
+            accounts.append(account.create_account(f"a{number}", epsilon=1000, delta=0.5))
+        elif held and chance.random() < 0.5:
+            spending = held.pop(chance.randrange(len(held)))
+            chance.choice([spending.forfeit, spending.void, spending.begin])()
+        else:
+            held.append(account.reserve(chance.choice([CLAIM, free]), begin=False))
+    ledger.raise_limit(epsilon=2000, **OWNER)
+    last = ledger.verify_chain()
+    for event in ledger.audit():
+        assert ledger.verify_chain(Head(event.sequence, event.hash), since=True) == last
+
+
+def spent_again(ledger: Any, url: str) -> Head:
+    for _ in range(6):
+        ledger.reserve(CLAIM).settle("large")
+    head: Head = ledger.verify_chain()
+    disarm(url, "expost_account")
+    execute(url, "UPDATE expost_account SET epsilon_spent = 0, delta_spent = 0, line = 1")
+    for _ in range(6):
+        ledger.reserve(CLAIM).settle("large")
+    return head
+
+
+def forgotten(ledger: Any, url: str) -> Head:
+    for _ in range(6):
+        ledger.reserve(CLAIM).settle("large")
+    head: Head = ledger.verify_chain()
+    disarm(url, "expost_account")
+    execute(url, "UPDATE expost_account SET epsilon_spent = 0, delta_spent = 0, line = 1")
+    return head
+
+
+def opened_again(ledger: Any, url: str) -> Head:
+    account = ledger.create_account("a", epsilon=1)
+    account.raise_limit(epsilon=3, **OWNER)
+    account.close(**OWNER)
+    head: Head = ledger.verify_chain()
+    disarm(url, "expost_account")
+    execute(url, "UPDATE expost_account SET closed = 0, line = 3 WHERE path = 'study/a'")
+    account.reserve(Guarantee.uniform(2)).settle("any")
+    return head
+
+
+def created_again(ledger: Any, url: str) -> Head:
+    account = ledger.create_account("a", epsilon=1, delta=1e-3)
+    account.reserve(CLAIM).settle("large")
+    ledger.reserve(CLAIM).settle("small")
+    head: Head = ledger.verify_chain()
+    disarm(url, "expost_account")
+    execute(url, "UPDATE expost_account SET path = 'study/b' WHERE path = 'study/a'")
+    ledger.create_account("a", epsilon=1, delta=1e-3).reserve(CLAIM).settle("large")
+    return head
+
+
+def voided(ledger: Any, url: str) -> Head:
+    spending = ledger.reserve(CLAIM, begin=False)
+    spending.begin()
+    head: Head = ledger.verify_chain()
+    disarm(url, "expost_entry")
+    execute(url, "UPDATE expost_entry SET begun = 0")
+    ledger.reservation(spending.entry.id).void()
+    return head
+
+
+def ended_by_hand(ledger: Any, url: str) -> Head:
+    mechanism = Fixed(CLAIM, 7, part="small")
+    store = ledger._store
+    store.reserve(ledger._request("run", mechanism, mechanism.guarantee, None, "k"), begin=True)
+    head: Head = ledger.verify_chain()
+    disarm(url, "expost_entry")
+    execute(
+        url,
+        "UPDATE expost_entry SET state = 'settled', part = '\"small\"', charged_epsilon = 0, charged_delta = delta, "
+        "output = '666', digest = '', ended_line = 99",
+    )
+    return head
+
+
+def rewritten(ledger: Any, url: str) -> Head:
+    ledger.create_account("a", epsilon=1, delta=1e-3)
+    for _ in range(3):
+        ledger.reserve(CLAIM).settle("small")
+    head: Head = ledger.verify_chain()
+    disarm(url, "expost_event")
+    execute(url, "UPDATE expost_event SET line = replace(line, '\"limit\":[1', '\"limit\":[4') WHERE sequence = 2")
+    ledger.account("a").reserve(CLAIM).settle("small")
+    return head
+
+
+@pytest.mark.parametrize(
+    "tamper", [spent_again, forgotten, opened_again, created_again, voided, ended_by_hand, rewritten]
+)
+def test_tampering_is_found_from_a_head(new_url: Callable[[], str], tamper: Callable[[Any, str], Head]) -> None:
+    """Found: the balance at the head was read from whichever line the tables named, and ε 9 of 5 passed."""
+    url = new_url()
+    ledger = make(url)
+    head = tamper(ledger, url)
+    with pytest.raises(xp.LedgerCorrupt):
+        ledger.verify_chain(head, since=True)
+
+
+def test_only_what_is_needed_is_read(new_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(since, "PAGE", 5)
+    ledger = make(new_url(), epsilon=1000)
+    for _ in range(20):
+        ledger.reserve(CLAIM).settle("small")
+    head = ledger.verify_chain()
+    ledger.reserve(CLAIM).settle("small")
+    met: list[int] = []
+    real = since.Past._meet
+
+    def meet(past: Any, event: Event) -> None:
+        met.append(event.sequence)
+        real(past, event)
+
+    monkeypatch.setattr(since.Past, "_meet", meet)
+    assert ledger.verify_chain(head, since=True).sequence == 43
+    assert met == [41, 40]
+    ledger.create_account("a", epsilon=1)
+    ledger.verify_chain(head, since=True)
+    assert met[2:] == list(range(41, 0, -1))
