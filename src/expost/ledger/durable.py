@@ -16,7 +16,7 @@ from expost.forks import Process, here
 from expost.guarantee import Neighbours, Part
 from expost.ledger import codec
 from expost.ledger.audit import Audit, keeps
-from expost.ledger.engine import Beat, Recover, SnapshotLost, Step
+from expost.ledger.engine import Beat, Recover, Settings, SnapshotLost, Step
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
 from expost.ledger.liveness import Judge, heart
 from expost.ledger.rows import BALANCE, ENTRY, NONSENSE, balance_of_row, entry_of_row
@@ -108,6 +108,11 @@ class DurableStore:
         """The relation that every guarantee in these books is about."""
         relation: Neighbours = self._neighbours
         return relation
+
+    @property
+    def manner(self) -> tuple[Settings | None, bool]:
+        """How the books were opened: with which settings, and whether for reading only."""
+        return self._engine.settings, self._engine.read_only
 
     # ---- accounts
 
@@ -286,14 +291,18 @@ class DurableStore:
 
     # ---- liveness
 
+    def check(self) -> None:
+        """Compare what is reserved with the open entries. If they differ, nothing more is reserved."""
+        self._sound = not self._engine.rows(_UNSOUND.format(open=self._engine.open_entries), self._ledger, self._ledger)
+        if not self._sound:
+            raise self._changed()
+
     def recover(self) -> int:
         """Forfeit what processes left open that have ended or are given up. Returns how many entries.
 
         First it compares what is reserved with the open entries: if they differ, nothing more is reserved.
         """
-        self._sound = not self._engine.rows(_UNSOUND.format(open=self._engine.open_entries), self._ledger, self._ledger)
-        if not self._sound:
-            raise self._changed()
+        self.check()
         dead = self._given_up()
         if not dead and not self._leases():
             return 0

@@ -108,6 +108,7 @@ class Engine(Protocol):
     """A database. ``apply`` is exactly once: when it returns, everything is on the disk."""
 
     settings: Settings
+    read_only: bool
     local: bool
     """Whether all processes that use it are on one machine."""
     open_entries: str

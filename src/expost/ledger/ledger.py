@@ -130,9 +130,9 @@ class Ledger:
         ledger = object.__new__(cls)
         ledger._path, ledger._store = (name,), open_store(url, name, settings, read_only=read_only)
         ledger._noise = noise or SystemNoise()
-        if recover and not read_only:
+        if not read_only:
             with suppress(Changed):
-                ledger._store.recover()
+                ledger._store.recover() if recover else ledger._store.check()
         return ledger
 
     # ---- spending
@@ -288,6 +288,13 @@ class Ledger:
         """Whether it, or a ledger above it, reserves nothing more."""
         return any(balance.closed for balance in self._store.balances(self._path))
 
+    def set_clock(self, *, by: str, reason: str) -> None:
+        """Accept what the clock shows, though it is more than a year ahead of the trail's last line, or behind it.
+
+        From the next line on the trail goes by it. Until then such a clock reserves nothing.
+        """
+        self._store.set_clock(arguments.as_note(by, reason))
+
     def recover(self) -> int:
         """Forfeit what processes left behind that are gone or silent; how many entries. Done at every load, too.
 
@@ -414,7 +421,7 @@ class Ledger:
                 f"ledger {self.name!r} lives in this process's memory; a pickled copy could spend its budget twice"
             )
         noise = None if type(self._noise) is SystemNoise else self._noise
-        return _at, (*self._store.address, self._path[1:], noise)
+        return _at, (*self._store.address, self._path[1:], noise, *self._store.manner)
 
     def __repr__(self) -> str:
         return f"<ledger {self.name!r}: {self.remaining} remaining of {self.limit}>"
@@ -440,9 +447,11 @@ class Ledger:
             raise AlreadyReserved(earlier)
 
 
-def _at(url: str, name: str, below: Path, noise: NoiseSource | None) -> Ledger:
-    """The ledger or account at an address: what a pickled one becomes."""
-    ledger = Ledger.load(url, name, noise=noise)
+def _at(
+    url: str, name: str, below: Path, noise: NoiseSource | None, settings: Settings | None, read_only: bool
+) -> Ledger:
+    """The ledger or account at an address: what a pickled one becomes. Nothing is forfeited."""
+    ledger = Ledger.load(url, name, noise=noise, recover=False, settings=settings, read_only=read_only)
     for account in below:
         ledger = ledger.account(account)
     return ledger

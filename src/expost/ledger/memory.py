@@ -12,7 +12,7 @@ from expost.cost import Cost
 from expost.errors import LedgerUnavailable, UnknownEntry
 from expost.forks import here
 from expost.guarantee import Guarantee, Neighbours, Part
-from expost.ledger.engine import Answer, alone
+from expost.ledger.engine import Answer, Settings, alone
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
 from expost.ledger.rules import (
     Begin,
@@ -24,6 +24,7 @@ from expost.ledger.rules import (
     Operation,
     RaiseLimit,
     Reserve,
+    SetClock,
     Settle,
     Void,
     change_of,
@@ -44,6 +45,7 @@ class MemoryStore:
     """
 
     address = None
+    manner: tuple[Settings | None, bool] = (None, False)
 
     def __init__(
         self,
@@ -86,6 +88,13 @@ class MemoryStore:
     def close(self, path: Path, note: Note) -> None:
         """Reserve nothing more, here and below."""
         self._apply(Close(path, note))
+
+    def set_clock(self, note: Note) -> None:
+        """Accept what the clock shows, though it is far from the last line."""
+        self._apply(SetClock(note))
+
+    def check(self) -> None:
+        """Nothing changes these books by hand."""
 
     def reserve(self, request: Request, *, begin: bool, lease: float | None = None) -> Entry:
         """Reserve the worst case at every level, or at none. It is bound to this process's life, lease or not."""

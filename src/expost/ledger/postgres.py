@@ -89,7 +89,7 @@ class PostgresEngine:
 
     def __init__(self, url: str, settings: Settings, *, read_only: bool = False) -> None:
         self.settings = settings
-        self._url, self._read_only = url, read_only
+        self._url, self.read_only = url, read_only
         self._writer: psycopg.Connection[Any] | None = None
         self._reader: psycopg.Connection[Any] | None = None
         self._shown: list[ref[psycopg.Connection[Any]]] = []
@@ -197,7 +197,7 @@ class PostgresEngine:
             ) from None
 
     def _refuse_reading(self) -> None:
-        if self._read_only:
+        if self.read_only:
             raise InvalidValue("the database was opened for reading only: load the ledger without read_only=True")
 
     # ---- reading
@@ -366,17 +366,17 @@ class PostgresEngine:
         ).fetchall()
         settings = dict(rows)
         for name in ("fsync", "full_page_writes"):
-            if settings[name] != "on" and not self._read_only:
+            if settings[name] != "on" and not self.read_only:
                 raise InvalidValue(f"this PostgreSQL has {name} = {settings[name]}: it would forget; turn it on")
-        if settings["synchronous_commit"] == "off" and not self._read_only:
+        if settings["synchronous_commit"] == "off" and not self.read_only:
             connection.execute("SET synchronous_commit = on")
-        if self._read_only:
+        if self.read_only:
             connection.execute("SET default_transaction_read_only = on")
         connection.execute(f"{_PLANS}; SET statement_timeout = {int(self.settings.deadline * 1000)}")
 
     def _open(self) -> None:
         """Look whether there are tables, and make them unless it is opened for reading only."""
-        if self._read_only:
+        if self.read_only:
             if not self.rows("SELECT 1 WHERE to_regclass(?) IS NOT NULL", schema.MARK):
                 raise schema.NoTables("this database holds no ledgers, or this user may not see them")
             return

@@ -53,7 +53,7 @@ class SqliteEngine:
         if not create and not os.path.exists(path):
             raise InvalidValue(f"there is no ledger file {path!r}: create a ledger there first")
         self.settings = settings
-        self._path, self._read_only = path, read_only
+        self._path, self.read_only = path, read_only
         self._heads = Heads(path) if settings.heads else None
         self._owners: dict[tuple[Process, int], str] = {}
         self._names: dict[int, str] = {}
@@ -127,7 +127,7 @@ class SqliteEngine:
         return result
 
     def _refuse_reading(self) -> None:
-        if self._read_only:
+        if self.read_only:
             raise InvalidValue(f"{self._path!r} was opened for reading only: load it without read_only=True")
 
     # ---- which file it is
@@ -153,7 +153,7 @@ class SqliteEngine:
         found = os.stat(self._path)
         if self._identity is None:
             self._identity = _Identity(found.st_dev, found.st_ino)
-        if not self._read_only:
+        if not self.read_only:
             self._check_file()
 
     # ---- reading
@@ -264,7 +264,7 @@ class SqliteEngine:
         return self._writer
 
     def _connect(self) -> apsw.Connection:
-        if self._read_only:
+        if self.read_only:
             return self._connect_reading()
         connection = apsw.Connection(self._path, vfs=self.settings.vfs)
         self._identify()
@@ -294,7 +294,7 @@ class SqliteEngine:
     def _open(self, create: bool) -> None:
         """Look whether there are tables, and make them if they are to be made."""
         find = "SELECT 1 FROM sqlite_master WHERE name = ?"
-        if self._read_only:
+        if self.read_only:
             if not self.rows(find, schema.MARK):
                 raise InvalidValue(f"the database {self._path!r} holds no ledgers")
             return
@@ -333,7 +333,7 @@ class SqliteEngine:
         except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
             what = (
                 "read: copy it, with the file ending in -wal beside it, to a folder that can be written"
-                if self._read_only
+                if self.read_only
                 else "written: let this user read and write it, its folder, and the files ending in -wal and -shm "
                 "beside it; nothing was acknowledged"
             )

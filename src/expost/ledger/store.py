@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from expost.cost import Cost
 from expost.guarantee import Neighbours, Part
+from expost.ledger.engine import Settings
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
 from expost.ledger.trail import Event, Head
 
@@ -29,6 +30,10 @@ class Store(Protocol):
     @property
     def neighbours(self) -> Neighbours | None:
         """The relation that every guarantee in these books is about, once one has fixed it."""
+
+    @property
+    def manner(self) -> tuple[Settings | None, bool]:
+        """How the books were opened: with which settings, and whether for reading only."""
 
     def create_account(self, path: Path, limit: Cost) -> None:
         """A new account under an existing one. Its limit may be larger than its parent's."""
@@ -77,6 +82,12 @@ class Store(Protocol):
 
     def close(self, path: Path, note: Note) -> None:
         """Reserve nothing more, here and below; what is open can still end."""
+
+    def set_clock(self, note: Note) -> None:
+        """Accept what the clock shows, though it is far from the last line."""
+
+    def check(self) -> None:
+        """Compare what is reserved with the open entries. If they differ, nothing more is reserved."""
 
     def recover(self) -> int:
         """Forfeit what processes left open that have ended or are given up; how many entries."""

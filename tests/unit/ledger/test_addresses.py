@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import secrets
 import traceback
 from collections.abc import Callable
@@ -12,9 +13,10 @@ import numpy as np
 import pytest
 
 import expost as xp
-from books import CLAIM, OWNER, held, make
+from books import CLAIM, OWNER, execute, held, make
 from expost import Cost, Guarantee, Ledger
-from expost.ledger import codec, durable
+from expost.ledger import Settings, codec, durable
+from expost.ledger.engine import wall
 from toys import Fixed
 
 
@@ -159,3 +161,48 @@ def test_errors_do_not_tell_passwords(url: str) -> None:
     assert "secret" not in shown.replace("test_errors", "")
     assert "sec%ret" not in shown
     assert "secret" not in repr(durable.Address(url, "study"))
+
+
+def test_a_pickled_ledger_is_opened_as_it_was(new_url: Callable[[], str]) -> None:
+    """Found: a ledger for reading only could spend after pickling, and its settings were forgotten."""
+    url, settings = new_url(), Settings(patience=7)
+    left = make(url, settings=settings).reserve(CLAIM)
+    ledger: Any = Ledger.load(url, "study", settings=settings)
+    execute(url, """UPDATE expost_owner SET identity = replace(identity, '"started":"', '"started":"1')""")
+    again: Any = pickle.loads(pickle.dumps(ledger))
+    assert again._store.manner == ledger._store.manner == (settings, False)
+    reader = pickle.loads(pickle.dumps(Ledger.load(url, "study", read_only=True)))
+    with pytest.raises(xp.InvalidValue, match="opened for reading only"):
+        reader.reserve(CLAIM)
+    assert left.entry.state == "reserved"  # nothing was forfeited by unpickling
+    assert Ledger.load(url, "study", settings=Settings(patience=8)).reserved == Cost(0)
+
+
+def test_without_recovery_balances_are_checked_all_the_same(new_url: Callable[[], str]) -> None:
+    """Found: what was reserved, and lowered by hand, could be reserved once more."""
+    url = new_url()
+    make(url).reserve(CLAIM)
+    execute(url, "UPDATE expost_account SET epsilon_reserved = 0, delta_reserved = 0")
+    with pytest.raises(xp.LedgerCorrupt, match="changed by hand"):
+        Ledger.load(url, "study", recover=False, settings=Settings(patience=9)).reserve(CLAIM)
+
+
+def test_a_ledger_that_was_idle_for_two_years(sqlite_url: Callable[[], str]) -> None:
+    """Its owner confirms the clock, and goes on."""
+    url, year = sqlite_url(), 366 * 86400 * 10**6
+    make(url, settings=Settings(clock=lambda: wall() - 2 * year))
+    ledger = Ledger.load(url, "study")
+    with pytest.raises(xp.LedgerUnavailable, match="more than a year lies between"):
+        ledger.raise_limit(epsilon=6, **OWNER)
+    ledger.set_clock(**OWNER)
+    ledger.raise_limit(epsilon=6, **OWNER)
+    ledger.reserve(CLAIM).settle("small")
+    ledger.close(**OWNER)
+    ledger.verify_chain()
+
+
+def test_a_ledger_in_memory_has_a_clock_to_confirm() -> None:
+    ledger = Ledger(epsilon=1)
+    ledger.set_clock(**OWNER)
+    assert [event.kind for event in ledger.audit()] == ["create", "clock"]
+    ledger.verify_chain()
