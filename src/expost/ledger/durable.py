@@ -263,20 +263,21 @@ class DurableStore:
 
     def _pages(self, path: Path, upto: int, *, down: bool) -> Iterator[Any]:
         if len(path) == 1:
-            return self._scan("", (), upto, down=down)
+            return self._scan(ENTRY, (), upto, down=down)
         name = "/".join(path)
         rows = self._engine.rows(
             "SELECT id FROM expost_account WHERE ledger = ? AND (path = ? OR substr(path, 1, ?) = ?)",
             self._ledger, name, len(name) + 1, f"{name}/",
         )  # fmt: skip
-        scans = [self._scan("AND e.account = ?", (account,), upto, down=down) for (account,) in rows]
+        which = ENTRY.replace("expost_entry e", self._engine.account_entries) + " AND e.account = ?"
+        scans = [self._scan(which, (account,), upto, down=down) for (account,) in rows]
         return heapq.merge(*scans, key=lambda row: row[0], reverse=down)
 
     def _scan(self, which: str, values: tuple[Any, ...], upto: int, *, down: bool) -> Iterator[Any]:
         """Entries in order of their numbers, a page at a time."""
         order, size = ("DESC", 50) if down else ("ASC", PAGE)
         low, high = 0, upto + 1
-        sql = f"{ENTRY} {which} AND e.number > ? AND e.number < ? ORDER BY e.number {order} LIMIT {size}"
+        sql = f"{which} AND e.number > ? AND e.number < ? ORDER BY e.number {order} LIMIT {size}"
         while rows := self._engine.rows(sql, self._ledger, *values, low, high):
             low, high = (low, rows[-1][0]) if down else (rows[-1][0], high)
             yield from rows

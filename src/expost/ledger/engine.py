@@ -113,6 +113,8 @@ class Engine(Protocol):
     """Whether all processes that use it are on one machine."""
     open_entries: str
     """The table of entries, as ``e``, for queries that need open ones only: it names the index."""
+    account_entries: str
+    """The same for those of one account."""
 
     def apply(self, ledger: int, steps: list[Step]) -> list[Outcome]:
         """All steps, in order, in one durable transaction; a refused step changes nothing.

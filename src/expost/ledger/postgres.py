@@ -85,7 +85,7 @@ class PostgresEngine:
     """
 
     local = False
-    open_entries = "expost_entry e"
+    open_entries = account_entries = "expost_entry e"
 
     def __init__(self, url: str, settings: Settings, *, read_only: bool = False) -> None:
         self.settings = settings

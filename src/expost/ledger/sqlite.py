@@ -45,6 +45,7 @@ class SqliteEngine:
 
     local = True
     open_entries = "expost_entry e INDEXED BY expost_entry_open"
+    account_entries = "expost_entry e INDEXED BY expost_entry_account"
 
     def __init__(self, path: str, settings: Settings, *, create: bool = False, read_only: bool = False) -> None:
         version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))

@@ -243,3 +243,24 @@ def test_beats_and_loads_read_open_entries_only(sqlite_url: Callable[[], str]) -
     scans += [plan for plan in plans if "SEARCH e " in plan and "expost_entry_open" not in plan]
     assert len(plans) >= 4
     assert scans == []
+
+
+def test_entries_of_an_account_are_found_by_account(sqlite_url: Callable[[], str]) -> None:
+    """Found: the entries of each account below were filtered out of all entries."""
+    ledger = make(sqlite_url())
+    alice = ledger.create_account("alice", epsilon=1, delta="1e-5")
+    alice.create_account("job", epsilon=1, delta="1e-5").reserve(CLAIM).settle("small")
+    engine: Any = ledger._store._engine  # type: ignore[attr-defined]
+    seen: list[str] = []
+    real = engine.rows
+
+    def rows(sql: str, *values: Any) -> Any:
+        seen.append(sql)
+        return real(sql, *values)
+
+    engine.rows = rows
+    assert [[entry.id for entry in alice.entries(last=last)] for last in (None, 5)] == [[1], [1]]
+    del engine.rows
+    plans = [str(real(f"EXPLAIN QUERY PLAN {sql}", *(1,) * sql.count("?"))) for sql in seen if "e.account = ?" in sql]
+    assert len(plans) >= 4
+    assert all("expost_entry_account (account=? AND number>? AND number<?)" in plan for plan in plans), plans

@@ -11,9 +11,10 @@ import psycopg
 import pytest
 
 import expost as xp
-from books import CLAIM, disarm, execute, make, steps_of
+from books import CLAIM, disarm, execute, held, make, steps_of
 from expost import Guarantee, Ledger
 from expost.ledger import liveness, schema
+from expost.ledger.trail import link
 from toys import Fixed
 
 
@@ -172,3 +173,48 @@ def test_an_entry_that_was_removed_does_not_end(new_url: Callable[[], str], step
     liveness.heart(15.0).beat()  # tries again in vain, and looks
     with pytest.raises(xp.LedgerCorrupt, match="not the sum of its open entries"):
         ledger.reserve(CLAIM)
+
+
+OWN_RULES = {
+    "sqlite": "CREATE TRIGGER ours BEFORE INSERT ON expost_entry WHEN NEW.label = 'bad' "
+    "BEGIN SELECT RAISE(ABORT, 'broke \"ours\"'); END",
+    "postgresql": "ALTER TABLE expost_entry ADD CONSTRAINT ours CHECK (label <> 'bad')",
+}
+
+
+def test_a_rule_of_the_custodians_own_is_named_and_harms_nobody_else(new_url: Callable[[], str]) -> None:
+    """One step of a batch breaks it; the others are committed all the same."""
+    url = new_url()
+    ledger = make(url)
+    ledger.reserve(CLAIM).settle("small")
+    execute(url, OWN_RULES[url.partition(":")[0]])
+    with held(ledger) as answers:
+        for label in ("bad", "good", "bad"):
+            answers.ask(partial(ledger.reserve, CLAIM, label=label))
+    assert [type(answer) for answer in answers] == [xp.LedgerCorrupt, xp.Reservation, xp.LedgerCorrupt]
+    with pytest.raises(xp.LedgerCorrupt, match=r'the tables refused a step that the rules allow.*"ours"'):
+        ledger.reserve(CLAIM, label="bad")
+    assert answers[1].settle("small").id == 2
+    ledger.verify_chain()
+
+
+def test_a_ledger_is_not_created_again(new_url: Callable[[], str]) -> None:
+    """A line with a right hash that starts over, and balances to match: found also by whoever noted the head."""
+    url = new_url()
+    ledger = make(url)
+    ledger.reserve(CLAIM).settle("large")
+    head, event = ledger.verify_chain(), next(ledger.audit())
+    line = event.line.replace('"sequence":1,', f'"sequence":{head.sequence + 1},')
+    digest = link(head.hash, line)
+    disarm(url, "expost_account")
+    execute(
+        url,
+        f"INSERT INTO expost_event VALUES (1, {head.sequence + 1}, '{line}', '{digest}')",
+        f"UPDATE expost_ledger SET sequence = sequence + 1, head = '{digest}'",
+        f"UPDATE expost_account SET epsilon_spent = 0, delta_spent = 0, line = {head.sequence + 1}",
+    )
+    for known in (None, head):
+        with pytest.raises(xp.LedgerCorrupt, match="created once"):
+            ledger.verify_chain(known)
+    with pytest.raises(xp.LedgerCorrupt):
+        ledger.verify_chain(head, since=True)
