@@ -379,10 +379,10 @@ class DurableStore:
         return Audit(self._engine, self._ledger).events(after)
 
     def verify(self, known: Head | None, *, since: bool = False) -> Head:
-        """Apply the trail to the rules once more, and compare it with the tables."""
+        """Apply the trail to the rules once more, and compare it with the tables and the head noted beside them."""
         for attempt in range(_TRIES):
             try:
-                return self._audit(known, since).run(known)
+                return self._verified(known, since)
             except TooEarly:
                 return self.verify(known)
             except SnapshotLost:
@@ -391,6 +391,22 @@ class DurableStore:
             except NONSENSE as error:
                 raise LedgerCorrupt(f"the database was damaged: {type(error).__name__} while it was read") from error
         raise AssertionError
+
+    def _verified(self, known: Head | None, since: bool) -> Head:
+        heads, name = self._engine.heads, self.address.name
+        noted = None if heads is None else heads.noted(name)  # before: later ones may be noted meanwhile
+        head = self._audit(known, since).run(known)
+        if heads is not None and noted is not None:
+            lost = heads.compare(noted, name, head.sequence, self._hash_of)
+            if lost is not None:
+                raise lost
+        return head
+
+    def _hash_of(self, sequence: int) -> str | None:
+        rows = self._engine.rows(
+            "SELECT hash FROM expost_event WHERE ledger = ? AND sequence = ?", self._ledger, sequence
+        )
+        return rows[0][0] if rows else None
 
     def _audit(self, known: Head | None, since: bool) -> Audit:
         if since and known is not None and known.sequence > 0:

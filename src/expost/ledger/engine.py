@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from expost.errors import ExpostError, LedgerUnavailable
 from expost.ledger.entry import Entry
+from expost.ledger.heads import Heads
 from expost.ledger.rules import Create, Operation
 
 UNREADABLE = "the database's address cannot be read: write @ : / % in its password as %40 %3A %2F %25"
@@ -115,6 +116,10 @@ class Engine(Protocol):
     """The table of entries, as ``e``, for queries that need open ones only: it names the index."""
     account_entries: str
     """The same for those of one account."""
+
+    @property
+    def heads(self) -> Heads | None:
+        """The heads noted beside it, if they are."""
 
     def apply(self, ledger: int, steps: list[Step]) -> list[Outcome]:
         """All steps, in order, in one durable transaction; a refused step changes nothing.

@@ -2,47 +2,77 @@
 
 A head is noted after its commit is on the disk, so the noted head is never ahead of the books, whatever breaks; unless
 lines were lost: a file restored from an old backup, a write-ahead log removed, a database created anew.
+
+The file goes by the name of the database: one that is moved or copied without it has no noted heads.
 """
 
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
 
 from expost.canonical import sha256
-from expost.errors import LedgerCorrupt
+from expost.errors import LedgerCorrupt, LedgerUnavailable
 from expost.ledger.trail import Head
+
+try:
+    import fcntl
+except ImportError:  # where there is no fork either
+    fcntl = None  # type: ignore[assignment]
 
 _SIZE = 128  # bytes of a record: written at once, within one block of the disk
 
 
+_WAITS = 200  # milliseconds for which a note waits for another; then it is left to the next commit
+
+
 class Heads:
-    """Notes heads, and finds books that end before them."""
+    """Notes heads, and finds books that end before them, or went another way."""
 
     def __init__(self, path: str) -> None:
         self.path = f"{path}-heads"
         self._places: dict[str, int] = {}
 
-    def check(self, name: str, sequence: int, digest: str) -> None:
-        """Refuse books that end before the noted head, or in another one."""
+    def lost(self, name: str, sequence: int, hash_of: Callable[[int], str | None]) -> LedgerCorrupt | None:
+        """Why books of that last line are not those whose head was noted, if so; from the hashes of their lines."""
         noted = self.noted(name)
-        if noted is None or noted.sequence < sequence or noted == (sequence, digest):
-            return
-        raise LedgerCorrupt(
-            f"ledger {name!r} ends at line {sequence}, and {self.path} notes {noted.sequence}:{noted.hash[:12]}…: "
-            "lines are lost, so nothing is reserved; restore the file with its -wal. If what is "
+        return None if noted is None else self.compare(noted, name, sequence, hash_of)
+
+    def compare(
+        self, noted: Head, name: str, sequence: int, hash_of: Callable[[int], str | None]
+    ) -> LedgerCorrupt | None:
+        """The same for a head that was noted."""
+        if hash_of(noted.sequence) == noted.hash:
+            return None
+        found = f"ends at line {sequence}" if sequence < noted.sequence else f"has another line {noted.sequence}"
+        return LedgerCorrupt(
+            f"ledger {name!r} {found}, and {self.path} notes {noted.sequence}:{noted.hash[:12]}…: "
+            "lines are lost, so nothing is reserved; restore the file with its -wal, or close this ledger. If what is "
             "lost was never about people, remove the file of heads"
         )
 
     def noted(self, name: str) -> Head | None:
-        """The head that was noted last."""
+        """The head that was noted last. Raises ``LedgerUnavailable`` if there is a file that cannot be read."""
         try:
             file = os.open(self.path, os.O_RDONLY)
-        except OSError:
+        except FileNotFoundError:
             return None
+        except OSError as error:
+            raise self._unreadable(error) from None
         try:
             return self._read(file, name)
+        except OSError as error:
+            raise self._unreadable(error) from None
         finally:
             os.close(file)
+
+    def _unreadable(self, error: OSError) -> LedgerUnavailable:
+        return LedgerUnavailable(
+            f"the heads noted in {self.path} cannot be read ({error.strerror}), so lines may be lost unnoticed: "
+            "it must be a file that this user may read"
+        )
 
     def note(self, name: str, head: Head) -> None:
         """Note a head, unless a later one is noted. What cannot be written is not noted: the commit stands."""
@@ -51,13 +81,18 @@ class Heads:
         except OSError:
             return
         try:
-            noted = self._read(file, name)
-            if noted is None or noted.sequence < head.sequence:
-                os.pwrite(file, _record(name, head), self._places.get(name, 0) * _SIZE)
+            if _locked(file):
+                self._note(file, name, head)
         except OSError:
             pass
         finally:
+            _unlock(file)
             os.close(file)
+
+    def _note(self, file: int, name: str, head: Head) -> None:
+        noted = self._read(file, name)
+        if noted is None or noted.sequence < head.sequence:
+            os.pwrite(file, _record(name, head), self._places.get(name, 0) * _SIZE)
 
     def _read(self, file: int, name: str) -> Head | None:
         """The record of a ledger; remembers where it is, or where it belongs."""
@@ -72,6 +107,25 @@ class Heads:
                 return found
         self._places[name] = -(-len(records) // _SIZE)
         return None
+
+
+def _locked(file: int) -> bool:
+    """Lock a file against other notes, of threads and processes."""
+    for _ in range(_WAITS if fcntl is not None else 0):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.001)
+        else:
+            return True
+    return fcntl is None
+
+
+def _unlock(file: int) -> None:
+    """At once, even if a process was forked meanwhile and has the file open."""
+    if fcntl is not None:
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def _record(name: str, head: Head) -> bytes:

@@ -85,6 +85,7 @@ class PostgresEngine:
     """
 
     local = False
+    heads = None
     open_entries = account_entries = "expost_entry e"
 
     def __init__(self, url: str, settings: Settings, *, read_only: bool = False) -> None:

@@ -55,7 +55,7 @@ class SqliteEngine:
             raise InvalidValue(f"there is no ledger file {path!r}: create a ledger there first")
         self.settings = settings
         self._path, self.read_only = path, read_only
-        self._heads = Heads(path) if settings.heads else None
+        self.heads = Heads(path) if settings.heads else None
         self._owners: dict[tuple[Process, int], str] = {}
         self._names: dict[int, str] = {}
         self._writer: apsw.Connection | None = None
@@ -68,6 +68,8 @@ class SqliteEngine:
         """Held while one query is answered."""
         self._fork = Hold(self._reading)
         self._identity: _Identity | None = None
+        self._log: _Identity | None = None
+        """The write-ahead log that the writer has open."""
         try:
             with self._translated():
                 self._open(create)
@@ -84,8 +86,8 @@ class SqliteEngine:
 
         def work(writer: apsw.Connection) -> Transaction:
             transaction = Transaction(writer, ledger, owner, self.settings)
-            if self._heads is not None:
-                self._heads.check(transaction.root[0], transaction.sequence, transaction.head)
+            if self.heads is not None:
+                transaction.lost = self.heads.lost(transaction.root[0], transaction.sequence, transaction.hash_of)
             transaction.apply(steps)
             return transaction
 
@@ -97,8 +99,8 @@ class SqliteEngine:
                     f"the tables refused a step that the rules allow: {error}; see verify_chain()"
                 ) from error
         self._owners[here(), ledger] = done.owner
-        if self._heads is not None and done.moved:
-            self._heads.note(done.root[0], Head(done.sequence, done.head))
+        if self.heads is not None and done.moved and done.lost is None:
+            self.heads.note(done.root[0], Head(done.sequence, done.head))
         return done.outcomes
 
     def owner(self, ledger: int) -> str | None:
@@ -109,9 +111,9 @@ class SqliteEngine:
         """A new ledger and its own account."""
         self._refuse_reading()
         with self._translated():
-            head = self._transact(lambda writer: _create(writer, operation, self.settings, self._heads))
-        if self._heads is not None:
-            self._heads.note(operation.name, Head(1, head))
+            head = self._transact(lambda writer: _create(writer, operation, self.settings, self.heads))
+        if self.heads is not None:
+            self.heads.note(operation.name, Head(1, head))
 
     def _transact(self, work: Callable[[apsw.Connection], Any]) -> Any:
         """Work and commit, or nothing. After an interrupt it is known which: no transaction is left open."""
@@ -120,6 +122,7 @@ class SqliteEngine:
             writer.execute("BEGIN IMMEDIATE")
             result = work(writer)
             self._check_file()
+            self._check_log()
             writer.execute("COMMIT")
         except BaseException:
             if writer.in_transaction:
@@ -143,6 +146,17 @@ class SqliteEngine:
             raise self._moved("was replaced by another file")
         if found.st_nlink > 1:
             raise self._moved(f"has {found.st_nlink} names (hard links), and each would have a log of its own")
+
+    def _check_log(self) -> None:
+        """Before every commit: the log that is written is the one of that name, since the writer opened it."""
+        try:
+            found = os.stat(f"{self._path}-wal")
+        except OSError:
+            raise self._moved("lost its write-ahead log (the file ending in -wal)") from None
+        if self._log is None:
+            self._log = _Identity(found.st_dev, found.st_ino)
+        if self._log != (found.st_dev, found.st_ino):
+            raise self._moved("was given another write-ahead log (the file ending in -wal)")
 
     def _moved(self, what: str) -> LedgerUnavailable:
         return LedgerUnavailable(
@@ -242,6 +256,7 @@ class SqliteEngine:
                 writer.execute("BEGIN IMMEDIATE")
                 yield lambda sql, *values: writer.execute(sql, values).fetchall()
                 self._check_file()
+                self._check_log()
                 writer.execute("COMMIT")
             finally:
                 if writer.in_transaction:
@@ -261,7 +276,7 @@ class SqliteEngine:
             stuck, self._writer = self._writer, None
             stuck.close()
         if self._writer is None:
-            self._writer = self._connect()
+            self._writer, self._log = self._connect(), None
         return self._writer
 
     def _connect(self) -> apsw.Connection:
@@ -350,8 +365,9 @@ class SqliteEngine:
 def _create(writer: apsw.Connection, operation: Create, settings: Settings, heads: Heads | None) -> str:
     if writer.execute("SELECT 1 FROM expost_ledger WHERE name = ?", (operation.name,)).fetchone():
         raise AlreadyExists("ledger", operation.name)
-    if heads is not None:
-        heads.check(operation.name, 0, GENESIS)
+    lost = None if heads is None else heads.lost(operation.name, 0, lambda line: None)
+    if lost is not None:
+        raise lost
     change = change_of(None, operation)  # type: ignore[arg-type]  # there are no books yet
     assert change is not None
     at = full_hour(settings.clock())

@@ -19,6 +19,7 @@ from expost.ledger.liveness import identity
 from expost.ledger.rows import BALANCE, ENTRY, balance_of_row, entry_of_row
 from expost.ledger.rules import (
     Change,
+    Close,
     DropOutputs,
     Forfeit,
     Operation,
@@ -48,11 +49,15 @@ class Transaction:
         self.outcomes: list[Outcome] = []
         self.moved = False
         """Whether there are new lines."""
+        self.lost: LedgerCorrupt | None = None
+        """Why lines are known to be lost: then accounts can be closed, and nothing else is done."""
         self._now = settings.clock()
         self._ids: dict[Path, int] = {}
 
     def apply(self, steps: list[Step]) -> None:
         """Take all steps; ``outcomes`` says what became of each."""
+        if self.lost is not None and not any(isinstance(step, Close) for step in steps):
+            raise self.lost
         self.outcomes = [self._outcome(step) for step in steps]
         if self.moved:
             self._run(
@@ -60,7 +65,16 @@ class Transaction:
                 self.sequence, self._count, self.at, self.head, self._ledger,
             )  # fmt: skip
 
+    def hash_of(self, sequence: int) -> str | None:
+        """The hash of a line of the audit trail."""
+        if sequence == self.sequence:
+            return str(self.head)
+        row = self._row("SELECT hash FROM expost_event WHERE ledger = ? AND sequence = ?", self._ledger, sequence)
+        return None if row is None else str(row[0])
+
     def _outcome(self, step: Step) -> Outcome:
+        if self.lost is not None and not isinstance(step, Close):
+            return LedgerCorrupt(*self.lost.args)
         if isinstance(step, Beat):
             self._beat()
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from books import CLAIM, OWNER, execute, make
 from expost import Ledger
 from expost.ledger import Settings
 from expost.ledger.address import open_store
+from expost.ledger.heads import Heads
+from expost.ledger.trail import Head
 
 
 def file_of(url: str) -> Path:
@@ -102,6 +105,22 @@ def test_a_removed_file_is_not_written(sqlite_url: Callable[[], str]) -> None:
         ledger.reserve(CLAIM)
 
 
+def test_a_removed_log_is_not_written(sqlite_url: Callable[[], str]) -> None:
+    """Found: a live process went on acknowledging, and all of it was lost with the process."""
+    url = sqlite_url()
+    ledger: Any = make(url)
+    ledger.reserve(CLAIM).settle("small")
+    log = Path(f"{file_of(url)}-wal")
+    log.rename(f"{log}.away")
+    with pytest.raises(xp.LedgerUnavailable, match="lost its write-ahead log"):
+        ledger.reserve(CLAIM)
+    log.write_bytes(b"")
+    with pytest.raises(xp.LedgerUnavailable, match="was given another write-ahead log"):
+        ledger.reserve(CLAIM)
+    Path(f"{log}.away").replace(log)
+    ledger.reserve(CLAIM).settle("small")
+
+
 def test_a_second_name_is_refused(sqlite_url: Callable[[], str]) -> None:
     """Found: by a hard link, 20 acknowledged settlements vanished and both files verified."""
     url = sqlite_url()
@@ -143,6 +162,67 @@ def test_a_lost_log_is_noticed(sqlite_url: Callable[[], str], tmp_path: Path) ->
     with pytest.raises(xp.LedgerCorrupt, match=r"ends at line 1, and .*-heads notes 11:.*nothing is reserved"):
         after.reserve(CLAIM)
     assert after.spent == xp.Cost(0)  # it can be read
+    for reader in (after, Ledger.load(f"sqlite:///{tmp_path}/lost/books.db", "study", read_only=True)):
+        with pytest.raises(xp.LedgerCorrupt, match="lines are lost"):
+            reader.verify_chain()
+    after.close(**OWNER)  # as the documentation advises
+    assert Ledger.load(f"sqlite:///{tmp_path}/lost/books.db", "study", recover=False).closed
+    with pytest.raises(xp.LedgerCorrupt, match="lines are lost"):
+        after.verify_chain()
+
+
+def test_books_that_went_another_way_are_noticed(sqlite_url: Callable[[], str], tmp_path: Path) -> None:
+    """Found: a longer fork that was put back was accepted, for only the number of lines was compared."""
+    url = sqlite_url()
+    ledger: Any = make(url)
+    ledger.reserve(CLAIM).settle("small")
+    fork = backup_of(url, tmp_path / "fork")
+    ledger.reserve(CLAIM).settle("large")
+    other: Any = Ledger.load(f"sqlite:///{fork}", "study")
+    for _ in range(3):
+        other.reserve(CLAIM).settle("small")
+    other._store._engine.close()
+    shutil.copy(f"{file_of(url)}-heads", f"{fork}-heads")
+    again = Ledger.load(f"sqlite:///{fork}", "study", recover=False, settings=Settings(patience=14))
+    for work in (lambda: again.reserve(CLAIM), again.verify_chain):
+        with pytest.raises(xp.LedgerCorrupt, match="has another line 5"):
+            work()
+    again.close(**OWNER)
+    with pytest.raises(xp.LedgerCorrupt, match="has another line 5"):
+        again.verify_chain()  # still: lines of these books are not noted
+
+
+def test_heads_that_cannot_be_read(sqlite_url: Callable[[], str]) -> None:
+    """Found: an exception of Python."""
+    url = sqlite_url()
+    ledger = make(url)
+    heads = Path(f"{file_of(url)}-heads")
+    heads.unlink()
+    heads.mkdir()
+    for work in (lambda: ledger.reserve(CLAIM), ledger.verify_chain):
+        with pytest.raises(xp.LedgerUnavailable, match="must be a file that this user may read"):
+            work()
+    heads.rmdir()
+    ledger.reserve(CLAIM).settle("small")
+
+
+@pytest.mark.parametrize("other", ["x", "y"])
+def test_notes_wait_for_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str) -> None:
+    """Found: of two notes at once one was lost, or the earlier one was the last."""
+    path, real, threads = str(tmp_path / "books.db"), os.pwrite, list[threading.Thread]()
+    Heads(path).note("x", Head(1, "a" * 64))
+
+    def racing(file: int, record: bytes, at: int) -> int:
+        monkeypatch.setattr(os, "pwrite", real)
+        threads.append(threading.Thread(target=lambda: Heads(path).note(other, Head(60, "b" * 64))))
+        threads[0].start()
+        threads[0].join(0.05)
+        return real(file, record, at)
+
+    monkeypatch.setattr(os, "pwrite", racing)
+    Heads(path).note("z" if other == "y" else "x", Head(10, "c" * 64))
+    threads[0].join()
+    assert Heads(path).noted(other) == (60, "b" * 64)
 
 
 def test_a_ledger_created_anew_is_noticed(sqlite_url: Callable[[], str]) -> None:
@@ -163,8 +243,6 @@ def test_heads_of_several_ledgers(sqlite_url: Callable[[], str]) -> None:
     one.reserve(CLAIM).settle("small")
     two.close(**OWNER)
     one.reserve(CLAIM).settle("small")
-    from expost.ledger.heads import Heads
-
     heads = Heads(str(file_of(url)))
     assert (heads.noted("study"), heads.noted("two")) == (one.verify_chain(), two.verify_chain())
     assert heads.noted("three") is None
