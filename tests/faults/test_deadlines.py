@@ -127,8 +127,10 @@ def test_loading_is_patient_during_a_restart() -> None:
     try:
         make(server.url)
         server.stop()
-        threading.Timer(1.0, server.start).start()
+        starting = threading.Timer(1.0, server.start)
+        starting.start()
         assert Ledger.load(server.url, "study", settings=Settings(patience=30)).remaining
+        starting.join()  # it waits for the server, too, which must not be gone before
     finally:
         server.remove()
 
