@@ -16,6 +16,10 @@ from expost import Ledger
 from expost.ledger.audit import Audit
 from faulty import CLAIM, NAME, SOAK, check, make
 
+pytestmark = pytest.mark.filterwarnings(  # an interrupt may strike in what other libraries do at a collection
+    "ignore:Exception ignored in. .function gc_cumulative_time:pytest.PytestUnraisableExceptionWarning"
+)
+
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # of a connection that was interrupted while it was made
 def test_interrupts_at_any_moment(new_url: Callable[[], str]) -> None:
