@@ -90,6 +90,24 @@ def as_bounds(given: Any, name: str = "bounds") -> tuple[float, float]:
     return lowest, highest
 
 
+_FARTHEST_END, _LEAST_WIDTH = 1e100, 1e-100
+
+
+def as_interval(given: Any, name: str = "bounds") -> tuple[float, float]:
+    """Bounds whose distance is divided into steps: floats can express both, and neither overflows nor underflows.
+
+    >>> as_interval((0, 1))
+    (0.0, 1.0)
+    """
+    lowest, highest = as_bounds(given, name)
+    if max(-lowest, highest) > _FARTHEST_END or 0 < highest - lowest < _LEAST_WIDTH:
+        raise InvalidValue(
+            f"{name} lie within ±{_FARTHEST_END:g}, and are equal or at least {_LEAST_WIDTH:g} apart, "
+            f"got {said(given)}: measure in another unit"
+        )
+    return lowest, highest
+
+
 def requested_epsilon(given: Number, name: str = "ε") -> float:
     """The ε (or ρ) that a request gets: rounded down to 10⁻¹², and above 0."""
     within = Cost.within(given)

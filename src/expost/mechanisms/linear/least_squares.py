@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import as_bounds, as_whole, finite, requested_epsilon
+from expost.checks import as_interval, as_whole, finite, requested_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
@@ -18,9 +18,10 @@ from expost.mechanism import Mechanism
 from expost.mechanisms.additive import RELEASED
 from expost.mechanisms.numbers import shape_of
 from expost.noise import NoiseSource, vector
+from expost.noise.grid import FARTHEST
 
 _STEPS = 2**15  # on either side of the middle of the bounds
-_MOST = 2**22  # records: sums of squares stay within 2^60
+_MOST = 2**22  # records: sums stay within 2^52
 
 
 class LinearFit(NamedTuple):
@@ -69,8 +70,8 @@ class LeastSquares(Mechanism[NDArray[Any], LinearFit]):
         object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
         if not isinstance(self.bounds, tuple | list) or not self.bounds:
             raise InvalidValue("bounds are a list with a pair (lowest, highest) for each feature")
-        object.__setattr__(self, "bounds", tuple(as_bounds(pair) for pair in self.bounds))
-        object.__setattr__(self, "target_bounds", as_bounds(self.target_bounds, "target_bounds"))
+        object.__setattr__(self, "bounds", tuple(as_interval(pair) for pair in self.bounds))
+        object.__setattr__(self, "target_bounds", as_interval(self.target_bounds, "target_bounds"))
         object.__setattr__(self, "missing", finite(self.missing, "missing"))
         as_whole(len(self.bounds), "the number of features", most=100)
         vector.check_rate(self._rate)
@@ -108,7 +109,8 @@ class LeastSquares(Mechanism[NDArray[Any], LinearFit]):
         """The function fitted to noisy sums."""
         rows = self._points(data)
         sums = self.sums(rows)
-        noisy = (sums + vector.discrete_laplace(noise, self._rate, sums.size)) / (_STEPS**2 * len(rows))
+        totals = sums + vector.discrete_laplace(noise, self._rate, sums.size)
+        noisy = np.clip(totals, -FARTHEST, FARTHEST) / (_STEPS**2 * len(rows))  # lem-saturation
         return self._shown(*self._solved(noisy, float(self._scale / len(rows))))
 
     def sums(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -149,7 +151,7 @@ class LeastSquares(Mechanism[NDArray[Any], LinearFit]):
         inner, outer = covariance[:count, :count], covariance[:count, count]
         least = float(np.linalg.eigvalsh(inner)[0])
         ridge = max(0.0, 2 * scale * count**0.5 - least)
-        coefficients = np.linalg.solve(inner + ridge * np.eye(count), outer)
+        coefficients, *_ = np.linalg.lstsq(inner + ridge * np.eye(count), outer)  # never fails, whatever the noise
         return float(means[count] - coefficients @ means[:count]), coefficients
 
     def _shown(self, intercept: float, coefficients: NDArray[np.float64]) -> LinearFit:

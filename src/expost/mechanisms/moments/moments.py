@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost import bracket
-from expost.checks import as_bounds, as_share, as_whole, finite, requested_epsilon
+from expost.checks import as_interval, as_share, as_whole, finite, requested_epsilon
 from expost.cost import Cost, Number, exact
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import Mechanism
@@ -44,7 +44,7 @@ class _Moment(Mechanism[NDArray[Any], Winsorized]):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
-        object.__setattr__(self, "bounds", as_bounds(self.bounds))
+        object.__setattr__(self, "bounds", as_interval(self.bounds))
         object.__setattr__(self, "missing", finite(self.missing, "missing"))
         object.__setattr__(self, "scales", as_whole(self.scales, "scales", least=0, most=16))
         if self.range_share is not None:
@@ -152,7 +152,8 @@ class Mean(_Moment):
         return int(points.sum()), _STEPS, width / (_STEPS * len(points))
 
     def _shown(self, value: Fraction, interval: Interval) -> float:
-        return min(max(float(Fraction(interval.low) + value), interval.low), interval.high)
+        low, high = Fraction(interval.low), Fraction(interval.high)
+        return float(min(max(low + value, low), high))
 
 
 @dataclass(frozen=True, kw_only=True)

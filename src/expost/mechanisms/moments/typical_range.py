@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import as_bounds, as_whole, finite, requested_epsilon
+from expost.checks import as_interval, as_whole, finite, requested_epsilon
 from expost.cost import Number
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
@@ -64,7 +64,7 @@ class TypicalRange(Mechanism[NDArray[Any], Interval]):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
-        object.__setattr__(self, "bounds", as_bounds(self.bounds))
+        object.__setattr__(self, "bounds", as_interval(self.bounds))
         object.__setattr__(self, "missing", finite(self.missing, "missing"))
         object.__setattr__(self, "scales", as_whole(self.scales, "scales", least=0, most=16))
         if as_neighbours(self.neighbours) is None:

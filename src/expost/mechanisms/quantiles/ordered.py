@@ -18,6 +18,7 @@ from expost.mechanisms.numbers import shape_of, whole_numbers
 
 _FARTHEST = 2**53  # multiples of the step beyond this are not told apart as floats
 _DEFAULT_CELLS = 2**20
+_FINEST = Fraction(1, 10**300)
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,8 @@ class Lattice:
         """The lattice between the bounds; by default of whole numbers, or for floats of 2^20 cells and more."""
         low, high = (exact(end, "each of bounds") for end in bounds)
         step = _default_step(high - low, floats) if grid is None else exact(grid, "grid")
-        if step <= 0:
-            raise InvalidValue(f"grid is the distance between neighbouring answers, above 0, got {grid!r}")
+        if not _FINEST <= step <= 1 / _FINEST:  # as a float, a step is neither 0 nor infinite
+            raise InvalidValue(f"grid is the distance between neighbouring answers, from 1e-300 to 1e300, got {step}")
         first, last = ceil(low / step), floor(high / step)
         if first > last:
             raise InvalidValue(f"no multiple of the grid {step} lies within bounds {bounds}: take a finer grid")

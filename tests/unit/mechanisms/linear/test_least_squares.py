@@ -75,7 +75,24 @@ def test_private_values_follow_rules() -> None:
     assert np.isfinite(same.coefficients[0])
 
 
-@pytest.mark.parametrize("wrong", [{"bounds": []}, {"bounds": [(1, 0)]}, {"target_bounds": 3}, {"epsilon": 0}])
+def test_noise_without_bounds_says_nothing_about_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where array noise is at its own end, so is what it was added to, whatever that was."""
+    monkeypatch.setattr(vector, "discrete_laplace", lambda source, rate, size: np.full(size, 2**62))
+    one, other = (mechanism().sample(np.full((4, 2), value), NOISE) for value in (0.0, 1.0))
+    assert one == other
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"bounds": []},
+        {"bounds": [(1, 0)]},
+        {"bounds": [(-1.7e308, 1.7e308)]},
+        {"bounds": [(0, 5e-324)]},
+        {"target_bounds": 3},
+        {"epsilon": 0},
+    ],
+)
 def test_parameters_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(xp.InvalidValue):
         mechanism(**wrong)

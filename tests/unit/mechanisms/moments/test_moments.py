@@ -9,11 +9,12 @@ import pytest
 
 import expost as xp
 from expost.mechanisms.moments.moments import _STEPS, _Moment, _points
-from expost.mechanisms.moments.typical_range import Interval
+from expost.mechanisms.moments.typical_range import Interval, records
 from expost.verify import check, tabulate
 from quantile_model import data_sets, neighbours
 
 NOISE = xp.SeededNoise(5)
+EXTREMES = np.array([np.inf, -np.inf, np.nan, 1.7e308, -1.7e308, 5e-324, -0.0, 1e-100, 3.0])
 
 
 @pytest.mark.slow
@@ -120,7 +121,17 @@ def test_a_single_record() -> None:
     assert 0 <= xp.Variance(epsilon=1, bounds=(0, 8)).sample(np.array([3]), NOISE).value <= 16
 
 
-@pytest.mark.parametrize("wrong", [{"bounds": (1, 0)}, {"scales": 17}, {"range_share": 1}, {"epsilon": 0}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"bounds": (1, 0)},
+        {"bounds": (-1.7e308, 1.7e308)},
+        {"bounds": (0, 5e-324)},
+        {"scales": 17},
+        {"range_share": 1},
+        {"epsilon": 0},
+    ],
+)
 def test_parameters_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(xp.InvalidValue):
         xp.Mean(**{"epsilon": 1, "bounds": (0, 1), **wrong})
@@ -132,6 +143,17 @@ def test_shapes_are_refused_before_any_charge(data: Any) -> None:
     with pytest.raises(xp.InvalidValue):
         ledger.run(xp.Mean(epsilon=1, bounds=(0, 1)), on=data)
     assert ledger.remaining.epsilon == 1
+
+
+@pytest.mark.parametrize("bounds", [(-1e100, 1e100), (0, 1e-100), (1e100, 1e100)])
+@pytest.mark.parametrize("moment", [xp.Mean, xp.Variance])
+def test_one_record_counts_little_at_the_ends_of_what_bounds_may_be(moment: Any, bounds: tuple[float, float]) -> None:
+    mechanism = moment(epsilon="1e-9", bounds=bounds)
+    interval = mechanism._interval(EXTREMES, NOISE)[0]
+    points = _points(records(EXTREMES, mechanism.bounds, 0.0), interval)
+    assert points.min() >= 0
+    assert points.max() <= _STEPS
+    assert all(map(np.isfinite, mechanism.sample(EXTREMES, NOISE)))
 
 
 def test_points_are_whole_steps_of_the_interval() -> None:
