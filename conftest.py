@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import coverage
 import pytest
@@ -27,14 +28,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.slow)
 
 
+@contextmanager
+def uncounted() -> Iterator[None]:
+    """No branches are counted: a worker of pytest-xdist has two counters, one inside the other."""
+    counters: list[coverage.Coverage] = []
+    while (counter := coverage.Coverage.current()) is not None:
+        counter.stop()
+        counters.append(counter)
+    try:
+        yield
+    finally:
+        for counter in reversed(counters):
+            counter.start()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Count branches only in tests whose rooms have a floor: all others would take twice as long for nothing."""
-    counting = coverage.Coverage.current()
-    if counting is None or among(item, item.config.getini("covered")):
+    if among(item, item.config.getini("covered")):
         return (yield)
-    counting.stop()
-    try:
+    with uncounted():
         return (yield)
-    finally:
-        counting.start()

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.filterwarnings(  # an interrupt may strike in what othe
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # of a connection that was interrupted while it was made
 def test_interrupts_at_any_moment(new_url: Callable[[], str]) -> None:
     """Ctrl-C, again and again, at random moments: the ledger goes on, and nothing is half done."""
+    assert sys.gettrace() is None, "an interrupt would strand the locks of what counts branches"
     url = new_url()
     ledger, other = make(url), Ledger.load(url, NAME)
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
