@@ -16,8 +16,8 @@ from expost import Ledger
 from expost.ledger.audit import Audit
 from faulty import CLAIM, NAME, SOAK, check, make
 
-pytestmark = pytest.mark.filterwarnings(  # an interrupt may strike in what other libraries do at a collection
-    "ignore:Exception ignored in. .function gc_cumulative_time:pytest.PytestUnraisableExceptionWarning"
+pytestmark = pytest.mark.filterwarnings(  # an interrupt may strike in what Python does when something is collected
+    "ignore:(?s).*KeyboardInterrupt:pytest.PytestUnraisableExceptionWarning"
 )
 
 
