@@ -81,7 +81,7 @@ def sqlite() -> list[Row]:
         rounds = [[rate(work, TURN / 10, TURN) for work in works] for _ in range(TURNS)]
         raw.close()
         commits, pairs = (median(column) for column in zip(*rounds, strict=True))
-        ledger.verify_chain()
+        ledger.verify()
     slowest = sorted(took)[int(0.99 * len(took))] * 1e3
     print(f"SQLite: {commits:.0f} raw commits/s, {pairs:.0f} pairs/s; 8 threads {both:.0f} pairs/s")
     one, eight = "SQLite, one writer: 2 × pairs, raw commits", "SQLite, 8 threads: p99 of a pair, 25 ms"
@@ -108,7 +108,7 @@ def postgres() -> list[Row]:
         ledger = xp.Ledger.load(url, "study")
         batched = crowd(32, lambda ledger=ledger: pair(ledger))[0]  # type: ignore[misc]
         rounds.append((raw, pairs, batched))
-    xp.Ledger.load(url, "study").verify_chain()
+    xp.Ledger.load(url, "study").verify()
     server.remove()
     raw, pairs, batched = (median(column) for column in zip(*rounds, strict=True))
     print(f"PostgreSQL: {raw:.0f} hot-row updates/s, {pairs:.0f} pairs/s, batched {batched:.0f} pairs/s")

@@ -68,12 +68,12 @@ def measured(url: str) -> dict[str, float]:
     found["load"] = took(lambda: xp.Ledger.load(url, "study"))
     found["last 20 entries"] = took(lambda: list(whole.entries(last=20)))
     found["last 20 entries of an account"] = took(lambda: list(ledger.entries(last=20)))
-    found["memory of verify"] = peak(whole.verify_chain)
+    found["memory of verify"] = peak(whole.verify)
     found["memory of a pass over entries"] = peak(lambda: sum(1 for _ in whole.entries()))
-    head = whole.verify_chain()
+    head = whole.verify()
     for _ in range(500):
         ledger.reserve(CLAIM).settle("nothing")
-    found["verify of 1,000 new lines"] = took(lambda: whole.verify_chain(head, since=True), 3)
+    found["verify of 1,000 new lines"] = took(lambda: whole.verify(head, since=True), 3)
     return found
 
 

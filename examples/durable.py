@@ -26,7 +26,7 @@ def main() -> None:
         coin = xp.Coin(epsilon=0.25, sensitivity=1, neighbours="add-remove")
         for day in ("monday", "tuesday", "wednesday"):
             print(alice.run(coin, on=VISITS, key=day))
-        noted = ledger.verify_chain()
+        noted = ledger.verify()
 
         print("\nA child process reserves 0.5 and is killed while it samples …")
         crash(url)
@@ -38,7 +38,7 @@ def main() -> None:
         print(again.account("alice").run(coin, on=VISITS, key="monday"))
 
         print(f"\n{again.statement()}\n\n{again.statement(by='day')}\n")
-        head = again.verify_chain(known=noted)
+        head = again.verify(known=noted)
         print(f"The audit trail adds up: {head.sequence} lines, head {head.hash[:16]}…")
 
 

@@ -238,7 +238,7 @@ def test_a_fingerprint_of_ones_own(ledger: Ledger) -> None:
     assert ledger.run(Says(1, says="one"), key="k").entry == ledger.run(Says(2, says="one"), key="k").entry
     with pytest.raises(xp.KeyConflict, match="another mechanism"):
         ledger.run(Says(1, says="two"), key="k")
-    ledger.verify_chain()
+    ledger.verify()
 
 
 def test_a_key_of_another_account_says_only_that_it_is_taken(ledger: Ledger) -> None:
@@ -403,16 +403,16 @@ def test_without_a_key_there_is_no_hash_of_the_parameters(ledger: Ledger) -> Non
     ledger.run(Alike(2), key="k")
     told = [event.body["fingerprint"] for event in ledger.audit() if event.kind == "reserve"]
     assert told == ["", "", Alike(2).fingerprint]
-    ledger.verify_chain()
+    ledger.verify()
 
 
 def test_the_trail_is_written_when_it_happens(ledger: Ledger) -> None:
     """Found: in memory it was written when it was read, and parameters had changed meanwhile."""
     given = [1]
     ledger.run(Alike(given))  # type: ignore[arg-type]
-    head = ledger.verify_chain()
+    head = ledger.verify()
     given.append(2)
-    assert ledger.verify_chain(known=head) == head
+    assert ledger.verify(known=head) == head
     assert "[1]" in next(ledger.entries()).what
 
 
@@ -465,7 +465,7 @@ def test_the_books_do_not_tell_how_long_it_took(ledger: Ledger, clock: Clock, en
         assert after[0] == json.loads(before)[0]
         assert after[1][:-1] == json.loads(before)[1]
         assert after[1][-1] == after[1][-2] == start
-    ledger.verify_chain()
+    ledger.verify()
 
 
 def test_the_clock_of_the_books_shows_full_hours(ledger: Ledger, clock: Clock) -> None:
@@ -480,4 +480,4 @@ def test_the_clock_of_the_books_shows_full_hours(ledger: Ledger, clock: Clock) -
     ledger.create_account("new", epsilon=1)
     ledger.close(by="me", reason="done")
     assert all(event.at % HOUR == 0 for event in ledger.audit())
-    ledger.verify_chain()
+    ledger.verify()

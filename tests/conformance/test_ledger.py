@@ -519,7 +519,7 @@ def test_a_limit_is_raised_by_somebody_for_a_reason(new_ledger: NewLedger) -> No
         {"account": "ledger/alice", "limit": [75 * 10**10, 0], "by": "the board", "reason": "a second wave"},
         {"account": "ledger", "limit": [10**12, 10**13], "by": "the board", "reason": "δ of the new study"},
     ]
-    ledger.verify_chain()
+    ledger.verify()
 
 
 def test_a_closed_ledger_reserves_nothing_more(new_ledger: NewLedger) -> None:
@@ -542,21 +542,21 @@ def test_a_closed_ledger_reserves_nothing_more(new_ledger: NewLedger) -> None:
         "she left",
         "the study is over",
     ]
-    ledger.verify_chain()
+    ledger.verify()
 
 
 def test_the_audit_trail_adds_up(new_ledger: NewLedger, tmp_path: Path) -> None:
     ledger = new_ledger(epsilon=5, delta=1e-5, name="study", unit="person", neighbours="add-remove")
     alice = ledger.create_account("alice", epsilon=3, delta=1e-5)
     settle(alice, CLAIM)
-    noted = ledger.verify_chain()
+    noted = ledger.verify()
     alice.reserve(CLAIM, begin=False).void()
     ledger.run(xp.Coin(epsilon=1, sensitivity=1, heads=1), on=3, key="k")
     waiting = ledger.reserve(CLAIM, begin=False)
     waiting.begin()
     waiting.forfeit()
     ledger.reserve(Guarantee.uniform(0.5))
-    head = ledger.verify_chain(known=noted)
+    head = ledger.verify(known=noted)
     kinds = "create account reserve settle reserve void reserve settle reserve begin forfeit reserve"
     assert " ".join(event.kind for event in ledger.audit()) == kinds
     books, again = replay(ledger.audit())
@@ -576,9 +576,9 @@ def test_the_audit_trail_adds_up(new_ledger: NewLedger, tmp_path: Path) -> None:
         assert line["hash"] == before
     assert before == head.hash
     with pytest.raises(xp.LedgerCorrupt, match="was rewritten"):
-        ledger.verify_chain(known=noted._replace(hash="0" * 64))
+        ledger.verify(known=noted._replace(hash="0" * 64))
     with pytest.raises(xp.LedgerCorrupt, match="old backup"):
-        ledger.verify_chain(known=head._replace(sequence=99))
+        ledger.verify(known=head._replace(sequence=99))
 
 
 def test_a_statement_by_day(new_ledger: NewLedger) -> None:

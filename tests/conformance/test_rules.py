@@ -101,7 +101,7 @@ def test_the_same_operations_give_the_same_lines(
     assert kinds >= {"create", "account", "reserve", "settle", "forfeit", "raise"}
     assert {outcome.split(":")[0] for outcome in outcomes[0]} >= {"done", "ReservationClosed", "InvalidValue"}
     for ledger in ledgers:
-        ledger.verify_chain()
+        ledger.verify()
 
 
 def first_part(claim: Guarantee) -> Any:

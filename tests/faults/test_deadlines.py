@@ -90,7 +90,7 @@ def test_a_dropped_flow(server: Server, proxy: Proxy, postgres_url: Callable[[],
     proxy.swallowing = False
     ledger._store.tend()  # type: ignore[attr-defined]
     assert spending.entry.state in ("settled", "forfeited")
-    ledger.verify_chain()
+    ledger.verify()
 
 
 def test_a_stopped_server(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_stopped_server(tmp_path: Path) -> None:
         finally:
             os.kill(backend, signal.SIGCONT)
         ledger.reserve(CLAIM).settle("small")
-        ledger.verify_chain()
+        ledger.verify()
     finally:
         server.remove()
 

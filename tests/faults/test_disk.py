@@ -188,7 +188,7 @@ def test_a_locked_file(tmp_path: Path) -> None:
     ledger._store.tend()  # type: ignore[attr-defined]
     assert (ledger.spent, ledger.reserved) == (CLAIM.worst_case, Cost(0))
     rude.close()
-    ledger.verify_chain()
+    ledger.verify()
 
 
 def test_leaving_a_block_while_the_file_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

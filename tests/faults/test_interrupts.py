@@ -62,7 +62,7 @@ def test_an_interrupt_at_the_end_of_a_snapshot(new_url: Callable[[], str], monke
         monkeypatch.setattr(Audit, "_instant", lambda *given, strike=strike: (compare(*given), strike.arm())[0])
         before = sys.gettrace()
         try:
-            ledger.verify_chain()
+            ledger.verify()
         except KeyboardInterrupt:
             pass
         finally:
@@ -75,7 +75,7 @@ def test_an_interrupt_at_the_end_of_a_snapshot(new_url: Callable[[], str], monke
         assert ledger.spent == CLAIM.cost_of("small") * spent
         assert answers_others(ledger)
     assert line > 5
-    ledger.verify_chain()
+    ledger.verify()
 
 
 class Strike:
@@ -88,7 +88,7 @@ class Strike:
     def arm(self) -> None:
         sys.settrace(self._trace)
         frame: Any = sys._getframe(1)
-        while frame is not None and frame.f_code.co_name != "verify_chain":
+        while frame is not None and frame.f_code.co_name != "verify":
             frame.f_trace = self._trace
             frame = frame.f_back
 
@@ -155,4 +155,4 @@ def test_a_handler_that_reads_while_a_change_takes_effect() -> None:
     assert passed < pairs  # so every moment was tried
     assert ledger.spent == pairs * CLAIM.cost_of("large")
     assert [entry.id for entry in ledger.entries(last=2)] == [pairs - 1, pairs]
-    ledger.verify_chain()
+    ledger.verify()

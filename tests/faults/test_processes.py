@@ -63,7 +63,7 @@ def test_two_processes_create_and_open_at_once(new_url: Callable[[], str]) -> No
     assert sorted(together(6, create)) == [0, 0, 0, 0, 0, 1]
     ledger = Ledger.load(url, NAME)
     assert len(list(ledger.entries())) == 6
-    ledger.verify_chain()
+    ledger.verify()
 
 
 def test_processes_together_never_pass_the_limit(new_url: Callable[[], str]) -> None:
@@ -81,7 +81,7 @@ def test_processes_together_never_pass_the_limit(new_url: Callable[[], str]) -> 
     together(4, spend)
     ledger = Ledger.load(url, NAME)
     assert ledger.spent == Cost("0.1", delta="25e-9")
-    ledger.verify_chain()
+    ledger.verify()
 
 
 # ---- the naive way
@@ -198,7 +198,7 @@ def test_what_a_dead_process_had_reserved_is_forfeited_at_load(new_url: Callable
     assert (after.spent, after.reserved) == (Cost("0.6"), Cost("0.2"))
     assert [entry.state for entry in after.entries()] == ["forfeited", "forfeited", "reserved"]
     assert after.reservation("kept").settle("any").charged == Cost("0.2")
-    after.verify_chain()
+    after.verify()
 
 
 class Two:
@@ -248,7 +248,7 @@ def test_a_lease_that_expires_is_charged(new_url: Callable[[], str]) -> None:
         two.working.run(told, on=slowly)
     assert two.working.spent == Cost("1.5")
     assert two.working.run(told, on=lambda: "delivered").value == "delivered"  # under a new name
-    two.working.verify_chain()
+    two.working.verify()
 
 
 def test_a_heart_that_beats_keeps_the_lease(new_url: Callable[[], str]) -> None:
@@ -288,7 +288,7 @@ def test_a_clock_that_goes_backwards(new_url: Callable[[], str]) -> None:
     times = [event.at for event in two.working.audit()]
     assert times == sorted(times)
     assert two.working.spent == Cost("0.75")
-    two.working.verify_chain()
+    two.working.verify()
 
 
 YEAR = 366 * 86_400_000_000
@@ -312,7 +312,7 @@ def test_a_clock_ten_years_ahead_is_not_believed(new_url: Callable[[], str]) -> 
     hours = [event.at // 3_600_000_000 for event in ledger.audit()]
     assert hours[-1] == hours[0] == now // 3_600_000_000
     assert [event.kind for event in ledger.audit()].count("clock") == 2
-    ledger.verify_chain()
+    ledger.verify()
 
 
 def test_a_lease_that_a_wrong_clock_made_long_ends(new_url: Callable[[], str]) -> None:
@@ -326,7 +326,7 @@ def test_a_lease_that_a_wrong_clock_made_long_ends(new_url: Callable[[], str]) -
     two.turn(now + 3_000_000)
     assert two.other.recover() == 1
     assert leased.entry.state == "forfeited"
-    two.working.verify_chain()
+    two.working.verify()
 
 
 # ---- twice
@@ -340,7 +340,7 @@ def test_every_request_again(new_url: Callable[[], str], tmp_path: Path) -> None
     Worker(ledger, tmp_path / "w.log", 3).work(40)
     ledger.reserve(CLAIM, key="a").settle("small")
     ledger.reserve(CLAIM, key="b")
-    head, spent = ledger.verify_chain(), ledger.spent
+    head, spent = ledger.verify(), ledger.spent
     again = Ledger.load(url, NAME)
     for entry in list(ledger.entries()):
         if entry.key is None:
@@ -357,7 +357,7 @@ def test_every_request_again(new_url: Callable[[], str], tmp_path: Path) -> None
                 step = getattr(again._store, attempt)
                 with pytest.raises(xp.ReservationClosed):
                     step(entry.id, "small", None) if attempt == "settle" else step(entry.id)
-    assert (again.verify_chain(), again.spent) == (head, spent)
+    assert (again.verify(), again.spent) == (head, spent)
     check(again, acknowledged(tmp_path))
 
 
@@ -384,7 +384,7 @@ def test_forked_processes_share_the_budget(new_url: Callable[[], str]) -> None:
     assert together(2, work) == [1, 1]
     assert mine.settle("all").charged == Cost("0.5")
     assert ledger.spent == Cost(1)
-    ledger.verify_chain()
+    ledger.verify()
 
 
 def test_a_stopped_process_is_alive(tmp_path: Path) -> None:

@@ -225,7 +225,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         """In the end the audit trail adds up to what the ledger says."""
         if hasattr(self, "ledger"):
-            self.ledger.verify_chain()
+            self.ledger.verify()
 
     @invariant()
     def agrees_with_the_model(self) -> None:

@@ -391,4 +391,4 @@ def test_what_has_no_end_has_no_fingerprint_but_a_text() -> None:
         assert "Holder" in text_of(Holder(value))
         ledger = xp.Ledger(epsilon=2)
         ledger._store.reserve(ledger._request("run", Holder(value), Guarantee.uniform(1), None, None), begin=True)
-        assert ledger.verify_chain().sequence == 2
+        assert ledger.verify().sequence == 2

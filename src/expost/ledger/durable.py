@@ -349,7 +349,7 @@ class DurableStore:
     def _changed(self) -> Changed:
         return Changed(
             f"what ledger {self.address.name!r} has reserved is not the sum of its open entries: a balance was changed "
-            "by hand; see verify_chain(), and spend nothing more"
+            "by hand; see verify(), and spend nothing more"
         )
 
     def _watch(self) -> None:

@@ -308,7 +308,7 @@ class Ledger:
         """The whole ledger's audit trail, or what is behind a line: every event, each linked to the one before."""
         return self._store.events(after)
 
-    def verify_chain(self, known: Head | None = None, *, since: bool = False) -> Head:
+    def verify(self, known: Head | None = None, *, since: bool = False) -> Head:
         """Apply the audit trail to the rules again, and compare it with all balances and entries. Raises
         ``LedgerCorrupt``.
 
@@ -318,7 +318,7 @@ class Ledger:
         compared (``AuditSince`` lists all of it). Others may spend meanwhile.
         """
         if since and known is None:
-            raise InvalidValue("verify_chain(since=True) starts at a head noted earlier: give known=")
+            raise InvalidValue("verify(since=True) starts at a head noted earlier: give known=")
         return self._store.verify(known, since=since)
 
     def export(self, path: str | os.PathLike[str]) -> Head:

@@ -193,9 +193,7 @@ class PostgresEngine:
                 return work()
         except psycopg.IntegrityError as error:
             broken = error.diag.message_primary or "a rule of the tables"  # its detail shows rows
-            raise LedgerCorrupt(
-                f"the tables refused a step that the rules allow: {broken}; see verify_chain()"
-            ) from None
+            raise LedgerCorrupt(f"the tables refused a step that the rules allow: {broken}; see verify()") from None
 
     def _refuse_reading(self) -> None:
         if self.read_only:

@@ -95,9 +95,7 @@ class SqliteEngine:
             try:
                 done: Transaction = self._transact(work)
             except apsw.ConstraintError as error:
-                raise LedgerCorrupt(
-                    f"the tables refused a step that the rules allow: {error}; see verify_chain()"
-                ) from error
+                raise LedgerCorrupt(f"the tables refused a step that the rules allow: {error}; see verify()") from error
         self._owners[here(), ledger] = done.owner
         if self.heads is not None and done.moved and done.lost is None:
             self.heads.note(done.root[0], Head(done.sequence, done.head))

@@ -134,8 +134,7 @@ class Transaction:
         if row is None:
             if 1 <= number <= self._count:
                 raise LedgerCorrupt(
-                    f"the tables refused a step that the rules allow: expost: entry {number} was removed; see "
-                    "verify_chain()"
+                    f"the tables refused a step that the rules allow: expost: entry {number} was removed; see verify()"
                 )
             raise UnknownEntry(f"no entry {number!r} in ledger {self.root[0]!r}")
         return entry_of_row(row)

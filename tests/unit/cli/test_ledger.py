@@ -219,7 +219,7 @@ def mistakes(url: str, folder: Path) -> dict[str, list[str]]:
 
 
 def test_mistakes_are_told_in_words(clinic: str, tmp_path: Path) -> None:
-    before = xp.Ledger.load(clinic, "patients").verify_chain()
+    before = xp.Ledger.load(clinic, "patients").verify()
     pages = []
     for title, arguments in mistakes(clinic, tmp_path).items():
         result = run(*arguments)
@@ -229,7 +229,7 @@ def test_mistakes_are_told_in_words(clinic: str, tmp_path: Path) -> None:
         words = result.stderr.replace(clinic.removeprefix("sqlite:///"), "clinic.db").replace(str(tmp_path), "…")
         pages.append(f"── {title} (exit code {result.exit_code})\n{words}")
     golden.check("ledger-mistakes", "\n".join(pages))
-    assert xp.Ledger.load(clinic, "patients").verify_chain() == before
+    assert xp.Ledger.load(clinic, "patients").verify() == before
 
 
 def test_a_server_that_does_not_answer() -> None:
@@ -293,17 +293,17 @@ def test_reading_commands_change_nothing(clinic: str) -> None:
     """Found: show forfeited what a dead process had left."""
     ledger = xp.Ledger.load(clinic, "patients", settings=Settings(patience=14))
     ledger.reserve(xp.Guarantee.uniform("0.125"))
-    head = ledger.verify_chain()
+    head = ledger.verify()
     execute(clinic, """UPDATE expost_owner SET identity = replace(identity, '"started":"', '"started":"1')""")
     for command in ("show", "accounts", "entries", "statement", "verify", "open"):
         run(command, clinic, "patients")
-    assert ledger.verify_chain() == head
+    assert ledger.verify() == head
     assert told("recover", clinic, "patients")["forfeited"] == 1
 
 
 def test_copies(clinic: str, tmp_path: Path) -> None:
     ledger, note = xp.Ledger.load(clinic, "patients"), ("--by", "me", "--reason", "disk died")
-    head = ledger.verify_chain()
+    head = ledger.verify()
     (copied,) = told("backup", clinic, str(tmp_path / "monday.db"))
     assert (copied["line"], copied["hash"]) == tuple(head)
     failing(2, "backup", clinic, str(tmp_path / "monday.db"))
@@ -335,9 +335,9 @@ def test_a_ledger_of_the_first_commits_is_imported(tmp_path: Path) -> None:
     assert ledger.output("coin") == 2
     assert (ledger.account("alice").limit, ledger.spent) == (xp.Cost(2.5, "1e-4"), xp.Cost(2.75, "3e-6"))
     ledger.reserve(xp.Guarantee.uniform("0.125")).settle("any")
-    head = ledger.verify_chain()
+    head = ledger.verify()
     ledger.reserve(xp.Guarantee.uniform("0.125")).settle("any")
-    assert ledger.verify_chain(head, since=True).sequence == head.sequence + 2
+    assert ledger.verify(head, since=True).sequence == head.sequence + 2
 
 
 def test_watching(clinic: str, tmp_path: Path) -> None:
@@ -360,7 +360,7 @@ def test_outputs_are_dropped_and_keys_stay_used(clinic: str) -> None:
     run("drop-outputs", clinic, "patients", "--upto", "1", "--yes", *note)
     with pytest.raises(xp.InvalidValue, match="was dropped"):
         ledger.output("count")
-    ledger.verify_chain()
+    ledger.verify()
     run("clock", clinic, "patients", *note)
     assert [event.kind for event in ledger.audit()][-2:] == ["drop", "clock"]
-    ledger.verify_chain()
+    ledger.verify()

@@ -109,7 +109,7 @@ def test_tuple_parts_come_back(new_url: Callable[[], str]) -> None:
     )
     assert next(ledger.entries()).part == (0, ("a", 1))
     assert next(ledger.entries()).guarantee == claim
-    ledger.verify_chain()
+    ledger.verify()
 
 
 BAD: dict[str, Callable[[Ledger], Any]] = {
@@ -198,11 +198,11 @@ def test_a_ledger_that_was_idle_for_two_years(sqlite_url: Callable[[], str]) -> 
     ledger.raise_limit(epsilon=6, **OWNER)
     ledger.reserve(CLAIM).settle("small")
     ledger.close(**OWNER)
-    ledger.verify_chain()
+    ledger.verify()
 
 
 def test_a_ledger_in_memory_has_a_clock_to_confirm() -> None:
     ledger = Ledger(epsilon=1)
     ledger.set_clock(**OWNER)
     assert [event.kind for event in ledger.audit()] == ["create", "clock"]
-    ledger.verify_chain()
+    ledger.verify()

@@ -44,7 +44,7 @@ def test_reading_a_write_protected_backup_changes_nothing(sqlite_url: Callable[[
     ledger = make(url)
     ledger.reserve(CLAIM).settle("small")
     ledger.reserve(CLAIM)
-    head = ledger.verify_chain()
+    head = ledger.verify()
     execute(url, """UPDATE expost_owner SET identity = replace(identity, '"started":"', '"started":"1')""")
     copy = backup_of(url, tmp_path / "backup")
     before = copy.read_bytes()
@@ -52,7 +52,7 @@ def test_reading_a_write_protected_backup_changes_nothing(sqlite_url: Callable[[
     copy.parent.chmod(0o555)
     try:
         again = Ledger.load(f"sqlite:///{copy}", "study", read_only=True)
-        assert again.verify_chain() == head == again.export(tmp_path / "trail")
+        assert again.verify() == head == again.export(tmp_path / "trail")
         assert str(again.statement())
         assert [entry.state for entry in again.entries()] == ["settled", "reserved"]
         assert [summary.name for summary in xp.ledgers(f"sqlite:///{copy}")] == ["study"]
@@ -70,7 +70,7 @@ def test_a_later_schema_can_be_read(sqlite_url: Callable[[], str]) -> None:
     make(url).reserve(CLAIM).settle("small")
     execute(url, "INSERT INTO expost_schema (name, digest) VALUES ('9999_future', 'x')")
     execute(url, "ALTER TABLE expost_entry ADD COLUMN later TEXT")
-    assert Ledger.load(url, "study", read_only=True).verify_chain().sequence == 3
+    assert Ledger.load(url, "study", read_only=True).verify().sequence == 3
     with pytest.raises(xp.InvalidValue, match="a newer expost"):
         Ledger.load(url, "study", settings=Settings(patience=14))
 
@@ -84,7 +84,7 @@ def test_a_reader_sees_what_is_written_meanwhile(sqlite_url: Callable[[], str]) 
     assert reader.spent == xp.Cost(0)
     writer.reserve(CLAIM).settle("small")
     assert reader.spent == CLAIM.cost_of("small")
-    assert reader.verify_chain() == writer.verify_chain()
+    assert reader.verify() == writer.verify()
 
 
 # ---- which file is it?
@@ -164,11 +164,11 @@ def test_a_lost_log_is_noticed(sqlite_url: Callable[[], str], tmp_path: Path) ->
     assert after.spent == xp.Cost(0)  # it can be read
     for reader in (after, Ledger.load(f"sqlite:///{tmp_path}/lost/books.db", "study", read_only=True)):
         with pytest.raises(xp.LedgerCorrupt, match="lines are lost"):
-            reader.verify_chain()
+            reader.verify()
     after.close(**OWNER)  # as the documentation advises
     assert Ledger.load(f"sqlite:///{tmp_path}/lost/books.db", "study", recover=False).closed
     with pytest.raises(xp.LedgerCorrupt, match="lines are lost"):
-        after.verify_chain()
+        after.verify()
 
 
 def test_books_that_went_another_way_are_noticed(sqlite_url: Callable[[], str], tmp_path: Path) -> None:
@@ -184,12 +184,12 @@ def test_books_that_went_another_way_are_noticed(sqlite_url: Callable[[], str], 
     other._store._engine.close()
     shutil.copy(f"{file_of(url)}-heads", f"{fork}-heads")
     again = Ledger.load(f"sqlite:///{fork}", "study", recover=False, settings=Settings(patience=14))
-    for work in (lambda: again.reserve(CLAIM), again.verify_chain):
+    for work in (lambda: again.reserve(CLAIM), again.verify):
         with pytest.raises(xp.LedgerCorrupt, match="has another line 5"):
             work()
     again.close(**OWNER)
     with pytest.raises(xp.LedgerCorrupt, match="has another line 5"):
-        again.verify_chain()  # still: lines of these books are not noted
+        again.verify()  # still: lines of these books are not noted
 
 
 def test_heads_that_cannot_be_read(sqlite_url: Callable[[], str]) -> None:
@@ -199,7 +199,7 @@ def test_heads_that_cannot_be_read(sqlite_url: Callable[[], str]) -> None:
     heads = Path(f"{file_of(url)}-heads")
     heads.unlink()
     heads.mkdir()
-    for work in (lambda: ledger.reserve(CLAIM), ledger.verify_chain):
+    for work in (lambda: ledger.reserve(CLAIM), ledger.verify):
         with pytest.raises(xp.LedgerUnavailable, match="must be a file that this user may read"):
             work()
     heads.rmdir()
@@ -244,11 +244,11 @@ def test_heads_of_several_ledgers(sqlite_url: Callable[[], str]) -> None:
     two.close(**OWNER)
     one.reserve(CLAIM).settle("small")
     heads = Heads(str(file_of(url)))
-    assert (heads.noted("study"), heads.noted("two")) == (one.verify_chain(), two.verify_chain())
+    assert (heads.noted("study"), heads.noted("two")) == (one.verify(), two.verify())
     assert heads.noted("three") is None
     Path(heads.path).write_bytes(b"torn" * 100)
     one.reserve(CLAIM).settle("small")
-    assert heads.noted("study") == one.verify_chain()
+    assert heads.noted("study") == one.verify()
 
 
 def test_a_server_that_went_back_is_noticed(postgres_url: Callable[[], str]) -> None:
@@ -295,7 +295,7 @@ def test_ledgers_of_an_address_share_its_connections(new_url: Callable[[], str])
     assert len({id(ledger._store._engine) for ledger in ledgers}) == 1
     for ledger in ledgers:
         ledger.reserve(CLAIM).settle("small")
-        ledger.verify_chain()
+        ledger.verify()
 
 
 # ---- scans

@@ -152,7 +152,7 @@ def test_a_forked_copy_in_memory_can_be_read_whoever_held_the_lock() -> None:
             signal.signal(signal.SIGALRM, too_late)
             signal.alarm(5)
             list(ledger.entries())
-            return ledger.remaining, ledger.verify_chain().sequence
+            return ledger.remaining, ledger.verify().sequence
 
         assert forked(read) == repr((Cost(19.75), 3))
 
@@ -185,7 +185,7 @@ def test_a_forked_reservation_in_memory_settles_nothing() -> None:
     spending.settle("small")
     waiting.void()
     assert ledger.spent == Cost(0.25)
-    ledger.verify_chain()
+    ledger.verify()
 
 
 def test_leaving_a_block_in_a_forked_copy_keeps_the_error() -> None:

@@ -83,11 +83,11 @@ def test_entries_may_be_read_while_others_write() -> None:
 def test_balances_that_contradict_the_trail_are_found() -> None:
     ledger = Ledger(epsilon=1)
     ledger.reserve(Guarantee.uniform(0.5))
-    ledger.verify_chain()
+    ledger.verify()
     store: Any = ledger._store
     store._accounts["ledger",] = store._accounts["ledger",]._replace(reserved=Cost(0))
     with pytest.raises(xp.LedgerCorrupt, match="balances are not what"):
-        ledger.verify_chain()
+        ledger.verify()
 
 
 class StruckLock:
@@ -122,7 +122,7 @@ def test_an_interrupt_as_the_lock_is_left_does_not_leave_it_held() -> None:
     other.start()
     other.join(10)
     assert done == [Cost(0.25)]
-    ledger.verify_chain()
+    ledger.verify()
 
 
 def test_a_signal_handler_cannot_write_in_between() -> None:
@@ -139,7 +139,7 @@ def test_a_signal_handler_cannot_write_in_between() -> None:
     ledger.reserve(Guarantee.uniform(0.75))
     store._clock = real
     assert ledger.reserved == Cost(0.75)
-    ledger.verify_chain()
+    ledger.verify()
 
 
 def test_a_change_that_was_interrupted_is_completed_by_whoever_comes_next() -> None:
@@ -151,4 +151,4 @@ def test_a_change_that_was_interrupted_is_completed_by_whoever_comes_next() -> N
         store.settle(spending.id, "b", None)
     store._keep = real
     assert (ledger.spent, ledger.reserved, spending.entry.state) == (Cost(0.25), Cost(0), "settled")
-    ledger.verify_chain()
+    ledger.verify()

@@ -77,7 +77,7 @@ def test_a_server_that_goes_away_and_comes_back() -> None:
         server.start()
         liveness.heart(15.0).beat()
         assert (ledger.spent, ledger.reserved) == (CLAIM.worst_case, Cost(0))
-        ledger.verify_chain()
+        ledger.verify()
     finally:
         server.remove()
 
@@ -123,7 +123,7 @@ def test_an_interrupted_batch_is_not_lost_track_of(postgres_url: Callable[[], st
     engine._write = real
     assert ledger.reserve(CLAIM).id == 3  # the second one is there, and held, but nobody was told
     assert ledger.reserved == CLAIM.worst_case * 3
-    ledger.verify_chain()
+    ledger.verify()
 
 
 @pytest.mark.parametrize("which", ["_writer", "_reader"])
@@ -154,7 +154,7 @@ def test_a_connection_that_was_interrupted_is_not_used_again(
     assert ledger.reserve(CLAIM).id == 2
     assert ledger.reserved == CLAIM.worst_case * 2
     real.close()
-    ledger.verify_chain()
+    ledger.verify()
 
 
 def test_what_a_database_says_again_and_again_is_told_once() -> None:
@@ -187,7 +187,7 @@ def test_a_process_that_is_silent_for_a_month_is_forgotten(postgres_url: Callabl
         assert known() == {"old", "young", "holding"}
         assert ledger.recover() == 1  # what that one held is forfeited first, and then it holds nothing
         assert known() == {"young"}
-    ledger.verify_chain()
+    ledger.verify()
 
 
 def test_a_process_that_was_given_up_goes_on_under_another_name(new_url: Callable[[], str]) -> None:
@@ -203,7 +203,7 @@ def test_a_process_that_was_given_up_goes_on_under_another_name(new_url: Callabl
     assert ledger.reserve(CLAIM).settle("small").id == 3
     assert second.settle("small").charged == CLAIM.cost_of("small")
     assert first.settle("small").charged == CLAIM.cost_of("small")
-    ledger.verify_chain()
+    ledger.verify()
 
 
 def test_a_first_batch_that_fails_is_not_the_last(postgres_url: Callable[[], str]) -> None:
@@ -221,7 +221,7 @@ def test_a_first_batch_that_fails_is_not_the_last(postgres_url: Callable[[], str
     engine._write = real
     assert ledger.reserve(CLAIM).settle("small").id == 2
     given.settle("small")
-    ledger.verify_chain()
+    ledger.verify()
 
 
 def test_many_steps_at_once(new_url: Callable[[], str]) -> None:
@@ -246,7 +246,7 @@ def test_many_steps_at_once(new_url: Callable[[], str]) -> None:
     assert (ledger.reserved, alice.spent, alice.reserved) == (CLAIM.worst_case * 2, CLAIM.worst_case, Cost(0))
     states = ["settled", "forfeited", "voided", "settled", "reserved", "reserved"]
     assert [entry.state for entry in ledger.entries()] == states
-    ledger.verify_chain()
+    ledger.verify()
     last = ledger.reservation(5)
     mixed = steps_of(
         store,
@@ -262,7 +262,7 @@ def test_many_steps_at_once(new_url: Callable[[], str]) -> None:
     assert [type(outcome).__name__ for outcome in done][:4] == ["Entry", "BudgetExceeded", "Entry", "ReservationClosed"]
     assert [type(outcome).__name__ for outcome in done][5:] == ["Entry", "AlreadyReserved"]
     assert (done[0].id, done[5].id, done[6].entry.id) == (7, 8, 8)
-    ledger.verify_chain()
+    ledger.verify()
 
 
 def test_two_owners_raise_a_limit_at_once(new_url: Callable[[], str]) -> None:
@@ -283,7 +283,7 @@ def test_two_owners_raise_a_limit_at_once(new_url: Callable[[], str]) -> None:
     assert ledger.limit == Cost(6 + 15 / 16, delta=1e-3)
     with pytest.raises(xp.InvalidValue, match="only goes up"):
         other.raise_limit(epsilon=6, **OWNER)
-    ledger.verify_chain()
+    ledger.verify()
 
 
 def test_missing_rights_are_named(server: Server) -> None:
@@ -307,7 +307,7 @@ def test_missing_rights_are_named(server: Server) -> None:
     execute(url, f"GRANT EXECUTE ON FUNCTION expost_govern TO {name}")
     ledger.create_account("alice", epsilon=1).reserve(CLAIM.uniform(0.5)).settle("any")
     ledger.recover()
-    ledger.verify_chain()
+    ledger.verify()
 
 
 def test_analysts_spend_and_owners_govern(server: Server) -> None:

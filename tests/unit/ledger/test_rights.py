@@ -53,7 +53,7 @@ def party(server: Server) -> Iterator[Party]:
         return url.replace("expost@", f"{name}@")
 
     yield Party(ledger, url, role)
-    ledger.verify_chain()
+    ledger.verify()
 
 
 def settle(entry: int, part: str = '"small"', **more: Any) -> dict[str, Any]:
@@ -247,7 +247,7 @@ def test_new_tables_are_nobody_elses(server: Server) -> None:
 def test_readers_only_read(party: Party) -> None:
     reader = party.role(READS)
     found = Ledger.load(reader, "study", read_only=True)
-    assert found.verify_chain() == party.ledger.verify_chain()
+    assert found.verify() == party.ledger.verify()
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         party.spend(reader, {"do": "beat"})
 

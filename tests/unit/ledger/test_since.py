@@ -32,15 +32,15 @@ def test_every_head_is_a_start(new_url: Callable[[], str], monkeypatch: pytest.M
         else:
             held.append(account.reserve(chance.choice([CLAIM, free]), begin=False))
     ledger.raise_limit(epsilon=2000, **OWNER)
-    last = ledger.verify_chain()
+    last = ledger.verify()
     for event in ledger.audit():
-        assert ledger.verify_chain(Head(event.sequence, event.hash), since=True) == last
+        assert ledger.verify(Head(event.sequence, event.hash), since=True) == last
 
 
 def spent_again(ledger: Any, url: str) -> Head:
     for _ in range(6):
         ledger.reserve(CLAIM).settle("large")
-    head: Head = ledger.verify_chain()
+    head: Head = ledger.verify()
     disarm(url, "expost_account")
     execute(url, "UPDATE expost_account SET epsilon_spent = 0, delta_spent = 0, line = 1")
     for _ in range(6):
@@ -51,7 +51,7 @@ def spent_again(ledger: Any, url: str) -> Head:
 def forgotten(ledger: Any, url: str) -> Head:
     for _ in range(6):
         ledger.reserve(CLAIM).settle("large")
-    head: Head = ledger.verify_chain()
+    head: Head = ledger.verify()
     disarm(url, "expost_account")
     execute(url, "UPDATE expost_account SET epsilon_spent = 0, delta_spent = 0, line = 1")
     return head
@@ -61,7 +61,7 @@ def opened_again(ledger: Any, url: str) -> Head:
     account = ledger.create_account("a", epsilon=1)
     account.raise_limit(epsilon=3, **OWNER)
     account.close(**OWNER)
-    head: Head = ledger.verify_chain()
+    head: Head = ledger.verify()
     disarm(url, "expost_account")
     execute(url, "UPDATE expost_account SET closed = 0, line = 3 WHERE path = 'study/a'")
     account.reserve(Guarantee.uniform(2)).settle("any")
@@ -72,7 +72,7 @@ def created_again(ledger: Any, url: str) -> Head:
     account = ledger.create_account("a", epsilon=1, delta=1e-3)
     account.reserve(CLAIM).settle("large")
     ledger.reserve(CLAIM).settle("small")
-    head: Head = ledger.verify_chain()
+    head: Head = ledger.verify()
     disarm(url, "expost_account")
     execute(url, "UPDATE expost_account SET path = 'study/b' WHERE path = 'study/a'")
     ledger.create_account("a", epsilon=1, delta=1e-3).reserve(CLAIM).settle("large")
@@ -82,7 +82,7 @@ def created_again(ledger: Any, url: str) -> Head:
 def voided(ledger: Any, url: str) -> Head:
     spending = ledger.reserve(CLAIM, begin=False)
     spending.begin()
-    head: Head = ledger.verify_chain()
+    head: Head = ledger.verify()
     disarm(url, "expost_entry")
     execute(url, "UPDATE expost_entry SET begun = 0")
     ledger.reservation(spending.entry.id).void()
@@ -93,7 +93,7 @@ def ended_by_hand(ledger: Any, url: str) -> Head:
     mechanism = Fixed(CLAIM, 7, part="small")
     store = ledger._store
     store.reserve(ledger._request("run", mechanism, mechanism.guarantee, None, "k"), begin=True)
-    head: Head = ledger.verify_chain()
+    head: Head = ledger.verify()
     disarm(url, "expost_entry")
     execute(
         url,
@@ -107,7 +107,7 @@ def rewritten(ledger: Any, url: str) -> Head:
     ledger.create_account("a", epsilon=1, delta=1e-3)
     for _ in range(3):
         ledger.reserve(CLAIM).settle("small")
-    head: Head = ledger.verify_chain()
+    head: Head = ledger.verify()
     disarm(url, "expost_event")
     execute(url, "UPDATE expost_event SET line = replace(line, '\"limit\":[1', '\"limit\":[4') WHERE sequence = 2")
     ledger.account("a").reserve(CLAIM).settle("small")
@@ -123,7 +123,7 @@ def test_tampering_is_found_from_a_head(new_url: Callable[[], str], tamper: Call
     ledger = make(url)
     head = tamper(ledger, url)
     with pytest.raises(xp.LedgerCorrupt):
-        ledger.verify_chain(head, since=True)
+        ledger.verify(head, since=True)
 
 
 def test_only_what_is_needed_is_read(new_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ def test_only_what_is_needed_is_read(new_url: Callable[[], str], monkeypatch: py
     ledger = make(new_url(), epsilon=1000)
     for _ in range(20):
         ledger.reserve(CLAIM).settle("small")
-    head = ledger.verify_chain()
+    head = ledger.verify()
     ledger.reserve(CLAIM).settle("small")
     met: list[int] = []
     real = since.Past._meet
@@ -141,8 +141,8 @@ def test_only_what_is_needed_is_read(new_url: Callable[[], str], monkeypatch: py
         real(past, event)
 
     monkeypatch.setattr(since.Past, "_meet", meet)
-    assert ledger.verify_chain(head, since=True).sequence == 43
+    assert ledger.verify(head, since=True).sequence == 43
     assert met == [41, 40]
     ledger.create_account("a", epsilon=1)
-    ledger.verify_chain(head, since=True)
+    ledger.verify(head, since=True)
     assert met[2:] == list(range(41, 0, -1))

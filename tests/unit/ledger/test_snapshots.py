@@ -27,7 +27,7 @@ def test_a_reader_that_is_not_idle_is_not_used(new_url: Callable[[], str]) -> No
     engine._reader.execute("SELECT count(*) FROM expost_entry").fetchall()
     ledger.reserve(CLAIM).settle("small")
     assert ledger.spent == CLAIM.cost_of("small")
-    ledger.verify_chain()
+    ledger.verify()
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
@@ -45,7 +45,7 @@ def test_a_fork_while_the_books_are_read(new_url: Callable[[], str], monkeypatch
         return real(*given)
 
     monkeypatch.setattr(Audit, "_instant", instant)
-    verifier = threading.Thread(target=ledger.verify_chain)
+    verifier = threading.Thread(target=ledger.verify)
     verifier.start()
     assert reading.wait(60)
     pid = os.fork()
@@ -74,19 +74,19 @@ def test_a_connection_that_is_lost_while_reading(
         return real(*given)
 
     monkeypatch.setattr(Audit, "_instant", lose)
-    assert ledger.verify_chain().sequence == 7  # the second time it was read
+    assert ledger.verify().sequence == 7  # the second time it was read
     losses[:] = [1] * 5
     with pytest.raises(xp.LedgerUnavailable, match="lost while the ledger was being read"):
-        ledger.verify_chain()
+        ledger.verify()
     monkeypatch.undo()
-    ledger.verify_chain()
+    ledger.verify()
     entries = ledger.entries()
     first = next(entries)
     execute(url, f"SELECT pg_terminate_backend({store._engine._reader.info.backend_pid})")
     assert first.state == "settled"
     assert "remaining" in ledger.statement()
     execute(url, f"SELECT pg_terminate_backend({store._engine._reader.info.backend_pid})")
-    assert len(list(ledger.entries())) == ledger.verify_chain().sequence // 2
+    assert len(list(ledger.entries())) == ledger.verify().sequence // 2
 
 
 def test_a_heart_beats_while_a_ledger_is_verified(new_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +101,7 @@ def test_a_heart_beats_while_a_ledger_is_verified(new_url: Callable[[], str], mo
         return real(*given)
 
     monkeypatch.setattr(Audit, "_instant", instant)
-    verifier = threading.Thread(target=ledger.verify_chain)
+    verifier = threading.Thread(target=ledger.verify)
     heart = liveness.Heart(600)
     heart._stores.add(store)
     beat = threading.Thread(target=lambda: (heart.beat(), ledger.remaining, beaten.set()))

@@ -19,7 +19,7 @@ def test_a_transaction_that_could_not_even_be_rolled_back(sqlite_url: Callable[[
     ledger.reserve(CLAIM).settle("small")
     ledger._store._engine._writer.execute("BEGIN IMMEDIATE")  # type: ignore[attr-defined]
     ledger.reserve(CLAIM).settle("small")
-    ledger.verify_chain()
+    ledger.verify()
 
 
 def test_an_old_sqlite_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

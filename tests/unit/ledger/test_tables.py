@@ -57,7 +57,7 @@ def test_parts_that_a_database_does_not_take_for_text(new_url: Callable[[], str]
         execute(url, f"DELETE FROM expost_entry WHERE ledger = 1 AND number = {entry}")
         with pytest.raises(xp.LedgerCorrupt, match="the tables refused a step"):
             ledger.reserve(claim, key=key + "y" * (entry - 1))
-    other.verify_chain()
+    other.verify()
 
 
 OVERSPENDING = [
@@ -92,11 +92,11 @@ def test_no_hand_typed_update_overspends(backend: str, request: pytest.FixtureRe
     ledger = make(url)
     ledger.reserve(CLAIM).settle("small")
     ledger.reserve(CLAIM)
-    head = ledger.verify_chain()
+    head = ledger.verify()
     for statement in OVERSPENDING:
         with pytest.raises((apsw.ConstraintError, psycopg.IntegrityError)):
             execute(url, statement)
-    assert ledger.verify_chain() == head
+    assert ledger.verify() == head
 
 
 REPLACING = {
@@ -129,7 +129,7 @@ def test_nothing_is_replaced_in_sqlite(sqlite_url: Callable[[], str], table: str
     ledger.reserve(CLAIM)
     with pytest.raises(apsw.ConstraintError, match="expost: "):
         execute(url, f"INSERT OR REPLACE INTO {table} {REPLACING[table]}")
-    ledger.verify_chain()
+    ledger.verify()
 
 
 def test_a_key_whose_entry_was_removed_is_not_sampled_again(new_url: Callable[[], str]) -> None:
@@ -147,7 +147,7 @@ def test_a_key_whose_entry_was_removed_is_not_sampled_again(new_url: Callable[[]
         assert party.run(told, on=lambda: 8, key=f"new {id(party)}").value == 8
     assert not sampled
     with pytest.raises(xp.LedgerCorrupt, match="entry 1 is in the audit trail, but was removed"):
-        ledger.verify_chain()
+        ledger.verify()
 
 
 @pytest.mark.parametrize("step", ["settle", "forfeit", "void", "begin"])
@@ -161,10 +161,10 @@ def test_an_entry_that_was_removed_does_not_end(new_url: Callable[[], str], step
     disarm(url, "expost_entry")
     execute(url, f"DELETE FROM expost_entry WHERE number = {first}")
     rest = ("small", None) if step == "settle" else ()
-    with pytest.raises(xp.LedgerCorrupt, match=r"expost: entry 1 was removed; see verify_chain\(\)"):
+    with pytest.raises(xp.LedgerCorrupt, match=r"expost: entry 1 was removed; see verify\(\)"):
         getattr(store, step)(first, *rest)
     work = partial(store.void, second), partial(getattr(store, step), first, *rest)
-    with pytest.raises(xp.LedgerCorrupt, match=r"expost: entry 1 was removed; see verify_chain\(\)"):
+    with pytest.raises(xp.LedgerCorrupt, match=r"expost: entry 1 was removed; see verify\(\)"):
         store._engine.apply(store._ledger, steps_of(store, *work))
     assert len(list(ledger.audit())) == lines
     store.void(second)
@@ -195,7 +195,7 @@ def test_a_rule_of_the_custodians_own_is_named_and_harms_nobody_else(new_url: Ca
     with pytest.raises(xp.LedgerCorrupt, match=r'the tables refused a step that the rules allow.*"ours"'):
         ledger.reserve(CLAIM, label="bad")
     assert answers[1].settle("small").id == 2
-    ledger.verify_chain()
+    ledger.verify()
 
 
 def test_a_ledger_is_not_created_again(new_url: Callable[[], str]) -> None:
@@ -203,7 +203,7 @@ def test_a_ledger_is_not_created_again(new_url: Callable[[], str]) -> None:
     url = new_url()
     ledger = make(url)
     ledger.reserve(CLAIM).settle("large")
-    head, event = ledger.verify_chain(), next(ledger.audit())
+    head, event = ledger.verify(), next(ledger.audit())
     line = event.line.replace('"sequence":1,', f'"sequence":{head.sequence + 1},')
     digest = link(head.hash, line)
     disarm(url, "expost_account")
@@ -215,6 +215,6 @@ def test_a_ledger_is_not_created_again(new_url: Callable[[], str]) -> None:
     )
     for known in (None, head):
         with pytest.raises(xp.LedgerCorrupt, match="created once"):
-            ledger.verify_chain(known)
+            ledger.verify(known)
     with pytest.raises(xp.LedgerCorrupt):
-        ledger.verify_chain(head, since=True)
+        ledger.verify(head, since=True)

@@ -41,10 +41,10 @@ def test_tampering_that_the_tables_allow_is_found(new_url: Callable[[], str], st
     ledger = make(url)
     ledger.reserve(CLAIM).settle("small")
     ledger.reserve(CLAIM)
-    ledger.verify_chain()
+    ledger.verify()
     execute(url, statement)
     with pytest.raises(xp.LedgerCorrupt, match=TAMPERING[statement]):
-        ledger.verify_chain()
+        ledger.verify()
 
 
 def test_a_changed_output_is_found(tmp_path: Path) -> None:
@@ -82,12 +82,12 @@ def test_rewriting_past_the_tables_defences_is_found(new_url: Callable[[], str],
     ledger = make(url)
     ledger.run(Fixed(CLAIM, None, part="small"), on=lambda: 7, key="k")
     ledger.reserve(CLAIM)
-    head = ledger.verify_chain()
+    head = ledger.verify()
     for table in ("expost_entry", "expost_ledger", "expost_claim"):
         disarm(url, table)
     execute(url, statement)
     with pytest.raises(xp.LedgerCorrupt, match=REWRITING[statement]):
-        ledger.verify_chain(known=head)
+        ledger.verify(known=head)
 
 
 def quoted(text: str) -> str:
@@ -121,7 +121,7 @@ def test_a_key_that_was_used_twice_is_found(new_url: Callable[[], str], end: boo
     )
     Path(f"{url.removeprefix('sqlite:///')}-heads").unlink(missing_ok=True)
     with pytest.raises(xp.LedgerCorrupt, match="a key stands for more than one entry"):
-        ledger.verify_chain()
+        ledger.verify()
 
 
 def test_an_entry_before_the_first_is_found(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_an_entry_before_the_first_is_found(tmp_path: Path) -> None:
         f"INSERT INTO expost_entry (number, key, {columns}) SELECT 0, 'fresh', {columns} FROM expost_entry",
     )
     with pytest.raises(xp.LedgerCorrupt, match="entry 0 is not in the audit trail"):
-        ledger.verify_chain()
+        ledger.verify()
 
 
 def test_an_output_that_was_removed_is_not_delivered_as_none(new_url: Callable[[], str]) -> None:
@@ -168,7 +168,7 @@ def test_a_balance_that_was_changed_by_hand_stops_all_spending(new_url: Callable
     other.recover()
     assert other.reserve(CLAIM).settle("small").id == 2
     spending.settle("small")
-    ledger.verify_chain()
+    ledger.verify()
 
 
 CHANGES = [
@@ -212,7 +212,7 @@ def test_a_balance_that_was_changed_by_hand_locks_nobody_out(new_url: Callable[[
     assert str(ledger.statement())
     ledger.export(tmp_path / "trail")
     with pytest.raises(xp.LedgerCorrupt, match="balances are not what the audit trail adds up to"):
-        ledger.verify_chain()
+        ledger.verify()
     for work in (ledger.recover, partial(ledger.reserve, CLAIM)):
         with pytest.raises(xp.LedgerCorrupt, match="not the sum of its open entries"):
             work()
@@ -232,8 +232,8 @@ def test_verifying_while_others_spend(new_url: Callable[[], str]) -> None:
     thread = threading.Thread(target=spend)
     thread.start()
     reader = Ledger.load(url, "study")
-    heads = [reader.verify_chain() for _ in range(10)]
+    heads = [reader.verify() for _ in range(10)]
     done.set()
     thread.join()
     assert heads == sorted(heads)
-    assert heads[0].sequence < reader.verify_chain(known=heads[0]).sequence
+    assert heads[0].sequence < reader.verify(known=heads[0]).sequence

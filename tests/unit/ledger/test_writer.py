@@ -104,7 +104,7 @@ def test_a_step_that_the_database_refuses_harms_nobody_else(new_url: Callable[[]
     assert isinstance(answers[0], Exception)
     assert answers[1].charged == CLAIM.cost_of("small")
     assert time.monotonic() - since < 8  # nobody waited for the database to change its mind
-    ledger.verify_chain()
+    ledger.verify()
 
 
 def test_an_interrupt_while_the_writer_starts_starts_no_second_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,7 +316,7 @@ def test_a_signal_handler_cannot_write_in_the_middle_of_writing(new_url: Callabl
     assert ledger.reserve(CLAIM).id == 1
     del engine.apply
     assert ledger.reserve(CLAIM).id == 2
-    ledger.verify_chain()
+    ledger.verify()
 
 
 def test_nothing_is_begun_while_the_process_ends(monkeypatch: pytest.MonkeyPatch) -> None:

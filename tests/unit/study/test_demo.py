@@ -32,4 +32,4 @@ def test_the_study_of_the_demonstration(tmp_path: Path) -> None:
     assert abs(ill.value - 20.6) < 2
     assert result.classic < result.asked
     assert result.ledger.spent <= Cost(4, 1e-5)
-    assert result.ledger.verify_chain().sequence >= 2 * result.asked
+    assert result.ledger.verify().sequence >= 2 * result.asked

@@ -79,7 +79,7 @@ CREATE TABLE expost_account (
 );
 
 -- No foreign keys from here on: each would be a query at every commit. Only the functions below write these tables, and
--- verify_chain checks. A guarantee is kept once for each ledger, with the first line about it.
+-- verify checks. A guarantee is kept once for each ledger, with the first line about it.
 CREATE TABLE expost_claim (
   ledger BIGINT NOT NULL,
   digest TEXT NOT NULL,
