@@ -96,7 +96,7 @@ def _raw_sqlite(connection: apsw.Connection) -> None:
 
 
 def postgres() -> list[Row]:
-    server = Server()
+    server = Server(on_disk=True)
     url = server.new_database("bench")
     xp.Ledger.create(url, "study", epsilon=1000, neighbours="add-remove", unit="person")
     with psycopg.connect(url, autocommit=True) as connection:

@@ -25,17 +25,17 @@ def binaries() -> Path | None:
 class Server:
     """A server that runs until it is stopped, at the latest when this process ends.
 
-    One that is ``fleeting`` keeps its files in memory, where the machine has a place for that: for tests that kill it
-    again and again, for a killed process loses nothing that it had written, wherever to, and a disk takes seconds.
+    It keeps its files in memory, where the machine has a place for that: a killed process loses nothing that it had
+    written, wherever to, and a disk takes seconds to make and to remove them. ``on_disk`` is for benchmarks.
     """
 
-    def __init__(self, *settings: str, fleeting: bool = False) -> None:
+    def __init__(self, *settings: str, on_disk: bool = False) -> None:
         folder = binaries()
         if folder is None:
             raise RuntimeError("PostgreSQL is not installed: install Debian's postgresql package")
         self._bin = folder
         self._process = os.getpid()
-        self._home = Path(tempfile.mkdtemp(prefix="expost-pg-", dir=_memory() if fleeting else None))
+        self._home = Path(tempfile.mkdtemp(prefix="expost-pg-", dir=None if on_disk else _memory()))
         self._data = self._home / "data"
         if os.getuid() == 0:  # initdb refuses root
             shutil.chown(self._home, "nobody")
@@ -43,7 +43,7 @@ class Server:
         self.port = _free_port()
         self._settings = " ".join(
             [f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self._home}"]
-            + [f"-c {setting}" for setting in ("max_connections=60", *settings)]
+            + [f"-c {setting}" for setting in ("max_connections=60", "max_wal_size=128MB", *settings)]
         )
         self.start()
         atexit.register(self.remove)
@@ -99,7 +99,9 @@ class Server:
 
 
 def _memory() -> str | None:
-    return "/dev/shm" if os.access("/dev/shm", os.W_OK | os.X_OK) else None
+    """A folder in memory, if it has room for two servers."""
+    room = os.access("/dev/shm", os.W_OK | os.X_OK) and shutil.disk_usage("/dev/shm").free > 2 * 10**9
+    return "/dev/shm" if room else None
 
 
 def _free_port() -> int:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import apsw
 import psycopg
 import pytest
 
@@ -120,6 +123,55 @@ def test_a_lock_that_somebody_holds(postgres_url: Callable[[], str], lock: str) 
         error = within(lambda: ledger.reserve(CLAIM))
         assert isinstance(error, xp.Busy)
     ledger.reserve(CLAIM).settle("small")
+
+
+def test_many_ledgers_of_one_address_wait_no_longer_than_one(new_url: Callable[[], str]) -> None:
+    """Found: they were tried one after the other, each for its whole patience."""
+    url = new_url()
+    ledgers = [make(url, name=f"n{number}", settings=QUICK) for number in range(8)]
+    for ledger in ledgers:
+        ledger.reserve(CLAIM).settle("small")
+    with locked(url), ThreadPoolExecutor(8) as threads:
+        took = list(threads.map(lambda ledger: timed(lambda: ledger.reserve(CLAIM)), ledgers))
+    assert max(took) < 2 * QUICK.patience + QUICK.deadline + 1
+    for ledger in ledgers:
+        ledger.reserve(CLAIM).settle("small")
+
+
+def test_many_readers_of_an_address_out_of_reach_wait_no_longer_than_one(
+    server: Server, proxy: Proxy, postgres_url: Callable[[], str]
+) -> None:
+    """Found: each waited for its turn to find out once more that nobody answers."""
+    url = postgres_url().replace(f":{server.port}/", f":{proxy.port}/")
+    ledgers = [make(url, name=f"n{number}", settings=QUICK) for number in range(8)]
+    proxy.swallowing = True
+    with ThreadPoolExecutor(8) as threads:
+        took = list(threads.map(lambda ledger: timed(lambda: ledger.remaining), ledgers))
+    assert max(took) < BOUND
+    proxy.swallowing = False
+    assert ledgers[0].remaining
+
+
+@contextlib.contextmanager
+def locked(url: str) -> Iterator[None]:
+    """Meanwhile another process holds what every reservation needs."""
+    if url.startswith("postgres"):
+        with psycopg.connect(url) as rude:
+            rude.execute("SELECT 1 FROM expost_ledger FOR UPDATE")
+            yield
+        return
+    connection = apsw.Connection(url.removeprefix("sqlite:///"))
+    connection.execute("BEGIN IMMEDIATE")
+    yield
+    connection.close(True)
+
+
+def timed(work: Callable[[], object]) -> float:
+    """How long it takes to fail."""
+    start = time.monotonic()
+    with pytest.raises(xp.LedgerUnavailable):
+        work()
+    return time.monotonic() - start
 
 
 def test_loading_is_patient_during_a_restart() -> None:

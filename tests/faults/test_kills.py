@@ -68,7 +68,7 @@ def test_backends_killed_at_random_moments(request: pytest.FixtureRequest, tmp_p
     if violence == "terminate":
         server = request.getfixturevalue("server")
     else:
-        server = Server(fleeting=True)
+        server = Server()
         request.addfinalizer(server.remove)
     url, chance = server.new_database(f"kill_{violence.lower()}_{os.getpid()}"), random.Random(8)
     set_up(url)

@@ -247,7 +247,7 @@ def path(ledger: Ledger) -> tuple[str, ...]:
 
 
 TestMemoryLedger = LedgerMachine.TestCase
-TestMemoryLedger.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestMemoryLedger.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
 class SqliteMachine(LedgerMachine):

@@ -16,7 +16,7 @@ from expost.forks import Process, here
 from expost.guarantee import Neighbours, Part
 from expost.ledger import codec
 from expost.ledger.audit import Audit, keeps
-from expost.ledger.engine import Beat, Recover, Settings, SnapshotLost, Step
+from expost.ledger.engine import Beat, Recover, Settings, SnapshotLost, Step, is_out_of_reach
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
 from expost.ledger.liveness import Judge, heart
 from expost.ledger.rows import BALANCE, ENTRY, NONSENSE, balance_of_row, entry_of_row
@@ -362,6 +362,10 @@ class DurableStore:
         """Give a sign of life."""
         if self._engine.owner(self._ledger) is not None:
             self._do(Beat())
+
+    def is_out_of_reach(self, error: Exception) -> bool:
+        """Whether the error means that nothing in the database can be reached now."""
+        return is_out_of_reach(self._engine, error)
 
     def tend(self) -> None:
         """Look after what other processes left open, and end what could not be ended before."""

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from expost.errors import ExpostError, LedgerUnavailable
+from expost.errors import Busy, ExpostError, LedgerUnavailable
 from expost.ledger.entry import Entry
 from expost.ledger.heads import Heads
 from expost.ledger.rules import Create, Operation
@@ -41,7 +41,8 @@ class Settings:
     patience
         Seconds for which a request waits for other processes, or for a server that restarts.
     deadline
-        Seconds that a server may take to answer one request. ``patience + deadline`` bounds every call.
+        Seconds that a server may take to answer one request. ``patience + deadline`` bounds every call, and twice the
+        patience and the deadline one that waits for another of this process to the same address.
     beat
         Seconds between two signs of life of a process.
     silence
@@ -92,6 +93,13 @@ class Refused(LedgerUnavailable):
 
 class SnapshotLost(LedgerUnavailable):
     """The connection was lost inside a snapshot: what is read next would be of another instant."""
+
+
+def is_out_of_reach(engine: Engine, error: BaseException) -> bool:
+    """Whether nothing at the address can be done now. A busy server may serve its other ledgers; a locked file not."""
+    if isinstance(error, Refused) or not isinstance(error, LedgerUnavailable):
+        return False
+    return isinstance(error, Busy) == engine.local
 
 
 def alone(lock: Any, work: Callable[[], Answer]) -> Answer:

@@ -127,6 +127,13 @@ def _started(pid: int) -> str | None:
 class Beating(Protocol):
     """A store whose process has to beat."""
 
+    @property
+    def address(self) -> tuple[str, str]:
+        """Its database, and its name there."""
+
+    def is_out_of_reach(self, error: Exception) -> bool:
+        """Whether the error means that nothing in the database can be reached now."""
+
     def beat(self) -> None:
         """Give a sign of life."""
 
@@ -142,6 +149,8 @@ class Heart:
         self._lock = threading.Lock()
         self._stores: weakref.WeakSet[Beating] = weakref.WeakSet()
         self._pid: int | None = None
+        self._failed: set[str | tuple[str, str]] = set()
+        """The databases and ledgers about which a warning was given, until they are reached again."""
 
     def watch(self, store: Beating) -> None:
         """Beat for the store as long as it is there."""
@@ -152,27 +161,44 @@ class Heart:
                 self._pid = os.getpid()
 
     def beat(self) -> None:
-        """Once, for all, before anything else is done. A store that cannot be reached is tried again next time."""
+        """Once, for all, before anything else is done. A store that cannot be reached is tried again next time.
+
+        One database that is out of reach is tried once, however many ledgers are in it.
+        """
         with self._lock:
             stores = list(self._stores)
-        reached = [store for store in stores if _did(store.beat, "give a sign of life")]
+        lost: set[str] = set()
+        reached = [store for store in stores if self._did(store, store.beat, "give a sign of life", lost)]
         for store in reached:
-            _did(store.tend, "look after what was left open")
+            self._did(store, store.tend, "look after what was left open", lost)
+
+    def _did(self, store: Beating, work: Callable[[], None], what: str, lost: set[str]) -> bool:
+        database = store.address[0]
+        if database in lost:
+            return False
+        try:
+            work()
+        except Exception as error:
+            if store.is_out_of_reach(error):
+                lost.add(database)
+                self._warn(database, what, error)
+            else:
+                self._warn(store.address, what, error)
+            return False
+        self._failed -= {database, store.address}
+        return True
+
+    def _warn(self, where: str | tuple[str, str], what: str, error: Exception) -> None:
+        """Once, until it is reached again."""
+        if where not in self._failed:
+            self._failed.add(where)
+            _LOG.warning("a ledger could not be reached to %s: %s", what, error)
 
     def _run(self) -> None:
         pause = threading.Event()
         while True:
             pause.wait(self._every)
             self.beat()
-
-
-def _did(work: Callable[[], None], what: str) -> bool:
-    try:
-        work()
-    except Exception as error:
-        _LOG.warning("a ledger could not be reached to %s: %s", what, error)
-        return False
-    return True
 
 
 _HEARTS: dict[float, Heart] = {}

@@ -98,6 +98,8 @@ class PostgresEngine:
         self._reading = RLock()
         """Held while one query is answered."""
         self._fork = Hold(self._reading)
+        self._lost: tuple[float, str] | None = None
+        """When the server could not be reached last, and what was said."""
         self._sessions: dict[tuple[Process, int], _Session] = {}
         self._steps = Steps(self.rows)
         try:
@@ -209,12 +211,19 @@ class PostgresEngine:
     def rows(self, sql: str, *values: Any) -> list[Any]:
         """What a query gives, from what is committed."""
         question = sql.replace("?", "%s")
-        return self._steady(lambda: alone(self._reading, lambda: self._ask(question, values)))
 
-    def _ask(self, question: str, values: tuple[Any, ...]) -> list[Any]:
+        def once() -> list[Any]:
+            since = time.monotonic()
+            return alone(self._reading, lambda: self._ask(question, values, since))
+
+        return self._steady(once)
+
+    def _ask(self, question: str, values: tuple[Any, ...], since: float) -> list[Any]:
         """On the reader. After an interrupt nobody knows what is under way on a connection: it is given up."""
         import psycopg
 
+        if self._lost is not None and self._lost[0] > since:  # who waited does not have to find out once more
+            raise psycopg.OperationalError(self._lost[1])
         reader, self._reader = self._reader, None
         reader = self._usable(reader)
         try:
@@ -349,6 +358,10 @@ class PostgresEngine:
             )
         except psycopg.ProgrammingError:  # its words may hold a part of the password
             raise InvalidValue(UNREADABLE) from None
+        except psycopg.OperationalError as error:
+            if is_passing(error):
+                self._lost = time.monotonic(), str(error)
+            raise
         try:
             self._check(connection)
         except BaseException:

@@ -13,9 +13,9 @@ from queue import Empty, SimpleQueue
 from threading import Lock, RLock, Thread, current_thread
 from typing import Any
 
-from expost.errors import LedgerUnavailable
+from expost.errors import Busy, LedgerUnavailable
 from expost.forks import around_forks
-from expost.ledger.engine import Engine, Hold, Outcome, Refused, Step, alone
+from expost.ledger.engine import Engine, Hold, Outcome, Refused, Step, alone, is_out_of_reach
 from expost.ledger.entry import Entry
 
 MOST = 128
@@ -25,16 +25,20 @@ MOST = 128
 class _Ticket:
     """One caller's step, and its outcome. ``done`` is locked until that is known."""
 
-    __slots__ = ("done", "error", "given_up", "ledger", "outcome", "step")
+    __slots__ = ("_taken", "done", "error", "ledger", "outcome", "step")
 
     def __init__(self, ledger: int, step: Step) -> None:
         self.ledger = ledger
         self.step = step
         self.outcome: Outcome = None
         self.error: BaseException | None = None
-        self.given_up = False
+        self._taken = Lock()
         self.done = Lock()
         self.done.acquire()
+
+    def take(self) -> bool:
+        """Take it up, or give it up: whoever does so first."""
+        return self._taken.acquire(blocking=False)
 
 
 class _Writer:
@@ -105,11 +109,10 @@ class _Writer:
         with self._turn:
             self._busy = True
             tickets = self._take(first)
-            asked = [ticket for ticket in tickets if ticket is not None and not ticket.given_up]
-            for ledger in dict.fromkeys(ticket.ledger for ticket in asked):
-                self._commit([ticket for ticket in asked if ticket.ledger == ledger])
+            asked = [ticket for ticket in tickets if ticket is not None]
+            taken = self._commit_all(asked)
             self._busy = self._wanted = False
-        for ticket in asked:
+        for ticket in taken:
             ticket.done.release()
         if None in tickets:
             self._close()
@@ -124,6 +127,23 @@ class _Writer:
         except Empty:
             pass
         return tickets
+
+    def _commit_all(self, asked: list[_Ticket]) -> list[_Ticket]:
+        """Ledger by ledger; those that were not given up. If the database is out of reach for one ledger, it is for
+        the others."""
+        taken: list[_Ticket] = []
+        lost: BaseException | None = None
+        for ledger in dict.fromkeys(ticket.ledger for ticket in asked):
+            tickets = [ticket for ticket in asked if ticket.ledger == ledger and ticket.take()]
+            taken += tickets
+            if lost is None:
+                self._commit(tickets)
+                errors = (ticket.error for ticket in tickets if ticket.error is not None)
+                lost = next((error for error in errors if is_out_of_reach(self.engine, error)), None)
+            else:
+                for ticket in tickets:
+                    ticket.error = _again(lost)
+        return taken
 
     def _commit(self, tickets: list[_Ticket]) -> None:
         """One transaction; but if one of them is refused for its own sake, the others must not suffer."""
@@ -179,13 +199,24 @@ class Writer:
         self._writer.start()
         try:
             self._writer.waiting.put(ticket)
-            ticket.done.acquire()
+            self._await(ticket)
         except BaseException:
-            ticket.given_up = True  # if it was not taken up yet, it never will be
+            ticket.take()  # if it was not taken up yet, it never will be
             raise
         if ticket.error is not None:
             raise ticket.error
         return ticket.outcome
+
+    def _await(self, ticket: _Ticket) -> None:
+        patience = self.engine.settings.patience
+        if ticket.done.acquire(timeout=patience):
+            return
+        if ticket.take():
+            raise Busy(
+                f"other requests of this process to the same database have taken {patience:g} seconds; nothing was "
+                "recorded: try again"
+            )
+        ticket.done.acquire()
 
 
 def _again(error: BaseException) -> BaseException:

@@ -21,7 +21,7 @@ import golden
 from books import execute
 from expost.cli.ledger import app as app_of_ledgers
 from expost.cli.main import app
-from expost.ledger import Settings
+from expost.ledger import Settings, address
 
 COMMANDS = [found.name or getattr(found.callback, "__name__", "") for found in app_of_ledgers.registered_commands]
 SECRET = 424_243
@@ -232,7 +232,8 @@ def test_mistakes_are_told_in_words(clinic: str, tmp_path: Path) -> None:
     assert xp.Ledger.load(clinic, "patients").verify() == before
 
 
-def test_a_server_that_does_not_answer() -> None:
+def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(address, "_DEFAULT", Settings(patience=0.1))
     result = run("show", "postgresql://me:hunter2@127.0.0.1:1/x", "patients")
     assert result.exit_code == 4
     assert "the database does not answer" in result.stderr

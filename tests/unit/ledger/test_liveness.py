@@ -49,7 +49,7 @@ def test_all_leases_are_renewed_before_anything_else_is_done(caplog: pytest.LogC
     """What takes long in one ledger does not cost another its lease."""
     done: list[str] = []
 
-    class Store:
+    class Untidy(Patient):
         def beat(self) -> None:
             done.append("beat")
 
@@ -57,11 +57,11 @@ def test_all_leases_are_renewed_before_anything_else_is_done(caplog: pytest.LogC
             done.append("tend")
             raise RuntimeError("not reached")
 
-    class Away(Store):
+    class Away(Untidy):
         def beat(self) -> None:
             raise RuntimeError("not reached")
 
-    heart, stores = liveness.Heart(600), [Store(), Away(), Store()]
+    heart, stores = liveness.Heart(600), [Untidy("a"), Away("b"), Untidy("c")]
     heart._stores.update(stores)
     heart.beat()
     assert done == ["beat", "beat", "tend", "tend"]
@@ -69,6 +69,47 @@ def test_all_leases_are_renewed_before_anything_else_is_done(caplog: pytest.LogC
         "give a sign of life: not reached",
         *["look after what was left open: not reached"] * 2,
     ]
+
+
+class Patient:
+    """A store that is reached, or not; it counts how often it was tried."""
+
+    def __init__(self, name: str, database: str = "here") -> None:
+        self.address = (database, name)
+        self.error: Exception | None = None
+        self.tried = 0
+
+    def is_out_of_reach(self, error: Exception) -> bool:
+        return isinstance(error, ConnectionError)
+
+    def beat(self) -> None:
+        self.tried += 1
+        if self.error is not None:
+            raise self.error
+
+    def tend(self) -> None:
+        pass
+
+
+def test_one_database_that_is_out_of_reach_is_tried_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Found: every ledger in it was tried for its whole patience, and every try was a warning."""
+    heart = liveness.Heart(600)
+    here, there, broken = [Patient(name) for name in "abc"], Patient("a", "there"), Patient("b", "there")
+    broken.error = ValueError("broken")
+    heart._stores.update([*here, there, broken])
+    for store in here:
+        store.error = ConnectionError("away")
+    for _ in range(3):
+        heart.beat()
+    assert sum(store.tried for store in here) == 3
+    assert (there.tried, broken.tried) == (3, 3)
+    assert sorted(record.getMessage().rpartition(": ")[2] for record in caplog.records) == ["away", "broken"]
+    for store in here:
+        store.error = None
+    heart.beat()
+    here[0].error = ConnectionError("away again")
+    heart.beat()
+    assert [record.getMessage().rpartition(": ")[2] for record in caplog.records][2:] == ["away again"]
 
 
 def test_where_nobody_tells_about_processes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,15 +250,12 @@ def test_a_process_that_looked_long_ago_and_reserves_now_is_alive(new_url: Calla
 def test_a_heart_beats_by_itself() -> None:
     beaten = threading.Event()
 
-    class Store:
+    class Store(Patient):
         def beat(self) -> None:
             beaten.set()
             raise RuntimeError("not reached")
 
-        def tend(self) -> None:
-            pass
-
-    heart, store = liveness.Heart(0.01), Store()
+    heart, store = liveness.Heart(0.01), Store("a")
     heart.watch(store)
     heart.watch(store)
     assert beaten.wait(5)

@@ -18,7 +18,7 @@ import expost as xp
 from books import CLAIM, held, make, waiting
 from expost import Cost
 from expost.ledger import writer as writer_module
-from expost.ledger.engine import alone
+from expost.ledger.engine import Settings, alone
 from expost.ledger.rules import CreateAccount
 from expost.ledger.writer import Writer
 
@@ -30,6 +30,8 @@ class Slow:
         self.batches: list[list[Any]] = []
         self.go = threading.Event()
         self.error: BaseException | None = None
+        self.local = True
+        self.settings = Settings()
 
     def pause(self) -> None:
         pass
@@ -163,8 +165,9 @@ def test_a_finalizer_in_the_writer_thread_is_refused() -> None:
                 refused.append(error)
             self.set()
 
-        def acquire(self) -> None:
+        def acquire(self, timeout: float = -1) -> bool:
             assert self.wait(10)
+            return True
 
     real = writer_module._Ticket
 
@@ -243,7 +246,7 @@ def test_a_caller_that_is_interrupted_takes_nobody_along() -> None:
     batch = Writer(engine)  # type: ignore[arg-type]
 
     class Interrupted:
-        def acquire(self) -> None:
+        def acquire(self, timeout: float = -1) -> None:
             raise KeyboardInterrupt
 
         release = acquire
@@ -267,6 +270,23 @@ def test_a_caller_that_is_interrupted_takes_nobody_along() -> None:
         writer_module._Ticket = real  # type: ignore[misc]
     engine.go.set()
     waiting.join(10)
+    assert batch.submit(1, 2) == 2
+    assert [list(steps) for steps in engine.batches] == [[0], [2]]
+
+
+def test_a_caller_waits_for_others_no_longer_than_its_patience() -> None:
+    """It gives up what was not taken up; nothing of it is recorded later."""
+    engine = Slow()
+    engine.settings = Settings(patience=0.05)
+    batch = Writer(engine)  # type: ignore[arg-type]
+    first = threading.Thread(target=batch.submit, args=(1, 0))
+    first.start()
+    while not engine.batches:
+        pass
+    with pytest.raises(xp.Busy, match=r"have taken 0\.05 seconds; nothing was recorded"):
+        batch.submit(1, 1)
+    engine.go.set()
+    first.join(10)
     assert batch.submit(1, 2) == 2
     assert [list(steps) for steps in engine.batches] == [[0], [2]]
 
