@@ -30,6 +30,7 @@ class Instant(NamedTuple):
     about: tuple[Any, ...]
     head: Head
     entries: int
+    at: int
     accounts: dict[Path, Balance]
     open: dict[int, Any]
     last: tuple[int, int]
@@ -50,8 +51,8 @@ class Audit(Replay):
         super().__init__()
         self._engine, self._ledger = engine, ledger
         self._ended: list[_Ended] = []
-        self._missing: set[int] = set()
-        """Entries whose outputs are not there; they may have been dropped later."""
+        self._missing = 0
+        """The highest number of an entry whose output is not there, and was not dropped by a line so far."""
 
     def events(self, after: int = 0, upto: int = 2**63 - 1) -> Iterator[Event]:
         """The lines behind a line, up to another."""
@@ -86,11 +87,11 @@ class Audit(Replay):
 
     def _instant(self, rows: Rows) -> Instant:
         found = rows(
-            "SELECT name, neighbours, unit, sequence, head, entries FROM expost_ledger WHERE id = ?", self._ledger
+            "SELECT name, neighbours, unit, sequence, head, entries, at FROM expost_ledger WHERE id = ?", self._ledger
         )
         if len(found) != 1:
             raise LedgerCorrupt("the ledger's own row was removed")
-        name, neighbours, unit, sequence, head, entries = found[0]
+        name, neighbours, unit, sequence, head, entries, at = found[0]
         accounts = rows(f"SELECT path, {BALANCE} FROM expost_account WHERE ledger = ?", self._ledger)
         held = rows(
             f"{ENTRY.replace('expost_entry e', self._engine.open_entries)} AND e.state = 'reserved'", self._ledger
@@ -104,6 +105,7 @@ class Audit(Replay):
             (name, neighbours, unit),
             Head(sequence, head),
             entries,
+            at,
             {tuple(path.split("/")): balance_of_row(row) for path, *row in accounts},
             {row[0]: row for row in held},
             (line or 0, number or 0),
@@ -116,13 +118,19 @@ class Audit(Replay):
             raise differ("the number of entries is not what the audit trail adds up to")
         if self.about is not None and self.about[:1] + self.about[2:] != instant.about:
             raise differ("the ledger's name, neighbours or unit are not what the audit trail says")
+        if instant.at != self.at:
+            raise differ("the clock of the books is not what the last line of the audit trail says")
         self._complete(instant)
         if instant.accounts != self.accounts:
             raise differ()
         self._compare_open(instant)
-        outputs = {number for number in self._missing if number > self.dropped}
-        if outputs:
-            raise differ(f"the output kept for entry {min(outputs)} was removed")
+        if self._missing and not self._dropped_later(head):
+            raise differ(f"the output kept for entry {self._missing} was removed")
+
+    def _dropped_later(self, head: Head) -> bool:
+        """Whether outputs were dropped while this was verified."""
+        later = self.events(head.sequence)
+        return any(event.kind == "drop" and event.body["upto"] >= self._missing for event in later)
 
     def _complete(self, instant: Instant) -> None:
         """What is compared beside what the events were about."""
@@ -151,6 +159,12 @@ class Audit(Replay):
         """Compared later, a page at a time."""
         digest = operation.digest if isinstance(operation, Settle) else None
         self._ended.append(_Ended(entry, digest, reserved, line))
+
+    def dropped(self, upto: int) -> None:
+        """Outputs are not there of entries up to a number that have ended by now. Those of later ones have to be."""
+        self._compare_ended()
+        if self._missing <= upto:
+            self._missing = 0
 
     def _compare_ended(self) -> None:
         ended, self._ended = self._ended, []
@@ -201,7 +215,7 @@ class Audit(Replay):
             f"SELECT number, output FROM expost_entry WHERE ledger = ? AND number IN ({marks})", self._ledger, *due
         ):
             if text is None:
-                self._missing.add(number)
+                self._missing = max(self._missing, number)
             elif sha256(text) != due[number]:
                 raise differ(f"the output kept for entry {number} is not the one that was published")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import json
+import logging
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -38,6 +39,7 @@ from expost.ledger.since import AuditSince, TooEarly
 from expost.ledger.trail import Event, Head
 from expost.ledger.writer import Writer
 
+_LOG = logging.getLogger("expost.ledger")
 PAGE = 500
 """Rows that are read at a time."""
 LONGEST = 500
@@ -218,20 +220,20 @@ class DurableStore:
     def output(self, entry: int) -> Any:
         """The output that was kept for an entry with a key."""
         rows = self._engine.rows(
-            "SELECT output, digest, operation, key, state FROM expost_entry WHERE ledger = ? AND number = ?",
-            self._ledger, self._known(entry),
+            "SELECT output, digest, ended_line, operation, key, state FROM expost_entry WHERE ledger = ? "
+            "AND number = ?", self._ledger, self._known(entry),
         )  # fmt: skip
-        text, digest, *rest = rows[0] if rows else (None, None, "reserve", None, "reserved")
+        text, digest, ended, *rest = rows[0] if rows else (None, None, None, "reserve", None, "reserved")
         if text is None:
             if keeps(*rest):
-                raise self._missing_output(entry)
+                raise self._missing_output(entry, ended)
             return None
         if sha256(text) != digest:
             raise LedgerCorrupt(f"the output kept for entry {entry} is not the one that was published")
         return codec.decode(text)
 
-    def _missing_output(self, entry: int) -> LedgerCorrupt | InvalidValue:
-        if any(event.kind == "drop" and event.body["upto"] >= entry for event in self.events()):
+    def _missing_output(self, entry: int, ended: int) -> LedgerCorrupt | InvalidValue:
+        if any(event.kind == "drop" and event.body["upto"] >= entry for event in self.events(ended)):
             return InvalidValue(
                 f"the output of entry {entry} was dropped, or not imported: it was published and charged, and nothing "
                 "is sampled for its key again; take a new key for a new request"
@@ -400,6 +402,11 @@ class DurableStore:
         heads, name = self._engine.heads, self.address.name
         noted = None if heads is None else heads.noted(name)  # before: later ones may be noted meanwhile
         head = self._audit(known, since).run(known)
+        if heads is not None and noted is None and known is None:
+            _LOG.warning(
+                "no head of ledger %r is noted in %s, as in a copy, or a file that was moved alone: whether its last "
+                "lines are there can be told only by a head that was noted elsewhere", name, heads.path,
+            )  # fmt: skip
         if heads is not None and noted is not None:
             lost = heads.compare(noted, name, head.sequence, self._hash_of)
             if lost is not None:

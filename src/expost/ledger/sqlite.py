@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from tempfile import TemporaryDirectory
 from threading import RLock
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -54,7 +56,7 @@ class SqliteEngine:
         if not create and not os.path.exists(path):
             raise InvalidValue(f"there is no ledger file {path!r}: create a ledger there first")
         self.settings = settings
-        self._path, self.read_only = path, read_only
+        self._path, self._create, self.read_only = path, create, read_only
         self.heads = Heads(path) if settings.heads else None
         self._owners: dict[tuple[Process, int], str] = {}
         self._names: dict[int, str] = {}
@@ -62,6 +64,8 @@ class SqliteEngine:
         self._reader: apsw.Connection | None = None
         self._still: tuple[Any, ...] | None = None
         """How the file was when it was opened as one that nobody changes."""
+        self._copy: tuple[tuple[int, ...], TemporaryDirectory[str]] | None = None
+        """A private copy, and of which file."""
         self._shown: list[ref[apsw.Connection]] = []
         """The connections of snapshots."""
         self._reading = RLock()
@@ -72,7 +76,7 @@ class SqliteEngine:
         """The write-ahead log that the writer has open."""
         try:
             with self._translated():
-                self._open(create)
+                self._open()
         except BaseException:
             self.close()
             raise
@@ -166,8 +170,7 @@ class SqliteEngine:
         found = os.stat(self._path)
         if self._identity is None:
             self._identity = _Identity(found.st_dev, found.st_ino)
-        if not self.read_only:
-            self._check_file()
+        self._check_file()
 
     # ---- reading
 
@@ -235,6 +238,12 @@ class SqliteEngine:
         for connection in connections:
             if connection is not None:
                 connection.close()
+        self._remove_copy()
+
+    def _remove_copy(self) -> None:
+        copy, self._copy = self._copy, None
+        if copy is not None:
+            copy[1].cleanup()
 
     def pause(self) -> None:
         """Before a fork: no connection may live on in two processes."""
@@ -280,7 +289,10 @@ class SqliteEngine:
     def _connect(self) -> apsw.Connection:
         if self.read_only:
             return self._connect_reading()
-        connection = apsw.Connection(self._path, vfs=self.settings.vfs)
+        if self._identity is not None:
+            self._check_file()
+        new = apsw.SQLITE_OPEN_CREATE if self._create and self._identity is None else 0
+        connection = apsw.Connection(self._path, flags=apsw.SQLITE_OPEN_READWRITE | new, vfs=self.settings.vfs)
         self._identify()
         connection.set_busy_handler(_patience(self.settings.patience))
         connection.execute("PRAGMA foreign_keys = ON").fetchall()
@@ -288,24 +300,44 @@ class SqliteEngine:
         return connection
 
     def _connect_reading(self) -> apsw.Connection:
-        """Without a write-ahead log nobody has the file open for writing: then it is read without any trace."""
+        """Without a write-ahead log, or the file that its users share, nobody has the file open for writing: then it is
+        read without any trace."""
         self._identify()
         state = self._state()
-        still = state[0] == 0
+        logged = state[0] > 0
+        still = not logged or not os.path.exists(f"{self._path}-shm")
         self._still = state if still else None
-        uri = f"file:{quote(self._path)}?mode=ro" + "&immutable=1" * still
+        path = self._copied(state) if logged and still else self._path
+        uri = f"file:{quote(path)}?mode=ro" + "&immutable=1" * (not logged)
         connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
         connection.set_busy_handler(_patience(self.settings.patience))
         return connection
 
-    def _state(self) -> tuple[int, int, int]:
-        log, found = f"{self._path}-wal", os.stat(self._path)
-        return os.path.getsize(log) if os.path.exists(log) else 0, found.st_size, found.st_mtime_ns
+    def _copied(self, state: tuple[int, ...]) -> str:
+        """A private copy of the file and its log: to read them in place would leave a file behind."""
+        if self._copy is None or self._copy[0] != state:
+            self._remove_copy()
+            self._copy = state, TemporaryDirectory(prefix="expost-")
+            for ending in ("", "-wal"):
+                shutil.copyfile(f"{self._path}{ending}", f"{self._copy[1].name}/books.db{ending}")
+            if self._state() != state:
+                self._remove_copy()
+                raise SnapshotLost("another process opened the file while it was being read: try again")
+        return f"{self._copy[1].name}/books.db"
+
+    def _state(self) -> tuple[int, ...]:
+        """How large the log is, and what changes when somebody writes."""
+        found = os.stat(self._path)
+        try:
+            log = os.stat(f"{self._path}-wal")
+        except FileNotFoundError:
+            return 0, 0, found.st_size, found.st_mtime_ns
+        return log.st_size, log.st_mtime_ns, found.st_size, found.st_mtime_ns
 
     def _has_changed(self) -> bool:
         return self._still is not None and self._still != self._state()
 
-    def _open(self, create: bool) -> None:
+    def _open(self) -> None:
         """Look whether there are tables, and make them if they are to be made."""
         find = "SELECT 1 FROM sqlite_master WHERE name = ?"
         if self.read_only:
@@ -313,7 +345,7 @@ class SqliteEngine:
                 raise InvalidValue(f"the database {self._path!r} holds no ledgers")
             return
         writer = self._writing()
-        if not create and not writer.execute(find, (schema.MARK,)).fetchall():
+        if not self._create and not writer.execute(find, (schema.MARK,)).fetchall():
             raise InvalidValue(f"the database {self._path!r} holds no ledgers: create one there first")
         if writer.execute("PRAGMA journal_mode = WAL").get != "wal":
             raise InvalidValue(f"{self._path!r} cannot keep a write-ahead log: put the ledger on a local disk")
@@ -356,6 +388,10 @@ class SqliteEngine:
             raise LedgerUnavailable(
                 f"the ledger's file cannot be written: {error}; nothing was acknowledged"
             ) from error
+        except UnicodeDecodeError as error:
+            raise LedgerCorrupt("the ledger's file was damaged: a text in it cannot be read") from error
+        except OSError as error:
+            raise LedgerUnavailable(f"the ledger's file {self._path!r} cannot be read: {error.strerror}") from error
         except apsw.Error as error:
             raise Refused(f"the ledger's file refuses this: {error}; nothing was acknowledged") from error
 

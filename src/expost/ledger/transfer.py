@@ -19,6 +19,7 @@ from expost.guarantee import as_part
 from expost.ledger.address import open_store, opened
 from expost.ledger.audit import Audit, keeps
 from expost.ledger.codec import claim_digest, claim_text, described
+from expost.ledger.engine import Settings
 from expost.ledger.entry import Entry, Note
 from expost.ledger.rules import Change, Operation, Settle
 from expost.ledger.trail import Event, Head
@@ -167,10 +168,11 @@ def _copied(events: Iterator[Event], outputs: Outputs, target: str, note: Note) 
         copying = _Copying(run, outputs)
         head = copying.copy(events)
         name, count, missing = copying.root[0], copying.count, copying.missing
+    if engine.heads is not None:
+        engine.heads.note(name, head)
     store = open_store(target, name)
     if missing and count:
         store.drop_outputs(count, note)
-        return store.verify(head)
     return store.verify(head)
 
 
@@ -186,7 +188,8 @@ def back_up(source: str, file: str) -> list[tuple[str, Head]]:
         for name in names:
             copy_ledger(source, name, f"sqlite:///{file}", Note("expost", "backup"))
     url = f"sqlite:///{file}"
-    return [(name, open_store(url, name, read_only=True).verify(None)) for name in names]
+    reading = Settings(heads=False)
+    return [(name, open_store(url, name, reading, read_only=True).verify(None)) for name in names]
 
 
 def import_early(file: str, name: str, target: str, note: Note) -> Head:

@@ -8,7 +8,7 @@ from expost.errors import ExpostError, LedgerCorrupt, UnknownEntry
 from expost.guarantee import Guarantee, Neighbours
 from expost.ledger.entry import Balance, Entry, Path
 from expost.ledger.rows import NONSENSE
-from expost.ledger.rules import Change, Create, Operation, Reserve, change_of
+from expost.ledger.rules import Change, Create, DropOutputs, Operation, Reserve, change_of
 from expost.ledger.trail import GENESIS, Event, Head, impossible, linked, operation_of, trail_line
 
 
@@ -25,8 +25,6 @@ class Replay:
         """Open entries, each with the line that reserved it."""
         self.count = 0
         self.at = 0
-        self.dropped = 0
-        """Outputs of entries up to this number were dropped."""
         self.guarantees: dict[str, Guarantee] = {}
         self._known: set[Guarantee] = set()
         self.keys: set[str] = set()
@@ -86,8 +84,8 @@ class Replay:
             self.open[entry.id] = (entry, self.open[entry.id][1])
         elif entry is not None:
             self.ended(entry, operation, self.open.pop(entry.id)[1], event.sequence)
-        elif event.kind == "drop":
-            self.dropped = max(self.dropped, event.body["upto"])
+        elif isinstance(operation, DropOutputs):
+            self.dropped(operation.upto)
 
     def _reserved(self, entry: Entry, line: int) -> None:
         self.count += 1
@@ -98,6 +96,9 @@ class Replay:
 
     def ended(self, entry: Entry, operation: Operation, reserved: int, line: int) -> None:
         """An entry has ended, by that line."""
+
+    def dropped(self, upto: int) -> None:
+        """The outputs of entries up to a number that have ended were dropped."""
 
     # ---- what the rules ask for
 

@@ -14,6 +14,7 @@ import pytest
 
 import expost as xp
 from books import CLAIM, OWNER, execute, held, make
+from clocks import Clock
 from expost import Cost, Guarantee, Ledger
 from expost.ledger import Settings, codec, durable
 from expost.ledger.engine import wall
@@ -198,6 +199,18 @@ def test_a_ledger_that_was_idle_for_two_years(sqlite_url: Callable[[], str]) -> 
     ledger.raise_limit(epsilon=6, **OWNER)
     ledger.reserve(CLAIM).settle("small")
     ledger.close(**OWNER)
+    ledger.verify()
+
+
+def test_a_ledger_that_was_idle_can_be_closed(new_url: Callable[[], str]) -> None:
+    """Found: somebody had to confirm the clock first."""
+    clock = Clock()
+    ledger = make(new_url(), settings=clock.settings())
+    last = next(ledger.audit()).at
+    clock.set_on(ledger)(clock.at + 2 * 366 * 86400 * 10**6)
+    ledger.close(**OWNER)
+    assert ledger.closed
+    assert [event.at for event in ledger.audit()] == [last, last]
     ledger.verify()
 
 

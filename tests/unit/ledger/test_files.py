@@ -14,7 +14,7 @@ import apsw
 import pytest
 
 import expost as xp
-from books import CLAIM, OWNER, execute, make
+from books import CLAIM, OWNER, disarm, execute, make
 from expost import Ledger
 from expost.ledger import Settings
 from expost.ledger.address import open_store
@@ -87,6 +87,47 @@ def test_a_reader_sees_what_is_written_meanwhile(sqlite_url: Callable[[], str]) 
     assert reader.verify() == writer.verify()
 
 
+def test_a_copy_with_its_log_is_read_without_a_trace(sqlite_url: Callable[[], str], tmp_path: Path) -> None:
+    """Found: a file ending in -shm was left beside the log."""
+    url = sqlite_url()
+    ledger = make(url)
+    ledger.reserve(CLAIM).settle("small")
+    (tmp_path / "copy").mkdir()
+    copy = tmp_path / "copy" / "books.db"
+    for ending in ("", "-wal"):
+        shutil.copyfile(f"{file_of(url)}{ending}", f"{copy}{ending}")
+    before = {file.name: file.read_bytes() for file in copy.parent.iterdir()}
+    again = Ledger.load(f"sqlite:///{copy}", "study", read_only=True)
+    assert again.verify() == ledger.verify()
+    assert again.statement() == ledger.statement()
+    assert {file.name: file.read_bytes() for file in copy.parent.iterdir()} == before
+
+
+def test_a_file_that_is_gone_is_not_made_anew_by_reading(sqlite_url: Callable[[], str]) -> None:
+    """Found: FileNotFoundError from one that was opened for reading only, and an empty file from the other."""
+    url = sqlite_url()
+    ledger: Any = make(url)
+    ledger._store._engine.close()
+    reader: Any = Ledger.load(url, "study", read_only=True)
+    file_of(url).unlink()
+    for work in (lambda: ledger.remaining, ledger.statement, ledger.verify, lambda: reader.remaining, reader.verify):
+        with pytest.raises(xp.LedgerUnavailable, match=r"was removed or renamed|cannot be read: No such file"):
+            work()
+    assert not file_of(url).exists()
+
+
+def test_texts_that_cannot_be_read_are_damage(sqlite_url: Callable[[], str]) -> None:
+    """Found: UnicodeDecodeError."""
+    url = sqlite_url()
+    ledger = make(url)
+    ledger.reserve(CLAIM, label="work").settle("small")
+    disarm(url, "expost_entry")
+    execute(url, "UPDATE expost_entry SET label = CAST(x'ff77' AS TEXT)")
+    for work in (ledger.statement, ledger.verify, lambda: list(ledger.entries())):
+        with pytest.raises(xp.LedgerCorrupt, match="damaged"):
+            work()
+
+
 # ---- which file is it?
 
 
@@ -128,8 +169,9 @@ def test_a_second_name_is_refused(sqlite_url: Callable[[], str]) -> None:
     os.link(file_of(url), f"{file_of(url)}-link")
     with pytest.raises(xp.LedgerUnavailable, match=r"has 2 names \(hard links\)"):
         ledger.reserve(CLAIM)
-    with pytest.raises(xp.LedgerUnavailable, match="hard links"):
-        Ledger.load(f"{url}-link", "study")
+    for read_only in (False, True):
+        with pytest.raises(xp.LedgerUnavailable, match="hard links"):
+            Ledger.load(f"{url}-link", "study", read_only=read_only)
     os.unlink(f"{file_of(url)}-link")
     ledger.reserve(CLAIM).settle("small")
 
@@ -145,6 +187,24 @@ def test_a_symbolic_link_is_the_file(sqlite_url: Callable[[], str], tmp_path: Pa
 
 
 # ---- heads beside the data
+
+
+def test_a_file_that_was_moved_alone_is_mentioned(
+    sqlite_url: Callable[[], str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It has no noted heads: verification says so, unless a head is given."""
+    url = sqlite_url()
+    ledger: Any = make(url)
+    ledger.reserve(CLAIM).settle("small")
+    head = ledger.verify()
+    assert caplog.messages == []
+    ledger._store._engine.close()
+    (tmp_path / "moved").mkdir()
+    moved = Ledger.load(f"sqlite:///{file_of(url).rename(tmp_path / 'moved' / 'books.db')}", "study", read_only=True)
+    assert moved.verify(head) == head
+    assert caplog.messages == []
+    assert moved.verify() == head
+    assert "can be told only by a head that was noted elsewhere" in caplog.messages[0]
 
 
 def test_a_lost_log_is_noticed(sqlite_url: Callable[[], str], tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import expost as xp
 from books import CLAIM, OWNER, disarm, execute, make
 from expost import Cost, Guarantee, Ledger
 from expost.ledger import liveness
+from expost.ledger.entry import Note
 from expost.ledger.trail import GENESIS, link
 from toys import Fixed
 
@@ -122,6 +123,34 @@ def test_a_key_that_was_used_twice_is_found(new_url: Callable[[], str], end: boo
     Path(f"{url.removeprefix('sqlite:///')}-heads").unlink(missing_ok=True)
     with pytest.raises(xp.LedgerCorrupt, match="a key stands for more than one entry"):
         ledger.verify()
+
+
+def test_outputs_that_were_removed_after_others_were_dropped_are_found(new_url: Callable[[], str]) -> None:
+    """Found: outputs dropped up to a number that was not reached yet excused every later removal."""
+    url = new_url()
+    ledger: Any = make(url)
+    ledger.run(Fixed(CLAIM, 7, part="small"), key="one")
+    ledger._store.drop_outputs(10**9, Note("me", "because"))
+    head = ledger.verify()
+    ledger.run(Fixed(CLAIM, 7, part="small"), key="two")
+    ledger.verify()
+    with pytest.raises(xp.InvalidValue, match="was dropped, or not imported"):
+        ledger.output("one")
+    disarm(url, "expost_entry")
+    execute(url, "UPDATE expost_entry SET output = NULL")
+    for work in (ledger.verify, lambda: ledger.verify(head, since=True), lambda: ledger.output("two")):
+        with pytest.raises(xp.LedgerCorrupt, match="output kept for entry 2 was removed"):
+            work()
+
+
+def test_a_changed_clock_of_the_books_is_found(new_url: Callable[[], str]) -> None:
+    url = new_url()
+    ledger = make(url)
+    head = ledger.verify()
+    execute(url, "UPDATE expost_ledger SET at = at + 3600000000")
+    for since in (False, True):
+        with pytest.raises(xp.LedgerCorrupt, match="clock of the books"):
+            ledger.verify(head, since=since)
 
 
 def test_an_entry_before_the_first_is_found(tmp_path: Path) -> None:

@@ -612,7 +612,9 @@ BEGIN
     p_ledger := v_book.id;
   ELSE
     SELECT * INTO STRICT v_book FROM expost_ledger WHERE id = p_ledger FOR UPDATE;
-    v_book.at := CASE WHEN p_kind = 'clock' THEN v_now - v_now % 3600000000 ELSE expost_tick(v_book.at, v_now) END;
+    v_book.at := CASE WHEN p_kind = 'clock' THEN v_now - v_now % 3600000000
+      WHEN p_kind = 'close' AND v_now - v_book.at > 31622400000000 THEN v_book.at  -- to end spending is always possible
+      ELSE expost_tick(v_book.at, v_now) END;
   END IF;
   v_book.sequence := v_book.sequence + 1;
   IF p_kind IN ('create', 'account') THEN
