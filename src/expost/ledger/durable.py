@@ -223,7 +223,7 @@ class DurableStore:
             "SELECT output, digest, ended_line, operation, key, state FROM expost_entry WHERE ledger = ? "
             "AND number = ?", self._ledger, self._known(entry),
         )  # fmt: skip
-        text, digest, ended, *rest = rows[0] if rows else (None, None, None, "reserve", None, "reserved")
+        text, digest, ended, *rest = rows[0] if rows else (None, None, 0, "reserve", None, "reserved")
         if text is None:
             if keeps(*rest):
                 raise self._missing_output(entry, ended)

@@ -206,6 +206,27 @@ def test_a_process_that_was_given_up_goes_on_under_another_name(new_url: Callabl
     ledger.verify()
 
 
+def test_a_late_step_under_an_older_name_goes_under_a_new_one(postgres_url: Callable[[], str]) -> None:
+    """What a process sent under a name under which it was given up."""
+    url = postgres_url()
+    ledger = make(url)
+    store: Any = ledger._store
+    first, session = ledger.reserve(CLAIM), store._engine._session(store._ledger)
+    old = session.owner
+    execute(url, f"UPDATE expost_owner SET expired = 1 WHERE id = '{old}'")
+    second = ledger.reserve(CLAIM)
+    with psycopg.connect(url) as server:
+        ((last,),) = server.execute("SELECT batch FROM expost_owner WHERE id = %s", (old,)).fetchall()
+    session.owner, session.before = old, {last}
+    store.beat()
+    third = ledger.reserve(CLAIM)
+    assert session.owner != old
+    for spending in (first, second, third):
+        assert spending.settle("small").charged == CLAIM.cost_of("small")
+    assert third.id == 3
+    ledger.verify()
+
+
 def test_a_first_batch_that_fails_is_not_the_last(postgres_url: Callable[[], str]) -> None:
     ledger = make(postgres_url())
     engine: Any = ledger._store._engine  # type: ignore[attr-defined]

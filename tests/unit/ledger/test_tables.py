@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -13,7 +16,7 @@ import pytest
 import expost as xp
 from books import CLAIM, disarm, execute, held, make, steps_of
 from expost import Guarantee, Ledger
-from expost.ledger import liveness, schema
+from expost.ledger import Settings, liveness, postgres, schema
 from expost.ledger.trail import link
 from toys import Fixed
 
@@ -218,3 +221,96 @@ def test_a_ledger_is_not_created_again(new_url: Callable[[], str]) -> None:
             ledger.verify(known)
     with pytest.raises(xp.LedgerCorrupt):
         ledger.verify(head, since=True)
+
+
+def test_a_part_that_was_not_paid_for_is_found(new_url: Callable[[], str]) -> None:
+    """The line, its hash, the entry and the balance agree on what the smaller part costs."""
+    url = new_url()
+    ledger = make(url)
+    ledger.reserve(CLAIM).settle("large")
+    *_, before, last = ledger.audit()
+    large, small = CLAIM.cost_of("large").epsilon_units, CLAIM.cost_of("small").epsilon_units
+    line = last.line.replace(f"[{large},", f"[{small},", 1).replace(f",{large},", f",{small},", 1)
+    assert line.count(str(small)) == 2
+    digest = link(before.hash, line)
+    for table in ("expost_event", "expost_entry", "expost_account"):
+        disarm(url, table)
+    execute(
+        url,
+        f"UPDATE expost_event SET line = '{line}', hash = '{digest}' WHERE sequence = 3",
+        f"UPDATE expost_ledger SET head = '{digest}'",
+        f"UPDATE expost_entry SET charged_epsilon = {small}",
+        f"UPDATE expost_account SET epsilon_spent = {small}",
+    )
+    with pytest.raises(xp.LedgerCorrupt, match=r"line 3 .*\(settle\) cannot have happened: the rules would have"):
+        ledger.verify()
+
+
+# ---- tables that change
+
+
+@pytest.fixture
+def outdated(postgres_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> tuple[str, Ledger]:
+    """The address of a ledger whose tables lack what a newer expost needs, and the ledger as it was opened before."""
+    url, known = postgres_url(), schema.migrations("postgres")
+    ledger = make(url)
+    newer = ("0002_later", "ALTER TABLE expost_entry ADD COLUMN later TEXT; ALTER TABLE expost_ledger ADD later TEXT")
+    monkeypatch.setattr(schema, "migrations", lambda backend: [*known, newer])
+    return url, ledger
+
+
+@contextlib.contextmanager
+def loading(url: str, patience: float) -> Iterator[list[Any]]:
+    """Somebody else changes the tables, and waits to; afterwards the list holds the ledger, or the error."""
+    got: list[Any] = []
+
+    def load() -> None:
+        try:
+            got.append(Ledger.load(url, "study", settings=Settings(patience=patience, deadline=20)))
+        except Exception as error:
+            got.append(error)
+
+    thread = threading.Thread(target=load, daemon=True)
+    with psycopg.connect(url, autocommit=True) as server:
+        thread.start()
+        question = "SELECT 1 FROM pg_locks WHERE relation = 'expost_entry'::regclass AND NOT granted"
+        while thread.is_alive() and not server.execute(question).fetchall():
+            time.sleep(0.01)
+    yield got
+    thread.join(30)
+
+
+def test_a_reader_that_takes_long_stops_no_writer(
+    outdated: tuple[str, Ledger], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waits to change the tables lets go of them again and again."""
+    url, ledger = outdated
+    monkeypatch.setattr(postgres, "_TURN", 0.3)
+    with psycopg.connect(url) as reader:
+        reader.execute("SELECT count(*) FROM expost_entry")
+        with pytest.raises(xp.Busy, match=r"have to be changed.*nothing was changed: try again"):
+            Ledger.load(url, "study", settings=Settings(patience=0.5))
+        with loading(url, 15) as got:
+            ledger.reserve(CLAIM).settle("small")
+            assert not got
+            reader.rollback()
+    got[0].reserve(CLAIM).settle("small")
+    ledger.reserve(CLAIM).settle("small")
+    assert got[0].verify() == ledger.verify()
+
+
+def test_changing_tables_survives_a_deadlock(outdated: tuple[str, Ledger], monkeypatch: pytest.MonkeyPatch) -> None:
+    url, _ = outdated
+    later = "ALTER TABLE expost_ledger ADD later TEXT; ALTER TABLE expost_entry ADD COLUMN later TEXT"
+    known = schema.migrations("postgres")[:1]
+    monkeypatch.setattr(schema, "migrations", lambda backend: [*known, ("0002_later", later)])
+    monkeypatch.setattr(postgres, "_TURN", 20)
+    with psycopg.connect(url) as reader:
+        reader.execute("SET deadlock_timeout = '10s'")  # the other one is the victim
+        reader.execute("SELECT count(*) FROM expost_entry")
+        with loading(url, 15) as got:
+            reader.execute("SELECT count(*) FROM expost_ledger")
+            assert not got
+            reader.rollback()
+    got[0].reserve(CLAIM).settle("small")
+    got[0].verify()
