@@ -46,9 +46,11 @@ if TYPE_CHECKING:
     from expost.mechanism import Interaction as Interaction
     from expost.mechanism import Mechanism as Mechanism
     from expost.mechanism import Release as Release
+    from expost.mechanisms import AbsoluteError as AbsoluteError
     from expost.mechanisms import AdaptiveSparseVector as AdaptiveSparseVector
     from expost.mechanisms import Chain as Chain
     from expost.mechanisms import Coin as Coin
+    from expost.mechanisms import Decided as Decided
     from expost.mechanisms import DiscreteGaussian as DiscreteGaussian
     from expost.mechanisms import DistributionFunction as DistributionFunction
     from expost.mechanisms import Exponential as Exponential
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
     from expost.mechanisms import Mean as Mean
     from expost.mechanisms import Median as Median
     from expost.mechanisms import ModelTest as ModelTest
+    from expost.mechanisms import NoiseReduction as NoiseReduction
     from expost.mechanisms import ObjectivePerturbation as ObjectivePerturbation
     from expost.mechanisms import OutputPerturbation as OutputPerturbation
     from expost.mechanisms import PermuteAndFlip as PermuteAndFlip
@@ -72,6 +75,7 @@ if TYPE_CHECKING:
     from expost.mechanisms import QuantileLadder as QuantileLadder
     from expost.mechanisms import Quantiles as Quantiles
     from expost.mechanisms import RandomizedResponse as RandomizedResponse
+    from expost.mechanisms import RelativeError as RelativeError
     from expost.mechanisms import SparseVector as SparseVector
     from expost.mechanisms import StableInterquantileRange as StableInterquantileRange
     from expost.mechanisms import StableInterquartileRange as StableInterquartileRange
@@ -80,10 +84,12 @@ if TYPE_CHECKING:
     from expost.mechanisms import StableQuantile as StableQuantile
     from expost.mechanisms import StableRegression as StableRegression
     from expost.mechanisms import StableTrimmedMean as StableTrimmedMean
+    from expost.mechanisms import StoppingRule as StoppingRule
     from expost.mechanisms import Tally as Tally
     from expost.mechanisms import Tested as Tested
     from expost.mechanisms import TestedLogisticRegression as TestedLogisticRegression
     from expost.mechanisms import TestedRelease as TestedRelease
+    from expost.mechanisms import TopK as TopK
     from expost.mechanisms import TypicalRange as TypicalRange
     from expost.mechanisms import Variance as Variance
     from expost.noise import NoiseSource as NoiseSource
@@ -125,9 +131,11 @@ else:
         "expost.ledger": ("Entry", "Ledger", "Quote", "Reservation", "ledgers"),
         "expost.mechanism": ("Interaction", "Mechanism", "Release", "WITHHELD"),
         "expost.mechanisms": (
+            "AbsoluteError",
             "AdaptiveSparseVector",
             "Chain",
             "Coin",
+            "Decided",
             "DiscreteGaussian",
             "DistributionFunction",
             "Exponential",
@@ -142,6 +150,7 @@ else:
             "Mean",
             "Median",
             "ModelTest",
+            "NoiseReduction",
             "ObjectivePerturbation",
             "OutputPerturbation",
             "PermuteAndFlip",
@@ -151,6 +160,7 @@ else:
             "QuantileLadder",
             "Quantiles",
             "RandomizedResponse",
+            "RelativeError",
             "SparseVector",
             "StableInterquantileRange",
             "StableInterquartileRange",
@@ -159,10 +169,12 @@ else:
             "StableQuantile",
             "StableRegression",
             "StableTrimmedMean",
+            "StoppingRule",
             "Tally",
             "Tested",
             "TestedLogisticRegression",
             "TestedRelease",
+            "TopK",
             "TypicalRange",
             "Variance",
         ),

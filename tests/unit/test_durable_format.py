@@ -29,6 +29,7 @@ from expost.mechanisms.moments.moments import Winsorized
 from expost.mechanisms.moments.typical_range import Interval
 from expost.mechanisms.quantiles.distribution import StepFunction
 from expost.mechanisms.quantiles.ladder import Rung
+from expost.mechanisms.reduction import Reduced
 from expost.mechanisms.stability.generalized import PrivateTest
 from expost.mechanisms.stability.location import MeanOfRanks
 from expost.mechanisms.stability.quantile_range import Bin, BinOfRange, LogarithmOfRange, Scale
@@ -102,6 +103,11 @@ MECHANISMS: list[xp.Mechanism] = [
     ),
     xp.PermuteAndFlip(epsilon=1, sensitivity=1),
     xp.PermuteAndFlip(epsilon="0.1", sensitivity=2, monotone=True, grid="0.5", neighbours="add-remove"),
+    xp.NoiseReduction(epsilon=1, sensitivity=1),
+    xp.NoiseReduction(
+        epsilon=1, sensitivity=1, levels=5, ratio=2, until=xp.RelativeError(within="0.1"), neighbours="add-remove",
+        grid="0.25", missing=1,
+    ),
     xp.ProposeTestRelease(proposal=BIN, test_epsilon=1, delta=TINY),
     xp.ProposeTestRelease(
         proposal=LogarithmOfRange(**vars(BIN), epsilon=Fraction(1, 2)), test_epsilon=1, delta=TINY, name="noisy"
@@ -142,6 +148,8 @@ MECHANISMS: list[xp.Mechanism] = [
     ),
     xp.StableTrimmedMean(trim="0.1", epsilon=1, delta=TINY, proposed="0.1"),
     xp.StableTrimmedMean(trim="0.1", epsilon=1, delta=TINY, proposed="0.1", bounds=(0, 9), missing=1, test_share="0.4"),
+    xp.TopK(k=2, epsilon=1, delta=TINY),
+    xp.TopK(k=2, epsilon=1, delta=TINY, groups=3, candidates=5),
     xp.Tested(mechanism=MODEL, test=ERROR),
     xp.Tested(mechanism=MODEL, test=ERROR, held_out="0.3", name="held out"),
     xp.TestedLogisticRegression(epsilon=1, test_share="0.1", threshold="0.5", norm=1),
@@ -184,6 +192,7 @@ OUTPUTS: dict[str, Any] = {
     "an interval": Interval(0.0, 2.5),
     "a mean": Winsorized(1.5, 0.0, 2.5, 0.25),
     "a rung of a ladder": Rung(45.5, 3, True),
+    "a reduced answer": Reduced(45.5, 3, True),
     "a distribution function": StepFunction((30, 45), (0.5, 1.0)),
     "coefficients": Coefficients(1, (0.25, -1.5)),
     "a linear model": xp.LinearModel(((0.5, -0.25),), 2.0, True, 1.0, (0, 2)),

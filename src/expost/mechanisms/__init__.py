@@ -24,6 +24,11 @@ from expost.mechanisms.quantiles.quantiles import Median as Median
 from expost.mechanisms.quantiles.quantiles import Quantile as Quantile
 from expost.mechanisms.quantiles.quantiles import Quantiles as Quantiles
 from expost.mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
+from expost.mechanisms.reduction import AbsoluteError as AbsoluteError
+from expost.mechanisms.reduction import Decided as Decided
+from expost.mechanisms.reduction import NoiseReduction as NoiseReduction
+from expost.mechanisms.reduction import RelativeError as RelativeError
+from expost.mechanisms.reduction import StoppingRule as StoppingRule
 from expost.mechanisms.selection import Exponential as Exponential
 from expost.mechanisms.selection import PermuteAndFlip as PermuteAndFlip
 from expost.mechanisms.sparse_vector.adaptive import AdaptiveSparseVector as AdaptiveSparseVector
@@ -40,3 +45,4 @@ from expost.mechanisms.stability.release import FirstStable as FirstStable
 from expost.mechanisms.stability.release import Proposal as Proposal
 from expost.mechanisms.stability.release import ProposeTestRelease as ProposeTestRelease
 from expost.mechanisms.stability.votes import StableRegression as StableRegression
+from expost.mechanisms.top import TopK as TopK

@@ -96,15 +96,21 @@ class GridNoise(ABC):
         """
         shape = shape_of(data)
         grid, parameter = self._calibrate(shape)
-        missing = exact(self.missing, "missing")
+        points = self.points(data, grid)
         if shape.dimensions is None:
-            point = grid.round(float(data), missing) if shape.floats else _clamp(int(data))
-            total = _clamp(point + self._one(noise, parameter))
+            total = clamp(points + self._one(noise, parameter))
             return grid.value(total) if shape.floats else total
         totals = self._many(noise, parameter, shape.size).reshape(shape.dimensions)
-        totals += grid.round_all(np.asarray(data), missing) if shape.floats else whole_numbers(data)
+        totals += points
         np.clip(totals, -FARTHEST, FARTHEST, out=totals)
         return grid.values(totals) if shape.floats else totals
+
+    def points(self, data: Any, grid: Grid) -> Any:
+        """The data in steps of the grid: a whole number, or an array of them."""
+        shape, missing = shape_of(data), exact(self.missing, "missing")
+        if shape.dimensions is None:
+            return grid.round(float(data), missing) if shape.floats else clamp(int(data))
+        return grid.round_all(np.asarray(data), missing) if shape.floats else whole_numbers(data)
 
     def error_bound(self, confidence: Number, *, n: int = 1, floats: bool = False) -> float:
         """How far off the result is at most, with this confidence: all ``n`` values at once.
@@ -135,5 +141,6 @@ def root_above(number: Fraction) -> Fraction:
     return Fraction(isqrt(ceil(number * 4**64)) + 1, 2**64)
 
 
-def _clamp(number: int) -> int:
+def clamp(number: int) -> int:
+    """The number within ±2^60."""
     return max(-FARTHEST, min(FARTHEST, number))

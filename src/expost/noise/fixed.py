@@ -49,7 +49,7 @@ def exp_steps(rate: Fraction, steps: int, bits: int) -> Bounds:
     result = (1 << work, 1 << work)
     for factor in known:
         if steps & 1:
-            result = _product(result, factor, work)
+            result = product(result, factor, work)
         steps >>= 1
         if not steps:
             break
@@ -89,12 +89,13 @@ def power(base: Fraction, exponent: int, bits: int) -> Bounds:
     result = (1 << work, 1 << work)
     while exponent:
         if exponent & 1:
-            result = _product(result, square, work)
-        square = _product(square, square, work)
+            result = product(result, square, work)
+        square = product(square, square, work)
         exponent >>= 1
     spare = work - bits
     return result[0] >> spare, -(-result[1] >> spare)
 
 
-def _product(a: Bounds, b: Bounds, bits: int) -> Bounds:
+def product(a: Bounds, b: Bounds, bits: int) -> Bounds:
+    """Bounds on 2^bits·a·b, from bounds on 2^bits·a and 2^bits·b."""
     return a[0] * b[0] >> bits, -(-a[1] * b[1] >> bits)

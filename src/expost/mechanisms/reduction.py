@@ -1,0 +1,308 @@
+"""Noise reduction: more and more accurate answers to one question, charged like the last one alone."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from operator import add
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from expost.accounting.renyi import Prices, tangent_prices
+from expost.checks import as_confidence, as_positive, as_whole
+from expost.cost import Cost, Number, exact
+from expost.errors import InvalidValue
+from expost.guarantee import Guarantee, Part
+from expost.mechanism import Interaction
+from expost.mechanisms.laplace import Laplace
+from expost.mechanisms.numbers import Shape, clamp, shape_of
+from expost.noise import NoiseSource, vector
+from expost.noise.chain import laplace_chains
+from expost.noise.grid import Grid
+
+_MOST = 10_000  # values: the noises of all levels are kept
+
+
+class StoppingRule(ABC):
+    """When an answer is good enough: a function of what was released, and of how far off that may be."""
+
+    confidence: Number
+    adaptive: ClassVar[bool] = True
+    """Whether it may stop at another level if other values were released."""
+
+    @abstractmethod
+    def met(self, values: Sequence[Fraction], error: Fraction) -> bool:
+        """Whether to stop at these values, none of which is further off than ``error``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelativeError(StoppingRule):
+    """Stop when every value is within this share of the truth, with this confidence.
+
+    Parameters
+    ----------
+    within
+        The share of the true value: 0.05 for five percent.
+    confidence
+        With which that holds for what is released at the stop.
+    """
+
+    within: Number
+    confidence: Number = Fraction(19, 20)
+
+    def __post_init__(self) -> None:
+        as_positive(self.within, "within")
+        as_confidence(self.confidence)
+
+    def met(self, values: Sequence[Fraction], error: Fraction) -> bool:
+        """Whether the error is within the share of the least that the truth can be."""
+        within = exact(self.within, "within")
+        return all(error <= within * (abs(value) - error) for value in values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AbsoluteError(StoppingRule):
+    """Stop when every value is within this distance of the truth, with this confidence.
+
+    Parameters
+    ----------
+    within
+        The distance.
+    confidence
+        With which that holds for what is released at the stop.
+    """
+
+    adaptive = False
+    within: Number
+    confidence: Number = Fraction(19, 20)
+
+    def __post_init__(self) -> None:
+        as_positive(self.within, "within")
+        as_confidence(self.confidence)
+
+    def met(self, values: Sequence[Fraction], error: Fraction) -> bool:
+        """Whether the error is within the distance."""
+        return error <= exact(self.within, "within")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decided(StoppingRule):
+    """Stop when it is clear on which side of a threshold every true value is, with this confidence.
+
+    Parameters
+    ----------
+    threshold
+        What the truth is compared with.
+    confidence
+        With which every released value is on the same side as the truth.
+    """
+
+    threshold: Number
+    confidence: Number = Fraction(19, 20)
+
+    def __post_init__(self) -> None:
+        exact(self.threshold, "threshold")
+        as_confidence(self.confidence)
+
+    def met(self, values: Sequence[Fraction], error: Fraction) -> bool:
+        """Whether every value is further from the threshold than it may be off."""
+        threshold = exact(self.threshold, "threshold")
+        return all(abs(value - threshold) > error for value in values)
+
+
+class Reduced(NamedTuple):
+    """What noise reduction publishes: the last value, its level from 1 on, and whether the rule was met."""
+
+    value: Any
+    level: int
+    met: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseReduction(Laplace):
+    """Noise reduction ("accuracy first"): noise that becomes less until the answer is good enough.
+
+    The noises of all levels are drawn together, such that an earlier answer is a later one with more noise. So all
+    answers together reveal no more than the last one, and only its ε is charged.
+
+    Parameters
+    ----------
+    epsilon
+        The ε of the last level: what is reserved.
+    sensitivity, grid, missing, neighbours
+        As for :class:`Laplace`.
+    levels
+        How many answers there are at most.
+    ratio
+        How much more ε each level has than the one before: by default a quarter more.
+    until
+        When to stop, for ``ledger.run``: :class:`RelativeError`, :class:`AbsoluteError`, :class:`Decided`, or another
+        :class:`StoppingRule`. It reads what was released, never the data.
+
+    With ``ledger.run`` the value is a :class:`Reduced`: the first answer that meets the rule, or the last. With
+    ``ledger.open`` each ``refine()`` gives the next answer, and whoever reads them decides when to stop. The data is a
+    number, or an array of at most 10,000. The part is the level of the last answer.
+
+    >>> rule = RelativeError(within="0.1")
+    >>> reduction = NoiseReduction(epsilon=1, sensitivity=1, until=rule, neighbours="add-remove")
+    >>> reduction.guarantee.epsilon_of(1), reduction.guarantee.epsilon_of(24)
+    (0.005902958103, 1.0)
+
+    Proof: thm-noise-reduction
+    """
+
+    levels: int = 24
+    ratio: Number = Fraction(5, 4)
+    until: StoppingRule | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "levels", as_whole(self.levels, "levels", most=1000))
+        if exact(self.ratio, "ratio") <= 1:
+            raise InvalidValue(f"ratio is how much more ε a level has than the one before: above 1, got {self.ratio}")
+        if any(one >= other for one, other in pairwise(self.epsilons)) or not self.epsilons[0]:
+            raise InvalidValue(
+                f"{self.levels} levels with ratio {self.ratio} from ε {self.epsilon} down are less than 10⁻¹² apart: "
+                "take fewer levels"
+            )
+
+    @cached_property
+    def epsilons(self) -> tuple[Fraction, ...]:
+        """The ε of each level."""
+        last, ratio = exact(self.epsilon, "ε"), exact(self.ratio, "ratio")
+        fewer = range(self.levels - 1, -1, -1)
+        return tuple(Cost.within(last / ratio**steps).exact_epsilon for steps in fewer)
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """For each level its own ε."""
+        return Guarantee(dict(enumerate(self.epsilons, 1)), neighbours=self.neighbours)
+
+    def renyi_prices(self, order: Number) -> Prices:
+        """What the guarantee implies. The law of one level says nothing more, as the noise decides where it stops."""
+        return tangent_prices(self.guarantee, order)
+
+    def part_of(self, output: Any) -> Part:
+        """The level of the last answer: as published, or the number of answers of an interaction."""
+        return output.level if isinstance(output, Reduced) else len(output)
+
+    def check(self, data: Any) -> None:
+        """Numbers that the noise of every level can be made for, and a rule when to stop."""
+        if self.until is None:
+            raise InvalidValue("noise reduction in one go needs until=, a rule when to stop; or use ledger.open(…)")
+        self.check_start(data)
+
+    def check_start(self, data: Any) -> None:
+        """Numbers that the noise of every level can be made for."""
+        shape = shape_of(data)
+        if shape.size > _MOST:
+            raise InvalidValue(f"noise is reduced for at most {_MOST:,} values at once, got {shape.size:,}")
+        vector.check_rate(self._rates(shape)[0])
+
+    def sample(self, data: Any, noise: NoiseSource) -> Reduced:
+        """The first answer that meets the rule, or the last."""
+        assert self.until is not None
+        answers = self._answers(data, noise)
+        shape, rule = shape_of(data), self.until
+        for level, points in enumerate(answers.points, 1):
+            error = self._error(rule.confidence, level, shape, at_stop=rule.adaptive)
+            if rule.met([answers.grid.step * point for point in points], error):
+                return Reduced(answers.value(level), level, True)
+        return Reduced(answers.value(self.levels), self.levels, False)
+
+    def start(self, data: Any, noise: NoiseSource) -> Refinement:
+        """Answers one at a time."""
+        return Refinement(self, data, noise)
+
+    def error_bound(
+        self, confidence: Number, *, level: int | None = None, n: int = 1, floats: bool = False, at_stop: bool = False
+    ) -> float:
+        """How far off the answer of a level (by default the last) is at most, with this confidence.
+
+        ``at_stop`` asks for a bound that holds at whatever level one stops, though that depends on the answers.
+        """
+        level = self.levels if level is None else as_whole(level, "level", most=self.levels)
+        shape = Shape(floats, (as_whole(n, "n"),))
+        return float(self._error(confidence, level, shape, at_stop))
+
+    def describe(self, output: Any) -> str:
+        """The last answer and its level."""
+        value, level = (output.value, output.level) if isinstance(output, Reduced) else (output[-1], len(output))
+        shape = shape_of(value)
+        error = float(self._error("0.95", level, shape, at_stop=True))
+        shown = f"{value:.6g}" if shape.dimensions is None else f"{shape.size} values, all"
+        return f"{shown} ± {error:.3g} at 95 % (level {level} of {self.levels})"
+
+    def _rates(self, shape: Shape) -> list[Fraction]:
+        """The rate of the noise at each level, in steps of the grid of the last."""
+        _, last = self._calibrate(shape)
+        return [last * epsilon / self.epsilons[-1] for epsilon in self.epsilons]
+
+    def _error(self, confidence: Number, level: int, shape: Shape, at_stop: bool) -> Fraction:
+        """Proof: lem-error-at-stop."""
+        miss = (1 - as_confidence(confidence)) / max(shape.size, 1) / (self.levels if at_stop else 1)
+        grid, _ = self._calibrate(shape)
+        steps = Fraction(self._reach(self._rates(shape)[level - 1], miss))
+        return (steps + Fraction(1, 2) if shape.floats else steps) * grid.step
+
+    def _answers(self, data: Any, noise: NoiseSource) -> _Answers:
+        """The answers of all levels. Private until they are released."""
+        shape = shape_of(data)
+        grid, _ = self._calibrate(shape)
+        points = np.ravel(self.points(data, grid)).tolist()
+        noises = laplace_chains(noise, self._rates(shape), shape.size)
+        return _Answers(shape, grid, [list(map(clamp, map(add, points, level))) for level in noises])
+
+
+class _Answers(NamedTuple):
+    """The answers of all levels, in steps of the grid."""
+
+    shape: Shape
+    grid: Grid
+    points: list[list[int]]
+
+    def value(self, level: int) -> Any:
+        """The answer of a level, as it is released: of the shape and kind of the data."""
+        points = self.points[level - 1]
+        if self.shape.dimensions is None:
+            return self.grid.value(points[0]) if self.shape.floats else points[0]
+        array = np.array(points, np.int64).reshape(self.shape.dimensions)
+        return self.grid.values(array) if self.shape.floats else array
+
+
+class Refinement(Interaction):
+    """Answers with less and less noise. Each ``refine()`` gives the next one, until the last level."""
+
+    def __init__(self, mechanism: NoiseReduction, data: Any, noise: NoiseSource) -> None:
+        super().__init__(mechanism)
+        self._reduction = mechanism
+        self._shape = shape_of(data)
+        self._data, self._noise = data, noise
+        self._answers: _Answers | None = None
+
+    @property
+    def level(self) -> int:
+        """The level of the last answer; 0 before the first."""
+        return len(self._transcript)
+
+    def refine(self) -> Any:
+        """The next answer, with less noise."""
+        return self._answer(self._next)
+
+    def error_bound(self, confidence: Number) -> float:
+        """How far off the last answer is at most, with this confidence, although one stopped because of it."""
+        return float(self._reduction._error(confidence, max(self.level, 1), self._shape, at_stop=True))
+
+    def finished(self) -> bool:
+        """Whether the last level was reached."""
+        return self.level == self._reduction.levels
+
+    def _next(self) -> Any:
+        if self._answers is None:
+            self._answers = self._reduction._answers(self._data, self._noise)
+        return self._answers.value(self.level + 1)

@@ -1,0 +1,178 @@
+"""Noise reduction: its guarantee exactly, its stopping rules, its error at the stop, and its interaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import expost as xp
+from expost.mechanisms.reduction import Reduced, StoppingRule
+
+NOISE = xp.SeededNoise(11)
+
+
+def reduction(**changes: Any) -> xp.NoiseReduction:
+    return xp.NoiseReduction(**{"epsilon": 1, "sensitivity": 1, "until": xp.RelativeError(within="0.1"), **changes})
+
+
+# ---- the guarantee
+
+
+def laplace(base: Fraction, k: int) -> Fraction:
+    return (1 - base) / (1 + base) * base ** abs(k)
+
+
+@pytest.mark.parametrize(("wide", "narrow"), [(Fraction(1, 2), Fraction(1, 4)), (Fraction(9, 10), Fraction(1, 10))])
+def test_in_rationals_two_answers_reveal_what_the_second_does(wide: Fraction, narrow: Fraction) -> None:
+    """With e^−rate rational, on a square of answers: the ratio is that of the last. Independent noise reveals more."""
+    same = narrow * (1 - wide) ** 2 / (wide * (1 - narrow) ** 2)
+
+    def chained(data: int, first: int, second: int) -> Fraction:
+        jump = (1 - same) * laplace(wide, first - second)
+        return laplace(narrow, second - data) * (jump + (same if first == second else 0))
+
+    def apart(data: int, first: int, second: int) -> Fraction:
+        return laplace(wide, first - data) * laplace(narrow, second - data)
+
+    def worst(model: Callable[[int, int, int], Fraction]) -> Fraction:
+        answers = list(product(range(-4, 6), repeat=2))
+        return max(model(a, *pair) / model(b, *pair) for a, b in ((0, 1), (1, 0)) for pair in answers)
+
+    assert worst(chained) == 1 / narrow
+    assert worst(apart) == 1 / narrow / wide
+
+
+def test_levels_cost_what_they_say() -> None:
+    prices = [reduction(levels=4, ratio=2).guarantee.epsilon_of(level) for level in (1, 2, 3, 4)]
+    assert prices == [0.125, 0.25, 0.5, 1]
+    assert reduction().renyi_prices(8).of(24) >= reduction().renyi_prices(8).of(1)
+
+
+# ---- stopping rules
+
+
+ERROR = Fraction(5)
+
+
+@pytest.mark.parametrize(
+    ("rule", "values", "met"),
+    [
+        (xp.RelativeError(within="0.1"), [55], True),  # the truth is at least 50
+        (xp.RelativeError(within="0.1"), [-55, 60], True),
+        (xp.RelativeError(within="0.1"), [54], False),
+        (xp.RelativeError(within="0.1"), [1000, 54], False),
+        (xp.AbsoluteError(within=5), [0], True),
+        (xp.AbsoluteError(within="4.99"), [10**6], False),
+        (xp.Decided(threshold=100), [94, 106], True),
+        (xp.Decided(threshold=100), [95], False),
+    ],
+)
+def test_rules(rule: StoppingRule, values: Sequence[int], met: bool) -> None:
+    assert rule.met([Fraction(value) for value in values], ERROR) == met
+
+
+@pytest.mark.slow
+def test_what_was_asked_for_holds_at_the_stop() -> None:
+    """In 500 runs at 90 %: no more are off than a binomial law explains; with a tenth of the error, many are."""
+    rule = xp.RelativeError(within="0.1", confidence="0.9")
+    mechanism = reduction(until=rule)
+    runs = [mechanism.sample(400, NOISE) for _ in range(500)]
+    assert all(run.met for run in runs)
+    assert sum(abs(run.value - 400) > 40 for run in runs) <= 75
+    assert sum(abs(run.value - 400) > 4 for run in runs) > 75
+
+
+def test_a_rule_that_is_never_met_pays_everything() -> None:
+    assert reduction().sample(0, NOISE)[1:] == (24, False)
+
+
+def test_a_fixed_level_needs_no_more_than_its_own_error() -> None:
+    """The level at which an absolute error is small enough is known beforehand."""
+    mechanism = reduction(until=xp.AbsoluteError(within=20))
+    level = mechanism.sample(10**6, NOISE).level
+    assert mechanism.error_bound("0.95", level=level) <= 20 < mechanism.error_bound("0.95", level=level - 1)
+    assert mechanism.error_bound("0.95", level=level, at_stop=True) > 20
+
+
+# ---- through a ledger
+
+
+def test_the_rest_is_refunded() -> None:
+    ledger = xp.Ledger(epsilon=1)
+    release = ledger.run(reduction(), on=10_000)
+    assert release.value.met
+    assert release.charged.epsilon == release.mechanism.guarantee.epsilon_of(release.value.level) < 0.05
+    assert str(release).startswith("NoiseReduction: ")
+
+
+def test_answers_one_at_a_time() -> None:
+    ledger = xp.Ledger(epsilon=1)
+    with ledger.open(reduction(until=None, levels=5), on=np.array([3.5, np.nan])) as answers:
+        assert answers.level == 0
+        first, second = answers.refine(), answers.refine()
+        assert first.shape == second.shape == (2,)
+        assert answers.error_bound("0.95") > 0
+    assert answers.release.part == 2
+    assert ledger.spent.epsilon == reduction(levels=5).guarantee.epsilon_of(2)
+
+
+def test_the_last_level_is_the_end() -> None:
+    with xp.Ledger(epsilon=1).open(reduction(levels=2), on=7) as answers:
+        answers.refine()
+        answers.refine()
+        with pytest.raises(xp.InteractionClosed):
+            answers.refine()
+
+
+def test_nothing_asked_costs_nothing() -> None:
+    ledger = xp.Ledger(epsilon=1)
+    with ledger.open(reduction(), on=7):
+        pass
+    assert ledger.remaining.epsilon == 1
+
+
+@pytest.mark.parametrize(
+    "data", [7, -0.0, float("inf"), float("nan"), 10**400, np.uint64(2**64 - 1), np.zeros((2, 3)), np.zeros(0, int)]
+)
+def test_kinds_of_data(data: Any) -> None:
+    value = xp.Ledger(epsilon=1).run(reduction(levels=2), on=data).value
+    assert np.shape(value.value) == np.shape(data)
+    assert np.isfinite(value.value).all()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "rule"),
+    [
+        ({"levels": 0}, "levels"),
+        ({"ratio": 1}, "above 1"),
+        ({"levels": 1000}, "fewer levels"),
+        ({"sensitivity": 0}, "sensitivity"),
+    ],
+)
+def test_parameters_are_refused(wrong: dict[str, Any], rule: str) -> None:
+    with pytest.raises(xp.InvalidValue, match=rule):
+        reduction(**wrong)
+
+
+@pytest.mark.parametrize(("rule", "data"), [(None, 7), (xp.Decided(threshold=1), np.zeros(10_001)), (None, "text")])
+def test_refused_before_any_charge(rule: Any, data: Any) -> None:
+    ledger = xp.Ledger(epsilon=1)
+    with pytest.raises(xp.InvalidValue):
+        ledger.run(reduction(until=rule), on=data)
+    assert ledger.remaining.epsilon == 1
+
+
+@pytest.mark.parametrize("wrong", [{"within": 0}, {"within": 1, "confidence": 1}])
+@pytest.mark.parametrize("rule", [xp.RelativeError, xp.AbsoluteError])
+def test_rules_are_refused(rule: Any, wrong: dict[str, Any]) -> None:
+    with pytest.raises(xp.InvalidValue):
+        rule(**wrong)
+
+
+def test_an_answer_is_a_record() -> None:
+    assert Reduced(3, 1, True).level == 1
