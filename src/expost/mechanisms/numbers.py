@@ -98,7 +98,7 @@ class GridNoise(ABC):
         grid, parameter = self._calibrate(shape)
         points = self.points(data, grid)
         if shape.dimensions is None:
-            total = clamp(points + self._one(noise, parameter))
+            total = within_reach(points + self._one(noise, parameter))
             return grid.value(total) if shape.floats else total
         totals = self._many(noise, parameter, shape.size).reshape(shape.dimensions)
         totals += points
@@ -109,7 +109,7 @@ class GridNoise(ABC):
         """The data in steps of the grid: a whole number, or an array of them."""
         shape, missing = shape_of(data), exact(self.missing, "missing")
         if shape.dimensions is None:
-            return grid.round(float(data), missing) if shape.floats else clamp(int(data))
+            return grid.round(float(data), missing) if shape.floats else within_reach(int(data))
         return grid.round_all(np.asarray(data), missing) if shape.floats else whole_numbers(data)
 
     def error_bound(self, confidence: Number, *, n: int = 1, floats: bool = False) -> float:
@@ -141,6 +141,6 @@ def root_above(number: Fraction) -> Fraction:
     return Fraction(isqrt(ceil(number * 4**64)) + 1, 2**64)
 
 
-def clamp(number: int) -> int:
+def within_reach(number: int) -> int:
     """The number within ±2^60."""
     return max(-FARTHEST, min(FARTHEST, number))

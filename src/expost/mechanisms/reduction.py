@@ -20,7 +20,7 @@ from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import Interaction
 from expost.mechanisms.laplace import Laplace
-from expost.mechanisms.numbers import Shape, clamp, shape_of
+from expost.mechanisms.numbers import Shape, shape_of, within_reach
 from expost.noise import NoiseSource, vector
 from expost.noise.chain import laplace_chains
 from expost.noise.grid import Grid
@@ -256,7 +256,7 @@ class NoiseReduction(Laplace):
         grid, _ = self._calibrate(shape)
         points = np.ravel(self.points(data, grid)).tolist()
         noises = laplace_chains(noise, self._rates(shape), shape.size)
-        return _Answers(shape, grid, [list(map(clamp, map(add, points, level))) for level in noises])
+        return _Answers(shape, grid, [list(map(within_reach, map(add, points, level))) for level in noises])
 
 
 class _Answers(NamedTuple):

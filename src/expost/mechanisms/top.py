@@ -54,7 +54,7 @@ class TopK(Mechanism[Any, tuple[Any, ...]]):
 
     >>> top = TopK(k=3, epsilon=3, delta=1e-6)
     >>> top.guarantee.cost_of(1), top.guarantee.cost_of(3)
-    (Cost(2, 1e-6), Cost(3, 1e-6))
+    (Cost(2, delta=1e-6), Cost(3, delta=1e-6))
 
     Proof: thm-top-k
     """
