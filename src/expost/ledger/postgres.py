@@ -50,7 +50,7 @@ OLDEST = 130000
 """The oldest PostgreSQL that is supported, in its own way of counting."""
 _TURN = 2.0  # seconds to wait for tables that are to be changed, at a time: meanwhile all others wait, too
 _SPEND = "SELECT expost_spend(%s, %s, %s, %s, %s::text::jsonb, %s, %s::text::jsonb)"
-_GOVERN = "SELECT expost_govern(%s, %s, %s, %s, %s::text::jsonb)"
+_GOVERN = "SELECT expost_govern(%s, %s, %s, %s::text::jsonb)"
 _PLANS = (
     "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; "
     "SET enable_mergejoin = off; SET jit = off"
@@ -183,7 +183,7 @@ class PostgresEngine:
         """Once: whether it was recorded is not known if the connection is lost."""
         with translated():
             self._writer = self._steady(lambda: self._usable(self._writer))
-        values = (ledger, governing.kind, governing.path, governing.body, json.dumps(governing.values))
+        values = (ledger, governing.kind, governing.path, json.dumps(governing.values))
         answer = self._guarded(lambda: self._write(_GOVERN, values))
         return bool(answer and answer[0])
 

@@ -27,7 +27,6 @@ from expost.ledger.rules import (
     Void,
     change_of,
 )
-from expost.ledger.trail import body_of
 
 _Ending = Settle | Forfeit | Void
 
@@ -37,7 +36,6 @@ class Governing(NamedTuple):
 
     kind: str
     path: str
-    body: str
     values: dict[str, Any]
 
 
@@ -197,9 +195,8 @@ class Steps:
     def creation(self, operation: Create) -> Governing:
         """A new ledger."""
         name, limit, neighbours, unit = operation
-        change = Change(operation, (name,), ())
         values = {"neighbours": neighbours, "unit": unit, "epsilon": limit.epsilon_units, "delta": limit.delta_units}
-        return Governing("create", name, body_of(change), values)
+        return Governing("create", name, values)
 
     def governing(self, view: View, step: Any) -> Governing:
         """An owner's decision. Raises why the rules refuse it."""
@@ -214,7 +211,9 @@ class Steps:
             values["seen"] = [seen.epsilon_units, seen.delta_units]
         if isinstance(step, DropOutputs):
             values["upto"] = step.upto
-        return Governing(EVENTS[type(step)], "/".join(change.path), body_of(change), values)
+        if isinstance(step, RaiseLimit | Close | SetClock | DropOutputs):
+            values |= step.note._asdict()
+        return Governing(EVENTS[type(step)], "/".join(change.path), values)
 
 
 def level_names(path: Path) -> list[str]:

@@ -18,6 +18,7 @@ from expost.ledger.entry import Balance, Entry, Path
 from expost.ledger.liveness import identity
 from expost.ledger.rows import BALANCE, ENTRY, balance_of_row, entry_of_row
 from expost.ledger.rules import (
+    HOUR,
     Change,
     Close,
     DropOutputs,
@@ -30,6 +31,7 @@ from expost.ledger.rules import (
 )
 from expost.ledger.trail import link, trail_line
 
+_MONTH = 30 * 24 * HOUR
 _OPEN = "expost_entry e INDEXED BY expost_entry_open"
 
 
@@ -233,14 +235,16 @@ class Transaction:
         )  # fmt: skip
 
     def _recover(self, step: Recover) -> int:
-        """Give processes up, shorten leases that a wrong clock made too long, and forfeit what is left open."""
+        """Give processes up, and forfeit what is left open. Leases that a wrong clock made too long are shortened once
+        the clock of the books was set back; a clock that is behind ends none."""
         self._run(
             "UPDATE expost_owner SET expired = 1 WHERE ledger = ? AND expired = 0 "
             "AND id IN (SELECT value FROM json_each(?))", self._ledger, json.dumps(step.dead),
         )  # fmt: skip
         self._run(
             "UPDATE expost_entry INDEXED BY expost_entry_open SET lease_until = ?1 + lease WHERE ledger = ?2 "
-            "AND state = 'reserved' AND lease_until > ?1 + lease", self._now, self._ledger,
+            "AND state = 'reserved' AND lease_until > ?1 + lease AND lease_until - lease >= ?3",
+            self._now, self._ledger, self.at + HOUR,
         )  # fmt: skip
         left: list[Any] = self._connection.execute(
             f"SELECT e.number FROM {_OPEN} LEFT JOIN expost_owner o ON o.id = e.owner WHERE e.ledger = ? "
@@ -249,7 +253,16 @@ class Transaction:
         ).fetchall()
         for (number,) in left:
             self._take(Forfeit(number))
+        self._forget()
         return len(left)
+
+    def _forget(self) -> None:
+        """A process that was silent for a month, and left nothing open, is forgotten."""
+        self._run(
+            "DELETE FROM expost_owner WHERE ledger = ?1 AND expired = 1 AND seen < ?2 AND id <> ?3 "
+            f"AND NOT EXISTS (SELECT 1 FROM {_OPEN} WHERE e.ledger = ?1 AND e.state = 'reserved' "
+            "AND e.owner = expost_owner.id)", self._ledger, self._now - _MONTH, self.owner,
+        )  # fmt: skip
 
     def _ensure_alive(self) -> None:
         """This process is recorded. If it was given up, it goes on under another name."""

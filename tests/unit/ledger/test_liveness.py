@@ -260,3 +260,38 @@ def test_a_heart_beats_by_itself() -> None:
     heart.watch(store)
     assert beaten.wait(5)
     heart._every = 600
+
+
+DAY = 86400 * 10**6
+
+
+def test_a_clock_that_is_behind_ends_no_lease(new_url: Callable[[], str]) -> None:
+    """Found: it took a lease for too long, shortened it by its own time, and the next right clock ended it."""
+    url, clock = new_url(), Clock()
+    ledger = make(url, settings=clock.settings())
+    turn, now = clock.set_on(ledger), clock.at
+    turn(now)
+    spending = ledger.reserve(CLAIM, lease=86400)
+    for behind in (10 * DAY, 30 * 60 * 10**6):
+        turn(now - behind)
+        assert ledger.recover() == 0
+        turn(now + DAY // 2)
+        assert ledger.recover() == 0
+    turn(now + DAY + 10**6)
+    assert ledger.recover() == 1
+    assert spending.entry.state == "forfeited"
+
+
+def test_a_lease_from_a_clock_that_was_ahead_is_shortened_once_the_clock_is_set(new_url: Callable[[], str]) -> None:
+    url, clock = new_url(), Clock()
+    ledger = make(url, settings=clock.settings())
+    turn, now = clock.set_on(ledger), clock.at
+    turn(now + 300 * DAY)
+    ledger.reserve(CLAIM, lease=60)
+    turn(now)
+    assert ledger.recover() == 0
+    ledger.set_clock(by="me", reason="it was wrong")
+    assert ledger.recover() == 0
+    turn(now + 61 * 10**6)
+    assert ledger.recover() == 1
+    ledger.verify()

@@ -208,6 +208,55 @@ def test_who_lives_is_not_given_up(party: Party) -> None:
     assert second.entry.state == "forfeited"
 
 
+NOTE = {"by": "me", "reason": "because"}
+
+
+def decide(url: str, kind: str, path: str, values: dict[str, Any], ledger: int = 1) -> Any:
+    """Call the function by hand."""
+    with psycopg.connect(url, autocommit=True) as server:
+        told = (ledger, kind, path, json.dumps(values))
+        row = server.execute("SELECT expost_govern(%s, %s, %s, %s::text::jsonb)", told).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def test_the_line_of_a_decision_says_what_was_done(party: Party) -> None:
+    """Found: it held whatever the caller sent, such as another limit, or another account."""
+    governor = party.role(GOVERNS)
+    party.ledger.run(Fixed(CLAIM, 7, part="small"), key="k")
+    assert decide(governor, "account", 'study/a\u00e9"', {"epsilon": 5, "delta": 0, "by": "nobody"})
+    assert decide(governor, "drop", 'study/a\u00e9"', {"upto": 9, **NOTE})
+    assert decide(governor, "clock", "other", {"limit": [1, 2], **NOTE})
+    assert decide(governor, "close", "study", {"reason": "\U0001f600", "by": "me"})
+    bodies = [event.body for event in party.ledger.audit()][-4:]
+    assert bodies == [
+        {"account": 'study/a\u00e9"', "limit": [5, 0]},
+        {"upto": 9, **NOTE},
+        NOTE,
+        {"account": "study", "by": "me", "reason": "\U0001f600"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "values"),
+    [
+        ("raise", "study", {"epsilon": 10**13, "delta": 10**15, "seen": [5 * 10**12, 10**15]}),
+        ("close", "study", {"by": "", "reason": "because"}),
+        ("raise", "study", {"epsilon": 10**13, "seen": [5 * 10**12, 10**15], **NOTE}),
+        ("drop", "study", NOTE),
+        ("drop", "study", {"upto": 0, **NOTE}),
+        ("account", "study//a", {"epsilon": 1, "delta": 0}),
+        ("create", "other", {"epsilon": 1, "delta": 0, "neighbours": "add-remove", "unit": "person"}),
+        ("settle", "study", NOTE),
+    ],
+)
+def test_decisions_that_are_not_whole_are_refused(party: Party, kind: str, path: str, values: dict[str, Any]) -> None:
+    head = party.ledger.verify()
+    with pytest.raises(psycopg.Error, match="expost: "):
+        decide(party.role(GOVERNS), kind, path, values)
+    assert party.ledger.verify() == head
+
+
 def test_nobody_writes_under_anothers_name(party: Party) -> None:
     spending = party.ledger.reserve(CLAIM)
     with psycopg.connect(party.url) as server:

@@ -286,7 +286,7 @@ BEGIN
 END $$;
 -- Whether the session's own role may decide what owners of ledgers decide.
 CREATE FUNCTION expost_governs() RETURNS BOOLEAN LANGUAGE plpgsql AS $$
-BEGIN RETURN has_function_privilege(session_user, 'expost_govern(bigint, text, text, text, jsonb)', 'EXECUTE'); END $$;
+BEGIN RETURN has_function_privilege(session_user, 'expost_govern(bigint, text, text, jsonb)', 'EXECUTE'); END $$;
 
 -- A batch of steps of the spending kind, exactly once. The ledger's own row is locked first, so batches on one ledger
 -- follow one another, and nothing that is read here changes meanwhile. A step that the rules refuse changes nothing.
@@ -353,8 +353,10 @@ BEGIN
       -- of other roles' processes the database decides: they are given up if they wrote nothing for a minute
       UPDATE expost_owner SET expired = 1 WHERE ledger = p_ledger AND expired = 0 AND v_step->'dead' ? id
         AND (role = session_user OR seen < v_now - 60000000 OR expost_governs());
+      -- leases from before the clock of the books was set back
       UPDATE expost_entry SET lease_until = v_now + lease
-        WHERE ledger = p_ledger AND state = 'reserved' AND lease_until > v_now + lease;
+        WHERE ledger = p_ledger AND state = 'reserved' AND lease_until > v_now + lease
+          AND lease_until - lease >= v_book.at + 3600000000;
       v_lost := ARRAY(SELECT e.number FROM expost_entry e LEFT JOIN expost_owner o ON o.id = e.owner
         WHERE e.ledger = p_ledger AND e.state = 'reserved' AND NOT e.number = ANY (v_ended)
           AND (o.expired = 1 OR e.lease_until < v_now)
@@ -589,20 +591,41 @@ BEGIN
 END $$;
 
 -- What owners of ledgers decide: new ledgers and accounts, limits, closing, the clock, dropped outputs. FALSE if it is not
--- as p_values say it was seen.
-CREATE FUNCTION expost_govern(p_ledger BIGINT, p_kind TEXT, p_path TEXT, p_body TEXT, p_values JSONB) RETURNS BOOLEAN
+-- as p_values say it was seen. The line says what was done: nothing in it is the caller's but names and reasons.
+CREATE FUNCTION expost_govern(p_ledger BIGINT, p_kind TEXT, p_path TEXT, p_values JSONB) RETURNS BOOLEAN
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
   v_book RECORD;
   v_now BIGINT := expost_now();
   v_names TEXT[]; v_paths TEXT[];
-  v_levels TEXT; v_line TEXT; v_parent BIGINT;
+  v_body TEXT; v_levels TEXT; v_line TEXT; v_parent BIGINT;
+  v_account TEXT := '"account":' || expost_text(p_path);
+  v_note TEXT := '"by":' || expost_text(p_values->>'by');
+  v_reason TEXT := '"reason":' || expost_text(p_values->>'reason');
+  v_upto BIGINT := (p_values->>'upto')::bigint;
   v_epsilon BIGINT := (p_values->>'epsilon')::bigint;
   v_delta BIGINT := (p_values->>'delta')::bigint;
 BEGIN
   PERFORM expost_check_schema();
   PERFORM expost_check_durable();
   v_names := string_to_array(p_path, '/');
+  IF p_path IS NULL OR '' = ANY (v_names) OR (p_kind = 'create') <> (p_ledger = 0) OR p_kind = 'create' AND cardinality(v_names) > 1 THEN
+    RAISE EXCEPTION 'expost: % is not the name of a ledger or an account', p_path USING ERRCODE = 'EX001';
+  END IF;
+  IF p_kind NOT IN ('create', 'account') AND (coalesce(p_values->>'by', '') = '' OR coalesce(p_values->>'reason', '') = '') THEN
+    RAISE EXCEPTION 'expost: a decision is made by somebody, for a reason: give by and reason' USING ERRCODE = 'EX001';
+  END IF;
+  v_body := CASE p_kind
+    WHEN 'create' THEN '{"limit":[' || v_epsilon || ',' || v_delta || '],"name":' || expost_text(p_path) || ',"neighbours":'
+      || expost_text(p_values->>'neighbours') || ',"unit":' || expost_text(p_values->>'unit') || '}'
+    WHEN 'account' THEN '{' || v_account || ',"limit":[' || v_epsilon || ',' || v_delta || ']}'
+    WHEN 'raise' THEN '{' || v_account || ',' || v_note || ',"limit":[' || v_epsilon || ',' || v_delta || '],' || v_reason || '}'
+    WHEN 'close' THEN '{' || v_account || ',' || v_note || ',' || v_reason || '}'
+    WHEN 'clock' THEN '{' || v_note || ',' || v_reason || '}'
+    WHEN 'drop' THEN '{' || v_note || ',' || v_reason || ',"upto":' || v_upto || '}' END;
+  IF v_body IS NULL OR v_upto < 1 THEN
+    RAISE EXCEPTION 'expost: % is not a decision, or lacks a limit, or the number of an entry', p_kind USING ERRCODE = 'EX001';
+  END IF;
   v_paths := ARRAY(SELECT array_to_string(v_names[1:n], '/') FROM generate_series(1, cardinality(v_names)) n);
   IF p_kind = 'create' THEN
     INSERT INTO expost_ledger (name, neighbours, unit, sequence, entries, at, head)
@@ -612,6 +635,7 @@ BEGIN
     p_ledger := v_book.id;
   ELSE
     SELECT * INTO STRICT v_book FROM expost_ledger WHERE id = p_ledger FOR UPDATE;
+    IF p_kind IN ('clock', 'drop') THEN v_paths := ARRAY[v_book.name]; END IF;
     v_book.at := CASE WHEN p_kind = 'clock' THEN v_now - v_now % 3600000000
       WHEN p_kind = 'close' AND v_now - v_book.at > 31622400000000 THEN v_book.at  -- to end spending is always possible
       ELSE expost_tick(v_book.at, v_now) END;
@@ -629,16 +653,14 @@ BEGIN
     UPDATE expost_account SET closed = 1 WHERE ledger = p_ledger AND path = p_path;
   ELSIF p_kind = 'drop' THEN
     UPDATE expost_entry SET output = NULL
-      WHERE ledger = p_ledger AND number <= (p_values->>'upto')::bigint AND output IS NOT NULL;
-  ELSIF p_kind <> 'clock' THEN
-    RAISE EXCEPTION 'expost: no such decision: %', p_kind;
+      WHERE ledger = p_ledger AND number <= v_upto AND output IS NOT NULL;
   END IF;
   IF NOT FOUND AND p_kind NOT IN ('drop', 'clock') THEN RETURN FALSE; END IF;
   SELECT string_agg('[' || epsilon_limit || ',' || delta_limit || ',' || epsilon_spent || ',' || delta_spent || ','
       || epsilon_reserved || ',' || delta_reserved || ',' || closed || ',' || line || ']', ',' ORDER BY id)
     INTO v_levels FROM expost_account WHERE ledger = p_ledger AND path = ANY (v_paths);
   UPDATE expost_account SET line = v_book.sequence WHERE ledger = p_ledger AND path = ANY (v_paths);
-  v_line := expost_line(v_book.at, p_body, NULL, p_kind, v_levels, v_book.sequence, expost_user());
+  v_line := expost_line(v_book.at, v_body, NULL, p_kind, v_levels, v_book.sequence, expost_user());
   v_book.head := expost_link(v_book.head, v_line);
   INSERT INTO expost_event VALUES (p_ledger, v_book.sequence, v_line, v_book.head);
   UPDATE expost_ledger SET sequence = v_book.sequence, at = v_book.at, head = v_book.head WHERE id = p_ledger;
@@ -649,7 +671,7 @@ END $$;
 -- docs/ledger.md has the grants for readers, spenders and governors.
 DO $$ DECLARE v_function TEXT; BEGIN
   FOREACH v_function IN ARRAY ARRAY[
-    'expost_spend(BIGINT, TEXT, TEXT, TEXT, JSONB, BIGINT, JSONB)', 'expost_govern(BIGINT, TEXT, TEXT, TEXT, JSONB)'] LOOP
+    'expost_spend(BIGINT, TEXT, TEXT, TEXT, JSONB, BIGINT, JSONB)', 'expost_govern(BIGINT, TEXT, TEXT, JSONB)'] LOOP
     EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', v_function, current_schema());
     EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', v_function);
   END LOOP;

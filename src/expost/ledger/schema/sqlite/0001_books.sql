@@ -55,7 +55,7 @@ CREATE TABLE expost_entry (
   key TEXT,
   epsilon INTEGER NOT NULL CHECK (epsilon >= 0),
   delta INTEGER NOT NULL CHECK (delta >= 0),
-  owner TEXT REFERENCES expost_owner,
+  owner TEXT,  -- of expost_owner, while it is open
   lease INTEGER CHECK (lease > 0),  -- microseconds
   lease_until INTEGER,
   begun INTEGER NOT NULL CHECK (begun IN (0, 1)),
