@@ -122,7 +122,7 @@ def ours(case: Case, kind: str, epsilon: float) -> Any:
     if kind == "histogram":
         counts = np.bincount(case.cells, minlength=BINS)
         return xp.consistent(xp.Laplace(epsilon=epsilon, sensitivity=2).sample(counts, NOISE), total=len(case.data))
-    fit = xp.LeastSquares(epsilon=epsilon, bounds=[case.feature_bounds], target_bounds=bounds)
+    fit = xp.LinearRegression(epsilon=epsilon, bounds=[case.feature_bounds], target_bounds=bounds)
     found = fit.sample(np.column_stack([case.feature, case.data]), NOISE)
     return [found.intercept, found.coefficients[0]]
 

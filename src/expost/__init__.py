@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from expost.mechanisms import Laplace as Laplace
     from expost.mechanisms import LeastSquares as LeastSquares
     from expost.mechanisms import LinearModel as LinearModel
+    from expost.mechanisms import LinearRegression as LinearRegression
     from expost.mechanisms import LogisticDescent as LogisticDescent
     from expost.mechanisms import Mean as Mean
     from expost.mechanisms import Median as Median
@@ -89,6 +90,7 @@ if TYPE_CHECKING:
     from expost.mechanisms import Tested as Tested
     from expost.mechanisms import TestedLogisticRegression as TestedLogisticRegression
     from expost.mechanisms import TestedRelease as TestedRelease
+    from expost.mechanisms import TheilSen as TheilSen
     from expost.mechanisms import TopK as TopK
     from expost.mechanisms import TypicalRange as TypicalRange
     from expost.mechanisms import Variance as Variance
@@ -146,6 +148,7 @@ else:
             "Laplace",
             "LeastSquares",
             "LinearModel",
+            "LinearRegression",
             "LogisticDescent",
             "Mean",
             "Median",
@@ -174,6 +177,7 @@ else:
             "Tested",
             "TestedLogisticRegression",
             "TestedRelease",
+            "TheilSen",
             "TopK",
             "TypicalRange",
             "Variance",

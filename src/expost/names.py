@@ -21,7 +21,7 @@ _HOMES = {
     "ErrorTest": "expost.mechanisms.linear.tested_logistic:ErrorTest",
     "Grid": "expost.noise.grid:Grid",
     "Interval": "expost.mechanisms.moments.typical_range:Interval",
-    "LinearFit": "expost.mechanisms.linear.least_squares:LinearFit",
+    "LinearFit": "expost.mechanisms.linear.box:LinearFit",
     "LogarithmOfRange": "expost.mechanisms.stability.quantile_range:LogarithmOfRange",
     "MeanOfRanks": "expost.mechanisms.stability.location:MeanOfRanks",
     "Reduced": "expost.mechanisms.reduction:Reduced",

@@ -23,7 +23,7 @@ from expost.accounting import GaussianNoise, LaplaceNoise
 from expost.canonical import canonical
 from expost.fingerprint import say
 from expost.ledger import codec
-from expost.mechanisms.linear.least_squares import LinearFit
+from expost.mechanisms.linear.box import LinearFit
 from expost.mechanisms.linear.tested_logistic import ErrorTest
 from expost.mechanisms.moments.moments import Winsorized
 from expost.mechanisms.moments.typical_range import Interval
@@ -84,6 +84,8 @@ MECHANISMS: list[xp.Mechanism] = [
     xp.Laplace(epsilon=0.1, sensitivity="2.5", grid="0.5", missing=1, neighbours="add-remove"),
     xp.LeastSquares(epsilon=1, bounds=[(0, 1)], target_bounds=(0, 2)),
     xp.LeastSquares(epsilon=1, bounds=[(0, 1), (2, 3)], target_bounds=(0, 2), missing=1),
+    xp.LinearRegression(epsilon=1, bounds=[(0, 1)], target_bounds=(0, 2)),
+    xp.LinearRegression(epsilon=1, bounds=[(0, 1), (2, 3)], target_bounds=(0, 2), missing=1),
     xp.LogisticDescent(epsilon=1, delta=TINY, features=3, norm=1, steps=4, every=2),
     xp.LogisticDescent(
         epsilon=1, delta=TINY, features=3, norm=1, steps=4, every=2, patience=3, learning_rate=4, missing=1
@@ -161,6 +163,8 @@ MECHANISMS: list[xp.Mechanism] = [
     xp.TestedRelease(
         test=Always(), release=min, release_epsilon=1, release_delta=TINY, neighbours="add-remove", name="always"
     ),
+    xp.TheilSen(epsilon=1, bounds=[(0, 1)], target_bounds=(0, 2)),
+    xp.TheilSen(epsilon=1, bounds=[(0, 1)], target_bounds=(0, 2), slope_share="0.25", missing=1),
     xp.TypicalRange(epsilon=1, bounds=(0, 9), neighbours="substitute"),
     xp.TypicalRange(epsilon=1, bounds=(0, 9), neighbours="add-remove", penalty=3, scales=4, missing=1),
     xp.Variance(epsilon=1, bounds=(0, 9)),

@@ -1,4 +1,4 @@
-"""Least squares with pure ε as a scikit-learn estimator."""
+"""Linear regression with pure ε as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from expost.learn.reading import features_of, note_features, target_of
 from expost.ledger import Ledger
-from expost.mechanisms import LeastSquares
+from expost.mechanisms import LinearRegression
 
 
 class PrivateLinearRegression(RegressorMixin, BaseEstimator):
-    """Linear regression with pure ε: :class:`~expost.mechanisms.LeastSquares` with ``fit`` and ``predict``.
+    """Linear regression with pure ε: :class:`~expost.mechanisms.LinearRegression` with ``fit`` and ``predict``.
 
     After ``fit``, ``coef_`` and ``intercept_`` are what was released, and ``release_`` is the receipt.
 
@@ -31,7 +31,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     ledger
         What pays; without one, a ledger of just ``epsilon`` is made for each fit.
 
-    Proof: thm-least-squares
+    Proof: thm-linear-regression
     """
 
     def __init__(self, *, epsilon: Any, bounds: Any, target_bounds: Any, ledger: Ledger | None = None) -> None:
@@ -53,10 +53,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         self.intercept_ = self.release_.value.intercept
         return self
 
-    def _mechanism(self, features: int) -> LeastSquares:
+    def _mechanism(self, features: int) -> LinearRegression:
         one_for_all = isinstance(self.bounds, tuple | list) and len(self.bounds) == 2 and np.ndim(self.bounds[0]) == 0
         bounds = [self.bounds] * features if one_for_all else self.bounds
-        return LeastSquares(epsilon=self.epsilon, bounds=bounds, target_bounds=self.target_bounds)
+        return LinearRegression(epsilon=self.epsilon, bounds=bounds, target_bounds=self.target_bounds)
 
     def predict(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """The linear function that was released."""

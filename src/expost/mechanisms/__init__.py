@@ -10,9 +10,11 @@ from expost.mechanisms.linear.least_squares import LeastSquares as LeastSquares
 from expost.mechanisms.linear.model import LinearModel as LinearModel
 from expost.mechanisms.linear.perturbation import ObjectivePerturbation as ObjectivePerturbation
 from expost.mechanisms.linear.perturbation import OutputPerturbation as OutputPerturbation
+from expost.mechanisms.linear.regression import LinearRegression as LinearRegression
 from expost.mechanisms.linear.tested import ModelTest as ModelTest
 from expost.mechanisms.linear.tested import Tested as Tested
 from expost.mechanisms.linear.tested_logistic import TestedLogisticRegression as TestedLogisticRegression
+from expost.mechanisms.linear.theil_sen import TheilSen as TheilSen
 from expost.mechanisms.moments.moments import Mean as Mean
 from expost.mechanisms.moments.moments import Variance as Variance
 from expost.mechanisms.moments.typical_range import TypicalRange as TypicalRange

@@ -1,11 +1,11 @@
-"""Quantiles and least squares within declared bounds: pure ε, and always an answer."""
+"""Quantiles and linear regression within declared bounds: pure ε, and always an answer."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from expost.mechanism import Mechanism
-from expost.mechanisms import InterquartileRange, LeastSquares, Median, Quantile
+from expost.mechanisms import InterquartileRange, LinearRegression, Median, Quantile
 from expost.study.grammar import Key
 from expost.study.kinds.kind import COLUMN, CONFIDENCE, Answer, Asked, QuestionKind, number_text
 
@@ -32,7 +32,7 @@ def _placed(asked: Asked, mechanism: Any, value: Any) -> Answer:
 def _fitted(asked: Asked) -> Mechanism:
     bounds = [tuple(asked["bounds"])] * len(asked["features"])
     target = tuple(asked["target_bounds"])
-    return LeastSquares(epsilon=asked.epsilon, bounds=bounds, target_bounds=target, **asked.given("missing"))
+    return LinearRegression(epsilon=asked.epsilon, bounds=bounds, target_bounds=target, **asked.given("missing"))
 
 
 def _line(asked: Asked, mechanism: Any, value: Any) -> Answer:
@@ -57,7 +57,7 @@ BOUNDED = (
         example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
-        "regression", "Linear regression by least squares.",
+        "regression", "Linear regression: least squares, or for one feature and little data the median of slopes.",
         (Key("features", "texts", "the columns that explain", required=True),
          Key("target", "text", "the column that is explained", required=True),
          Key("bounds", "pair", "features are moved into these bounds", required=True),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.mechanisms.linear.least_squares import _STEPS
+from expost.mechanisms.linear.box import STEPS
 from expost.noise import vector
 
 NOISE = xp.SeededNoise(11)
@@ -20,28 +20,28 @@ def mechanism(features: int = 1, **changed: Any) -> xp.LeastSquares:
 
 @pytest.mark.parametrize("features", [1, 2])
 def test_one_person_moves_the_sums_by_no_more_than_the_sensitivity(features: int) -> None:
-    ends = [-_STEPS, -_STEPS // 2, 0, _STEPS // 2, _STEPS] if features == 1 else [-_STEPS, 0, _STEPS]
+    ends = [-STEPS, -STEPS // 2, 0, STEPS // 2, STEPS] if features == 1 else [-STEPS, 0, STEPS]
     one = mechanism(features)
     sums = [one.sums(np.array([row], np.int64)) for row in product(ends, repeat=features + 1)]
     worst = max(int(np.abs(a - b).sum()) for a in sums for b in sums)
-    assert worst <= one.sensitivity * _STEPS**2
+    assert worst <= one.sensitivity * STEPS**2
     if features == 1:
-        assert worst == one.sensitivity * _STEPS**2
+        assert worst == one.sensitivity * STEPS**2
 
 
 def test_the_loss_reaches_epsilon_and_with_a_smaller_sensitivity_exceeds_it() -> None:
     """ln P/Q of noise of rate r at the sums themselves is r times their distance on neighbours."""
     one = mechanism()
-    distance = int(np.abs(one.sums(np.array([[_STEPS, _STEPS]])) - one.sums(np.array([[0, -_STEPS]]))).sum())
+    distance = int(np.abs(one.sums(np.array([[STEPS, STEPS]])) - one.sums(np.array([[0, -STEPS]]))).sum())
     assert one._rate * distance == 1
-    assert Fraction(1, (one.sensitivity - 1) * _STEPS**2) * distance > 1
+    assert Fraction(1, (one.sensitivity - 1) * STEPS**2) * distance > 1
 
 
 def test_the_noise_has_the_rate_that_the_proof_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(vector, "discrete_laplace", lambda noise, rate, size: asked.append(rate) or np.zeros(size, int))
     mechanism(2, epsilon=3).sample(np.zeros((4, 3)), NOISE)
-    assert asked == [Fraction(3, 9 * _STEPS**2)]
+    assert asked == [Fraction(3, 9 * STEPS**2)]
 
 
 def test_without_noise_it_is_least_squares(monkeypatch: pytest.MonkeyPatch) -> None:

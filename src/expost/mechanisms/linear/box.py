@@ -1,0 +1,110 @@
+"""Linear functions within a box of bounds: records in whole steps from its middle, and fits in units of the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.checks import as_interval, as_whole, finite, requested_epsilon
+from expost.cost import Number
+from expost.errors import InvalidValue
+from expost.guarantee import Guarantee, Part
+from expost.mechanism import Mechanism
+from expost.mechanisms.additive import RELEASED
+from expost.mechanisms.numbers import shape_of
+
+STEPS = 2**15  # on either side of the middle of the bounds
+_MOST = 2**22  # records: sums stay within 2^52
+
+
+class LinearFit(NamedTuple):
+    """A linear function as published: intercept plus coefficients times features."""
+
+    intercept: float
+    coefficients: tuple[float, ...]
+
+    def __call__(self, features: Any) -> NDArray[np.float64]:
+        """The predictions for rows of features."""
+        return np.asarray(self.intercept + np.asarray(features, np.float64) @ np.array(self.coefficients))
+
+
+@dataclass(frozen=True)
+class Box:
+    """The intervals of the columns, the target's last."""
+
+    intervals: tuple[tuple[float, float], ...]
+
+    @property
+    def middles(self) -> NDArray[np.float64]:
+        """The middle of each interval."""
+        lows, highs = np.array(self.intervals).T
+        return np.asarray((lows + highs) / 2)
+
+    @property
+    def halves(self) -> NDArray[np.float64]:
+        """Half the length of each interval, or 1 if it has none."""
+        lows, highs = np.array(self.intervals).T
+        return np.where(highs > lows, (highs - lows) / 2, 1.0)
+
+    def steps(self, data: Any, missing: float) -> NDArray[np.int64]:
+        """Records in whole steps from the middle, clamped to the box. Each row depends on its own values only."""
+        columns = np.nan_to_num(np.asarray(data, np.float64), nan=missing)
+        lows, highs = np.array(self.intervals).T
+        steps = np.floor((np.clip(columns, lows, highs) - self.middles) / self.halves * STEPS + 0.5)
+        return np.asarray(np.clip(steps, -STEPS, STEPS).astype(np.int64))
+
+    def restored(self, intercept: float, coefficients: NDArray[np.float64]) -> LinearFit:
+        """A function of coordinates from −1 to 1 in units of the data."""
+        middles, halves = self.middles, self.halves
+        slopes = coefficients * halves[-1] / halves[:-1]
+        return LinearFit(float(middles[-1] + halves[-1] * intercept - slopes @ middles[:-1]), tuple(slopes.tolist()))
+
+
+class BoundedFit(Mechanism[NDArray[Any], LinearFit]):
+    """What linear fits within declared bounds share: their parameters, and rows of features with the target last."""
+
+    epsilon: Number
+    bounds: Any
+    target_bounds: Any
+    missing: Number
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
+        if not isinstance(self.bounds, tuple | list) or not self.bounds:
+            raise InvalidValue("bounds are a list with a pair (lowest, highest) for each feature")
+        object.__setattr__(self, "bounds", tuple(as_interval(pair) for pair in self.bounds))
+        object.__setattr__(self, "target_bounds", as_interval(self.target_bounds, "target_bounds"))
+        object.__setattr__(self, "missing", finite(self.missing, "missing"))
+        as_whole(len(self.bounds), "the number of features", most=100)
+
+    @property
+    def box(self) -> Box:
+        """The bounds of all columns."""
+        return Box((*self.bounds, self.target_bounds))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """ε for every output."""
+        return Guarantee.uniform(self.epsilon, neighbours="substitute")
+
+    def part_of(self, output: Any) -> Part:
+        """All outputs cost the same."""
+        return RELEASED
+
+    def check(self, data: Any) -> None:
+        """Rows of features and a target."""
+        dimensions = shape_of(data).dimensions
+        if dimensions is None or len(dimensions) != 2 or dimensions[1] != len(self.bounds) + 1:
+            raise InvalidValue(
+                f"there are bounds for {len(self.bounds)} features, so the data has {len(self.bounds) + 1} columns, "
+                f"the target last; got shape {dimensions}"
+            )
+        if not 1 <= dimensions[0] <= _MOST:
+            raise InvalidValue(f"a linear fit needs from 1 to {_MOST:,} records, got {dimensions[0]:,}")
+
+    def describe(self, output: Any) -> str:
+        """The coefficients."""
+        return f"{output.intercept:.6g} + ({', '.join(f'{slope:.6g}' for slope in output.coefficients)}) · features"

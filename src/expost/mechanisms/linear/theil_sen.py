@@ -1,0 +1,130 @@
+"""A robust line with pure ε: the median slope of lines through pairs of records, and the mean of what it leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.checks import as_share, split_epsilon
+from expost.cost import Number
+from expost.errors import InvalidValue
+from expost.mechanisms.linear.box import STEPS, BoundedFit, LinearFit
+from expost.mechanisms.moments.moments import Mean
+from expost.mechanisms.quantiles.ordered import Lattice, arrange
+from expost.mechanisms.quantiles.windows import Target, Windows
+from expost.noise import NoiseSource
+
+_PAIRS = 2**17  # beyond these, pairs cost time and add little
+
+
+@dataclass(frozen=True, kw_only=True)
+class TheilSen(BoundedFit):
+    """A line through records with one feature: the median of the slopes between pairs of records, with pure ε.
+
+    Half of ε chooses the slope, by its rank among the slopes (see :class:`Median`). The rest is for the
+    :class:`Mean` of the target less slope times feature, which makes the intercept. Outliers hardly move the slope,
+    and few records are enough. Where residuals are skewed, the slope is not that of least squares, however many
+    records there are.
+
+    The data is an array with a row per person: the feature, and the target last. Neighbours exchange one person, and
+    n is public. Values are clamped to their bounds.
+
+    Parameters
+    ----------
+    epsilon
+        The whole budget.
+    bounds
+        A list with the pair (lowest, highest) of the feature.
+    target_bounds
+        Between which the target lies.
+    slope_share
+        The share of ε for the slope.
+    missing
+        What NaN counts as, in feature and target alike.
+
+    >>> TheilSen(epsilon=1, bounds=[(0, 1)], target_bounds=(0, 1)).guarantee.worst_case
+    Cost(1)
+
+    Proof: thm-theil-sen
+    """
+
+    epsilon: Number
+    bounds: Any
+    target_bounds: Any
+    slope_share: Number = Fraction(1, 2)
+    missing: Number = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.bounds) != 1:
+            raise InvalidValue(f"a line has one feature, got bounds for {len(self.bounds)}: take LeastSquares")
+        as_share(self.slope_share, "slope_share")
+        _ = self._budgets
+
+    @property
+    def _budgets(self) -> tuple[Fraction, Fraction]:
+        """ε for the slope, and for the intercept."""
+        return split_epsilon(self.epsilon, self.slope_share, "slope_share")
+
+    def sample(self, data: Any, noise: NoiseSource) -> LinearFit:
+        """The slope, and the mean of what it leaves."""
+        rows = self.box.steps(data, float(self.missing))
+        slope = self._slope(rows, noise)
+        return self.box.restored(self._intercept(rows / STEPS, slope, noise), np.array([slope]))
+
+    def _slope(self, rows: NDArray[np.int64], noise: NoiseSource) -> float:
+        """In units of the half bounds. Candidates are lines of evenly spaced sines of their angles."""
+        size, (spent, _) = len(rows), self._budgets
+        rounds, cells = rounds_of(size), 2 ** _doublings(size * spent, 5, 20)
+        lattice = Lattice(Fraction(1, cells), 1 - cells, cells - 1, whole=False)
+        (chosen,) = median_slope(sines(rows, _shuffled(size, noise), rounds), lattice, rounds, spent).sample(noise)
+        sine = lattice.value(chosen)
+        return float(sine / np.sqrt(1 - sine**2))
+
+    def _intercept(self, points: NDArray[np.float64], slope: float, noise: NoiseSource) -> float:
+        feature, target = points.T
+        reach, spent = 1 + abs(slope), self._budgets[1]
+        scales = _doublings(len(points) * spent / 16, 0, 6)
+        mean = Mean(epsilon=spent, bounds=(-reach, reach), scales=scales)
+        return mean.sample(target - slope * feature, noise).value
+
+
+def rounds_of(size: int) -> int:
+    """How often every record is paired with another one on either side: as often as time allows."""
+    return max(1, min((size - 1) // 2, _PAIRS // size))
+
+
+def sines(rows: NDArray[np.int64], order: NDArray[np.int64], rounds: int) -> NDArray[np.float64]:
+    """The slopes between records at most ``rounds`` apart in a circular order, as sines of angles, each twice.
+
+    Records with the same feature have no slope: they count once as the steepest one downwards, and once upwards.
+
+    Proof: thm-theil-sen
+    """
+    first, second = np.tile(order, rounds), np.concatenate([np.roll(order, k) for k in range(1, rounds + 1)])
+    across, up = (rows[first] - rows[second]).T
+    sine = up * np.where(across < 0, -1, 1) / np.maximum(np.hypot(across, up), 1)
+    return np.concatenate([np.where(across == 0, end, sine) for end in (-1.0, 1.0)])
+
+
+def median_slope(slopes: NDArray[np.float64], lattice: Lattice, rounds: int, epsilon: Fraction) -> Windows:
+    """The private median of slopes, of which one person moves four per round.
+
+    Proof: thm-theil-sen
+    """
+    middle = Target(Fraction(len(slopes), 2), Fraction(1))
+    return Windows(arrange(slopes, lattice, 0.0), (middle,), epsilon / (2 * 4 * rounds), paired=False)
+
+
+def _shuffled(size: int, noise: NoiseSource) -> NDArray[np.int64]:
+    """The records in random order; nothing private depends on how random it is."""
+    return np.argsort(noise.words(size), kind="stable")
+
+
+def _doublings(number: Fraction, least: int, most: int) -> int:
+    """How often 1 can be doubled up to a number, within limits."""
+    return min(max(int(number).bit_length() - 1, least), most)
