@@ -6,7 +6,7 @@
 #   make test     every check: style, types, rooms, tests, coverage
 #   make quick    what changes most, in half a minute
 #   make lint     style, types, rooms
-#   make soak     the long forms: a thousand kills of each ledger, many random questions to hostile tables
+#   make soak     the long forms: a thousand kills of each ledger, many random questions to hostile tables, all cases
 #   make bench    the benchmarks, or one subject: make bench ONLY=ledger
 #   make docs     the documentation, in docs/_build/html
 #   make wheel    the wheel, built and used in an empty environment
@@ -56,7 +56,7 @@ lint: $(VENV)/.dev
 
 soak: $(VENV)/.dev
 	EXPOST_CASES=$(CASES) $(BIN)/pytest -n 2 --dist worksteal tests/conformance/test_expressions.py -o faulthandler_timeout=3600
-	EXPOST_SOAK=$(KILLS) $(BIN)/pytest -n 2 --dist worksteal tests/faults -o faulthandler_timeout=1800
+	EXPOST_SOAK=$(KILLS) $(BIN)/pytest -n 2 --dist worksteal tests/faults tests/laws tests/unit -o faulthandler_timeout=1800
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

@@ -21,10 +21,15 @@ def among(item: pytest.Item, paths: list[str]) -> bool:
     return any(place.match(pattern) for place in (at, *at.parents) for pattern in paths)
 
 
+def needs_server(item: pytest.Item) -> bool:
+    """Whether a test asks for a PostgreSQL server, or is the case of one that does."""
+    return "server" in getattr(item, "fixturenames", ()) or "postgres" in item.nodeid
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what is slow."""
+    """Mark what is slow: the listed folders and files, and all that needs a PostgreSQL server."""
     for item in items:
-        if among(item, config.getini("slow")):
+        if among(item, config.getini("slow")) or needs_server(item):
             item.add_marker(pytest.mark.slow)
 
 

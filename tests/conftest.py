@@ -10,8 +10,13 @@ import pytest
 from hypothesis import settings
 
 from servers import Server, new_schema
+from soak import SOAK
 
-settings.register_profile("expost", deadline=None)  # a busy machine is no failure
+settings.register_profile(
+    "expost",
+    deadline=None,  # a busy machine is no failure
+    max_examples=500 if SOAK else 40,
+)
 settings.load_profile("expost")
 
 

@@ -22,8 +22,6 @@ from toys import Fixed
 
 CLAIM = Guarantee({"small": "0.001", "large": "0.004"}, delta="1e-9")
 NAME = "study"
-SOAK = int(os.environ.get("EXPOST_SOAK", "0"))
-"""How many kills a test makes; 0 for the short form."""
 
 
 def make(url: str, epsilon: int | str = 1000, settings: Settings | None = None) -> Ledger:
@@ -213,4 +211,4 @@ def linear(events: list[Event], told: list[dict[str, Any]]) -> None:
         assert any(full[first - 1 : last]), "refused while it would have fitted all the time"
 
 
-__all__ = ["CLAIM", "NAME", "SOAK", "Worker", "acknowledged", "check", "child", "kill", "linear", "make", "replay"]
+__all__ = ["CLAIM", "NAME", "Worker", "acknowledged", "check", "child", "kill", "linear", "make", "replay"]

@@ -78,6 +78,7 @@ class Model:
     def mechanism_part(self, positives: int, answers: int) -> Part:
         return self.mechanism.part(positives, answers)
 
+    @cache  # noqa: B019
     def answer(self, noise: Noise, margin: int, answer: Any) -> Fraction:
         """Pr[answer] given that positive means: noise ≥ margin."""
         if answer == BELOW:
@@ -88,14 +89,17 @@ class Model:
 
     def probability(self, side: int, history: History) -> Fraction:
         """Σ over the threshold's noise of the product over answers. A question is its value on either database."""
-        threshold, value = Noise(self.alpha, self.one_sided), Noise(self.a, self.one_sided)
-        total = Fraction(0)
-        for z in range(0 if self.one_sided else -REACH, REACH + 1):
-            product = threshold.mass(z)
-            for question, answer in history:
-                product *= self.answer(value, z - question[side], answer)
-            total += product
-        return total
+        return sum(self.products(side, history), Fraction(0))
+
+    @cache  # noqa: B019
+    def products(self, side: int, history: History) -> list[Fraction]:
+        """The probability of each threshold noise z and of these answers."""
+        zs = range(0 if self.one_sided else -REACH, REACH + 1)
+        if not history:
+            return [Noise(self.alpha, self.one_sided).mass(z) for z in zs]
+        question, answer = history[-1]
+        value, before = Noise(self.a, self.one_sided), self.products(side, history[:-1])
+        return [p * self.answer(value, z - question[side], answer) for z, p in zip(zs, before, strict=True)]
 
     @property
     def slack(self) -> Fraction:
@@ -161,16 +165,24 @@ class AdaptiveModel:
         return Fraction(self.alpha**-t * share**k)
 
     def probability(self, side: int, history: History) -> Fraction:
-        far, near = Noise(self.a, self.one_sided), Noise(self.a**2, self.one_sided)
-        threshold, total = Noise(self.alpha, self.one_sided), Fraction(0)
-        for z in range(0 if self.one_sided else -REACH, REACH + 1):
-            product = threshold.mass(z)
-            for question, answer in history:
-                m = z - question[side]
-                miss = 1 - far.reaches(m + self.margin)
-                product *= {2: 1 - miss, 1: miss * near.reaches(m), 0: miss * (1 - near.reaches(m))}[answer]
-            total += product
-        return total
+        return sum(self.products(side, history), Fraction(0))
+
+    @cache  # noqa: B019
+    def products(self, side: int, history: History) -> list[Fraction]:
+        """The probability of each threshold noise z and of these answers."""
+        zs = range(0 if self.one_sided else -REACH, REACH + 1)
+        if not history:
+            return [Noise(self.alpha, self.one_sided).mass(z) for z in zs]
+        question, answer = history[-1]
+        before = self.products(side, history[:-1])
+        return [p * self.answer(z - question[side])[answer] for z, p in zip(zs, before, strict=True)]
+
+    @cache  # noqa: B019
+    def answer(self, margin: int) -> tuple[Fraction, Fraction, Fraction]:
+        """Pr[below], Pr[above], Pr[far above] given that above means: noise ≥ margin."""
+        miss = 1 - Noise(self.a, self.one_sided).reaches(margin + self.margin)
+        above = Noise(self.a**2, self.one_sided).reaches(margin)
+        return miss * (1 - above), miss * above, 1 - miss
 
     @property
     def slack(self) -> Fraction:

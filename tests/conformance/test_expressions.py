@@ -19,7 +19,7 @@ from expost.data.expression.operators import TABLE
 from expost.data.unit import as_unit
 from hostile_tables import COLUMNS, KINDS, Row, expression, fill, moves, neighbours, question, rows, same, unit_of
 
-CASES = int(os.environ.get("EXPOST_CASES", "2000"))
+CASES = int(os.environ.get("EXPOST_CASES", "800"))
 SLICES = 8
 PER_TABLE = 16
 

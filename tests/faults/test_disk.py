@@ -13,7 +13,8 @@ import pytest
 import expost as xp
 from expost import Cost, Guarantee, Ledger
 from expost.ledger import Settings
-from faulty import CLAIM, NAME, SOAK, check, make
+from faulty import CLAIM, NAME, check, make
+from soak import SOAK
 from toys import Fixed
 
 

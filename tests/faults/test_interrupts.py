@@ -14,7 +14,8 @@ import pytest
 
 from expost import Ledger
 from expost.ledger.audit import Audit
-from faulty import CLAIM, NAME, SOAK, check, make
+from faulty import CLAIM, NAME, check, make
+from soak import SOAK
 
 pytestmark = pytest.mark.filterwarnings(  # an interrupt may strike in what Python does when something is collected
     "ignore:(?s).*KeyboardInterrupt:pytest.PytestUnraisableExceptionWarning"

@@ -14,8 +14,9 @@ import psycopg
 import pytest
 
 from expost import Cost, Ledger
-from faulty import NAME, SOAK, Worker, acknowledged, check, child, kill, make
+from faulty import NAME, Worker, acknowledged, check, child, kill, make
 from servers import Server
+from soak import SOAK
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 

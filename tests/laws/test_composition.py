@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from expost import Cost, Guarantee
@@ -40,7 +40,6 @@ def games(draw: st.DrawFn) -> tuple[list[tuple[FiniteMechanism, Guarantee]], Cos
     return pairs, Cost(epsilon, min(delta, Fraction(1)))
 
 
-@settings(max_examples=60, deadline=None)
 @given(games())
 def test_no_adversary_passes_the_limit(game: tuple[list[tuple[FiniteMechanism, Guarantee]], Cost]) -> None:
     pairs, limit = game
@@ -48,7 +47,6 @@ def test_no_adversary_passes_the_limit(game: tuple[list[tuple[FiniteMechanism, G
     assert play([Move.of(mechanism, guarantee) for mechanism, guarantee in pairs], limit, rounds=3)
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     mechanisms(outputs="abc"),
     ratios,

@@ -72,7 +72,6 @@ def losses(tree: Tree) -> dict[History, Fraction]:
     return found
 
 
-@settings(max_examples=200)
 @given(trees())
 def test_causal_decomposition(tree: Tree) -> None:
     """P = P̃ + N with both causal, N(root) = δ and P̃ ≤ e^E·Q at every leaf (built as in the proof)."""
@@ -93,7 +92,7 @@ def test_causal_decomposition(tree: Tree) -> None:
         assert tree.p[leaf] - n[leaf] <= ratio * tree.q[leaf]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(trees(), trees())
 def test_interleaving_two_interactions(one: Tree, two: Tree) -> None:
     """The best adversary over all interleavings stays within E₁ + E₂ and 1 − (1 − δ₁)(1 − δ₂)."""

@@ -17,6 +17,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 import expost as xp
 from expost import Cost, Guarantee, Ledger, Reservation
 from servers import Server, new_schema
+from soak import SOAK
 from toys import Fixed, Responses
 
 LIMIT = Cost(2, delta="1e-5")
@@ -247,7 +248,7 @@ def path(ledger: Ledger) -> tuple[str, ...]:
 
 
 TestMemoryLedger = LedgerMachine.TestCase
-TestMemoryLedger.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestMemoryLedger.settings = settings(max_examples=500 if SOAK else 50, stateful_step_count=40)
 
 
 class SqliteMachine(LedgerMachine):
@@ -280,6 +281,6 @@ def durable(url: str) -> Ledger:
 
 
 TestSqliteLedger = SqliteMachine.TestCase
-TestSqliteLedger.settings = settings(max_examples=15, stateful_step_count=30, deadline=None)
+TestSqliteLedger.settings = settings(max_examples=50 if SOAK else 12, stateful_step_count=30)
 TestPostgresLedger = PostgresMachine.TestCase
-TestPostgresLedger.settings = settings(max_examples=6, stateful_step_count=25, deadline=None)
+TestPostgresLedger.settings = settings(max_examples=25 if SOAK else 6, stateful_step_count=25)

@@ -56,7 +56,6 @@ orders = st.integers(2, 12)
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
 @given(ratios, orders, st.fractions(0, 1, max_denominator=60))
 def test_no_law_passes_tangent_prices(parts: list[Fraction], order: int, share: Fraction) -> None:
     """In rationals, for every slope that the lemma allows."""
@@ -95,7 +94,6 @@ any_order = st.fractions(Fraction(11, 10), 60, max_denominator=64)
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
 @given(epsilons, any_order, st.integers(0, 3))
 def test_no_law_passes_the_prices_of_the_library(guarantee: Guarantee, order: Fraction, part: int) -> None:
     expected = part if part in guarantee.parts else None
@@ -106,7 +104,6 @@ def test_no_law_passes_the_prices_of_the_library(guarantee: Guarantee, order: Fr
 
 
 @pytest.mark.slow
-@settings(max_examples=50, deadline=None)
 @given(st.integers(10**10, 5 * 10**12), any_order)
 def test_a_price_is_hardly_more_than_needed(units: int, order: Fraction) -> None:
     """With ten units of 10⁻¹² less, randomised response passes it."""
@@ -216,7 +213,6 @@ masses = st.lists(st.integers(0, 12), min_size=4, max_size=4).filter(any)
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
 @given(masses, masses, st.fractions(1, 5, max_denominator=10), orders, st.fractions(0, 1, max_denominator=20))
 def test_trimmed_measures_keep_the_prices(
     p: list[int], q: list[int], ratio: Fraction, order: int, share: Fraction
@@ -419,7 +415,7 @@ def tangent(talk: Talk, order: int, slope: Fraction, cheaper: int = 1) -> Callab
 
 
 @pytest.mark.slow
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(talks, talks, st.integers(2, 4), st.fractions(0, Fraction(9, 10), max_denominator=10))
 def test_interleaved_interactions_keep_tangent_prices(one: Talk, other: Talk, order: int, share: Fraction) -> None:
     """Each transcript is priced by its own ratio; the slope suits the worst transcript of its talk."""

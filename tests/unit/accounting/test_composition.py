@@ -98,7 +98,7 @@ def test_grid_laws_are_above_the_truth_at_every_alpha(loss: Loss, reverse: bool)
     assert upper.mass.min() >= 0
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(1, 60), st.integers(1, 200), st.integers(0, 99), st.sampled_from(["0", "1e-6", "0.01"]))
 def test_equal_steps_is_the_binomial_sum(steps: int, percent: int, share: int, delta: str) -> None:
     epsilon = Fraction(percent, 100)
@@ -301,7 +301,6 @@ KINDS = [ApproximateDP("0.5"), ApproximateDP("0.25", "0.01"), ApproximateDP("0.7
 
 
 @given(st.lists(st.sampled_from(KINDS), min_size=2, max_size=9))
-@settings(deadline=None, max_examples=40)
 def test_every_tilt_brackets_the_same_law(steps: list[Loss]) -> None:
     """On the lattice, where δ is known to 30 digits: it lies in the bracket of each tilt, good or bad."""
     whole = compose(steps, grid=0.25)

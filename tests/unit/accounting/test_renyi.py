@@ -73,7 +73,7 @@ def test_the_best_order_holds_most(epsilon: str | int, delta: str) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.fractions(Fraction(11, 10), 500, max_denominator=32), st.fractions(0, 20, max_denominator=100))
 def test_conversions_agree(order: Fraction, price: Fraction) -> None:
     delta = Fraction(1, 10**6)
@@ -100,7 +100,6 @@ def test_the_way_back_is_that_of_zcdp() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
 @given(epsilons, epsilons, orders)
 def test_prices_grow_with_epsilon_and_never_exceed_it(one: Fraction, other: Fraction, order: Fraction) -> None:
     """Also at the largest ε that a ledger holds: nothing overflows."""
@@ -112,7 +111,6 @@ def test_prices_grow_with_epsilon_and_never_exceed_it(one: Fraction, other: Frac
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
 @given(st.integers(1, 10**13), st.fractions(Fraction(3, 2), 300, max_denominator=16))
 def test_the_worst_part_costs_what_randomised_response_costs(units: int, order: Fraction) -> None:
     epsilon = Fraction(units, 10**12)
@@ -235,7 +233,6 @@ def test_sampled_prices_at_the_ends() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
 @given(epsilons, orders, st.integers(1, 2**60))
 def test_laplace_prices_fall_with_the_number_of_steps(epsilon: Fraction, order: Fraction, steps: int) -> None:
     one, some, continuous = (laplace_noise(order, epsilon, each) for each in (1, steps, None))

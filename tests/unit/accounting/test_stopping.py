@@ -25,6 +25,7 @@ from expost.accounting import (
 )
 from expost.errors import InvalidValue
 from expost.verify import FiniteMechanism, hockey_stick, least_delta_at
+from soak import SOAK
 
 Law = Sequence[tuple[Fraction, Fraction]]  # (P, Q) of each output
 
@@ -118,7 +119,7 @@ def problems(draw: st.DrawFn, on_lattice: bool) -> tuple[list[tuple[Fraction, Fr
 
 @pytest.mark.parametrize("on_lattice", [True, False])
 def test_the_bracket_contains_the_tree_recursion(on_lattice: bool) -> None:
-    @settings(deadline=None, max_examples=25)
+    @settings(max_examples=100 if SOAK else 12)
     @given(problems(on_lattice))
     def contains(problem: tuple[list[tuple[Fraction, Fraction]], dict[int, Fraction]]) -> None:
         steps, stops = problem
@@ -136,7 +137,6 @@ def test_the_bracket_contains_the_tree_recursion(on_lattice: bool) -> None:
 def test_randomised_response_dominates() -> None:
     """Lemma 12, for all α > 0: exact at every kink of both hockey sticks."""
 
-    @settings(deadline=None, max_examples=60)
     @given(tables(3), tables(3), st.fractions(1, 4, max_denominator=8))
     def dominated(p: list[Fraction], q: list[Fraction], ratio: Fraction) -> None:
         delta = max(stick(p, q, ratio), stick(q, p, ratio))
@@ -161,7 +161,6 @@ def stick(p: Sequence[Fraction], q: Sequence[Fraction], alpha: Fraction) -> Frac
 def test_adaptive_steps_and_any_rule_stay_below_the_optimum() -> None:
     """Lemmas 13 and 14: steps chosen by what came out, post-processed, stopped by an arbitrary rule."""
 
-    @settings(deadline=None, max_examples=40)
     @given(st.data())
     def below(data: st.DataObject) -> None:
         ratio, size, stops = Fraction(2), 3, (1, 2, 3)

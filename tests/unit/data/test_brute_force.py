@@ -17,6 +17,7 @@ import pytest
 
 import expost as xp
 from expost.data.sensitivity import Sensitivity
+from soak import SOAK
 
 ROWS = [("a", 3, 1.0), ("b", -2, None), ("c", 9, float("nan")), (None, 0, -7.5)]
 """What a row can say: a key, a whole number, a float."""
@@ -69,7 +70,7 @@ def moves(a: Any, b: Any) -> tuple[int, int, int]:
     return int(apart.sum()), int((apart**2).sum()), int(apart.max())
 
 
-def furthest(unit: Any, tables: int = 3) -> dict[tuple[str, str], Sensitivity]:
+def furthest(unit: Any, tables: int = 5 if SOAK else 1) -> dict[tuple[str, str], Sensitivity]:
     """For each question and relation the furthest move over all tables and neighbours."""
     store, chance = Store(unit), random.Random(1)
     own = unit == "row"
@@ -103,7 +104,7 @@ def test_no_neighbour_is_further_than_claimed_and_some_are_as_far(unit: Any) -> 
 
 
 def test_without_truncation_it_would_be_noticed() -> None:
-    loose = furthest(xp.Unit("person", rows=3), tables=2)
+    loose = furthest(xp.Unit("person", rows=3))
     claims = Store(xp.Unit("person", rows=2)).table
     beyond = [name for name, ask in QUESTIONS.items() if loose[name, "add-remove"].l1 > ask(claims).sensitivity.l1]
     assert {"rows", "some rows", "sum", "keys", "bins"} <= set(beyond)

@@ -12,7 +12,6 @@ import expost as xp
 from quantile_model import tuples
 
 ROWS: list[float | None] = [0.0, 2.0, None]
-OWN = [rows for size in (0, 1, 2, 3) for rows in combinations_with_replacement(ROWS, size)]
 REST = [("r", 1.0), ("s", 2.0), ("s", 0.0), ("t", 2.0)]
 
 
@@ -42,15 +41,16 @@ def test_one_unit_moves_every_score_by_no_more_than_the_question_says(
     connection: duckdb.DuckDBPyConnection, relation: Any, most: int, missing: Any, levels: Any
 ) -> None:
     unit = xp.Unit("person", rows=most)
+    own = [rows for size in range(most + 2) for rows in combinations_with_replacement(ROWS, size)]
     table = xp.read(connection, table="t", unit=unit, neighbours=relation, key=7)
     for rest in (REST, []):
         found = {}
-        for rows in OWN:
+        for rows in own:
             fill(connection, [*rest, *(("me", x) for x in rows)])
             question = table.quantile("x", levels, bounds=(0, 2), grid=1, missing=missing)
             counted = question.table.engine.fetch(question.plan)
             found[rows] = scores(question, empty=not counted)
-        pairs = [((), rows) for rows in OWN] if relation == "add-remove" else [(a, b) for a in OWN[1:] for b in OWN[1:]]
+        pairs = [((), rows) for rows in own] if relation == "add-remove" else [(a, b) for a in own[1:] for b in own[1:]]
         for a, b in pairs:
             moved = max(abs(x - y) for x, y in zip(found[a], found[b], strict=True))
             assert moved <= question.moved, (rest, a, b)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import expost as xp
@@ -62,7 +62,6 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=60)
 @given(values)
 def test_values_come_back_exactly(value: Any) -> None:
     text = codec.encode(value)

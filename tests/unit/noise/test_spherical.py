@@ -6,7 +6,7 @@ from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from expost.errors import InvalidValue
@@ -22,7 +22,6 @@ def made(rows: list[tuple[int, int, bool]], bits: int = 64) -> list[_Normal]:
     return [_Normal(strip, Uniform(source, place >> (64 - bits), bits), negative) for strip, place, negative in rows]
 
 
-@settings(max_examples=200)
 @given(st.lists(numbers, min_size=5, max_size=5), st.fractions(Fraction(1, 100), 10**6))
 def test_certain_roundings_are_those_of_the_number_itself(rows: list[tuple[int, int, bool]], scale: Fraction) -> None:
     found = _rounded(made(rows[2:]), made(rows[:2]), scale)

@@ -65,7 +65,7 @@ def test_results_have_the_size_asked_for(size: int | tuple[int, ...]) -> None:
         assert coins.dtype == np.bool_
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.fractions(min_value=Fraction(1, 10**9), max_value=40, max_denominator=10**12), st.integers(0, 2**32))
 def test_any_rational_rate_will_do(rate: Fraction, seed: int) -> None:
     source = SeededNoise(seed)

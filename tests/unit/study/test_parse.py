@@ -5,7 +5,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from expost import Cost, InvalidStudy
@@ -102,7 +102,6 @@ def test_amounts_that_are_none(line: str) -> None:
 VALUES = ["nan", "-inf", "true", "[]", "{}", '""', "1e400", "-1", "9" * 400, "2026-01-01"]
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.data())
 def test_no_text_breaks_the_parser(data: st.DataObject) -> None:
     """Lines of a sound study dropped, doubled and changed: it is read, or what is wrong is said with a line."""

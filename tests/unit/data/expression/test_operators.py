@@ -2,6 +2,7 @@
 
 import random
 from datetime import date, datetime
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -27,11 +28,13 @@ def table() -> xp.PrivateTable:
 ROWS = rows(random.Random(3), 60)
 
 
-def compared(table: xp.PrivateTable, text: str) -> list[Any]:
+def compared(table: xp.PrivateTable, text: str, *, of_s: bool = False) -> list[Any]:
+    """The reference's values, which are DuckDB's. With ``of_s`` it only depends on s: each text is read once."""
     tree = parse(text, table.schema)
     engine: Any = table.engine
     found = engine._connection.execute(f"SELECT {engine.render(tree)} FROM t").fetchall()
-    expected = [evaluate(tree, row.values) for row in ROWS]
+    once = cache(lambda s: evaluate(tree, {"s": s}))
+    expected = [once(row.values["s"]) if of_s else evaluate(tree, row.values) for row in ROWS]
     for row, (value,), wanted in zip(ROWS, found, expected, strict=True):
         assert same(value, wanted), f"{text}: {value!r} instead of {wanted!r} for {row.values}"
     return expected
@@ -65,7 +68,7 @@ REGULAR = [r"'^a'", r"'b$'", "'.'", r"'^$'", r"'[a-c]+'", r"'[^a-z]'", r"'\d{2,3
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_likes(table: xp.PrivateTable, pattern: str) -> None:
     for text in (f"s LIKE {pattern}", f"s NOT LIKE {pattern}", f"s ILIKE {pattern}", f"upper(s) LIKE {pattern}"):
-        compared(table, text)
+        compared(table, text, of_s=True)
 
 
 @pytest.mark.parametrize("pattern", REGULAR)

@@ -405,7 +405,7 @@ def test_data_of_the_wrong_shape_is_refused_and_free() -> None:
     assert ledger.spent == xp.Cost(0)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(1, 10**7), st.integers(1, 500), st.floats(1e-6, 1e4))
 def test_default_regularisers_are_ones_that_the_solver_takes(size: int, columns: int, epsilon: float) -> None:
     for kind in (xp.OutputPerturbation, xp.ObjectivePerturbation):
