@@ -29,7 +29,7 @@ from expost.mechanisms.moments.moments import Winsorized
 from expost.mechanisms.moments.typical_range import Interval
 from expost.mechanisms.quantiles.distribution import StepFunction
 from expost.mechanisms.quantiles.ladder import Rung
-from expost.mechanisms.reduction import Reduced
+from expost.mechanisms.reduction.reduction import Reduced
 from expost.mechanisms.stability.generalized import PrivateTest
 from expost.mechanisms.stability.location import MeanOfRanks
 from expost.mechanisms.stability.quantile_range import Bin, BinOfRange, LogarithmOfRange, Scale

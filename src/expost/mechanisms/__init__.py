@@ -26,11 +26,11 @@ from expost.mechanisms.quantiles.quantiles import Median as Median
 from expost.mechanisms.quantiles.quantiles import Quantile as Quantile
 from expost.mechanisms.quantiles.quantiles import Quantiles as Quantiles
 from expost.mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
-from expost.mechanisms.reduction import AbsoluteError as AbsoluteError
-from expost.mechanisms.reduction import Decided as Decided
-from expost.mechanisms.reduction import NoiseReduction as NoiseReduction
-from expost.mechanisms.reduction import RelativeError as RelativeError
-from expost.mechanisms.reduction import StoppingRule as StoppingRule
+from expost.mechanisms.reduction.reduction import NoiseReduction as NoiseReduction
+from expost.mechanisms.reduction.rules import AbsoluteError as AbsoluteError
+from expost.mechanisms.reduction.rules import Decided as Decided
+from expost.mechanisms.reduction.rules import RelativeError as RelativeError
+from expost.mechanisms.reduction.rules import StoppingRule as StoppingRule
 from expost.mechanisms.selection import Exponential as Exponential
 from expost.mechanisms.selection import PermuteAndFlip as PermuteAndFlip
 from expost.mechanisms.sparse_vector.adaptive import AdaptiveSparseVector as AdaptiveSparseVector

@@ -152,10 +152,12 @@ def _arrays(data: Any) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def _of_arrays(data: Any, most: int) -> tuple[list[Any], NDArray[np.int64]]:
     """The labels with the largest counts above 0, largest first; equal counts in the order of the labels."""
-    labels, counts = data[0], whole_numbers(data[1])
+    labels, counts = data
     if len(counts) > most:  # all that are as large as the last one wanted
         least = np.partition(counts, len(counts) - most)[len(counts) - most]
-        labels, counts = labels[counts >= least], counts[counts >= least]
+        large = np.flatnonzero(counts >= least)
+        labels, counts = labels[large], counts[large]
+    counts = whole_numbers(counts)
     labels, counts = labels[counts > 0], counts[counts > 0]
     order = np.lexsort((labels, -counts))[:most]
     return labels[order].tolist(), counts[order]

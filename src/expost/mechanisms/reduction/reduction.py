@@ -2,117 +2,29 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from operator import add
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from expost.accounting.renyi import Prices, tangent_prices
-from expost.checks import as_confidence, as_positive, as_whole
+from expost.checks import as_confidence, as_whole
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import Interaction
 from expost.mechanisms.laplace import Laplace
 from expost.mechanisms.numbers import Shape, shape_of, within_reach
+from expost.mechanisms.reduction.rules import StoppingRule
 from expost.noise import NoiseSource, vector
 from expost.noise.chain import laplace_chains
 from expost.noise.grid import Grid
 
 _MOST = 10_000  # values: the noises of all levels are kept
-
-
-class StoppingRule(ABC):
-    """When an answer is good enough: a function of what was released, and of how far off that may be."""
-
-    confidence: Number
-    adaptive: ClassVar[bool] = True
-    """Whether it may stop at another level if other values were released."""
-
-    @abstractmethod
-    def met(self, values: Sequence[Fraction], error: Fraction) -> bool:
-        """Whether to stop at these values, none of which is further off than ``error``."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RelativeError(StoppingRule):
-    """Stop when every value is within this share of the truth, with this confidence.
-
-    Parameters
-    ----------
-    within
-        The share of the true value: 0.05 for five percent.
-    confidence
-        With which that holds for what is released at the stop.
-    """
-
-    within: Number
-    confidence: Number = Fraction(19, 20)
-
-    def __post_init__(self) -> None:
-        as_positive(self.within, "within")
-        as_confidence(self.confidence)
-
-    def met(self, values: Sequence[Fraction], error: Fraction) -> bool:
-        """Whether the error is within the share of the least that the truth can be."""
-        within = exact(self.within, "within")
-        return all(error <= within * (abs(value) - error) for value in values)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AbsoluteError(StoppingRule):
-    """Stop when every value is within this distance of the truth, with this confidence.
-
-    Parameters
-    ----------
-    within
-        The distance.
-    confidence
-        With which that holds for what is released at the stop.
-    """
-
-    adaptive = False
-    within: Number
-    confidence: Number = Fraction(19, 20)
-
-    def __post_init__(self) -> None:
-        as_positive(self.within, "within")
-        as_confidence(self.confidence)
-
-    def met(self, values: Sequence[Fraction], error: Fraction) -> bool:
-        """Whether the error is within the distance."""
-        return error <= exact(self.within, "within")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Decided(StoppingRule):
-    """Stop when it is clear on which side of a threshold every true value is, with this confidence.
-
-    Parameters
-    ----------
-    threshold
-        What the truth is compared with.
-    confidence
-        With which every released value is on the same side as the truth.
-    """
-
-    threshold: Number
-    confidence: Number = Fraction(19, 20)
-
-    def __post_init__(self) -> None:
-        exact(self.threshold, "threshold")
-        as_confidence(self.confidence)
-
-    def met(self, values: Sequence[Fraction], error: Fraction) -> bool:
-        """Whether every value is further from the threshold than it may be off."""
-        threshold = exact(self.threshold, "threshold")
-        return all(abs(value - threshold) > error for value in values)
 
 
 class Reduced(NamedTuple):
@@ -209,8 +121,9 @@ class NoiseReduction(Laplace):
         assert self.until is not None
         answers = self._answers(data, noise)
         shape, rule = shape_of(data), self.until
+        miss = rule.miss_per_level(tuple(self._rates(shape)), self._rounding(shape), shape.size)
         for level, points in enumerate(answers.points, 1):
-            error = self._error(rule.confidence, level, shape, at_stop=rule.adaptive)
+            error = self._width(level, shape, miss)
             if rule.met([answers.grid.step * point for point in points], error):
                 return Reduced(answers.value(level), level, True)
         return Reduced(answers.value(self.levels), self.levels, False)
@@ -234,8 +147,10 @@ class NoiseReduction(Laplace):
         """The last answer and its level."""
         value, level = (output.value, output.level) if isinstance(output, Reduced) else (output[-1], len(output))
         shape = shape_of(value)
-        error = float(self._error("0.95", level, shape, at_stop=True))
         shown = f"{value:.6g}" if shape.dimensions is None else f"{shape.size} values, all"
+        if self.until is not None and isinstance(output, Reduced) and output.met:
+            return f"{shown} {self.until} (level {level} of {self.levels})"
+        error = float(self._error("0.95", level, shape, at_stop=True))
         return f"{shown} ± {error:.3g} at 95 % (level {level} of {self.levels})"
 
     def _rates(self, shape: Shape) -> list[Fraction]:
@@ -245,10 +160,17 @@ class NoiseReduction(Laplace):
 
     def _error(self, confidence: Number, level: int, shape: Shape, at_stop: bool) -> Fraction:
         """Proof: lem-error-at-stop."""
-        miss = (1 - as_confidence(confidence)) / max(shape.size, 1) / (self.levels if at_stop else 1)
+        miss = (1 - as_confidence(confidence)) / max(shape.size, 1)
+        return self._width(level, shape, miss / self.levels if at_stop else miss)
+
+    def _width(self, level: int, shape: Shape, miss: Fraction) -> Fraction:
+        """How far off one value of this level is at most, but for this probability."""
         grid, _ = self._calibrate(shape)
-        steps = Fraction(self._reach(self._rates(shape)[level - 1], miss))
-        return (steps + Fraction(1, 2) if shape.floats else steps) * grid.step
+        return (self._reach(self._rates(shape)[level - 1], miss) + self._rounding(shape)) * grid.step
+
+    def _rounding(self, shape: Shape) -> Fraction:
+        """How far rounding to the grid moves a value at most, in steps."""
+        return Fraction(1, 2) if shape.floats else Fraction(0)
 
     def _answers(self, data: Any, noise: NoiseSource) -> _Answers:
         """The answers of all levels. Private until they are released."""

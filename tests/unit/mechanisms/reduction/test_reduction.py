@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import product
+from math import exp
 from typing import Any
 
 import numpy as np
 import pytest
 
 import expost as xp
-from expost.mechanisms.reduction import Reduced, StoppingRule
+from expost.mechanisms.laplace import laplace_reach
+from expost.mechanisms.reduction.reduction import Reduced
+from expost.mechanisms.reduction.rules import StoppingRule
+from expost.noise.chain import stay
 
 NOISE = xp.SeededNoise(11)
 
@@ -85,6 +89,43 @@ def test_what_was_asked_for_holds_at_the_stop() -> None:
     assert all(run.met for run in runs)
     assert sum(abs(run.value - 400) > 40 for run in runs) <= 75
     assert sum(abs(run.value - 400) > 4 for run in runs) > 75
+
+
+def wrong(rates: list[Fraction], within: Fraction, each: Fraction, truth: int) -> float:
+    """The probability that a relative error is missed at the stop, from the joint law of three levels."""
+    reach = 60
+    numbers = np.arange(-reach, reach + 1)
+    bases = [exp(-float(rate)) for rate in rates]
+    laws = [(1 - base) / (1 + base) * base ** np.abs(np.arange(-2 * reach, 2 * reach + 1)) for base in bases]
+    joint = laws[2][reach : 3 * reach + 1]
+    for level in (1, 0):
+        same = stay(rates[level], rates[level + 1], 64)[0] / 2**64
+        apart = (numbers[:, None] - numbers[None, :]) + 2 * reach
+        step = (1 - same) * laws[level][apart] + same * np.eye(len(numbers))
+        joint = step.reshape(len(numbers), len(numbers), *[1] * level_axes(level)) * joint[None, ...]
+    answers = np.abs(truth + numbers)
+    widths = [laplace_reach(rate, each) for rate in rates]
+    stops = [width * (1 + within) <= within * answers for width in widths]
+    off = np.abs(numbers) > within * truth
+    first, second, third = (np.array(each, bool) for each in stops)
+    bad = (first & off)[:, None, None] | (~first[:, None, None] & (second & off)[None, :, None])
+    bad = bad | (~first[:, None, None] & ~second[None, :, None] & (third & off)[None, None, :])
+    return float((joint * bad).sum())
+
+
+def level_axes(level: int) -> int:
+    """How many later levels the joint law has behind the next one."""
+    return 1 - level
+
+
+def test_relative_errors_are_missed_as_rarely_as_said() -> None:
+    """For all truths, with the joint law of three levels; with all of the miss for each level, some miss it."""
+    rates, within, miss = [Fraction(1, 5), Fraction(1, 4), Fraction(5, 16)], Fraction(1, 2), Fraction(1, 10)
+    rule = xp.RelativeError(within=within, confidence=1 - miss)
+    each = rule.miss_per_level(tuple(rates), Fraction(0), 1)
+    assert miss / 3 < each < miss
+    assert max(wrong(rates, within, each, truth) for truth in range(1, 60)) <= miss
+    assert max(wrong(rates, within, 3 * miss, truth) for truth in range(1, 60)) > miss
 
 
 def test_a_rule_that_is_never_met_pays_everything() -> None:
