@@ -60,6 +60,7 @@ class NoiseReduction(Laplace):
     ``ledger.open`` each ``refine()`` gives the next answer, and whoever reads them decides when to stop. The data is a
     number, or an array of at most 10,000. The part is the level of the last answer.
 
+    >>> from expost import RelativeError
     >>> rule = RelativeError(within="0.1")
     >>> reduction = NoiseReduction(epsilon=1, sensitivity=1, until=rule, neighbours="add-remove")
     >>> reduction.guarantee.epsilon_of(1), reduction.guarantee.epsilon_of(24)
