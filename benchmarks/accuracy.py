@@ -120,8 +120,9 @@ def ours(case: Case, kind: str, epsilon: float) -> Any:
     if kind == "variance":
         return xp.Variance(epsilon=epsilon, bounds=bounds, scales=0).sample(case.data, NOISE).value
     if kind == "histogram":
-        counts = np.bincount(case.cells, minlength=BINS)
-        return xp.consistent(xp.Laplace(epsilon=epsilon, sensitivity=2).sample(counts, NOISE), total=len(case.data))
+        edges = [place - 0.5 for place in range(BINS + 1)]
+        counts = xp.Histogram(epsilon=epsilon, edges=edges).sample(case.cells, NOISE)
+        return xp.consistent(counts, total=len(case.data))
     fit = xp.LinearRegression(epsilon=epsilon, bounds=[case.feature_bounds], target_bounds=bounds)
     found = fit.sample(np.column_stack([case.feature, case.data]), NOISE)
     return [found.intercept, found.coefficients[0]]

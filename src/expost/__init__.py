@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from expost.mechanisms import Exponential as Exponential
     from expost.mechanisms import FirstStable as FirstStable
     from expost.mechanisms import Gaussian as Gaussian
+    from expost.mechanisms import Histogram as Histogram
     from expost.mechanisms import InterquartileRange as InterquartileRange
     from expost.mechanisms import Iterative as Iterative
     from expost.mechanisms import Laplace as Laplace
@@ -143,6 +144,7 @@ else:
             "Exponential",
             "FirstStable",
             "Gaussian",
+            "Histogram",
             "InterquartileRange",
             "Iterative",
             "Laplace",

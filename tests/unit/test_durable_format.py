@@ -71,6 +71,8 @@ MECHANISMS: list[xp.Mechanism] = [
     xp.FirstStable(proposals=(RANK, BIN), test_epsilon=1, delta=TINY, name="ranks first"),
     xp.Gaussian(epsilon=1, delta=TINY, sensitivity=1),
     xp.Gaussian(epsilon="0.1", delta=1e-6, sensitivity="2.5", grid="0.5", missing=1, neighbours="add-remove"),
+    xp.Histogram(epsilon=1, edges=(0, 1, 2)),
+    xp.Histogram(epsilon="0.1", edges=[0, 0.5], missing=1),
     xp.InterquartileRange(epsilon=1, bounds=(0, 9), neighbours="substitute"),
     xp.InterquartileRange(epsilon=1, bounds=(0, 9), neighbours="add-remove", grid="0.01", missing=1),
     xp.Iterative(steps=(GaussianNoise(10),) * 2, stops=(1, 2), delta=TINY, sensitivity=1),

@@ -92,6 +92,7 @@ SHARED = {
     "Answer": "of a ledger's database; of a question of a study",
     "Engine": "behind a private table; behind a durable ledger",
     "Mean": "the mechanism, and the question to a table",
+    "Histogram": "of an array; of a private table",
     "Neighbours": "the relation, and the command line's choice of it",
     "Outcome": "of an operation on a ledger; of a question of a study",
     "Question": "to a private table; of a study",

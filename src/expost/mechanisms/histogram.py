@@ -1,0 +1,141 @@
+"""Histograms whose total is public: noise that adds up to zero."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.checks import as_confidence, as_whole, finite, requested_epsilon
+from expost.cost import Number, exact
+from expost.errors import InvalidValue
+from expost.guarantee import Guarantee, Part
+from expost.mechanism import Mechanism
+from expost.mechanisms.additive import RELEASED
+from expost.mechanisms.laplace import laplace_reach
+from expost.mechanisms.numbers import shape_of
+from expost.noise import NoiseSource, bernoulli_exp, geometric, vector
+from expost.noise.grid import FARTHEST
+
+_MOST = 10_000  # cells: the time of a draw grows like their number to the power of 1.5
+_AT_ONCE = 2**14  # numbers drawn at once
+_EXACT = 2**61  # array noise below this is what it should be; beyond, only its sign is
+_SAFE = 2**40  # so many cells of this size add up without overflow
+
+
+@dataclass(frozen=True, kw_only=True)
+class Histogram(Mechanism[NDArray[Any], NDArray[np.int64]]):
+    """How many records lie between public edges, with pure ε, where the number of records is public.
+
+    Exchanging a record moves one count up and another one down. So the noise need not hide the total: it is discrete
+    Laplace noise of rate ε/2 on every count, given that all of it adds up to zero. The counts add up to the number of
+    records, and with a large ε they are far more often exact than with independent noise.
+
+    Counts may be negative: :func:`expost.consistent` moves them as little as possible so that none is.
+
+    The data is a one-dimensional array with one value per person; neighbours exchange one.
+
+    Parameters
+    ----------
+    epsilon
+        The whole budget.
+    edges
+        Ascending numbers, at least two. A cell contains its lower edge, and the last one its upper edge, too. Values
+        outside count in the nearest cell.
+    missing
+        What NaN counts as.
+
+    >>> Histogram(epsilon=8, edges=(0, 10, 20, 50)).error_bound(0.95)
+    1
+
+    Proof: thm-histogram
+    """
+
+    epsilon: Number
+    edges: Any
+    missing: Number = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
+        object.__setattr__(self, "missing", finite(self.missing, "missing"))
+        if not isinstance(self.edges, tuple | list) or len(self.edges) < 2:
+            raise InvalidValue(f"edges are a list of at least two ascending numbers, got {self.edges!r}")
+        object.__setattr__(self, "edges", tuple(finite(edge, "each of edges") for edge in self.edges))
+        if any(low >= high for low, high in pairwise(self.edges)):
+            raise InvalidValue(f"edges are in ascending order, got {self.edges!r}")
+        as_whole(self.cells, "the number of cells", most=_MOST)
+        vector.check_rate(self._rate)
+
+    @property
+    def cells(self) -> int:
+        """How many counts there are."""
+        return len(self.edges) - 1
+
+    @property
+    def _rate(self) -> Fraction:
+        return exact(self.epsilon, "ε") / 2
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """ε for every output."""
+        return Guarantee.uniform(self.epsilon, neighbours="substitute")
+
+    def part_of(self, output: Any) -> Part:
+        """All outputs cost the same."""
+        return RELEASED
+
+    def check(self, data: Any) -> None:
+        """A one-dimensional array of numbers; how many is public."""
+        dimensions = shape_of(data).dimensions
+        if dimensions is None or len(dimensions) != 1:
+            raise InvalidValue(f"a histogram is about a one-dimensional array, got shape {dimensions}: try .ravel()")
+
+    def sample(self, data: Any, noise: NoiseSource) -> NDArray[np.int64]:
+        """The counts with noise."""
+        drawn = balanced_laplace(noise, self._rate, self.cells)
+        totals = (count + number for count, number in zip(self.counts(data).tolist(), drawn, strict=True))
+        return np.array([max(-FARTHEST, min(FARTHEST, total)) for total in totals], np.int64)
+
+    def counts(self, data: Any) -> NDArray[np.int64]:
+        """The true counts. Private."""
+        values = np.nan_to_num(np.asarray(data, np.float64), nan=float(self.missing))
+        places = np.searchsorted(np.array(self.edges), values, side="right") - 1
+        return np.bincount(np.clip(places, 0, self.cells - 1), minlength=self.cells)
+
+    def error_bound(self, confidence: Number) -> int:
+        """How far off all counts are at most, with this confidence.
+
+        Proof: lem-histogram-error
+        """
+        return laplace_reach(self._rate, (1 - as_confidence(confidence)) / self.cells)
+
+    def describe(self, output: Any) -> str:
+        """How many counts, and how far off they may be."""
+        return f"{len(output)} counts, all ± {self.error_bound('0.95')} at 95 %"
+
+
+def balanced_laplace(source: NoiseSource, rate: Fraction, size: int) -> list[int]:
+    """Whole numbers that add up to zero, with probability proportional to e^−(rate·sum of sizes).
+
+    Proof: lem-balanced-laplace
+    """
+    rows = max(1, _AT_ONCE // size)
+    while True:
+        for row in vector.discrete_laplace(source, rate, (rows, size - 1)):
+            small = np.abs(row).max(initial=0) < _SAFE
+            drawn = row if small else np.array([_completed(source, rate, x) for x in row.tolist()], dtype=object)
+            last = -int(drawn.sum())
+            if bernoulli_exp(source, rate * abs(last)):
+                return [*drawn.tolist(), last]
+
+
+def _completed(source: NoiseSource, rate: Fraction, number: int) -> int:
+    """Array noise without its limit: what lies beyond has no memory of what came before."""
+    if abs(number) < _EXACT:
+        return number
+    beyond = _EXACT + geometric(source, rate)
+    return beyond if number > 0 else -beyond
