@@ -257,6 +257,7 @@ def questions(table: xp.PrivateTable) -> list[xp.Mechanism]:
         histogram.discrete_gaussian(rho=1, delta=TINY),
         histogram.above(10, at_most=1, epsilon=1),
         table.discover("diagnosis").laplace(epsilon=1, delta=TINY),
+        table.discover("diagnosis").top(3, epsilon=1, delta=TINY),
         table.median("cost", bounds=(0, 10)).permute_and_flip(epsilon=1),
         rich.quantile("half", ["0.1", "0.9"], bounds=(0, 10), missing=2, grid="0.5").permute_and_flip(epsilon=1),
     ]

@@ -1,7 +1,7 @@
 """Private input: tables behind an engine, bounded to a privacy unit, and questions that know their own sensitivity."""
 
 from expost.data.column import Column
-from expost.data.discovery import Discovered, Discovery
+from expost.data.discovery import Discovered, Discovery, MostFrequent
 from expost.data.engine import Engine
 from expost.data.expression import ALLOWED
 from expost.data.histograms import Above, Histogram
@@ -22,6 +22,7 @@ __all__ = [
     "Engine",
     "Histogram",
     "Mean",
+    "MostFrequent",
     "Noisy",
     "NoisyMean",
     "PrivateQuantiles",

@@ -17,7 +17,8 @@ from expost.data.expression import Tree
 from expost.data.questions import Planned, TableMechanism, as_of
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
-from expost.guarantee import Guarantee
+from expost.guarantee import Guarantee, Part
+from expost.mechanisms.top import TopK
 from expost.noise import NoiseSource, SystemNoise, vector
 from expost.noise.grid import FARTHEST
 
@@ -73,6 +74,10 @@ class Discovery(Planned):
     def laplace(self, *, epsilon: Number, delta: Number) -> Discovered:
         """Release what, with Laplace noise, has at least as much as no single unit is likely to reach."""
         return Discovered(self, epsilon, delta)
+
+    def top(self, k: int, *, epsilon: Number, delta: Number) -> MostFrequent:
+        """Release the k values that most units have, without counts: charged by how many were found."""
+        return MostFrequent(self, k, epsilon, delta)
 
     @property
     def title(self) -> str:
@@ -144,6 +149,54 @@ class Discovered(TableMechanism):
     def describe(self, output: Any) -> str:
         """How many there are."""
         return f"{len(output)} keys with at least {self.threshold}"
+
+
+@dataclass(frozen=True, repr=False)
+class MostFrequent(TableMechanism):
+    """The keys that most units have, most frequent first: at most k, and fewer where counts are small.
+
+    Under substitution the choice is made with half of ε, as two units differ.
+
+    Proof: thm-top-k, lem-group
+    """
+
+    question: Discovery
+    k: int
+    epsilon: Number
+    delta: Number
+
+    def __post_init__(self) -> None:
+        if self.question.of != "units":
+            raise InvalidValue("the most frequent values are those that most units have: take of='units'")
+        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
+        object.__setattr__(self, "delta", requested_delta(self.delta))
+        _ = self.choice
+
+    @cached_property
+    def choice(self) -> TopK:
+        """The mechanism for units that are added or removed."""
+        epsilon, delta = exact(self.epsilon, "ε"), exact(self.delta, "δ")
+        if self.question.table.neighbours == "substitute":
+            epsilon /= 2
+            delta /= 1 + bracket.exp(epsilon).upper
+        return TopK(k=self.k, epsilon=epsilon, delta=delta, groups=self.question.table.unit.groups)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """A share of ε for each key and for the end."""
+        return self.choice.guarantee.under(self.question.table.neighbours)
+
+    def part_of(self, output: tuple[Any, ...]) -> Part:
+        """The number of keys."""
+        return self.choice.part_of(output)
+
+    def sample(self, data: Any, noise: NoiseSource) -> tuple[Any, ...]:
+        """The keys that were chosen."""
+        return self.choice.sample(dict(self.question.exact()), noise)
+
+    def describe(self, output: Any) -> str:
+        """How many were found."""
+        return self.choice.describe(output)
 
 
 def leak(threshold: int, rate: Fraction, alone: tuple[tuple[int, int], ...]) -> Fraction:

@@ -101,3 +101,22 @@ def test_common_keys_come_out_largest_first() -> None:
 def test_an_epsilon_below_delta_is_refused() -> None:
     with pytest.raises(xp.InvalidValue, match="too small"):
         table(xp.Unit("person", rows=1)).discover("city").laplace(epsilon=0.01, delta=0.5)
+
+
+MANY = "SELECT 'p' || i, CASE WHEN i < 900 THEN 'big' WHEN i < 1200 THEN 'mid' ELSE 'x' || i END FROM range(1300) t(i)"
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "substitute"])
+def test_the_most_frequent_keys(relation: Any) -> None:
+    visits = table(xp.Unit("person", rows=1), rows=MANY, neighbours=relation)
+    ledger = xp.Ledger(epsilon=5, delta=1e-5, noise=xp.SeededNoise(1))
+    found = ledger.run(visits.discover("city").top(5, epsilon=5, delta=1e-6))
+    assert found.value == ("big", "mid")
+    assert float(found.charged.epsilon) == pytest.approx(3)
+    assert found.reserved.epsilon <= 5
+    assert found.reserved.delta <= 1e-6
+
+
+def test_the_most_frequent_are_counted_in_units() -> None:
+    with pytest.raises(xp.InvalidValue, match="units"):
+        table(xp.Unit("person", rows=2)).discover("city", of="rows").top(2, epsilon=1, delta=1e-6)

@@ -34,6 +34,7 @@ EVERYTHING = DERIVED + "".join(
         question("average", "mean", column="cost", bounds=[0, 200], where="age >= 60", counted_by="old", **MUCH),
         question("bands", "histogram", column="age", bins=4, bounds=[0, 80], **MUCH),
         question("cities", "discover", column="city", count="rows", **MUCH_AND_DELTA),
+        question("most", "top", column="city", at_most=3, **MUCH_AND_DELTA),
         question("which", "above", **CITIES, **MUCH),
         question("large", "large", **CITIES, **MUCH),
         question("spread", "stable_interquartile_range", column="age", **MUCH_AND_DELTA),
@@ -82,6 +83,7 @@ def test_answers_are_near_the_truth(everything: dict[str, Outcome]) -> None:
     assert value(everything, "average") == pytest.approx(139.5, abs=1)
     assert value(everything, "bands")["[20, 40)"] == pytest.approx(PEOPLE / 4, abs=10)
     assert set(value(everything, "cities")) == {"Rome", "Oslo", "Bern"}
+    assert set(value(everything, "most")) == {"Rome", "Oslo", "Bern"}
     assert value(everything, "which") == ["Rome", "Oslo"]
     assert value(everything, "large") == pytest.approx({"Rome": 2000, "Oslo": 2000}, abs=10)
     assert value(everything, "spread")[0] <= 40 <= value(everything, "spread")[1]
@@ -110,9 +112,9 @@ def test_receipts_add_up(tmp_path: Path) -> None:
     result = run_study(read_study(write_study(tmp_path, EVERYTHING, epsilon=400)))
     charged = sum((receipt.charged for outcome in result.outcomes for receipt in outcome.receipts), Cost(0))
     assert charged == result.ledger.spent
-    assert len({receipt.entry for outcome in result.outcomes for receipt in outcome.receipts}) == 19
+    assert len({receipt.entry for outcome in result.outcomes for receipt in outcome.receipts}) == 20
     record = json.loads(json.dumps(record_of(result)))
-    assert record["answered"] == 18
+    assert record["answered"] == 19
 
 
 class Interrupted(Exception):
@@ -130,10 +132,10 @@ def test_a_second_run_samples_nothing_twice(tmp_path: Path) -> None:
         run_study(read_study(path), progress=crash)
     ledger = Ledger.load(f"sqlite:///{tmp_path}/books.db", "people")
     before, spent = len(list(ledger.entries())), ledger.spent
-    assert before == 8
+    assert before == 9
     second = run_study(read_study(path))
     stored = [receipt.stored for outcome in second.outcomes for receipt in outcome.receipts]
-    assert stored == [True] * 8 + [False] * 11
+    assert stored == [True] * 9 + [False] * 11
     assert spent <= second.ledger.spent
     third = run_study(read_study(path))
     assert third.ledger.spent == second.ledger.spent

@@ -60,6 +60,11 @@ def _discover(asked: Asked) -> Mechanism:
     return question.laplace(epsilon=asked.epsilon, delta=asked.delta)
 
 
+def _top(asked: Asked) -> Mechanism:
+    question = asked.rows.discover(asked["column"])
+    return question.top(asked["at_most"], epsilon=asked.epsilon, delta=asked.delta)
+
+
 def _find(asked: Asked) -> Mechanism:
     epsilon = asked.part(_find_share(asked.question)) if asked.question.kind == "large" else asked.epsilon
     return _cells(asked, rest=False).above(asked["threshold"], at_most=asked["at_most"], epsilon=epsilon)
@@ -93,6 +98,12 @@ def _discovered(asked: Asked, mechanism: Discovered, value: dict[Any, int]) -> A
     return _bars(value, float(ceil(log(len(value) / (1 - CONFIDENCE)) / mechanism.rate)), ("any",))
 
 
+def _most(asked: Asked, mechanism: Mechanism, value: tuple[Any, ...]) -> Answer:
+    named = [str(label) for label in value]
+    listed = ", ".join(named[:MOST_LISTED]) + (f", … ({len(named)} in all)" if len(named) > MOST_LISTED else "")
+    return Answer(listed or "none is frequent enough", named, outcomes=("any" if named else "none",), released=value)
+
+
 def _large(asked: Asked, mechanism: Any, value: dict[Any, Any]) -> Answer:
     if not isinstance(mechanism, Above):
         return _bars(value, float(mechanism.error_bound(CONFIDENCE)), ("any",))
@@ -120,6 +131,11 @@ CELLS = (
         "discover", "Which values occur, and how many rows or units have them: values that enough units have.",
         (COLUMN, COUNTED, WHERE), _discover, _discovered, delta=True, outcomes=("any", "none"),
         example='column = "diagnosis"',
+    ),
+    QuestionKind(
+        "top", "The values that most units have, most frequent first, without counts: charged by how many are found.",
+        (COLUMN, Key("at_most", "whole", "the most values that are looked for", required=True), WHERE), _top, _most,
+        delta=True, outcomes=("any", "none"), example='column = "diagnosis"\nat_most = 3',
     ),
     QuestionKind(
         "above", "Which cells of a histogram are above a threshold (sparse vector): charged for those that are.",
