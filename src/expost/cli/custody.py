@@ -27,7 +27,7 @@ def open_entries(url: Url, name: Name, as_json: Json = False) -> None:
     Example: expost ledger open sqlite:///clinic.db patients
     """
     from expost.ledger.address import open_store
-    from expost.ledger.durable import described_owner
+    from expost.ledger.texts import described_owner
 
     found = open_store(url, name, read_only=True).open_entries()
     if as_json:

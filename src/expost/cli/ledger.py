@@ -214,7 +214,8 @@ def statement(
         headings, *rows = (day_rows if by is By.DAY else entry_rows)(ledger.entries())
         print_json(_facts(ledger) | {"rows": [dict(zip(headings, row, strict=True)) for row in rows]})
     else:
-        out.print(ledger.statement(by=by.value), soft_wrap=True)
+        for line in ledger.statement_lines(by=by.value):
+            out.print(line, soft_wrap=True)
 
 
 # ---- looking after it

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from expost.cost import Cost, Number
 from expost.errors import InvalidValue
+from expost.guarantee import Guarantee
 from expost.ledger.entry import Note
+from expost.mechanism import Mechanism
 from expost.noise import NoiseSource
 
 
@@ -69,3 +72,15 @@ def as_name(name: Any, whose: str) -> str:
     if not isinstance(name, str) or not name or "/" in name:
         raise InvalidValue(f"{whose}'s name is a string that is not empty and has no '/', got {harmless(name)}")
     return name
+
+
+def as_guarantees(planned: Iterable[Mechanism | Guarantee]) -> list[Guarantee]:
+    """What a plan guarantees, one by one."""
+    if isinstance(planned, Mechanism | Guarantee):
+        raise InvalidValue(
+            f"quote takes a list of mechanisms or guarantees, got one {type(planned).__name__}: write quote([…])"
+        )
+    guarantees = [plan.guarantee if isinstance(plan, Mechanism) else plan for plan in planned]
+    for guarantee in guarantees:
+        require(guarantee, Guarantee, "quote takes a list of mechanisms or guarantees")
+    return guarantees

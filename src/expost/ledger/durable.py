@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import heapq
-import json
 import logging
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -19,7 +16,9 @@ from expost.ledger import codec
 from expost.ledger.audit import Audit, keeps
 from expost.ledger.engine import Beat, Recover, Settings, SnapshotLost, Step, is_out_of_reach
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
-from expost.ledger.liveness import Judge, heart
+from expost.ledger.left import LeftBehind
+from expost.ledger.liveness import heart
+from expost.ledger.pages import Pages
 from expost.ledger.rows import BALANCE, ENTRY, NONSENSE, balance_of_row, entry_of_row
 from expost.ledger.rules import (
     Begin,
@@ -36,26 +35,14 @@ from expost.ledger.rules import (
     same_request,
 )
 from expost.ledger.since import AuditSince, TooEarly
+from expost.ledger.texts import LONGEST, check_text, checked_note, masked
 from expost.ledger.trail import Event, Head
 from expost.ledger.writer import Writer
 
 _LOG = logging.getLogger("expost.ledger")
-PAGE = 500
-"""Rows that are read at a time."""
-LONGEST = 500
-"""Characters of a name or a key: what an index of every database can hold."""
 _TRIES = 5  # how often books are read again from the beginning, after a lost connection or a fork
 
 _OPEN = " AND e.state = 'reserved' ORDER BY e.number"
-# What open entries reserve at each level (those above are older, so this ends), against what is reserved there.
-_UNSOUND = (
-    "WITH RECURSIVE held(account, epsilon, delta) AS (SELECT e.account, sum(e.epsilon), sum(e.delta) FROM {open} "
-    "WHERE e.ledger = ? AND e.state = 'reserved' GROUP BY e.account UNION ALL SELECT a.parent, h.epsilon, h.delta "
-    "FROM held h JOIN expost_account a ON a.id = h.account WHERE a.parent < a.id) "
-    "SELECT 1 FROM (SELECT account, epsilon, delta FROM held "
-    "UNION ALL SELECT id, -epsilon_reserved, -delta_reserved FROM expost_account WHERE ledger = ?) one "
-    "GROUP BY account HAVING sum(epsilon) <> 0 OR sum(delta) <> 0 LIMIT 1"
-)
 
 
 class Changed(LedgerCorrupt):
@@ -98,8 +85,7 @@ class DurableStore:
         self.root: Path = (address.name,)
         self._ledger, self._neighbours, self.unit = rows[0]
         self._engine, self._writer = engine, writer
-        settings = engine.settings
-        self._judge = Judge(settings.beat, settings.silence, settings.timer, local=engine.local)
+        self._left = LeftBehind(engine, self._ledger)
         self._watched: Process | None = None
         self._open: dict[int, Entry] = {}
         self._orphans: set[int] = set()
@@ -154,19 +140,19 @@ class DurableStore:
 
     def raise_limit(self, path: Path, epsilon: Cost | None, delta: Cost | None, note: Note) -> None:
         """Allow more from now on."""
-        self._do(RaiseLimit(path, epsilon, delta, _checked(note)))
+        self._do(RaiseLimit(path, epsilon, delta, checked_note(note)))
 
     def close(self, path: Path, note: Note) -> None:
         """Reserve nothing more, here and below."""
-        self._do(Close(path, _checked(note)))
+        self._do(Close(path, checked_note(note)))
 
     def set_clock(self, note: Note) -> None:
         """Accept what the clock shows, though it is far from the last line."""
-        self._do(SetClock(_checked(note)))
+        self._do(SetClock(checked_note(note)))
 
     def drop_outputs(self, upto: int, note: Note) -> None:
         """Remove the outputs kept for entries up to a number. Everything else stays, and no key becomes free."""
-        self._do(DropOutputs(self._known(upto), _checked(note)))
+        self._do(DropOutputs(self._known(upto), checked_note(note)))
 
     # ---- entries
 
@@ -257,32 +243,8 @@ class DurableStore:
         """Balances and entries of one instant. Entries are read page by page, and never block a writer."""
         levels = self._levels(path)
         sequence, upto = levels[0][:2]
-        found = self._pages(path, upto, down=last is not None)
-        entries = (_as_of(row, sequence) for row in found)
-        if last is not None:
-            entries = reversed([entry for entry, _ in zip(entries, range(last), strict=False)])  # type: ignore[assignment]
-        return View(tuple(balance_of_row(row[2:]) for row in levels), iter(entries))
-
-    def _pages(self, path: Path, upto: int, *, down: bool) -> Iterator[Any]:
-        if len(path) == 1:
-            return self._scan(ENTRY, (), upto, down=down)
-        name = "/".join(path)
-        rows = self._engine.rows(
-            "SELECT id FROM expost_account WHERE ledger = ? AND (path = ? OR substr(path, 1, ?) = ?)",
-            self._ledger, name, len(name) + 1, f"{name}/",
-        )  # fmt: skip
-        which = ENTRY.replace("expost_entry e", self._engine.account_entries) + " AND e.account = ?"
-        scans = [self._scan(which, (account,), upto, down=down) for (account,) in rows]
-        return heapq.merge(*scans, key=lambda row: row[0], reverse=down)
-
-    def _scan(self, which: str, values: tuple[Any, ...], upto: int, *, down: bool) -> Iterator[Any]:
-        """Entries in order of their numbers, a page at a time."""
-        order, size = ("DESC", 50) if down else ("ASC", PAGE)
-        low, high = 0, upto + 1
-        sql = f"{which} AND e.number > ? AND e.number < ? ORDER BY e.number {order} LIMIT {size}"
-        while rows := self._engine.rows(sql, self._ledger, *values, low, high):
-            low, high = (low, rows[-1][0]) if down else (rows[-1][0], high)
-            yield from rows
+        entries = Pages(self._engine, self._ledger, path, sequence, upto, last)
+        return View(tuple(balance_of_row(row[2:]) for row in levels), entries)
 
     def open_entries(self) -> list[OpenEntry]:
         """The entries that have not ended, in order."""
@@ -296,7 +258,7 @@ class DurableStore:
 
     def check(self) -> None:
         """Compare what is reserved with the open entries. If they differ, nothing more is reserved."""
-        self._sound = not self._engine.rows(_UNSOUND.format(open=self._engine.open_entries), self._ledger, self._ledger)
+        self._sound = self._left.is_sound()
         if not self._sound:
             raise self._changed()
 
@@ -306,47 +268,18 @@ class DurableStore:
         First it compares what is reserved with the open entries: if they differ, nothing more is reserved.
         """
         self.check()
-        dead = self._given_up()
-        if not dead and not self._leases():
+        dead = self._left.given_up(self._look)
+        if not dead and not self._left.has_leases():
             return 0
         count = self._do(Recover(dead))
         assert isinstance(count, int)
         return count
 
-    def _given_up(self) -> tuple[str, ...]:
-        owners = self._engine.rows(
-            "SELECT id, identity, beats, seen FROM expost_owner WHERE ledger = ? AND expired = 0", self._ledger
-        )
-        dead = self._judge.given_up((row[:3] for row in owners), self._engine.owner(self._ledger))
-        return (*dead, *self._silent({row[0]: row[3] for row in owners if row[0] in self._judge.doubtful}))
-
-    def _silent(self, seen: dict[str, int]) -> list[str]:
-        """Those that two looks, ``silence`` apart, found silent for ``silence``: an earlier one, and this one.
-
-        Whoever wrote to the ledger looked. If nobody did since, this look is recorded, for those who look later.
-        """
-        if not seen:
-            return []
-        silence, now = int(self._engine.settings.silence * 1e6), self._engine.now()
-        late = {name: last + silence for name, last in seen.items() if last + silence <= now}
-        if not all(self._looked(since, now) for since in late.values()):
-            with suppress(LedgerUnavailable):
-                self._do(Beat())
-                self._watch()
-        return [name for name, since in late.items() if self._looked(since, now - silence)]
-
-    def _looked(self, since: int, until: int) -> bool:
-        """Whether a process wrote to the ledger then."""
-        sql = "SELECT 1 FROM expost_owner WHERE ledger = ? AND expired = {} AND seen BETWEEN ? AND ? LIMIT 1"
-        return any(self._engine.rows(sql.format(expired), self._ledger, since, until) for expired in (0, 1))
-
-    def _leases(self) -> bool:
-        return bool(self._engine.rows(
-            f"SELECT 1 FROM {self._engine.open_entries} WHERE e.ledger = ? AND e.state = 'reserved' "
-            "AND (e.lease IS NOT NULL OR EXISTS (SELECT 1 FROM expost_owner o "
-            "WHERE o.id = e.owner AND o.expired = 1)) LIMIT 1",
-            self._ledger,
-        ))  # fmt: skip
+    def _look(self) -> None:
+        """Record that this process looked at who lives."""
+        with suppress(LedgerUnavailable):
+            self._do(Beat())
+            self._watch()
 
     def _changed(self) -> Changed:
         return Changed(
@@ -459,45 +392,3 @@ class DurableStore:
         subject = codec.described(request.subject, keyed=request.key is not None)
         check_text(subject.text, "how a mechanism prints", 10**6)
         return request._replace(subject=subject._replace(data=()))
-
-
-def _as_of(row: Any, sequence: int) -> Entry:
-    """An entry as it was at a line of the trail: what ended later was still reserved."""
-    entry, ended = entry_of_row(row), row[18]
-    if ended is None or ended <= sequence:
-        return entry
-    return entry._replace(state="reserved", part=None, charged=None)
-
-
-def _checked(note: Note) -> Note:
-    check_text(note.by, "by")
-    check_text(note.reason, "a reason")
-    return note
-
-
-def masked(url: Any) -> Any:
-    """An address without its password, to be shown."""
-    return re.sub(r"(://[^:/@]*):.*@|(password=)[^&\s]*", r"\1\2…@", url) if isinstance(url, str) else url
-
-
-def check_text(text: str, what: str, longest: int = 10_000) -> None:
-    """Refuse what not every database can keep."""
-    if len(text) > longest:
-        raise InvalidValue(f"{what} must have at most {longest} characters, got {len(text)}")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise InvalidValue(f"{what} must be text that can be written down, got {text!r}") from None
-    if "\0" in text:
-        raise InvalidValue(f"{what} must not contain the character zero, got {text!r}")
-
-
-def described_owner(identity: str | None) -> str:
-    """A process, for people."""
-    if identity is None:
-        return "lease"
-    try:
-        who = json.loads(identity)
-        return f"process {who['pid']} on {str(who['machine'])[:8]}"
-    except (ValueError, TypeError, KeyError):
-        return "unknown"

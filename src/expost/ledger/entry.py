@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -128,7 +128,7 @@ class View(NamedTuple):
 
     levels: tuple[Balance, ...]
     """The balances of the account and of all above it, the ledger's own first."""
-    entries: Iterator[Entry]
+    entries: Iterable[Entry]
     """Its entries and those of all accounts below, in order of reservation."""
 
 

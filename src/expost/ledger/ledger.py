@@ -21,9 +21,9 @@ from expost.ledger.memory import MemoryStore
 from expost.ledger.quote import Quote
 from expost.ledger.reservation import MechanismReservation, Reservation, unseen
 from expost.ledger.rules import Create
-from expost.ledger.statement import day_rows, entry_rows, statement
+from expost.ledger.statement import day_rows, entry_rows, statement_lines
 from expost.ledger.store import Store
-from expost.ledger.trail import GENESIS, Event, Head, linked
+from expost.ledger.trail import Event, Head, write_export
 from expost.mechanism import AnInteraction, In, Interactive, Mechanism, Out, Release
 from expost.noise import NoiseSource, SystemNoise
 
@@ -323,12 +323,7 @@ class Ledger:
 
     def export(self, path: str | os.PathLike[str]) -> Head:
         """Write the audit trail as JSON lines, each with its hash; the head of what was written."""
-        head = Head(0, GENESIS)
-        with open(path, "w", encoding="ascii") as lines:
-            for event in linked(self._store.events()):
-                lines.write(f'{{"hash":"{event.hash}","line":{event.line}}}\n')
-                head = Head(event.sequence, event.hash)
-        return head
+        return write_export(self._store.events(), path)
 
     # ---- reading
 
@@ -379,7 +374,7 @@ class Ledger:
         """
         if last is not None:
             as_whole(last, "last", 1)
-        return self._store.view(self._path, last=last).entries
+        return iter(self._store.view(self._path, last=last).entries)
 
     def quote(self, planned: Iterable[Mechanism | Guarantee]) -> Quote:
         """What mechanisms would cost at worst and at best, touching no data and charging nothing.
@@ -388,24 +383,22 @@ class Ledger:
         >>> quote.worst, quote.best, quote.fits
         (Cost(1.5), Cost(0.5), False)
         """
-        if isinstance(planned, Mechanism | Guarantee):
-            raise InvalidValue(
-                f"quote takes a list of mechanisms or guarantees, got one {type(planned).__name__}: write quote([…])"
-            )
-        guarantees = [plan.guarantee if isinstance(plan, Mechanism) else plan for plan in planned]
-        for guarantee in guarantees:
-            arguments.require(guarantee, Guarantee, "quote takes a list of mechanisms or guarantees")
+        guarantees = arguments.as_guarantees(planned)
         worst: Cost = sum((each.worst_case for each in guarantees), Cost(0))
         best: Cost = sum((each.best_case for each in guarantees), Cost(0))
         return Quote(worst, best, self.remaining)
 
     def statement(self, *, by: Literal["entry", "day"] = "entry") -> str:
         """A table for people: what was reserved, charged and refunded, for each entry, or for each account and day."""
+        return "\n".join(self.statement_lines(by=by))
+
+    def statement_lines(self, *, by: Literal["entry", "day"] = "entry") -> Iterator[str]:
+        """The lines of a statement, one at a time: memory does not grow with the number of entries."""
         if by not in ("entry", "day"):
             raise InvalidValue(f"a statement is by 'entry' or by 'day', got {arguments.harmless(by)}")
         table, view = entry_rows if by == "entry" else day_rows, self._store.view(self._path)
         remaining = least(balance.remaining for balance in view.levels)
-        return statement(self.name, table(view.entries), view.levels[-1], remaining)
+        return statement_lines(self.name, lambda: table(view.entries), view.levels[-1], remaining)
 
     # ---- one book, never two
 

@@ -258,7 +258,7 @@ class MemoryStore:
         """Balances and entries of one instant."""
         levels, found = self._read(lambda: (self.levels(path), list(self._entries)))
         chosen = [entry for entry in found if entry.request.account[: len(path)] == path]
-        return View(levels, iter(chosen if last is None else chosen[max(len(chosen) - last, 0) :]))
+        return View(levels, chosen if last is None else chosen[max(len(chosen) - last, 0) :])
 
     def events(self, after: int = 0) -> Iterator[Event]:
         """The audit trail."""

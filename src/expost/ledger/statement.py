@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, zip_longest
 
 from expost.cost import Cost
 from expost.ledger.entry import Balance, Entry
@@ -12,22 +13,30 @@ _HEADINGS = ("#", "account", "what", "state", "part", "reserved", "charged", "re
 _WIDEST = 44  # characters of a cell
 
 
-def statement(name: str, rows: Sequence[tuple[str, ...]], balance: Balance, remaining: Cost) -> str:
-    """The rows, headings first, then the balance; ``remaining`` also knows the limits above."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    lines.insert(1, "  ".join("─" * width for width in widths))
-    lines.append("")
-    lines.append(
+def statement_lines(
+    name: str, rows: Callable[[], Iterable[tuple[str, ...]]], balance: Balance, remaining: Cost
+) -> Iterator[str]:
+    """The rows, headings first, then the balance; ``remaining`` also knows the limits above.
+
+    Rows are read twice: how wide the columns are is known at the end.
+    """
+    widths: list[int] = []
+    for row in rows():
+        widths = [max(pair) for pair in zip_longest(widths, map(len, row), fillvalue=0)]
+    for number, row in enumerate(rows()):
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        if number == 0:
+            yield "  ".join("─" * width for width in widths)
+    yield ""
+    yield (
         f"{name}: limit {balance.limit} · spent {balance.spent} · reserved {balance.reserved} · remaining {remaining}"
         + (" · closed" if balance.closed else "")
     )
-    return "\n".join(lines)
 
 
-def entry_rows(entries: Iterable[Entry]) -> list[tuple[str, ...]]:
+def entry_rows(entries: Iterable[Entry]) -> Iterator[tuple[str, ...]]:
     """One row an entry. A voided entry charged nothing; an open one shows what it holds."""
-    return [_HEADINGS, *(_row(entry) for entry in entries)]
+    return chain([_HEADINGS], map(_row, entries))
 
 
 def day_rows(entries: Iterable[Entry]) -> list[tuple[str, ...]]:

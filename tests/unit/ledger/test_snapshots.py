@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+import tracemalloc
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -12,8 +15,8 @@ import pytest
 
 import expost as xp
 from books import CLAIM, execute, make
-from expost import Cost
-from expost.ledger import liveness
+from expost import Cost, Guarantee
+from expost.ledger import Settings, liveness
 from expost.ledger.audit import Audit
 
 
@@ -113,3 +116,34 @@ def test_a_heart_beats_while_a_ledger_is_verified(new_url: Callable[[], str], mo
     verifier.join()
     beat.join()
     assert in_time
+
+
+def test_memory_does_not_grow_with_the_number_of_entries(sqlite_url: Callable[[], str]) -> None:
+    """Verification, statements and exports of many entries are read page by page."""
+    ledger = make(sqlite_url(), epsilon=10**4, delta=1, settings=Settings(synchronous="OFF", heads=False))
+    claim = Guarantee.uniform("0.5")
+    by_day = partial(ledger.statement_lines, by="day")
+    passes: list[Callable[[], Iterator[object]]] = [ledger.entries, ledger.statement_lines, by_day, ledger.audit]
+
+    def spend(count: int) -> list[float]:
+        for _ in range(count):
+            ledger.reserve(claim).settle("done")
+        return [peak(ledger.verify), *(peak(partial(exhaust, work)) for work in passes)]
+
+    few, more = spend(1200), spend(1200)
+    for before, after in zip(few, more, strict=True):
+        assert after < 1.2 * before
+
+
+def exhaust(work: Callable[[], Iterator[object]]) -> None:
+    deque(work(), maxlen=0)
+
+
+def peak(work: Callable[[], object]) -> float:
+    """The most memory that Python holds during a call, the second time: something may be remembered once."""
+    work()
+    tracemalloc.start()
+    work()
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return most

@@ -1,0 +1,66 @@
+"""What processes left behind in a durable ledger: who is given up, and whether what is reserved is what is open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from expost.ledger.engine import Engine
+from expost.ledger.liveness import Judge
+
+# What open entries reserve at each level (those above are older, so this ends), against what is reserved there.
+_UNSOUND = (
+    "WITH RECURSIVE held(account, epsilon, delta) AS (SELECT e.account, sum(e.epsilon), sum(e.delta) FROM {open} "
+    "WHERE e.ledger = ? AND e.state = 'reserved' GROUP BY e.account UNION ALL SELECT a.parent, h.epsilon, h.delta "
+    "FROM held h JOIN expost_account a ON a.id = h.account WHERE a.parent < a.id) "
+    "SELECT 1 FROM (SELECT account, epsilon, delta FROM held "
+    "UNION ALL SELECT id, -epsilon_reserved, -delta_reserved FROM expost_account WHERE ledger = ?) one "
+    "GROUP BY account HAVING sum(epsilon) <> 0 OR sum(delta) <> 0 LIMIT 1"
+)
+
+
+class LeftBehind:
+    """Looks at the processes and open entries of one ledger."""
+
+    def __init__(self, engine: Engine, ledger: int) -> None:
+        self._engine, self._ledger = engine, ledger
+        settings = engine.settings
+        self._judge = Judge(settings.beat, settings.silence, settings.timer, local=engine.local)
+
+    def is_sound(self) -> bool:
+        """Whether what is reserved is the sum of the open entries, in every account."""
+        return not self._engine.rows(_UNSOUND.format(open=self._engine.open_entries), self._ledger, self._ledger)
+
+    def has_leases(self) -> bool:
+        """Whether there are open entries with a lease, or of a process that was given up."""
+        return bool(self._engine.rows(
+            f"SELECT 1 FROM {self._engine.open_entries} WHERE e.ledger = ? AND e.state = 'reserved' "
+            "AND (e.lease IS NOT NULL OR EXISTS (SELECT 1 FROM expost_owner o "
+            "WHERE o.id = e.owner AND o.expired = 1)) LIMIT 1",
+            self._ledger,
+        ))  # fmt: skip
+
+    def given_up(self, look: Callable[[], None]) -> tuple[str, ...]:
+        """The processes that have ended, or are given up now. ``look`` records that this process looked."""
+        owners = self._engine.rows(
+            "SELECT id, identity, beats, seen FROM expost_owner WHERE ledger = ? AND expired = 0", self._ledger
+        )
+        dead = self._judge.given_up((row[:3] for row in owners), self._engine.owner(self._ledger))
+        return (*dead, *self._silent({row[0]: row[3] for row in owners if row[0] in self._judge.doubtful}, look))
+
+    def _silent(self, seen: dict[str, int], look: Callable[[], None]) -> list[str]:
+        """Those that two looks, ``silence`` apart, found silent for ``silence``: an earlier one, and this one.
+
+        Whoever wrote to the ledger looked. If nobody did since, this look is recorded, for those who look later.
+        """
+        if not seen:
+            return []
+        silence, now = int(self._engine.settings.silence * 1e6), self._engine.now()
+        late = {name: last + silence for name, last in seen.items() if last + silence <= now}
+        if not all(self._looked(since, now) for since in late.values()):
+            look()
+        return [name for name, since in late.items() if self._looked(since, now - silence)]
+
+    def _looked(self, since: int, until: int) -> bool:
+        """Whether a process wrote to the ledger then."""
+        sql = "SELECT 1 FROM expost_owner WHERE ledger = ? AND expired = {} AND seen BETWEEN ? AND ? LIMIT 1"
+        return any(self._engine.rows(sql.format(expired), self._ledger, since, until) for expired in (0, 1))

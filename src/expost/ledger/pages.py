@@ -1,0 +1,58 @@
+"""Entries of a durable ledger as they were at one instant, read page by page."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from expost.ledger.audit import PAGE
+from expost.ledger.engine import Engine
+from expost.ledger.entry import Entry, Path
+from expost.ledger.rows import ENTRY, entry_of_row
+
+
+class Pages:
+    """The entries of an account and of those below it, all or the last ones. Each pass reads them anew.
+
+    They are as they were at a line of the trail, when there were ``upto`` entries, whatever happened since.
+    """
+
+    def __init__(self, engine: Engine, ledger: int, path: Path, line: int, upto: int, last: int | None) -> None:
+        self._engine, self._ledger, self._path = engine, ledger, path
+        self._line, self._upto, self._last = line, upto, last
+
+    def __iter__(self) -> Iterator[Entry]:
+        entries = (_as_of(row, self._line) for row in self._rows(down=self._last is not None))
+        last: Iterator[Entry] = entries if self._last is None else reversed(list(islice(entries, self._last)))
+        return last
+
+    def _rows(self, *, down: bool) -> Iterator[Any]:
+        if len(self._path) == 1:
+            return self._scan(ENTRY, (), down=down)
+        name = "/".join(self._path)
+        rows = self._engine.rows(
+            "SELECT id FROM expost_account WHERE ledger = ? AND (path = ? OR substr(path, 1, ?) = ?)",
+            self._ledger, name, len(name) + 1, f"{name}/",
+        )  # fmt: skip
+        which = ENTRY.replace("expost_entry e", self._engine.account_entries) + " AND e.account = ?"
+        scans = [self._scan(which, (account,), down=down) for (account,) in rows]
+        return heapq.merge(*scans, key=lambda row: row[0], reverse=down)
+
+    def _scan(self, which: str, values: tuple[Any, ...], *, down: bool) -> Iterator[Any]:
+        """Entries in order of their numbers, a page at a time."""
+        order, size = ("DESC", 50) if down else ("ASC", PAGE)
+        low, high = 0, self._upto + 1
+        sql = f"{which} AND e.number > ? AND e.number < ? ORDER BY e.number {order} LIMIT {size}"
+        while rows := self._engine.rows(sql, self._ledger, *values, low, high):
+            low, high = (low, rows[-1][0]) if down else (rows[-1][0], high)
+            yield from rows
+
+
+def _as_of(row: Any, sequence: int) -> Entry:
+    """An entry as it was at a line of the trail: what ended later was still reserved."""
+    entry, ended = entry_of_row(row), row[18]
+    if ended is None or ended <= sequence:
+        return entry
+    return entry._replace(state="reserved", part=None, charged=None)

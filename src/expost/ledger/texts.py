@@ -1,0 +1,48 @@
+"""Texts that durable ledgers keep or show."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from expost.errors import InvalidValue
+from expost.ledger.entry import Note
+
+LONGEST = 500
+"""Characters of a name or a key: what an index of every database can hold."""
+
+
+def check_text(text: str, what: str, longest: int = 10_000) -> None:
+    """Refuse what not every database can keep."""
+    if len(text) > longest:
+        raise InvalidValue(f"{what} must have at most {longest} characters, got {len(text)}")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidValue(f"{what} must be text that can be written down, got {text!r}") from None
+    if "\0" in text:
+        raise InvalidValue(f"{what} must not contain the character zero, got {text!r}")
+
+
+def checked_note(note: Note) -> Note:
+    """A note that every database can keep."""
+    check_text(note.by, "by")
+    check_text(note.reason, "a reason")
+    return note
+
+
+def masked(url: Any) -> Any:
+    """An address without its password, to be shown."""
+    return re.sub(r"(://[^:/@]*):.*@|(password=)[^&\s]*", r"\1\2…@", url) if isinstance(url, str) else url
+
+
+def described_owner(identity: str | None) -> str:
+    """A process, for people."""
+    if identity is None:
+        return "lease"
+    try:
+        who = json.loads(identity)
+        return f"process {who['pid']} on {str(who['machine'])[:8]}"
+    except (ValueError, TypeError, KeyError):
+        return "unknown"
