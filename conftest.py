@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 
 import coverage
 import pytest
@@ -15,10 +17,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("covered", "tests in these folders and files count branches, which takes time", type="linelist")
 
 
-def among(item: pytest.Item, paths: list[str]) -> bool:
-    """Whether a test is in one of these folders or files."""
-    at = item.path.relative_to(item.config.rootpath)
-    return any(place.match(pattern) for place in (at, *at.parents) for pattern in paths)
+@cache
+def among(path: Path, config: pytest.Config, paths: str) -> bool:
+    """Whether a file is one of these, or in one of these folders."""
+    at = path.relative_to(config.rootpath)
+    return any(place.match(pattern) for place in (at, *at.parents) for pattern in config.getini(paths))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """``make quick`` does not even import what is slow."""
+    return (config.option.markexpr == "not slow" and among(collection_path, config, "slow")) or None
 
 
 def needs_server(item: pytest.Item) -> bool:
@@ -29,7 +37,7 @@ def needs_server(item: pytest.Item) -> bool:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what is slow: the listed folders and files, and all that needs a PostgreSQL server."""
     for item in items:
-        if among(item, config.getini("slow")) or needs_server(item):
+        if among(item.path, config, "slow") or needs_server(item):
             item.add_marker(pytest.mark.slow)
 
 
@@ -50,7 +58,7 @@ def uncounted() -> Iterator[None]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Count branches only in tests whose rooms have a floor: all others would take twice as long for nothing."""
-    if among(item, item.config.getini("covered")):
+    if among(item.path, item.config, "covered"):
         return (yield)
     with uncounted():
         return (yield)
