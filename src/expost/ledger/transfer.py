@@ -19,6 +19,7 @@ from expost.guarantee import as_part
 from expost.ledger.address import open_store, opened
 from expost.ledger.audit import Audit, keeps
 from expost.ledger.codec import claim_digest, claim_text, described
+from expost.ledger.durable import DurableStore
 from expost.ledger.engine import Settings
 from expost.ledger.entry import Entry, Note
 from expost.ledger.rules import Change, Operation, Settle
@@ -222,16 +223,21 @@ def import_early(file: str, name: str, target: str, note: Note) -> Head:
 def move_ledger(source: str, name: str, target: str, note: Note) -> Head:
     """Copy a ledger into another database, and close it where it was.
 
-    Raises ``Busy`` if somebody spent meanwhile: then the copy lacks lines, and must not be used.
+    Raises ``Busy`` if somebody spent meanwhile. Then the copy is closed, as it lacks lines, and nobody can spend twice.
     """
     store = open_store(source, name)
     store.recover()
     head = copy_ledger(source, name, target, note)
-    store.close((name,), Note(note.by, f"moved: {note.reason}"))
-    copied = len(list(store.events())) - 1
-    if copied > head.sequence:
-        raise Busy(
-            f"somebody spent from {name!r} while it was copied, so the copy lacks {copied - head.sequence} lines: do "
-            "not use it, remove it, stop all that spends, and import an export of the closed ledger"
-        )
-    return head
+    if _last_line(store) == head.sequence:
+        store.close((name,), Note(note.by, f"moved: {note.reason}"))
+        if _last_line(store) == head.sequence + 1:
+            return head
+    open_store(target, name).close((name,), Note(note.by, "an incomplete copy"))
+    raise Busy(
+        f"somebody spent from {name!r} while it was copied, so the copy lacks lines and was closed: stop all that "
+        "spends, and move it again, to a database that does not have it yet"
+    )
+
+
+def _last_line(store: DurableStore) -> int:
+    return store.balances(store.root)[0].line

@@ -21,7 +21,7 @@ import golden
 from books import execute
 from expost.cli.ledger import app as app_of_ledgers
 from expost.cli.main import app
-from expost.ledger import Settings, address
+from expost.ledger import Settings, address, transfer
 
 COMMANDS = [found.name or getattr(found.callback, "__name__", "") for found in app_of_ledgers.registered_commands]
 SECRET = 424_243
@@ -321,6 +321,53 @@ def test_copies(clinic: str, tmp_path: Path) -> None:
     assert ledger.closed
     assert not xp.Ledger.load(f"{new}4", "patients").closed
     failing(2, "import", f"{new}5", "patients", str(tmp_path / "none"), *note)
+
+
+@pytest.mark.parametrize("way", ["to the server", "from the server"])
+def test_ledgers_move_between_databases(
+    way: str, sqlite_url: Callable[[], str], postgres_url: Callable[[], str], tmp_path: Path
+) -> None:
+    """With accounts, outputs, what is open and the trail, byte by byte; and back up to a file."""
+    here, there = (sqlite_url(), postgres_url()) if way == "to the server" else (postgres_url(), sqlite_url())
+    ledger, note = xp.Ledger.load(furnished(here), "patients"), ("--by", "me", "--reason", "a new server")
+    ledger.account("alice").reserve(xp.Guarantee.uniform("0.125"), lease=10**-6)
+    ledger.raise_limit(epsilon=4, by="the board \u00e9", reason="\U0001f600")
+    ledger.recover()
+    trail, statement, answer = [event.line for event in ledger.audit()], ledger.statement(), ledger.output("count")
+    (copied,) = told("backup", here, str(tmp_path / "monday.db"))
+    (moved,) = told("move", here, "patients", there, *note)
+    assert copied == moved | {"name": "patients"}
+    again = xp.Ledger.load(there, "patients")
+    assert ledger.closed
+    assert ([event.line for event in again.audit()], again.statement()) == (trail, statement)
+    assert again.output("count") == answer
+    alice = again.account("alice")
+    alice.reserve(xp.Guarantee({"small": 0.25, "large": 0.5})).settle("small")
+    alice.create_account("below", epsilon=1).reserve(xp.Guarantee.uniform("0.125")).settle("any")
+    again.verify()
+    with pytest.raises(xp.LedgerClosed):
+        ledger.reserve(xp.Guarantee.uniform("0.125"))
+
+
+def test_a_ledger_that_is_spent_from_does_not_move(
+    clinic: str, sqlite_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found: it was closed for ever, and the copy, which lacked what was spent, could be spent from."""
+    ledger, there, copy = xp.Ledger.load(clinic, "patients"), sqlite_url(), transfer.copy_ledger
+
+    def slow(*given: Any) -> Any:
+        head = copy(*given)
+        ledger.reserve(xp.Guarantee.uniform("0.125")).settle("any")
+        return head
+
+    note = ("--by", "me", "--reason", "a new server")
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(transfer, "copy_ledger", slow)
+        failing(4, "move", clinic, "patients", there, *note)
+    assert xp.Ledger.load(there, "patients").closed
+    assert not ledger.closed
+    told("move", clinic, "patients", sqlite_url(), *note)
+    assert ledger.closed
 
 
 def test_a_ledger_of_the_first_commits_is_imported(tmp_path: Path) -> None:
