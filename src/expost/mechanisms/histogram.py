@@ -18,12 +18,11 @@ from expost.mechanism import Mechanism
 from expost.mechanisms.additive import RELEASED
 from expost.mechanisms.laplace import laplace_reach
 from expost.mechanisms.numbers import shape_of
-from expost.noise import NoiseSource, bernoulli_exp, geometric, vector
+from expost.noise import NoiseSource, bernoulli_exp, vector
 from expost.noise.grid import FARTHEST
 
 _MOST = 10_000  # cells: the time of a draw grows like their number to the power of 1.5
 _AT_ONCE = 2**14  # numbers drawn at once
-_EXACT = 2**61  # array noise below this is what it should be; beyond, only its sign is
 _SAFE = 2**40  # so many cells of this size add up without overflow
 
 
@@ -127,15 +126,7 @@ def balanced_laplace(source: NoiseSource, rate: Fraction, size: int) -> list[int
     while True:
         for row in vector.discrete_laplace(source, rate, (rows, size - 1)):
             small = np.abs(row).max(initial=0) < _SAFE
-            drawn = row if small else np.array([_completed(source, rate, x) for x in row.tolist()], dtype=object)
+            drawn = row if small else np.array([vector.completed(source, rate, x) for x in row.tolist()], dtype=object)
             last = -int(drawn.sum())
             if bernoulli_exp(source, rate * abs(last)):
                 return [*drawn.tolist(), last]
-
-
-def _completed(source: NoiseSource, rate: Fraction, number: int) -> int:
-    """Array noise without its limit: what lies beyond has no memory of what came before."""
-    if abs(number) < _EXACT:
-        return number
-    beyond = _EXACT + geometric(source, rate)
-    return beyond if number > 0 else -beyond

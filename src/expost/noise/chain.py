@@ -11,11 +11,10 @@ from expost.errors import InvalidValue
 from expost.noise import vector
 from expost.noise.fixed import Bounds, exp_minus, product, ratio
 from expost.noise.race import bernoulli_within
-from expost.noise.scalar import discrete_laplace, geometric
+from expost.noise.scalar import discrete_laplace
 from expost.noise.source import NoiseSource
 
 _FEW = 32  # fewer numbers than this are drawn one at a time
-_EXACT = 2**61  # array noise is exact below
 
 
 def laplace_chains(source: NoiseSource, rates: Sequence[Fraction], size: int) -> list[list[int]]:
@@ -58,11 +57,4 @@ def _independent(source: NoiseSource, rate: Fraction, size: int) -> list[int]:
     """Discrete Laplace numbers without a limit."""
     if size < _FEW:
         return [discrete_laplace(source, rate) for _ in range(size)]
-    numbers = vector.discrete_laplace(source, rate, size).tolist()
-    return [number if abs(number) < _EXACT else _beyond(source, rate, number) for number in numbers]
-
-
-def _beyond(source: NoiseSource, rate: Fraction, number: int) -> int:
-    """The number itself, where array noise says only that it is as far as 2^61, and its sign: it has no memory."""
-    size = _EXACT + geometric(source, rate)
-    return size if number > 0 else -size
+    return [vector.completed(source, rate, number) for number in vector.discrete_laplace(source, rate, size).tolist()]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.errors import InvalidValue
-from expost.noise import strips
+from expost.noise import scalar, strips
 from expost.noise.inversion import Uniform, invert
 from expost.noise.laws import (
     CoinLaw,
@@ -38,6 +38,9 @@ from expost.noise.strips import Integers
 from expost.noise.tables import LARGEST, draw
 
 Size: TypeAlias = int | tuple[int, ...]
+
+EXACT = 2**61
+"""Array noise of this size and more is known by its sign only."""
 
 LARGEST_SCALE = 2**50
 """The largest scale (1/rate, or standard deviation) that array noise may have, in whole units."""
@@ -60,6 +63,17 @@ def discrete_laplace(source: NoiseSource, rate: Fraction, size: Size) -> Integer
     Proof: thm-split
     """
     return _Split.laplace(check_rate(rate)).draw(source, _count(size)).reshape(size)
+
+
+def completed(source: NoiseSource, rate: Fraction, number: int) -> int:
+    """A number of :func:`discrete_laplace` without its limit: what is known by its sign only is drawn from 2^61 on.
+
+    Proof: lem-completed
+    """
+    if abs(number) < EXACT:
+        return number
+    beyond = EXACT + scalar.geometric(source, rate)
+    return beyond if number > 0 else -beyond
 
 
 def geometric_reaches(source: NoiseSource, rate: Fraction, margins: Integers) -> NDArray[np.bool_]:
