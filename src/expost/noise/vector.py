@@ -39,7 +39,7 @@ from expost.noise.tables import LARGEST, draw
 
 Size: TypeAlias = int | tuple[int, ...]
 
-EXACT = 2**61
+KNOWN_BELOW = 2**61
 """Array noise of this size and more is known by its sign only."""
 
 LARGEST_SCALE = 2**50
@@ -70,9 +70,9 @@ def completed(source: NoiseSource, rate: Fraction, number: int) -> int:
 
     Proof: lem-completed
     """
-    if abs(number) < EXACT:
+    if abs(number) < KNOWN_BELOW:
         return number
-    beyond = EXACT + scalar.geometric(source, rate)
+    beyond = KNOWN_BELOW + scalar.geometric(source, rate)
     return beyond if number > 0 else -beyond
 
 

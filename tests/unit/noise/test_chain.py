@@ -102,7 +102,7 @@ def test_numbers_beyond_what_arrays_hold(monkeypatch: pytest.MonkeyPatch) -> Non
     ((*numbers,),) = laplace_chains(SeededNoise(1), [Fraction(1, 10)], 40)
     assert numbers[::4] == [3] * 10
     assert numbers[3::4] == [-7] * 10
-    assert all(-vector.EXACT - 1000 < number <= -vector.EXACT for number in numbers[1::4])
+    assert all(-vector.KNOWN_BELOW - 1000 < number <= -vector.KNOWN_BELOW for number in numbers[1::4])
     assert len(set(numbers[2::4])) > 1
 
 
