@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from expost import bracket
 from expost.checks import as_interval, as_share, as_whole, finite, requested_epsilon
 from expost.cost import Cost, Number, exact
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import Mechanism
 from expost.mechanisms.additive import RELEASED
+from expost.mechanisms.moments.staircase import Staircase
 from expost.mechanisms.moments.typical_range import Interval, TypicalRange, records
 from expost.mechanisms.stability.order import check_records
-from expost.noise import NoiseSource, discrete_laplace
+from expost.noise import NoiseSource
 
 _STEPS = 2**20  # of the interval: records are rounded to these
 
@@ -87,9 +87,9 @@ class _Moment(Mechanism[NDArray[Any], Winsorized]):
         low, high = interval
         points = _points(records(data, self.bounds, float(self.missing)), interval)
         whole, sensitivity, unit = self._statistic(points, Fraction(high) - Fraction(low))
-        noisy = whole + discrete_laplace(noise, left / sensitivity)
-        reach = ceil(bracket.log(Fraction(20)).upper * sensitivity / left)
-        return Winsorized(self._shown(noisy * unit, interval), low, high, float(reach * unit))
+        stairs = Staircase.of(left, sensitivity)
+        value = self._shown((whole + stairs.draw(noise)) * unit, interval)
+        return Winsorized(value, low, high, float(stairs.reach(Fraction(1, 20)) * unit))
 
     def _interval(self, data: Any, noise: NoiseSource) -> tuple[Interval, Fraction]:
         """The interval for the records, and what is left of ε; without scales, the bounds and all of it."""

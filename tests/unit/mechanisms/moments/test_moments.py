@@ -9,6 +9,7 @@ import pytest
 
 import expost as xp
 from expost.mechanisms.moments.moments import _STEPS, _Moment, _points
+from expost.mechanisms.moments.staircase import Staircase
 from expost.mechanisms.moments.typical_range import Interval, records
 from expost.verify import check, tabulate
 from quantile_model import data_sets, neighbours
@@ -97,7 +98,7 @@ def test_the_parts_of_epsilon_add_up() -> None:
 def test_without_scales_all_of_epsilon_is_for_the_noise() -> None:
     found = xp.Mean(epsilon=1, bounds=(0, 8), scales=0).sample(np.zeros(100), NOISE)
     assert (found.low, found.high) == (0, 8)
-    assert found.noise == pytest.approx(np.log(20) * 8 / 100, rel=1e-4)
+    assert found.noise == float(Staircase.of(Fraction(1), _STEPS).reach(Fraction(1, 20)) * Fraction(8, 100 * _STEPS))
 
 
 def test_loose_bounds_cost_little() -> None:
