@@ -14,12 +14,12 @@ class Process(NamedTuple):
     birth: object
 
 
-_birth = object()
+_here = Process(os.getpid(), object())
 
 
 def here() -> Process:
     """This process."""
-    return Process(os.getpid(), _birth)
+    return _here if _here.number == os.getpid() else _born()
 
 
 def around_forks(
@@ -34,9 +34,10 @@ def around_forks(
         os.register_at_fork(**{name: hook for name, hook in hooks.items() if hook is not None})
 
 
-def _born() -> None:
-    global _birth
-    _birth = object()
+def _born() -> Process:
+    global _here
+    _here = Process(os.getpid(), object())
+    return _here
 
 
 around_forks(child=_born)

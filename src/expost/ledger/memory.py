@@ -108,8 +108,7 @@ class MemoryStore:
 
     def settle(self, entry: int, part: Part, output: Any) -> Entry:
         """Charge what came out and refund the rest."""
-        self._refuse_forked()
-        kept = None if self.entry(entry).key is None else copy.deepcopy(output)
+        kept = None if output is None or self.entry(entry).key is None else copy.deepcopy(output)
         return self._entry_of(Settle(entry, part, None, kept))
 
     def forfeit(self, entry: int) -> Entry:
@@ -158,9 +157,8 @@ class MemoryStore:
         while (position := self._done) < len(self._changes):
             at, change = self._changes[position]
             self.at = at
-            for depth, balance in enumerate(change.levels):
-                limit, spent, reserved, closed, _ = balance
-                self._accounts[change.path[: depth + 1]] = Balance(limit, spent, reserved, closed, position + 1)
+            for depth, (limit, spent, reserved, closed, _) in enumerate(change.levels, 1):
+                self._accounts[change.path[:depth]] = Balance(limit, spent, reserved, closed, position + 1)
             if change.entry is not None:
                 self._keep(change.operation, change.entry)
             self._done = position + 1  # a signal handler may have read, and so completed, in between

@@ -182,6 +182,8 @@ class Books(Protocol):
 
 # ---- the rules
 
+_NOTHING = Cost(0)
+
 
 def change_of(books: Books, operation: Operation) -> Change | None:
     """What the operation changes, None if nothing; or raises why it is refused.
@@ -192,14 +194,14 @@ def change_of(books: Books, operation: Operation) -> Change | None:
 
 
 def _create(books: Books, operation: Create) -> Change:
-    return Change(operation, (operation.name,), (Balance(operation.limit, Cost(0), Cost(0)),))
+    return Change(operation, (operation.name,), (Balance(operation.limit, _NOTHING, _NOTHING),))
 
 
 def _create_account(books: Books, operation: CreateAccount) -> Change:
     path, above = operation.path, books.levels(operation.path[:-1])
     if books.exists(path):
         raise AlreadyExists("account", "/".join(path))
-    return Change(operation, path, (*above, Balance(operation.limit, Cost(0), Cost(0))))
+    return Change(operation, path, (*above, Balance(operation.limit, _NOTHING, _NOTHING)))
 
 
 def _raise_limit(books: Books, operation: RaiseLimit) -> Change:
@@ -255,12 +257,12 @@ def _void(books: Books, operation: Void) -> Change:
     entry = _open(books, operation.entry, "void")
     if entry.begun:
         raise ReservationClosed(entry, "void")
-    return _end(books, operation, entry._replace(state="voided", charged=Cost(0)))
+    return _end(books, operation, entry._replace(state="voided", charged=_NOTHING))
 
 
 def _end(books: Books, operation: Operation, entry: Entry) -> Change:
     """Nothing stays reserved for the entry; what it is charged is spent."""
-    charged, worst = entry.charged or Cost(0), entry.reserved
+    charged, worst = entry.charged or _NOTHING, entry.reserved
     levels = tuple(
         Balance(level.limit, level.spent + charged, level.reserved - worst, level.closed, level.line)
         for level in books.levels(entry.request.account)
@@ -369,10 +371,8 @@ def tick(at: int, now: int, operation: Operation) -> int:
     Raises ``LedgerUnavailable`` if the machine's clock is ahead by more than :data:`TRUST`; ``Close`` leaves the clock
     as it is then. Only ``SetClock``, which is in the audit trail with a name and a reason, moves it so far, or back.
     """
-    if type(operation) in (SetClock, Create):
-        return full_hour(now)
     if type(operation) not in TICKS:
-        return at
+        return full_hour(now) if type(operation) in (SetClock, Create) else at
     if now - at > TRUST and type(operation) is Close:  # to end spending is always possible
         return at
     if now - at > TRUST:
