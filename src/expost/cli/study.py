@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from math import isinf, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,20 +30,28 @@ def init(
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the study.")] = Path("study.toml"),
     table: Annotated[str | None, typer.Option(help="The table of a .duckdb file.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="The character between the fields of a CSV file.")] = None,
+    bounds: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What is known of a column without this data.", metavar="COLUMN=LOW,HIGH", show_default=False
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing study.")] = False,
 ) -> None:
     """Write a commented study for a data file, from the names and types of its columns.
 
     A CSV file states no types: they are guessed from its values, written into the study, and public from then on.
+    Bounds of columns are not guessed: give them here, or fill them in.
 
-    Example: expost init visits.csv -o visits.toml
+    Example: expost init visits.csv -o visits.toml --bounds age=0,110
     """
     from expost.study import starter
     from expost.study.template import BEWARE, is_unicode
 
     if output.exists() and not force:
         raise InvalidValue(f"{output} exists already: choose another --output, or pass --force")
-    text = starter(data, file=output, table=table, delimiter=delimiter)
+    known = dict(map(_bounds, bounds or []))
+    text = starter(data, file=output, table=table, delimiter=delimiter, bounds=known)
     _write(output, text)
     if "[data.schema]" in text:
         out.print(
@@ -58,7 +67,25 @@ def init(
             f"Beware: not all of {data} is UTF-8. Convert it: rows that are not UTF-8 do not count.", soft_wrap=True
         )
     typed = shlex.quote(str(output))
-    out.print(f"{output} is written. Edit names and numbers, then: expost plan {typed}", soft_wrap=True)
+    todo = "Fill in its bounds" if "bounds = []" in text else "Check names and numbers"
+    out.print(f"{output} is written. {todo}, then: expost plan {typed}", soft_wrap=True)
+
+
+def _bounds(given: str) -> tuple[str, tuple[float, float]]:
+    """A column and its bounds, as typed: the column may contain any character."""
+    column, _, pair = given.rpartition("=")
+    try:
+        low, high = map(float, pair.split(","))
+    except ValueError:
+        low = high = nan
+    if not column or not low < high or isinf(low) or isinf(high):
+        raise InvalidValue(f"--bounds is a column and two numbers, such as age=0,110, got {given!r}")
+    return column, (_plain(low), _plain(high))
+
+
+def _plain(number: float) -> float:
+    """A whole number without a point."""
+    return int(number) if number.is_integer() else number
 
 
 @guarded

@@ -81,6 +81,8 @@ class Key:
             return f"{self.name!r} is one of {', '.join(map(repr, self.choices))}"
         if isinstance(value, str) and (len(value) > self.longest or "\0" in value):
             return f"{self.name!r} has at most {self.longest} characters, and none is the character zero"
+        if self.type == "pair" and value == []:
+            return f"{self.name!r} is blank: state {self.help}, from what is known without this data"
         return None if check(value) else f"{self.name!r} is {words}"
 
 

@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 from codecs import getincrementaldecoder
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from expost.data import PrivateTable, files, read
@@ -16,6 +16,8 @@ from expost.errors import InvalidValue
 from expost.study.grammar import SECTIONS
 from expost.study.kinds import KINDS
 
+_NUMBERS = ("integer", "number")
+_SHARE = 0.08  # of six questions: less than a half
 _LOOKED = """
 # These types were guessed from the file's values, and are public from here on. One person's value may have decided a
 # type: change it to what you expect. Only this table is used from now on. A value that does not fit is empty.
@@ -37,15 +39,13 @@ path = {path}{table}
 {schema}
 [privacy]
 # {unit}
-unit = "row"
-# {rows}
-# rows = 10
+{whose}
 # {neighbours}
 neighbours = "substitute"
 # {who}
 # who = "visit"
 
-[limit]
+[limit]                         # the questions below spend at most half of it
 epsilon = 1.0                   # {epsilon}
 delta = 1e-6                    # {delta}
 
@@ -56,16 +56,32 @@ name = {name}
 """
 
 
-def starter(data: str, *, file: Path, table: str | None = None, delimiter: str | None = None) -> str:
+_PEOPLE = "person|patient|user|customer|client|member|subject|participant|respondent|employee|student|household|family"
+_IDENTIFIER = re.compile(rf"id|(\w*[_ ])?({_PEOPLE})s?([_ ]?(id|no|nr|number|code|key))?", re.IGNORECASE)
+"""Names of columns that say whom a row is about."""
+_BLANK = "  # blank: the lowest and the highest value that you expect, from what is known without this data"
+
+
+def starter(
+    data: str,
+    *,
+    file: Path,
+    table: str | None = None,
+    delimiter: str | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+) -> str:
     """The text of a study for a data file, relative to the folder of ``file``.
 
-    Reads the schema only; and the values of a CSV file, which has none, for the types that it then writes down.
+    Reads the schema only; and the values of a CSV file, which has none, for the types that it then writes down. The
+    unit is the column that names whom a row is about, if one does. Bounds that are not given are blank: nothing can be
+    asked until they are stated.
     """
     form = files.Form(delimiter=delimiter)
     types = guessed(data, form) if table is None and files.ending(data) == "csv" else {}
     private = read(data, unit="row", neighbours="substitute", table=table, delimiter=delimiter, schema=_declared(types))
     if not private.schema:
         raise InvalidValue(f"{data} has no columns")
+    _refuse_unknown(bounds or {}, private)
     help_of = {key.name: key.help for keys in SECTIONS.values() for key in keys}
     stem = re.sub(r"\W+", "-", file.stem).strip("-") or "study"
     declared = "\n".join(f"{_quoted(name)} = {_quoted(kind)}" for name, kind in types.items())
@@ -81,12 +97,34 @@ def starter(data: str, *, file: Path, table: str | None = None, delimiter: str |
             if value is not None
         ),
         url=_quoted(f"sqlite:///{stem}.ledger.db"),
+        whose=_whose(_unit(private), help_of["rows"]),
         address=help_of["url"],
         name=_quoted(stem),
-        **{name: help_of[name] for name in ("version", "unit", "rows", "neighbours", "who", "epsilon", "delta")},
+        **{name: help_of[name] for name in ("version", "unit", "neighbours", "who", "epsilon", "delta")},
     )
     columns = "\n".join(f"#   {' '.join(name.split()):<20} {kind}" for name, kind in private.schema.items())
-    return head + ("" if types else f"\n# The columns of the data:\n{columns}\n") + _questions(private)
+    return head + ("" if types else f"\n# The columns of the data:\n{columns}\n") + _questions(private, bounds or {})
+
+
+def _unit(table: PrivateTable) -> str | None:
+    """The column that says whom a row is about, by its name."""
+    named = (name for name, kind in table.schema.items() if kind in ("integer", "text") and _IDENTIFIER.fullmatch(name))
+    return next(named, None)
+
+
+def _whose(unit: str | None, rows: str) -> str:
+    """The unit, and the most rows of one that count."""
+    if unit is None:
+        return f'unit = "row"\n# {rows}\n# rows = 10'
+    return f"unit = {_quoted(unit)}  # by its name, whom a row is about: check it\n# {rows}\nrows = 10"
+
+
+def _refuse_unknown(bounds: Mapping[str, tuple[float, float]], table: PrivateTable) -> None:
+    for column in bounds:
+        if table.schema.get(column) not in _NUMBERS:
+            numbers = [name for name, kind in table.schema.items() if kind in _NUMBERS]
+            listed = ", ".join(map(repr, numbers)) or "none"
+            raise InvalidValue(f"bounds are for columns of numbers, got {column!r}: there are {listed}")
 
 
 BEWARE = "# Beware: "
@@ -121,31 +159,34 @@ def _declared(types: dict[str, Kind]) -> dict[str, str] | None:
     return dict(types) or None
 
 
-def _questions(table: PrivateTable) -> str:
-    numbers = [name for name, kind in table.schema.items() if kind in ("integer", "number")]
-    words = [name for name, kind in table.schema.items() if kind == "text"]
+def _questions(table: PrivateTable, bounds: Mapping[str, tuple[float, float]]) -> str:
+    unit = _unit(table)
+    numbers = [name for name, kind in table.schema.items() if kind in _NUMBERS and name != unit]
+    words = [name for name, kind in table.schema.items() if kind == "text" and name != unit]
     first = next(iter(table.schema))
     filled = f"{_identifier(first)} IS NOT NULL"
-    blocks = [_block("filled", "count", f"how many rows have a {first}", "share = 0.1", where=filled)]
+    blocks = [_block("filled", "count", f"how many rows have a {first}", where=filled)]
     if words:
         label = f"which values of {words[0]} are common"
-        blocks.append(_block("common", "discover", label, "share = 0.2\ndelta = 5e-7", column=words[0], count="rows"))
+        blocks.append(_block("common", "discover", label, delta=5e-7, column=words[0], count="rows"))
     if numbers:
-        column, bounds = numbers[-1], [0, 100]
+        column = next(iter(bounds), numbers[-1])
+        of: dict[str, object] = {"column": column, "bounds": list(bounds.get(column, ()))}
         blocks += [
-            _block("average", "mean", f"the mean of {column}", "share = 0.1", column=column, bounds=bounds, missing=0),
-            _block("bands", "histogram", f"rows by {column}", "share = 0.2", column=column, bins=5, bounds=bounds),
-            _block("busy", "above", "which bands are large", "share_of_remaining = 0.3", column=column, bins=5,
-                   bounds=bounds, threshold=1000, at_most=3),
-            _block("middle", "median", f"the median of {column}", 'epsilon = "rest"', column=column, bounds=bounds),
-        ]  # fmt: skip
+            _block("average", "mean", f"the mean of {column}", **of, missing=0),
+            _block("bands", "histogram", f"rows by {column}", **of, bins=5),
+            _block("busy", "above", "which bands are large", **of, bins=5, threshold=1000, at_most=3),
+        ]
+        if unit is None:  # a median is about one row for each unit
+            blocks.append(_block("middle", "median", f"the median of {column}", **of))
     return "".join(blocks)
 
 
-def _block(name: str, kind: str, label: str, amount: str, **values: object) -> str:
+def _block(name: str, kind: str, label: str, **values: object) -> str:
     lines = [f"\n# {KINDS[kind].help}", "[[question]]", f"name = {_quoted(name)}", f"kind = {_quoted(kind)}"]
-    lines += [f"label = {_quoted(label)}", amount]
-    lines += [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
+    lines += [f"label = {_quoted(label)}", f"share = {_SHARE}"]
+    for key, value in values.items():
+        lines.append(f"{key} = {json.dumps(value, ensure_ascii=False)}{_BLANK if value == [] else ''}")
     known = [key for key in KINDS[kind].keys if key.name not in values]
     lines += [f"# {key.name}: {key.help}" for key in known]
     return "\n".join(lines) + "\n"

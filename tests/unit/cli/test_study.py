@@ -93,11 +93,26 @@ def test_an_interrupt_charges_and_says_so(tmp_path: Path) -> None:
 
 def test_init_says_what_to_type_next(tmp_path: Path) -> None:
     target = tmp_path / "my study.toml"
-    result = RUNNER.invoke(app, ["init", str(write_people(tmp_path)), "-o", str(target)])
+    result = RUNNER.invoke(app, ["init", str(write_people(tmp_path)), "-o", str(target), "--bounds", "age=0,110"])
     typed = shlex.split(result.stdout.strip().rpartition("then: ")[2])
     assert typed == ["expost", "plan", str(target)]
     assert RUNNER.invoke(app, typed[1:]).exit_code == 0
     assert "expost run 'my study.toml'" in target.read_text()
+
+
+@pytest.mark.parametrize("given", ["age", "age=1", "age=2,1", "=0,1", "age=0,inf", "age=0,x", "age=nan,1"])
+def test_init_refuses_odd_bounds(tmp_path: Path, given: str) -> None:
+    result = RUNNER.invoke(
+        app, ["init", str(write_people(tmp_path)), "-o", str(tmp_path / "study.toml"), "--bounds", given]
+    )
+    assert result.exit_code == 2
+    assert "such as age=0,110" in result.stderr
+    assert not (tmp_path / "study.toml").exists()
+
+
+def test_python_m_expost_is_the_command_line() -> None:
+    command = [sys.executable, "-m", "expost", "--help"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.startswith("Usage: expost ")
 
 
 @pytest.mark.parametrize(("text", "encoding", "beware"), [("é", "utf-8", False), ("é", "latin-1", True)])

@@ -5,7 +5,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from expost import InvalidStudy
+from expost import Cost, InvalidStudy, InvalidValue
 from expost.data.duckdb import DuckDB
 from expost.study import parse_study, plan_study, read_study, run_study, starter
 from studies import CANARY, write_people
@@ -18,14 +18,47 @@ TABLES = {
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_it_runs_as_it_is(tmp_path: Path, name: str) -> None:
+def test_with_bounds_it_runs_and_spends_at_most_half(tmp_path: Path, name: str) -> None:
     data = tmp_path / f"{name}.parquet"
     duckdb.sql(f"COPY ({TABLES[name]}) TO '{data}' (FORMAT parquet)")
     study = tmp_path / "study.toml"
-    study.write_text(starter(str(data), file=study))
+    study.write_text(starter(str(data), file=study, bounds={"odd name": (0, 2500)} if name == "numbers" else None))
     result = run_study(read_study(study))
     assert result.error is None
     assert result.asked == len(result.outcomes) >= 1
+    assert result.ledger.spent <= Cost("0.5", "5e-7")
+
+
+def test_nothing_is_asked_while_bounds_are_blank(tmp_path: Path) -> None:
+    """Before, placeholders of [0, 100] were asked about, and a budget was spent on them."""
+    text = starter(str(write_people(tmp_path)), file=tmp_path / "study.toml")
+    with pytest.raises(InvalidStudy, match="'bounds' is blank: state the lowest and the highest value") as refused:
+        parse_study(text, tmp_path / "study.toml")
+    assert str(refused.value).count("is blank") == 3
+
+
+@pytest.mark.parametrize(
+    ("columns", "unit"),
+    [
+        ("age,patient_id,person", "patient_id"),
+        ("Customer No,age", "Customer No"),
+        ("id,age", "id"),
+        ("flight_id,idle,age", "row"),
+        ("persona,username,age", "row"),
+    ],
+)
+def test_the_unit_is_whom_a_row_is_about_by_its_name(tmp_path: Path, columns: str, unit: str) -> None:
+    data = tmp_path / "x.csv"
+    data.write_text(columns + "\n" + ",".join("7" * len(columns.split(","))) + "\n")
+    text = starter(str(data), file=tmp_path / "study.toml", bounds={"age": (0, 110)})
+    study = parse_study(text, tmp_path / "study.toml")
+    assert f'\nunit = "{unit}"' in text
+    assert plan_study(study).fits
+
+
+def test_bounds_are_of_columns_of_numbers(tmp_path: Path) -> None:
+    with pytest.raises(InvalidValue, match="'city': there are 'person', 'age', 'cost'"):
+        starter(str(write_people(tmp_path)), file=tmp_path / "study.toml", bounds={"city": (0, 1)})
 
 
 def test_nothing_is_queried_and_no_value_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,7 +69,7 @@ def test_nothing_is_queried_and_no_value_quoted(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(DuckDB, "fetch", refuse)
     monkeypatch.setattr(DuckDB, "arrays", refuse)
-    text = starter(str(data), file=tmp_path / "study.toml")
+    text = starter(str(data), file=tmp_path / "study.toml", bounds={"age": (0, 110)})
     assert CANARY not in text
     assert plan_study(parse_study(text, tmp_path / "study.toml")).fits
 
@@ -44,7 +77,7 @@ def test_nothing_is_queried_and_no_value_quoted(tmp_path: Path, monkeypatch: pyt
 def test_names_and_numbers_are_all_that_is_edited(tmp_path: Path) -> None:
     write_people(tmp_path)
     text = starter(str(tmp_path / "people.csv"), file=tmp_path / "study.toml")
-    edited = text.replace('column = "cost"', 'column = "age"').replace("[0, 100]", "[0, 80]").replace("1.0  ", "3.0  ")
+    edited = text.replace('column = "cost"', 'column = "age"').replace("= []", "= [0, 80]").replace("1.0  ", "9.0  ")
     assert edited != text
     result = run_study(parse_study(edited, tmp_path / "study.toml"))
     assert result.error is None
@@ -57,7 +90,7 @@ def test_types_of_a_csv_file_are_stated(tmp_path: Path) -> None:
     data, file = tmp_path / "odd.csv", tmp_path / "study.toml"
     rows = "".join(f"{i},2026-01-{i % 28 + 1:02},12:{i % 60:02}:00,2026-01-01 10:00:00\n" for i in range(5000))
     data.write_text("age,day,hour,at\n" + rows)
-    text = starter(str(data), file=file)
+    text = starter(str(data), file=file, bounds={"age": (0, 5000)})
     assert '"age" = "integer"\n"day" = "date"\n"hour" = "text"\n"at" = "timestamp"\n' in text
     before = plan_study(parse_study(text, file))
     data.write_text("age,day,hour,at\n" + rows.replace("\n7,", "\nseven,").replace("12:08:00", "noon"))
@@ -82,7 +115,7 @@ def test_types_of_a_csv_file_are_stated(tmp_path: Path) -> None:
 def test_first_lines(tmp_path: Path, header: str, delimiter: str | None, said: str | None) -> None:
     data, file = tmp_path / "x.csv", tmp_path / "study.toml"
     data.write_text(header + "\n" + f"5{delimiter or ','}b\n" * 5000)
-    text = starter(str(data), file=file, delimiter=delimiter)
+    text = starter(str(data), file=file, delimiter=delimiter).replace("= []", "= [0, 9]")
     assert ("# Beware: " in text) == (said is not None)
     assert said is None or said in text
     assert plan_study(parse_study(text, file)).fits
