@@ -16,8 +16,9 @@ import expost as xp
 from books import CLAIM, OWNER, execute, held, make
 from clocks import Clock
 from expost import Cost, Guarantee, Ledger
-from expost.ledger import Settings, codec, durable
+from expost.ledger import Settings, codec, durable, texts
 from expost.ledger.engine import wall
+from expost.ledger.entry import Note
 from toys import Fixed
 
 
@@ -219,3 +220,32 @@ def test_a_ledger_in_memory_has_a_clock_to_confirm() -> None:
     ledger.set_clock(**OWNER)
     assert [event.kind for event in ledger.audit()] == ["create", "clock"]
     ledger.verify()
+
+
+def test_what_is_not_there_is_named(new_url: Callable[[], str]) -> None:
+    """By the rules, too, for whoever asks the store itself."""
+    ledger: Any = make(new_url())
+    store = ledger._store
+    with pytest.raises(xp.UnknownEntry, match="no entry 99 in ledger 'study'"):
+        store.forfeit(99)
+    with pytest.raises(xp.UnknownEntry, match="'study' has no account 'none'"):
+        store.close(("study", "none"), Note("me", "because"))
+    request = ledger._request("reserve", CLAIM, CLAIM, None, None)._replace(account=("study", "none"))
+    with pytest.raises(xp.UnknownEntry, match="'study' has no account 'none'"):
+        store.reserve(request, begin=True)
+    with pytest.raises(xp.UnknownEntry, match="entry"):
+        store.settle(99, "small", None)
+    assert ledger.verify().sequence == 1
+
+
+def test_a_database_without_ledgers(postgres_url: Callable[[], str]) -> None:
+    url = postgres_url()
+    assert xp.ledgers(url) == ()
+    with pytest.raises(xp.InvalidValue, match="holds no ledgers"):
+        Ledger.load(url, "study", read_only=True)
+
+
+@pytest.mark.parametrize("identity", ["", "[]", "{}", "1", "{"])
+def test_a_process_that_cannot_be_described_is_unknown(identity: str) -> None:
+    assert texts.described_owner(identity) == "unknown"
+    assert texts.described_owner(None) == "lease"

@@ -14,7 +14,7 @@ import apsw
 import pytest
 
 import expost as xp
-from books import CLAIM, OWNER, disarm, execute, make
+from books import CLAIM, OWNER, disarm, execute, make, steps_of
 from expost import Ledger
 from expost.ledger import Settings
 from expost.ledger.address import open_store
@@ -266,6 +266,17 @@ def test_heads_that_cannot_be_read(sqlite_url: Callable[[], str]) -> None:
     ledger.reserve(CLAIM).settle("small")
 
 
+def test_heads_that_cannot_be_written_stop_nobody(tmp_path: Path) -> None:
+    """The commit is on the disk already. An earlier head, and one beyond a full disk, are not noted either."""
+    Heads(f"{tmp_path}/none/books.db").note("study", Head(1, "0" * 64))
+    heads = Heads(f"{tmp_path}/books.db")
+    heads.note("study", Head(2, "2" * 64))
+    heads.note("study", Head(1, "1" * 64))
+    assert heads.noted("study") == (2, "2" * 64)
+    Path(f"{tmp_path}/full.db-heads").symlink_to("/dev/full")
+    Heads(f"{tmp_path}/full.db").note("study", Head(1, "0" * 64))
+
+
 @pytest.mark.parametrize("other", ["x", "y"])
 def test_notes_wait_for_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str) -> None:
     """Found: of two notes at once one was lost, or the earlier one was the last."""
@@ -283,6 +294,20 @@ def test_notes_wait_for_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     Heads(path).note("z" if other == "y" else "x", Head(10, "c" * 64))
     threads[0].join()
     assert Heads(path).noted(other) == (60, "b" * 64)
+
+
+def test_with_lost_lines_a_batch_closes_and_does_nothing_else(sqlite_url: Callable[[], str]) -> None:
+    url = sqlite_url()
+    ledger: Any = make(url)
+    store = ledger._store
+    spending = ledger.reserve(CLAIM)
+    Heads(str(file_of(url))).note("study", Head(9, "0" * 64))
+    close, forfeit = steps_of(store, lambda: ledger.close(**OWNER), lambda: store.forfeit(spending.id))
+    closed, refused = store._engine.apply(store._ledger, [close, forfeit])
+    assert closed is None
+    assert isinstance(refused, xp.LedgerCorrupt)
+    assert ledger.closed
+    assert spending.entry.state == "reserved"
 
 
 def test_a_ledger_created_anew_is_noticed(sqlite_url: Callable[[], str]) -> None:

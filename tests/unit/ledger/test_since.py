@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 import expost as xp
 from books import CLAIM, OWNER, disarm, execute, make
-from expost import Guarantee
-from expost.ledger import since
+from expost import Guarantee, Ledger
+from expost.ledger import since, transfer
+from expost.ledger.entry import Note
+from expost.ledger.rows import _GUARANTEES
 from expost.ledger.trail import Event, Head
 from toys import Fixed
 
@@ -114,8 +118,84 @@ def rewritten(ledger: Any, url: str) -> Head:
     return head
 
 
+def lines_removed(ledger: Any, url: str) -> Head:
+    """Behind the head there is nothing, and before it a line is missing."""
+    spending = ledger.reserve(CLAIM)
+    head: Head = ledger.verify()
+    spending.settle("small")
+    disarm(url, "expost_event")
+    execute(url, "DELETE FROM expost_event WHERE sequence = 2")
+    return head
+
+
+def first_line_removed(ledger: Any, url: str) -> Head:
+    head = lines_removed(ledger, url)
+    execute(url, "DELETE FROM expost_event WHERE sequence = 1")
+    return head
+
+
+def first_line_replaced(ledger: Any, url: str) -> Head:
+    head = lines_removed(ledger, url)
+    execute(url, "UPDATE expost_event SET line = replace(line, '\"create\"', '\"close\"') WHERE sequence = 1")
+    return head
+
+
+def guarantee_removed(ledger: Any, url: str) -> Head:
+    ledger.reserve(CLAIM)
+    head: Head = ledger.verify()
+    ledger.reserve(CLAIM)
+    disarm(url, "expost_claim")
+    execute(url, "DELETE FROM expost_claim")
+    return head
+
+
+def guarantee_replaced(ledger: Any, url: str) -> Head:
+    claim = Guarantee({"no others": 0.125, "have this": 0.25})
+    ledger.reserve(claim)
+    head: Head = ledger.verify()
+    ledger.reserve(claim)
+    disarm(url, "expost_claim")
+    execute(url, "UPDATE expost_claim SET json = replace(json, '0.125', '0.0125')")
+    _GUARANTEES.clear()
+    return head
+
+
+def end_removed(ledger: Any, url: str) -> Head:
+    """The head is behind the last line."""
+    ledger.reserve(CLAIM)
+    head: Head = ledger.verify()
+    for table in ("expost_event", "expost_ledger"):
+        disarm(url, table)
+    execute(url, "DELETE FROM expost_event WHERE sequence = 2", "UPDATE expost_ledger SET sequence = 1")
+    return head
+
+
+def own_row_removed(ledger: Any, url: str) -> Head:
+    head: Head = ledger.verify()
+    for table in ("expost_event", "expost_account", "expost_ledger"):
+        disarm(url, table)
+    execute(url, *(f"DELETE FROM expost_{table}" for table in ("event", "account", "ledger")))
+    return head
+
+
 @pytest.mark.parametrize(
-    "tamper", [spent_again, forgotten, opened_again, created_again, voided, ended_by_hand, rewritten]
+    "tamper",
+    [
+        spent_again,
+        forgotten,
+        opened_again,
+        created_again,
+        voided,
+        ended_by_hand,
+        rewritten,
+        lines_removed,
+        first_line_removed,
+        first_line_replaced,
+        guarantee_removed,
+        guarantee_replaced,
+        end_removed,
+        own_row_removed,
+    ],
 )
 def test_tampering_is_found_from_a_head(new_url: Callable[[], str], tamper: Callable[[Any, str], Head]) -> None:
     """Found: the balance at the head was read from whichever line the tables named, and ε 9 of 5 passed."""
@@ -146,3 +226,21 @@ def test_only_what_is_needed_is_read(new_url: Callable[[], str], monkeypatch: py
     ledger.create_account("a", epsilon=1)
     ledger.verify(head, since=True)
     assert met[2:] == list(range(41, 0, -1))
+
+
+def test_a_head_from_before_lines_held_balances(tmp_path: Path) -> None:
+    """An early ledger that was imported: all of it is verified."""
+    file = tmp_path / "early.db"
+    connection = apsw.Connection(str(file))
+    connection.execute((Path(__file__).parents[2] / "early" / "patients.sql").read_text()).fetchall()
+    connection.close()
+    url = f"sqlite:///{tmp_path}/new.db"
+    head = transfer.import_early(str(file), "patients", url, Note("me", "upgrade"))
+    ledger = Ledger.load(url, "patients")
+    ledger.reserve(Guarantee.uniform("0.125")).settle("any")
+    assert ledger.verify(head, since=True) == ledger.verify() == ledger.verify(ledger.verify(), since=True)
+
+
+def test_without_a_head_there_is_nothing_to_start_at() -> None:
+    with pytest.raises(xp.InvalidValue, match="starts at a head noted earlier: give known="):
+        Ledger(epsilon=1).verify(since=True)

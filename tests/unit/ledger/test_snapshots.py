@@ -118,6 +118,21 @@ def test_a_heart_beats_while_a_ledger_is_verified(new_url: Callable[[], str], mo
     assert in_time
 
 
+@pytest.mark.parametrize("last", [None, 9])
+def test_entries_are_as_they_were_when_they_were_asked_for(new_url: Callable[[], str], last: int | None) -> None:
+    """What ended meanwhile was reserved then, and what was reserved meanwhile was not there."""
+    ledger = make(new_url())
+    first, second = ledger.reserve(CLAIM), ledger.reserve(CLAIM)
+    first.settle("small")
+    entries, before, lines = ledger.entries(last=last), ledger.statement(), ledger.statement_lines()
+    second.settle("small")
+    ledger.reserve(CLAIM)
+    found = list(entries)
+    assert [entry.state for entry in found] == ["settled", "reserved"]
+    assert [entry.charged for entry in found] == [CLAIM.cost_of("small"), None]
+    assert "\n".join(lines) == before
+
+
 def test_memory_does_not_grow_with_the_number_of_entries(sqlite_url: Callable[[], str]) -> None:
     """Verification, statements and exports of many entries are read page by page."""
     ledger = make(sqlite_url(), epsilon=10**4, delta=1, settings=Settings(synchronous="OFF", heads=False))

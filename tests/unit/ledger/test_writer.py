@@ -274,6 +274,35 @@ def test_a_caller_that_is_interrupted_takes_nobody_along() -> None:
     assert [list(steps) for steps in engine.batches] == [[0], [2]]
 
 
+@pytest.mark.parametrize(("error", "tried"), [(xp.Busy("locked"), 2), (xp.LedgerCorrupt("broken"), 4)])
+def test_a_database_that_is_out_of_reach_is_tried_once_for_all_that_wait(error: Exception, tried: int) -> None:
+    """Three ledgers wait for a fourth. An error about one ledger is no reason not to try the others."""
+    engine = Slow()
+    batch = Writer(engine)  # type: ignore[arg-type]
+    results: dict[int, BaseException] = {}
+
+    def call(ledger: int) -> None:
+        try:
+            batch.submit(ledger, 1)
+        except xp.ExpostError as refused:
+            results[ledger] = refused
+
+    threads = [threading.Thread(target=call, args=(ledger,)) for ledger in range(4)]
+    threads[0].start()
+    while not engine.batches:
+        pass
+    for number, thread in enumerate(threads[1:], 1):
+        thread.start()
+        while waiting(batch) < number:
+            pass
+    engine.error = error
+    engine.go.set()
+    for thread in threads:
+        thread.join(10)
+    assert [type(results[ledger]) for ledger in range(4)] == [type(error)] * 4
+    assert len(engine.batches) == tried
+
+
 def test_a_caller_waits_for_others_no_longer_than_its_patience() -> None:
     """It gives up what was not taken up; nothing of it is recorded later."""
     engine = Slow()
