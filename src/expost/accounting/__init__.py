@@ -8,19 +8,36 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from expost.accounting.filters import CONT, HALT, Decision, Filter, Odometer, OdpFilter, decide
+from expost.accounting.filters import CONT as CONT
+from expost.accounting.filters import HALT as HALT
+from expost.accounting.filters import Decision as Decision
+from expost.accounting.filters import Filter as Filter
+from expost.accounting.filters import Odometer as Odometer
+from expost.accounting.filters import OdpFilter as OdpFilter
+from expost.accounting.filters import decide as decide
 
 if TYPE_CHECKING:
-    from expost.accounting.composition import Composition, compose
-    from expost.accounting.enclosure import Enclosure
-    from expost.accounting.events import losses_of
-    from expost.accounting.incremental import IncrementalComposition
-    from expost.accounting.losses import ApproximateDP, EitherDirection, GaussianNoise, LaplaceNoise, Loss
-    from expost.accounting.metering import MeterFilter
-    from expost.accounting.meters import GaussianMeter, Meter, RenyiMeter, Round, SimpleMeter
-    from expost.accounting.pairs import basic_composition, optimal_composition
-    from expost.accounting.planning import plan
-    from expost.accounting.stopping import optimal_delta, sum_delta
+    from expost.accounting.composition import Composition as Composition
+    from expost.accounting.composition import compose as compose
+    from expost.accounting.enclosure import Enclosure as Enclosure
+    from expost.accounting.events import losses_of as losses_of
+    from expost.accounting.incremental import IncrementalComposition as IncrementalComposition
+    from expost.accounting.losses import ApproximateDP as ApproximateDP
+    from expost.accounting.losses import EitherDirection as EitherDirection
+    from expost.accounting.losses import GaussianNoise as GaussianNoise
+    from expost.accounting.losses import LaplaceNoise as LaplaceNoise
+    from expost.accounting.losses import Loss as Loss
+    from expost.accounting.metering import MeterFilter as MeterFilter
+    from expost.accounting.meters import GaussianMeter as GaussianMeter
+    from expost.accounting.meters import Meter as Meter
+    from expost.accounting.meters import RenyiMeter as RenyiMeter
+    from expost.accounting.meters import Round as Round
+    from expost.accounting.meters import SimpleMeter as SimpleMeter
+    from expost.accounting.pairs import basic_composition as basic_composition
+    from expost.accounting.pairs import optimal_composition as optimal_composition
+    from expost.accounting.planning import plan as plan
+    from expost.accounting.stopping import optimal_delta as optimal_delta
+    from expost.accounting.stopping import sum_delta as sum_delta
 
 _ROOMS = {
     "composition": ("Composition", "compose"),
@@ -36,36 +53,7 @@ _ROOMS = {
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
-__all__ = [
-    "CONT",
-    "HALT",
-    "ApproximateDP",
-    "Composition",
-    "Decision",
-    "EitherDirection",
-    "Enclosure",
-    "Filter",
-    "GaussianMeter",
-    "GaussianNoise",
-    "IncrementalComposition",
-    "LaplaceNoise",
-    "Loss",
-    "Meter",
-    "MeterFilter",
-    "Odometer",
-    "OdpFilter",
-    "RenyiMeter",
-    "Round",
-    "SimpleMeter",
-    "basic_composition",
-    "compose",
-    "decide",
-    "losses_of",
-    "optimal_composition",
-    "optimal_delta",
-    "plan",
-    "sum_delta",
-]
+__all__ = ["CONT", "HALT", "Decision", "Filter", "Odometer", "OdpFilter", "decide", *_HOME]
 
 
 def __getattr__(name: str) -> Any:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import finite
+from expost.checks import as_bounds
 from expost.cost import Number, said
 from expost.data import query, sensitivity
 from expost.data.expression import Kind, Tree
@@ -206,12 +206,8 @@ class Count(Question):
 
 def exact_bounds(bounds: Any) -> tuple[Fraction, Fraction]:
     """The two ends, exactly, as the floats that the engine is given."""
-    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
-        raise InvalidValue(f"bounds are a pair (lowest, highest), got {said(bounds)}")
-    low, high = (Fraction(finite(end, "a bound")) for end in bounds)
-    if low > high:
-        raise InvalidValue(f"bounds are a pair (lowest, highest), got {said(bounds)}")
-    return low, high
+    low, high = as_bounds(bounds)
+    return Fraction(low), Fraction(high)
 
 
 def as_number(tree: Tree) -> Tree:

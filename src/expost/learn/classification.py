@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from expost.errors import InvalidValue
+from expost.learn.estimator import PrivateEstimator
 from expost.learn.reading import check_label_type, features_of, labels_of, note_features, numbers_of
 from expost.ledger import Ledger
 from expost.mechanism import Mechanism
@@ -19,11 +21,10 @@ from expost.mechanisms import LinearModel, ObjectivePerturbation, OutputPerturba
 from expost.mechanisms import TestedLogisticRegression as _Tested
 
 
-class _LinearClassifier(ClassifierMixin, BaseEstimator):
+class _LinearClassifier(ClassifierMixin, PrivateEstimator):
     """Fit by running a mechanism once, predict by the model that it released."""
 
     classes: Any
-    ledger: Ledger | None
 
     def _mechanism(self, classes: int) -> Mechanism:
         raise NotImplementedError
@@ -33,10 +34,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):
         seen = clone(self)  # what is learnt from the data's shape is kept only if the run succeeds
         rows = features_of(seen, X, reset=True)
         labels, classes = _declared(self.classes, labels_of(y, len(rows), type(self).__name__))
-        mechanism = self._mechanism(len(classes))
-        worst = mechanism.guarantee.worst_case
-        ledger = self.ledger if self.ledger is not None else Ledger(worst.exact_epsilon, worst.exact_delta)
-        self.release_ = ledger.run(mechanism, on=np.column_stack([rows, numbers_of(labels, classes)]))
+        self.release_ = self._run(self._mechanism(len(classes)), rows, numbers_of(labels, classes))
         note_features(self, seen)
         self.classes_ = classes
         self.released_ = not self.release_.withheld
@@ -71,13 +69,6 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):
     def _rows(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         return features_of(self, X, reset=False)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True  # private values never cause an error; they count as `missing`
-        tags.input_tags.string = True  # and so does a cell that is not a number, among Python objects
-        tags.non_deterministic = True  # by the noise
-        return tags
-
 
 class _Probabilities:
     """Probabilities from logistic margins."""
@@ -98,33 +89,21 @@ class _Probabilities:
         return np.asarray(np.where(total > 0, yes / np.where(total > 0, total, 1), 1 / yes.shape[1]), np.float64)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class _PerturbedClassifier(_LinearClassifier):
     """A linear model by objective or by output perturbation."""
 
     loss: ClassVar[Literal["logistic", "huber"]]
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any,
-        norm: Any,
-        classes: Any,
-        perturbation: Literal["objective", "output"] = "objective",
-        regularizer: Any = None,
-        lean: Any = None,
-        fit_intercept: bool = True,
-        missing: Any = 0,
-        ledger: Ledger | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.norm = norm
-        self.classes = classes
-        self.perturbation = perturbation
-        self.regularizer = regularizer
-        self.lean = lean
-        self.fit_intercept = fit_intercept
-        self.missing = missing
-        self.ledger = ledger
+    epsilon: Any
+    norm: Any
+    classes: Any
+    perturbation: Literal["objective", "output"] = "objective"
+    regularizer: Any = None
+    lean: Any = None
+    fit_intercept: bool = True
+    missing: Any = 0
+    ledger: Ledger | None = None
 
     def _mechanism(self, classes: int) -> Mechanism:
         given = {
@@ -209,6 +188,7 @@ class PrivateLinearSVC(_PerturbedClassifier):
     loss = "huber"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TestedLogisticRegression(_Probabilities, _LinearClassifier):
     """Logistic regression that is released only if its error on held-out records is small.
 
@@ -245,30 +225,16 @@ class TestedLogisticRegression(_Probabilities, _LinearClassifier):
 
     __test__ = False  # not one of pytest's
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any,
-        test_share: Any,
-        threshold: Any,
-        norm: Any,
-        classes: Any,
-        held_out: Any = "0.3",
-        regularizer: Any = None,
-        fit_intercept: bool = True,
-        missing: Any = 0,
-        ledger: Ledger | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.test_share = test_share
-        self.threshold = threshold
-        self.norm = norm
-        self.classes = classes
-        self.held_out = held_out
-        self.regularizer = regularizer
-        self.fit_intercept = fit_intercept
-        self.missing = missing
-        self.ledger = ledger
+    epsilon: Any
+    test_share: Any
+    threshold: Any
+    norm: Any
+    classes: Any
+    held_out: Any = "0.3"
+    regularizer: Any = None
+    fit_intercept: bool = True
+    missing: Any = 0
+    ledger: Ledger | None = None
 
     def _mechanism(self, classes: int) -> Mechanism:
         return _Tested(

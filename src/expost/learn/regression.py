@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin, clone
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import clone
 
 from expost.cost import exact
+from expost.learn.estimator import LinearPredictor
 from expost.learn.reading import features_of, note_features, target_of
 from expost.ledger import Ledger
 from expost.mechanism import Withheld
 from expost.mechanisms import StableRegression
 
 
-class StableRegressor(RegressorMixin, BaseEstimator):
+@dataclass(kw_only=True, eq=False, repr=False)
+class StableRegressor(LinearPredictor):
     """Linear regression that one person cannot move: :class:`~expost.mechanisms.StableRegression` with ``fit``.
 
     Parameters
@@ -46,28 +47,15 @@ class StableRegressor(RegressorMixin, BaseEstimator):
     Proof: thm-regression
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any,
-        delta: Any,
-        cell: Any,
-        blocks: int,
-        bounds: Any,
-        target_bounds: Any,
-        grids: int = 2,
-        fit_intercept: bool = True,
-        ledger: Ledger | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.cell = cell
-        self.blocks = blocks
-        self.bounds = bounds
-        self.target_bounds = target_bounds
-        self.grids = grids
-        self.fit_intercept = fit_intercept
-        self.ledger = ledger
+    epsilon: Any
+    delta: Any
+    cell: Any
+    blocks: int
+    bounds: Any
+    target_bounds: Any
+    grids: int = 2
+    fit_intercept: bool = True
+    ledger: Ledger | None = None
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
         """Run the mechanism once and keep what it released."""
@@ -84,28 +72,11 @@ class StableRegressor(RegressorMixin, BaseEstimator):
             grids=self.grids,
             intercept=self.fit_intercept,
         )
-        worst = mechanism.guarantee.worst_case
-        ledger = (
-            self.ledger if self.ledger is not None else Ledger(epsilon=worst.exact_epsilon, delta=worst.exact_delta)
-        )
         middle = float(sum(exact(bound, "target_bounds") for bound in self.target_bounds) / 2)
-        self.release_ = ledger.run(mechanism, on=np.column_stack([X, y]))
+        self.release_ = self._run(mechanism, X, y)
         note_features(self, seen)
         self.withheld_, found = self.release_.withheld, self.release_.value
         values = [0.0] * X.shape[1] + [middle] if isinstance(found, Withheld) else [*found.values]
         self.coef_ = np.array(values[: X.shape[1]])
         self.intercept_ = values[-1] if self.fit_intercept or self.withheld_ else 0.0
         return self
-
-    def predict(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """The linear function that was released."""
-        check_is_fitted(self)
-        return np.asarray(features_of(self, X, reset=False) @ self.coef_ + self.intercept_, np.float64)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True  # private values never cause an error; they count as 0, and ±∞ as a bound
-        tags.input_tags.string = True  # and so does a cell that is not a number, among Python objects
-        tags.non_deterministic = True  # by the noise of the test
-        tags.regressor_tags.poor_score = True  # the bounds are those of the data at hand, not of any test
-        return tags

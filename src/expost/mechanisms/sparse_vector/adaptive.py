@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from expost.cost import Number
 from expost.errors import InvalidValue
-from expost.guarantee import Guarantee, Neighbours, Part
+from expost.guarantee import Guarantee, Part
 from expost.mechanisms.sparse_vector.comparisons import (
     CHUNK,
     Asking,
-    NoiseKind,
     Points,
     Thresholded,
     above_text,
@@ -69,17 +68,7 @@ class AdaptiveSparseVector(Thresholded):
     Proof: thm-adaptive-sparse-vector
     """
 
-    threshold: Any
-    at_most: int
-    epsilon: Number
-    sensitivity: Number
-    threshold_share: Number | None = None
     margin: Number | None = None
-    monotone: bool = False
-    noise: NoiseKind = "one-sided"
-    grid: Number | None = None
-    missing: Number = 0
-    neighbours: Neighbours | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

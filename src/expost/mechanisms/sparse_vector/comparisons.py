@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import floor, log, nan
@@ -29,6 +30,7 @@ MOST_SHARES = 40_000  # a guarantee lists each number of shares
 CHUNK = 2**17  # values compared at a time, so that an early stop stops early
 
 
+@dataclass(frozen=True, kw_only=True)
 class Thresholded(Mechanism[NDArray[Any], NDArray[Any]]):
     """What both sparse vectors share: the grid, the split of the budget, the noise, the comparison."""
 
@@ -36,12 +38,12 @@ class Thresholded(Mechanism[NDArray[Any], NDArray[Any]]):
     at_most: int
     epsilon: Number
     sensitivity: Number
-    threshold_share: Number | None
-    monotone: bool
-    noise: NoiseKind
-    grid: Number | None
-    missing: Number
-    neighbours: Neighbours | None
+    threshold_share: Number | None = None
+    monotone: bool = False
+    noise: NoiseKind = "one-sided"
+    grid: Number | None = None
+    missing: Number = 0
+    neighbours: Neighbours | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "at_most", as_whole(self.at_most, "at_most"))

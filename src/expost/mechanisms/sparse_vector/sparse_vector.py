@@ -18,14 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.cost import Number
-from expost.guarantee import Guarantee, Neighbours, Part
+from expost.guarantee import Guarantee, Part
 from expost.mechanisms.sparse_vector.comparisons import (
     CHUNK,
     FARTHEST_VALUE,
     MOST_SHARES,
     Asking,
-    NoiseKind,
     Thresholded,
     above_text,
     too_far,
@@ -77,17 +75,7 @@ class SparseVector(Thresholded):
     Proof: thm-sparse-vector
     """
 
-    threshold: Any
-    at_most: int
-    epsilon: Number
-    sensitivity: Number
-    threshold_share: Number | None = None
-    monotone: bool = False
     gap: bool = False
-    noise: NoiseKind = "one-sided"
-    grid: Number | None = None
-    missing: Number = 0
-    neighbours: Neighbours | None = None
 
     @cached_property
     def guarantee(self) -> Guarantee:

@@ -223,15 +223,16 @@ class _Once:
         return self._known
 
 
+@dataclass(frozen=True, kw_only=True)
 class _Ranged(Wrapper[Any, Out]):
     """What the analyses of the inter-quantile range share."""
 
     low: Number
     high: Number
-    epsilon: Any
+    epsilon: Number
     delta: Number
-    grid: Number
-    missing: Number
+    grid: Number = 2
+    missing: Number = 0
 
     def __post_init__(self) -> None:
         if not 0 <= exact(self.low, "low") < exact(self.high, "high") <= 1:
@@ -293,13 +294,6 @@ class StableInterquantileRange(_Ranged[Bin | Withheld]):
     Proof: thm-interquantile
     """
 
-    low: Number
-    high: Number
-    epsilon: Number
-    delta: Number
-    grid: Number = 2
-    missing: Number = 0
-
     @cached_property
     def legs(self) -> FirstStable:
         """Two scales of bins, half a bin apart."""
@@ -360,12 +354,8 @@ class StableNoisyInterquartileRange(_Ranged[float | Withheld]):
     Proof: thm-lemma-10
     """
 
-    epsilon: Number
-    delta: Number
     low: Number = Fraction(1, 4)
     high: Number = Fraction(3, 4)
-    grid: Number = 2
-    missing: Number = 0
 
     @cached_property
     def legs(self) -> FirstStable:
