@@ -155,9 +155,9 @@ class Discovered(TableMechanism):
 class MostFrequent(TableMechanism):
     """The keys that most units have, most frequent first: at most k, and fewer where counts are small.
 
-    Under substitution the choice is made with half of ε, as two units differ.
+    Under substitution the choice is made with half of ε, as two units differ (lem-group).
 
-    Proof: thm-top-k, lem-group
+    Proof: thm-top-k
     """
 
     question: Discovery
