@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from expost.mechanisms import AdaptiveSparseVector as AdaptiveSparseVector
     from expost.mechanisms import Chain as Chain
     from expost.mechanisms import Coin as Coin
+    from expost.mechanisms import Correlation as Correlation
+    from expost.mechanisms import Covariance as Covariance
     from expost.mechanisms import Decided as Decided
     from expost.mechanisms import DiscreteGaussian as DiscreteGaussian
     from expost.mechanisms import DistributionFunction as DistributionFunction
@@ -93,6 +95,7 @@ if TYPE_CHECKING:
     from expost.mechanisms import TestedRelease as TestedRelease
     from expost.mechanisms import TheilSen as TheilSen
     from expost.mechanisms import TopK as TopK
+    from expost.mechanisms import TrimmedMean as TrimmedMean
     from expost.mechanisms import TypicalRange as TypicalRange
     from expost.mechanisms import Variance as Variance
     from expost.noise import NoiseSource as NoiseSource
@@ -139,6 +142,8 @@ else:
             "Chain",
             "Coin",
             "Decided",
+            "Correlation",
+            "Covariance",
             "DiscreteGaussian",
             "DistributionFunction",
             "Exponential",
@@ -181,6 +186,7 @@ else:
             "TestedRelease",
             "TheilSen",
             "TopK",
+            "TrimmedMean",
             "TypicalRange",
             "Variance",
         ),

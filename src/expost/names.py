@@ -19,6 +19,7 @@ _HOMES = {
     "Clipped": "expost.data.sums:Clipped",
     "Coefficients": "expost.mechanisms.stability.votes:Coefficients",
     "ErrorTest": "expost.mechanisms.linear.tested_logistic:ErrorTest",
+    "Estimate": "expost.mechanisms.moments.pairs:Estimate",
     "Grid": "expost.noise.grid:Grid",
     "Interval": "expost.mechanisms.moments.typical_range:Interval",
     "LinearFit": "expost.mechanisms.linear.box:LinearFit",

@@ -26,6 +26,7 @@ from expost.ledger import codec
 from expost.mechanisms.linear.box import LinearFit
 from expost.mechanisms.linear.tested_logistic import ErrorTest
 from expost.mechanisms.moments.moments import Winsorized
+from expost.mechanisms.moments.pairs import Estimate
 from expost.mechanisms.moments.typical_range import Interval
 from expost.mechanisms.quantiles.distribution import StepFunction
 from expost.mechanisms.quantiles.ladder import Rung
@@ -61,6 +62,10 @@ MECHANISMS: list[xp.Mechanism] = [
     xp.Chain(legs=(lambda values: BIN,), prices=(0,), test_epsilon=1, delta=TINY, neighbours="add-remove", name="bins"),
     xp.Coin(epsilon=1, sensitivity=1),
     xp.Coin(epsilon="0.1", sensitivity=2, heads="1/3", neighbours="substitute"),
+    xp.Correlation(epsilon=1, bounds=[(0, 1), (2, 3)]),
+    xp.Correlation(epsilon=1, bounds=[(0, 1), (2, 3)], missing=1),
+    xp.Covariance(epsilon=1, bounds=[(0, 1), (2, 3)]),
+    xp.Covariance(epsilon=1, bounds=[(0, 1), (2, 3)], missing=1),
     xp.DiscreteGaussian(rho="0.5", delta=TINY, sensitivity=1),
     xp.DiscreteGaussian(rho=1, delta=TINY, sensitivity=2, grid="0.5", missing=1, neighbours="add-remove"),
     xp.DistributionFunction(points=4, epsilon=1, bounds=(0, 9), neighbours="substitute"),
@@ -167,6 +172,8 @@ MECHANISMS: list[xp.Mechanism] = [
     ),
     xp.TheilSen(epsilon=1, bounds=[(0, 1)], target_bounds=(0, 2)),
     xp.TheilSen(epsilon=1, bounds=[(0, 1)], target_bounds=(0, 2), slope_share="0.25", missing=1),
+    xp.TrimmedMean(trim="0.1", epsilon=1, bounds=(0, 9)),
+    xp.TrimmedMean(trim="0.1", epsilon=1, bounds=(0, 9), range_share="0.25", missing=1),
     xp.TypicalRange(epsilon=1, bounds=(0, 9), neighbours="substitute"),
     xp.TypicalRange(epsilon=1, bounds=(0, 9), neighbours="add-remove", penalty=3, scales=4, missing=1),
     xp.Variance(epsilon=1, bounds=(0, 9)),
@@ -196,6 +203,7 @@ OUTPUTS: dict[str, Any] = {
     "an answer of a leg": StableAnswer(2, Bin(1, 0.0, 0.0)),
     "a fit": LinearFit(1.5, (0.25, -2.0)),
     "an interval": Interval(0.0, 2.5),
+    "a covariance": Estimate(1.5, 0.25),
     "a mean": Winsorized(1.5, 0.0, 2.5, 0.25),
     "a rung of a ladder": Rung(45.5, 3, True),
     "a reduced answer": Reduced(45.5, 3, True),

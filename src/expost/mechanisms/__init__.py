@@ -18,6 +18,9 @@ from expost.mechanisms.linear.tested_logistic import TestedLogisticRegression as
 from expost.mechanisms.linear.theil_sen import TheilSen as TheilSen
 from expost.mechanisms.moments.moments import Mean as Mean
 from expost.mechanisms.moments.moments import Variance as Variance
+from expost.mechanisms.moments.pairs import Correlation as Correlation
+from expost.mechanisms.moments.pairs import Covariance as Covariance
+from expost.mechanisms.moments.trimmed import TrimmedMean as TrimmedMean
 from expost.mechanisms.moments.typical_range import TypicalRange as TypicalRange
 from expost.mechanisms.quantiles.distribution import DistributionFunction as DistributionFunction
 from expost.mechanisms.quantiles.ladder import QuantileLadder as QuantileLadder

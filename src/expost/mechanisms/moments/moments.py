@@ -21,7 +21,7 @@ from expost.mechanisms.moments.typical_range import Interval, TypicalRange, reco
 from expost.mechanisms.stability.order import check_records
 from expost.noise import NoiseSource
 
-_STEPS = 2**20  # of the interval: records are rounded to these
+POINTS = 2**20  # of the interval: records are rounded to these
 
 
 class Winsorized(NamedTuple):
@@ -33,23 +33,17 @@ class Winsorized(NamedTuple):
     noise: float
 
 
-class _Moment(Mechanism[NDArray[Any], Winsorized]):
-    """What means and variances share: an interval for the records, then noise for that interval."""
+class WithinInterval(Mechanism[NDArray[Any], Winsorized]):
+    """What the moments share: an interval for the records, then noise for that interval."""
 
     epsilon: Number
     bounds: Any
-    range_share: Number | None
-    scales: int
     missing: Number
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
         object.__setattr__(self, "bounds", as_interval(self.bounds))
         object.__setattr__(self, "missing", finite(self.missing, "missing"))
-        object.__setattr__(self, "scales", as_whole(self.scales, "scales", least=0, most=16))
-        if self.range_share is not None:
-            as_share(self.range_share, "range_share")
-        _ = self.range_of(1)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -63,6 +57,47 @@ class _Moment(Mechanism[NDArray[Any], Winsorized]):
     def check(self, data: Any) -> None:
         """A one-dimensional array of at least one number; how many is public."""
         check_records(data, "a moment")
+
+    def sample(self, data: Any, noise: NoiseSource) -> Winsorized:
+        """The interval, and the statistic of what is clamped to it."""
+        interval, left = self._interval(data, noise)
+        low, high = interval
+        points = points_of(records(data, self.bounds, float(self.missing)), interval)
+        whole, sensitivity, unit = self._statistic(points, Fraction(high) - Fraction(low))
+        stairs = Staircase.of(left, sensitivity)
+        value = self._shown((whole + stairs.draw(noise)) * unit, interval)
+        return Winsorized(value, low, high, float(stairs.reach(Fraction(1, 20)) * unit))
+
+    @abstractmethod
+    def _interval(self, data: Any, noise: NoiseSource) -> tuple[Interval, Fraction]:
+        """The interval for the records, and what is left of ε."""
+
+    @abstractmethod
+    def _statistic(self, points: NDArray[np.int64], width: Fraction) -> tuple[int, int, Fraction]:
+        """A whole-numbered statistic of points from 0 to 2^20, its sensitivity, and what one of it stands for."""
+
+    @abstractmethod
+    def _shown(self, value: Fraction, interval: Interval) -> float:
+        """The value as it is published."""
+
+    def describe(self, output: Any) -> str:
+        """The value, its noise, and the interval."""
+        between = f"records clamped to {output.low:.6g} … {output.high:.6g}"
+        return f"{output.value:.6g} ± {output.noise:.3g} at 95 %, {between}"
+
+
+class _Moment(WithinInterval):
+    """A moment within a typical range."""
+
+    range_share: Number | None
+    scales: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "scales", as_whole(self.scales, "scales", least=0, most=16))
+        if self.range_share is not None:
+            as_share(self.range_share, "range_share")
+        _ = self.range_of(1)
 
     def range_of(self, size: int) -> TypicalRange:
         """The mechanism that chooses the interval for so many records.
@@ -81,16 +116,6 @@ class _Moment(Mechanism[NDArray[Any], Winsorized]):
         rest: dict[str, Any] = {"penalty": penalty, "scales": self.scales, "missing": self.missing}
         return TypicalRange(epsilon=spent, bounds=self.bounds, neighbours="substitute", **rest)
 
-    def sample(self, data: Any, noise: NoiseSource) -> Winsorized:
-        """The interval, and the statistic of what is clamped to it."""
-        interval, left = self._interval(data, noise)
-        low, high = interval
-        points = _points(records(data, self.bounds, float(self.missing)), interval)
-        whole, sensitivity, unit = self._statistic(points, Fraction(high) - Fraction(low))
-        stairs = Staircase.of(left, sensitivity)
-        value = self._shown((whole + stairs.draw(noise)) * unit, interval)
-        return Winsorized(value, low, high, float(stairs.reach(Fraction(1, 20)) * unit))
-
     def _interval(self, data: Any, noise: NoiseSource) -> tuple[Interval, Fraction]:
         """The interval for the records, and what is left of ε; without scales, the bounds and all of it."""
         whole = Cost.within(self.epsilon).exact_epsilon
@@ -98,19 +123,6 @@ class _Moment(Mechanism[NDArray[Any], Winsorized]):
             return Interval(*self.bounds), whole
         chooser = self.range_of(len(data))
         return chooser.sample(data, noise), whole - exact(chooser.epsilon, "ε")
-
-    @abstractmethod
-    def _statistic(self, points: NDArray[np.int64], width: Fraction) -> tuple[int, int, Fraction]:
-        """A whole-numbered statistic of points from 0 to 2^20, its sensitivity, and what one of it stands for."""
-
-    @abstractmethod
-    def _shown(self, value: Fraction, interval: Interval) -> float:
-        """The value as it is published."""
-
-    def describe(self, output: Any) -> str:
-        """The value, its noise, and the interval."""
-        between = f"records clamped to {output.low:.6g} … {output.high:.6g}"
-        return f"{output.value:.6g} ± {output.noise:.3g} at 95 %, {between}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,11 +161,10 @@ class Mean(_Moment):
     missing: Number = 0
 
     def _statistic(self, points: NDArray[np.int64], width: Fraction) -> tuple[int, int, Fraction]:
-        return int(points.sum()), _STEPS, width / (_STEPS * len(points))
+        return int(points.sum()), POINTS, width / (POINTS * len(points))
 
     def _shown(self, value: Fraction, interval: Interval) -> float:
-        low, high = Fraction(interval.low), Fraction(interval.high)
-        return float(min(max(low + value, low), high))
+        return shown_within(value, interval)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,20 +191,26 @@ class Variance(_Moment):
     def _statistic(self, points: NDArray[np.int64], width: Fraction) -> tuple[int, int, Fraction]:
         size = len(points)
         squares = size * _sum_of_squares(points) - int(points.sum()) ** 2
-        return squares, max(size - 1, 1) * _STEPS**2, (width / (_STEPS * size)) ** 2
+        return squares, max(size - 1, 1) * POINTS**2, (width / (POINTS * size)) ** 2
 
     def _shown(self, value: Fraction, interval: Interval) -> float:
         most = (Fraction(interval.high) - Fraction(interval.low)) ** 2 / 4
         return float(min(max(value, Fraction(0)), most))
 
 
-def _points(values: NDArray[np.float64], interval: Interval) -> NDArray[np.int64]:
+def shown_within(value: Fraction, interval: Interval) -> float:
+    """A value counted from the lower end of an interval, clamped to it."""
+    low, high = Fraction(interval.low), Fraction(interval.high)
+    return float(min(max(low + value, low), high))
+
+
+def points_of(values: NDArray[np.float64], interval: Interval) -> NDArray[np.int64]:
     """Records clamped to the interval, in whole steps of a millionth of it."""
     width = interval.high - interval.low
     if not width:
         return np.zeros(len(values), np.int64)
-    steps = np.floor((np.clip(values, *interval) - interval.low) / width * _STEPS + 0.5)
-    return np.clip(steps, 0, _STEPS).astype(np.int64)
+    steps = np.floor((np.clip(values, *interval) - interval.low) / width * POINTS + 0.5)
+    return np.clip(steps, 0, POINTS).astype(np.int64)
 
 
 def _sum_of_squares(points: NDArray[np.int64]) -> int:

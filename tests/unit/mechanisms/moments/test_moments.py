@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.mechanisms.moments.moments import _STEPS, _Moment, _points
+from expost.mechanisms.moments.moments import POINTS, _Moment, points_of
 from expost.mechanisms.moments.staircase import Staircase
 from expost.mechanisms.moments.typical_range import Interval, records
 from expost.verify import check, tabulate
@@ -63,9 +63,9 @@ def test_the_sensitivity_is_right_and_reached(moment: _Moment) -> None:
     values = (-1.0, 0.0, 0.7, 2.0, 9.0)
     worst, declared = 0, 0
     for data in product(values, repeat=3):
-        mine, declared, _ = moment._statistic(_points(np.array(data), INTERVAL), Fraction(2))
+        mine, declared, _ = moment._statistic(points_of(np.array(data), INTERVAL), Fraction(2))
         for other in ((value, *data[1:]) for value in values):
-            theirs, _, _ = moment._statistic(_points(np.array(other), INTERVAL), Fraction(2))
+            theirs, _, _ = moment._statistic(points_of(np.array(other), INTERVAL), Fraction(2))
             worst = max(worst, abs(mine - theirs))
     assert worst == declared  # so any smaller noise would break the guarantee: see the control below
 
@@ -98,7 +98,7 @@ def test_the_parts_of_epsilon_add_up() -> None:
 def test_without_scales_all_of_epsilon_is_for_the_noise() -> None:
     found = xp.Mean(epsilon=1, bounds=(0, 8), scales=0).sample(np.zeros(100), NOISE)
     assert (found.low, found.high) == (0, 8)
-    assert found.noise == float(Staircase.of(Fraction(1), _STEPS).reach(Fraction(1, 20)) * Fraction(8, 100 * _STEPS))
+    assert found.noise == float(Staircase.of(Fraction(1), POINTS).reach(Fraction(1, 20)) * Fraction(8, 100 * POINTS))
 
 
 def test_loose_bounds_cost_little() -> None:
@@ -151,11 +151,11 @@ def test_shapes_are_refused_before_any_charge(data: Any) -> None:
 def test_one_record_counts_little_at_the_ends_of_what_bounds_may_be(moment: Any, bounds: tuple[float, float]) -> None:
     mechanism = moment(epsilon="1e-9", bounds=bounds)
     interval = mechanism._interval(EXTREMES, NOISE)[0]
-    points = _points(records(EXTREMES, mechanism.bounds, 0.0), interval)
+    points = points_of(records(EXTREMES, mechanism.bounds, 0.0), interval)
     assert points.min() >= 0
-    assert points.max() <= _STEPS
+    assert points.max() <= POINTS
     assert all(map(np.isfinite, mechanism.sample(EXTREMES, NOISE)))
 
 
 def test_points_are_whole_steps_of_the_interval() -> None:
-    assert _points(np.array([-5.0, 0.0, 1.0, 2.0, 7.0]), INTERVAL).tolist() == [0, 0, _STEPS // 2, _STEPS, _STEPS]
+    assert points_of(np.array([-5.0, 0.0, 1.0, 2.0, 7.0]), INTERVAL).tolist() == [0, 0, POINTS // 2, POINTS, POINTS]

@@ -1,0 +1,159 @@
+"""Covariances and correlations of two columns, with pure ε."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.checks import as_interval, equal_share, finite, requested_epsilon
+from expost.cost import Number, exact
+from expost.errors import InvalidValue
+from expost.guarantee import Guarantee, Part
+from expost.mechanism import Mechanism
+from expost.mechanisms.additive import RELEASED
+from expost.mechanisms.moments.moments import POINTS, points_of
+from expost.mechanisms.moments.staircase import Staircase
+from expost.mechanisms.moments.typical_range import Interval, records
+from expost.mechanisms.numbers import shape_of
+from expost.noise import NoiseSource
+
+_MOST = 2**22  # records: sums of products stay within 2^62
+
+
+class Estimate(NamedTuple):
+    """A statistic, and how far its noise reaches at 95 %."""
+
+    value: float
+    noise: float
+
+
+class _Paired(Mechanism[NDArray[Any], Any]):
+    """What statistics of two columns share: a pair of bounds, and rows of two numbers."""
+
+    epsilon: Number
+    bounds: Any
+    missing: Number
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
+        if not isinstance(self.bounds, tuple | list) or len(self.bounds) != 2:
+            raise InvalidValue(f"bounds are two pairs (lowest, highest), one for each column, got {self.bounds!r}")
+        object.__setattr__(self, "bounds", tuple(as_interval(pair) for pair in self.bounds))
+        object.__setattr__(self, "missing", finite(self.missing, "missing"))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """ε for every output."""
+        return Guarantee.uniform(self.epsilon, neighbours="substitute")
+
+    def part_of(self, output: Any) -> Part:
+        """All outputs cost the same."""
+        return RELEASED
+
+    def check(self, data: Any) -> None:
+        """Rows of two numbers, at least one row; how many is public."""
+        dimensions = shape_of(data).dimensions
+        if dimensions is None or len(dimensions) != 2 or dimensions[1] != 2 or not 1 <= dimensions[0] <= _MOST:
+            raise InvalidValue(f"the data has two columns and from 1 to {_MOST:,} rows, got shape {dimensions}")
+
+    def _points(self, data: Any) -> NDArray[np.int64]:
+        """Both columns in whole steps of a millionth of their bounds."""
+        missing = float(self.missing)
+        columns = zip(np.asarray(data).T, self.bounds, strict=True)
+        return np.array([points_of(records(values, ends, missing), Interval(*ends)) for values, ends in columns])
+
+
+def comoment(first: NDArray[np.int64], second: NDArray[np.int64]) -> int:
+    """n² times the covariance of whole numbers from 0 to 2^20, exactly. One record moves it by (n − 1)·2^40 at most.
+
+    Proof: thm-covariance
+    """
+    return len(first) * int(first @ second) - int(first.sum()) * int(second.sum())
+
+
+def _stairs(epsilon: Fraction, size: int) -> Staircase:
+    return Staircase.of(epsilon, max(size - 1, 1) * POINTS**2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Covariance(_Paired):
+    """The covariance of two columns (divided by n), with pure ε.
+
+    The data is an array with a row of two numbers per person; neighbours exchange one, and n is public. Values are
+    clamped to their bounds. Where bounds are loose, a :class:`TypicalRange` of each column makes better ones.
+
+    Parameters
+    ----------
+    epsilon
+        The whole budget.
+    bounds
+        Two pairs (lowest, highest), one for each column.
+    missing
+        What NaN counts as, in both columns.
+
+    >>> Covariance(epsilon=1, bounds=[(0, 1), (0, 100)]).guarantee.worst_case
+    Cost(1)
+
+    Proof: thm-covariance
+    """
+
+    epsilon: Number
+    bounds: Any
+    missing: Number = 0
+
+    def sample(self, data: Any, noise: NoiseSource) -> Estimate:
+        """The covariance with noise."""
+        first, second = self._points(data)
+        stairs = _stairs(exact(self.epsilon, "ε"), len(first))
+        widths = [Fraction(high) - Fraction(low) for low, high in self.bounds]
+        unit, most = widths[0] * widths[1] / (POINTS * len(first)) ** 2, widths[0] * widths[1] / 4
+        value = (comoment(first, second) + stairs.draw(noise)) * unit
+        return Estimate(float(min(max(value, -most), most)), float(stairs.reach(Fraction(1, 20)) * unit))
+
+    def describe(self, output: Any) -> str:
+        """The value and its noise."""
+        return f"{output.value:.6g} ± {output.noise:.3g} at 95 %"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Correlation(_Paired):
+    """The correlation of two columns (Pearson's), with pure ε: from two variances and a covariance with a third each.
+
+    The value is between −1 and 1, and 0 where a noisy variance is not above 0.
+
+    Parameters
+    ----------
+    epsilon, bounds, missing
+        As for :class:`Covariance`.
+
+    >>> Correlation(epsilon=1, bounds=[(0, 1), (0, 100)]).guarantee.worst_case
+    Cost(1)
+
+    Proof: thm-covariance
+    """
+
+    epsilon: Number
+    bounds: Any
+    missing: Number = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        equal_share(self.epsilon, 3)
+
+    def sample(self, data: Any, noise: NoiseSource) -> float:
+        """The correlation of noisy moments."""
+        first, second = self._points(data)
+        stairs = _stairs(equal_share(self.epsilon, 3), len(first))
+        pairs = ((first, first), (second, second), (first, second))
+        one, other, both = (comoment(*pair) + stairs.draw(noise) for pair in pairs)
+        if min(one, other) <= 0:
+            return 0.0
+        return float(min(max(both / (float(one) * float(other)) ** 0.5, -1.0), 1.0))
+
+    def describe(self, output: Any) -> str:
+        """The value."""
+        return f"{output:.3f}"

@@ -1,0 +1,85 @@
+"""Trimmed means with pure ε: private quantiles for the noise, then the mean of the records between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.checks import as_share, split_epsilon
+from expost.cost import Number, exact
+from expost.errors import InvalidValue
+from expost.mechanisms.moments.moments import POINTS, WithinInterval, shown_within
+from expost.mechanisms.moments.typical_range import Interval, records
+from expost.mechanisms.quantiles.quantiles import Quantiles
+from expost.noise import NoiseSource
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrimmedMean(WithinInterval):
+    """The mean without the lowest and the highest ⌊trim·n⌋ records, with pure ε.
+
+    :class:`Quantiles` at ``trim`` and 1 − ``trim`` choose an interval with a share of ε. Records are clamped to it,
+    and the noise is for its length: outliers cost nothing.
+
+    Data and neighbours are those of :class:`Mean`.
+
+    Parameters
+    ----------
+    trim
+        The share of records left out on either side, above 0 and below 1/2.
+    epsilon
+        The whole budget.
+    bounds
+        Between which all records lie, or count as lying. They may be loose.
+    range_share
+        The share of ε for the interval.
+    missing
+        What NaN counts as.
+
+    >>> TrimmedMean(trim=0.1, epsilon=1, bounds=(0, 1_000_000)).guarantee.worst_case
+    Cost(1)
+
+    Proof: thm-trimmed-mean
+    """
+
+    trim: Number
+    epsilon: Number
+    bounds: Any
+    range_share: Number = Fraction(1, 2)
+    missing: Number = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < exact(self.trim, "trim") < Fraction(1, 2):
+            raise InvalidValue(f"the share trimmed from either side is above 0 and below 1/2, got {self.trim!r}")
+        as_share(self.range_share, "range_share")
+        _ = self._ends
+
+    @property
+    def _budgets(self) -> tuple[Fraction, Fraction]:
+        """ε for the interval, and for the mean."""
+        return split_epsilon(self.epsilon, self.range_share, "range_share")
+
+    @property
+    def _ends(self) -> Quantiles:
+        trim = exact(self.trim, "trim")
+        return Quantiles(
+            quantiles=(trim, 1 - trim), epsilon=self._budgets[0], bounds=self.bounds, neighbours="substitute",
+            missing=self.missing,
+        )  # fmt: skip
+
+    def _interval(self, data: Any, noise: NoiseSource) -> tuple[Interval, Fraction]:
+        low, high = self._ends.sample(records(data, self.bounds, float(self.missing)), noise)
+        return Interval(low, high), self._budgets[1]
+
+    def _statistic(self, points: NDArray[np.int64], width: Fraction) -> tuple[int, int, Fraction]:
+        size, left_out = len(points), int(len(points) * exact(self.trim, "trim"))
+        kept = np.sort(points)[left_out : size - left_out]
+        return int(kept.sum()), POINTS, width / (POINTS * len(kept))
+
+    def _shown(self, value: Fraction, interval: Interval) -> float:
+        return shown_within(value, interval)
