@@ -317,12 +317,12 @@ class SqliteEngine:
         """A private copy of the file and its log: to read them in place would leave a file behind."""
         if self._copy is None or self._copy[0] != state:
             self._remove_copy()
-            self._copy = state, TemporaryDirectory(prefix="expost-")
+            self._copy = (), TemporaryDirectory(prefix="expost-")  # of nothing, until it is whole
             for ending in ("", "-wal"):
                 shutil.copyfile(f"{self._path}{ending}", f"{self._copy[1].name}/books.db{ending}")
             if self._state() != state:
-                self._remove_copy()
                 raise SnapshotLost("another process opened the file while it was being read: try again")
+            self._copy = state, self._copy[1]
         return f"{self._copy[1].name}/books.db"
 
     def _state(self) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import shutil
@@ -101,6 +102,37 @@ def test_a_copy_with_its_log_is_read_without_a_trace(sqlite_url: Callable[[], st
     assert again.verify() == ledger.verify()
     assert again.statement() == ledger.statement()
     assert {file.name: file.read_bytes() for file in copy.parent.iterdir()} == before
+
+
+def test_a_copy_that_was_not_finished_is_not_read(
+    sqlite_url: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its log it would show what was before."""
+    url = sqlite_url()
+    ledger = make(url)
+    ledger.reserve(CLAIM).settle("small")
+    copy, real = tmp_path / "copy.db", shutil.copyfile
+    for ending in ("", "-wal"):
+        real(f"{file_of(url)}{ending}", f"{copy}{ending}")
+
+    def full(source: str, target: str) -> None:
+        if target.endswith("-wal"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(source, target)
+
+    with monkeypatch.context() as disk:
+        disk.setattr(shutil, "copyfile", full)
+        for _ in range(2):
+            with pytest.raises(xp.LedgerUnavailable, match="No space left"):
+                Ledger.load(f"sqlite:///{copy}", "study", read_only=True)
+    reader: Any = Ledger.load(f"sqlite:///{copy}", "study", read_only=True)
+    reader._store._engine.close()
+    with monkeypatch.context() as disk:
+        disk.setattr(shutil, "copyfile", full)
+        for _ in range(2):
+            with pytest.raises(xp.LedgerUnavailable, match="No space left"):
+                assert reader.spent
+    assert reader.spent == ledger.spent == CLAIM.cost_of("small")
 
 
 def test_a_file_that_is_gone_is_not_made_anew_by_reading(sqlite_url: Callable[[], str]) -> None:
