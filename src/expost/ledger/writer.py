@@ -10,7 +10,7 @@ import sys
 import weakref
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from threading import Lock, RLock, Thread, current_thread
+from threading import TIMEOUT_MAX, Lock, RLock, Thread, current_thread
 from typing import Any
 
 from expost.errors import Busy, LedgerUnavailable
@@ -209,7 +209,7 @@ class Writer:
 
     def _await(self, ticket: _Ticket) -> None:
         patience = self.engine.settings.patience
-        if ticket.done.acquire(timeout=patience):
+        if ticket.done.acquire(timeout=min(max(patience, 0), TIMEOUT_MAX)):
             return
         if ticket.take():
             raise Busy(

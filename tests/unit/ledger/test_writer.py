@@ -303,6 +303,14 @@ def test_a_database_that_is_out_of_reach_is_tried_once_for_all_that_wait(error: 
     assert len(engine.batches) == tried
 
 
+def test_patience_without_end_waits() -> None:
+    engine = Slow()
+    engine.settings = Settings(patience=float("inf"))
+    batch = Writer(engine)  # type: ignore[arg-type]
+    results = crowd(batch, 3, engine)
+    assert results == [0, 1, 2]
+
+
 def test_a_caller_waits_for_others_no_longer_than_its_patience() -> None:
     """It gives up what was not taken up; nothing of it is recorded later."""
     engine = Slow()
