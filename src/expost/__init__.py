@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from expost.mechanism import Release as Release
     from expost.mechanisms import AbsoluteError as AbsoluteError
     from expost.mechanisms import AdaptiveSparseVector as AdaptiveSparseVector
+    from expost.mechanisms import ByGroup as ByGroup
     from expost.mechanisms import Chain as Chain
     from expost.mechanisms import Coin as Coin
     from expost.mechanisms import Correlation as Correlation
@@ -139,6 +140,7 @@ else:
         "expost.mechanisms": (
             "AbsoluteError",
             "AdaptiveSparseVector",
+            "ByGroup",
             "Chain",
             "Coin",
             "Decided",

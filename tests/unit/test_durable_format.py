@@ -58,6 +58,10 @@ MECHANISMS: list[xp.Mechanism] = [
         threshold=(1, 2), at_most=2, epsilon="0.75", threshold_share="2/3", sensitivity=1, margin=8, monotone=True,
         noise="two-sided", grid="0.25", missing=1, neighbours="add-remove",
     ),
+    xp.ByGroup(mechanism=xp.Mean(epsilon=1, bounds=(0, 9)), groups=("a", "b"), split="record"),
+    xp.ByGroup(
+        mechanism=xp.Median(epsilon=1, bounds=(0, 9), neighbours="add-remove"), groups=(1, 2), split="value"
+    ),
     xp.Chain(legs=(len,), prices=(0,), test_epsilon=1, delta=TINY),
     xp.Chain(legs=(lambda values: BIN,), prices=(0,), test_epsilon=1, delta=TINY, neighbours="add-remove", name="bins"),
     xp.Coin(epsilon=1, sensitivity=1),

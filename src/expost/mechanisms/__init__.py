@@ -3,6 +3,7 @@
 from expost.mechanisms.coin import Coin as Coin
 from expost.mechanisms.gaussian import DiscreteGaussian as DiscreteGaussian
 from expost.mechanisms.gaussian import Gaussian as Gaussian
+from expost.mechanisms.groups import ByGroup as ByGroup
 from expost.mechanisms.histogram import Histogram as Histogram
 from expost.mechanisms.iterative import Iterative as Iterative
 from expost.mechanisms.laplace import Laplace as Laplace
