@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from expost.errors import MissingDependency as MissingDependency
     from expost.errors import NeighbourMismatch as NeighbourMismatch
     from expost.errors import ReservationClosed as ReservationClosed
+    from expost.errors import UnderWay as UnderWay
     from expost.errors import UnknownEntry as UnknownEntry
     from expost.errors import UnknownPart as UnknownPart
     from expost.errors import UnsettledWarning as UnsettledWarning
@@ -130,6 +131,7 @@ else:
             "MissingDependency",
             "NeighbourMismatch",
             "ReservationClosed",
+            "UnderWay",
             "UnknownEntry",
             "UnknownPart",
             "UnsettledWarning",

@@ -7,6 +7,7 @@
     │   ├── InvalidStudy                 something in a study file; names file, line and key
     │   ├── NeighbourMismatch            a guarantee for one neighbour relation met another
     │   └── AlreadyExists                a ledger or account of that name is there already
+    ├── UnderWay                         another run of a study is asking this question; run again when it is done
     ├── UnknownPart (LookupError)        a part that the guarantee does not know
     ├── UnknownEntry (LookupError)       no account, reservation or key of that name
     ├── BudgetExceeded                   more was asked for than remains; the ledger is as it was
@@ -96,6 +97,20 @@ class InvalidStudy(InvalidValue):
     def __str__(self) -> str:
         return "\n".join(
             f"{self.file}: {what}" if line is None else f"{self.file}:{line}: {what}" for line, what in self.problems
+        )
+
+
+class UnderWay(ExpostError):
+    """Another run of a study is asking the same question, which is never sampled twice. ``label`` is the question's."""
+
+    def __init__(self, label: str) -> None:
+        super().__init__(label)
+        self.label = label
+
+    def __str__(self) -> str:
+        return (
+            f"another run is asking {self.label!r} right now, and nothing is sampled twice: run again when it is done; "
+            "what it publishes will be here, too"
         )
 
 

@@ -31,6 +31,7 @@ EXAMPLES = [
     xp.ReservationClosed(entry("reserved"), "void"),
     xp.InteractionClosed("closed"),
     xp.EngineFailed("IOException"),
+    xp.UnderWay("visits per day"),
     xp.AlreadyExists("ledger", "study"),
     xp.AlreadyExists("account", "study/alice"),
     xp.MissingDependency("estimators", "scikit-learn", "learn"),

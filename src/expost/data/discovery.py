@@ -86,7 +86,7 @@ class Discovery(Planned):
 
 
 @dataclass(frozen=True, repr=False)
-class Discovered(TableMechanism):
+class Discovered(TableMechanism[dict[Any, int]]):
     """{key: noisy count} of those keys whose noisy count reaches :attr:`threshold`, the largest first.
 
     A key that one unit alone brings in is released with probability at most δ, all such keys taken together.
@@ -152,7 +152,7 @@ class Discovered(TableMechanism):
 
 
 @dataclass(frozen=True, repr=False)
-class MostFrequent(TableMechanism):
+class MostFrequent(TableMechanism[tuple[Any, ...]]):
     """The keys that most units have, most frequent first: at most k, and fewer where counts are small.
 
     Under substitution the choice is made with half of ε, as two units differ (lem-group).

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class Histogram(Question):
+class Histogram(Question[dict[Any, int]]):
     """How many rows, or units, each of the stated cells has.
 
     Proof: lem-histogram
@@ -132,7 +132,7 @@ class Histogram(Question):
 
 
 @dataclass(frozen=True, repr=False)
-class Above(OnNumbers):
+class Above(OnNumbers[dict[Any, bool]]):
     """Which cells of a histogram have more than a threshold, by a sparse vector: charged for those found.
 
     Proof: thm-table

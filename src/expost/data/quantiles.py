@@ -116,7 +116,7 @@ class Ranks(Planned):
 
 
 @dataclass(frozen=True, repr=False)
-class PrivateQuantiles(TableMechanism):
+class PrivateQuantiles(TableMechanism[Any]):
     """Quantiles of a column, chosen on its grid: a number, or a tuple of them.
 
     Parameters

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,16 @@ from expost.data.expression.tree import Call
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
-from expost.mechanism import Mechanism
+from expost.mechanism import Mechanism, Out
 from expost.mechanisms import DiscreteGaussian, Gaussian, Laplace, SparseVector
 from expost.mechanisms.additive import RELEASED, Additive
 from expost.noise import NoiseSource
 
 if TYPE_CHECKING:
     from expost.data.table import Of, PrivateTable
+
+Shown = TypeVar("Shown", covariant=True)
+"""What people read as the answer."""
 
 
 class Planned(ABC):
@@ -51,7 +54,7 @@ class Planned(ABC):
         return f"<{self.title} of {self.table.title}>"
 
 
-class Question(Planned):
+class Question(Planned, Generic[Shown]):
     """What questions answered with numbers have in common: the ways of adding noise."""
 
     @property
@@ -68,25 +71,25 @@ class Question(Planned):
     def exact(self) -> int | NDArray[np.int64]:
         """The exact answer, in whole numbers. Private: called by mechanisms, after the reservation."""
 
-    def present(self, numbers: Any) -> Any:
+    @abstractmethod
+    def present(self, numbers: Any) -> Shown:
         """Noisy whole numbers as people read them."""
-        return numbers
 
     def distance(self, steps: float) -> float:
         """A distance between exact answers as people read it."""
         return float(steps)
 
-    def laplace(self, *, epsilon: Number) -> Noisy:
+    def laplace(self, *, epsilon: Number) -> Noisy[Shown]:
         """The question with Laplace noise for its L1 sensitivity: ε-differentially private."""
         moved = self._moved().l1
         return Noisy(self, Laplace(epsilon=epsilon, sensitivity=moved, neighbours=self.table.neighbours))
 
-    def gaussian(self, *, epsilon: Number, delta: Number) -> Noisy:
+    def gaussian(self, *, epsilon: Number, delta: Number) -> Noisy[Shown]:
         """The question with normal noise for its L2 sensitivity: (ε, δ)-differentially private."""
         relation = self.table.neighbours
         return Noisy(self, Gaussian(epsilon=epsilon, delta=delta, sensitivity=self._moved().l2, neighbours=relation))
 
-    def discrete_gaussian(self, *, rho: Number, delta: Number) -> Noisy:
+    def discrete_gaussian(self, *, rho: Number, delta: Number) -> Noisy[Shown]:
         """The question with discrete normal noise for its L2 sensitivity: ρ-zCDP."""
         relation = self.table.neighbours
         return Noisy(self, DiscreteGaussian(rho=rho, delta=delta, sensitivity=self._moved().l2, neighbours=relation))
@@ -102,7 +105,7 @@ class Question(Planned):
         return f"<{self.title} of {self.table.title}: one unit moves it by {far}>"
 
 
-class TableMechanism(Mechanism):
+class TableMechanism(Mechanism[None, Out]):
     """A mechanism that brings its own data: a question to a table."""
 
     question: Planned
@@ -122,10 +125,10 @@ class TableMechanism(Mechanism):
         return f"{type(self).__name__}({self.question.title} of {self.question.table.title}; {noise})"
 
 
-class OnNumbers(TableMechanism):
+class OnNumbers(TableMechanism[Out]):
     """A mechanism for numbers, run on those that answer a question."""
 
-    question: Question
+    question: Question[Any]
     noise: Additive | SparseVector
 
     @property
@@ -140,16 +143,16 @@ class OnNumbers(TableMechanism):
 
 
 @dataclass(frozen=True, repr=False)
-class Noisy(OnNumbers):
+class Noisy(OnNumbers[Out]):
     """A count, a sum or a histogram with noise for its own sensitivity.
 
     Proof: thm-table
     """
 
-    question: Question
+    question: Question[Out]
     noise: Additive
 
-    def sample(self, data: Any, noise: NoiseSource) -> Any:
+    def sample(self, data: Any, noise: NoiseSource) -> Out:
         """Ask the table, add noise, convert to the question's terms."""
         return self.question.present(self.noise.sample(self.question.exact(), noise))
 
@@ -170,7 +173,7 @@ class Noisy(OnNumbers):
 
 
 @dataclass(frozen=True, repr=False)
-class Count(Question):
+class Count(Question[int]):
     """How many rows, or units, there are. Of each unit at most ``unit.rows`` rows count.
 
     Proof: lem-number
@@ -202,6 +205,10 @@ class Count(Question):
     def exact(self) -> int:
         """The count."""
         return int(self.table.engine.fetch(self.plan)[0][0] or 0)
+
+    def present(self, numbers: Any) -> int:
+        """The noisy count."""
+        return int(numbers)
 
 
 def exact_bounds(bounds: Any) -> tuple[Fraction, Fraction]:

@@ -90,7 +90,7 @@ class Clipped:
 
 
 @dataclass(frozen=True, repr=False)
-class Sum(Question):
+class Sum(Question[float]):
     """The sum of clamped values on a grid, which is exact whatever the order of rows.
 
     Proof: lem-sum
@@ -176,7 +176,7 @@ class Mean(Planned):
 
 
 @dataclass(frozen=True, repr=False)
-class NoisyMean(TableMechanism):
+class NoisyMean(TableMechanism[float]):
     """A mean: the noisy sum of differences from the middle of the bounds, over the count, within the bounds.
 
     Proof: thm-mean

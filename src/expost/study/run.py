@@ -19,6 +19,7 @@ from expost.errors import (
     ExpostError,
     InvalidValue,
     KeyConflict,
+    UnderWay,
     UnknownEntry,
 )
 from expost.ledger import Entry, Ledger
@@ -95,20 +96,6 @@ class Result:
             if outcome.state in ("answered", "withheld") and total + outcome.asked <= self.study.limit:
                 total, count = total + outcome.asked, count + 1
         return count
-
-
-class UnderWay(ExpostError):
-    """Another run is asking the same question, which is never sampled twice."""
-
-    def __init__(self, label: str) -> None:
-        super().__init__(label)
-        self.label = label
-
-    def __str__(self) -> str:
-        return (
-            f"another run is asking {self.label!r} right now, and nothing is sampled twice: run again when it is done; "
-            "what it publishes will be here, too"
-        )
 
 
 class _Lost(Exception):

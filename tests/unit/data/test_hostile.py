@@ -361,6 +361,7 @@ def test_whatever_fails_in_an_engine_is_kept_back(table: xp.PrivateTable) -> Non
 
 def test_text_that_cannot_be_written_is_free(table: xp.PrivateTable) -> None:
     ledger = xp.Ledger(epsilon=1)
+    ask: Any
     for ask in (
         lambda: table.histogram("s", keys=["\ud800"]),
         lambda: table.histogram("s", keys=["a\0b"]),

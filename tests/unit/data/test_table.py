@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_type
 
 import duckdb
 import numpy as np
@@ -215,7 +215,7 @@ def test_neighbours_must_match(visits: xp.PrivateTable) -> None:
         ledger.run(visits.count().laplace(epsilon=0.5))
     assert ledger.remaining == xp.Cost(1)
     with pytest.raises(xp.InvalidValue, match="without on="):
-        xp.Ledger(epsilon=1).run(visits.count().laplace(epsilon=0.5), on=[1])
+        xp.Ledger(epsilon=1).run(visits.count().laplace(epsilon=0.5), on=[1])  # type: ignore[misc]
 
 
 def test_noise_that_cannot_be_made_is_refused_before_the_charge(visits: xp.PrivateTable) -> None:
@@ -276,6 +276,18 @@ def test_plans_are_equal_if_they_ask_the_same(visits: xp.PrivateTable, ledger: x
     assert first == again
     with pytest.raises(xp.KeyConflict):
         ledger.run(visits.count().laplace(epsilon=1), key="k")
+
+
+def test_answers_have_the_types_that_people_read(visits: xp.PrivateTable) -> None:
+    """mypy checks the same calls, through ``assert_type``."""
+    ledger = xp.Ledger(epsilon=10, delta=0.01)
+    assert type(assert_type(ledger.run(visits.count().laplace(epsilon=1)).value, int)) is int
+    assert type(assert_type(ledger.run(visits.sum("age", bounds=(0, 9)).laplace(epsilon=1)).value, float)) is float
+    assert type(assert_type(ledger.run(visits.mean("age", bounds=(0, 9)).laplace(epsilon=1)).value, float)) is float
+    counted = visits.histogram("age", bins=[0, 50, 100])
+    assert type(assert_type(ledger.run(counted.laplace(epsilon=1)).value, dict[Any, int])) is dict
+    above = counted.above(1, at_most=1, epsilon=1)
+    assert type(assert_type(ledger.run(above).value, dict[Any, bool])) is dict
 
 
 def test_every_mechanism_here_cites_its_proof() -> None:

@@ -24,7 +24,7 @@ NOISE = Key(
 )
 
 
-def noisy(asked: Asked, question: Question) -> Noisy:
+def noisy(asked: Asked, question: Question[Any]) -> Noisy[Any]:
     """The question with the noise that was asked for."""
     if asked.get("noise", "laplace") == "gaussian":
         return question.gaussian(epsilon=asked.epsilon, delta=asked.delta)
@@ -48,7 +48,7 @@ def _mean(asked: Asked) -> Mechanism:
     return question.laplace(epsilon=asked.epsilon)
 
 
-def _number(asked: Asked, mechanism: Noisy, value: Any) -> Answer:
+def _number(asked: Asked, mechanism: Noisy[Any], value: Any) -> Answer:
     error = mechanism.error_bound(CONFIDENCE)
     return Answer(with_error(value, error), value, error, released=value)
 
