@@ -94,6 +94,17 @@ class Question(Planned, Generic[Shown]):
         relation = self.table.neighbours
         return Noisy(self, DiscreteGaussian(rho=rho, delta=delta, sensitivity=self._moved().l2, neighbours=relation))
 
+    def noisy(self, *, epsilon: Number, delta: Number = 0) -> Noisy:
+        """The question with Laplace or normal noise, whichever has the smaller error bound at 95 %.
+
+        The bound is for all numbers at once. It follows from ε, δ, the sensitivities and the number of cells, which are
+        public. Without δ the noise is Laplace's; normal noise is better where one unit may be in many cells.
+        """
+        pure = self.laplace(epsilon=epsilon)
+        if not delta:
+            return pure
+        return min(pure, self.gaussian(epsilon=epsilon, delta=delta), key=lambda one: one.error_bound("0.95"))
+
     def _moved(self) -> Sensitivity:
         if not self.sensitivity.l1:
             raise InvalidValue(f"the {self.title} is public under substitution and needs no noise: see table.size")

@@ -45,6 +45,19 @@ def ledger() -> xp.Ledger:
     return xp.Ledger(epsilon=100, delta=1e-3, noise=xp.SeededNoise(2))
 
 
+def test_the_better_noise_is_chosen_from_public_facts(connection: duckdb.DuckDBPyConnection) -> None:
+    def histogram(groups: int) -> Any:
+        unit = xp.Unit("person", rows=groups, groups=groups)
+        table = xp.read(connection, table="visits", unit=unit, neighbours="add-remove")
+        return table.histogram("age", bins=90, bounds=(0, 90), of="units")
+
+    few, many = histogram(1), histogram(60)
+    assert few.noisy(epsilon=1, delta=1e-6) == few.laplace(epsilon=1)
+    assert many.noisy(epsilon=1, delta=1e-6) == many.gaussian(epsilon=1, delta=1e-6)
+    assert many.noisy(epsilon=1) == many.laplace(epsilon=1)
+    assert many.noisy(epsilon=1, delta=1e-6).error_bound("0.95") < many.laplace(epsilon=1).error_bound("0.95")
+
+
 def test_answers_are_near_the_truth(visits: xp.PrivateTable, ledger: xp.Ledger) -> None:
     adults = visits.where("age >= 18")
     count = ledger.run(adults.count().laplace(epsilon=5)).value

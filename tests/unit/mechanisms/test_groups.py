@@ -26,7 +26,7 @@ def test_groups_cost_what_one_costs() -> None:
     assert release.entry.charged == xp.Cost(1)
     means = xp.ByGroup(mechanism=xp.Mean(epsilon=1, bounds=(0, 9)), groups=["a", "b"], split="record")
     release = xp.Ledger(epsilon=1).run(means, on={"a": np.ones(100), "b": np.full(7, 3)})
-    assert "a: 1" in str(release)
+    assert str(release).count("records clamped to") == 2
     assert release.entry.charged == xp.Cost(1)
 
 
