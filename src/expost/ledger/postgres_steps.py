@@ -49,6 +49,7 @@ class View:
         )
         self.root: Path = (name,)
         self.at = 0
+        self._levels: dict[Path, tuple[Balance, ...]] = {}
 
     @property
     def neighbours(self) -> Neighbours | None:
@@ -63,7 +64,12 @@ class View:
         return count
 
     def levels(self, path: Path) -> tuple[Balance, ...]:
-        """The balances of the account and of all above it, at one instant."""
+        """The balances of the account and of all above it, at one instant: asked for again, they are the same."""
+        if path not in self._levels:
+            self._levels[path] = self._read_levels(path)
+        return self._levels[path]
+
+    def _read_levels(self, path: Path) -> tuple[Balance, ...]:
         names = level_names(path)
         marks = ", ".join("?" * len(names))
         rows = self._rows(

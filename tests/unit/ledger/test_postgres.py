@@ -309,6 +309,26 @@ def test_two_owners_raise_a_limit_at_once(new_url: Callable[[], str]) -> None:
     ledger.verify()
 
 
+def test_a_limit_that_somebody_raises_meanwhile(postgres_url: Callable[[], str]) -> None:
+    """Found: the limit was read twice, and what came in between was taken for a change by hand."""
+    url = postgres_url()
+    ledger, other = make(url), Ledger.load(url, "study", settings=Settings(patience=14))
+    engine: Any = ledger._store._engine  # type: ignore[attr-defined]
+    real = engine.rows
+
+    def slow(sql: str, *values: Any) -> Any:
+        found = real(sql, *values)
+        if "FROM expost_account" in sql:
+            engine.rows = real
+            other.raise_limit(epsilon=7, **OWNER)
+        return found
+
+    engine.rows = slow
+    with pytest.raises(xp.InvalidValue, match="only goes up"):
+        ledger.raise_limit(epsilon=6, **OWNER)
+    assert ledger.limit == Cost(7, delta=1e-3)
+
+
 def test_missing_rights_are_named(server: Server) -> None:
     name = f"rights_{secrets.token_hex(4)}"
     url = server.new_database(name)
