@@ -217,7 +217,7 @@ def rows_for(found: list[tuple[Any, dict[str, Any], dict[str, Any]]]) -> list[Ro
     """Against the peer, where it has an answer."""
     both = [(s, a, b) for s, a, b in found if "error" not in a and b.get("seconds", PATIENCE + 1) <= PATIENCE]
     false = [s for s, a, b in both if b["epsilon"][1] < a["epsilon"][0] * (1 - 1e-9)]
-    times = sorted(a["seconds"] / b["seconds"] for _, a, b in both)
+    times = sorted(a["seconds"] / b["seconds"] if b["seconds"] else float("inf") for _, a, b in both)
     ratios = [
         (over(a["epsilon"][1], b["epsilon"][1]), s, a["epsilon"][1], b["epsilon"][1])
         for s, a, b in both
