@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import as_interval, as_share, as_whole, finite, requested_epsilon
+from expost.checks import as_interval, as_share, as_whole, finite, requested_epsilon, split_epsilon
 from expost.cost import Cost, Number, exact
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import Mechanism
@@ -21,6 +21,8 @@ from expost.mechanisms.moments.typical_range import Interval, TypicalRange, reco
 from expost.mechanisms.stability.order import check_records
 from expost.noise import NoiseSource
 
+_FEW = 100  # n·ε below which a variance is taken at once, without a mean first
+_MISS = Fraction(1, 20)
 POINTS = 2**20  # of the interval: records are rounded to these
 
 
@@ -63,10 +65,16 @@ class WithinInterval(Mechanism[NDArray[Any], Winsorized]):
         interval, left = self._interval(data, noise)
         low, high = interval
         points = points_of(records(data, self.bounds, float(self.missing)), interval)
-        whole, sensitivity, unit = self._statistic(points, Fraction(high) - Fraction(low))
-        stairs = Staircase.of(left, sensitivity)
-        value = self._shown((whole + stairs.draw(noise)) * unit, interval)
-        return Winsorized(value, low, high, float(stairs.reach(Fraction(1, 20)) * unit))
+        value, reach = self._noisy(points, Fraction(high) - Fraction(low), left, noise)
+        return Winsorized(self._shown(value, interval), low, high, float(reach))
+
+    def _noisy(
+        self, points: NDArray[np.int64], width: Fraction, epsilon: Fraction, noise: NoiseSource
+    ) -> tuple[Fraction, Fraction]:
+        """The statistic with noise, and how far the noise reaches."""
+        whole, sensitivity, unit = self._statistic(points, width)
+        stairs = Staircase.of(epsilon, sensitivity)
+        return (whole + stairs.draw(noise)) * unit, stairs.reach(_MISS) * unit
 
     @abstractmethod
     def _interval(self, data: Any, noise: NoiseSource) -> tuple[Interval, Fraction]:
@@ -171,6 +179,9 @@ class Mean(_Moment):
 class Variance(_Moment):
     """The variance (divided by n), with noise for an interval that contains nearly all records.
 
+    Unless n·ε is below 100, a small share of ε is for the mean. The mean square around that moves less than the
+    variance can.
+
     Parameters
     ----------
     epsilon, bounds, range_share, scales, missing
@@ -187,6 +198,21 @@ class Variance(_Moment):
     range_share: Number | None = None
     scales: int = 10
     missing: Number = 0
+
+    def _noisy(
+        self, points: NDArray[np.int64], width: Fraction, epsilon: Fraction, noise: NoiseSource
+    ) -> tuple[Fraction, Fraction]:
+        size = len(points)
+        if size * epsilon < _FEW:
+            return super()._noisy(points, width, epsilon, noise)
+        for_mean, rest = split_epsilon(epsilon, 1.3 / float(size * epsilon) ** (1 / 3), "share")
+        stairs = Staircase.of(for_mean, POINTS)
+        pivot = min(max((int(points.sum()) + stairs.draw(noise)) // size, 0), POINTS)
+        off = Fraction(stairs.reach(_MISS / 2), size) + 1
+        squares = Staircase.of(rest, max(pivot, POINTS - pivot) ** 2)
+        unit = (width / POINTS) ** 2
+        value = Fraction(_sum_of_squares(points - pivot) + squares.draw(noise), size)
+        return value * unit, (Fraction(squares.reach(_MISS / 2), size) + off**2) * unit
 
     def _statistic(self, points: NDArray[np.int64], width: Fraction) -> tuple[int, int, Fraction]:
         size = len(points)

@@ -86,6 +86,37 @@ def test_noise_has_the_rate_of_the_sensitivity(moment: _Moment) -> None:
     assert abs(expected**2 - expected) > 0.12  # half the scale
 
 
+@pytest.mark.parametrize("size", [99, 100, 5000])
+def test_a_variance_spends_its_epsilon_on_the_mean_and_on_squares_around_it(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def of(epsilon: Fraction, width: int) -> Staircase:
+        asked.append((epsilon, width))
+        return Staircase(10**6 * epsilon, width, 1)  # no noise to speak of
+
+    monkeypatch.setattr(Staircase, "of", of)
+    found = xp.Variance(epsilon=1, bounds=(0, 4), scales=0).sample(np.full(size, 3.0), NOISE)
+    assert found.value == 0
+    assert sum(epsilon for epsilon, _ in asked) == 1
+    pivot = 3 * POINTS // 4
+    assert [width for _, width in asked] == ([98 * POINTS**2] if size < 100 else [POINTS, pivot**2])
+
+
+def test_squares_around_a_pivot_move_by_no_more_than_their_width() -> None:
+    values = np.arange(0, 9)
+    for pivot in values:
+        squares = (values - pivot) ** 2
+        assert squares.max() - squares.min() == max(pivot, 8 - pivot) ** 2  # reached: less noise would not do
+
+
+def test_the_noise_of_a_variance_covers_the_pivot() -> None:
+    data = np.random.default_rng(0).gamma(1, 2, 400)
+    found = [xp.Variance(epsilon=1, bounds=(0, 40), scales=0).sample(data, NOISE) for _ in range(200)]
+    assert np.mean([abs(one.value - data.var()) <= one.noise for one in found]) >= 0.95
+
+
 def test_the_parts_of_epsilon_add_up() -> None:
     for size, epsilon in product((1, 10, 1000, 10**6), ("0.01", "1", "50")):
         moment = xp.Mean(epsilon=epsilon, bounds=(0, 1))
