@@ -150,10 +150,9 @@ def test_memory_does_not_grow_with_the_number_of_entries(
             ledger.reserve(claim).settle("done")
         return [peak(ledger.verify), *(peak(partial(exhaust, work)) for work in passes)]
 
-    few, more = spend(100), spend(500)
+    few, more = spend(600), spend(1200)
     for before, after in zip(few, more, strict=True):
-        assert after < 2 * before
-    assert peak(lambda: list(ledger.entries())) > 2 * few[1]  # what grows does so by more
+        assert after < 1.5 * before
 
 
 def exhaust(work: Callable[[], Iterator[object]]) -> None:
