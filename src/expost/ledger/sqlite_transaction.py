@@ -19,6 +19,7 @@ from expost.ledger.liveness import identity
 from expost.ledger.rows import BALANCE, ENTRY, balance_of_row, entry_of_row
 from expost.ledger.rules import (
     HOUR,
+    TRUST,
     Change,
     Close,
     DropOutputs,
@@ -236,7 +237,7 @@ class Transaction:
 
     def _recover(self, step: Recover) -> int:
         """Give processes up, and forfeit what is left open. Leases that a wrong clock made too long are shortened once
-        the clock of the books was set back; a clock that is behind ends none."""
+        the clock of the books was set back; a clock that is behind, or not to be trusted, ends none."""
         self._run(
             "UPDATE expost_owner SET expired = 1 WHERE ledger = ? AND expired = 0 "
             "AND id IN (SELECT value FROM json_each(?))", self._ledger, json.dumps(step.dead),
@@ -249,7 +250,7 @@ class Transaction:
         left: list[Any] = self._connection.execute(
             f"SELECT e.number FROM {_OPEN} LEFT JOIN expost_owner o ON o.id = e.owner WHERE e.ledger = ? "
             "AND e.state = 'reserved' AND (o.expired = 1 OR e.lease_until < ?) ORDER BY e.number",
-            (self._ledger, self._now),
+            (self._ledger, self._now if self._now - self.at <= TRUST else 0),
         ).fetchall()
         for (number,) in left:
             self._take(Forfeit(number))

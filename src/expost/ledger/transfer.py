@@ -156,10 +156,10 @@ def import_export(file: str, target: str, note: Note) -> Head:
 def read_export(file: str) -> Iterator[Event]:
     """The events of an export."""
     try:
-        lines = FilePath(file).read_text(encoding="ascii").splitlines()
-        for line in lines:
-            found = json.loads(line)
-            yield Event.read(canonical(found["line"]), found["hash"])
+        with open(file, encoding="ascii") as lines:
+            for line in lines:
+                found = json.loads(line)
+                yield Event.read(canonical(found["line"]), found["hash"])
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise InvalidValue(f"{file} is not an export of a ledger: {type(error).__name__}") from None
 

@@ -282,6 +282,19 @@ def test_a_clock_that_is_behind_ends_no_lease(new_url: Callable[[], str]) -> Non
     assert spending.entry.state == "forfeited"
 
 
+def test_a_clock_that_is_not_trusted_ends_no_lease(new_url: Callable[[], str]) -> None:
+    """One that is more than a year ahead reserves nothing either."""
+    url, clock = new_url(), Clock()
+    ledger = make(url, settings=clock.settings())
+    turn, now = clock.set_on(ledger), clock.at
+    turn(now)
+    spending = ledger.reserve(CLAIM, lease=60)
+    turn(now + 3660 * DAY)
+    assert ledger.recover() == 0
+    turn(now + 30 * 10**6)
+    assert spending.settle("small").charged == CLAIM.cost_of("small")
+
+
 def test_a_lease_from_a_clock_that_was_ahead_is_shortened_once_the_clock_is_set(new_url: Callable[[], str]) -> None:
     url, clock = new_url(), Clock()
     ledger = make(url, settings=clock.settings())

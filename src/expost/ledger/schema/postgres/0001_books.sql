@@ -359,7 +359,7 @@ BEGIN
           AND lease_until - lease >= v_book.at + 3600000000;
       v_lost := ARRAY(SELECT e.number FROM expost_entry e LEFT JOIN expost_owner o ON o.id = e.owner
         WHERE e.ledger = p_ledger AND e.state = 'reserved' AND NOT e.number = ANY (v_ended)
-          AND (o.expired = 1 OR e.lease_until < v_now)
+          AND (o.expired = 1 OR e.lease_until < v_now AND v_now - v_book.at <= 31622400000000)
         ORDER BY e.number);
       v_forget := TRUE;
       v_outs := v_outs || jsonb_build_array(jsonb_build_object('forfeited', cardinality(v_lost)));
