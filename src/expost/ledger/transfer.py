@@ -224,6 +224,7 @@ def move_ledger(source: str, name: str, target: str, note: Note) -> Head:
     """Copy a ledger into another database, and close it where it was.
 
     Raises ``Busy`` if somebody spent meanwhile. Then the copy is closed, as it lacks lines, and nobody can spend twice.
+    If that was as the ledger was being closed, so is the ledger.
     """
     store = open_store(source, name)
     store.recover()
@@ -233,10 +234,12 @@ def move_ledger(source: str, name: str, target: str, note: Note) -> Head:
         if _last_line(store) == head.sequence + 1:
             return head
     open_store(target, name).close((name,), Note(note.by, "an incomplete copy"))
-    raise Busy(
-        f"somebody spent from {name!r} while it was copied, so the copy lacks lines and was closed: stop all that "
-        "spends, and move it again, to a database that does not have it yet"
+    remedy = (
+        "the ledger was closed, too: decide on a new one"
+        if store.balances(store.root)[0].closed
+        else "stop all that spends, and move it again, to a database that does not have it yet"
     )
+    raise Busy(f"somebody spent from {name!r} while it was copied, so the copy lacks lines and was closed: {remedy}")
 
 
 def _last_line(store: DurableStore) -> int:

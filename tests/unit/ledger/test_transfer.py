@@ -103,6 +103,6 @@ def test_a_ledger_that_is_spent_from_as_it_is_closed_does_not_move(
         return found
 
     monkeypatch.setattr(transfer, "_last_line", late)
-    with pytest.raises(xp.Busy, match="the copy lacks lines and was closed"):
+    with pytest.raises(xp.Busy, match="the copy lacks lines and was closed: the ledger was closed, too"):
         transfer.move_ledger(here, "study", there, NOTE)
     assert Ledger.load(there, "study").closed
