@@ -94,7 +94,7 @@ MECHANISMS: list[xp.Mechanism] = [
     xp.Laplace(epsilon=1, sensitivity=1),
     xp.Laplace(epsilon=0.1, sensitivity="2.5", grid="0.5", missing=1, neighbours="add-remove"),
     xp.LeastSquares(epsilon=1, bounds=[(0, 1)], target_bounds=(0, 2)),
-    xp.LeastSquares(epsilon=1, bounds=[(0, 1), (2, 3)], target_bounds=(0, 2), missing=1),
+    xp.LeastSquares(epsilon=1, bounds=[(0, 1), (2, 3)], target_bounds=(0, 2), missing=1, standard_errors=True),
     xp.LinearRegression(epsilon=1, bounds=[(0, 1)], target_bounds=(0, 2)),
     xp.LinearRegression(epsilon=1, bounds=[(0, 1), (2, 3)], target_bounds=(0, 2), missing=1),
     xp.LogisticDescent(epsilon=1, delta=TINY, features=3, norm=1, steps=4, every=2),

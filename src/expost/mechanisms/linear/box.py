@@ -21,10 +21,14 @@ _MOST = 2**22  # records: sums stay within 2^52
 
 
 class LinearFit(NamedTuple):
-    """A linear function as published: intercept plus coefficients times features."""
+    """A linear function as published: intercept plus coefficients times features.
+
+    ``standard_errors`` are those of the intercept and of each coefficient, if they were asked for.
+    """
 
     intercept: float
     coefficients: tuple[float, ...]
+    standard_errors: tuple[float, ...] | None = None
 
     def __call__(self, features: Any) -> NDArray[np.float64]:
         """The predictions for rows of features."""
@@ -58,9 +62,16 @@ class Box:
 
     def restored(self, intercept: float, coefficients: NDArray[np.float64]) -> LinearFit:
         """A function of coordinates from −1 to 1 in units of the data."""
+        found = self.scaling @ [intercept, *coefficients]
+        return LinearFit(float(self.middles[-1] + found[0]), tuple(found[1:].tolist()))
+
+    @property
+    def scaling(self) -> NDArray[np.float64]:
+        """What makes intercept and coefficients of coordinates those of the data, but for the target's middle."""
         middles, halves = self.middles, self.halves
-        slopes = coefficients * halves[-1] / halves[:-1]
-        return LinearFit(float(middles[-1] + halves[-1] * intercept - slopes @ middles[:-1]), tuple(slopes.tolist()))
+        scaled = np.diag([halves[-1], *halves[-1] / halves[:-1]])
+        scaled[0, 1:] = -np.diag(scaled)[1:] * middles[:-1]
+        return scaled
 
 
 class BoundedFit(Mechanism[NDArray[Any], LinearFit]):

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.checks import as_flag
 from expost.cost import Number, exact
 from expost.mechanisms.linear.box import STEPS, BoundedFit, LinearFit
+from expost.mechanisms.linear.normal_equations import NormalEquations, Pairs
 from expost.noise import NoiseSource, vector
 from expost.noise.grid import FARTHEST
 
@@ -35,6 +37,10 @@ class LeastSquares(BoundedFit):
         Between which the target lies.
     missing
         What NaN counts as, in features and target alike.
+    standard_errors
+        Whether to publish standard errors, too. They are estimates from the released sums alone. They cover the noise,
+        and the sampling of records whose residuals have equal variance. For them the target's square is added up, too,
+        and all noise grows a little: by a fifteenth for one feature.
 
     >>> LeastSquares(epsilon=1, bounds=[(0, 1)], target_bounds=(0, 1)).sensitivity
     5
@@ -46,19 +52,23 @@ class LeastSquares(BoundedFit):
     bounds: Any
     target_bounds: Any
     missing: Number = 0
+    standard_errors: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        as_flag(self.standard_errors, "standard_errors")
         vector.check_rate(self._rate)
 
     @property
-    def sensitivity(self) -> int:
+    def sensitivity(self) -> int | Fraction:
         """How far one person moves all sums together, for features and target between −1 and 1.
 
         Proof: thm-least-squares
         """
-        features = len(self.bounds)
-        return (features + 1) * (features + 4) // 2
+        columns = len(self.bounds) + 1
+        if self.standard_errors:
+            return Fraction(columns * (columns + 2) ** 2, 2 * (columns + 1))
+        return columns * (columns + 3) // 2
 
     def sample(self, data: Any, noise: NoiseSource) -> LinearFit:
         """The function fitted to noisy sums."""
@@ -66,19 +76,19 @@ class LeastSquares(BoundedFit):
         sums = self.sums(rows)
         totals = sums + vector.discrete_laplace(noise, self._rate, sums.size)
         noisy = np.clip(totals, -FARTHEST, FARTHEST) / (STEPS**2 * len(rows))  # lem-saturation
-        return self.box.restored(*self._solved(noisy, float(self._scale / len(rows))))
+        return self._fit(noisy, float(self._scale / len(rows)), len(rows))
 
     def sums(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Sums of the columns, in steps times steps, and of their products but for the target's square."""
+        """Sums of the columns, in steps times steps, and of their products (the target's square for errors only)."""
         first, second = self._pairs
         products = [(rows[:, i] * rows[:, j]).sum() for i, j in zip(first, second, strict=True)]
         return np.array([*(rows.sum(axis=0) * STEPS), *products], np.int64)
 
     @cached_property
-    def _pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """All pairs of columns, each with itself too, but for the target with itself."""
+    def _pairs(self) -> Pairs:
+        """All pairs of columns, each with itself too; the target with itself for errors only."""
         first, second = np.triu_indices(len(self.bounds) + 1)
-        return first[:-1], second[:-1]
+        return (first, second) if self.standard_errors else (first[:-1], second[:-1])
 
     @property
     def _scale(self) -> Fraction:
@@ -88,15 +98,14 @@ class LeastSquares(BoundedFit):
     def _rate(self) -> Fraction:
         return 1 / (self._scale * STEPS**2)
 
-    def _solved(self, noisy: NDArray[np.float64], scale: float) -> tuple[float, NDArray[np.float64]]:
-        """The intercept and the coefficients in units of the half bounds. Reads released sums only."""
-        count = len(self.bounds)
-        means, (first, second) = noisy[: count + 1], self._pairs
-        moments = np.zeros((count + 1, count + 1))
-        moments[first, second] = moments[second, first] = noisy[count + 1 :]
-        covariance = moments - np.outer(means, means)
-        inner, outer = covariance[:count, :count], covariance[:count, count]
-        least = float(np.linalg.eigvalsh(inner)[0])
-        ridge = max(0.0, 2 * scale * count**0.5 - least)
-        coefficients, *_ = np.linalg.lstsq(inner + ridge * np.eye(count), outer)  # never fails, whatever the noise
-        return float(means[count] - coefficients @ means[:count]), coefficients
+    def _fit(self, noisy: NDArray[np.float64], scale: float, size: int) -> LinearFit:
+        """The solution of the normal equations, in units of the data. Reads released sums only."""
+        columns, pairs = len(self.bounds) + 1, self._pairs
+        moments = np.zeros((columns, columns))
+        moments[pairs] = moments[pairs[::-1]] = noisy[columns:]
+        equations = NormalEquations.of(noisy[:columns], moments, scale)
+        fit = self.box.restored(equations.intercept, equations.coefficients)
+        if not self.standard_errors:
+            return fit
+        errors = equations.standard_errors(self.box.scaling, pairs, scale, size)
+        return fit._replace(standard_errors=tuple(errors.tolist()))
