@@ -13,9 +13,9 @@ import psycopg
 import pytest
 
 import expost as xp
-from books import CLAIM, OWNER, disarm, execute, make, steps_of
+from books import CLAIM, OWNER, beat, disarm, execute, make, steps_of
 from expost import Cost, Ledger
-from expost.ledger import Settings, liveness, postgres
+from expost.ledger import Settings, postgres
 from expost.ledger.postgres_errors import meaning
 from servers import Server
 from toys import Fixed
@@ -75,7 +75,7 @@ def test_a_server_that_goes_away_and_comes_back() -> None:
             spending.settle("small")
         assert "stays reserved" in lost.value.__notes__[-1]
         server.start()
-        liveness.heart(15.0).beat()
+        beat(ledger)
         assert (ledger.spent, ledger.reserved) == (CLAIM.worst_case, Cost(0))
         ledger.verify()
     finally:

@@ -14,9 +14,9 @@ import psycopg
 import pytest
 
 import expost as xp
-from books import CLAIM, disarm, execute, held, make, steps_of
+from books import CLAIM, beat, disarm, execute, held, make, steps_of
 from expost import Guarantee, Ledger
-from expost.ledger import Settings, liveness, postgres, schema
+from expost.ledger import Settings, postgres, schema
 from expost.ledger.trail import link
 from toys import Fixed
 
@@ -173,7 +173,7 @@ def test_an_entry_that_was_removed_does_not_end(new_url: Callable[[], str], step
     store.void(second)
     with pytest.raises(xp.LedgerCorrupt, match="entry 1 was removed"):
         store.forfeit(first)
-    liveness.heart(15.0).beat()  # tries again in vain, and looks
+    beat(ledger)  # tries again in vain, and looks
     with pytest.raises(xp.LedgerCorrupt, match="not the sum of its open entries"):
         ledger.reserve(CLAIM)
 

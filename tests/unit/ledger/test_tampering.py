@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 import expost as xp
-from books import CLAIM, OWNER, disarm, execute, make
+from books import CLAIM, OWNER, beat, disarm, execute, make
 from expost import Cost, Guarantee, Ledger
-from expost.ledger import liveness
 from expost.ledger.entry import Note
 from expost.ledger.trail import GENESIS, link
 from toys import Fixed
@@ -187,7 +186,7 @@ def test_a_balance_that_was_changed_by_hand_stops_all_spending(new_url: Callable
     spending = ledger.reserve(CLAIM)
     execute(url, "UPDATE expost_account SET epsilon_reserved = epsilon_reserved - 1")
     other = Ledger.load(url, "study")
-    liveness.heart(15.0).beat()
+    beat(ledger, other)
     for party in (ledger, other):
         for work in (party.recover, partial(party.reserve, CLAIM)):
             with pytest.raises(xp.LedgerCorrupt, match="not the sum of its open entries"):
