@@ -118,6 +118,7 @@ def level_axes(level: int) -> int:
     return 1 - level
 
 
+@pytest.mark.slow
 def test_relative_errors_are_missed_as_rarely_as_said() -> None:
     """For all truths, with the joint law of three levels; with all of the miss for each level, some miss it."""
     rates, within, miss = [Fraction(1, 5), Fraction(1, 4), Fraction(5, 16)], Fraction(1, 2), Fraction(1, 10)
