@@ -72,8 +72,8 @@ class SqliteEngine:
         """Held while one query is answered."""
         self._fork = Hold(self._reading)
         self._identity: _Identity | None = None
-        self._log: _Identity | None = None
-        """The write-ahead log that the writer has open."""
+        self._log: tuple[_Identity, _Identity] | None = None
+        """The write-ahead log that the writer has open, and its locks."""
         try:
             with self._translated():
                 self._open()
@@ -150,15 +150,23 @@ class SqliteEngine:
             raise self._moved(f"has {found.st_nlink} names (hard links), and each would have a log of its own")
 
     def _check_log(self) -> None:
-        """Before every commit: the log that is written is the one of that name, since the writer opened it."""
-        try:
-            found = os.stat(f"{self._path}-wal")
-        except OSError:
-            raise self._moved("lost its write-ahead log (the file ending in -wal)") from None
+        """Before every commit: the log that is written, and the file in which its users lock it, are those of that
+        name, since the writer opened them."""
+        found = self._beside("-wal"), self._beside("-shm")
         if self._log is None:
-            self._log = _Identity(found.st_dev, found.st_ino)
-        if self._log != (found.st_dev, found.st_ino):
+            self._log = found
+        if self._log[0] != found[0]:
             raise self._moved("was given another write-ahead log (the file ending in -wal)")
+        if self._log[1] != found[1]:
+            raise self._moved("was given other locks (the file ending in -shm)")
+
+    def _beside(self, ending: str) -> _Identity:
+        try:
+            found = os.stat(f"{self._path}{ending}")
+        except OSError:
+            what = "write-ahead log" if ending == "-wal" else "locks"
+            raise self._moved(f"lost its {what} (the file ending in {ending})") from None
+        return _Identity(found.st_dev, found.st_ino)
 
     def _moved(self, what: str) -> LedgerUnavailable:
         return LedgerUnavailable(

@@ -194,6 +194,22 @@ def test_a_removed_log_is_not_written(sqlite_url: Callable[[], str]) -> None:
     ledger.reserve(CLAIM).settle("small")
 
 
+def test_removed_locks_are_not_relied_on(sqlite_url: Callable[[], str]) -> None:
+    """Another process would make new ones, and neither would see what the other locks."""
+    url = sqlite_url()
+    ledger = make(url)
+    ledger.reserve(CLAIM).settle("small")
+    locks = Path(f"{file_of(url)}-shm")
+    locks.rename(f"{locks}.away")
+    with pytest.raises(xp.LedgerUnavailable, match="lost its locks"):
+        ledger.reserve(CLAIM)
+    locks.write_bytes(b"")
+    with pytest.raises(xp.LedgerUnavailable, match="was given other locks"):
+        ledger.reserve(CLAIM)
+    Path(f"{locks}.away").replace(locks)
+    ledger.reserve(CLAIM).settle("small")
+
+
 def test_a_second_name_is_refused(sqlite_url: Callable[[], str]) -> None:
     """Found: by a hard link, 20 acknowledged settlements vanished and both files verified."""
     url = sqlite_url()
