@@ -218,9 +218,9 @@ def _ladder_tails(counts: Counts, step: float, reverse: bool) -> Tails:
     return tails_of(rows, [*(-rung for rung in rungs), *rungs])
 
 
-def _curve(law: LossLaw, most: int = 4096) -> tuple[Floats, Floats]:
+def _curve(law: LossLaw) -> tuple[Floats, Floats]:
     """About the law's δ at some losses, ascending: for shapes only; the law is not tilted."""
-    every = max(1, law.mass.size // most)
+    every = max(1, law.mass.size // 4096)
     return law.values[::every], (deltas_of(law) + law.infinity)[::every]
 
 

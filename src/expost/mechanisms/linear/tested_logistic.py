@@ -63,11 +63,6 @@ def error_sensitivity(distance: Fraction) -> Fraction:
     return 2 * (power - 1) / (power + 1)
 
 
-def paper_sensitivity(size: int, regularizer: Fraction) -> Fraction:
-    """The paper's bound, 2(e^2/nΛ − 1), for comparison."""
-    return 2 * (bracket.exp(2 / (size * regularizer)).upper - 1)
-
-
 @dataclass(frozen=True, kw_only=True)
 class ErrorTest(ModelTest):
     """Passes if the error on the held-out records, with discrete Laplace noise, is at most ``threshold``.

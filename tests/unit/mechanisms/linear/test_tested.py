@@ -22,7 +22,6 @@ from expost.mechanisms.linear.tested_logistic import (
     TestedLogisticRegression,
     error_of,
     error_sensitivity,
-    paper_sensitivity,
     total_error,
 )
 from expost.noise import NoiseSource, bernoulli
@@ -165,13 +164,6 @@ def test_the_bound_on_the_error_is_tight(distance: float) -> None:
     attained = abs(tanh(distance / 4) - 1) - abs(tanh(-distance / 4) - 1)
     assert bound == pytest.approx(-attained, rel=1e-12)
     assert bound <= 2
-
-
-def test_four_times_less_than_the_papers() -> None:
-    for size, factor in ((10**6, 4.0), (2, 7.016), (1, 13.8)):
-        tight = error_sensitivity(Fraction(2, size))
-        assert float(paper_sensitivity(size, Fraction(1)) / tight) == pytest.approx(factor, rel=0.01)
-    assert paper_sensitivity(1, Fraction(1)) > 2
 
 
 def model(weight: float) -> xp.LinearModel:
