@@ -179,6 +179,10 @@ class MostFrequent(TableMechanism[tuple[Any, ...]]):
         if self.question.table.neighbours == "substitute":
             epsilon /= 2
             delta /= 1 + bracket.exp(epsilon).upper
+            if delta < Fraction(1, 10**18):
+                raise InvalidValue(
+                    f"under substitution ε {self.epsilon} leaves less than 10⁻¹⁸ of a δ of {self.delta}: take less ε"
+                )
         return TopK(k=self.k, epsilon=epsilon, delta=delta, groups=self.question.table.unit.groups)
 
     @property

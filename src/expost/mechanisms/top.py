@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import ceil
+from math import ceil, floor
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from expost.noise.grid import FARTHEST
 from expost.noise.laws import Rate
 
 _KINDS = "biuU"
+_LARGEST = 2**63  # of a label that is a whole number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +51,8 @@ class TopK(Mechanism[Any, tuple[Any, ...]]):
         How many labels compete with the bar: at least k, by default ten times as many. More make the bar lower.
 
     The data is a mapping from labels to counts, or a pair of arrays: distinct labels, and their counts. Neighbours are
-    databases of which one has a person more (``"add-remove"``). Counts below 0 are 0.
+    databases of which one has a person more (``"add-remove"``). Labels are texts, whole numbers of 64 bits, truth
+    values, or tuples of these; others are never returned. Counts below 0 are 0.
 
     >>> top = TopK(k=3, epsilon=3, delta=1e-6)
     >>> top.guarantee.cost_of(1), top.guarantee.cost_of(3)
@@ -109,7 +111,7 @@ class TopK(Mechanism[Any, tuple[Any, ...]]):
         if labels.ndim != 1 or labels.shape != counts.shape or labels.dtype.kind not in _KINDS:
             raise InvalidValue(
                 "labels are a one-dimensional array of whole numbers or texts as long as that of the counts, got "
-                f"dtype {labels.dtype} of shape {labels.shape} and counts of shape {counts.shape}"
+                f"dtype {labels.dtype} of shape {labels.shape} and counts of shape {counts.shape}: try .astype(str)"
             )
         if counts.dtype.kind not in "biu":
             raise InvalidValue(f"counts are whole numbers, got dtype {counts.dtype}")
@@ -164,12 +166,27 @@ def _of_arrays(data: Any, most: int) -> tuple[list[Any], NDArray[np.int64]]:
 
 
 def _of_mapping(data: Mapping[Any, Any], most: int) -> tuple[list[Any], NDArray[np.int64]]:
-    """The same of a mapping; equal counts in the order of what labels print as, which all of them do."""
-    pairs = [(label, _count(count)) for label, count in data.items()]
-    pairs = sorted((pair for pair in pairs if pair[1] > 0), key=lambda pair: (-pair[1], repr(pair[0])))
+    """The same of a mapping, without labels that have no order."""
+    plain = ((label.item() if isinstance(label, np.generic) else label, count) for label, count in data.items())
+    pairs = [(label, _count(count)) for label, count in plain if _ordered(label)]
+    pairs = sorted((pair for pair in pairs if pair[1] > 0), key=lambda pair: (-pair[1], _place(pair[0])))
     return [label for label, _ in pairs[:most]], np.array([count for _, count in pairs[:most]], np.int64)
 
 
 def _count(count: Any) -> int:
-    """A count of a mapping: what is not a whole number counts as none."""
-    return min(int(count), FARTHEST) if isinstance(count, int | np.integer) else 0
+    """A count of a mapping, rounded down: what is not a number counts as none."""
+    if isinstance(count, float | np.floating):
+        return floor(max(0.0, min(float(count), float(FARTHEST)))) if count == count else 0
+    return min(int(count), FARTHEST) if isinstance(count, int | np.integer | np.bool_) else 0
+
+
+def _ordered(label: Any) -> bool:
+    """Whether a label has a place in the order of all labels."""
+    if type(label) is tuple:
+        return all(type(part) is not tuple and _ordered(part) for part in label)
+    return type(label) in (str, bool) or (type(label) is int and -_LARGEST <= label < _LARGEST)
+
+
+def _place(label: Any) -> tuple[tuple[str, Any], ...]:
+    """Its place: by type, then by value."""
+    return tuple((type(part).__name__, part) for part in (label if type(label) is tuple else (label,)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -136,6 +138,30 @@ def test_ties_are_broken_by_labels_whatever_their_order() -> None:
 def test_private_values_follow_rules(data: Any) -> None:
     value = xp.Ledger(epsilon=1, delta=1e-3).run(xp.TopK(k=2, epsilon=1, delta=1e-3), on=data).value
     assert len(value) <= 2
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Labels that all print the same."""
+
+    number: int = field(repr=False)
+
+
+def test_labels_without_an_order_are_left_out() -> None:
+    """Broken ties would depend on the order of insertion, and one person would move many candidates."""
+    top = xp.TopK(k=1, epsilon=1, delta=1e-3, candidates=2)
+    odd = {Alike(1): 9, date(2026, 1, 1): 9, 10**5000: 9, b"x": 9, ((1,),): 9, float("nan"): 9, frozenset({1}): 9}
+    assert top._field(odd)[0] == []
+    mixed = {"b": 7, 3: 7, (1, "a"): 7, True: 7, np.int64(4): 7, np.str_("a"): 7}
+    for data in (mixed, dict(reversed(mixed.items()))):
+        assert xp.TopK(k=1, epsilon=1, delta=1e-3)._field(data)[0] == [True, (1, "a"), 3, 4, "a", "b"]
+
+
+def test_counts_that_are_no_whole_numbers() -> None:
+    counts = {"a": 7.9, "b": float("inf"), "c": float("nan"), "d": -1e300, "e": np.float32(2.5), "f": np.bool_(True)}
+    labels, heights = xp.TopK(k=1, epsilon=1, delta=1e-3)._field(counts)
+    assert labels == ["b", "a", "e", "f"]
+    assert heights[:4].tolist() == [2**60, 7, 2, 1]
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from expost.checks import (
     requested_epsilon,
 )
 from expost.cost import Cost, Number, exact
+from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part
 from expost.mechanism import Mechanism
 from expost.mechanisms.quantiles.ordered import Lattice, Ordered, Tally, arrange, has_floats
@@ -29,6 +30,7 @@ from expost.mechanisms.quantiles.quantiles import Quantile, target
 from expost.mechanisms.quantiles.windows import Target, Windows
 from expost.mechanisms.sparse_vector.sparse_vector import SparseVector
 from expost.noise import NoiseSource
+from expost.noise.grid import Grid
 
 
 class Rung(NamedTuple):
@@ -53,7 +55,8 @@ class QuantileLadder(Mechanism[NDArray[Any] | Tally, Rung]):
     quantile
         From 0 to 1.
     within
-        How far the true quantile may be from the value published.
+        How far the true quantile of the records, moved into the bounds, may be from the value published: at least half
+        of the grid.
     epsilon
         The whole budget: for all rungs and the test.
     bounds, neighbours, grid, missing
@@ -144,14 +147,34 @@ class QuantileLadder(Mechanism[NDArray[Any] | Tally, Rung]):
     def check(self, data: Any) -> None:
         """A one-dimensional array of numbers, or a tally of them."""
         self._estimates[0].check(data)
+        floats = has_floats(data, type(self).__name__)
+        self._reach(self._lattice(floats), floats)
+
+    def _lattice(self, floats: bool) -> Lattice:
+        """The candidates: for floats without a grid, at least four in the distance."""
+        plain = Lattice.of(self.bounds, self.grid, floats=floats)
+        finer = exact(self.within, "within") / 4
+        if self.grid is not None or not floats or plain.step <= finer:
+            return plain
+        return Lattice.of(self.bounds, Grid.within(finer).step, floats=True)
+
+    def _reach(self, lattice: Lattice, floats: bool) -> int:
+        """How many steps the true quantile of the rounded records may be away."""
+        rest = exact(self.within, "within") - lattice.rounding(floats=floats)
+        if rest < 0:
+            raise InvalidValue(
+                f"within is at least half of the grid {lattice.step}, got {self.within}: take a finer grid"
+            )
+        return floor(rest / lattice.step)
 
     def sample(self, data: Any, noise: NoiseSource) -> Rung:
         """The first estimate that passes, or the last."""
-        lattice = Lattice.of(self.bounds, self.grid, floats=has_floats(data, type(self).__name__))
+        floats = has_floats(data, type(self).__name__)
+        lattice = self._lattice(floats)
         arranged = arrange(data, lattice, float(self.missing))
         goal = target(exact(self.quantile, "quantile"), arranged.size, self.neighbours)
         ask = self.test.start(None, noise)
-        steps = floor(exact(self.within, "within") / lattice.step)
+        steps = self._reach(lattice, floats)
         for estimate in self._estimates:
             rate = exact(estimate.epsilon, "ε") / 2
             (chosen,) = Windows(arranged, (goal,), rate, paired=False).sample(noise)

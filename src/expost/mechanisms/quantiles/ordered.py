@@ -19,6 +19,7 @@ from expost.mechanisms.numbers import shape_of, whole_numbers
 _FARTHEST = 2**53  # multiples of the step beyond this are not told apart as floats
 _DEFAULT_CELLS = 2**20
 _FINEST = Fraction(1, 10**300)
+_MOST_ALIKE = 2**32  # records of one value in a tally: a constant, and all of them add up in 64 bits
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,10 @@ class Lattice:
                 f"bounds reach up to 2^53 steps of the grid, got {bounds} and {step}: take a coarser grid"
             )
         return cls(step, first, last, whole=not floats and step.denominator == 1)
+
+    def rounding(self, *, floats: bool) -> Fraction:
+        """How far records are moved at most when they are rounded to the lattice."""
+        return self.step / 2 if floats or self.step != 1 else Fraction(0)
 
     @property
     def size(self) -> int:
@@ -84,7 +89,7 @@ class Tally:
     values
         A one-dimensional array of numbers. Fastest if it is sorted.
     counts
-        How many records have each of them, whole numbers. Below 0 counts as 0.
+        How many records have each of them, whole numbers from 0 to 2^32; others are moved there.
 
     >>> len(Tally(np.array([1, 2]), np.array([10, 5])))
     2
@@ -106,7 +111,7 @@ class Ordered(ABC):
 
     def points(self, ranks: list[int]) -> list[int]:
         """The record of each rank from 1, as a candidate; before the first and after the last, the bounds."""
-        inside = np.clip(np.array(ranks, np.int64), 1, max(self.size, 1))
+        inside = np.array([min(max(rank, 1), max(self.size, 1)) for rank in ranks], np.int64)
         known = self._records(inside) if self.size else np.zeros(len(ranks), np.int64)
         last = self.lattice.size - 1
         return [0 if r < 1 else last if r > self.size else p for r, p in zip(ranks, known.tolist(), strict=True)]
@@ -151,7 +156,7 @@ class _Counted(Ordered):
 
     def __init__(self, tally: Tally, lattice: Lattice, missing: float) -> None:
         indices = lattice.indices(np.asarray(tally.values), missing)
-        counts = np.clip(np.asarray(tally.counts), 0, 2**62 // max(len(indices), 1)).astype(np.int64)
+        counts = np.clip(np.asarray(tally.counts), 0, _MOST_ALIKE).astype(np.int64)
         if np.any(indices[1:] < indices[:-1]):
             order = np.argsort(indices, kind="stable")
             indices, counts = indices[order], counts[order]

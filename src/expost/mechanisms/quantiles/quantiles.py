@@ -70,7 +70,8 @@ class Ranked(Calibrated[NDArray[Any] | Tally, Out]):
     def error_bound(self, confidence: Number, *, floats: bool = True) -> float:
         """How many ranks the values chosen are off at most, all at once, with this confidence.
 
-        ``floats`` says whether the data has floats, for which the grid is finer if none is given.
+        Ranks are those among the records as they are rounded to the grid: a grid that is coarser than the data puts
+        records together. ``floats`` says whether the data has floats, for which the grid is finer if none is given.
 
         Proof: lem-quantile-error
         """
@@ -151,8 +152,10 @@ class Quantile(Ranked[float]):
 
     def describe(self, output: Any) -> str:
         """The value, and how many ranks it may be off."""
-        ranks = self.error_bound("0.95", floats=isinstance(output, float))
-        return f"{output:.6g}, off by at most {ranks} ranks at 95 %"
+        floats = isinstance(output, float)
+        ranks, half = self.error_bound("0.95", floats=floats), self._lattice(floats=floats).rounding(floats=floats)
+        rounded = f" of records rounded by up to {float(half):.3g}" if half else ""
+        return f"{output:.6g}, off by at most {ranks} ranks{rounded} at 95 %"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,7 +237,10 @@ class Quantiles(Ranked[tuple[float, ...]]):
                 low = max(low, value)
             if ceil(place(level, size)) - off >= ceil(rank):
                 high = min(high, value)
-        return low, high
+        half = lattice.rounding(floats=floats)
+        if not half:
+            return low, high
+        return max(float(low - half), self.bounds[0]), min(float(high + half), self.bounds[1])
 
 
 @dataclass(frozen=True, kw_only=True)

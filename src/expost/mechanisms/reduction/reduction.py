@@ -7,13 +7,13 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from operator import add
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from expost.accounting.renyi import Prices, tangent_prices
 from expost.checks import as_confidence, as_whole
-from expost.cost import Cost, Number, exact
+from expost.cost import Cost, Number, exact, said
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import Interaction
@@ -24,6 +24,7 @@ from expost.noise import NoiseSource, vector
 from expost.noise.chain import laplace_chains
 from expost.noise.grid import Grid
 
+_FAR = 2**53  # steps: floats are rounded there, and what is clamped is further still, so that no rule is met
 _MOST = 10_000  # values: the noises of all levels are kept
 
 
@@ -49,7 +50,7 @@ class NoiseReduction(Laplace):
     sensitivity, grid, missing, neighbours
         As for :class:`Laplace`.
     levels
-        How many answers there are at most.
+        How many answers there are at most, up to 200.
     ratio
         How much more ε each level has than the one before: by default a quarter more.
     until
@@ -75,7 +76,9 @@ class NoiseReduction(Laplace):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "levels", as_whole(self.levels, "levels", most=1000))
+        object.__setattr__(self, "levels", as_whole(self.levels, "levels", most=200))
+        if not (self.until is None or isinstance(self.until, StoppingRule)):
+            raise InvalidValue(f"until is a rule such as RelativeError(within=0.05), got {said(self.until)}")
         if exact(self.ratio, "ratio") <= 1:
             raise InvalidValue(f"ratio is how much more ε a level has than the one before: above 1, got {self.ratio}")
         if any(one >= other for one, other in pairwise(self.epsilons)) or not self.epsilons[0]:
@@ -83,6 +86,14 @@ class NoiseReduction(Laplace):
                 f"{self.levels} levels with ratio {self.ratio} from ε {self.epsilon} down are less than 10⁻¹² apart: "
                 "take fewer levels"
             )
+
+    @classmethod
+    def for_accuracy(cls, within: Number, confidence: Number, **parameters: Any) -> Self:
+        """The one whose last level has the least ε that makes its ``error_bound`` at most ``within``."""
+        own = {name: parameters.pop(name) for name in ("levels", "ratio", "until") if name in parameters}
+        plain = Laplace.for_accuracy(within, confidence, **parameters)
+        rest = {name: value for name, value in parameters.items() if name not in cls._about}
+        return cls(epsilon=plain.epsilon, **rest, **own)
 
     @cached_property
     def epsilons(self) -> tuple[Fraction, ...]:
@@ -109,6 +120,7 @@ class NoiseReduction(Laplace):
         if self.until is None:
             raise InvalidValue("noise reduction in one go needs until=, a rule when to stop; or use ledger.open(…)")
         self.check_start(data)
+        self._miss(self.until, shape_of(data))  # a rule of the caller's own that fails, fails here
 
     def check_start(self, data: Any) -> None:
         """Numbers that the noise of every level can be made for."""
@@ -122,10 +134,11 @@ class NoiseReduction(Laplace):
         assert self.until is not None
         answers = self._answers(data, noise)
         shape, rule = shape_of(data), self.until
-        miss = rule.miss_per_level(tuple(self._rates(shape)), self._rounding(shape), shape.size)
+        miss = self._miss(rule, shape)
         for level, points in enumerate(answers.points, 1):
             error = self._width(level, shape, miss)
-            if rule.met([answers.grid.step * point for point in points], error):
+            near = all(abs(point) < _FAR for point in points)
+            if near and rule.met([answers.grid.step * point for point in points], error):
                 return Reduced(answers.value(level), level, True)
         return Reduced(answers.value(self.levels), self.levels, False)
 
@@ -163,6 +176,9 @@ class NoiseReduction(Laplace):
         """Proof: lem-error-at-stop."""
         miss = (1 - as_confidence(confidence)) / max(shape.size, 1)
         return self._width(level, shape, miss / self.levels if at_stop else miss)
+
+    def _miss(self, rule: StoppingRule, shape: Shape) -> Fraction:
+        return rule.miss_per_level(tuple(self._rates(shape)), self._rounding(shape), shape.size)
 
     def _width(self, level: int, shape: Shape, miss: Fraction) -> Fraction:
         """How far off one value of this level is at most, but for this probability."""

@@ -11,8 +11,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import as_confidence, as_positive
+from expost.checks import as_confidence, as_positive, finite
 from expost.cost import Number, exact
+from expost.errors import InvalidValue
 from expost.mechanisms.laplace import laplace_reach
 
 _INTERVALS = 32  # that the truth may lie in, for each level
@@ -47,16 +48,18 @@ class RelativeError(StoppingRule):
     Parameters
     ----------
     within
-        The share of the true value: 0.05 for five percent.
+        The share of the true value, from a millionth to a million: 0.05 for five percent.
     confidence
-        With which that holds for what is released at the stop.
+        One less the probability that it stops where that does not hold. A truth of 0 has no relative error: whatever
+        stops there is such a case, and rarer than that.
     """
 
     within: Number
     confidence: Number = Fraction(19, 20)
 
     def __post_init__(self) -> None:
-        as_positive(self.within, "within")
+        if not Fraction(1, 10**6) <= as_positive(self.within, "within") <= 10**6:
+            raise InvalidValue(f"within is a share of the truth, from a millionth to a million, got {self.within}")
         as_confidence(self.confidence)
 
     def met(self, values: Sequence[Fraction], error: Fraction) -> bool:
@@ -93,6 +96,7 @@ class AbsoluteError(StoppingRule):
 
     def __post_init__(self) -> None:
         as_positive(self.within, "within")
+        finite(self.within, "within")
         as_confidence(self.confidence)
 
     def met(self, values: Sequence[Fraction], error: Fraction) -> bool:
@@ -126,7 +130,7 @@ class Decided(StoppingRule):
     confidence: Number = Fraction(19, 20)
 
     def __post_init__(self) -> None:
-        exact(self.threshold, "threshold")
+        finite(self.threshold, "threshold")
         as_confidence(self.confidence)
 
     def met(self, values: Sequence[Fraction], error: Fraction) -> bool:
@@ -155,12 +159,9 @@ def _misses(rates: tuple[Fraction, ...], rounding: Fraction, within: Fraction, e
     """
     share, added = float(within), float(rounding)
     widths = np.array([laplace_reach(rate, each) for rate in rates]) + added
-    ends = np.concatenate(
-        [[0.0], np.geomspace(widths.min() / 8 + 1e-9, widths.max(), _INTERVALS * len(rates)), [np.inf]]
-    )
-    least, most = ends[:-1, None], ends[1:, None]
-    with np.errstate(invalid="ignore"):
-        needed = np.maximum((1 + share) * least, (1 + 1 / share) * (widths - most)) * (1 - 1e-9)
+    inner = np.geomspace(widths.min() / 8 + 1e-9, widths.max() + 1e-9, _INTERVALS * len(rates))
+    least, most = np.append(0.0, inner)[:, None], np.append(inner, np.inf)[:, None]
+    needed = np.maximum((1 + share) * least, (1 + 1 / share) * (widths - most)) * (1 - 1e-9)
     chances = _reaches(np.array(rates, float), np.ceil(needed - added - 1e-9))
     return float(chances.sum(axis=1).max()) * (1 + 1e-9)
 

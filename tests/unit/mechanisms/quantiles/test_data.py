@@ -164,3 +164,22 @@ def test_add_remove_needs_half_the_noise_for_a_median() -> None:
         for relation in ("substitute", "add-remove")
     ]
     assert bounds[0] == pytest.approx(2 * bounds[1], abs=1)
+
+
+def test_one_record_more_is_one_more_however_many_there_are() -> None:
+    """Counts are cut off at a constant: the number of distinct values, which is private, moves nothing."""
+    lattice = Lattice.of((0, 9), 1, floats=False)
+    few, many = np.array([2**61, 2**61]), np.array([2**61, 2**61, 1])
+    sizes = [arrange(xp.Tally(np.arange(len(counts)), counts), lattice, 0.0).size for counts in (few, many)]
+    assert sizes[1] - sizes[0] == 1
+
+
+def test_ranks_beyond_all_records() -> None:
+    lattice = Lattice.of((0, 9), 1, floats=False)
+    assert arrange(np.array([3, 4]), lattice, 0.0).points([-(10**30), 1, 10**30]) == [0, 3, 9]
+
+
+def test_intervals_cover_what_rounding_moved() -> None:
+    quantiles = xp.Quantiles(quantiles=(0.1, 0.5, 0.9), epsilon=8, bounds=(0, 100), grid=10, neighbours="substitute")
+    low, high = quantiles.interval((40.0, 40.0, 40.0), 0.5, 0.95, n=1000)
+    assert low <= 35 < 45 <= high

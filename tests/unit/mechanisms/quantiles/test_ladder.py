@@ -126,3 +126,25 @@ def test_a_distribution_function() -> None:
     found = mechanism.sample(data, xp.SeededNoise(1))
     assert found == ((25, 50, 75, 100), (0.25, 0.5, 0.75, 1.0))
     assert [found(x) for x in (0, 25, 60, 300)] == [0.0, 0.25, 0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("grid", "within", "data"), [(1, "0.4", np.array([10.4])), (10, 2, np.array([44])), ("0.5", "0.2", np.array([7]))]
+)
+def test_a_distance_below_half_of_the_grid_is_refused(grid: Any, within: Any, data: Any) -> None:
+    ladder = xp.QuantileLadder(
+        quantile=0.5, within=within, epsilon=1, bounds=(0, 100), grid=grid, neighbours="substitute"
+    )
+    with pytest.raises(xp.InvalidValue, match="half of the grid"):
+        ladder.check(data)
+
+
+@pytest.mark.parametrize(
+    ("options", "record"), [({"bounds": (-1e9, 1e9)}, 515.0), ({"bounds": (0, 100), "grid": 1}, 10.4)]
+)
+def test_what_passed_is_near_the_records_themselves(options: dict[str, Any], record: float) -> None:
+    """Not only near the records rounded to the grid: before, 515 was "1024, within 1"."""
+    ladder = xp.QuantileLadder(quantile=0.5, within=1, epsilon=1, neighbours="substitute", **options)
+    found = ladder.sample(np.full(5000, record), xp.SeededNoise(1))
+    assert found.passed
+    assert abs(found.value - record) <= 1

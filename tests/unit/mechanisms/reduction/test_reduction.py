@@ -192,13 +192,50 @@ def test_kinds_of_data(data: Any) -> None:
     [
         ({"levels": 0}, "levels"),
         ({"ratio": 1}, "above 1"),
-        ({"levels": 1000}, "fewer levels"),
+        ({"levels": 200}, "fewer levels"),
+        ({"levels": 201}, "levels"),
         ({"sensitivity": 0}, "sensitivity"),
     ],
 )
 def test_parameters_are_refused(wrong: dict[str, Any], rule: str) -> None:
     with pytest.raises(xp.InvalidValue, match=rule):
         reduction(**wrong)
+
+
+@pytest.mark.parametrize("wrong", ["x", xp.RelativeError, 7])
+def test_what_is_no_rule_is_refused(wrong: Any) -> None:
+    with pytest.raises(xp.InvalidValue, match="until is a rule"):
+        reduction(until=wrong)
+
+
+@pytest.mark.parametrize("changes", [{"epsilon": 10, "levels": 3}, {"epsilon": 20, "levels": 1}])
+def test_no_noise_to_speak_of(changes: dict[str, Any]) -> None:
+    """Where every level is exact, the first one will do."""
+    assert xp.Ledger(epsilon=20).run(reduction(**changes), on=1000).value == (1000, 1, True)
+
+
+def test_a_rule_that_fails_does_so_before_any_charge() -> None:
+    class Bare(StoppingRule):
+        """No confidence."""
+
+        def met(self, values: Any, error: Fraction) -> bool:
+            return True
+
+    ledger = xp.Ledger(epsilon=1)
+    with pytest.raises(AttributeError, match="confidence"):
+        ledger.run(reduction(until=Bare()), on=7)
+    assert ledger.remaining.epsilon == 1
+
+
+def test_what_is_clamped_meets_no_rule() -> None:
+    assert not reduction(until=xp.AbsoluteError(within=100)).sample(1e16, NOISE).met
+    assert not reduction(until=xp.AbsoluteError(within=100)).sample(2**61, NOISE).met
+
+
+def test_the_least_epsilon_for_an_accuracy() -> None:
+    bought = xp.NoiseReduction.for_accuracy(10, 0.95, sensitivity=1, levels=4)
+    assert bought.epsilon == xp.Laplace.for_accuracy(10, 0.95, sensitivity=1).epsilon
+    assert bought.levels == 4
 
 
 @pytest.mark.parametrize(("rule", "data"), [(None, 7), (xp.Decided(threshold=1), np.zeros(10_001)), (None, "text")])
@@ -209,7 +246,7 @@ def test_refused_before_any_charge(rule: Any, data: Any) -> None:
     assert ledger.remaining.epsilon == 1
 
 
-@pytest.mark.parametrize("wrong", [{"within": 0}, {"within": 1, "confidence": 1}])
+@pytest.mark.parametrize("wrong", [{"within": 0}, {"within": 10**400}, {"within": 1, "confidence": 1}])
 @pytest.mark.parametrize("rule", [xp.RelativeError, xp.AbsoluteError])
 def test_rules_are_refused(rule: Any, wrong: dict[str, Any]) -> None:
     with pytest.raises(xp.InvalidValue):
