@@ -105,7 +105,8 @@ class _Moment(WithinInterval):
         object.__setattr__(self, "scales", as_whole(self.scales, "scales", least=0, most=16))
         if self.range_share is not None:
             as_share(self.range_share, "range_share")
-        _ = self.range_of(1)
+        if self.scales:
+            _ = self.range_of(1)
 
     def range_of(self, size: int) -> TypicalRange:
         """The mechanism that chooses the interval for so many records.

@@ -190,3 +190,8 @@ def test_one_record_counts_little_at_the_ends_of_what_bounds_may_be(moment: Any,
 
 def test_points_are_whole_steps_of_the_interval() -> None:
     assert points_of(np.array([-5.0, 0.0, 1.0, 2.0, 7.0]), INTERVAL).tolist() == [0, 0, POINTS // 2, POINTS, POINTS]
+
+
+def test_the_least_epsilon_needs_no_range() -> None:
+    """Without scales nothing is split."""
+    assert xp.Mean(epsilon="1e-12", bounds=(0, 1), scales=0).guarantee.worst_case == xp.Cost("1e-12")
