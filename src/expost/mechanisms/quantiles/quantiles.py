@@ -87,6 +87,8 @@ class Ranked(Calibrated[NDArray[Any] | Tally, Out]):
         lattice = self._lattice(floats=has_floats(data, type(self).__name__))
         arranged = arrange(data, lattice, float(self.missing))
         targets = tuple(target(level, arranged.size, self.neighbours) for level in self.levels)
+        if len(targets) == 1:
+            targets = (targets[0].settled(arranged),)
         chosen: Candidate = Windows(arranged, targets, self._rate, paired=self._paired).sample(noise)
         return tuple(map(lattice.value, sorted(chosen)))
 

@@ -8,7 +8,7 @@ windows are put in blocks whose largest stands for all, with a coin that makes u
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate, chain
@@ -31,14 +31,28 @@ class Target:
 
     place: Fraction
     unit: Fraction
+    depth: int = 0
+    """By how much all candidates but the quantile are worse than their deviation."""
+
+    def settled(self, data: Ordered) -> Target:
+        """With the depth of the quantile: how far it is from not being it any more.
+
+        Proof: lem-quantile-depth
+        """
+        if not data.size:
+            return self
+        (middle,) = data.points([max(ceil(self.place), 1)])
+        up = floor((data.below(middle) - self.place) / self.unit) + 1
+        down = ceil((self.place - data.up_to(middle)) / self.unit)
+        return replace(self, depth=max(-max(up, down), 0))
 
     def lowest(self, slack: int) -> int:
         """The rank of the lowest record that is at most ``slack`` too low."""
-        return ceil(self.place - self.unit * slack)
+        return ceil(self.place - self.unit * max(slack - self.depth, 0))
 
     def highest(self, slack: int) -> int:
         """The rank of the highest record that is at most ``slack`` too high."""
-        return ceil(self.place + self.unit * slack)
+        return ceil(self.place + self.unit * max(slack - self.depth, 0))
 
     def deviation(self, data: Ordered, candidate: int) -> int:
         """By how much a candidate is too high, or, below 0, too low.
@@ -116,7 +130,8 @@ class Windows:
     def __init__(self, data: Ordered, targets: tuple[Target, ...], rate: Fraction, *, paired: bool) -> None:
         self._data, self._targets, self._rate, self._paired = data, targets, rate, paired
         full = data.lattice.size ** len(targets)
-        self._most = max(ceil(max(t.place, data.size - t.place) / t.unit) for t in targets) + 1 if data.size else 0
+        far = (ceil(max(t.place, data.size - t.place) / t.unit) + t.depth + 1 for t in targets)
+        self._most = max(far) if data.size else 0
         self._blocks = Blocks.covering(rate, full.bit_length(), self._most)
         self._bits = full.bit_length() + 64
         last = data.lattice.size - 1
@@ -179,4 +194,7 @@ class Windows:
     def score(self, candidate: Candidate) -> int:
         """How far off a candidate is."""
         off = [t.deviation(self._data, y) for t, y in zip(self._targets, candidate, strict=True)]
-        return max(0, *off) - min(0, *off) if self._paired else max(map(abs, off))
+        if self._paired:
+            return max(0, *off) - min(0, *off)
+        worst = max(map(abs, off))
+        return worst + self._targets[0].depth if worst else 0

@@ -46,6 +46,42 @@ def test_records_to_add_and_remove_are_at_least_the_score(level: Fraction, size:
         assert [v for v in VALUES if not found[v]] == [v for v in VALUES if not least[v]]
 
 
+def deep_scores(data: tuple[int, ...], level: Fraction, relation: Neighbours) -> list[int]:
+    """Those of all candidates with the depth of the quantile, as they are compared: the quantile's is −depth."""
+    if not data:
+        return [1] * 3
+    goal = target(level, len(data), relation).settled(arrange(np.array(data, np.int64), LATTICE, 0.0))
+    mine = Windows(arrange(np.array(data, np.int64), LATTICE, 0.0), (goal,), Fraction(1), paired=False)
+    return [mine.score((candidate,)) - goal.depth for candidate in range(3)]
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("level", LEVELS)
+def test_one_person_moves_every_score_with_its_depth_by_at_most_one(relation: Neighbours, level: Fraction) -> None:
+    found = {data: deep_scores(data, level, relation) for size in range(7) for data in data_sets(range(3), size)}
+    if Fraction(1, 4) <= level < 1:
+        assert min(map(min, found.values())) < 0  # some quantiles are deep
+    for data in found:
+        for other in set(neighbours(data, range(3), relation)) & found.keys():
+            assert max(abs(a - b) for a, b in zip(found[data], found[other], strict=True)) <= 1, (data, other)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_the_law_of_a_deep_quantile(relation: Neighbours) -> None:
+    """The code's own draws."""
+    data, missing = (0, 1, 1, 1, 1, 1, 2), Fraction(1, 12)
+    mechanism = Median(epsilon=1, bounds=(0, 2), neighbours=relation)
+    found = law(lambda source: mechanism.sample(np.array(data, np.int64), source), missing=missing)
+    scores = deep_scores(data, Fraction(1, 2), relation)
+    best = min(scores)
+    truth = permute_and_flip([Fraction(score - best, 2) for score in scores])
+    assert best < 0
+    for value in range(3):
+        assert found.get(value, Fraction(0)) <= truth[value] + Fraction(1, 10**12)
+        assert truth[value] <= found.get(value, Fraction(0)) + missing
+
+
 PAIRS = [(Fraction(1, 4), Fraction(3, 4)), (Fraction(0), Fraction(1, 2)), (Fraction(1, 3), Fraction(1, 2), Fraction(1))]
 
 
@@ -93,9 +129,12 @@ def test_the_law_of_every_draw_is_that_of_permute_and_flip(relation: Neighbours,
     missing = Fraction(1, 12)
     found = law(lambda source: mechanism.sample(np.array(data, np.int64), source), missing=missing)
     scores = changes(tuple(sorted(data)), VALUES, Fraction(1, 2), relation) if data else dict.fromkeys(VALUES, 0)
+    arranged = arrange(np.array(data, np.int64), LATTICE, 0.0)
+    depth = target(Fraction(1, 2), len(data), relation).settled(arranged).depth
+    scores = {value: score + depth if score else 0 for value, score in scores.items()}
     for value, truth in zip(VALUES, permute_and_flip([Fraction(scores[v]) for v in VALUES]), strict=True):
-        assert found[value] <= truth + Fraction(1, 10**12)
-        assert truth <= found[value] + missing
+        assert found.get(value, Fraction(0)) <= truth + Fraction(1, 10**12)
+        assert truth <= found.get(value, Fraction(0)) + missing
 
 
 def table(
