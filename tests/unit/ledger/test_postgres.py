@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import gc
 import secrets
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +18,7 @@ import expost as xp
 from books import CLAIM, OWNER, beat, disarm, execute, make, steps_of
 from expost import Cost, Ledger
 from expost.ledger import Settings, postgres
+from expost.ledger.postgres_connection import bounded
 from expost.ledger.postgres_errors import meaning
 from servers import Server
 from toys import Fixed
@@ -381,3 +384,20 @@ def test_analysts_spend_and_owners_govern(server: Server) -> None:
                 execute(theirs, statement)
     assert [event.user for event in analyst.audit()] == ["expost", name, name]
     assert analyst.limit == Cost(5, delta=1e-3)
+
+
+@pytest.mark.filterwarnings("error::ResourceWarning")
+def test_a_connection_that_is_dropped_is_closed(postgres_url: Callable[[], str]) -> None:
+    """A dropped ledger drops its connection. No warning, and the server sees it go."""
+    url = postgres_url()
+    connection = bounded(5.0).connect(url, autocommit=True)
+    process = connection.info.backend_pid
+    del connection
+    gc.collect()
+    with psycopg.connect(url, autocommit=True) as other:
+        for _ in range(100):
+            left = other.execute("SELECT count(*) FROM pg_stat_activity WHERE pid = %s", (process,)).fetchone()
+            if left == (0,):
+                break
+            time.sleep(0.05)
+    assert left == (0,)
