@@ -18,7 +18,7 @@ def bounded(deadline: float) -> type[psycopg.Connection[Any]]:
         def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
             return super().wait(_until(gen, time.monotonic() + deadline, deadline), *args, **options)
 
-        def __del__(self) -> None:
+        def __del__(self, *args: Any) -> None:
             """Says nothing: who drops a ledger drops its connection, and what it holds ends with it."""
 
     return Bounded
