@@ -16,12 +16,14 @@ NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.ip
 
 
 def said(notebook: Any) -> list[tuple[int, str, str]]:
-    """What each cell printed or showed, as text; an image only says that it is one."""
-    shown = []
+    """What each cell printed or showed, as text; an image only says that it is one. Print arrives in pieces."""
+    shown: list[tuple[int, str, str]] = []
     for number, cell in enumerate(notebook.cells):
         for output in cell.get("outputs", ()):
             text = output.get("text") or output.get("data", {}).get("text/plain", "")
             kind = "image" if "image/png" in output.get("data", {}) else output.output_type
+            if kind == "stream" and shown and shown[-1][:2] == (number, kind):
+                text = shown.pop()[2] + text
             shown.append((number, kind, text))
     return shown
 
