@@ -82,7 +82,7 @@ class Key:
         if isinstance(value, str) and (len(value) > self.longest or "\0" in value):
             return f"{self.name!r} has at most {self.longest} characters, and none is the character zero"
         if self.type == "pair" and value == []:
-            return f"{self.name!r} is blank: state {self.help}, from what is known without this data"
+            return f"{self.name!r} is blank: state two numbers, such as [0, 100], that are known without this data"
         return None if check(value) else f"{self.name!r} is {words}"
 
 

@@ -32,7 +32,7 @@ def test_with_bounds_it_runs_and_spends_at_most_half(tmp_path: Path, name: str) 
 def test_nothing_is_asked_while_bounds_are_blank(tmp_path: Path) -> None:
     """Before, placeholders of [0, 100] were asked about, and a budget was spent on them."""
     text = starter(str(write_people(tmp_path)), file=tmp_path / "study.toml")
-    with pytest.raises(InvalidStudy, match="'bounds' is blank: state the lowest and the highest value") as refused:
+    with pytest.raises(InvalidStudy, match="'bounds' is blank: state two numbers, such as") as refused:
         parse_study(text, tmp_path / "study.toml")
     assert str(refused.value).count("is blank") == 3
 
