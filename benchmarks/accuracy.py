@@ -6,12 +6,15 @@ is its distance from the truth; of a histogram of twenty equal cells the mean di
 feature the root mean square distance of its predictions from those of least squares. A row compares the mean error over
 the repeats with that of the better peer, and holds if it is not larger by more than two standard errors. Where a
 peer raises, its estimate is the middle of the bounds.
+
+The peers take an hour. Their answers are kept in ``build`` and used again while the data, the questions and their
+scripts and versions are the same; ``make clean`` forgets them.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import expost as xp
-from report import Row, at_least, at_most, peer, report
+from report import PEERS, ROOT, Row, at_least, at_most, peer, report
 
 EPSILONS = [0.1, 1.0, 8.0]
 REPEATS = 200
@@ -38,6 +41,7 @@ KINDS = [
     "histogram",
 ]
 NAMES = {"mean": "mean without tight bounds"}
+ENVIRONMENTS = {"OpenDP": "opendp", "diffprivlib": "diffprivlib"}
 NOISE = xp.SystemNoise()
 
 
@@ -184,19 +188,28 @@ def errors_of_ours(points: list[Point]) -> list[tuple[float, float]]:
     ]
 
 
+def answers(who: str, work: str) -> Any:
+    """A peer's answers to all questions, kept under what they depend on."""
+    script, versions = f"{who}_accuracy.py", f"{who}.txt"
+    about = [work, *((PEERS / name).read_text() for name in (script, versions))]
+    kept = ROOT / "build" / f"{who}-{hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]}.json"
+    if not kept.exists():
+        kept.parent.mkdir(exist_ok=True)
+        questions = kept.with_suffix(".work")
+        questions.write_text(work)
+        kept.write_text(json.dumps(peer(who, script, questions)))
+    return json.loads(kept.read_text())
+
+
 def errors_of_all(found: list[Case], points: list[Point]) -> dict[str, list[tuple[float, float]]]:
     """The mean errors of each contender; the peers work at the same time as we do."""
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as work, ThreadPoolExecutor() as pool:
-        json.dump(jobs(found), work)
-        work.flush()
-        asked = {
-            "OpenDP": pool.submit(peer, "opendp", "opendp_accuracy.py", work.name),
-            "diffprivlib": pool.submit(peer, "diffprivlib", "diffprivlib_accuracy.py", work.name),
-        }
+    work = json.dumps(jobs(found))
+    with ThreadPoolExecutor() as pool:
+        asked = {who: pool.submit(answers, environment, work) for who, environment in ENVIRONMENTS.items()}
         errors = {"expost": errors_of_ours(points)}
-        answers = {who: result.result() for who, result in asked.items()}
-    for who, each in answers.items():
-        errors[who] = [mean_error(case, kind, given) for (case, kind, _), given in zip(points, each, strict=True)]
+        given = {who: result.result() for who, result in asked.items()}
+    for who, each in given.items():
+        errors[who] = [mean_error(case, kind, its) for (case, kind, _), its in zip(points, each, strict=True)]
     return errors
 
 
@@ -205,7 +218,7 @@ def accuracy(found: list[Case]) -> list[Row]:
     errors = errors_of_all(found, points)
     rows = []
     for i, (case, kind, epsilon) in enumerate(points):
-        best = min(("OpenDP", "diffprivlib"), key=lambda who: errors[who][i][0])
+        best = min(ENVIRONMENTS, key=lambda who: errors[who][i][0])
         name = f"{NAMES.get(kind, kind)} at ε = {epsilon:g}, {case.name}"
         rows.append(compared(name, errors["expost"][i], errors[best][i], best))
     counted = [row for row in rows if not row.name.endswith("both exact")]
