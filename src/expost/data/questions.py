@@ -25,7 +25,8 @@ from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import Mechanism, Out
 from expost.mechanisms import DiscreteGaussian, Gaussian, Laplace, SparseVector
-from expost.mechanisms.additive import RELEASED, Additive
+from expost.mechanisms.additive import Additive
+from expost.mechanisms.fixed_cost import RELEASED
 from expost.noise import NoiseSource
 
 if TYPE_CHECKING:

@@ -6,10 +6,8 @@ from typing import Any
 
 from expost.guarantee import Neighbours, Part, as_neighbours
 from expost.mechanisms.accuracy import Calibrated
+from expost.mechanisms.fixed_cost import RELEASED
 from expost.mechanisms.numbers import GridNoise, Numeric, shape_of
-
-RELEASED = "released"
-"""The only part of a mechanism that costs the same whatever comes out."""
 
 
 class Additive(GridNoise, Calibrated[Numeric, Any]):

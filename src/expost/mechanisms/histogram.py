@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 from expost.checks import as_confidence, as_whole, finite, requested_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
-from expost.guarantee import Guarantee, Part
-from expost.mechanism import Mechanism
-from expost.mechanisms.additive import RELEASED
+from expost.mechanisms.fixed_cost import FixedCost
 from expost.mechanisms.laplace import laplace_reach
 from expost.mechanisms.numbers import shape_of
 from expost.noise import NoiseSource, bernoulli_exp, vector
@@ -27,7 +25,7 @@ _SAFE = 2**40  # so many cells of this size add up without overflow
 
 
 @dataclass(frozen=True, kw_only=True)
-class Histogram(Mechanism[NDArray[Any], NDArray[np.int64]]):
+class Histogram(FixedCost[NDArray[Any], NDArray[np.int64]]):
     """How many records lie between public edges, with pure ε, where the number of records is public.
 
     Exchanging a record moves one count up and another one down. So the noise need not hide the total: it is discrete
@@ -77,15 +75,6 @@ class Histogram(Mechanism[NDArray[Any], NDArray[np.int64]]):
     @property
     def _rate(self) -> Fraction:
         return exact(self.epsilon, "ε") / 2
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """ε for every output."""
-        return Guarantee.uniform(self.epsilon, neighbours="substitute")
-
-    def part_of(self, output: Any) -> Part:
-        """All outputs cost the same."""
-        return RELEASED
 
     def check(self, data: Any) -> None:
         """A one-dimensional array of numbers; how many is public."""

@@ -16,7 +16,7 @@ from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
 from expost.mechanisms.accuracy import Calibrated
-from expost.mechanisms.additive import RELEASED
+from expost.mechanisms.fixed_cost import RELEASED
 from expost.mechanisms.numbers import Numeric, shape_of, whole_numbers
 from expost.noise import NoiseSource, bernoulli_exp, vector
 from expost.noise.fixed import exp_minus

@@ -14,9 +14,9 @@ from expost import bracket
 from expost.checks import as_confidence, as_positive, as_whole, check_monotone, requested_epsilon, whole_sensitivity
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
-from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
+from expost.guarantee import Neighbours, as_neighbours
 from expost.mechanisms.accuracy import Calibrated
-from expost.mechanisms.additive import RELEASED
+from expost.mechanisms.fixed_cost import FixedCost
 from expost.mechanisms.numbers import shape_of, whole_numbers
 from expost.noise import NoiseSource, bernoulli_exp, vector
 from expost.noise.grid import FARTHEST, Grid
@@ -26,7 +26,7 @@ _FEW = 32  # fewer candidates than this are chosen from one coin at a time
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exponential(Calibrated[NDArray[Any], int]):
+class Exponential(FixedCost[NDArray[Any], int], Calibrated[NDArray[Any], int]):
     """The exponential mechanism: the index of a candidate, e^(rate·score) times as likely the higher it scores.
 
     Parameters
@@ -70,13 +70,9 @@ class Exponential(Calibrated[NDArray[Any], int]):
         check_monotone(self.monotone, self.neighbours)
 
     @property
-    def guarantee(self) -> Guarantee:
-        """ε for every output."""
-        return Guarantee.uniform(self.epsilon, neighbours=self.neighbours)
-
-    def part_of(self, output: int) -> Part:
-        """All outputs cost the same."""
-        return RELEASED
+    def relation(self) -> Neighbours | None:
+        """Those that were declared."""
+        return self.neighbours
 
     def check(self, data: Any) -> None:
         """A one-dimensional array of at least one score."""

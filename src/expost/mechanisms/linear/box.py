@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from expost.checks import as_interval, as_whole, finite, requested_epsilon
 from expost.cost import Number
 from expost.errors import InvalidValue
-from expost.guarantee import Guarantee, Part
-from expost.mechanism import Mechanism
-from expost.mechanisms.additive import RELEASED
+from expost.mechanisms.fixed_cost import FixedCost
 from expost.mechanisms.numbers import shape_of
 
 STEPS = 2**15  # on either side of the middle of the bounds
@@ -74,7 +72,7 @@ class Box:
         return scaled
 
 
-class BoundedFit(Mechanism[NDArray[Any], LinearFit]):
+class BoundedFit(FixedCost[NDArray[Any], LinearFit]):
     """What linear fits within declared bounds share: their parameters, and rows of features with the target last."""
 
     epsilon: Number
@@ -95,15 +93,6 @@ class BoundedFit(Mechanism[NDArray[Any], LinearFit]):
     def box(self) -> Box:
         """The bounds of all columns."""
         return Box((*self.bounds, self.target_bounds))
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """ε for every output."""
-        return Guarantee.uniform(self.epsilon, neighbours="substitute")
-
-    def part_of(self, output: Any) -> Part:
-        """All outputs cost the same."""
-        return RELEASED
 
     def check(self, data: Any) -> None:
         """Rows of features and a target."""

@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 
 from expost.checks import as_interval, as_share, as_whole, finite, requested_epsilon, split_epsilon
 from expost.cost import Cost, Number, exact
-from expost.guarantee import Guarantee, Part
-from expost.mechanism import Mechanism
-from expost.mechanisms.additive import RELEASED
+from expost.mechanisms.fixed_cost import FixedCost
 from expost.mechanisms.moments.staircase import Staircase
 from expost.mechanisms.moments.typical_range import Interval, TypicalRange, records
 from expost.mechanisms.stability.order import check_records
@@ -35,7 +33,7 @@ class Winsorized(NamedTuple):
     noise: float
 
 
-class WithinInterval(Mechanism[NDArray[Any], Winsorized]):
+class WithinInterval(FixedCost[NDArray[Any], Winsorized]):
     """What the moments share: an interval for the records, then noise for that interval."""
 
     epsilon: Number
@@ -46,15 +44,6 @@ class WithinInterval(Mechanism[NDArray[Any], Winsorized]):
         object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
         object.__setattr__(self, "bounds", as_interval(self.bounds))
         object.__setattr__(self, "missing", finite(self.missing, "missing"))
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """ε for every output."""
-        return Guarantee.uniform(self.epsilon, neighbours="substitute")
-
-    def part_of(self, output: Any) -> Part:
-        """All outputs cost the same."""
-        return RELEASED
 
     def check(self, data: Any) -> None:
         """A one-dimensional array of at least one number; how many is public."""

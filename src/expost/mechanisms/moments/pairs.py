@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 from expost.checks import as_interval, equal_share, finite, requested_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
-from expost.guarantee import Guarantee, Part
-from expost.mechanism import Mechanism
-from expost.mechanisms.additive import RELEASED
+from expost.mechanisms.fixed_cost import FixedCost
 from expost.mechanisms.moments.moments import POINTS, points_of
 from expost.mechanisms.moments.staircase import Staircase
 from expost.mechanisms.moments.typical_range import Interval, records
@@ -31,7 +29,7 @@ class Estimate(NamedTuple):
     noise: float
 
 
-class _Paired(Mechanism[NDArray[Any], Any]):
+class _Paired(FixedCost[NDArray[Any], Any]):
     """What statistics of two columns share: a pair of bounds, and rows of two numbers."""
 
     epsilon: Number
@@ -44,15 +42,6 @@ class _Paired(Mechanism[NDArray[Any], Any]):
             raise InvalidValue(f"bounds are two pairs (lowest, highest), one for each column, got {self.bounds!r}")
         object.__setattr__(self, "bounds", tuple(as_interval(pair) for pair in self.bounds))
         object.__setattr__(self, "missing", finite(self.missing, "missing"))
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """ε for every output."""
-        return Guarantee.uniform(self.epsilon, neighbours="substitute")
-
-    def part_of(self, output: Any) -> Part:
-        """All outputs cost the same."""
-        return RELEASED
 
     def check(self, data: Any) -> None:
         """Rows of two numbers, at least one row; how many is public."""

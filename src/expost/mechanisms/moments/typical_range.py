@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from expost.checks import as_interval, as_whole, finite, requested_epsilon
 from expost.cost import Number
 from expost.errors import InvalidValue
-from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
-from expost.mechanism import Mechanism
-from expost.mechanisms.additive import RELEASED
+from expost.guarantee import Neighbours, as_neighbours
+from expost.mechanisms.fixed_cost import FixedCost
 from expost.mechanisms.numbers import shape_of
 from expost.mechanisms.selection import PermuteAndFlip
 from expost.noise import NoiseSource
@@ -28,7 +27,7 @@ class Interval(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TypicalRange(Mechanism[NDArray[Any], Interval]):
+class TypicalRange(FixedCost[NDArray[Any], Interval]):
     """An interval that contains all records but a few, and is not much longer than it must be, with pure ε.
 
     The candidates are the bounds, their halves, quarters and so on, each size also shifted by half of itself. One
@@ -75,13 +74,9 @@ class TypicalRange(Mechanism[NDArray[Any], Interval]):
             as_whole(self.penalty, "penalty", least=0, most=2**40)
 
     @property
-    def guarantee(self) -> Guarantee:
-        """ε for every output."""
-        return self._choice.guarantee
-
-    def part_of(self, output: Any) -> Part:
-        """All outputs cost the same."""
-        return RELEASED
+    def relation(self) -> Neighbours:
+        """Those that were declared."""
+        return self.neighbours
 
     def check(self, data: Any) -> None:
         """A one-dimensional array of numbers; none at all will do."""

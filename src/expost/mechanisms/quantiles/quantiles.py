@@ -15,16 +15,16 @@ from expost import bracket
 from expost.checks import as_bounds, as_confidence, as_probability, as_whole, finite, requested_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
-from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
+from expost.guarantee import Neighbours, as_neighbours
 from expost.mechanism import Out
 from expost.mechanisms.accuracy import Calibrated
-from expost.mechanisms.additive import RELEASED
+from expost.mechanisms.fixed_cost import FixedCost
 from expost.mechanisms.quantiles.ordered import Lattice, Tally, arrange, has_floats
 from expost.mechanisms.quantiles.windows import Candidate, Target, Windows
 from expost.noise import NoiseSource
 
 
-class Ranked(Calibrated[NDArray[Any] | Tally, Out]):
+class Ranked(FixedCost[NDArray[Any] | Tally, Out], Calibrated[NDArray[Any] | Tally, Out]):
     """What mechanisms about ranks share: candidates on a grid, chosen by how many ranks they are off.
 
     Subclasses say which quantiles, and what is published of them.
@@ -55,13 +55,9 @@ class Ranked(Calibrated[NDArray[Any] | Tally, Out]):
         """The quantiles that are chosen, each from 0 to 1."""
 
     @property
-    def guarantee(self) -> Guarantee:
-        """ε for every output."""
-        return Guarantee.uniform(self.epsilon, neighbours=self.neighbours)
-
-    def part_of(self, output: Any) -> Part:
-        """All outputs cost the same."""
-        return RELEASED
+    def relation(self) -> Neighbours:
+        """Those that were declared."""
+        return self.neighbours
 
     def check(self, data: Any) -> None:
         """A one-dimensional array of numbers, or a tally of them."""

@@ -12,7 +12,7 @@ from expost.checks import requested_epsilon
 from expost.cost import Number, exact
 from expost.guarantee import Guarantee, Neighbours, Part
 from expost.mechanism import WITHHELD, Mechanism, Out, Withheld
-from expost.mechanisms.additive import RELEASED
+from expost.mechanisms.fixed_cost import RELEASED
 from expost.mechanisms.stability.test import REFUSED
 from expost.noise import NoiseSource
 

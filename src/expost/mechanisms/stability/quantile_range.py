@@ -22,7 +22,7 @@ from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Out, Withheld
-from expost.mechanisms.additive import RELEASED
+from expost.mechanisms.fixed_cost import RELEASED
 from expost.mechanisms.stability.order import arranged, check_records, narrowing, rank, widening
 from expost.mechanisms.stability.release import FirstStable, Proposal, StableAnswer
 from expost.mechanisms.stability.test import REFUSED

@@ -26,7 +26,7 @@ from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part
 from expost.mechanism import WITHHELD, Mechanism, Withheld
-from expost.mechanisms.additive import RELEASED
+from expost.mechanisms.fixed_cost import RELEASED
 from expost.mechanisms.stability.test import REFUSED, StabilityTest
 from expost.noise import NoiseSource
 from expost.text import text_of

@@ -1,0 +1,32 @@
+"""Mechanisms that cost the same whatever comes out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from expost.cost import Number
+from expost.guarantee import Guarantee, Neighbours, Part
+from expost.mechanism import In, Mechanism, Out
+
+RELEASED = "released"
+"""The only part of a mechanism that costs the same whatever comes out."""
+
+
+class FixedCost(Mechanism[In, Out]):
+    """A mechanism with ε for every output: of records that are exchanged, unless it says otherwise."""
+
+    epsilon: Number
+
+    @property
+    def relation(self) -> Neighbours | None:
+        """Which databases are neighbours."""
+        return "substitute"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """ε for every output."""
+        return Guarantee.uniform(self.epsilon, neighbours=self.relation)
+
+    def part_of(self, output: Any) -> Part:
+        """All outputs cost the same."""
+        return RELEASED
