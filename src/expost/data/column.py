@@ -52,8 +52,9 @@ class Column:
             )
         if table.unit.rows != 1:
             raise InvalidValue(
-                f"columns need one row for each unit, and a unit may have {table.unit.rows}: read the table with "
-                f"unit=Unit({table.unit.column!r}, rows=1), which keeps one row of each"
+                f"columns need one row for each unit, and a unit may have {table.unit.rows}: ask the table itself, for "
+                f"median(), quantile() or mean(); or read it with unit=Unit({table.unit.column!r}, rows=1), which "
+                "keeps one row of each"
             )
         if table.unit.column is not None and len(names) > 1:
             raise InvalidValue(

@@ -61,8 +61,6 @@ class Questions:
         key = (asked.question.name, asked.epsilon, asked.delta, *kind.facts(asked))
         if key not in self._built:
             on = asked.columns if kind.reads else None
-            if on is not None and self._known == 0:
-                raise InvalidValue("the data has no units, and this needs some")
             mechanism = kind.mechanism(asked)
             if on is not None:
                 self._check_columns(mechanism, on)

@@ -43,13 +43,16 @@ def open_table(study: Study) -> PrivateTable:
 
 
 def public_size(study: Study, table: PrivateTable) -> int | None:
-    """The number of units, where it is public."""
+    """The number of units, where it is public; data without any is refused."""
     if study.privacy.neighbours != "substitute":
         return None
     try:
-        return table.counted()
+        size = table.counted()
     except InvalidValue as error:
         raise study.wrong(_place(error), str(error)) from None
+    if not size:
+        raise study.wrong("data.path", f"the data has no {study.privacy.whose}: nothing can be asked of it")
+    return size
 
 
 def _place(error: InvalidValue) -> str:

@@ -176,9 +176,8 @@ def _questions(table: PrivateTable, bounds: Mapping[str, tuple[float, float]]) -
             _block("average", "mean", f"the mean of {column}", **of, missing=0),
             _block("bands", "histogram", f"rows by {column}", **of, bins=5),
             _block("busy", "above", "which bands are large", **of, bins=5, threshold=1000, at_most=3),
+            _block("middle", "median", f"the median of {column}", **of),
         ]
-        if unit is None:  # a median is about one row for each unit
-            blocks.append(_block("middle", "median", f"the median of {column}", **of))
     return "".join(blocks)
 
 

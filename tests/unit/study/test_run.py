@@ -450,7 +450,7 @@ def test_what_cannot_be_asked_is_no_matter_of_budget(tmp_path: Path) -> None:
 def test_no_units_are_found_before_any_charge(tmp_path: Path) -> None:
     path = write_study(tmp_path, COUNT, MIDDLE.replace('"s"', "8").format(9))
     (tmp_path / "people.csv").write_text("person,age,city,cost,word\n")
-    with pytest.raises(InvalidStudy, match="question 'm': the data has no units"):
+    with pytest.raises(InvalidStudy, match=r"study.toml:4: \[data\] the data has no visitor"):
         run_study(read_study(path))
     assert not (tmp_path / "books.db").exists()
 
@@ -614,17 +614,37 @@ def test_an_empty_table_is_answered_and_charged_like_any_other(tmp_path: Path) -
         question("mean", "mean", column="age", bounds=[10, 80], epsilon=0.5),
         question("bands", "histogram", column="age", bins=4, bounds=[0, 80], epsilon=0.5),
         question("cities", "discover", column="city", epsilon=0.5, delta=1e-6),
+        question("middle", "median", column="age", bounds=[15, 45], epsilon=0.5),
     )
     path = write_study(tmp_path, *asked)
     path.write_text(path.read_text().replace("substitute", "add-remove"))
     full = (tmp_path / "people.csv").read_text()
     (tmp_path / "people.csv").write_text(full.splitlines()[0] + "\n")
     result = run_study(read_study(path))
-    assert [outcome.state for outcome in result.outcomes] == ["answered"] * 5
-    assert result.ledger.spent == Cost(2.5, 1e-6)
-    answer = result.outcomes[2].answer
-    assert answer is not None
-    assert 10 <= answer.value <= 80
+    assert [outcome.state for outcome in result.outcomes] == ["answered"] * 6
+    assert result.ledger.spent == Cost(3, 1e-6)
+    mean, median = (result.outcomes[place].answer for place in (2, 5))
+    assert mean is not None
+    assert median is not None
+    assert 10 <= mean.value <= 80
+    assert 15 <= median.value <= 45
+
+
+@pytest.mark.parametrize("neighbours", ["substitute", "add-remove"])
+def test_a_filtered_median_leaves_empty_values_out(tmp_path: Path, neighbours: str) -> None:
+    """What a filter leaves out, and what is empty, does not count: it is not 0."""
+    asked = (
+        question("all", "median", column="age", bounds=[0, 80], epsilon=4),
+        question("old", "median", column="age", bounds=[0, 80], where="age >= 60", epsilon=4),
+        question("null", "median", column="late", bounds=[0, 80], epsilon=4),
+        question("spread", "interquartile_range", column="age", bounds=[0, 80], where="age >= 60", epsilon=4),
+    )
+    derived = '\n[derive]\nlate = "CASE WHEN age >= 60 THEN age END"\n'
+    path = write_study(tmp_path, derived, *asked, epsilon=16)
+    path.write_text(path.read_text().replace("substitute", neighbours))
+    found = {outcome.question.name: outcome.answer for outcome in run_study(read_study(path)).outcomes}
+    values = {name: answer.value for name, answer in found.items() if answer is not None}
+    assert values == pytest.approx({"all": 39, "old": 69, "null": 69, "spread": 10}, abs=2)
 
 
 def test_a_stated_size_is_checked_before_any_charge(tmp_path: Path) -> None:

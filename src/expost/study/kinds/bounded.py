@@ -2,31 +2,52 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
+from expost.cost import exact
+from expost.data import PrivateQuantiles
 from expost.mechanism import Mechanism
-from expost.mechanisms import InterquartileRange, LinearRegression, Median, Quantile
+from expost.mechanisms import LinearRegression
+from expost.noise.grid import Grid
 from expost.study.grammar import Key
-from expost.study.kinds.kind import COLUMN, CONFIDENCE, Answer, Asked, QuestionKind, number_text
+from expost.study.kinds.kind import COLUMN, CONFIDENCE, WHERE, Answer, Asked, QuestionKind, number_text
 
 _BOUNDS = Key("bounds", "pair", "the lowest and the highest answer; values are moved into these bounds", required=True)
-_GRID = Key("grid", "number", "what values were measured to, such as 0.01; by default about a millionth of the bounds")
+_GRID = Key("grid", "number", "what values were measured to, such as 0.01; values are rounded to a power of two that "
+            "is not larger. By default 1 for whole numbers, and otherwise about a millionth of the bounds")  # fmt: skip
 _MISSING = Key("missing", "number", "what an empty value counts as; 0 by default")
-_WITHIN = {"median": Median, "quantile": Quantile, "interquartile_range": InterquartileRange}
+_DROPPED = Key("missing", "number", "what an empty value counts as; by default it does not count")
+_RANKS = (_BOUNDS, _GRID, _DROPPED, WHERE)
+_QUARTILES = (Fraction(1, 4), Fraction(3, 4))
 
 
 def _ranked(asked: Asked) -> Mechanism:
-    kind: Any = _WITHIN[asked.question.kind]
-    given = asked.given("quantile", "grid", "missing")
-    return kind(  # type: ignore[no-any-return]
-        epsilon=asked.epsilon, bounds=tuple(asked["bounds"]), neighbours=asked.table.neighbours, **given
+    grid = Grid.within(exact(asked["grid"], "grid")).step if "grid" in asked.question.values else None
+    levels = {"median": Fraction(1, 2), "interquartile_range": _QUARTILES}.get(asked.question.kind)
+    ranks = asked.rows.quantile(
+        asked["column"],
+        asked["quantile"] if levels is None else levels,
+        bounds=tuple(asked["bounds"]),
+        missing=asked.get("missing", "drop"),
+        grid=grid,
     )
+    return ranks.permute_and_flip(epsilon=asked.epsilon)
 
 
-def _placed(asked: Asked, mechanism: Any, value: Any) -> Answer:
-    ranks = mechanism.error_bound(CONFIDENCE)
-    text = f"{number_text(value)} (off by at most {ranks:,} of {asked.size:,} ranks)"
-    return Answer(text, value, None, released=value)
+def _placed(asked: Asked, mechanism: PrivateQuantiles, value: float) -> Answer:
+    return Answer(f"{number_text(value)} ({_off(asked, mechanism)})", value, None, released=value)
+
+
+def _range(asked: Asked, mechanism: PrivateQuantiles, value: tuple[float, float]) -> Answer:
+    low, high = value
+    text = f"{number_text(high - low)}, from {number_text(low)} to {number_text(high)} ({_off(asked, mechanism)})"
+    return Answer(text, high - low, None, released=value)
+
+
+def _off(asked: Asked, mechanism: PrivateQuantiles) -> str:
+    of = f" of {asked.size:,}" if asked.size and mechanism.question.relation == "substitute" else ""
+    return f"off by at most {mechanism.error_bound(CONFIDENCE):,}{of} ranks"
 
 
 def _fitted(asked: Asked) -> Mechanism:
@@ -43,18 +64,17 @@ def _line(asked: Asked, mechanism: Any, value: Any) -> Answer:
 
 BOUNDED = (
     QuestionKind(
-        "median", "The median, chosen by rank within bounds.", (COLUMN, _BOUNDS, _GRID, _MISSING), _ranked, _placed,
-        reads=True, number=True, example='column = "cost"\nbounds = [0, 1000]',
+        "median", "The median, chosen by rank within bounds.", (COLUMN, *_RANKS), _ranked, _placed, number=True,
+        example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "quantile", "A quantile, chosen by rank within bounds.",
-        (COLUMN, Key("quantile", "number", "which one, between 0 and 1", required=True), _BOUNDS, _GRID, _MISSING),
-        _ranked, _placed, reads=True, number=True, example='column = "cost"\nquantile = 0.9\nbounds = [0, 1000]',
+        (COLUMN, Key("quantile", "number", "which one, between 0 and 1", required=True), *_RANKS),
+        _ranked, _placed, number=True, example='column = "cost"\nquantile = 0.9\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "interquartile_range", "How far the middle half of the data spreads, from quartiles chosen within bounds.",
-        (COLUMN, _BOUNDS, _GRID, _MISSING), _ranked, _placed, reads=True, number=True,
-        example='column = "cost"\nbounds = [0, 1000]',
+        (COLUMN, *_RANKS), _ranked, _range, number=True, example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "regression", "Linear regression: least squares, or for one feature and little data the median of slopes.",

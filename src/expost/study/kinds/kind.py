@@ -75,8 +75,8 @@ class Asked:
         """The column, or features and target: read when they are paid for, one value for each unit."""
         if self.table.neighbours != "substitute":
             raise InvalidValue(
-                f"{self.question.kind!r} needs the number of units to be public: ask for counts, sums or histograms, "
-                'or make it public with neighbours = "substitute" in [privacy]'
+                f"{self.question.kind!r} needs the number of units to be public: ask for a median, counts, sums or "
+                'histograms, or make it public with neighbours = "substitute" in [privacy]'
             )
         names = (self["column"],) if "column" in self.question.values else (*self["features"], self["target"])
         return self.table.column(*names)
