@@ -34,7 +34,7 @@ def test_nothing_is_asked_while_bounds_are_blank(tmp_path: Path) -> None:
     text = starter(str(write_people(tmp_path)), file=tmp_path / "study.toml")
     with pytest.raises(InvalidStudy, match="'bounds' is blank: state two numbers, such as") as refused:
         parse_study(text, tmp_path / "study.toml")
-    assert str(refused.value).count("is blank") == 3
+    assert str(refused.value).count("is blank") == 4
 
 
 @pytest.mark.parametrize(
