@@ -69,20 +69,15 @@ class Round:
         return prices if self.delta or not prices.delta else None
 
     def renyi_prices(self, order: Fraction) -> Prices:
-        """The Rényi price of each part. Interactions whose prices need a δ are refused.
+        """The Rényi price of each part. In an interaction whose prices need a δ it is the ε of the part.
 
-        Proof: lem-trimming, lem-renyi-interleaving
+        Proof: lem-trimming, lem-renyi-interleaving, lem-renyi-causal
         """
         prices = self.mechanism.renyi_prices(order)
         name = type(self.mechanism).__name__
         if prices.delta and not self.delta:
             raise InvalidValue(f"the Rényi prices of this {name} hold only with its δ: run it with delta=True")
-        if prices.delta and self.interactive:
-            raise InvalidValue(
-                f"this {name} is interactive and needs a δ, and Rényi prices are not proved for that: "
-                "run it in one go, or account by the simple sum"
-            )
-        return prices
+        return Prices.of_guarantee(self.mechanism.guarantee) if prices.delta and self.interactive else prices
 
     def gaussian_prices(self) -> Prices | None:
         """μ² of each part, for mechanisms that are as private as normal noise."""

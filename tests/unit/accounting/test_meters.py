@@ -201,10 +201,12 @@ def test_delta_is_charged_whatever_comes_out() -> None:
     assert rule.decide(state, SESSION) is CONT
 
 
-def test_interactions_whose_prices_need_a_delta_are_refused() -> None:
+def test_interactions_whose_prices_need_a_delta_cost_their_epsilon() -> None:
+    claim = Guarantee({"yes": "0.1", "no": "0.02"}, "1e-9")
+    talk = Round(Pure(claim), interactive=True).renyi_prices(Fraction(20))
+    assert (talk.of("yes"), talk.of("no")) == (10**11, 2 * 10**10)
+    assert Round(Pure(claim)).renyi_prices(Fraction(20)).of("no") < talk.of("no")
     rule = MeterFilter.of(LIMIT)
-    with pytest.raises(InvalidValue, match="this Pure is interactive and needs a δ"):
-        rule.decide(rule.start(), Round(Pure(Guarantee.uniform("0.1", "1e-9")), interactive=True))
     assert rule.decide(rule.start(), Round(SESSION.mechanism, interactive=True)) is CONT
     assert rule.decide(rule.start(), Round(Normal(Fraction(50)), interactive=True)) is CONT
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
-from math import floor, frexp, log, log1p
+from math import ceil, floor, frexp, log, log1p
 
 from expost import bracket
 from expost.cost import DELTA_UNITS, EPSILON_UNITS, Number, decimal_text, exact, said
@@ -39,6 +39,16 @@ def capacity(order: Number, epsilon: Number, delta: Number) -> Fraction:
     order, share = as_order(order), _as_delta(delta)
     gained = bracket.log(order * share).lower / (order - 1) - bracket.log(1 - 1 / order).upper
     return exact(epsilon, "ε") + gained
+
+
+def capacity_above(order: Number, epsilon: Number, delta: Number) -> int:
+    """What Rényi prices may add up to under (ε, δ), in units and rounded *up*: more than this is certainly too much.
+
+    Proof: lem-renyi-capacity
+    """
+    order, share = as_order(order), _as_delta(delta)
+    gained = bracket.log(order * share).upper / (order - 1) - bracket.log(1 - 1 / order).lower
+    return ceil((exact(epsilon, "ε") + gained) * EPSILON_UNITS)
 
 
 def epsilon_at(order: Number, price: Number, delta: Number) -> Fraction:

@@ -1,0 +1,243 @@
+"""The meters of a ledger: chosen when it is created, with a capacity under the limit of each account."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
+
+from expost.accounting.meters import Affordable, GaussianMeter, RenyiMeter
+from expost.accounting.normal import delta_of_normal_noise, root
+from expost.accounting.renyi.orders import LARGEST_ORDER, as_order, best_order, capacity, capacity_above, delta_at
+from expost.accounting.tariff import NO_AMOUNTS, Amounts
+from expost.cost import DELTA_UNITS, EPSILON_UNITS, Cost, Number, decimal_text, said
+from expost.errors import InvalidValue
+
+ABSENT = -1
+"""The capacity of a meter that an account does not have."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RenyiAccounting:
+    """Rényi prices and normal noise beside the simple sum: a ledger admits what fits on at least one of them.
+
+    Parameters
+    ----------
+    order
+        The order α of Rényi prices, above 1. By default the one that holds most under the limit.
+    delta
+        The share of the limit's δ for Rényi prices. By default a quarter.
+    gaussian_delta
+        The share for normal noise, which is counted by itself. By default two thirds of the rest; 0 does without.
+    others
+        The ε, of the limit's, that what is not normal noise may use beside normal noise.
+
+    What the shares leave of δ is for mechanisms that have a δ of their own.
+
+    Proof: thm-meters
+    """
+
+    order: Number | None = None
+    delta: Number | None = None
+    gaussian_delta: Number | None = None
+    others: Number = 0
+
+    def under(self, limit: Cost) -> LedgerMeters:
+        """The meters of a ledger with this limit. Raises ``InvalidValue`` where there is no room for Rényi prices."""
+        renyi, gaussian = self._shares(limit)
+        order = self._order(limit, Fraction(renyi, DELTA_UNITS))
+        others = Cost.within(self.others)
+        if gaussian and others.epsilon_units >= limit.epsilon_units:
+            raise InvalidValue(f"others is below the limit's ε {limit.epsilon_text}, got {said(self.others)}")
+        return LedgerMeters(order, limit.delta_units, renyi, gaussian, others.epsilon_units)
+
+    def _order(self, limit: Cost, share: Fraction) -> Fraction:
+        try:
+            order = best_order(limit.exact_epsilon, share) if self.order is None else as_order(self.order)
+        except InvalidValue:
+            if self.order is not None:
+                raise
+            raise InvalidValue(
+                f"the limit {limit} has no room for Rényi prices at any order: {_remedy(limit, share)}, or take "
+                "accounting='simple'"
+            ) from None
+        if capacity(order, limit.exact_epsilon, share) * EPSILON_UNITS < 1:
+            raise InvalidValue(
+                f"the limit {limit} has no room for Rényi prices at order {float(order):g}: leave order out, or take "
+                "a larger one"
+            )
+        return order
+
+    def _shares(self, limit: Cost) -> tuple[int, int]:
+        whole = limit.delta_units
+        if not whole:
+            raise InvalidValue(
+                f"Rényi accounting needs a δ, and the limit is {limit}: give delta= as well, or take "
+                "accounting='simple'"
+            )
+        renyi = whole // 4 if self.delta is None else Cost.within(0, self.delta).delta_units
+        rest = 2 * (whole - renyi) // 3
+        gaussian = rest if self.gaussian_delta is None else Cost.within(0, self.gaussian_delta).delta_units
+        if not 0 < renyi < whole or renyi + gaussian > whole:
+            raise InvalidValue(
+                f"the shares of Rényi prices (delta={said(self.delta)}) and of normal noise "
+                f"(gaussian_delta={said(self.gaussian_delta)}) are parts of the limit's δ {limit.delta:g}: the first "
+                "is above 0 and below it, and both together at most it"
+            )
+        return renyi, gaussian
+
+
+Accounting: TypeAlias = Literal["simple", "renyi"] | RenyiAccounting
+"""How a ledger adds up: ε's alone, or on several meters."""
+
+
+class Capacity(NamedTuple):
+    """What an account holds on each meter beside the simple sum. :data:`ABSENT` where it does not have the meter."""
+
+    delta: int
+    """What the δ's of rounds may add up to."""
+    renyi: int
+    normal: int
+    others: int
+
+
+class LedgerMeters(NamedTuple):
+    """The order and the shares of δ that were fixed when a ledger was created. Accounts use the same order.
+
+    Proof: thm-meters
+    """
+
+    order: Fraction
+    delta: int
+    """The limit's δ then. Another limit has shares in the same proportion."""
+    renyi: int
+    gaussian: int
+    others: int
+
+    def capacity(self, limit: Cost) -> Capacity:
+        """What a limit holds. Without room for Rényi prices there is only the simple sum."""
+        renyi = self._renyi(limit)
+        normal = ABSENT if renyi == ABSENT else self._normal(limit)
+        return Capacity(self._rounds(limit, renyi, normal), renyi, normal, self.others)
+
+    def raised(self, limit: Cost, before: Capacity) -> Capacity:
+        """What a higher limit holds: at least what was held before, on the same meters.
+
+        Proof: lem-raised-capacity
+        """
+        renyi = ABSENT if before.renyi == ABSENT else max(before.renyi, self._renyi(limit))
+        normal = ABSENT if before.normal == ABSENT else max(before.normal, self._normal(limit))
+        return Capacity(self._rounds(limit, renyi, normal), renyi, normal, self.others)
+
+    def allows(self, limit: Cost, found: Capacity) -> bool:
+        """Whether a recorded capacity may be that of the limit. Refuses what is certainly too much.
+
+        Proof: lem-renyi-capacity, thm-analytic-gaussian
+        """
+        return (
+            found.delta <= self._rounds(limit, found.renyi, found.normal)
+            and found.others == self.others
+            and (found.renyi == ABSENT or self._renyi_above(limit) >= found.renyi >= 0)
+            and (found.normal == ABSENT or (found.normal >= 0 and self._normal_holds(limit, found.normal)))
+        )
+
+    def _share(self, limit: Cost, part: int) -> int:
+        return part * limit.delta_units // self.delta
+
+    def _rounds(self, limit: Cost, renyi: int, normal: int) -> int:
+        taken = self.renyi * (renyi != ABSENT) + self.gaussian * (normal != ABSENT)
+        return self._share(limit, self.delta - taken)
+
+    def _renyi(self, limit: Cost) -> int:
+        share = Fraction(self._share(limit, self.renyi), DELTA_UNITS)
+        try:
+            return RenyiMeter.of(limit.exact_epsilon, share, self.order).capacity[0]
+        except InvalidValue:
+            return ABSENT
+
+    def _normal(self, limit: Cost) -> int:
+        share = Fraction(self._share(limit, self.gaussian), DELTA_UNITS)
+        try:
+            return GaussianMeter.of(limit.exact_epsilon, share, self._aside).capacity[1] or ABSENT
+        except InvalidValue:
+            return ABSENT
+
+    @property
+    def _aside(self) -> Fraction:
+        return Fraction(self.others, EPSILON_UNITS)
+
+    def _renyi_above(self, limit: Cost) -> int:
+        share = Fraction(self._share(limit, self.renyi), DELTA_UNITS)
+        return capacity_above(self.order, limit.exact_epsilon, share) if share else ABSENT
+
+    def _normal_holds(self, limit: Cost, normal: int) -> bool:
+        share, rest = Fraction(self._share(limit, self.gaussian), DELTA_UNITS), limit.exact_epsilon - self._aside
+        if not share or rest <= 0:
+            return False
+        ratio = root(Fraction(EPSILON_UNITS, normal)).upper if normal else None
+        return ratio is None or delta_of_normal_noise(ratio, rest).lower <= share
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values; :meth:`from_json` reads them back."""
+        return {**self._asdict(), "order": str(self.order)}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self:
+        """The meters that :meth:`to_json` wrote."""
+        order, delta, renyi, gaussian, others = (data[name] for name in cls._fields)
+        return cls(as_order(order), int(delta), int(renyi), int(gaussian), int(others))
+
+
+class MeterBalance(NamedTuple):
+    """What an account counts beside the simple sum: how much it holds, what was charged, and what is reserved."""
+
+    capacity: Capacity
+    spent: Amounts = NO_AMOUNTS
+    reserved: Amounts = NO_AMOUNTS
+
+    @property
+    def used(self) -> Amounts:
+        """Charged and reserved."""
+        return self.spent.more(self.reserved)
+
+
+def has_room(capacity: Capacity, simple_left: int, used: Amounts) -> bool:
+    """Whether at least one meter is within its capacity. ``simple_left`` is what the simple sum has left, or lacks.
+
+    Proof: thm-meters
+    """
+    return (
+        (simple_left >= 0 and not used.unpriced)
+        or used.renyi <= capacity.renyi
+        or (used.normal <= capacity.normal and used.others <= capacity.others and not used.foreign)
+    )
+
+
+def affordable(meters: LedgerMeters, capacity: Capacity, simple_left: int, used: Amounts) -> Affordable:
+    """The largest ε of a pure guarantee with one part, and the largest ρ of normal noise, for which there is room."""
+    found = [Affordable(simple_left, 0)] if simple_left >= 0 and not used.unpriced else []
+    if used.renyi <= capacity.renyi:
+        meter = RenyiMeter(meters.order, (capacity.renyi,), 0)
+        found.append(meter.affordable((capacity.renyi - used.renyi,)))
+    if used.normal <= capacity.normal and used.others <= capacity.others and not used.foreign:
+        found.append(Affordable(capacity.others - used.others, (capacity.normal - used.normal) // 2))
+    return Affordable(max((each.epsilon for each in found), default=0), max((each.rho for each in found), default=0))
+
+
+def meters_of(accounting: Any, limit: Cost) -> LedgerMeters | None:
+    """The meters that a ledger is to have; None for the simple sum alone."""
+    if accounting == "simple":
+        return None
+    if accounting == "renyi":
+        return RenyiAccounting().under(limit)
+    if isinstance(accounting, RenyiAccounting):
+        return accounting.under(limit)
+    raise InvalidValue(f"accounting is 'simple', 'renyi' or RenyiAccounting(…), got {said(accounting)}")
+
+
+def _remedy(limit: Cost, share: Fraction) -> str:
+    """Which δ would do, if the same part of it is for Rényi prices."""
+    least = delta_at(LARGEST_ORDER, Fraction(1, EPSILON_UNITS), limit.exact_epsilon)
+    needed = ceil(least * limit.exact_delta / share * DELTA_UNITS) + 4
+    return f"a δ of {decimal_text(needed, 18)} would do" if needed < DELTA_UNITS else "give a larger ε"

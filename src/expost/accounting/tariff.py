@@ -1,0 +1,208 @@
+"""`Tariff`: what each part of a request costs on every meter of a ledger, in whole units, fixed at reservation."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple, Self
+
+from expost.accounting.meters import Priced, Round
+from expost.accounting.renyi.orders import as_order
+from expost.accounting.renyi.prices import Prices
+from expost.cost import Cost, Number
+from expost.errors import InvalidValue, UnknownPart
+from expost.fingerprint import ordered
+from expost.guarantee import Guarantee, Part
+
+LARGEST_PRICE = 2**62
+"""Units: a price is below, so that two of them can be added up in 64 bits."""
+_NOTHING = Cost(0)
+
+
+class Amounts(NamedTuple):
+    """What is counted beside the simple sum, in units of 10⁻¹²; the last two count rounds.
+
+    Proof: thm-meters, thm-gaussian-pot
+    """
+
+    renyi: int = 0
+    """Rényi prices at the ledger's order."""
+    normal: int = 0
+    """μ² of normal noise."""
+    others: int = 0
+    """ε of everything else, for the Gaussian meter."""
+    unpriced: int = 0
+    """Rounds that have no ε: they took no δ. While there is one, the simple sum has no room."""
+    foreign: int = 0
+    """Those of them that are not normal noise. While there is one, the Gaussian meter has no room."""
+
+    def more(self, other: Amounts) -> Amounts:
+        """Both together."""
+        a, b, c, d, e = self
+        v, w, x, y, z = other
+        return Amounts(a + v, b + w, c + x, d + y, e + z)
+
+    def less(self, other: Amounts) -> Amounts:
+        """This without the other."""
+        a, b, c, d, e = self
+        v, w, x, y, z = other
+        return Amounts(a - v, b - w, c - x, d - y, e - z)
+
+
+NO_AMOUNTS = Amounts()
+
+
+class Charge(NamedTuple):
+    """What a part costs: in the simple sum, and on the other meters."""
+
+    cost: Cost
+    amounts: Amounts
+
+
+class Tariff:
+    """The prices of a request, part by part. Immutable.
+
+    Parameters
+    ----------
+    guarantee
+        (P, E, δ) of the request.
+    takes_delta
+        Whether it takes its δ. Without, it has no price in the simple sum.
+    renyi
+        The Rényi price of each part in the fixed order of parts, and then of every other label, if there may be others.
+    normal
+        μ² of each part likewise, if it is as private as normal noise.
+
+    Proof: thm-meters
+    """
+
+    __slots__ = ("_hash", "_otherwise", "_table", "guarantee", "normal", "renyi", "takes_delta", "worst")
+
+    def __init__(
+        self, guarantee: Guarantee, takes_delta: bool, renyi: tuple[int, ...], normal: tuple[int, ...] | None
+    ) -> None:
+        parts = fixed_parts(guarantee)
+        places = len(parts) + (guarantee.otherwise is not None)
+        for prices in (renyi, normal or renyi):
+            if len(prices) != places or not all(type(price) is int and 0 <= price < LARGEST_PRICE for price in prices):
+                raise InvalidValue(f"{places} parts have {places} prices, each a number of units below 2^62")
+        self.guarantee, self.takes_delta, self.renyi, self.normal = guarantee, takes_delta, renyi, normal
+        rows = [self._charge(cost, place) for place, cost in enumerate(_costs(guarantee, parts))]
+        self._otherwise = None if guarantee.otherwise is None else rows[-1]
+        self._table = dict(zip(parts, rows, strict=False))
+        self.worst = _worst(rows)
+        self._hash = hash((guarantee, takes_delta, renyi, normal))
+
+    def _charge(self, cost: Cost, place: int) -> Charge:
+        units, normal = cost.epsilon_units, self.normal
+        if not self.takes_delta:
+            return Charge(_NOTHING, Amounts(self.renyi[place], normal[place] if normal else 0, 0, 1, int(not normal)))
+        return Charge(cost, Amounts(self.renyi[place], normal[place] if normal else 0, 0 if normal else units))
+
+    def of(self, part: Part) -> Charge:
+        """What a part costs."""
+        found = self._table.get(part) if part in self.guarantee else None
+        if found is None:
+            found = self._otherwise if part in self.guarantee else None
+        if found is None:
+            raise UnknownPart(part, self.guarantee)
+        return found
+
+    @property
+    def best(self) -> Charge:
+        """The least that can come out, on each meter by itself."""
+        rows = [*self._table.values(), *([] if self._otherwise is None else [self._otherwise])]
+        return Charge(
+            min((row.cost for row in rows), key=lambda cost: cost.epsilon_units),
+            Amounts(*map(min, zip(*(row.amounts for row in rows), strict=True))),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values; the guarantee is not among them."""
+        normal = None if self.normal is None else list(self.normal)
+        return {"delta": self.takes_delta, "normal": normal, "renyi": list(self.renyi)}
+
+    @classmethod
+    def from_json(cls, guarantee: Guarantee, data: Any) -> Self:
+        """The tariff that :meth:`to_json` wrote."""
+        normal = data["normal"]
+        return cls(guarantee, bool(data["delta"]), tuple(data["renyi"]), None if normal is None else tuple(normal))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tariff):
+            return NotImplemented
+        return self is other or (
+            (self.takes_delta, self.renyi, self.normal) == (other.takes_delta, other.renyi, other.normal)
+            and self.guarantee == other.guarantee
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"Tariff({self.guarantee!r}, {self.takes_delta!r}, {self.renyi!r}, {self.normal!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Tariff, (self.guarantee, self.takes_delta, self.renyi, self.normal)
+
+
+def tariff_of_mechanism(mechanism: Priced, order: Number, *, interactive: bool, simple_alone: bool = False) -> Tariff:
+    """The prices of a mechanism at an order.
+
+    It takes its δ only where its Rényi prices need it, or where there is no meter but the simple sum.
+    """
+    guarantee, prices = mechanism.guarantee, mechanism.renyi_prices(order)
+    takes = bool(prices.delta) or simple_alone or not guarantee.worst_case.delta_units
+    asked = Round(mechanism, interactive, delta=takes)
+    renyi = _aligned(guarantee, asked.renyi_prices(as_order(order)))
+    assert renyi is not None
+    return Tariff(guarantee, asked.delta, renyi, _aligned(guarantee, asked.gaussian_prices()))
+
+
+@lru_cache(maxsize=1024)
+def tariff_of_guarantee(guarantee: Guarantee, order: Number, *, interactive: bool) -> Tariff:
+    """The prices that a guarantee implies at an order, whatever keeps it."""
+    return tariff_of_mechanism(_Known(guarantee), order, interactive=interactive)
+
+
+class _Known(NamedTuple):
+    """A mechanism that is known by its guarantee."""
+
+    guarantee: Guarantee
+
+    def renyi_prices(self, order: Number) -> Prices:
+        from expost.accounting.renyi.tangent import tangent_prices
+
+        return tangent_prices(self.guarantee, order)
+
+    def gaussian_prices(self) -> Prices | None:
+        return None
+
+
+@lru_cache(maxsize=1024)
+def fixed_parts(guarantee: Guarantee) -> tuple[Part, ...]:
+    """The parts in the order in which ledgers write them."""
+    return tuple(part for part, _ in ordered(guarantee)["parts"])
+
+
+def _costs(guarantee: Guarantee, parts: tuple[Part, ...]) -> list[Cost]:
+    rest = guarantee.otherwise
+    delta = guarantee.worst_case.delta_units
+    return [*map(guarantee.cost_of, parts), *([] if rest is None else [Cost.of_units(rest.epsilon_units, delta)])]
+
+
+def _aligned(guarantee: Guarantee, prices: Prices | None) -> tuple[int, ...] | None:
+    """Prices in the fixed order of parts."""
+    if prices is None:
+        return None
+    parts = fixed_parts(guarantee)
+    rows = [prices.of(part) for part in parts]
+    if guarantee.otherwise is not None:
+        unlisted = prices.table.keys() - set(parts)
+        rows.append(prices.worst if unlisted or prices.otherwise is None else prices.otherwise)
+    return tuple(rows)
+
+
+def _worst(rows: list[Charge]) -> Charge:
+    """The most of each by itself."""
+    cost = max((row.cost for row in rows), key=lambda cost: cost.epsilon_units)
+    return Charge(cost, Amounts(*map(max, zip(*(row.amounts for row in rows), strict=True))))
