@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 PEOPLE = 6000
 HEAD = """\
@@ -75,3 +76,42 @@ def write_study(folder: Path, *questions: str, epsilon: float = 4, url: str = "s
     path = folder / "study.toml"
     path.write_text(HEAD.format(epsilon=epsilon, url=url) + "".join(questions))
     return path
+
+
+DERIVED = """
+[derive]
+ratio = "age / 80"
+old = "CASE WHEN age >= 40 THEN 1 ELSE 0 END"
+"""
+MUCH: dict[str, Any] = {"epsilon": 20}
+MUCH_AND_DELTA: dict[str, Any] = {**MUCH, "delta": 1e-6}
+CITIES: dict[str, Any] = {"column": "city", "keys": ["Rome", "Oslo", "Paris"], "threshold": 1000, "at_most": 3}
+CLASSES: dict[str, Any] = {"features": ["ratio"], "target": "old", "norm": 1}
+EVERYTHING = DERIVED + "".join(
+    (
+        question("old", "count", where="age >= 60", noise="gaussian", **MUCH_AND_DELTA),
+        question("total", "sum", column="age", bounds=[0, 100], **MUCH),
+        question("average", "mean", column="cost", bounds=[0, 200], where="age >= 60", counted_by="old", **MUCH),
+        question("bands", "histogram", column="age", bins=4, bounds=[0, 80], **MUCH),
+        question("cities", "discover", column="city", count="rows", **MUCH_AND_DELTA),
+        question("most", "top", column="city", at_most=3, **MUCH_AND_DELTA),
+        question("which", "above", **CITIES, **MUCH),
+        question("large", "large", **CITIES, **MUCH),
+        question("spread", "stable_interquartile_range", column="age", **MUCH_AND_DELTA),
+        question("median", "stable_median", column="age", scale="spread", slack=40, **MUCH_AND_DELTA),
+        question("ninth", "stable_quantile", column="age", quantile=0.9, scale=40, slack=40, **MUCH_AND_DELTA),
+        question("trimmed", "stable_trimmed_mean", column="age", trim=0.1, scale=64, **MUCH_AND_DELTA),
+        question(
+            "line", "stable_regression", features=["age"], target="cost", cell=[0.7, 7], blocks=50, bounds=[0, 80],
+            target_bounds=[0, 200], **MUCH_AND_DELTA,
+        ),
+        question("quartiles", "interquartile_range", column="age", bounds=[0, 100], grid=1, **MUCH),
+        question("middle", "median", column="age", bounds=[0, 100], grid=1, **MUCH),
+        question("tenth", "quantile", column="age", quantile=0.1, bounds=[0, 100], grid=1, **MUCH),
+        question(
+            "squares", "regression", features=["age"], target="cost", bounds=[0, 80], target_bounds=[0, 200], **MUCH
+        ),
+        question("model", "logistic_regression", **CLASSES, threshold=0.9, test_share=0.5, **MUCH),
+        question("training", "training", **CLASSES, steps=20, every=10, **MUCH_AND_DELTA),
+    )
+)  # fmt: skip

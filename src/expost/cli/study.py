@@ -117,20 +117,29 @@ def run(
     report: Annotated[
         Path | None, typer.Option(help="Also write the report, an HTML page.", show_default=False)
     ] = None,
+    rehearse: Annotated[
+        bool, typer.Option("--rehearse", help="Ask made-up rows instead: free, and no value is read.")
+    ] = False,
 ) -> None:
     """Ask a study's questions: answers with error bars, and a receipt.
 
-    Running it again samples nothing twice: stored answers come from the ledger, free.
+    Running it again samples nothing twice: stored answers come from the ledger, free. A rehearsal makes rows up from
+    the schema and the bounds, charges nothing, and keeps no record unless --record says where.
 
     Example: expost run visits.toml --report visits.html
     """
     from expost.study import read_study, record_of, report_html, run_study, write_record
     from expost.study.record import record_path, record_text
+    from expost.study.report import REHEARSED
 
     asked = read_study(study)
-    for path in (record or record_path(study), *((report,) if report else ())):
-        _check_writable(path)
-    if asked.ledger.url == "memory:":
+    kept_at = record if record or rehearse else record_path(study)
+    for path in (kept_at, report):
+        if path is not None:
+            _check_writable(path)
+    if rehearse:
+        err.print(Text(REHEARSED, style="bold yellow"), soft_wrap=True)
+    elif asked.ledger.url == "memory:":
         err.print(
             "memory: keeps no ledger. Every run spends a budget of its own, and nothing adds them up: for trials only."
         )
@@ -144,13 +153,14 @@ def run(
                 out.print(_line(outcome), soft_wrap=True)
                 status.start()
 
-        result = run_study(asked, progress=progress)
+        result = run_study(asked, progress=progress, rehearse=rehearse)
     kept = record_of(result)
     if as_json:
         sys.stdout.write(record_text(kept))
     else:
         _show_result(result, report)
-    write_record(kept, record or record_path(study))
+    if kept_at is not None:
+        write_record(kept, kept_at)
     if report is not None:
         _write(report, report_html(kept))
     if result.error is not None:
@@ -256,10 +266,11 @@ def _show_result(result: Result, report: Path | None) -> None:
             costs = short(receipt.reserved, up=True), short(receipt.charged, up=True), short(receipt.refunded, up=False)
             table.add_row(str(receipt.entry), what, *costs)
     ledger, withheld = result.ledger, result.asked - result.answered
+    name = f"{ledger.name} (rehearsal)" if result.rehearsal else ledger.name
     out.print()
     out.print(table)
     out.print(
-        f"\n{ledger.name}: limit {ledger.limit} · spent {short(ledger.spent, up=True)} · "
+        f"\n{name}: limit {ledger.limit} · spent {short(ledger.spent, up=True)} · "
         f"remaining {short(ledger.remaining, up=False)}\n"
         f"{result.asked} of {len(result.outcomes)} questions could be asked: {result.answered} answered, {withheld} "
         f"withheld.\nHad each been charged its worst case, {result.classic} of them would have fit under the limit.",

@@ -21,7 +21,7 @@ def record_of(result: Result) -> dict[str, Any]:
     study, ledger = result.study, result.ledger
     return {
         "expost record": VERSION,
-        "title": study.title,
+        "title": f"Rehearsal: {study.title}" if result.rehearsal else study.title,
         "study": study.file.name,
         "when": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "data": {"path": study.data.path, "version": study.data.version},
@@ -40,6 +40,7 @@ def record_of(result: Result) -> dict[str, Any]:
         "answered": result.answered,
         "withheld": result.asked - result.answered,
         "classic": result.classic,
+        "rehearsal": result.rehearsal,
         "stopped": None if result.error is None else str(result.error),
     }  # fmt: skip
 

@@ -15,6 +15,10 @@ from expost.errors import InvalidValue
 from expost.study.svg import MOST_BARS, bars, budget
 
 _COSTS = {"reserved": ROUND_UP, "charged": ROUND_UP, "refunded": ROUND_DOWN}
+REHEARSED = (
+    "This is a rehearsal. Its rows were made up from the schema and the bounds: no number here is about the data, and "
+    "nothing was charged."
+)
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1d2733; --soft: #5b6875; --paper: #ffffff; --card: #f4f6f8; --line: #d9dfe5;
   --accent: #1f6f8b; --back: #b9dbe6; --error: #8a3b12; }
@@ -30,6 +34,7 @@ h3 { font-size: 1.05rem; margin: 0; } p { margin: .4rem 0; } .soft { color: var(
   padding: .9rem 1rem; }
 .facts strong { display: block; font-size: 1.5rem; font-variant-numeric: tabular-nums; }
 article { margin: .75rem 0; } article header { display: flex; gap: .75rem; align-items: baseline; flex-wrap: wrap; }
+.notice { border: 2px solid var(--error); border-radius: .6rem; padding: .6rem 1rem; font-weight: 600; }
 .kind { color: var(--soft); font-size: .85rem; } .answer { font-size: 1.1rem; overflow-wrap: anywhere; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .35rem .6rem; border-bottom: 1px solid var(--line); }
@@ -68,9 +73,10 @@ def _head(record: Mapping[str, Any]) -> str:
     )
     cards = "".join(f"<div><strong>{escape(big)}</strong>{escape(small)}</div>" for big, small in facts)
     stopped = f"<p><strong>Stopped:</strong> {escape(record['stopped'])}</p>" if record["stopped"] else ""
+    rehearsed = f'<p class="notice" role="note">{escape(REHEARSED)}</p>\n' if record.get("rehearsal") else ""
     about = f"{record['data']['path']} · {record['study']} · {record['when']}"
     return (
-        f'<header><h1>{escape(record["title"])}</h1><p class="soft">{escape(about)}</p></header>\n<main>\n'
+        f'<header><h1>{escape(record["title"])}</h1><p class="soft">{escape(about)}</p></header>\n<main>\n{rehearsed}'
         f'<section class="facts" aria-label="At a glance">{cards}</section>{stopped}\n'
     )
 

@@ -31,6 +31,7 @@ from expost.study.kinds import KINDS
 from expost.study.kinds.kind import Answer, Asked, Unanswerable, Unscaled
 from expost.study.model import Condition, Question, Study
 from expost.study.plan import require_fit
+from expost.study.rehearsal import made_up_table, rehearsal_of
 from expost.study.sources import find_ledger, new_ledger, open_table, public_size
 
 OutcomeState = Literal["answered", "withheld", "skipped", "lost", "not possible", "not reached"]
@@ -77,6 +78,8 @@ class Result:
     ledger: Ledger
     error: ExpostError | None = None
     """What stopped it, if something did."""
+    rehearsal: bool = False
+    """Whether all rows were made up, so that no answer is about the data."""
 
     @property
     def asked(self) -> int:
@@ -106,16 +109,26 @@ QuestionProgress = Callable[[Question, Outcome | None], None]
 """Called before a question, with None, and after it."""
 
 
-def run_study(study: Study, *, noise: NoiseSource | None = None, progress: QuestionProgress | None = None) -> Result:
-    """Check everything, then ask. Stops cleanly where the budget ends: what was answered is in the result."""
-    table = open_table(study)
+def run_study(
+    study: Study,
+    *,
+    noise: NoiseSource | None = None,
+    progress: QuestionProgress | None = None,
+    rehearse: bool = False,
+) -> Result:
+    """Check everything, then ask. Stops cleanly where the budget ends: what was answered is in the result.
+
+    ``rehearse`` asks made-up rows instead, with a ledger in memory: no value is read and nothing is charged.
+    """
+    table = made_up_table(study) if rehearse else open_table(study)
+    study = rehearsal_of(study) if rehearse else study
     size = public_size(study, table)
     questions = Questions(study, table, size)
     ledger = find_ledger(study, noise)
     require_fit(questions, ledger, size)
     asking = _Run(questions, ledger or new_ledger(study, noise), progress or (lambda question, outcome: None))
     outcomes, error = asking.all()
-    return Result(study, outcomes, size, asking.ledger, error)
+    return Result(study, outcomes, size, asking.ledger, error, rehearse)
 
 
 class _Run:

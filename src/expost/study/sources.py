@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Literal
 
 from expost.cost import Cost
 from expost.data import PrivateTable, Unit, read
@@ -18,21 +19,36 @@ _PARAMETERS = {"unit": "privacy.unit", "size": "privacy.size", "schema": "data.s
 
 
 def open_table(study: Study) -> PrivateTable:
-    """The study's table. Looks at its schema only."""
-    data, privacy = study.data, study.privacy
+    """The study's table, with its derived columns. Looks at its schema only."""
+    return derived(study, stated_table(study))
+
+
+def stated_table(study: Study) -> PrivateTable:
+    """The table that the study names."""
+    data = study.data
     try:
-        table = read(
+        return read(
             study.source,
-            unit="row" if privacy.unit == "row" else Unit(privacy.unit, rows=privacy.rows or 1, groups=privacy.groups),
-            neighbours=privacy.neighbours,
+            unit=whose(study),
+            neighbours=study.privacy.neighbours,
             table=data.table,
             schema=data.schema,
             delimiter=data.delimiter,
             quote=data.quote,
-            size=privacy.size,
+            size=study.privacy.size,
         )
     except InvalidValue as error:
         raise study.wrong(_place(error), str(error)) from None
+
+
+def whose(study: Study) -> Unit | Literal["row"]:
+    """Whose privacy the study protects."""
+    privacy = study.privacy
+    return "row" if privacy.unit == "row" else Unit(privacy.unit, rows=privacy.rows or 1, groups=privacy.groups)
+
+
+def derived(study: Study, table: PrivateTable) -> PrivateTable:
+    """A table with the study's derived columns."""
     for name, expression in study.derive.items():
         try:
             table = table.derive(**{name: expression})
