@@ -102,12 +102,12 @@ def is_out_of_reach(engine: Engine, error: BaseException) -> bool:
     return isinstance(error, Busy) == engine.local
 
 
-def alone(lock: Any, work: Callable[[], Answer]) -> Answer:
+def alone(lock: Any, work: Callable[..., Answer], *values: Any) -> Answer:
     """Work under a re-entrant lock, which is released however the work ends, interrupts included."""
     held = lock._is_owned()
     try:
         with lock:
-            return work()
+            return work(*values)
     finally:
         if not held and lock._is_owned():  # interrupted between taking it and the block, or before it was left
             lock.release()

@@ -122,6 +122,18 @@ class Balance(NamedTuple):
         """limit − spent − reserved; nothing once it is closed."""
         return Cost(0) if self.closed else self.limit - self.spent - self.reserved
 
+    def has_room(self, worst: Cost) -> bool:
+        """Whether a worst case can be reserved: what :class:`~expost.accounting.OdpFilter` decides, while open.
+
+        Proof: thm-composition
+        """
+        limit, spent, reserved, closed, _ = self
+        return (
+            not closed
+            and spent.epsilon_units + reserved.epsilon_units + worst.epsilon_units <= limit.epsilon_units
+            and spent.delta_units + reserved.delta_units + worst.delta_units <= limit.delta_units
+        )
+
 
 class View(NamedTuple):
     """An account at one instant."""

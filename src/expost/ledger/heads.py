@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import lru_cache
 
 from expost.canonical import sha256
 from expost.errors import LedgerCorrupt, LedgerUnavailable
@@ -129,13 +130,18 @@ def _unlock(file: int) -> None:
 
 
 def _record(name: str, head: Head) -> bytes:
-    text = f"{head.sequence:020d} {head.hash} {sha256(name)[:32]}"
-    return text.ljust(_SIZE - 1).encode() + b"\n"
+    return f"{head.sequence:020d} {head.hash} {_whose(name)}".ljust(_SIZE - 1).encode() + b"\n"
 
 
+@lru_cache(256)
 def _parsed(record: bytes, name: str) -> Head | None:
     try:
         sequence, digest, whose = record.decode().split()
-        return Head(int(sequence), digest) if whose == sha256(name)[:32] and len(digest) == 64 else None
+        return Head(int(sequence), digest) if whose == _whose(name) and len(digest) == 64 else None
     except ValueError:
         return None
+
+
+@lru_cache(256)
+def _whose(name: str) -> str:
+    return sha256(name)[:32]

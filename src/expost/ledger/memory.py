@@ -124,10 +124,9 @@ class MemoryStore:
         return 0
 
     def _entry_of(self, operation: Operation) -> Entry:
-        change = self._apply(operation)
-        assert change is not None
-        assert change.entry is not None
-        return change.entry
+        change: Any = self._apply(operation)
+        entry: Entry = change.entry
+        return entry
 
     def _apply(self, operation: Operation) -> Change | None:
         self._refuse_forked()
@@ -136,7 +135,7 @@ class MemoryStore:
                 "this thread was interrupted in the middle of writing to the ledger: a signal handler or a finalizer "
                 "cannot write in between; write afterwards"
             )
-        return alone(self._lock, lambda: self._decided(operation))
+        return alone(self._lock, self._decided, operation)
 
     def _decided(self, operation: Operation) -> Change | None:
         if self._done < len(self._changes):

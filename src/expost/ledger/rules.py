@@ -11,7 +11,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from expost.accounting import HALT, OdpFilter
 from expost.cost import Cost
 from expost.errors import (
     AlreadyExists,
@@ -224,14 +223,14 @@ def _reserve(books: Books, operation: Reserve) -> Change:
     refuse_used(books, request)
     refuse_relation(books, request.guarantee.neighbours)
     levels = books.levels(request.account)
+    more = []
     for level in levels:
-        if level.closed or OdpFilter(level.limit).decide(level.spent + level.reserved, worst) is HALT:
+        if not level.has_room(worst):
             raise refusal(request.account, levels, worst)
+        limit, spent, reserved, closed, line = level
+        more.append(Balance(limit, spent, reserved + worst, closed, line))
     entry = Entry(books.count + 1, request, "reserved", operation.begun, None, None, books.at / 1e6)
-    more = tuple(
-        Balance(level.limit, level.spent, level.reserved + worst, level.closed, level.line) for level in levels
-    )
-    return Change(operation, request.account, more, entry, first=not books.knows(request.guarantee))
+    return Change(operation, request.account, tuple(more), entry, not books.knows(request.guarantee))
 
 
 def _begin(books: Books, operation: Begin) -> Change | None:
@@ -262,12 +261,13 @@ def _void(books: Books, operation: Void) -> Change:
 
 def _end(books: Books, operation: Operation, entry: Entry) -> Change:
     """Nothing stays reserved for the entry; what it is charged is spent."""
-    charged, worst = entry.charged or _NOTHING, entry.reserved
-    levels = tuple(
-        Balance(level.limit, level.spent + charged, level.reserved - worst, level.closed, level.line)
-        for level in books.levels(entry.request.account)
-    )
-    return Change(operation, entry.request.account, levels, entry)
+    charged, request = entry.charged or _NOTHING, entry.request
+    worst = request.guarantee.worst_case
+    less = [
+        Balance(limit, spent + charged, reserved - worst, closed, line)
+        for limit, spent, reserved, closed, line in books.levels(request.account)
+    ]
+    return Change(operation, request.account, tuple(less), entry)
 
 
 def _open(books: Books, number: int, attempted: str) -> Entry:
@@ -359,6 +359,9 @@ TRUST = 366 * 24 * HOUR
 TICKS: frozenset[type] = frozenset({CreateAccount, RaiseLimit, Close, DropOutputs, Reserve})
 """Operations that move the clock of the books on. Endings do not: when work ended may depend on the data."""
 
+SETS: frozenset[type] = frozenset({Create, SetClock})
+"""Operations that set the clock of the books to what the machine's clock shows."""
+
 
 def full_hour(at: int) -> int:
     """The clock of the books at an instant: full hours, both in microseconds since 1970."""
@@ -371,8 +374,10 @@ def tick(at: int, now: int, operation: Operation) -> int:
     Raises ``LedgerUnavailable`` if the machine's clock is ahead by more than :data:`TRUST`; ``Close`` leaves the clock
     as it is then. Only ``SetClock``, which is in the audit trail with a name and a reason, moves it so far, or back.
     """
+    if type(operation) in SETS:
+        return full_hour(now)
     if type(operation) not in TICKS:
-        return full_hour(now) if type(operation) in (SetClock, Create) else at
+        return at
     if now - at > TRUST and type(operation) is Close:  # to end spending is always possible
         return at
     if now - at > TRUST:

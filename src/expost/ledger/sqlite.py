@@ -1,7 +1,6 @@
 """Books in an SQLite file: one writer at a time, durable at every commit.
 
-SQLite itself is the one that apsw brings along. Write-ahead log, ``synchronous=EXTRA``: a commit that returned is on
-the disk.
+SQLite is apsw's own. Write-ahead log, ``synchronous=EXTRA``: a commit that returned is on the disk.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from expost.ledger import schema
 from expost.ledger.engine import Hold, Outcome, Refused, Rows, Settings, SnapshotLost, Step, alone
 from expost.ledger.heads import Heads
 from expost.ledger.rules import Create, change_of, full_hour
-from expost.ledger.sqlite_transaction import Transaction
+from expost.ledger.sqlite_transaction import Remembered, Transaction
 from expost.ledger.trail import GENESIS, Head, link, trail_line
 
 OLDEST = (3, 51, 3)
@@ -59,8 +58,10 @@ class SqliteEngine:
         self._path, self._create, self.read_only = path, create, read_only
         self.heads = Heads(path) if settings.heads else None
         self._owners: dict[tuple[Process, int], str] = {}
-        self._names: dict[int, str] = {}
         self._writer: apsw.Connection | None = None
+        self._version: int | None = None
+        self._known: dict[int, Remembered] = {}
+        """What the ledgers' rows are, as of the version of the file that the writer committed last."""
         self._reader: apsw.Connection | None = None
         self._still: tuple[Any, ...] | None = None
         """How the file was when it was opened as one that nobody changes."""
@@ -89,7 +90,8 @@ class SqliteEngine:
         owner = self._owners.get((here(), ledger)) or secrets.token_hex(8)
 
         def work(writer: apsw.Connection) -> Transaction:
-            transaction = Transaction(writer, ledger, owner, self.settings)
+            known = self._known.pop(ledger, None)  # not remembered, if this fails
+            transaction = Transaction(writer, ledger, owner, self.settings, known or Remembered())
             if self.heads is not None:
                 transaction.lost = self.heads.lost(transaction.root[0], transaction.sequence, transaction.hash_of)
             transaction.apply(steps)
@@ -101,8 +103,10 @@ class SqliteEngine:
             except apsw.ConstraintError as error:
                 raise LedgerCorrupt(f"the tables refused a step that the rules allow: {error}; see verify()") from error
         self._owners[here(), ledger] = done.owner
-        if self.heads is not None and done.moved and done.lost is None:
-            self.heads.note(done.root[0], Head(done.sequence, done.head))
+        if done.lost is None:
+            self._known[ledger] = done.known
+            if self.heads is not None and done.moved:
+                self.heads.note(done.root[0], Head(done.sequence, done.head))
         return done.outcomes
 
     def owner(self, ledger: int) -> str | None:
@@ -122,10 +126,14 @@ class SqliteEngine:
         writer = self._writing()
         try:
             writer.execute("BEGIN IMMEDIATE")
+            if writer.data_version() != self._version:  # somebody else wrote
+                self._known.clear()
             result = work(writer)
             self._check_file()
             self._check_log()
+            self._version = None
             writer.execute("COMMIT")
+            self._version = writer.data_version()
         except BaseException:
             if writer.in_transaction:
                 writer.execute("ROLLBACK")
@@ -266,7 +274,7 @@ class SqliteEngine:
     def transaction(self) -> Iterator[Rows]:
         """A way to write tables directly, all or nothing."""
         with self._translated():
-            writer = self._writing()
+            writer, self._version = self._writing(), None
             try:
                 writer.execute("BEGIN IMMEDIATE")
                 yield lambda sql, *values: writer.execute(sql, values).fetchall()
@@ -291,7 +299,7 @@ class SqliteEngine:
             stuck, self._writer = self._writer, None
             stuck.close()
         if self._writer is None:
-            self._writer, self._log = self._connect(), None
+            self._writer, self._log, self._version = self._connect(), None, None
         return self._writer
 
     def _connect(self) -> apsw.Connection:

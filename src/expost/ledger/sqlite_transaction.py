@@ -36,26 +36,52 @@ _MONTH = 30 * 24 * HOUR
 _OPEN = "expost_entry e INDEXED BY expost_entry_open"
 
 
+_REMEMBERED = 4096  # accounts, guarantees and open entries of one ledger
+
+
+class Remembered:
+    """Rows of one ledger as the last transaction left them. True as long as nobody else writes to the file."""
+
+    def __init__(self) -> None:
+        self.book: Any = None
+        """Name, relation, last line, number of entries, clock and head."""
+        self.accounts: dict[Path, tuple[int, Balance]] = {}
+        """By path: number and balance."""
+        self.claims: set[str] = set()
+        """Guarantees that a line describes."""
+        self.open: dict[int, Entry] = {}
+        self.beat: int | None = None
+        """When this process gave its last sign of life, if it was not given up."""
+
+    def tidy(self) -> None:
+        """Stay small."""
+        for rows in (self.accounts, self.claims, self.open):
+            if len(rows) > _REMEMBERED:
+                rows.clear()
+
+
 class Transaction:
-    """The books of one ledger inside one transaction.
+    """The books of one ledger inside one transaction. ``known`` spares it to read what it wrote last.
 
     Proof: thm-durable
     """
 
-    def __init__(self, connection: apsw.Connection, ledger: int, owner: str, settings: Settings) -> None:
-        self._connection, self._ledger, self._settings = connection, ledger, settings
-        row = self._row("SELECT name, neighbours, sequence, entries, at, head FROM expost_ledger WHERE id = ?", ledger)
+    def __init__(
+        self, connection: apsw.Connection, ledger: int, owner: str, settings: Settings, known: Remembered
+    ) -> None:
+        self._connection, self._ledger, self._settings, self.known = connection, ledger, settings, known
+        row = known.book or self._row(
+            "SELECT name, neighbours, sequence, entries, at, head FROM expost_ledger WHERE id = ?", ledger
+        )
         name, self._neighbours, self.sequence, self._count, self.at, self.head = row
         self.root: Path = (name,)
         self.owner = owner
-        self._alive = False
         self.outcomes: list[Outcome] = []
         self.moved = False
         """Whether there are new lines."""
         self.lost: LedgerCorrupt | None = None
         """Why lines are known to be lost: then accounts can be closed, and nothing else is done."""
         self._now = settings.clock()
-        self._ids: dict[Path, int] = {}
 
     def apply(self, steps: list[Step]) -> None:
         """Take all steps; ``outcomes`` says what became of each."""
@@ -67,6 +93,8 @@ class Transaction:
                 "UPDATE expost_ledger SET sequence = ?, entries = ?, at = ?, head = ? WHERE id = ?",
                 self.sequence, self._count, self.at, self.head, self._ledger,
             )  # fmt: skip
+        self.known.book = self.root[0], self._neighbours, self.sequence, self._count, self.at, self.head
+        self.known.tidy()
 
     def hash_of(self, sequence: int) -> str | None:
         """The hash of a line of the audit trail."""
@@ -118,21 +146,21 @@ class Transaction:
 
     def levels(self, path: Path) -> tuple[Balance, ...]:
         """The balances of the account and of all above it."""
-        found = []
-        for depth in range(1, len(path) + 1):
-            row = self._account(path[:depth])
-            if row is None:
-                raise unknown_account(path[:depth])
-            self._ids[path[:depth]] = row[0]
-            found.append(balance_of_row(row[1:]))
-        return tuple(found)
+        return tuple([self._account(path[:depth])[1] for depth in range(1, len(path) + 1)])
 
     def exists(self, path: Path) -> bool:
         """Whether there is such an account."""
-        return self._account(path) is not None
+        try:
+            self._account(path)
+        except UnknownEntry:
+            return False
+        return True
 
     def entry(self, number: int) -> Entry:
         """An entry as it is now."""
+        known = self.known.open.get(number)
+        if known is not None:
+            return known
         row = self._row(f"{ENTRY} AND e.number = ?", self._ledger, number)
         if row is None:
             if 1 <= number <= self._count:
@@ -149,9 +177,12 @@ class Transaction:
 
     def knows(self, guarantee: Guarantee) -> bool:
         """Whether a line of this ledger says what the guarantee is."""
-        return bool(self._row(
-            "SELECT 1 FROM expost_claim WHERE ledger = ? AND digest = ?", self._ledger, claim_digest(guarantee)
-        ))  # fmt: skip
+        digest = claim_digest(guarantee)
+        if digest not in self.known.claims:
+            if self._row("SELECT 1 FROM expost_claim WHERE ledger = ? AND digest = ?", self._ledger, digest) is None:
+                return False
+            self.known.claims.add(digest)
+        return True
 
     # ---- writing
 
@@ -164,8 +195,10 @@ class Transaction:
             self._write_balance(change.path[: depth + 1], balance)
         if entry is not None and isinstance(operation, Reserve):
             self._write_entry(operation, change)
+            self.known.open[entry.id] = entry
         elif entry is not None:
             self._update_entry(operation, entry)
+            self.known.open.pop(entry.id, None)
         elif isinstance(operation, DropOutputs):
             self._run(
                 "UPDATE expost_entry SET output = NULL WHERE ledger = ? AND number <= ? AND output IS NOT NULL",
@@ -175,19 +208,22 @@ class Transaction:
 
     def _write_balance(self, path: Path, balance: Balance) -> None:
         limit, spent, reserved, closed, _ = balance
-        amounts = [units for cost in (limit, spent, reserved) for units in (cost.epsilon_units, cost.delta_units)]
-        if path not in self._ids:
+        known = self.known.accounts.get(path)
+        if known is None:  # a new one: the rules have read all others
             self._run(
                 "INSERT INTO expost_account (ledger, parent, path, epsilon_limit, delta_limit, line) "
                 "VALUES (?, ?, ?, ?, ?, ?)",
-                self._ledger, self._ids[path[:-1]], "/".join(path), *amounts[:2], self.sequence,
+                self._ledger, self._account(path[:-1])[0], "/".join(path), limit.epsilon_units, limit.delta_units,
+                self.sequence,
             )  # fmt: skip
             return
         self._run(
             "UPDATE expost_account SET epsilon_limit = ?, delta_limit = ?, epsilon_spent = ?, delta_spent = ?, "
             "epsilon_reserved = ?, delta_reserved = ?, closed = ?, line = ? WHERE id = ?",
-            *amounts, int(closed), self.sequence, self._ids[path],
+            limit.epsilon_units, limit.delta_units, spent.epsilon_units, spent.delta_units,
+            reserved.epsilon_units, reserved.delta_units, int(closed), self.sequence, known[0],
         )  # fmt: skip
+        self.known.accounts[path] = known[0], Balance(limit, spent, reserved, closed, self.sequence)
 
     def _write_entry(self, operation: Reserve, change: Change) -> None:
         request, lease = operation.request, operation.lease
@@ -198,6 +234,7 @@ class Transaction:
         )
         if change.first:
             self._run("INSERT INTO expost_claim VALUES (?, ?, ?)", self._ledger, claim, claim_text(request.guarantee))
+            self.known.claims.add(claim)
         if lease is None:
             self._ensure_alive()
         self._count += 1
@@ -205,7 +242,7 @@ class Transaction:
             "INSERT INTO expost_entry (ledger, number, account, operation, subject, fingerprint, claim, label, key, "
             "epsilon, delta, owner, lease, lease_until, begun, reserved_at, reserved_line) "
             "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-            self._ledger, self._count, self._ids[request.account], request.operation, subject.text,
+            self._ledger, self._count, self._account(request.account)[0], request.operation, subject.text,
             subject.fingerprint, claim, request.label, request.key, worst.epsilon_units, worst.delta_units,
             self.owner if lease is None else None, lease, None if lease is None else self._now + lease,
             int(operation.begun), self.at, self.sequence,
@@ -234,6 +271,7 @@ class Transaction:
             "DO UPDATE SET beats = beats + 1, seen = excluded.seen WHERE expired = 0",
             self.owner, self._ledger, identity(os.getpid()), self._now,
         )  # fmt: skip
+        self.known.beat = None
 
     def _recover(self, step: Recover) -> int:
         """Give processes up, and forfeit what is left open. Leases that a wrong clock made too long are shortened once
@@ -255,6 +293,7 @@ class Transaction:
         for (number,) in left:
             self._take(Forfeit(number))
         self._forget()
+        self.known.beat = None
         return len(left)
 
     def _forget(self) -> None:
@@ -267,21 +306,29 @@ class Transaction:
 
     def _ensure_alive(self) -> None:
         """This process is recorded. If it was given up, it goes on under another name."""
-        if self._alive:
-            return
-        row = self._row("SELECT expired, seen FROM expost_owner WHERE id = ?", self.owner)
-        if row is not None and row[0]:
-            self.owner, row = secrets.token_hex(8), None
-        if row is None or self._now - row[1] > self._settings.beat * 1e6:
+        seen = self.known.beat
+        if seen is None:
+            row = self._row("SELECT expired, seen FROM expost_owner WHERE id = ?", self.owner)
+            if row is not None and row[0]:
+                self.owner, row = secrets.token_hex(8), None
+            seen = None if row is None else row[1]
+        if seen is None or self._now - seen > self._settings.beat * 1e6:
             self._beat()
-        self._alive = True
+            seen = self._now
+        self.known.beat = seen
 
     # ---- inside
 
-    def _account(self, path: Path) -> Any:
-        return self._row(
-            f"SELECT id, {BALANCE} FROM expost_account WHERE ledger = ? AND path = ?", self._ledger, "/".join(path)
-        )
+    def _account(self, path: Path) -> tuple[int, Balance]:
+        known = self.known.accounts.get(path)
+        if known is None:
+            row = self._row(
+                f"SELECT id, {BALANCE} FROM expost_account WHERE ledger = ? AND path = ?", self._ledger, "/".join(path)
+            )
+            if row is None:
+                raise unknown_account(path)
+            known = self.known.accounts[path] = row[0], balance_of_row(row[1:])
+        return known
 
     def _run(self, sql: str, *values: Any) -> None:
         self._connection.execute(sql, values)

@@ -135,21 +135,15 @@ def _governing_body(change: Change) -> str:
 def reserve_body(operation: Reserve, *, first: bool) -> str:
     """A reservation. The first one for a guarantee also says what the guarantee is."""
     request = operation.request
+    guarantee, worst = request.guarantee, request.guarantee.worst_case
     subject = described(request.subject, keyed=request.key is not None)
-    body = {
-        "account": "/".join(request.account),
-        "begun": operation.begun,
-        "claim": claim_digest(request.guarantee),
-        "fingerprint": subject.fingerprint,
-        "key": request.key,
-        "label": request.label,
-        "operation": request.operation,
-        "subject": subject.text,
-        "worst": amount(request.guarantee.worst_case),
-    }
-    if first:
-        body["guarantee"] = json.loads(claim_text(request.guarantee))
-    return canonical(body)
+    whole = f'"guarantee":{claim_text(guarantee)},' if first else ""
+    return (
+        f'{{"account":{canonical("/".join(request.account))},"begun":{"true" if operation.begun else "false"},'
+        f'"claim":"{claim_digest(guarantee)}","fingerprint":{canonical(subject.fingerprint)},{whole}'
+        f'"key":{canonical(request.key)},"label":{canonical(request.label)},"operation":"{request.operation}",'
+        f'"subject":{canonical(subject.text)},"worst":[{worst.epsilon_units},{worst.delta_units}]}}'
+    )
 
 
 def _end_body(change: Change) -> str:
@@ -158,7 +152,11 @@ def _end_body(change: Change) -> str:
     assert entry is not None
     assert entry.charged is not None
     part, digest = (operation.part, operation.digest) if isinstance(operation, Settle) else (None, None)
-    return canonical({"charged": amount(entry.charged), "output": digest, "part": part})
+    charged = entry.charged
+    return (
+        f'{{"charged":[{charged.epsilon_units},{charged.delta_units}],"output":{canonical(digest)},'
+        f'"part":{canonical(part)}}}'
+    )
 
 
 def amount(cost: Cost) -> list[int]:

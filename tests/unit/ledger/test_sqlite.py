@@ -71,3 +71,55 @@ def test_a_file_that_is_no_ledger_is_left_alone(tmp_path: Path) -> None:
     assert other.read_bytes() == before
     with pytest.raises(xp.LedgerCorrupt, match="not an SQLite database"):
         xp.ledgers(f"sqlite:///{junk}")
+
+
+def _file(url: str) -> str:
+    return url.removeprefix("sqlite:///")
+
+
+def test_what_was_remembered_is_read_again_once_somebody_else_wrote(sqlite_url: Callable[[], str]) -> None:
+    ledger = make(url := sqlite_url())
+    ledger.reserve(CLAIM).settle("small")
+    other = apsw.Connection(_file(url))
+    other.execute("UPDATE expost_account SET epsilon_spent = epsilon_limit")
+    other.close()
+    with pytest.raises(xp.BudgetExceeded):
+        ledger.reserve(CLAIM)
+
+
+def test_what_a_failed_transaction_learnt_is_not_remembered(
+    sqlite_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = make(sqlite_url())
+    engine: Any = ledger._store._engine  # type: ignore[attr-defined]
+    ledger.reserve(CLAIM).settle("small")
+    before = ledger.spent, ledger.reserved
+    with monkeypatch.context() as patched:
+        patched.setattr(engine, "_check_log", lambda: 1 / 0)  # everything was written, and is rolled back
+        with pytest.raises(ZeroDivisionError):
+            ledger.reserve(CLAIM)
+    assert (ledger.spent, ledger.reserved) == before
+    ledger.reserve(CLAIM).settle("large")
+    ledger.verify()
+
+
+def test_ledgers_of_one_file_remember_each_their_own(sqlite_url: Callable[[], str]) -> None:
+    first = make(url := sqlite_url())
+    second = Ledger.create(url, "second", 10, 1e-3, neighbours="add-remove", unit="person")
+    account = second.create_account("team", 5, 1e-3)
+    for ledger in (first, account, first, second, account):
+        ledger.reserve(CLAIM).settle("small")
+    assert [len(list(ledger.entries())) for ledger in (first, second, account)] == [2, 3, 2]
+    first.verify()
+    second.verify()
+
+
+def test_little_is_remembered(sqlite_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("expost.ledger.sqlite_transaction._REMEMBERED", 2)
+    ledger = Ledger.create(sqlite_url(), "study", 10, neighbours="add-remove", unit="person")
+    claims = [xp.Guarantee({"yes": f"0.{n}", "no": 0}) for n in range(1, 6)]
+    spendings = [ledger.reserve(claim) for claim in claims]
+    for spending in spendings:
+        spending.settle("yes")
+    assert ledger.spent == xp.Cost("1.5")
+    ledger.verify()
