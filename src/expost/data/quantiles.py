@@ -19,7 +19,8 @@ from expost.data.sums import Clipped
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours
 from expost.mechanisms import Tally
-from expost.mechanisms.quantiles.ordered import Lattice, arrange
+from expost.mechanisms.quantiles.candidates import Lattice
+from expost.mechanisms.quantiles.ordered import arrange
 from expost.mechanisms.quantiles.quantiles import target
 from expost.mechanisms.quantiles.windows import Windows
 from expost.noise import NoiseSource

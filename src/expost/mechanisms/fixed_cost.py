@@ -18,14 +18,14 @@ class FixedCost(Mechanism[In, Out]):
     epsilon: Number
 
     @property
-    def relation(self) -> Neighbours | None:
+    def _relation(self) -> Neighbours | None:
         """Which databases are neighbours."""
         return "substitute"
 
     @property
     def guarantee(self) -> Guarantee:
         """ε for every output."""
-        return Guarantee.uniform(self.epsilon, neighbours=self.relation)
+        return Guarantee.uniform(self.epsilon, neighbours=self._relation)
 
     def part_of(self, output: Any) -> Part:
         """All outputs cost the same."""

@@ -70,7 +70,7 @@ class Exponential(FixedCost[NDArray[Any], int], Calibrated[NDArray[Any], int]):
         check_monotone(self.monotone, self.neighbours)
 
     @property
-    def relation(self) -> Neighbours | None:
+    def _relation(self) -> Neighbours | None:
         """Those that were declared."""
         return self.neighbours
 

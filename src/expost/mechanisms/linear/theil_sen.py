@@ -14,7 +14,8 @@ from expost.cost import Number
 from expost.errors import InvalidValue
 from expost.mechanisms.linear.box import STEPS, BoundedFit, LinearFit
 from expost.mechanisms.moments.moments import Mean
-from expost.mechanisms.quantiles.ordered import Lattice, arrange
+from expost.mechanisms.quantiles.candidates import Lattice
+from expost.mechanisms.quantiles.ordered import arrange
 from expost.mechanisms.quantiles.windows import Target, Windows
 from expost.noise import NoiseSource
 

@@ -74,7 +74,7 @@ class TypicalRange(FixedCost[NDArray[Any], Interval]):
             as_whole(self.penalty, "penalty", least=0, most=2**40)
 
     @property
-    def relation(self) -> Neighbours:
+    def _relation(self) -> Neighbours:
         """Those that were declared."""
         return self.neighbours
 

@@ -49,7 +49,7 @@ class DistributionFunction(Ranked[StepFunction]):
 
     points: int
     epsilon: Number
-    bounds: Any
+    bounds: Any = None
     neighbours: Neighbours
     grid: Number | None = None
     missing: Number = 0

@@ -25,7 +25,8 @@ from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part
 from expost.mechanism import Mechanism
-from expost.mechanisms.quantiles.ordered import Lattice, Ordered, Tally, arrange, has_floats
+from expost.mechanisms.quantiles.candidates import Lattice
+from expost.mechanisms.quantiles.ordered import Ordered, Tally, arrange, has_floats
 from expost.mechanisms.quantiles.quantiles import Quantile, target
 from expost.mechanisms.quantiles.windows import Target, Windows
 from expost.mechanisms.sparse_vector.sparse_vector import SparseVector

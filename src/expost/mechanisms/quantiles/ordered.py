@@ -1,83 +1,20 @@
-"""Data in order on a lattice of candidates: the record of any rank, and how many records lie below a candidate."""
+"""Data in order of its candidates: the record of any rank, and how many records lie below a candidate."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from dataclasses import dataclass
-from fractions import Fraction
-from math import ceil, floor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.cost import exact
 from expost.errors import InvalidValue
-from expost.mechanisms.numbers import shape_of, whole_numbers
+from expost.mechanisms.numbers import shape_of
+from expost.mechanisms.quantiles.candidates import Candidates
 
-_FARTHEST = 2**53  # multiples of the step beyond this are not told apart as floats
-_DEFAULT_CELLS = 2**20
-_FINEST = Fraction(1, 10**300)
 _MOST_ALIKE = 2**32  # records of one value in a tally: a constant, and all of them add up in 64 bits
-
-
-@dataclass(frozen=True)
-class Lattice:
-    """The multiples of ``step`` from ``first`` to ``last`` times it: what a quantile is chosen from."""
-
-    step: Fraction
-    first: int
-    last: int
-    whole: bool
-    """Whether values are published as whole numbers."""
-
-    @classmethod
-    def of(cls, bounds: tuple[float, float], grid: Any, *, floats: bool) -> Lattice:
-        """The lattice between the bounds; by default of whole numbers, or for floats of 2^20 cells and more."""
-        low, high = (exact(end, "each of bounds") for end in bounds)
-        step = _default_step(high - low, floats) if grid is None else exact(grid, "grid")
-        if not _FINEST <= step <= 1 / _FINEST:  # as a float, a step is neither 0 nor infinite
-            raise InvalidValue(f"grid is the distance between neighbouring answers, from 1e-300 to 1e300, got {step}")
-        first, last = ceil(low / step), floor(high / step)
-        if first > last:
-            raise InvalidValue(f"no multiple of the grid {step} lies within bounds {bounds}: take a finer grid")
-        if max(-first, last) > _FARTHEST:
-            raise InvalidValue(
-                f"bounds reach up to 2^53 steps of the grid, got {bounds} and {step}: take a coarser grid"
-            )
-        return cls(step, first, last, whole=not floats and step.denominator == 1)
-
-    def rounding(self, *, floats: bool) -> Fraction:
-        """How far records are moved at most when they are rounded to the lattice."""
-        return self.step / 2 if floats or self.step != 1 else Fraction(0)
-
-    @property
-    def size(self) -> int:
-        """The number of candidates."""
-        return self.last - self.first + 1
-
-    def value(self, index: int) -> float:
-        """The candidate as it is published: an int, or the nearest float."""
-        number = (self.first + index) * self.step
-        return int(number) if self.whole else float(number)
-
-    def indices(self, values: NDArray[Any], missing: float) -> NDArray[np.int64]:
-        """The candidate nearest to each value, counted from 0. Never decreases in the value; NaN is ``missing``."""
-        if values.dtype.kind != "f" and self.step == 1:
-            return np.asarray(np.clip(whole_numbers(values), self.first, self.last) - self.first)
-        with np.errstate(over="ignore"):
-            points = np.floor(np.nan_to_num(values.astype(np.float64), nan=missing) / float(self.step) + 0.5)
-        return np.asarray(np.clip(points, self.first, self.last).astype(np.int64) - self.first)
-
-
-def _default_step(width: Fraction, floats: bool) -> Fraction:
-    if not floats or not width:
-        return Fraction(1)
-    finest = width / _DEFAULT_CELLS
-    exponent = finest.numerator.bit_length() - finest.denominator.bit_length()
-    step = Fraction(2) ** exponent
-    return step if step <= finest else step / 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,9 +40,9 @@ class Tally:
 
 
 class Ordered(ABC):
-    """Records in order on a lattice. Private."""
+    """Records in order, each as the candidate nearest to it. Private."""
 
-    def __init__(self, size: int, lattice: Lattice) -> None:
+    def __init__(self, size: int, lattice: Candidates) -> None:
         self.size = size
         self.lattice = lattice
 
@@ -132,7 +69,7 @@ class Ordered(ABC):
 class _Sorted(Ordered):
     """One record each."""
 
-    def __init__(self, values: NDArray[Any], lattice: Lattice, missing: float) -> None:
+    def __init__(self, values: NDArray[Any], lattice: Candidates, missing: float) -> None:
         super().__init__(len(values), lattice)
         self._missing = missing
         self._values = np.array(values, dtype=np.float64 if values.dtype.kind == "f" else values.dtype)
@@ -154,7 +91,7 @@ class _Sorted(Ordered):
 class _Counted(Ordered):
     """Records counted by value."""
 
-    def __init__(self, tally: Tally, lattice: Lattice, missing: float) -> None:
+    def __init__(self, tally: Tally, lattice: Candidates, missing: float) -> None:
         indices = lattice.indices(np.asarray(tally.values), missing)
         counts = np.clip(np.asarray(tally.counts), 0, _MOST_ALIKE).astype(np.int64)
         if np.any(indices[1:] < indices[:-1]):
@@ -172,7 +109,7 @@ class _Counted(Ordered):
         return int(self._ends[place - 1]) if place else 0
 
 
-def arrange(data: NDArray[Any] | Tally, lattice: Lattice, missing: float) -> Ordered:
+def arrange(data: NDArray[Any] | Tally, lattice: Candidates, missing: float) -> Ordered:
     """The data in order."""
     if isinstance(data, Tally):
         return _Counted(data, lattice, missing)

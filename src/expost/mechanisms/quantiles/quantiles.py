@@ -19,7 +19,8 @@ from expost.guarantee import Neighbours, as_neighbours
 from expost.mechanism import Out
 from expost.mechanisms.accuracy import Calibrated
 from expost.mechanisms.fixed_cost import FixedCost
-from expost.mechanisms.quantiles.ordered import Lattice, Tally, arrange, has_floats
+from expost.mechanisms.quantiles.candidates import Candidates, candidates
+from expost.mechanisms.quantiles.ordered import Tally, arrange, has_floats
 from expost.mechanisms.quantiles.windows import Candidate, Target, Windows
 from expost.noise import NoiseSource
 
@@ -41,7 +42,8 @@ class Ranked(FixedCost[NDArray[Any] | Tally, Out], Calibrated[NDArray[Any] | Tal
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
-        object.__setattr__(self, "bounds", as_bounds(self.bounds))
+        if self.bounds is not None:
+            object.__setattr__(self, "bounds", as_bounds(self.bounds))
         object.__setattr__(self, "missing", finite(self.missing, "missing"))
         if as_neighbours(self.neighbours) is None:
             raise InvalidValue(
@@ -55,7 +57,7 @@ class Ranked(FixedCost[NDArray[Any] | Tally, Out], Calibrated[NDArray[Any] | Tal
         """The quantiles that are chosen, each from 0 to 1."""
 
     @property
-    def relation(self) -> Neighbours:
+    def _relation(self) -> Neighbours:
         """Those that were declared."""
         return self.neighbours
 
@@ -96,8 +98,8 @@ class Ranked(FixedCost[NDArray[Any] | Tally, Out], Calibrated[NDArray[Any] | Tal
     def _rate(self) -> Fraction:
         return exact(self.epsilon, "ε") / 2
 
-    def _lattice(self, *, floats: bool) -> Lattice:
-        return Lattice.of(self.bounds, self.grid, floats=floats)
+    def _lattice(self, *, floats: bool) -> Candidates:
+        return candidates(self.bounds, self.grid, floats=floats)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +107,8 @@ class Quantile(Ranked[float]):
     """A quantile of the data, with pure ε: the record of rank ⌈quantile·n⌉, or a value near it in rank.
 
     The value is chosen among the multiples of ``grid`` within ``bounds`` by permute-and-flip, the less likely the more
-    records would have to change before it is the quantile. A value that many records share is hit exactly.
+    records would have to change before it is the quantile. A value that many records share is hit exactly. Without
+    bounds it is chosen among all numbers with 24 significant bits, which costs a few ranks and no more ε.
 
     The data is a one-dimensional array with one value per person, or a :class:`Tally`. Whole numbers stay whole.
 
@@ -116,7 +119,8 @@ class Quantile(Ranked[float]):
     epsilon
         The whole budget. Every answer costs all of it.
     bounds
-        The lowest and the highest answer. Records outside count as the nearer one.
+        The lowest and the highest answer. Records outside count as the nearer one. None for numbers of any size: where
+        bounds are not known, or wider than ten thousand grids.
     neighbours
         ``"substitute"``: one record is exchanged and their number is public. ``"add-remove"``: one record more or
         less; the number is private, and the median needs half the noise.
@@ -134,7 +138,7 @@ class Quantile(Ranked[float]):
 
     quantile: Number
     epsilon: Number
-    bounds: Any
+    bounds: Any = None
     neighbours: Neighbours
     grid: Number | None = None
     missing: Number = 0
@@ -151,8 +155,7 @@ class Quantile(Ranked[float]):
     def describe(self, output: Any) -> str:
         """The value, and how many ranks it may be off."""
         floats = isinstance(output, float)
-        ranks, half = self.error_bound("0.95", floats=floats), self._lattice(floats=floats).rounding(floats=floats)
-        rounded = f" of records rounded by up to {float(half):.3g}" if half else ""
+        ranks, rounded = self.error_bound("0.95", floats=floats), self._lattice(floats=floats).rule(floats=floats)
         return f"{output:.6g}, off by at most {ranks} ranks{rounded} at 95 %"
 
 
@@ -194,7 +197,7 @@ class Quantiles(Ranked[tuple[float, ...]]):
 
     quantiles: Any
     epsilon: Number
-    bounds: Any
+    bounds: Any = None
     neighbours: Neighbours
     grid: Number | None = None
     missing: Number = 0
@@ -229,16 +232,15 @@ class Quantiles(Ranked[tuple[float, ...]]):
         size = as_whole(n, "n (the number of records)")
         rank = place(as_probability(quantile, "quantile"), size)
         lattice = self._lattice(floats=floats)
-        low, high = lattice.value(0), lattice.value(lattice.size - 1)
+        least, most = low, high = lattice.value(0), lattice.value(lattice.size - 1)
         for level, value in zip(self.levels, output, strict=True):
             if ceil(place(level, size)) + off <= ceil(rank):
                 low = max(low, value)
             if ceil(place(level, size)) - off >= ceil(rank):
                 high = min(high, value)
-        half = lattice.rounding(floats=floats)
-        if not half:
-            return low, high
-        return max(float(low - half), self.bounds[0]), min(float(high + half), self.bounds[1])
+        low, high = lattice.around(low, floats=floats)[0], lattice.around(high, floats=floats)[1]
+        least, most = (least, most) if self.bounds is None else self.bounds
+        return max(low, least), min(high, most)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,7 +259,7 @@ class InterquartileRange(Ranked[float]):
     """
 
     epsilon: Number
-    bounds: Any
+    bounds: Any = None
     neighbours: Neighbours
     grid: Number | None = None
     missing: Number = 0

@@ -11,7 +11,7 @@ import pytest
 import expost as xp
 from expost.mechanisms.linear.box import STEPS
 from expost.mechanisms.linear.theil_sen import median_slope, rounds_of, sines
-from expost.mechanisms.quantiles.ordered import Lattice
+from expost.mechanisms.quantiles.candidates import Lattice
 from expost.verify import FiniteMechanism, check
 from quantile_model import permute_and_flip
 

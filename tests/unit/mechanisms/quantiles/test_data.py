@@ -8,7 +8,8 @@ import pytest
 
 import expost as xp
 from expost.errors import InvalidValue
-from expost.mechanisms.quantiles.ordered import Lattice, arrange
+from expost.mechanisms.quantiles.candidates import Lattice
+from expost.mechanisms.quantiles.ordered import arrange
 
 NOISE = xp.SeededNoise(7)
 SURE: dict[str, Any] = {"epsilon": 1000, "neighbours": "substitute"}  # so much that the choice is the best one

@@ -9,7 +9,8 @@ import pytest
 
 from expost import Guarantee, InterquartileRange, Median, Quantile, Quantiles
 from expost.guarantee import Neighbours
-from expost.mechanisms.quantiles.ordered import Lattice, arrange
+from expost.mechanisms.quantiles.candidates import Lattice
+from expost.mechanisms.quantiles.ordered import arrange
 from expost.mechanisms.quantiles.quantiles import target
 from expost.mechanisms.quantiles.windows import Windows
 from expost.verify import FiniteMechanism, check, law

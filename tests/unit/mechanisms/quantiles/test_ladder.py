@@ -10,8 +10,9 @@ import pytest
 import expost as xp
 from expost import bracket
 from expost.guarantee import Neighbours
+from expost.mechanisms.quantiles.candidates import Lattice
 from expost.mechanisms.quantiles.ladder import Rung, margin
-from expost.mechanisms.quantiles.ordered import Lattice, arrange
+from expost.mechanisms.quantiles.ordered import arrange
 from expost.mechanisms.quantiles.quantiles import target
 from expost.mechanisms.quantiles.windows import Windows
 from expost.verify import FiniteMechanism, check

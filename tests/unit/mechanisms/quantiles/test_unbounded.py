@@ -1,0 +1,147 @@
+"""Quantiles without bounds: candidates of single precision, their order, and the law of the choice among them."""
+
+from fractions import Fraction
+from math import inf, nan
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.polynomial.legendre import leggauss
+
+import expost as xp
+from expost.errors import InvalidValue
+from expost.mechanisms.quantiles.candidates import Unbounded
+from expost.noise import SeededNoise, SystemNoise
+
+NOISE = SystemNoise()
+FLOATS, WHOLE = Unbounded.of(None, floats=True), Unbounded.of(None, floats=False)
+CENTS = Unbounded.of("0.01", floats=True)
+ALL = [FLOATS, WHOLE, CENTS]
+SURE: dict[str, Any] = {"epsilon": 1000, "neighbours": "substitute"}
+
+
+@pytest.mark.parametrize("candidates", ALL)
+@given(share=st.fractions(0, 1))
+def test_candidates_ascend_and_are_nearest_to_themselves(candidates: Unbounded, share: Fraction) -> None:
+    index = int(share * (candidates.size - 2))
+    value = candidates.value(index)
+    assert value < candidates.value(index + 1)
+    assert candidates.indices(np.array([value]), 0.0).tolist() == [index]
+
+
+@pytest.mark.parametrize("candidates", ALL)
+def test_candidates_at_the_ends_of_ranges(candidates: Unbounded) -> None:
+    zero = candidates.size // 2
+    assert candidates.value(zero) == 0
+    for place in (1, 2**23, 2**24 - 1, 2**24, 2**24 + 1, zero):
+        assert candidates.value(zero - place) == -candidates.value(zero + place)
+        assert candidates.value(zero + place - 1) < candidates.value(zero + place)
+
+
+def test_small_multiples_are_all_candidates() -> None:
+    zero = WHOLE.size // 2
+    assert [WHOLE.value(zero + i) for i in (-7, 0, 3, 2**24, 2**24 + 1)] == [-7, 0, 3, 2**24, 2**24 + 2]
+    assert CENTS.value(CENTS.size // 2 + 19) == 0.19
+
+
+@given(st.lists(st.floats(allow_nan=False, width=64), min_size=2))
+def test_rounding_never_changes_the_order(values: list[float]) -> None:
+    for candidates in ALL:
+        indices = candidates.indices(np.sort(np.array(values)), 0.0)
+        assert np.all(indices[1:] >= indices[:-1])
+        assert 0 <= indices[0] <= indices[-1] < candidates.size
+
+
+@given(st.floats(-1e30, 1e30))
+def test_a_record_lies_around_its_candidate(value: float) -> None:
+    for candidates in (FLOATS, CENTS):
+        limited = min(max(value, -1e15), 1e15)
+        nearest = candidates.value(int(candidates.indices(np.array([limited]), 0.0)[0]))
+        low, high = candidates.around(nearest, floats=True)
+        assert low <= limited <= high
+
+
+def test_missing_and_infinite_values_have_places() -> None:
+    data = np.array([nan, inf, -inf, 5.0])
+    values = [FLOATS.value(int(index)) for index in FLOATS.indices(data, 2.0)]
+    assert values == [2.0, np.finfo(np.float32).max, np.finfo(np.float32).min, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("data", "median"),
+    [
+        (np.array([1, 2, 3]), 2),
+        (np.array([2**60, 2**60, -(2**63)]), 2**60),
+        (np.array([0.1, 0.25, 1e300]), 0.25),
+        (np.array([-1e-40, -1e-40, 3.0]), float(np.float32(-1e-40))),
+        (np.array([7.0]), 7.0),
+    ],
+)
+def test_a_sure_median_is_exact(data: Any, median: float) -> None:
+    value = xp.Median(**SURE).sample(data, NOISE)
+    assert value == median
+    assert isinstance(value, float) == (data.dtype.kind == "f")
+
+
+@pytest.mark.parametrize("relation", ["substitute", "add-remove"])
+def test_no_records_give_some_number(relation: Any) -> None:
+    value = xp.Median(epsilon=1, neighbours=relation).sample(np.array([]), NOISE)
+    assert abs(value) <= np.finfo(np.float32).max
+
+
+def test_several_quantiles_and_what_is_made_of_them() -> None:
+    data = 1e6 * np.random.default_rng(3).lognormal(size=20_000)
+    low, high = np.quantile(data, [0.25, 0.75], method="inverted_cdf")
+    assert xp.InterquartileRange(epsilon=2, neighbours="substitute").sample(data, NOISE) == pytest.approx(
+        high - low, rel=0.05
+    )
+    function = xp.DistributionFunction(points=4, epsilon=2, neighbours="substitute").sample(data, NOISE)
+    assert function.values[0] == pytest.approx(low, rel=0.05)
+    quantiles = xp.Quantiles(quantiles=(0.25, 0.5, 0.75), epsilon=4, neighbours="substitute")
+    start, end = quantiles.interval(quantiles.sample(data, NOISE), 0.5, 0.9, n=len(data))
+    assert start <= np.quantile(data, 0.5, method="inverted_cdf") <= end < 1e7
+
+
+def test_grids_without_bounds() -> None:
+    data = np.array([0.104, 0.25, 1e300])
+    assert xp.Median(grid="0.1", **SURE).sample(data, NOISE) == pytest.approx(0.3)
+    with pytest.raises(InvalidValue, match="at most 1e200"):
+        xp.Median(grid=10**201, **SURE)
+    with pytest.raises(InvalidValue, match="from 1e-300"):
+        xp.Median(grid=0, **SURE)
+
+
+def test_people_read_how_records_are_rounded() -> None:
+    assert xp.Median(**SURE).describe(0.5).endswith("of records rounded to 24 bits at 95 %")
+    assert "multiples of 0.1 and to 24 bits" in xp.Median(grid="0.1", **SURE).describe(0.5)
+
+
+def chance_of_the_median(rate: float, near: int, far: int) -> float:
+    """Pr[the one candidate with heads for sure] = ∫ (1 − t·p)^near (1 − t·p²)^far dt, for p = e^−rate."""
+    places, weights = leggauss(200)
+    times = (places + 1) / 2
+    logs = near * np.log1p(-times * np.exp(-rate)) + far * np.log1p(-times * np.exp(-2 * rate))
+    return float((weights / 2) @ np.exp(logs))
+
+
+def test_the_law_of_the_choice_among_all_candidates() -> None:
+    """Of 1, 2 and 3, the median is 2; 2^23 + 2^22 candidates from 1 to 3 are off by one, all others by two."""
+    draws, noise = 1500, SeededNoise(7)
+    mechanism = xp.Median(epsilon=32, neighbours="substitute")
+    hits = sum(mechanism.sample(np.array([1.0, 2.0, 3.0]), noise) == 2.0 for _ in range(draws))
+    near = 2**23 + 2**22
+    expected = chance_of_the_median(16, near, FLOATS.size - 1 - near)
+    deviation = (expected * (1 - expected) / draws) ** 0.5
+    assert abs(hits / draws - expected) < 4 * deviation
+    wrong = chance_of_the_median(16, near // 2, FLOATS.size - 1 - near)  # control: twice as coarse
+    assert abs(hits / draws - wrong) > 4 * deviation
+
+
+def test_loose_bounds_are_worse_than_none() -> None:
+    """Why: a million cells between bounds cannot resolve what bounds are a trillion times too wide for."""
+    data = np.random.default_rng(5).normal(100, 15, size=2000)
+    loose = xp.Median(epsilon=1, neighbours="substitute", bounds=(0, 1e14))
+    none = xp.Median(epsilon=1, neighbours="substitute")
+    assert abs(none.sample(data, NOISE) - np.median(data)) < 3 < abs(loose.sample(data, NOISE) - np.median(data))
