@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -151,6 +152,8 @@ def run(
             elif not as_json:
                 status.stop()  # the spinner and answers may share a terminal
                 out.print(_line(outcome), soft_wrap=True)
+                if outcome.how:
+                    out.print(_how(outcome))
                 status.start()
 
         result = run_study(asked, progress=progress, rehearse=rehearse)
@@ -254,7 +257,15 @@ def _line(outcome: Outcome) -> Text:
     """One question as it ended."""
     mark, style = _MARKS.get(outcome.state, ("✗", "red"))
     said = outcome.answer.text if outcome.answer is not None else f"{outcome.state}: {outcome.why}"
-    return Text.assemble((f"{mark} ", style), (outcome.question.name, "bold"), f"  {said}")
+    answer = outcome.answer
+    notice = f"\n    beware: {answer.notice}" if answer is not None and answer.notice else ""
+    return Text.assemble((f"{mark} ", style), (outcome.question.name, "bold"), f"  {said}", (notice, "yellow"))
+
+
+def _how(outcome: Outcome) -> Padding:
+    """How its answer was made, below it."""
+    said = " · ".join(f"{name}: {text}" for name, text in outcome.how.items())
+    return Padding(Text(said, style="dim"), (0, 0, 0, 4))
 
 
 def _show_result(result: Result, report: Path | None) -> None:

@@ -138,6 +138,8 @@ class Study:
     questions: tuple[Question, ...]
     lines: Mapping[str, int] = field(default_factory=dict, compare=False)
     """The lines of the keys of sections, such as "data.path"."""
+    text: str = field(default="", compare=False, repr=False)
+    """The file's text."""
 
     def wrong(self, key: str, what: str) -> InvalidStudy:
         """Something is wrong with a section's key."""

@@ -48,7 +48,7 @@ class _Reader:
     """Collects problems while it reads."""
 
     def __init__(self, text: str, path: Path) -> None:
-        self.path = path
+        self.path, self.text = path, text
         self.index = line_index(text)
         self.problems: list[tuple[int | None, str]] = []
 
@@ -76,6 +76,7 @@ class _Reader:
             derive=derive,
             questions=questions,
             lines=self.lines((), "."),
+            text=self.text,
         )
 
     # ---- problems

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from collections import deque
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from expost._version import __version__
 from expost.cost import Cost
 from expost.errors import InvalidValue
+from expost.ledger import Ledger
 from expost.study.run import Outcome, Receipt, Result
 
 VERSION = 1
+_PASSWORD = re.compile(r"://[^\s/@\"]+@")
 
 
 def record_of(result: Result) -> dict[str, Any]:
@@ -32,9 +37,10 @@ def record_of(result: Result) -> dict[str, Any]:
             "neighbours": study.privacy.neighbours,
             "size": result.size,
         },
-        "ledger": {"name": ledger.name, "durable": study.ledger.url != "memory:", "limit": _cost(ledger.limit),
-                   "spent": _cost(ledger.spent),
-                   "remaining": _cost(ledger.remaining)},
+        "ledger": {"name": ledger.name, "head": _head(ledger), "durable": study.ledger.url != "memory:",
+                   "limit": _cost(ledger.limit), "spent": _cost(ledger.spent), "remaining": _cost(ledger.remaining)},
+        "expost": __version__,
+        "text": _PASSWORD.sub("://…@", study.text),
         "questions": [_outcome(outcome) for outcome in result.outcomes],
         "asked": result.asked,
         "answered": result.answered,
@@ -89,6 +95,8 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
         "value": None if answer is None else answer.value,
         "error": None if answer is None else answer.error,
         "outcomes": [] if answer is None else list(answer.outcomes),
+        "how": outcome.how,
+        "notice": "" if answer is None else answer.notice,
         "bars": None if answer is None or answer.bars is None else dict(answer.bars),
         "asked": _cost(outcome.asked),
         "receipts": [_receipt(receipt) for receipt in outcome.receipts],
@@ -104,6 +112,12 @@ def _receipt(receipt: Receipt) -> dict[str, Any]:
         "refunded": _cost(receipt.refunded),
         "stored": receipt.stored,
     }
+
+
+def _head(ledger: Ledger) -> str:
+    """The last line of the audit trail and its hash, as ``expost ledger verify --known`` takes it."""
+    last = deque(ledger.audit(), 1).pop()
+    return f"{last.sequence}:{last.hash}"
 
 
 def _cost(cost: Cost) -> dict[str, str]:

@@ -20,31 +20,42 @@ REHEARSED = (
     "nothing was charged."
 )
 _STYLE = """
-:root { color-scheme: light dark; --ink: #1d2733; --soft: #5b6875; --paper: #ffffff; --card: #f4f6f8; --line: #d9dfe5;
+:root { color-scheme: light dark; --ink: #1d2733; --soft: #55616d; --paper: #ffffff; --card: #f4f6f8; --line: #d9dfe5;
   --accent: #1f6f8b; --back: #b9dbe6; --error: #8a3b12; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6ebf0; --soft: #a3b0bc; --paper: #14191f; --card: #1d242c;
   --line: #333e49; --accent: #59b4d1; --back: #2b4b58; --error: #ffb48a; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 60rem; padding: 2rem 1.25rem 4rem; background: var(--paper); color: var(--ink);
-  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
+  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; overflow-wrap: anywhere; }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .25rem; } h2 { font-size: 1.3rem; margin: 2.5rem 0 .75rem; }
 h3 { font-size: 1.05rem; margin: 0; } p { margin: .4rem 0; } .soft { color: var(--soft); }
-.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: .75rem; margin: 1.5rem 0; }
+.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .75rem; margin: 1.5rem 0; }
 .facts div, article { background: var(--card); border: 1px solid var(--line); border-radius: .6rem;
   padding: .9rem 1rem; }
 .facts strong { display: block; font-size: 1.5rem; font-variant-numeric: tabular-nums; }
 article { margin: .75rem 0; } article header { display: flex; gap: .75rem; align-items: baseline; flex-wrap: wrap; }
 .notice { border: 2px solid var(--error); border-radius: .6rem; padding: .6rem 1rem; font-weight: 600; }
-.kind { color: var(--soft); font-size: .85rem; } .answer { font-size: 1.1rem; overflow-wrap: anywhere; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: .35rem .6rem; border-bottom: 1px solid var(--line); }
-td.n, th.n { text-align: right; white-space: nowrap; }
-tfoot td { font-weight: 600; } svg { width: 100%; height: auto; margin-top: .5rem; overflow: visible; }
-svg text { font-size: 13px; fill: var(--ink); } svg .name { text-anchor: end; } svg .value { fill: var(--soft); }
-svg .bar { fill: var(--accent); } svg .back { fill: var(--back); } svg .error { stroke: var(--error); stroke-width: 1.5;
-  fill: none; } svg .halo { stroke: var(--card); stroke-width: 4; fill: none; }
-svg .axis { stroke: var(--soft); fill: none; }
-@media print { body { max-width: none; } article { break-inside: avoid; } }
+.kind { color: var(--soft); font-size: .85rem; } .answer { font-size: 1.1rem; }
+dl { display: grid; grid-template-columns: minmax(6rem, max-content) 1fr; gap: .1rem .9rem; margin: .6rem 0 0;
+  font-size: .88rem; } dt { color: var(--soft); } dd { margin: 0; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: .35rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
+td.n, th.n { text-align: right; white-space: nowrap; } tfoot { display: table-row-group; }
+tfoot td { font-weight: 600; } pre { white-space: pre-wrap; font-size: .8rem; line-height: 1.4;
+  background: var(--card); border: 1px solid var(--line); border-radius: .6rem; padding: .9rem 1rem; }
+svg { display: block; margin-top: .5rem; overflow: visible; }
+svg text { font-size: 14px; fill: var(--ink); } svg .value { fill: var(--soft); text-anchor: end; }
+svg .bar { fill: var(--accent); } svg .back { fill: var(--back); } svg .error { stroke: var(--error);
+  stroke-width: 1.5; } svg .halo { stroke: var(--card); stroke-width: 4; } svg .axis { stroke: var(--soft); }
+@media screen and (max-width: 40rem) { body { padding: 1.25rem .9rem 3rem; } h1 { font-size: 1.5rem; }
+  thead { display: none; } tr { display: flex; flex-direction: column; padding: .5rem 0; border-bottom:
+  1px solid var(--line); } td { border: 0; padding: .1rem 0; }
+  td.n { display: flex; justify-content: space-between; } td.n::before { content: attr(data-name);
+  color: var(--soft); } td.w { order: -1; font-weight: 600; } td:empty { display: none; } }
+@media print { :root { color-scheme: light; --ink: #000; --soft: #444; --paper: #fff; --card: #fff; --line: #bbb;
+  --accent: #1f6f8b; --back: #b9dbe6; --error: #8a3b12; } body { max-width: none; padding: 0; font-size: 11pt;
+  print-color-adjust: exact; -webkit-print-color-adjust: exact; } article, tr, .facts div { break-inside: avoid; }
+  h2, h3 { break-after: avoid; } @page { margin: 18mm 15mm; } }
 """
 
 
@@ -52,7 +63,7 @@ def report_html(record: Mapping[str, Any]) -> str:
     """The page for a record."""
     try:
         title = escape(record["title"])
-        body = "".join((_head(record), _answers(record), _receipt(record), _guarantee(record)))
+        body = "".join(part(record) for part in (_head, _answers, _receipt, _guarantee, _provenance))
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError):
         raise InvalidValue("the record of this run is not complete: expost run writes it") from None
     return (
@@ -92,10 +103,12 @@ def _answer(question: Mapping[str, Any]) -> str:
         plot = bars(question["bars"], question["error"], f"{question['label']}, as bars")
         if len(question["bars"]) > MOST_BARS:
             plot += f'<p class="soft">The first {MOST_BARS} of {len(question["bars"])} are drawn.</p>'
+    notice = f'<p class="notice">Beware: {escape(question["notice"])}.</p>' if question["notice"] else ""
     return (
         f"<article><header><h3>{escape(question['label'])}</h3>"
         f'<span class="kind">{escape(question["name"])} · {escape(question["kind"])}</span></header>'
-        f'<p class="answer">{escape(text).replace(" ± ", "&nbsp;±&nbsp;")}</p>{plot}</article>\n'
+        f'<p class="answer">{escape(text).replace(" ± ", "&nbsp;±&nbsp;")}</p>'
+        f"{notice}{plot}{_listed(question['how'])}</article>\n"
     )
 
 
@@ -106,8 +119,9 @@ def _receipt(record: Mapping[str, Any]) -> str:
             costs = [Decimal(receipt[name]["epsilon"]) for name in _COSTS]
             totals = [total + cost for total, cost in zip(totals, costs, strict=True)]
             rows.append(
-                f'<tr><td class="n">{receipt["entry"]}</td><td>{escape(receipt["what"])}</td>{_amounts(costs)}'
-                f'<td class="n">{escape(receipt["charged"]["delta"])}</td></tr>'
+                f'<tr><td class="n" data-name="entry">{receipt["entry"]}</td>'
+                f'<td class="w">{escape(receipt["what"])}</td>'
+                f'{_amounts(costs)}<td class="n" data-name="δ">{escape(receipt["charged"]["delta"])}</td></tr>'
             )
             again = f" ({place})" if place > 1 else ""
             drawn.append((question["name"] + again, float(costs[0]), float(costs[1])))
@@ -116,9 +130,9 @@ def _receipt(record: Mapping[str, Any]) -> str:
     return (
         "<section><h2>Receipt</h2>\n<p>Before a question is asked, its worst case is reserved. What its answer cannot "
         "have leaked is refunded. Amounts are in ε.</p>\n"
-        f'{plot if drawn else ""}<div class="wide"><table><thead><tr><th scope="col" class="n">entry</th>'
+        f'{plot if drawn else ""}<table><thead><tr><th scope="col" class="n">entry</th>'
         f'<th scope="col">what</th>{head}</tr></thead><tbody>{"".join(rows)}</tbody>'
-        f"<tfoot><tr><td></td><td>total</td>{_amounts(totals)}<td></td></tr></tfoot></table></div></section>\n"
+        f'<tfoot><tr><td></td><td class="w">total</td>{_amounts(totals)}<td></td></tr></tfoot></table></section>\n'
     )
 
 
@@ -140,16 +154,43 @@ def _guarantee(record: Mapping[str, Any]) -> str:
         f"{escape(limit['delta'])}, {escape(privacy['neighbours'])} neighbours, {life}. Which "
         "question is asked next, and with how much ε, may depend on answers that were published before; the "
         "guarantee holds all the same. Ranges after ± are what noise moved an answer by at most, in 95 of 100 cases; "
-        "what clamping to bounds changes is not in them.</p></section>\n</main>\n"
-        f'<footer class="soft"><p>Had each question been charged its worst case, with the same ε and under the same '
-        f"limit, {record['classic']} of these {record['asked']} would have fit.</p></footer>\n"
+        "what clamping to bounds changes is not in them.</p></section>\n"
     )
+
+
+def _provenance(record: Mapping[str, Any]) -> str:
+    """What somebody needs who wants to check it, or to hand it to a board."""
+    ledger, privacy = record["ledger"], record["privacy"]
+    kept = f"“{ledger['name']}”" if ledger.get("durable", True) else "none: in memory, for a trial"
+    facts = {
+        "data": f"{record['data']['path']}, version {record['data']['version']}",
+        "protected": f"one {privacy['who']}; {privacy['neighbours']} neighbours",
+        f"number of each {privacy['who']}": "private" if privacy["size"] is None else f"{privacy['size']:,}, public",
+        "ledger": kept,
+        "its audit trail ends at": ledger["head"],
+        "made by": f"expost {record['expost']}, {record['when']}",
+        "without refunds": f"{record['classic']} of the {record['asked']} questions asked would have fit",
+    }
+    return (
+        f"<section><h2>How to check this</h2>\n<p>The ledger's audit trail has every charge. Its owner can show, with "
+        f"“expost ledger verify”, that the trail still contains the line below, unchanged.</p>{_listed(facts)}\n"
+        f"<h3>The study</h3>\n<pre>{escape(record['text'])}</pre></section>\n</main>\n"
+    )
+
+
+def _listed(facts: Mapping[str, str]) -> str:
+    """Facts by subject."""
+    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in facts.items())
+    return f"<dl>{rows}</dl>" if facts else ""
 
 
 def _amounts(numbers: Iterable[Decimal]) -> str:
     """Amounts to six places: what is reserved or charged rounds up, what is refunded down."""
     rounded = (number.quantize(Decimal("1e-6"), up) for number, up in zip(numbers, _COSTS.values(), strict=True))
-    return "".join(f'<td class="n">{f"{number:f}".rstrip("0").rstrip(".")}</td>' for number in rounded)
+    return "".join(
+        f'<td class="n" data-name="{name}">{f"{number:f}".rstrip("0").rstrip(".")}</td>'
+        for name, number in zip(_COSTS, rounded, strict=True)
+    )
 
 
 def _brief(number: str) -> str:

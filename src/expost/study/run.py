@@ -8,7 +8,7 @@ released and samples nothing twice.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from expost.cost import Cost
@@ -26,6 +26,7 @@ from expost.ledger import Entry, Ledger
 from expost.mechanism import Mechanism, Release
 from expost.noise import NoiseSource
 from expost.study.check import Built, Questions, TooLittle
+from expost.study.facts import how_made, notice_of
 from expost.study.key import LOST, VALUES, asked_then, key_at_run, ledger_key
 from expost.study.kinds import KINDS
 from expost.study.kinds.kind import Answer, Asked, Unanswerable, Unscaled
@@ -65,6 +66,13 @@ class Outcome:
     asked: Cost = field(default_factory=lambda: Cost(0))
     """What all attempts asked for: what classic accounting would charge."""
     receipts: tuple[Receipt, ...] = ()
+
+    @property
+    def how(self) -> dict[str, str]:
+        """How its answer was made and what that cost, in words, by subject."""
+        charged = sum((receipt.charged for receipt in self.receipts), Cost(0))
+        spared = "" if charged == self.asked else f", of {self.asked} asked for"
+        return {} if self.answer is None else {**self.answer.how, "charged": f"{charged}{spared}"}
 
 
 @dataclass(frozen=True)
@@ -214,13 +222,20 @@ class _Run:
         mechanism, on = self.built(asked, cost)
         release = self.release(mechanism, on, key, question.label, stored, receipts)
         if kind.then is None:
-            return release.reserved, kind.answer(asked, mechanism, release.value)
+            return release.reserved, self.answer(asked, mechanism, release)
         following = kind.then(asked, release)
         if following is not None:
             key = self.key(question, attempt, VALUES)
             mechanism = following
             release = self.release(mechanism, None, key, question.label + VALUES, self.stored(key), receipts)
-        return cost, kind.answer(asked, mechanism, release.value)
+        return cost, self.answer(asked, mechanism, release)
+
+    def answer(self, asked: Asked, mechanism: Mechanism, release: Release) -> Answer:
+        """What was released, and how it was made."""
+        kind = KINDS[asked.question.kind]
+        answer = kind.answer(asked, mechanism, release.value)
+        how = how_made(asked, self.study.privacy, kind, mechanism, answer)
+        return replace(answer, how=how, notice=notice_of(asked, answer))
 
     def key(self, question: Question, attempt: int, step: str = "") -> str:
         """The ledger's key."""

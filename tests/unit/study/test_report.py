@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from browser import program
-from expost import InvalidValue
+from expost import InvalidValue, __version__
 from expost.study import read_record, read_study, record_of, report_html, run_study, write_record
 from expost.study.svg import bars
 from studies import COUNT, write_study
@@ -39,7 +39,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Page(HTMLParser):
     """Collects tags, and complains about those that are not closed."""
 
-    VOID = ("meta", "link", "rect", "path", "br")
+    VOID = ("meta", "link", "rect", "line", "br")
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,6 +83,12 @@ def test_it_says_everything(page: Path) -> None:
         "one visitor replaced",
         "e^4",
         "(about 54.6)",
+        "clipping to bounds",
+        "0 to 19",
+        "How to check this",
+        "its audit trail ends at",
+        f"expost {__version__}",
+        "kind = &quot;histogram&quot;",
     ):
         assert said in text, said
     assert "&lt;script&gt;" in text
@@ -137,16 +143,19 @@ def test_attempts_are_told_apart(tmp_path: Path) -> None:
     assert "&nbsp;±&nbsp;" in report_html(record_of(run_study(read_study(write_study(tmp_path, COUNT)))))
 
 
-def test_short_names_leave_room() -> None:
-    wide = bars({"x" * 40: 1.0, "b": 2.0}, None, "t")
-    narrow = bars({"a": 1.0, "b": 2.0}, None, "t")
-    assert edges(narrow)[0] < 60 < edges(wide)[0] == 200
-    assert edges(narrow)[1] == edges(wide)[1], "bars reach as far"
+def test_letters_keep_their_size_on_every_screen() -> None:
+    """Lengths are shares of the width, and nothing is scaled."""
+    plot = bars({"x" * 90: 1.0, "b": -2.0}, 0.5, "t")
+    assert "viewBox" not in plot
+    assert 'width="100%"' in plot
+    assert all(0 <= float(x) <= 100 for x in re.findall(r'x[12]?="(-?[\d.]+)%"', plot))
+    assert "x" * 34 not in plot
 
 
-def edges(plot: str) -> tuple[float, float]:
-    """Where bars begin, and where the longest ends."""
-    found = [
-        (float(x), float(x) + float(w)) for x, w in re.findall(r'class="bar" x="([\d.]+)"[^>]*width="([\d.]+)"', plot)
-    ]
-    return min(x for x, _ in found), max(end for _, end in found)
+def test_the_head_is_that_of_the_trail_and_no_password_is_shown(tmp_path: Path) -> None:
+    result = run_study(read_study(write_study(tmp_path, COUNT, "\n# postgresql://me:secret@host/db\n")))
+    record = record_of(result)
+    head = result.ledger.verify()
+    assert record["ledger"]["head"] == f"{head.sequence}:{head.hash}"
+    assert "secret" not in report_html(record)
+    assert "postgresql://…@host/db" in report_html(record)

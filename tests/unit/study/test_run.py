@@ -16,6 +16,7 @@ from expost.study import plan_study, read_study, record_of, run_study
 from expost.study.kinds import KINDS
 from expost.study.model import Question
 from expost.study.run import Outcome, Result
+from golden import check as golden
 from studies import ABOVE, CANARY, COUNT, EVERYTHING, PEOPLE, question, write_study
 
 
@@ -43,7 +44,7 @@ def test_answers_are_near_the_truth(everything: dict[str, Outcome]) -> None:
     assert value(everything, "old") == pytest.approx(PEOPLE / 4, abs=10)
     assert value(everything, "total") == pytest.approx(PEOPLE * 39.5, rel=1e-3)
     assert value(everything, "average") == pytest.approx(139.5, abs=1)
-    assert value(everything, "bands")["[20, 40)"] == pytest.approx(PEOPLE / 4, abs=10)
+    assert value(everything, "bands")["20 to 39"] == pytest.approx(PEOPLE / 4, abs=10)
     assert set(value(everything, "cities")) == {"Rome", "Oslo", "Bern"}
     assert set(value(everything, "most")) == {"Rome", "Oslo", "Bern"}
     assert value(everything, "which") == ["Rome", "Oslo"]
@@ -68,6 +69,36 @@ def test_error_bars_hold_the_truth(everything: dict[str, Outcome]) -> None:
         assert answer.error is not None
         assert answer.error > 0
         assert abs(answer.value - truth) <= answer.error
+
+
+def test_every_answer_says_how_it_was_made(everything: dict[str, Outcome]) -> None:
+    golden("how-made", "".join(f"{name}\n{facts(outcome)}" for name, outcome in everything.items()))
+
+
+def facts(outcome: Outcome) -> str:
+    """What is below an answer, but for what it cost, which depends on the answer."""
+    said = {name: text for name, text in outcome.how.items() if name != "charged"}
+    assert outcome.how.keys() - said.keys() == {"charged"}
+    return "".join(f"  {name}: {text}\n" for name, text in said.items())
+
+
+def test_rows_and_groups_of_a_person_are_stated(tmp_path: Path) -> None:
+    asked = question("ages", "histogram", column="age", bins=2, bounds=[0, 2], count="units", epsilon=1)
+    path = write_study(tmp_path, asked)
+    path.write_text(path.read_text().replace('unit = "row"\nwho = "visitor"', 'unit = "person"\nrows = 9\ngroups = 2'))
+    outcome = run_study(read_study(path)).outcomes[0]
+    assert outcome.how["of each person"] == "at most 9 rows count, in at most 2 cells"
+    assert outcome.how["charged"] == "ε 1"
+    assert outcome.answer is not None
+    assert list(outcome.answer.value) == ["0", "1", "other"]
+
+
+def test_an_answer_on_its_bound_says_so(tmp_path: Path) -> None:
+    asked = [question(f"m{high}", "median", column="age", bounds=[0, high], epsilon=2) for high in (10, 80)]
+    outcomes = run_study(read_study(write_study(tmp_path, *asked, url="memory:")), noise=SeededNoise(1)).outcomes
+    answers = [outcome.answer for outcome in outcomes if outcome.answer is not None]
+    assert [answer.value for answer in answers] == [10, pytest.approx(39, abs=2)]
+    assert [answer.notice.partition(":")[0] for answer in answers] == ["this is a bound", ""]
 
 
 def test_receipts_add_up(tmp_path: Path) -> None:

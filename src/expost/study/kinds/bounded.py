@@ -11,14 +11,13 @@ from expost.mechanism import Mechanism
 from expost.mechanisms import LinearRegression
 from expost.noise.grid import Grid
 from expost.study.grammar import Key
-from expost.study.kinds.kind import COLUMN, CONFIDENCE, WHERE, Answer, Asked, QuestionKind, number_text
+from expost.study.kinds.kind import COLUMN, CONFIDENCE, DROPPED, WHERE, ZERO, Answer, Asked, QuestionKind, number_text
 
 _BOUNDS = Key("bounds", "pair", "the lowest and the highest answer; values are moved into these bounds", required=True)
 _GRID = Key("grid", "number", "what values were measured to, such as 0.01; values are rounded to a power of two that "
             "is not larger. By default 1 for whole numbers, and otherwise about a millionth of the bounds")  # fmt: skip
-_MISSING = Key("missing", "number", "what an empty value counts as; 0 by default")
-_DROPPED = Key("missing", "number", "what an empty value counts as; by default it does not count")
-_RANKS = (_BOUNDS, _GRID, _DROPPED, WHERE)
+_RANKS = (_BOUNDS, _GRID, DROPPED, WHERE)
+_CHOSEN = "chosen at random by rank (permute-and-flip)"
 _QUARTILES = (Fraction(1, 4), Fraction(3, 4))
 
 
@@ -47,7 +46,8 @@ def _range(asked: Asked, mechanism: PrivateQuantiles, value: tuple[float, float]
 
 def _off(asked: Asked, mechanism: PrivateQuantiles) -> str:
     of = f" of {asked.size:,}" if asked.size and mechanism.question.relation == "substitute" else ""
-    return f"off by at most {mechanism.error_bound(CONFIDENCE):,}{of} ranks"
+    off = mechanism.error_bound(CONFIDENCE)
+    return f"off by at most {off:,}{of} rank{'s' * (off != 1)}"
 
 
 def _fitted(asked: Asked) -> Mechanism:
@@ -65,24 +65,25 @@ def _line(asked: Asked, mechanism: Any, value: Any) -> Answer:
 BOUNDED = (
     QuestionKind(
         "median", "The median, chosen by rank within bounds.", (COLUMN, *_RANKS), _ranked, _placed, number=True,
+        noise=_CHOSEN,
         example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "quantile", "A quantile, chosen by rank within bounds.",
         (COLUMN, Key("quantile", "number", "which one, between 0 and 1", required=True), *_RANKS),
-        _ranked, _placed, number=True, example='column = "cost"\nquantile = 0.9\nbounds = [0, 1000]',
+        _ranked, _placed, number=True, noise=_CHOSEN, example='column = "cost"\nquantile = 0.9\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "interquartile_range", "How far the middle half of the data spreads, from quartiles chosen within bounds.",
-        (COLUMN, *_RANKS), _ranked, _range, number=True, example='column = "cost"\nbounds = [0, 1000]',
+        (COLUMN, *_RANKS), _ranked, _range, number=True, noise=_CHOSEN, example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "regression", "Linear regression: least squares, or for one feature and little data the median of slopes.",
         (Key("features", "texts", "the columns that explain", required=True),
          Key("target", "text", "the column that is explained", required=True),
          Key("bounds", "pair", "features are moved into these bounds", required=True),
-         Key("target_bounds", "pair", "the target is moved into these bounds", required=True), _MISSING),
-        _fitted, _line, reads=True,
+         Key("target_bounds", "pair", "the target is moved into these bounds", required=True), ZERO),
+        _fitted, _line, reads=True, noise="on sums of squares and products, or a median of slopes chosen by rank",
         example='features = ["age"]\ntarget = "cost"\nbounds = [0, 100]\ntarget_bounds = [0, 1000]',
     ),
 )  # fmt: skip

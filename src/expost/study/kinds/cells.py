@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from math import ceil, log
 from typing import Any
@@ -38,6 +39,10 @@ _LARGE = (
     Key("threshold", "whole", "above which a cell is large", required=True),
     Key("at_most", "whole", "the most large cells that are looked for", required=True),
 )
+
+
+_BIN = re.compile(r"\[(-?\d+), (-?\d+)\)")
+_SPARSE = "on the threshold and on the counts compared with it (sparse vector)"
 
 
 def _cells(asked: Asked, *, rest: bool) -> Histogram:
@@ -89,13 +94,13 @@ def _none(mechanism: Above) -> dict[Any, bool]:
 
 
 def _counts(asked: Asked, mechanism: Noisy, value: dict[Any, int]) -> Answer:
-    return _bars(value, float(mechanism.error_bound(CONFIDENCE)), ())
+    return _bars(asked, value, float(mechanism.error_bound(CONFIDENCE)), ())
 
 
 def _discovered(asked: Asked, mechanism: Discovered, value: dict[Any, int]) -> Answer:
     if not value:
         return Answer(f"no key has {mechanism.threshold} or more", {}, outcomes=("none",), released=value)
-    return _bars(value, float(ceil(log(len(value) / (1 - CONFIDENCE)) / mechanism.rate)), ("any",))
+    return _bars(asked, value, float(ceil(log(len(value) / (1 - CONFIDENCE)) / mechanism.rate)), ("any",))
 
 
 def _most(asked: Asked, mechanism: Mechanism, value: tuple[Any, ...]) -> Answer:
@@ -106,15 +111,24 @@ def _most(asked: Asked, mechanism: Mechanism, value: tuple[Any, ...]) -> Answer:
 
 def _large(asked: Asked, mechanism: Any, value: dict[Any, Any]) -> Answer:
     if not isinstance(mechanism, Above):
-        return _bars(value, float(mechanism.error_bound(CONFIDENCE)), ("any",))
-    found = [str(label) for label, large in value.items() if large]
+        return _bars(asked, value, float(mechanism.error_bound(CONFIDENCE)), ("any",))
+    found = [_label(asked, label) for label, large in value.items() if large]
     threshold = number_text(asked["threshold"])
     text = f"above {threshold}: {', '.join(found)}" if found else f"none above {threshold}"
     return Answer(text, found, outcomes=("any" if found else "none",), released=value)
 
 
-def _bars(value: dict[Any, int], error: float, outcomes: tuple[str, ...]) -> Answer:
-    named = {str(label): count for label, count in value.items()}
+def _label(asked: Asked, label: Any) -> str:
+    """What a cell is called: of whole numbers, a bin is a number, or the first to the last."""
+    bin_ = _BIN.fullmatch(str(label)) if "bins" in asked.question.values else None
+    if bin_ is None or asked.table.expression(asked["column"], ("integer", "number"), "a bin").kind != "integer":
+        return str(label)
+    first, last = int(bin_[1]), int(bin_[2]) - 1
+    return f"{first}" if first == last else f"{first} to {last}"
+
+
+def _bars(asked: Asked, value: dict[Any, int], error: float, outcomes: tuple[str, ...]) -> Answer:
+    named = {_label(asked, label): count for label, count in value.items()}
     listed = ", ".join(f"{label}: {number_text(count)}" for label, count in list(named.items())[:MOST_LISTED])
     more = f", … ({len(named)} in all)" if len(named) > MOST_LISTED else ""
     text = f"{listed}{more}; each ± {number_text(error)}"
@@ -125,28 +139,31 @@ CELLS = (
     QuestionKind(
         "histogram", "How many rows, or units, have each of the stated values, or lie in each bin.",
         (*_CELLS, Key("other", "text", "what all other values are called; 'other' by default"), NOISE),
-        _histogram, _counts, example='column = "age"\nbins = 10\nbounds = [0, 100]',
+        _histogram, _counts, cells=True, example='column = "age"\nbins = 10\nbounds = [0, 100]',
     ),
     QuestionKind(
         "discover", "Which values occur, and how many rows or units have them: values that enough units have.",
-        (COLUMN, COUNTED, WHERE), _discover, _discovered, delta=True, outcomes=("any", "none"),
+        (COLUMN, COUNTED, WHERE), _discover, _discovered, delta=True, cells=True,
+        noise="Laplace, on counts; a value that few have is not shown", outcomes=("any", "none"),
         example='column = "diagnosis"',
     ),
     QuestionKind(
         "top", "The values that most units have, most frequent first, without counts: charged by how many are found.",
         (COLUMN, Key("at_most", "whole", "the most values that are looked for", required=True), WHERE), _top, _most,
-        delta=True, outcomes=("any", "none"), example='column = "diagnosis"\nat_most = 3',
+        cells=True, noise="on the order (top-k)", delta=True, outcomes=("any", "none"),
+        example='column = "diagnosis"\nat_most = 3',
     ),
     QuestionKind(
         "above", "Which cells of a histogram are above a threshold (sparse vector): charged for those that are.",
-        _LARGE, _find, _large, cheapest=_none, outcomes=("any", "none"),
+        _LARGE, _find, _large, cells=True, noise=_SPARSE, cheapest=_none, outcomes=("any", "none"),
         example='column = "diagnosis"\nkeys = ["flu", "cold"]\nthreshold = 500\nat_most = 2',
     ),
     QuestionKind(
         "large", "The cells above a threshold with their counts: finds them, then spends its remaining ε on counts.",
         (*_LARGE, Key("find_share", "share", "the share of ε for finding them; the rest is for their counts. 0.5 by "
                       "default")),
-        _find, _large, then=_values, first_share=_find_share, cheapest=_none, outcomes=("any", "none"),
+        _find, _large, cells=True, noise=_SPARSE, then=_values, first_share=_find_share, cheapest=_none,
+        outcomes=("any", "none"),
         example='column = "diagnosis"\nkeys = ["flu", "cold"]\nthreshold = 500\nat_most = 2',
     ),
 )  # fmt: skip

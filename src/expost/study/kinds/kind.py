@@ -34,6 +34,10 @@ class Answer:
     """What a plot shows, if there is one."""
     released: Any = None
     """The output itself, for later questions."""
+    how: Mapping[str, str] = field(default_factory=dict)
+    """How it was made, in words, by subject."""
+    notice: str = ""
+    """What to beware of."""
 
     @property
     def number(self) -> float | None:
@@ -122,6 +126,12 @@ class QuestionKind:
     """What earlier answers make of its mechanism: part of the ledger's key."""
     may_lack: Callable[[Question], bool] = lambda question: False
     """Whether it may be passed over, because an earlier answer was not released."""
+    noise: str = ""
+    """What makes its answers private, in words, where that is not noise added to numbers."""
+    covers: str = "noise, in 95 of 100 cases; not what clipping to bounds or leaving out rows changes"
+    """What ± in its answers covers."""
+    cells: bool = False
+    """Whether it counts cells, of which one unit may be in several."""
     stand_in: Answer | None = None
     """Stands for its answer while later questions are planned."""
 
@@ -145,6 +155,8 @@ class QuestionKind:
 
 
 WHERE = Key("where", "text", "only rows for which this is true: age >= 18 AND city <> 'Rome'")
+DROPPED = Key("missing", "number", "what an empty value counts as; by default it does not count")
+ZERO = Key("missing", "number", "what an empty value counts as; 0 by default")
 COLUMN = Key("column", "text", "a column, or an expression such as cost / 100", required=True)
 COUNTED = Key("count", "text", "what is counted: rows, or units", choices=("rows", "units"))
 

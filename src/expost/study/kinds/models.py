@@ -7,14 +7,14 @@ from typing import Any
 from expost.mechanism import WITHHELD, Mechanism
 from expost.mechanisms import LinearModel, LogisticDescent, TestedLogisticRegression
 from expost.study.grammar import Key
-from expost.study.kinds.kind import Answer, Asked, QuestionKind, number_text
+from expost.study.kinds.kind import ZERO, Answer, Asked, QuestionKind, number_text
 from expost.study.kinds.robust import TESTED
 
 _FEATURES = (
     Key("features", "texts", "the columns to predict from", required=True),
     Key("target", "text", "the column to predict: 0 or 1", required=True),
     Key("norm", "number", "the length of the longest row of features; longer ones are shortened", required=True),
-    Key("missing", "number", "what an empty value counts as; 0 by default"),
+    ZERO,
 )
 
 
@@ -70,6 +70,7 @@ MODELS = (
          Key("held_out", "number", "the share of records for the test; 0.3 by default"),
          Key("regularizer", "number", "how much large weights are penalized")),
         _logistic, _tested, reads=True, outcomes=TESTED,
+        noise="on the weights, and a private test on records held out",
         example='features = ["age", "cost"]\ntarget = "smoker"\nnorm = 1000\nthreshold = 0.8\ntest_share = 0.2',
     ),
     QuestionKind(
@@ -80,7 +81,7 @@ MODELS = (
          Key("every", "whole", "after how many steps it may stop; steps are a multiple of it", required=True),
          Key("patience", "number", "stop when the signal is at most this many times the noise; 2 by default"),
          Key("learning_rate", "number", "how far each step goes; 8 by default")),
-        _descent, _trained, reads=True, delta=True, outcomes=("early", "full"),
+        _descent, _trained, reads=True, delta=True, noise="normal, on every step", outcomes=("early", "full"),
         example='features = ["age", "cost"]\ntarget = "smoker"\nnorm = 1000\nsteps = 60\nevery = 15',
     ),
 )  # fmt: skip

@@ -8,10 +8,9 @@ from expost.data import Noisy, NoisyMean, Question
 from expost.errors import InvalidValue
 from expost.mechanism import Mechanism
 from expost.study.grammar import Key
-from expost.study.kinds.kind import COLUMN, CONFIDENCE, COUNTED, WHERE, Answer, Asked, QuestionKind, with_error
+from expost.study.kinds.kind import COLUMN, CONFIDENCE, COUNTED, DROPPED, WHERE, Answer, Asked, QuestionKind, with_error
 
 _BOUNDS = Key("bounds", "pair", "the lowest and the highest value that counts; others are moved there", required=True)
-_MISSING = Key("missing", "number", "what an empty value counts as; by default it does not count")
 _COUNTED_BY = Key(
     "counted_by", "text", "an earlier count of the same rows, from which the error bar is made", refers_to="count"
 )
@@ -74,11 +73,11 @@ NUMBERS = (
         example='where = "visits > 0"',
     ),
     QuestionKind(
-        "sum", "The sum of a column.", (COLUMN, _BOUNDS, _MISSING, WHERE, NOISE), _sum, _number, number=True,
+        "sum", "The sum of a column.", (COLUMN, _BOUNDS, DROPPED, WHERE, NOISE), _sum, _number, number=True,
         example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
-        "mean", "The mean of a column.", (COLUMN, _BOUNDS, _MISSING, WHERE, _COUNTED_BY), _mean, _average, number=True,
+        "mean", "The mean of a column.", (COLUMN, _BOUNDS, DROPPED, WHERE, _COUNTED_BY), _mean, _average, number=True,
         example='column = "cost"\nbounds = [0, 1000]',
     ),
 )  # fmt: skip

@@ -17,11 +17,21 @@ from expost.mechanisms import (
 )
 from expost.mechanisms.stability.quantile_range import Bin
 from expost.study.grammar import Key
-from expost.study.kinds.kind import COLUMN, CONFIDENCE, Answer, Asked, QuestionKind, Unscaled, number_text, with_error
+from expost.study.kinds.kind import (
+    COLUMN,
+    CONFIDENCE,
+    ZERO,
+    Answer,
+    Asked,
+    QuestionKind,
+    Unscaled,
+    number_text,
+    with_error,
+)
 from expost.study.model import Question
 
 TESTED = ("released", "withheld")
-_MISSING = Key("missing", "number", "what an empty value counts as; 0 by default")
+_PTR = "a private test of stability, then noise (propose-test-release)"
 _LOCATION = (
     COLUMN,
     Key("scale", "scale",
@@ -30,7 +40,7 @@ _LOCATION = (
     Key("fallback", "number", "the scale if the earlier question withheld its answer"),
     Key("slack", "number", "a larger one makes an answer likelier and noisier; 4 by default, for a trimmed mean 2"),
     Key("bounds", "pair", "values are moved into these bounds, which makes answers better; none by default"),
-    _MISSING,
+    ZERO,
 )  # fmt: skip
 _WITHHELD = Answer("withheld: the data does not allow a safe answer at this ε", None, outcomes=("withheld",))
 
@@ -124,7 +134,8 @@ def _line(asked: Asked, mechanism: StableRegression, value: Any) -> Answer:
 def _of_ranks(name: str, help_: str, *own: Key, example: str) -> QuestionKind:
     return QuestionKind(
         name, f"{help_} May withhold.", (*_LOCATION, *own), _location, _placed, reads=True, delta=True, number=True,
-        outcomes=TESTED, facts=_scale_fact, may_lack=_may_lack_scale, example=f'column = "cost"\n{example}scale = 100',
+        outcomes=TESTED, noise=_PTR, facts=_scale_fact, may_lack=_may_lack_scale,
+        example=f'column = "cost"\n{example}scale = 100',
     )  # fmt: skip
 
 
@@ -132,8 +143,8 @@ ROBUST = (
     QuestionKind(
         "stable_interquartile_range", "How far the middle half of the data spreads, to within a factor. May withhold.",
         (COLUMN, Key("quantiles", "pair", "between which quantiles; [0.25, 0.75] by default"),
-         Key("grid", "number", "the factor between bins; 2 by default"), _MISSING),
-        _spread, _bin, reads=True, delta=True, outcomes=TESTED,
+         Key("grid", "number", "the factor between bins; 2 by default"), ZERO),
+        _spread, _bin, reads=True, delta=True, outcomes=TESTED, noise=_PTR,
         stand_in=Answer("", None, released=Bin(1, 1.0, 2.0)), example='column = "cost"',
     ),
     _of_ranks("stable_median", "The median.", example=""),
@@ -150,8 +161,9 @@ ROBUST = (
          Key("blocks", "whole", "the number of parts that the data is dealt into", required=True),
          Key("bounds", "pair", "features are moved into these bounds", required=True),
          Key("target_bounds", "pair", "the target is moved into these bounds", required=True),
-         Key("grids", "whole", "the number of grids that are tried; 2 by default"), _MISSING),
-        _regression, _line, reads=True, delta=True, outcomes=TESTED,
+         Key("grids", "whole", "the number of grids that are tried; 2 by default"), ZERO),
+        _regression, _line, reads=True, delta=True, outcomes=TESTED, noise=_PTR,
+        covers="half a cell, to which coefficients are rounded",
         example='features = ["age"]\ntarget = "cost"\ncell = 5\nblocks = 200\nbounds = [0, 100]\n'
                 "target_bounds = [0, 1000]",
     ),

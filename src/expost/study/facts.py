@@ -1,0 +1,81 @@
+"""How an answer was made, in words: what was asked of which rows, what was changed before, and what ± covers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from expost.data import Noisy, NoisyMean
+from expost.mechanism import Mechanism
+from expost.mechanisms import Laplace
+from expost.study.kinds.kind import DROPPED, ZERO, Answer, Asked, QuestionKind, number_text
+from expost.study.model import Privacy
+
+
+def how_made(
+    asked: Asked, privacy: Privacy, kind: QuestionKind, mechanism: Mechanism, answer: Answer
+) -> dict[str, str]:
+    """What a reader has to know of an answer, by subject; public facts only."""
+    facts = {
+        "asked of": _subject(asked),
+        "rows": f"where {asked['where']}" if "where" in asked.question.values else "all",
+        "bounds": _bounds(asked),
+        f"of each {privacy.whose}": _share(privacy, kind),
+        "empty values": _missing(asked, kind),
+        "noise": _noise(kind, mechanism),
+        "± covers": kind.covers * ("±" in answer.text),
+    }
+    return {name: text for name, text in facts.items() if text}
+
+
+def notice_of(asked: Asked, answer: Answer) -> str:
+    """What to beware of, from the answer and its bounds alone."""
+    bounds = asked.get("bounds", ())
+    if answer.number is None or answer.number not in bounds:
+        return ""
+    return "this is a bound: the true value may lie beyond it, or there are too few values for this ε"
+
+
+def _subject(asked: Asked) -> str:
+    if "features" in asked.question.values:
+        return f"{asked['target']} by {', '.join(asked['features'])}"
+    return str(asked.get("column", "rows" if asked.get("count", "rows") == "rows" else "units"))
+
+
+def _bounds(asked: Asked) -> str:
+    found = [asked.get(key) for key in ("bounds", "target_bounds")]
+    ranges = [f"{number_text(low)} to {number_text(high)}" for low, high in filter(None, found)]
+    outside = (
+        "others are counted apart" if "bins" in asked.question.values else "values beyond count as the nearest bound"
+    )
+    return f"{', target '.join(ranges)}; {outside}" if ranges else ""
+
+
+def _share(privacy: Privacy, kind: QuestionKind) -> str:
+    if privacy.unit == "row":
+        return "one row"
+    cells = f", in at most {privacy.groups} cells" if privacy.groups and kind.cells else ""
+    return f"at most {privacy.rows} rows count{cells}"
+
+
+def _missing(asked: Asked, kind: QuestionKind) -> str:
+    if "missing" in asked.question.values:
+        return f"count as {number_text(asked['missing'])}"
+    return "do not count" if DROPPED in kind.keys else "count as 0" if ZERO in kind.keys else ""
+
+
+def _noise(kind: QuestionKind, mechanism: Mechanism) -> str:
+    if isinstance(mechanism, NoisyMean):
+        counted = mechanism.question.count_sensitivity.l1
+        return "Laplace, on the sum" + (" and on the number of values" if counted else "")
+    if isinstance(mechanism, Noisy):
+        return _added(mechanism)
+    return kind.noise or type(mechanism).__name__
+
+
+def _added(mechanism: Noisy[Any]) -> str:
+    """The noise of a count, a sum or a histogram."""
+    if not isinstance(mechanism.noise, Laplace):
+        return "normal"
+    unit = mechanism.question.distance(2**20) / 2**20
+    scale = float(mechanism.noise.sensitivity) / float(mechanism.noise.epsilon) * unit
+    return f"Laplace, scale {number_text(scale)}"
