@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import as_interval, as_share, as_whole, finite, requested_epsilon, split_epsilon
+from expost.checks import as_share, as_whole, finite, requested_epsilon, split_epsilon
 from expost.cost import Cost, Number, exact
+from expost.errors import InvalidValue
 from expost.mechanisms.fixed_cost import FixedCost
+from expost.mechanisms.moments.loose_bounds import needed
 from expost.mechanisms.moments.staircase import Staircase
-from expost.mechanisms.moments.typical_range import Interval, TypicalRange, records
+from expost.mechanisms.moments.typical_range import Interval, TypicalRange, optional_interval, records
 from expost.mechanisms.stability.order import check_records
 from expost.noise import NoiseSource
 
@@ -42,7 +44,7 @@ class WithinInterval(FixedCost[NDArray[Any], Winsorized]):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
-        object.__setattr__(self, "bounds", as_interval(self.bounds))
+        object.__setattr__(self, "bounds", optional_interval(self.bounds))
         object.__setattr__(self, "missing", finite(self.missing, "missing"))
 
     def check(self, data: Any) -> None:
@@ -95,18 +97,21 @@ class _Moment(WithinInterval):
         if self.range_share is not None:
             as_share(self.range_share, "range_share")
         if self.scales:
-            _ = self.range_of(1)
+            _ = self.range_of(1), self.range_of(2**40)
+        elif self.bounds is None:
+            raise InvalidValue("scales=0 takes the bounds as they are, and there are none: give bounds=")
 
     def range_of(self, size: int) -> TypicalRange:
         """The mechanism that chooses the interval for so many records.
 
         Unless a share was given, it gets a quarter of ε; more, but at most three quarters, where few records call
-        for it.
+        for it. Finding bounds, where none were given, comes on top of that.
         """
         whole = exact(self.epsilon, "ε")
         if self.range_share is None:
             wanted = Fraction(4 * (log(2.0 ** (self.scales + 2)) + 6)) / size
-            share = min(3 * whole / 4, max(whole / 4, wanted))
+            finding = 0 if self.bounds is not None else needed(size, whole)
+            share = min(3 * whole / 4, max(whole / 4, wanted) + finding)
         else:
             share = whole * exact(self.range_share, "range_share")
         spent = requested_epsilon(share)
@@ -137,7 +142,7 @@ class Mean(_Moment):
     epsilon
         The whole budget.
     bounds
-        Between which all records lie, or count as lying.
+        Between which all records lie, or count as lying. None for records of any size: a part of ε finds bounds.
     range_share
         The share of ε for the interval. By default a quarter, and up to three quarters if there are few records.
     scales
@@ -153,7 +158,7 @@ class Mean(_Moment):
     """
 
     epsilon: Number
-    bounds: Any
+    bounds: Any = None
     range_share: Number | None = None
     scales: int = 10
     missing: Number = 0
@@ -184,7 +189,7 @@ class Variance(_Moment):
     """
 
     epsilon: Number
-    bounds: Any
+    bounds: Any = None
     range_share: Number | None = None
     scales: int = 10
     missing: Number = 0

@@ -15,7 +15,7 @@ from expost.errors import InvalidValue
 from expost.mechanisms.fixed_cost import FixedCost
 from expost.mechanisms.moments.moments import POINTS, points_of
 from expost.mechanisms.moments.staircase import Staircase
-from expost.mechanisms.moments.typical_range import Interval, records
+from expost.mechanisms.moments.typical_range import Interval, TypicalRange, records
 from expost.mechanisms.numbers import shape_of
 from expost.noise import NoiseSource
 
@@ -38,10 +38,12 @@ class _Paired(FixedCost[NDArray[Any], Any]):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
-        if not isinstance(self.bounds, tuple | list) or len(self.bounds) != 2:
-            raise InvalidValue(f"bounds are two pairs (lowest, highest), one for each column, got {self.bounds!r}")
-        object.__setattr__(self, "bounds", tuple(as_interval(pair) for pair in self.bounds))
+        if self.bounds is not None:
+            if not isinstance(self.bounds, tuple | list) or len(self.bounds) != 2:
+                raise InvalidValue(f"bounds are two pairs (lowest, highest), one for each column, got {self.bounds!r}")
+            object.__setattr__(self, "bounds", tuple(as_interval(pair) for pair in self.bounds))
         object.__setattr__(self, "missing", finite(self.missing, "missing"))
+        _ = equal_share(self.epsilon, 3), self.bounds or self._finder
 
     def check(self, data: Any) -> None:
         """Rows of two numbers, at least one row; how many is public."""
@@ -49,11 +51,24 @@ class _Paired(FixedCost[NDArray[Any], Any]):
         if dimensions is None or len(dimensions) != 2 or dimensions[1] != 2 or not 1 <= dimensions[0] <= _MOST:
             raise InvalidValue(f"the data has two columns and from 1 to {_MOST:,} rows, got shape {dimensions}")
 
-    def _points(self, data: Any) -> NDArray[np.int64]:
-        """Both columns in whole steps of a millionth of their bounds."""
+    def _intervals(self, data: Any, noise: NoiseSource) -> tuple[tuple[Interval, Interval], Fraction]:
+        """The bounds and all of ε or, if there are none, a typical range of each column for a quarter, and the rest."""
+        whole = exact(self.epsilon, "ε")
+        if self.bounds is not None:
+            first, second = (Interval(*ends) for ends in self.bounds)
+            return (first, second), whole
+        first, second = (self._finder.sample(column, noise) for column in np.asarray(data).T)
+        return (first, second), whole - 2 * exact(self._finder.epsilon, "ε")
+
+    @property
+    def _finder(self) -> TypicalRange:
+        return TypicalRange(epsilon=equal_share(self.epsilon, 4), neighbours="substitute", missing=self.missing)
+
+    def _points(self, data: Any, intervals: tuple[Interval, Interval]) -> NDArray[np.int64]:
+        """Both columns in whole steps of a millionth of their intervals."""
         missing = float(self.missing)
-        columns = zip(np.asarray(data).T, self.bounds, strict=True)
-        return np.array([points_of(records(values, ends, missing), Interval(*ends)) for values, ends in columns])
+        columns = zip(np.asarray(data).T, intervals, strict=True)
+        return np.array([points_of(records(values, ends, missing), ends) for values, ends in columns])
 
 
 def comoment(first: NDArray[np.int64], second: NDArray[np.int64]) -> int:
@@ -73,14 +88,14 @@ class Covariance(_Paired):
     """The covariance of two columns (divided by n), with pure ε.
 
     The data is an array with a row of two numbers per person; neighbours exchange one, and n is public. Values are
-    clamped to their bounds. Where bounds are loose, a :class:`TypicalRange` of each column makes better ones.
+    clamped to their bounds. Where there are none, a :class:`TypicalRange` of each column is found with a quarter of ε.
 
     Parameters
     ----------
     epsilon
         The whole budget.
     bounds
-        Two pairs (lowest, highest), one for each column.
+        Two pairs (lowest, highest), one for each column; None for values of any size. Tight ones are best.
     missing
         What NaN counts as, in both columns.
 
@@ -91,14 +106,15 @@ class Covariance(_Paired):
     """
 
     epsilon: Number
-    bounds: Any
+    bounds: Any = None
     missing: Number = 0
 
     def sample(self, data: Any, noise: NoiseSource) -> Estimate:
         """The covariance with noise."""
-        first, second = self._points(data)
-        stairs = _stairs(exact(self.epsilon, "ε"), len(first))
-        widths = [Fraction(high) - Fraction(low) for low, high in self.bounds]
+        intervals, left = self._intervals(data, noise)
+        first, second = self._points(data, intervals)
+        stairs = _stairs(left, len(first))
+        widths = [Fraction(high) - Fraction(low) for low, high in intervals]
         unit, most = widths[0] * widths[1] / (POINTS * len(first)) ** 2, widths[0] * widths[1] / 4
         value = (comoment(first, second) + stairs.draw(noise)) * unit
         return Estimate(float(min(max(value, -most), most)), float(stairs.reach(Fraction(1, 20)) * unit))
@@ -126,17 +142,14 @@ class Correlation(_Paired):
     """
 
     epsilon: Number
-    bounds: Any
+    bounds: Any = None
     missing: Number = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        equal_share(self.epsilon, 3)
 
     def sample(self, data: Any, noise: NoiseSource) -> float:
         """The correlation of noisy moments."""
-        first, second = self._points(data)
-        stairs = _stairs(equal_share(self.epsilon, 3), len(first))
+        intervals, left = self._intervals(data, noise)
+        first, second = self._points(data, intervals)
+        stairs = _stairs(equal_share(left, 3), len(first))
         pairs = ((first, first), (second, second), (first, second))
         one, other, both = (comoment(*pair) + stairs.draw(noise) for pair in pairs)
         if min(one, other) <= 0:

@@ -34,7 +34,7 @@ class TrimmedMean(WithinInterval):
     epsilon
         The whole budget.
     bounds
-        Between which all records lie, or count as lying. They may be loose.
+        Between which all records lie, or count as lying. They may be loose, or None: records of any size.
     range_share
         The share of ε for the interval.
     missing
@@ -48,7 +48,7 @@ class TrimmedMean(WithinInterval):
 
     trim: Number
     epsilon: Number
-    bounds: Any
+    bounds: Any = None
     range_share: Number = Fraction(1, 2)
     missing: Number = 0
 

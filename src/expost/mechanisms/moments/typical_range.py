@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import as_interval, as_whole, finite, requested_epsilon
-from expost.cost import Number
+from expost.checks import as_interval, as_whole, equal_share, finite, requested_epsilon
+from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours, as_neighbours
 from expost.mechanisms.fixed_cost import FixedCost
+from expost.mechanisms.moments.loose_bounds import LARGEST_RECORD, loose_bounds, needed
 from expost.mechanisms.numbers import shape_of
 from expost.mechanisms.selection import PermuteAndFlip
 from expost.noise import NoiseSource
+
+_SCALES = 6  # halvings of bounds that were found: they are sixteen times too wide at most, for most data
 
 
 class Interval(NamedTuple):
@@ -33,12 +36,16 @@ class TypicalRange(FixedCost[NDArray[Any], Interval]):
     The candidates are the bounds, their halves, quarters and so on, each size also shifted by half of itself. One
     that leaves out k records and is j times halved scores −k + ``penalty``·j; permute-and-flip chooses.
 
+    Without bounds, a part of ε finds them first: around a median, several times as far as nearly all records reach.
+    It is a sixteenth, and up to a half if there are few records.
+
     Parameters
     ----------
     epsilon
         The whole budget.
     bounds
-        Between which all candidates lie. They may be very loose: every doubling costs a step of ``scales``.
+        Between which all candidates lie. They may be very loose: every doubling costs a step of ``scales``. None for
+        records of any size, under ``"substitute"``.
     neighbours
         ``"substitute"`` or ``"add-remove"``; the latter needs half the noise.
     penalty
@@ -55,7 +62,7 @@ class TypicalRange(FixedCost[NDArray[Any], Interval]):
     """
 
     epsilon: Number
-    bounds: Any
+    bounds: Any = None
     neighbours: Neighbours
     penalty: int | None = None
     scales: int = 10
@@ -63,13 +70,19 @@ class TypicalRange(FixedCost[NDArray[Any], Interval]):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
-        object.__setattr__(self, "bounds", as_interval(self.bounds))
+        object.__setattr__(self, "bounds", optional_interval(self.bounds))
         object.__setattr__(self, "missing", finite(self.missing, "missing"))
         object.__setattr__(self, "scales", as_whole(self.scales, "scales", least=0, most=16))
         if as_neighbours(self.neighbours) is None:
             raise InvalidValue(
                 "neighbours is 'add-remove' or 'substitute': the number of records is private, or public"
             )
+        if self.bounds is None and self.neighbours != "substitute":
+            raise InvalidValue(
+                "a range without bounds needs a public number of records: give bounds=, or neighbours='substitute'"
+            )
+        if self.bounds is None:
+            equal_share(self.epsilon, 32)  # a sixteenth is for two choices
         if self.penalty is not None:
             as_whole(self.penalty, "penalty", least=0, most=2**40)
 
@@ -79,16 +92,27 @@ class TypicalRange(FixedCost[NDArray[Any], Interval]):
         return self.neighbours
 
     def check(self, data: Any) -> None:
-        """A one-dimensional array of numbers; none at all will do."""
+        """A one-dimensional array of numbers; none at all will do, if there are bounds."""
         dimensions = shape_of(data).dimensions
         if dimensions is None or len(dimensions) != 1:
             raise InvalidValue(f"a range is about a one-dimensional array, got shape {dimensions}: try .ravel()")
+        if self.bounds is None and not dimensions[0]:
+            raise InvalidValue("a range without bounds needs at least one record: give bounds=")
 
     def sample(self, data: Any, noise: NoiseSource) -> Interval:
         """The interval chosen."""
+        if self.bounds is None:
+            return self._bounded(data, noise).sample(data, noise)
         lows, highs, _ = self.candidates
         chosen = self._choice.sample(-self.shortfalls(records(data, self.bounds, float(self.missing))), noise)
         return Interval(float(lows[chosen]), float(highs[chosen]))
+
+    def _bounded(self, data: Any, noise: NoiseSource) -> TypicalRange:
+        """The same with bounds that were found, and the rest of ε."""
+        whole = exact(self.epsilon, "ε")
+        spent = equal_share(needed(len(data), whole), 2) * 2
+        bounds = loose_bounds(records(data, None, float(self.missing)), spent, noise)
+        return replace(self, epsilon=whole - spent, bounds=bounds, scales=min(self.scales, _SCALES))
 
     def shortfalls(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """For each candidate the records outside, and the penalty for every halving that it lacks.
@@ -121,8 +145,13 @@ class TypicalRange(FixedCost[NDArray[Any], Interval]):
         )
 
 
-def records(data: Any, bounds: tuple[float, float], missing: float) -> NDArray[np.float64]:
-    """The records as floats within the bounds; NaN is ``missing``. Each depends on its own value only."""
+def records(data: Any, bounds: tuple[float, float] | None, missing: float) -> NDArray[np.float64]:
+    """The records as floats within the bounds, or of single precision; NaN is ``missing``. Each on its own."""
     values = np.array(data, np.float64)
     values[np.isnan(values)] = missing
-    return np.clip(values, *bounds, out=values)
+    return np.clip(values, *(bounds or (-LARGEST_RECORD, LARGEST_RECORD)), out=values)
+
+
+def optional_interval(bounds: Any) -> tuple[float, float] | None:
+    """Bounds, or None where they are to be found."""
+    return None if bounds is None else as_interval(bounds)
