@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from expost._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from expost.accounting import RenyiAccounting as RenyiAccounting
     from expost.bracket import Bracket as Bracket
     from expost.consistency import consistent as consistent
     from expost.cost import Cost as Cost
@@ -110,6 +111,7 @@ else:
     from importlib import import_module
 
     _ROOMS = {
+        "expost.accounting": ("RenyiAccounting",),
         "expost.bracket": ("Bracket",),
         "expost.consistency": ("consistent",),
         "expost.cost": ("Cost",),

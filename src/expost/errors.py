@@ -137,8 +137,8 @@ class BudgetExceeded(ExpostError):
     """More was asked for than remains. Nothing was charged, nothing was sampled, and the ledger can be used on.
 
     ``ledger`` is the name of the ledger or account that is short, ``remaining`` is what remains there, and ``short``
-    lists which of ``"epsilon"`` and ``"delta"`` do not fit. ``affordable`` is what would fit at every level: the
-    account, those above it, and the ledger.
+    lists which of ``"epsilon"``, ``"delta"`` and (for normal noise) ``"rho"`` do not fit. ``affordable`` is what would
+    fit at every level: the account, those above it, and the ledger.
     """
 
     def __init__(self, requested: Cost, remaining: Cost, ledger: str, affordable: Cost | None = None) -> None:
@@ -150,12 +150,17 @@ class BudgetExceeded(ExpostError):
 
     @property
     def short(self) -> tuple[str, ...]:
-        """Which of ``"epsilon"`` and ``"delta"`` were asked for beyond what remains."""
+        """Which of ``"epsilon"``, ``"delta"`` and ``"rho"`` were asked for beyond what remains.
+
+        None of them where there are several meters and parts of one request differ in cost: the ε of its costliest
+        part would fit by itself, at a price that is lower on the meter that has room.
+        """
         return tuple(
             name
             for name, asked, left in (
                 ("epsilon", self.requested.epsilon_units, self.remaining.epsilon_units),
                 ("delta", self.requested.delta_units, self.remaining.delta_units),
+                ("rho", getattr(self.requested, "rho_units", 0), getattr(self.remaining, "rho_units", 0)),
             )
             if asked > left
         )
@@ -166,7 +171,15 @@ class BudgetExceeded(ExpostError):
         return self.affordable.epsilon
 
     def __str__(self) -> str:
-        short = " and ".join({"epsilon": "ε", "delta": "δ"}[name] for name in self.short)
+        short = " and ".join({"epsilon": "ε", "delta": "δ", "rho": "ρ"}[name] for name in self.short)
+        rho = getattr(self.affordable, "rho_text", None)
+        if rho is not None:
+            return (
+                f"asked for {self.requested}, and no meter of {self.ledger!r} has room for it"
+                + (f" (short of {short})" if short else "")
+                + f": the largest affordable ε is {self.affordable.epsilon_text}, or ρ {rho} of normal noise; "
+                "nothing was charged"
+            )
         return (
             f"asked for {self.requested}, but {self.ledger!r} has {self.remaining} remaining (short of {short}): "
             f"the largest affordable ε is {self.affordable.epsilon_text}; nothing was charged"

@@ -17,6 +17,7 @@ from expost.accounting.filters import OdpFilter as OdpFilter
 from expost.accounting.filters import decide as decide
 
 if TYPE_CHECKING:
+    from expost.accounting.capacities import RenyiAccounting as RenyiAccounting
     from expost.accounting.composition import Composition as Composition
     from expost.accounting.composition import compose as compose
     from expost.accounting.enclosure import Enclosure as Enclosure
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from expost.accounting.stopping import sum_delta as sum_delta
 
 _ROOMS = {
+    "capacities": ("RenyiAccounting",),
     "composition": ("Composition", "compose"),
     "enclosure": ("Enclosure",),
     "events": ("losses_of",),

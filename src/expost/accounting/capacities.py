@@ -7,15 +7,12 @@ from fractions import Fraction
 from math import ceil
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
+from expost.accounting.amounts import ABSENT, Amounts, Capacity
 from expost.accounting.meters import Affordable, GaussianMeter, RenyiMeter
 from expost.accounting.normal import delta_of_normal_noise, root
 from expost.accounting.renyi.orders import LARGEST_ORDER, as_order, best_order, capacity, capacity_above, delta_at
-from expost.accounting.tariff import NO_AMOUNTS, Amounts
 from expost.cost import DELTA_UNITS, EPSILON_UNITS, Cost, Number, decimal_text, said
 from expost.errors import InvalidValue
-
-ABSENT = -1
-"""The capacity of a meter that an account does not have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,16 +87,6 @@ class RenyiAccounting:
 
 Accounting: TypeAlias = Literal["simple", "renyi"] | RenyiAccounting
 """How a ledger adds up: ε's alone, or on several meters."""
-
-
-class Capacity(NamedTuple):
-    """What an account holds on each meter beside the simple sum. :data:`ABSENT` where it does not have the meter."""
-
-    delta: int
-    """What the δ's of rounds may add up to."""
-    renyi: int
-    normal: int
-    others: int
 
 
 class LedgerMeters(NamedTuple):
@@ -187,31 +174,6 @@ class LedgerMeters(NamedTuple):
         """The meters that :meth:`to_json` wrote."""
         order, delta, renyi, gaussian, others = (data[name] for name in cls._fields)
         return cls(as_order(order), int(delta), int(renyi), int(gaussian), int(others))
-
-
-class MeterBalance(NamedTuple):
-    """What an account counts beside the simple sum: how much it holds, what was charged, and what is reserved."""
-
-    capacity: Capacity
-    spent: Amounts = NO_AMOUNTS
-    reserved: Amounts = NO_AMOUNTS
-
-    @property
-    def used(self) -> Amounts:
-        """Charged and reserved."""
-        return self.spent.more(self.reserved)
-
-
-def has_room(capacity: Capacity, simple_left: int, used: Amounts) -> bool:
-    """Whether at least one meter is within its capacity. ``simple_left`` is what the simple sum has left, or lacks.
-
-    Proof: thm-meters
-    """
-    return (
-        (simple_left >= 0 and not used.unpriced)
-        or used.renyi <= capacity.renyi
-        or (used.normal <= capacity.normal and used.others <= capacity.others and not used.foreign)
-    )
 
 
 def affordable(meters: LedgerMeters, capacity: Capacity, simple_left: int, used: Amounts) -> Affordable:

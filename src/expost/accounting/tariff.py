@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
+from expost.accounting.amounts import Amounts
 from expost.accounting.meters import Priced, Round
 from expost.accounting.renyi.orders import as_order
 from expost.accounting.renyi.prices import Prices
@@ -16,39 +17,6 @@ from expost.guarantee import Guarantee, Part
 LARGEST_PRICE = 2**62
 """Units: a price is below, so that two of them can be added up in 64 bits."""
 _NOTHING = Cost(0)
-
-
-class Amounts(NamedTuple):
-    """What is counted beside the simple sum, in units of 10⁻¹²; the last two count rounds.
-
-    Proof: thm-meters, thm-gaussian-pot
-    """
-
-    renyi: int = 0
-    """Rényi prices at the ledger's order."""
-    normal: int = 0
-    """μ² of normal noise."""
-    others: int = 0
-    """ε of everything else, for the Gaussian meter."""
-    unpriced: int = 0
-    """Rounds that have no ε: they took no δ. While there is one, the simple sum has no room."""
-    foreign: int = 0
-    """Those of them that are not normal noise. While there is one, the Gaussian meter has no room."""
-
-    def more(self, other: Amounts) -> Amounts:
-        """Both together."""
-        a, b, c, d, e = self
-        v, w, x, y, z = other
-        return Amounts(a + v, b + w, c + x, d + y, e + z)
-
-    def less(self, other: Amounts) -> Amounts:
-        """This without the other."""
-        a, b, c, d, e = self
-        v, w, x, y, z = other
-        return Amounts(a - v, b - w, c - x, d - y, e - z)
-
-
-NO_AMOUNTS = Amounts()
 
 
 class Charge(NamedTuple):

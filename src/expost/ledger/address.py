@@ -54,7 +54,7 @@ def ledgers(url: str) -> tuple[Summary, ...]:
 
 def _summary(name: str, neighbours: Neighbours, unit: str, *amounts: int) -> Summary:
     balance = balance_of_row(amounts)
-    limit, spent, reserved, closed, _ = balance
+    limit, spent, reserved, closed, *_ = balance
     return Summary(name, limit, spent, reserved, balance.remaining, neighbours, unit, closed)
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from expost.cost import Cost, Number
 from expost.errors import InvalidValue
-from expost.guarantee import Guarantee
+from expost.guarantee import Guarantee, as_neighbours
 from expost.ledger.entry import Note
 from expost.mechanism import Mechanism
 from expost.noise import NoiseSource
+
+if TYPE_CHECKING:
+    from expost.accounting.capacities import LedgerMeters
 
 
 def as_limit(epsilon: Number | Cost, delta: Number) -> Cost:
@@ -20,6 +23,22 @@ def as_limit(epsilon: Number | Cost, delta: Number) -> Cost:
     if delta != 0:
         raise InvalidValue(f"a limit is a Cost, or epsilon= and delta=, not both: got {epsilon!r} and delta={delta!r}")
     return epsilon
+
+
+def as_raised(epsilon: Number | None, delta: Number | None) -> tuple[Cost | None, Cost | None]:
+    """A new ε and δ; None leaves it as it is."""
+    if epsilon is None and delta is None:
+        raise InvalidValue("say what the limit should be: give epsilon= or delta=")
+    return None if epsilon is None else Cost.within(epsilon), None if delta is None else Cost.within(0, delta)
+
+
+def as_meters(accounting: Any, limit: Cost) -> LedgerMeters | None:
+    """The meters beside the simple sum that a ledger is to have."""
+    if accounting == "simple":
+        return None
+    from expost.accounting.capacities import meters_of
+
+    return meters_of(accounting, limit)
 
 
 def require(value: Any, kind: type, rule: str) -> None:
@@ -65,6 +84,22 @@ def check_private(noise: Any) -> None:
     check_source(noise)
     if noise is not None and not noise.private:
         raise InvalidValue(f"a durable ledger needs private noise, and {noise!r} is predictable: use SystemNoise()")
+
+
+def check_durable(name: Any, neighbours: Any, unit: Any, noise: Any) -> None:
+    """Refuse what a durable ledger cannot be called, be about, or draw from."""
+    as_name(name, "a ledger")
+    check_text(unit, "unit")
+    if as_neighbours(neighbours) is None:
+        raise InvalidValue("a durable ledger states the relation of its guarantees: give neighbours=")
+    check_private(noise)
+
+
+def check_names(label: Any, key: Any) -> None:
+    """Refuse a label or key that is not a text; None is none."""
+    for text, what in ((label, "label"), (key, "key")):
+        if text is not None:
+            check_text(text, what)
 
 
 def as_name(name: Any, whose: str) -> str:

@@ -116,7 +116,7 @@ class Audit(Replay):
             raise differ("the ledger's own row and the audit trail end differently")
         if instant.entries != self.count or instant.last[1] != self.count:
             raise differ("the number of entries is not what the audit trail adds up to")
-        if self.about is not None and self.about[:1] + self.about[2:] != instant.about:
+        if self.about is not None and (self.about.name, self.about.neighbours, self.about.unit) != instant.about:
             raise differ("the ledger's name, neighbours or unit are not what the audit trail says")
         if instant.at != self.at:
             raise differ("the clock of the books is not what the last line of the audit trail says")

@@ -17,7 +17,7 @@ from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from expost.canonical import canonical, sha256
 from expost.cost import Cost
@@ -26,6 +26,9 @@ from expost.fingerprint import ordered, say
 from expost.guarantee import Guarantee
 from expost.names import class_name, find
 from expost.text import text_of
+
+if TYPE_CHECKING:
+    from expost.accounting.tariff import Tariff
 
 
 def encode(value: Any) -> str:
@@ -238,12 +241,24 @@ def _described_guarantee(guarantee: Guarantee) -> Described:
 
 
 @lru_cache(256)
-def claim_text(claim: Guarantee) -> str:
-    """A guarantee as text, its parts in a fixed order: equal guarantees, equal texts."""
-    return canonical(ordered(claim))
+def claim_text(claim: Guarantee | Tariff) -> str:
+    """A guarantee as text, with its prices if it has any, parts in a fixed order: equal guarantees, equal texts."""
+    if isinstance(claim, Guarantee):
+        return canonical(ordered(claim))
+    return canonical({**ordered(claim.guarantee), "prices": claim.to_json()})
 
 
 @lru_cache(256)
-def claim_digest(claim: Guarantee) -> str:
+def claim_digest(claim: Guarantee | Tariff) -> str:
     """The name that a guarantee is kept under."""
     return sha256(claim_text(claim))
+
+
+def claim_of(found: Any) -> Guarantee | Tariff:
+    """The guarantee, with its prices if it has any, that :func:`claim_text` wrote."""
+    guarantee = Guarantee.from_json(found)
+    if "prices" not in found:
+        return guarantee
+    from expost.accounting.tariff import Tariff
+
+    return Tariff.from_json(guarantee, found["prices"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from expost.canonical import sha256
 from expost.cost import Cost
@@ -38,6 +38,9 @@ from expost.ledger.since import AuditSince, TooEarly
 from expost.ledger.texts import LONGEST, check_text, checked_note, masked
 from expost.ledger.trail import Event, Head
 from expost.ledger.writer import Writer
+
+if TYPE_CHECKING:
+    from expost.accounting.capacities import LedgerMeters
 
 _LOG = logging.getLogger("expost.ledger")
 _TRIES = 5  # how often books are read again from the beginning, after a lost connection or a fork
@@ -96,6 +99,11 @@ class DurableStore:
         """The relation that every guarantee in these books is about."""
         relation: Neighbours = self._neighbours
         return relation
+
+    @property
+    def meters(self) -> LedgerMeters | None:
+        """None yet."""
+        return None
 
     @property
     def manner(self) -> tuple[Settings | None, bool]:

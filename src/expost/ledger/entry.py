@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
-from expost.cost import Cost
+from expost.accounting.amounts import Amounts, MeterBalance
+from expost.cost import Cost, decimal_text
 from expost.guarantee import Guarantee, Part
 from expost.text import text_of
+
+if TYPE_CHECKING:
+    from expost.accounting.tariff import Tariff
 
 Manner: TypeAlias = Literal["run", "open", "reserve"]
 """How something is spent: a mechanism run, an interaction opened, a guarantee reserved."""
@@ -27,6 +31,18 @@ class Request(NamedTuple):
     guarantee: Guarantee
     label: str | None
     key: str | None
+    tariff: Tariff | None = None
+    """What each part costs on the meters of the ledger, if it has others than the simple sum."""
+
+    @property
+    def claim(self) -> Guarantee | Tariff:
+        """What the ledger keeps of it: the guarantee, with its prices if it has any."""
+        return self.tariff or self.guarantee
+
+    @property
+    def worst(self) -> Cost:
+        """What is reserved in the simple sum."""
+        return self.guarantee.worst_case if self.tariff is None else self.tariff.worst.cost
 
     def __repr__(self) -> str:
         return f"<{self.operation} of {'/'.join(self.account)!r}: {self.label or text_of(self.subject)}>"
@@ -47,6 +63,8 @@ class Entry(NamedTuple):
     charged: Cost | None
     reserved_at: float
     """By the clock of the books, which shows full hours."""
+    amounts: Amounts | None = None
+    """What was charged on the other meters of the ledger, once it has ended."""
 
     @property
     def account(self) -> str:
@@ -85,8 +103,13 @@ class Entry(NamedTuple):
 
     @property
     def reserved(self) -> Cost:
-        """The worst case that was reserved."""
-        return self.request.guarantee.worst_case
+        """The worst case that was reserved, in the simple sum."""
+        return self.request.worst
+
+    @property
+    def reserved_amounts(self) -> Amounts | None:
+        """The worst case that was reserved on the other meters, if the ledger has any."""
+        return None if self.request.tariff is None else self.request.tariff.worst.amounts
 
     @property
     def refunded(self) -> Cost | None:
@@ -107,6 +130,44 @@ def least(costs: Iterable[Cost]) -> Cost:
     return Cost.of_units(min(epsilons), min(deltas))
 
 
+class Remaining(Cost):
+    """What can still be asked for where there are several meters: (ε, δ), or normal noise of a ρ instead.
+
+    ``epsilon`` is the largest of a guarantee without δ whose parts cost the same, and ``rho`` the largest
+    (sensitivity/σ)²/2 of normal noise that takes no δ. One or the other fits, not both.
+    """
+
+    __slots__ = ("rho_units",)
+    rho_units: int
+
+    @classmethod
+    def of(cls, epsilon_units: int, delta_units: int, rho_units: int) -> Self:
+        """These numbers of 10⁻¹² ε, 10⁻¹⁸ δ and 10⁻¹² ρ."""
+        self = cls.of_units(epsilon_units, delta_units)
+        object.__setattr__(self, "rho_units", rho_units)
+        return self
+
+    @property
+    def rho(self) -> float:
+        """ρ as a float, for reading. Asking for it never asks for more than remains."""
+        return Cost.of_units(self.rho_units).epsilon
+
+    @property
+    def rho_text(self) -> str:
+        """ρ with every digit, as a person would write it."""
+        return decimal_text(self.rho_units, 12)
+
+    def __str__(self) -> str:
+        simple = super().__str__() if self or not self.rho_units else ""
+        return " or ".join([*([simple] if simple else []), *([f"ρ {self.rho_text}"] if self.rho_units else [])])
+
+    def __repr__(self) -> str:
+        return f"Remaining({self})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Remaining.of, (self.epsilon_units, self.delta_units, self.rho_units)
+
+
 class Balance(NamedTuple):
     """What an account may spend, has spent, and has reserved."""
 
@@ -116,18 +177,35 @@ class Balance(NamedTuple):
     closed: bool = False
     line: int = 0
     """The line of the audit trail that changed it last."""
+    meters: MeterBalance | None = None
+    """What is counted beside the simple sum, if anything is."""
 
     @property
     def remaining(self) -> Cost:
-        """limit − spent − reserved; nothing once it is closed."""
-        return Cost(0) if self.closed else self.limit - self.spent - self.reserved
+        """limit − spent − reserved; nothing once it is closed. In the simple sum, if there are other meters."""
+        if self.closed:
+            return Cost(0)
+        if self.meters is None:
+            return self.limit - self.spent - self.reserved
+        delta = self.meters.capacity.delta - self.spent.delta_units - self.reserved.delta_units
+        return Cost.of_units(0 if self.meters.used.unpriced else max(0, self.simple_left), delta)
+
+    @property
+    def is_simple_alone(self) -> bool:
+        """Whether the limit is too small for the other meters of the ledger."""
+        return self.meters is not None and self.meters.capacity.renyi < 0
+
+    @property
+    def simple_left(self) -> int:
+        """What the simple sum has left of ε, in units; negative if another meter admitted more."""
+        return self.limit.epsilon_units - self.spent.epsilon_units - self.reserved.epsilon_units
 
     def has_room(self, worst: Cost) -> bool:
         """Whether a worst case can be reserved: what :class:`~expost.accounting.OdpFilter` decides, while open.
 
         Proof: thm-composition
         """
-        limit, spent, reserved, closed, _ = self
+        limit, spent, reserved, closed, _, _ = self
         return (
             not closed
             and spent.epsilon_units + reserved.epsilon_units + worst.epsilon_units <= limit.epsilon_units

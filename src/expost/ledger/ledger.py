@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from expost.checks import as_whole
 from expost.cost import Cost, Number
@@ -16,16 +16,22 @@ from expost.ledger.address import create_ledger, open_store
 from expost.ledger.codec import described
 from expost.ledger.durable import Changed
 from expost.ledger.engine import Settings
-from expost.ledger.entry import Entry, Manner, Path, Request, least
+from expost.ledger.entry import Entry, Manner, Path, Request
 from expost.ledger.memory import MemoryStore
-from expost.ledger.quote import Quote
-from expost.ledger.reservation import MechanismReservation, Reservation, unseen
+from expost.ledger.metered import remaining
+from expost.ledger.prices import prices_of
+from expost.ledger.quote import Quote, quoted
+from expost.ledger.readings import MeterReading, readings
+from expost.ledger.reservation import Reservation, refuse_used_key, spend, unseen
 from expost.ledger.rules import Create
-from expost.ledger.statement import day_rows, entry_rows, statement_lines
+from expost.ledger.statement import lines_of
 from expost.ledger.store import Store
 from expost.ledger.trail import Event, Head, write_export
 from expost.mechanism import AnInteraction, In, Interactive, Mechanism, Out, Release
 from expost.noise import NoiseSource, SystemNoise
+
+if TYPE_CHECKING:
+    from expost.accounting.capacities import Accounting
 
 
 class Ledger:
@@ -46,6 +52,10 @@ class Ledger:
         Who one record is about, for people who read the ledger.
     noise
         Where mechanisms draw their randomness from. By default the operating system.
+    accounting
+        How charges add up: ``"simple"``, the sum of ε's; or ``"renyi"``, which also counts Rényi prices and normal
+        noise, and admits what fits on at least one of these meters (it needs a δ). A
+        :class:`~expost.accounting.RenyiAccounting` chooses its settings.
 
     Everything published under a ledger is (ε, δ)-differentially private for its limit, whatever is asked, in whatever
     order, by however many threads, with every choice adaptive, as long as the mechanisms' guarantees hold and what is
@@ -58,7 +68,7 @@ class Ledger:
     >>> ledger.remaining
     Cost(0.75)
 
-    Proof: thm-ledger
+    Proof: thm-ledger, thm-ledger-meters
     """
 
     def __init__(
@@ -70,14 +80,17 @@ class Ledger:
         neighbours: Neighbours | None = None,
         unit: str | None = None,
         noise: NoiseSource | None = None,
+        accounting: Accounting = "simple",
     ) -> None:
         arguments.check_source(noise)
         if unit is not None:
             arguments.check_text(unit, "unit")
         limit = arguments.as_limit(epsilon, delta)
         self._path: Path = (arguments.as_name(name, "a ledger"),)
-        self._store: Store = MemoryStore(name, limit, as_neighbours(neighbours), unit)
+        meters = arguments.as_meters(accounting, limit)
+        self._store: Store = MemoryStore(name, limit, as_neighbours(neighbours), unit, meters=meters)
         self._noise: NoiseSource = noise or SystemNoise()
+        self._simple_alone = False
 
     @classmethod
     def create(
@@ -91,6 +104,7 @@ class Ledger:
         unit: str,
         noise: NoiseSource | None = None,
         settings: Settings | None = None,
+        accounting: Accounting = "simple",
     ) -> Self:
         """A new durable ledger, in a database: ``sqlite:///study.db`` or ``postgresql://host/database``.
 
@@ -100,12 +114,11 @@ class Ledger:
         Proof: thm-durable
         """
         limit = arguments.as_limit(epsilon, delta)
-        arguments.as_name(name, "a ledger")
-        arguments.check_text(unit, "unit")
-        if as_neighbours(neighbours) is None:
-            raise InvalidValue("a durable ledger states the relation of its guarantees: give neighbours=")
-        arguments.check_private(noise)
-        create_ledger(url, Create(name, limit, neighbours, unit), settings)
+        arguments.check_durable(name, neighbours, unit, noise)
+        meters = arguments.as_meters(accounting, limit)
+        if meters is not None:
+            raise InvalidValue("a durable ledger adds up by the simple sum for now: leave accounting= out")
+        create_ledger(url, Create(name, limit, neighbours, unit, meters), settings)
         return cls.load(url, name, noise=noise, settings=settings)
 
     @classmethod
@@ -129,7 +142,7 @@ class Ledger:
         arguments.check_private(noise)
         ledger = object.__new__(cls)
         ledger._path, ledger._store = (name,), open_store(url, name, settings, read_only=read_only)
-        ledger._noise = noise or SystemNoise()
+        ledger._noise, ledger._simple_alone = noise or SystemNoise(), False
         if not read_only:
             with suppress(Changed):
                 ledger._store.recover() if recover else ledger._store.check()
@@ -144,17 +157,16 @@ class Ledger:
 
         A key that was used before returns the stored release and samples nothing; it is the same request if operation,
         account, the mechanism's ``fingerprint``, its guarantee and the label are. Data is not compared, its version
-        belongs in the key. An exception while
-        sampling charges the worst case and is raised again with a note.
+        belongs in the key. An exception while sampling charges the worst case and is raised again with a note.
         """
         arguments.require(mechanism, Mechanism, "run and open take a mechanism; reserve takes guarantees")
         request = self._request("run", mechanism, mechanism.guarantee, label, key)
         if type(mechanism).sample is Mechanism.sample:
             raise InvalidValue(f"{type(mechanism).__name__} answers questions one at a time: use ledger.open(…)")
         try:
-            self._refuse_used(request)
+            refuse_used_key(self._store, request)
             mechanism.check(on)
-            spending = self._spend(request, begin=True)
+            spending = spend(self._store, request, begin=True)
         except AlreadyReserved as used:
             if used.entry.state != "settled":
                 raise
@@ -178,9 +190,9 @@ class Ledger:
         if kind.start is Mechanism.start:
             raise InvalidValue(f"{kind.__name__} runs in one go: use ledger.run(…)")
         request = self._request("open", mechanism, mechanism.guarantee, label, key)
-        self._refuse_used(request)
+        refuse_used_key(self._store, request)
         mechanism.check_start(on)
-        spending = self._spend(request, begin=False)
+        spending = spend(self._store, request, begin=False)
         try:
             return mechanism.start(on, self._noise).paid_by(spending)
         except BaseException as error:
@@ -256,9 +268,10 @@ class Ledger:
         return tuple(self._below((*self._path, name)) for name in self._store.accounts(self._path))
 
     def _below(self, path: Path) -> Ledger:
-        self._store.balances(path)  # raises where there is no such account
+        levels = self._store.balances(path)  # raises where there is no such account
         account = object.__new__(Ledger)
         account._path, account._store, account._noise = path, self._store, self._noise
+        account._simple_alone = any(level.is_simple_alone for level in levels)
         return account
 
     # ---- governing
@@ -270,14 +283,7 @@ class Ledger:
         need a new ledger; a limit is never set back to nothing spent.
         """
         note = arguments.as_note(by, reason)
-        if epsilon is None and delta is None:
-            raise InvalidValue("say what the limit should be: give epsilon= or delta=")
-        self._store.raise_limit(
-            self._path,
-            None if epsilon is None else Cost.within(epsilon),
-            None if delta is None else Cost.within(0, delta),
-            note,
-        )
+        self._store.raise_limit(self._path, *arguments.as_raised(epsilon, delta), note)
 
     def close(self, *, by: str, reason: str) -> None:
         """Reserve nothing more, here and below, for ever. What is open can still end; everything stays readable."""
@@ -349,8 +355,17 @@ class Ledger:
 
     @property
     def remaining(self) -> Cost:
-        """What can still be asked for: the least of what remains here and at every level above."""
-        return least(balance.remaining for balance in self._store.balances(self._path))
+        """What can still be asked for: the least of what remains here and at every level above.
+
+        With several meters it is a :class:`~expost.ledger.Remaining`: ε of a guarantee without δ whose parts cost the
+        same, or ρ of normal noise.
+        """
+        return remaining(self._store.meters, self._store.balances(self._path))
+
+    @property
+    def meters(self) -> tuple[MeterReading, ...]:
+        """What is counted, and how much of it the limit holds: the simple sum, and others if the ledger has any."""
+        return readings(self._store.meters, self._store.balances(self._path)[-1])
 
     @property
     def neighbours(self) -> Neighbours | None:
@@ -383,10 +398,7 @@ class Ledger:
         >>> quote.worst, quote.best, quote.fits
         (Cost(1.5), Cost(0.5), False)
         """
-        guarantees = arguments.as_guarantees(planned)
-        worst: Cost = sum((each.worst_case for each in guarantees), Cost(0))
-        best: Cost = sum((each.best_case for each in guarantees), Cost(0))
-        return Quote(worst, best, self.remaining)
+        return quoted(self._store, self._path, planned, simple_alone=self._simple_alone)
 
     def statement(self, *, by: Literal["entry", "day"] = "entry") -> str:
         """A table for people: what was reserved, charged and refunded, for each entry, or for each account and day."""
@@ -396,9 +408,7 @@ class Ledger:
         """The lines of a statement, one at a time: memory does not grow with the number of entries."""
         if by not in ("entry", "day"):
             raise InvalidValue(f"a statement is by 'entry' or by 'day', got {arguments.harmless(by)}")
-        table, view = entry_rows if by == "entry" else day_rows, self._store.view(self._path)
-        remaining = least(balance.remaining for balance in view.levels)
-        return statement_lines(self.name, lambda: table(view.entries), view.levels[-1], remaining)
+        return lines_of(self.name, self._store.view(self._path), self._store.meters, by)
 
     # ---- one book, never two
 
@@ -424,20 +434,10 @@ class Ledger:
     def _request(
         self, operation: Manner, subject: Any, guarantee: Guarantee, label: str | None, key: str | None
     ) -> Request:
-        if label is not None:
-            arguments.check_text(label, "label")
-        if key is not None:
-            arguments.check_text(key, "key")
+        arguments.check_names(label, key)
+        tariff = prices_of(self._store.meters, operation, subject, guarantee, simple_alone=self._simple_alone)
         subject = described(subject, keyed=key is not None)
-        return Request(operation, self._path, subject, guarantee, label, key)
-
-    def _spend(self, request: Request, *, begin: bool) -> MechanismReservation:
-        return MechanismReservation(self._store, unseen(lambda: self._store.reserve(request, begin=begin)))
-
-    def _refuse_used(self, request: Request) -> None:
-        earlier = unseen(lambda: self._store.earlier(request))
-        if earlier is not None:
-            raise AlreadyReserved(earlier)
+        return Request(operation, self._path, subject, guarantee, label, key, tariff)
 
 
 def _at(

@@ -6,7 +6,7 @@ import copy
 import time
 from collections.abc import Callable, Iterator
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from expost.cost import Cost
 from expost.errors import LedgerUnavailable, UnknownEntry
@@ -34,6 +34,10 @@ from expost.ledger.rules import (
 from expost.ledger.trail import GENESIS, Event, Head, link, trail_line
 from expost.ledger.verify import Replay, differ
 
+if TYPE_CHECKING:
+    from expost.accounting.capacities import LedgerMeters
+    from expost.accounting.tariff import Tariff
+
 
 class MemoryStore:
     """The :class:`~expost.ledger.store.Store` of ledgers in memory. One lock guards it all.
@@ -56,8 +60,10 @@ class MemoryStore:
         *,
         clock: Callable[[], int] = lambda: time.time_ns() // 1000,
         user: str | None = None,
+        meters: LedgerMeters | None = None,
     ) -> None:
         self.unit = unit
+        self.meters = meters
         self.root: Path = (name,)
         self.neighbours = neighbours
         self._clock, self._user = clock, user
@@ -67,13 +73,13 @@ class MemoryStore:
         self._entries: list[Entry] = []
         self._outputs: dict[int, Any] = {}
         self._keys: dict[str, int] = {}
-        self._guarantees: set[Guarantee] = set()
+        self._guarantees: set[Guarantee | Tariff] = set()
         self._changes: list[tuple[int, Change]] = []
         """What happened, and when, in order."""
         self._done = 0
         """How many of the changes took effect in everything above."""
         self.at = 0
-        self._apply(Create(name, limit, neighbours, unit))
+        self._apply(Create(name, limit, neighbours, unit, meters))
 
     # ---- operations
 
@@ -156,8 +162,8 @@ class MemoryStore:
         while (position := self._done) < len(self._changes):
             at, change = self._changes[position]
             self.at = at
-            for depth, (limit, spent, reserved, closed, _) in enumerate(change.levels, 1):
-                self._accounts[change.path[:depth]] = Balance(limit, spent, reserved, closed, position + 1)
+            for depth, (limit, spent, reserved, closed, _, held) in enumerate(change.levels, 1):
+                self._accounts[change.path[:depth]] = Balance(limit, spent, reserved, closed, position + 1, held)
             if change.entry is not None:
                 self._keep(change.operation, change.entry)
             self._done = position + 1  # a signal handler may have read, and so completed, in between
@@ -168,7 +174,7 @@ class MemoryStore:
             self._outputs[entry.id] = operation.output
         elif isinstance(operation, Reserve):
             self.neighbours = self.neighbours or entry.guarantee.neighbours
-            self._guarantees.add(entry.guarantee)
+            self._guarantees.add(entry.request.claim)
             if entry.key is not None:
                 self._keys[entry.key] = entry.id
 
@@ -215,9 +221,9 @@ class MemoryStore:
         found = self._keys.get(key)
         return None if found is None else self._entries[found - 1]
 
-    def knows(self, guarantee: Guarantee) -> bool:
-        """Whether an entry of this guarantee was reserved before."""
-        return guarantee in self._guarantees
+    def knows(self, claim: Guarantee | Tariff) -> bool:
+        """Whether an entry of this guarantee, with these prices, was reserved before."""
+        return claim in self._guarantees
 
     # ---- reading
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from expost.canonical import canonical
 from expost.errors import ExpostError, UnknownEntry
@@ -27,6 +27,10 @@ from expost.ledger.rules import (
     Void,
     change_of,
 )
+
+if TYPE_CHECKING:
+    from expost.accounting.capacities import LedgerMeters
+    from expost.accounting.tariff import Tariff
 
 _Ending = Settle | Forfeit | Void
 
@@ -56,6 +60,11 @@ class View:
         """The relation that every guarantee is about."""
         relation: Neighbours = self._neighbours
         return relation
+
+    @property
+    def meters(self) -> LedgerMeters | None:
+        """None yet."""
+        return None
 
     @property
     def count(self) -> int:
@@ -98,7 +107,7 @@ class View:
         rows = self._rows(f"{ENTRY} AND e.key = ?", self._ledger, key)
         return entry_of_row(rows[0]) if rows else None
 
-    def knows(self, guarantee: Guarantee) -> bool:
+    def knows(self, claim: Guarantee | Tariff) -> bool:
         """Not needed: the database decides."""
         return True
 
@@ -143,13 +152,13 @@ class Steps:
     def _reserve(self, ledger: int, step: Reserve) -> dict[str, Any]:
         request = step.request
         subject = described(request.subject, keyed=request.key is not None)
-        claim = claim_digest(request.guarantee)
+        claim = claim_digest(request.claim)
         sent = {
             "do": "reserve", "account": "/".join(request.account), "operation": request.operation,
             "subject": subject.text, "fingerprint": subject.fingerprint, "claim": claim, "label": request.label,
             "key": request.key, "begun": step.begun, "lease": step.lease,
         }  # fmt: skip
-        return sent if (ledger, claim) in self._known else sent | {"claim_text": claim_text(request.guarantee)}
+        return sent if (ledger, claim) in self._known else sent | {"claim_text": claim_text(request.claim)}
 
     def _end(self, step: _Ending) -> dict[str, Any]:
         sent: dict[str, Any] = {"do": EVENTS[type(step)], "entry": step.entry}
@@ -175,7 +184,7 @@ class Steps:
             return int(found["forfeited"])
         if isinstance(step, Reserve):
             entry = Entry(found["entry"], step.request, "reserved", step.begun, None, None, found["at"] / 1e6)
-            self._known.add((ledger, claim_digest(step.request.guarantee)))
+            self._known.add((ledger, claim_digest(step.request.claim)))
             self._open[ledger, entry.id] = entry
             return entry
         if isinstance(step, Begin) and (ledger, step.entry) in self._open:
@@ -200,7 +209,7 @@ class Steps:
 
     def creation(self, operation: Create) -> Governing:
         """A new ledger."""
-        name, limit, neighbours, unit = operation
+        name, limit, neighbours, unit, _, _ = operation
         values = {"neighbours": neighbours, "unit": unit, "epsilon": limit.epsilon_units, "delta": limit.delta_units}
         return Governing("create", name, values)
 

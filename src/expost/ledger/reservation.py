@@ -7,10 +7,17 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from expost.errors import InvalidValue, KeyConflict, LedgerUnavailable, ReservationClosed, UnsettledWarning
+from expost.errors import (
+    AlreadyReserved,
+    InvalidValue,
+    KeyConflict,
+    LedgerUnavailable,
+    ReservationClosed,
+    UnsettledWarning,
+)
 from expost.forks import here
 from expost.guarantee import Part
-from expost.ledger.entry import Entry
+from expost.ledger.entry import Entry, Request
 from expost.ledger.store import Store
 from expost.mechanism import Mechanism, Out, Release
 
@@ -175,3 +182,15 @@ def unseen(work: Callable[[], Found]) -> Found:
         return work()
     except KeyConflict as conflict:
         raise conflict.with_traceback(None) from None
+
+
+def spend(store: Store, request: Request, *, begin: bool) -> MechanismReservation:
+    """Reserve for a run or an interaction."""
+    return MechanismReservation(store, unseen(lambda: store.reserve(request, begin=begin)))
+
+
+def refuse_used_key(store: Store, request: Request) -> None:
+    """Raises ``AlreadyReserved`` if the key was used for this very request, and ``KeyConflict`` if for another."""
+    earlier = unseen(lambda: store.earlier(request))
+    if earlier is not None:
+        raise AlreadyReserved(earlier)

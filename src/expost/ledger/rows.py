@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from expost.canonical import sha256
 from expost.cost import Cost
 from expost.errors import LedgerCorrupt
 from expost.guarantee import Guarantee
-from expost.ledger.codec import Described
-from expost.ledger.entry import Balance, Entry, Request
-from expost.ledger.trail import part_of
+from expost.ledger.codec import Described, claim_of
+from expost.ledger.entry import Balance, Entry
+from expost.ledger.trail import part_of, request_of
+
+if TYPE_CHECKING:
+    from expost.accounting.tariff import Tariff
 
 BALANCE = (
     "epsilon_limit, delta_limit, epsilon_spent, delta_spent, epsilon_reserved, delta_reserved, closed, line"  # in order
@@ -51,10 +54,10 @@ def _entry(row: Any) -> Entry:
     number, path, manner, text, fingerprint, claim, said, label, key, state, begun, part, paid, paid_delta, at = row[
         :15
     ]
-    subject, guarantee = Described(text, fingerprint), guarantee_of(claim, said)
+    subject, kept = Described(text, fingerprint), guarantee_of(claim, said)
     return Entry(
         number,
-        Request(manner, tuple(path.split("/")), subject, guarantee, label, key),
+        request_of(manner, tuple(path.split("/")), subject, kept, label, key),
         state,
         bool(begun),
         None if part is None else part_of(json.loads(part)),
@@ -63,16 +66,19 @@ def _entry(row: Any) -> Entry:
     )
 
 
-_GUARANTEES: dict[str, Guarantee] = {}
+_GUARANTEES: dict[str, Guarantee | Tariff] = {}
 
 
-def guarantee_of(digest: str, text: str) -> Guarantee:
-    """The guarantee of a text, whose hash must be ``digest``; the last few hundred are remembered."""
+def guarantee_of(digest: str, text: str) -> Guarantee | Tariff:
+    """The guarantee of a text, with its prices if it has any. The text's hash must be ``digest``.
+
+    The last few hundred are remembered.
+    """
     found = _GUARANTEES.get(digest)
     if found is None:
         if sha256(text) != digest:
             raise LedgerCorrupt(f"the guarantee kept under {digest[:12]}… is not the one of that hash")
         if len(_GUARANTEES) >= 256:
             _GUARANTEES.clear()
-        found = _GUARANTEES[digest] = Guarantee.from_json(json.loads(text))
+        found = _GUARANTEES[digest] = claim_of(json.loads(text))
     return found

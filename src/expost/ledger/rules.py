@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
+from expost.accounting.amounts import NO_AMOUNTS, Capacity, MeterBalance
 from expost.cost import Cost
 from expost.errors import (
     AlreadyExists,
@@ -26,6 +27,11 @@ from expost.errors import (
 from expost.guarantee import Guarantee, Neighbours, Part
 from expost.ledger.codec import claim_digest, described
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, State, least
+from expost.ledger.metered import capacity_of, charge_of, metered_refusal, with_ended, with_reserved
+
+if TYPE_CHECKING:
+    from expost.accounting.capacities import LedgerMeters
+    from expost.accounting.tariff import Tariff
 
 # ---- operations
 
@@ -37,6 +43,10 @@ class Create(NamedTuple):
     limit: Cost
     neighbours: Neighbours | None
     unit: str | None
+    meters: LedgerMeters | None = None
+    """Those beside the simple sum, if there are any."""
+    capacity: Capacity | None = None
+    """What the limit holds on them, if that is known."""
 
 
 class CreateAccount(NamedTuple):
@@ -44,6 +54,7 @@ class CreateAccount(NamedTuple):
 
     path: Path
     limit: Cost
+    capacity: Capacity | None = None
 
 
 class RaiseLimit(NamedTuple):
@@ -53,6 +64,7 @@ class RaiseLimit(NamedTuple):
     epsilon: Cost | None
     delta: Cost | None
     note: Note
+    capacity: Capacity | None = None
 
 
 class Close(NamedTuple):
@@ -156,6 +168,10 @@ class Books(Protocol):
         """The relation that every guarantee is about, once one has fixed it."""
 
     @property
+    def meters(self) -> LedgerMeters | None:
+        """The meters beside the simple sum, if there are any."""
+
+    @property
     def count(self) -> int:
         """The number of entries."""
 
@@ -175,8 +191,8 @@ class Books(Protocol):
     def keyed(self, key: str) -> Entry | None:
         """The entry of a key."""
 
-    def knows(self, guarantee: Guarantee) -> bool:
-        """Whether an entry of this guarantee was reserved before."""
+    def knows(self, claim: Guarantee | Tariff) -> bool:
+        """Whether an entry of this guarantee, with these prices, was reserved before."""
 
 
 # ---- the rules
@@ -187,26 +203,35 @@ _NOTHING = Cost(0)
 def change_of(books: Books, operation: Operation) -> Change | None:
     """What the operation changes, None if nothing; or raises why it is refused.
 
-    Proof: thm-ledger
+    Proof: thm-ledger, thm-ledger-meters
     """
     return _RULES[type(operation)](books, operation)
 
 
 def _create(books: Books, operation: Create) -> Change:
-    return Change(operation, (operation.name,), (Balance(operation.limit, _NOTHING, _NOTHING),))
+    held = _held(operation.meters, operation.limit, operation.capacity)
+    return Change(operation, (operation.name,), (Balance(operation.limit, _NOTHING, _NOTHING, meters=held),))
 
 
 def _create_account(books: Books, operation: CreateAccount) -> Change:
     path, above = operation.path, books.levels(operation.path[:-1])
     if books.exists(path):
         raise AlreadyExists("account", "/".join(path))
-    return Change(operation, path, (*above, Balance(operation.limit, _NOTHING, _NOTHING)))
+    held = _held(books.meters, operation.limit, operation.capacity)
+    return Change(operation, path, (*above, Balance(operation.limit, _NOTHING, _NOTHING, meters=held)))
+
+
+def _held(meters: LedgerMeters | None, limit: Cost, recorded: Capacity | None) -> MeterBalance | None:
+    """Nothing counted yet."""
+    return None if meters is None else MeterBalance(capacity_of(meters, limit, recorded))
 
 
 def _raise_limit(books: Books, operation: RaiseLimit) -> Change:
     *above, own = books.levels(operation.path)
-    limit = raised(own.limit, operation.epsilon, operation.delta)
-    return Change(operation, operation.path, (*above, own._replace(limit=limit)))
+    limit, held, meters = raised(own.limit, operation.epsilon, operation.delta), own.meters, books.meters
+    if held is not None and meters is not None:
+        held = held._replace(capacity=capacity_of(meters, limit, operation.capacity, held.capacity))
+    return Change(operation, operation.path, (*above, own._replace(limit=limit, meters=held)))
 
 
 def _close(books: Books, operation: Close) -> Change:
@@ -219,18 +244,32 @@ def _root(books: Books, operation: SetClock | DropOutputs) -> Change:
 
 
 def _reserve(books: Books, operation: Reserve) -> Change:
-    request, worst = operation.request, operation.request.guarantee.worst_case
+    request = operation.request
     refuse_used(books, request)
     refuse_relation(books, request.guarantee.neighbours)
-    levels = books.levels(request.account)
+    levels, worst = books.levels(request.account), request.worst
+    entry = Entry(books.count + 1, request, "reserved", operation.begun, None, None, books.at / 1e6)
+    if request.tariff is not None or levels[0].meters is not None:
+        found = _metered_more(books, request, levels)
+        return Change(operation, request.account, found, entry, not books.knows(request.claim))
     more = []
     for level in levels:
         if not level.has_room(worst):
             raise refusal(request.account, levels, worst)
-        limit, spent, reserved, closed, line = level
+        limit, spent, reserved, closed, line, _ = level
         more.append(Balance(limit, spent, reserved + worst, closed, line))
-    entry = Entry(books.count + 1, request, "reserved", operation.begun, None, None, books.at / 1e6)
     return Change(operation, request.account, tuple(more), entry, not books.knows(request.guarantee))
+
+
+def _metered_more(books: Books, request: Request, levels: tuple[Balance, ...]) -> tuple[Balance, ...]:
+    """The balances with the worst case reserved at every level."""
+    tariff, meters = request.tariff, books.meters
+    if tariff is None or meters is None:
+        raise InvalidValue("a request has prices on the meters of its ledger, and on no others: reserve it anew")
+    more = [with_reserved(level, tariff.worst) for level in levels]
+    if None in more:
+        raise metered_refusal(meters, request, levels, [level is None for level in more])
+    return tuple([level for level in more if level is not None])
 
 
 def _begin(books: Books, operation: Begin) -> Change | None:
@@ -243,29 +282,37 @@ def _begin(books: Books, operation: Begin) -> Change | None:
 def _settle(books: Books, operation: Settle) -> Change:
     entry = _open(books, operation.entry, "settle")
     part, request = operation.part, entry.request
-    charged = request.guarantee.cost_of(part)
-    return _end(books, operation, Entry(entry.id, request, "settled", True, part, charged, entry.reserved_at))
+    charged, amounts = request.guarantee.cost_of(part), None
+    if request.tariff is not None:
+        charged, amounts = request.tariff.of(part)
+    return _end(books, operation, Entry(entry.id, request, "settled", True, part, charged, entry.reserved_at, amounts))
 
 
 def _forfeit(books: Books, operation: Forfeit) -> Change:
     entry = _open(books, operation.entry, "forfeit")
-    return _end(books, operation, entry._replace(state="forfeited", begun=True, charged=entry.reserved))
+    ended = entry._replace(state="forfeited", begun=True, charged=entry.reserved, amounts=entry.reserved_amounts)
+    return _end(books, operation, ended)
 
 
 def _void(books: Books, operation: Void) -> Change:
     entry = _open(books, operation.entry, "void")
     if entry.begun:
         raise ReservationClosed(entry, "void")
-    return _end(books, operation, entry._replace(state="voided", charged=_NOTHING))
+    amounts = None if entry.request.tariff is None else NO_AMOUNTS
+    return _end(books, operation, entry._replace(state="voided", charged=_NOTHING, amounts=amounts))
 
 
 def _end(books: Books, operation: Operation, entry: Entry) -> Change:
     """Nothing stays reserved for the entry; what it is charged is spent."""
     charged, request = entry.charged or _NOTHING, entry.request
-    worst = request.guarantee.worst_case
+    if request.tariff is not None:
+        worst, paid = request.tariff.worst, charge_of(entry)
+        found = [with_ended(level, worst, paid) for level in books.levels(request.account)]
+        return Change(operation, request.account, tuple(found), entry)
+    reserve = request.guarantee.worst_case
     less = [
-        Balance(limit, spent + charged, reserved - worst, closed, line)
-        for limit, spent, reserved, closed, line in books.levels(request.account)
+        Balance(limit, spent + charged, reserved - reserve, closed, line)
+        for limit, spent, reserved, closed, line, _ in books.levels(request.account)
     ]
     return Change(operation, request.account, tuple(less), entry)
 

@@ -7,7 +7,9 @@ lines up to it, backwards, as far as they are needed; the hash of the head vouch
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+from expost.accounting.amounts import NO_AMOUNTS
 from expost.cost import Cost
 from expost.errors import LedgerCorrupt
 from expost.guarantee import Guarantee
@@ -16,22 +18,25 @@ from expost.ledger.engine import Engine
 from expost.ledger.entry import Balance, Entry, Path
 from expost.ledger.rows import guarantee_of
 from expost.ledger.rules import Change, Create, Reserve
-from expost.ledger.trail import GENESIS, Event, Head, balance_of, link, linked, number_of, operation_of
+from expost.ledger.trail import GENESIS, Claims, Event, Head, balance_of, link, linked, number_of, operation_of
 from expost.ledger.verify import differ
+
+if TYPE_CHECKING:
+    from expost.accounting.tariff import Tariff
 
 
 class TooEarly(Exception):
     """A line before the head holds no balances: all of the trail has to be verified."""
 
 
-class _Guarantees(dict[str, Guarantee]):
+class _Guarantees(dict[str, "Guarantee | Tariff"]):
     """Guarantees that were used before the head, read from the tables; their hashes are their names."""
 
     def __init__(self, engine: Engine, ledger: int) -> None:
         super().__init__()
         self._engine, self._ledger = engine, ledger
 
-    def __missing__(self, digest: str) -> Guarantee:
+    def __missing__(self, digest: str) -> Guarantee | Tariff:
         rows = self._engine.rows("SELECT json FROM expost_claim WHERE ledger = ? AND digest = ?", self._ledger, digest)
         if not rows:
             raise LedgerCorrupt(f"the guarantee {digest!r} is not in the tables")
@@ -42,7 +47,7 @@ class _Guarantees(dict[str, Guarantee]):
 class Past:
     """The books at a head, read backwards from it, no further than is needed."""
 
-    def __init__(self, lines: Iterator[Event], root: Path, guarantees: dict[str, Guarantee]) -> None:
+    def __init__(self, lines: Iterator[Event], root: Path, guarantees: Claims) -> None:
         self._lines, self._root, self._guarantees = lines, root, guarantees
         self._later: dict[int, list[Event]] = {}
         """Lines about entries whose reservation was not reached yet."""
@@ -50,6 +55,7 @@ class Past:
         self._open: dict[int, tuple[Entry, int]] = {}
         """Entries open at the head, each with the line that reserved it, until they are taken."""
         self._reserved = Cost(0)
+        self._amounts = NO_AMOUNTS
         self._earliest = 0
         """The number of the earliest entry that was reached."""
         self.count = 0
@@ -77,12 +83,17 @@ class Past:
 
     def take_reserved(self) -> dict[int, tuple[Entry, int]]:
         """All open entries that reserve anything, and others that were met."""
-        due = self._accounts[self._root].reserved
-        while (self._reserved != due or not self.count) and self._step():
+        while (not self._is_complete() or not self.count) and self._step():
             pass
-        if self._reserved != due:
+        if not self._is_complete():
             raise differ("what was reserved at the known head is not the sum of the entries that were open")
         return self.take_met()
+
+    def _is_complete(self) -> bool:
+        """Whether the open entries that were met add up to all that is reserved."""
+        root = self._accounts[self._root]
+        due = NO_AMOUNTS if root.meters is None else root.meters.reserved
+        return (self._reserved, self._amounts) == (root.reserved, due)
 
     def take_met(self) -> dict[int, tuple[Entry, int]]:
         """Open entries that were met and not taken."""
@@ -127,6 +138,7 @@ class Past:
             entry = Entry(number, operation.request, "reserved", begun, None, None, event.at / 1e6)
             self._open[number] = (entry, event.sequence)
             self._reserved += entry.reserved
+            self._amounts = self._amounts.more(entry.reserved_amounts or NO_AMOUNTS)
 
     def _note(self, path: Path, event: Event) -> None:
         """The balances in a line, unless a later line is known."""
@@ -231,9 +243,9 @@ class AuditSince(Audit):
             self.open[number] = found
         return super().entry(number)
 
-    def knows(self, guarantee: Guarantee) -> bool:
+    def knows(self, claim: Guarantee | Tariff) -> bool:
         """Whether an entry of this guarantee was reserved before: the line is taken by its word."""
-        return super().knows(guarantee) or not self._says_guarantee
+        return super().knows(claim) or not self._says_guarantee
 
     # ---- the tables
 

@@ -423,7 +423,7 @@ def _create(writer: apsw.Connection, operation: Create, settings: Settings, head
     at = full_hour(settings.clock())
     line = trail_line(change, 1, at, settings.user)
     head = link(GENESIS, line)
-    name, limit, neighbours, unit = operation
+    name, limit, neighbours, unit, _, _ = operation
     writer.execute(
         "INSERT INTO expost_ledger (name, neighbours, unit, sequence, entries, at, head) VALUES (?, ?, ?, 1, 0, ?, ?)",
         (name, neighbours, unit, at, head),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
@@ -31,6 +31,10 @@ from expost.ledger.rules import (
     tick,
 )
 from expost.ledger.trail import link, trail_line
+
+if TYPE_CHECKING:
+    from expost.accounting.capacities import LedgerMeters
+    from expost.accounting.tariff import Tariff
 
 _MONTH = 30 * 24 * HOUR
 _OPEN = "expost_entry e INDEXED BY expost_entry_open"
@@ -139,6 +143,11 @@ class Transaction:
         return relation
 
     @property
+    def meters(self) -> LedgerMeters | None:
+        """None yet."""
+        return None
+
+    @property
     def count(self) -> int:
         """The number of entries."""
         count: int = self._count
@@ -175,9 +184,9 @@ class Transaction:
         row = self._row(f"{ENTRY} AND e.key = ?", self._ledger, key)
         return None if row is None else entry_of_row(row)
 
-    def knows(self, guarantee: Guarantee) -> bool:
+    def knows(self, claim: Guarantee | Tariff) -> bool:
         """Whether a line of this ledger says what the guarantee is."""
-        digest = claim_digest(guarantee)
+        digest = claim_digest(claim)
         if digest not in self.known.claims:
             if self._row("SELECT 1 FROM expost_claim WHERE ledger = ? AND digest = ?", self._ledger, digest) is None:
                 return False
@@ -207,7 +216,7 @@ class Transaction:
         self._run("INSERT INTO expost_event VALUES (?, ?, ?, ?)", self._ledger, self.sequence, line, self.head)
 
     def _write_balance(self, path: Path, balance: Balance) -> None:
-        limit, spent, reserved, closed, _ = balance
+        limit, spent, reserved, closed, _, _ = balance
         known = self.known.accounts.get(path)
         if known is None:  # a new one: the rules have read all others
             self._run(
@@ -229,11 +238,11 @@ class Transaction:
         request, lease = operation.request, operation.lease
         subject, claim, worst = (
             described(request.subject),
-            claim_digest(request.guarantee),
-            request.guarantee.worst_case,
+            claim_digest(request.claim),
+            request.worst,
         )
         if change.first:
-            self._run("INSERT INTO expost_claim VALUES (?, ?, ?)", self._ledger, claim, claim_text(request.guarantee))
+            self._run("INSERT INTO expost_claim VALUES (?, ?, ?)", self._ledger, claim, claim_text(request.claim))
             self.known.claims.add(claim)
         if lease is None:
             self._ensure_alive()

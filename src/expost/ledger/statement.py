@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, zip_longest
+from typing import TYPE_CHECKING, Literal
 
 from expost.cost import Cost
-from expost.ledger.entry import Balance, Entry
+from expost.ledger.entry import Balance, Entry, View
+from expost.ledger.metered import remaining
+from expost.ledger.readings import meter_lines, readings
+
+if TYPE_CHECKING:
+    from expost.accounting.capacities import LedgerMeters
 
 _HEADINGS = ("#", "account", "what", "state", "part", "reserved", "charged", "refunded")
 _WIDEST = 44  # characters of a cell
@@ -32,6 +38,13 @@ def statement_lines(
         f"{name}: limit {balance.limit} · spent {balance.spent} · reserved {balance.reserved} · remaining {remaining}"
         + (" · closed" if balance.closed else "")
     )
+
+
+def lines_of(name: str, view: View, meters: LedgerMeters | None, by: Literal["entry", "day"]) -> Iterator[str]:
+    """The statement of an account: its entries or days, its balance, and what its meters show."""
+    table, own = entry_rows if by == "entry" else day_rows, view.levels[-1]
+    lines = statement_lines(name, lambda: table(view.entries), own, remaining(meters, view.levels))
+    return chain(lines, meter_lines(readings(meters, own)))
 
 
 def entry_rows(entries: Iterable[Entry]) -> Iterator[tuple[str, ...]]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from expost.cost import Cost
 from expost.guarantee import Neighbours, Part
 from expost.ledger.engine import Settings
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
 from expost.ledger.trail import Event, Head
+
+if TYPE_CHECKING:
+    from expost.accounting.capacities import LedgerMeters
 
 
 class Store(Protocol):
@@ -30,6 +33,10 @@ class Store(Protocol):
     @property
     def neighbours(self) -> Neighbours | None:
         """The relation that every guarantee in these books is about, once one has fixed it."""
+
+    @property
+    def meters(self) -> LedgerMeters | None:
+        """The meters beside the simple sum, if these books have any."""
 
     @property
     def manner(self) -> tuple[Settings | None, bool]:

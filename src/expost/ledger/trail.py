@@ -10,14 +10,15 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from expost.canonical import canonical, sha256
 from expost.cost import Cost
 from expost.errors import LedgerCorrupt
 from expost.guarantee import Guarantee, Part
-from expost.ledger.codec import Described, claim_digest, claim_text, described
-from expost.ledger.entry import Balance, Note, Path, Request
+from expost.ledger.codec import Described, claim_digest, claim_of, claim_text, described
+from expost.ledger.entry import Balance, Manner, Note, Path, Request
+from expost.ledger.metered import meters_of_numbers, text_of_levels
 from expost.ledger.rules import (
     EVENTS,
     Begin,
@@ -35,6 +36,13 @@ from expost.ledger.rules import (
     Void,
 )
 
+if TYPE_CHECKING:
+    from expost.accounting.amounts import Amounts, Capacity
+    from expost.accounting.capacities import LedgerMeters
+    from expost.accounting.tariff import Tariff
+
+Claims: TypeAlias = "dict[str, Guarantee | Tariff]"
+"""Guarantees, with their prices if they have any, by their hashes."""
 GENESIS = "0" * 64
 """The hash before the first line."""
 
@@ -96,10 +104,11 @@ def trail_line(change: Change, sequence: int, at: int, user: str | None, *, earl
 
 
 def _level(balance: Balance) -> str:
-    limit, spent, reserved, closed, line = balance
+    limit, spent, reserved, closed, line, held = balance
+    meters = "" if held is None else f",{text_of_levels(held)}"
     return (
         f"[{limit.epsilon_units},{limit.delta_units},{spent.epsilon_units},{spent.delta_units},"
-        f"{reserved.epsilon_units},{reserved.delta_units},{int(closed)},{line}]"
+        f"{reserved.epsilon_units},{reserved.delta_units},{int(closed)},{line}{meters}]"
     )
 
 
@@ -113,9 +122,14 @@ def body_of(change: Change) -> str:
     if isinstance(operation, Begin):
         return "{}"
     if isinstance(operation, Create):
-        name, limit, neighbours, unit = operation
-        return canonical({"limit": amount(limit), "name": name, "neighbours": neighbours, "unit": unit})
+        return _create_body(operation)
     return _governing_body(change)
+
+
+def _create_body(operation: Create) -> str:
+    name, limit, neighbours, unit, meters, _ = operation
+    body: dict[str, Any] = {"limit": amount(limit), "name": name, "neighbours": neighbours, "unit": unit}
+    return canonical(body if meters is None else {**body, "accounting": meters.to_json()})
 
 
 def _governing_body(change: Change) -> str:
@@ -135,14 +149,14 @@ def _governing_body(change: Change) -> str:
 def reserve_body(operation: Reserve, *, first: bool) -> str:
     """A reservation. The first one for a guarantee also says what the guarantee is."""
     request = operation.request
-    guarantee, worst = request.guarantee, request.guarantee.worst_case
+    worst, amounts = (request.guarantee.worst_case, None) if request.tariff is None else request.tariff.worst
     subject = described(request.subject, keyed=request.key is not None)
-    whole = f'"guarantee":{claim_text(guarantee)},' if first else ""
+    whole = f'"guarantee":{claim_text(request.claim)},' if first else ""
     return (
         f'{{"account":{canonical("/".join(request.account))},"begun":{"true" if operation.begun else "false"},'
-        f'"claim":"{claim_digest(guarantee)}","fingerprint":{canonical(subject.fingerprint)},{whole}'
+        f'"claim":"{claim_digest(request.claim)}","fingerprint":{canonical(subject.fingerprint)},{whole}'
         f'"key":{canonical(request.key)},"label":{canonical(request.label)},"operation":"{request.operation}",'
-        f'"subject":{canonical(subject.text)},"worst":[{worst.epsilon_units},{worst.delta_units}]}}'
+        f'"subject":{canonical(subject.text)},"worst":{_charge(worst, amounts)}}}'
     )
 
 
@@ -152,11 +166,8 @@ def _end_body(change: Change) -> str:
     assert entry is not None
     assert entry.charged is not None
     part, digest = (operation.part, operation.digest) if isinstance(operation, Settle) else (None, None)
-    charged = entry.charged
-    return (
-        f'{{"charged":[{charged.epsilon_units},{charged.delta_units}],"output":{canonical(digest)},'
-        f'"part":{canonical(part)}}}'
-    )
+    charged = _charge(entry.charged, entry.amounts)
+    return f'{{"charged":{charged},"output":{canonical(digest)},"part":{canonical(part)}}}'
 
 
 def amount(cost: Cost) -> list[int]:
@@ -164,10 +175,16 @@ def amount(cost: Cost) -> list[int]:
     return [cost.epsilon_units, cost.delta_units]
 
 
+def _charge(cost: Cost, amounts: Amounts | None) -> str:
+    """A charge as whole numbers: ε and δ, and what the other meters count, if there are any."""
+    others = "" if amounts is None else f",{','.join(map(str, amounts))}"
+    return f"[{cost.epsilon_units},{cost.delta_units}{others}]"
+
+
 # ---- reading
 
 
-def operation_of(event: Event, guarantees: dict[str, Guarantee]) -> Operation:
+def operation_of(event: Event, guarantees: Claims) -> Operation:
     """The operation that an event records. ``guarantees`` are those of earlier lines, and learns new ones."""
     body, kind = event.body, event.kind
     if kind == "reserve":
@@ -178,13 +195,14 @@ def operation_of(event: Event, guarantees: dict[str, Guarantee]) -> Operation:
         made: Operation = _ENDS[kind](number_of(event))
         return made
     if kind == "create":
-        return Create(body["name"], cost_of(body["limit"]), body["neighbours"], body["unit"])
+        meters = _meters(body)
+        return Create(body["name"], cost_of(body["limit"]), body["neighbours"], body["unit"], meters, _capacity(event))
     if kind == "account":
-        return CreateAccount(_path(body), cost_of(body["limit"]))
+        return CreateAccount(_path(body), cost_of(body["limit"]), _capacity(event))
     note = Note(body["by"], body["reason"])
     if kind == "raise":
         limit = cost_of(body["limit"])
-        return RaiseLimit(_path(body), limit, limit, note)
+        return RaiseLimit(_path(body), limit, limit, note, _capacity(event))
     if kind == "close":
         return Close(_path(body), note)
     return SetClock(note) if kind == "clock" else DropOutputs(body["upto"], note)
@@ -193,15 +211,38 @@ def operation_of(event: Event, guarantees: dict[str, Guarantee]) -> Operation:
 _ENDS: dict[str, Any] = {"begin": Begin, "forfeit": Forfeit, "void": Void}
 
 
-def _request(event: Event, guarantees: dict[str, Guarantee]) -> Request:
+def _meters(body: dict[str, Any]) -> LedgerMeters | None:
+    if "accounting" not in body:
+        return None
+    from expost.accounting.capacities import LedgerMeters
+
+    return LedgerMeters.from_json(body["accounting"])
+
+
+def _capacity(event: Event) -> Capacity | None:
+    """What the line says that its account holds on other meters."""
+    held = None if event.levels is None else meters_of_numbers(event.levels[-1][8:])
+    return None if held is None else held.capacity
+
+
+def _request(event: Event, guarantees: Claims) -> Request:
     body, claim = event.body, event.body["claim"]
     found = body.get("guarantee")
     if found is not None:
         if sha256(canonical(found)) != claim:
             raise impossible(event, "its guarantee is not the one that it names")
-        guarantees[claim] = Guarantee.from_json(found)
+        guarantees[claim] = claim_of(found)
     subject = Described(body["subject"], body["fingerprint"])
-    return Request(body["operation"], _path(body), subject, guarantees[claim], body["label"], body["key"])
+    return request_of(body["operation"], _path(body), subject, guarantees[claim], body["label"], body["key"])
+
+
+def request_of(
+    operation: Manner, path: Path, subject: Any, claim: Guarantee | Tariff, label: str | None, key: str | None
+) -> Request:
+    """The request for a guarantee, with its prices if it has any."""
+    if isinstance(claim, Guarantee):
+        return Request(operation, path, subject, claim, label, key)
+    return Request(operation, path, subject, claim.guarantee, label, key, claim)
 
 
 def _path(body: dict[str, Any]) -> Path:
@@ -210,13 +251,14 @@ def _path(body: dict[str, Any]) -> Path:
 
 def balance_of(numbers: Iterable[int], line: int) -> Balance:
     """The balance in a line's ``levels``."""
-    limit, limit_delta, spent, spent_delta, reserved, reserved_delta, closed, _ = numbers
+    limit, limit_delta, spent, spent_delta, reserved, reserved_delta, closed, _, *others = numbers
     return Balance(
         cost_of((limit, limit_delta)),
         cost_of((spent, spent_delta)),
         cost_of((reserved, reserved_delta)),
         bool(closed),
         line,
+        meters_of_numbers(others),
     )
 
 

@@ -76,7 +76,7 @@ class _Copying(Replay):
 
     def _create(self, event: Event) -> None:
         assert self.about is not None
-        name, _, neighbours, unit = self.about
+        name, _, neighbours, unit, _, _ = self.about
         if self._run("SELECT 1 FROM expost_ledger WHERE name = ?", name):
             raise AlreadyExists("ledger", name)
         self._run(
@@ -97,9 +97,9 @@ class _Copying(Replay):
 
     def _reserved(self, entry: Entry, line: int) -> None:
         request, worst = entry.request, entry.reserved
-        claim, subject = claim_digest(request.guarantee), described(request.subject)
-        if not self.knows(request.guarantee):
-            self._run("INSERT INTO expost_claim VALUES (?, ?, ?)", self._ledger, claim, claim_text(request.guarantee))
+        claim, subject = claim_digest(request.claim), described(request.subject)
+        if not self.knows(request.claim):
+            self._run("INSERT INTO expost_claim VALUES (?, ?, ?)", self._ledger, claim, claim_text(request.claim))
         super()._reserved(entry, line)
         self._run(
             "INSERT INTO expost_entry (ledger, number, account, operation, subject, fingerprint, claim, label, key, "

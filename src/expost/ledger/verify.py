@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from expost.errors import ExpostError, LedgerCorrupt, UnknownEntry
 from expost.guarantee import Guarantee, Neighbours
 from expost.ledger.entry import Balance, Entry, Path
 from expost.ledger.rows import NONSENSE
 from expost.ledger.rules import Change, Create, DropOutputs, Operation, Reserve, change_of
-from expost.ledger.trail import GENESIS, Event, Head, impossible, linked, operation_of, trail_line
+from expost.ledger.trail import GENESIS, Claims, Event, Head, impossible, linked, operation_of, trail_line
+
+if TYPE_CHECKING:
+    from expost.accounting.capacities import LedgerMeters
+    from expost.accounting.tariff import Tariff
 
 
 class Replay:
@@ -25,8 +30,8 @@ class Replay:
         """Open entries, each with the line that reserved it."""
         self.count = 0
         self.at = 0
-        self.guarantees: dict[str, Guarantee] = {}
-        self._known: set[Guarantee] = set()
+        self.guarantees: Claims = {}
+        self._known: set[Guarantee | Tariff] = set()
         self.keys: set[str] = set()
 
     def all(self, events: Iterable[Event], *, known: Head | None = None, upto: int | None = None) -> Head:
@@ -90,7 +95,7 @@ class Replay:
     def _reserved(self, entry: Entry, line: int) -> None:
         self.count += 1
         self.open[entry.id] = (entry, line)
-        self._known.add(entry.guarantee)
+        self._known.add(entry.request.claim)
         if entry.key is not None:
             self.keys.add(entry.key)
 
@@ -112,6 +117,11 @@ class Replay:
         """The relation that every guarantee is about."""
         return None if self.about is None else self.about.neighbours
 
+    @property
+    def meters(self) -> LedgerMeters | None:
+        """The meters beside the simple sum."""
+        return None if self.about is None else self.about.meters
+
     def levels(self, path: Path) -> tuple[Balance, ...]:
         """The balances of the account and of all above it."""
         return tuple(self.accounts[path[: depth + 1]] for depth in range(len(path)))
@@ -130,9 +140,9 @@ class Replay:
         """Keys are compared by :meth:`apply`."""
         return None
 
-    def knows(self, guarantee: Guarantee) -> bool:
-        """Whether an entry of this guarantee was reserved before."""
-        return guarantee in self._known
+    def knows(self, claim: Guarantee | Tariff) -> bool:
+        """Whether an entry of this guarantee, with these prices, was reserved before."""
+        return claim in self._known
 
 
 def _upto(events: Iterable[Event], upto: int | None) -> Iterator[Event]:

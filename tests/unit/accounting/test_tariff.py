@@ -11,18 +11,16 @@ from hypothesis import strategies as st
 
 import expost as xp
 from expost import Cost, Guarantee
+from expost.accounting.amounts import ABSENT, Amounts, Capacity, has_room
 from expost.accounting.capacities import (
-    ABSENT,
-    Capacity,
     LedgerMeters,
     RenyiAccounting,
     affordable,
-    has_room,
     meters_of,
 )
 from expost.accounting.losses import GaussianNoise
-from expost.accounting.renyi import tangent_prices
-from expost.accounting.tariff import Amounts, Charge, Tariff, tariff_of_guarantee, tariff_of_mechanism
+from expost.accounting.renyi import Prices, tangent_prices
+from expost.accounting.tariff import Charge, Tariff, tariff_of_guarantee, tariff_of_mechanism
 from expost.errors import InvalidValue, UnknownPart
 
 LIMIT = Cost(1, delta=1e-6)
@@ -77,7 +75,7 @@ def test_labels_that_are_not_listed_cost_the_most_that_they_may() -> None:
         guarantee = Guarantee({"a": 1}, otherwise="0.5")
 
         def renyi_prices(self, order: object) -> object:
-            return xp.accounting.renyi.Prices({"a": 3, "b": 9}, otherwise=4)
+            return Prices({"a": 3, "b": 9}, otherwise=4)
 
         def gaussian_prices(self) -> None:
             return None

@@ -10,6 +10,7 @@ import expost as xp
 from expost import Cost, Guarantee
 from expost.canonical import canonical
 from expost.ledger import codec
+from expost.ledger.entry import Balance
 from expost.ledger.trail import GENESIS, Event, link
 from expost.ledger.verify import replay
 
@@ -42,7 +43,7 @@ def trail(*events: tuple[str, int | None, dict[str, Any]], levels: list[list[int
 def test_what_may_have_happened() -> None:
     events = [("reserve", 1, RESERVE), ("settle", 1, END | {"charged": [5, 0], "part": "some"}), ("reserve", 2, SMALL)]
     books, _ = replay(trail(*events))
-    assert books.accounts["l",] == (Cost("10e-12"), Cost("5e-12"), Cost("1e-12"), False, 4)
+    assert books.accounts["l",] == Balance(Cost("10e-12"), Cost("5e-12"), Cost("1e-12"), False, 4)
     replay(trail(*events, levels=[[10, 0, 5, 0, 1, 0, 0, 3]]))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
-from math import floor, frexp, tanh
+from math import exp, floor, frexp, log1p, tanh
 
 from expost import bracket
 from expost.accounting.renyi.orders import as_order
@@ -82,6 +82,7 @@ def slope_for(guarantee: Guarantee, order: Number, expected: Part | None = None)
     return middle if middle <= steepest else min(balanced_slope(order, worst), steepest)
 
 
+@lru_cache(maxsize=256)
 def largest_epsilon(order: Number, price: int) -> int:
     """The largest ε, in units, at which a guarantee with one part costs at most ``price`` units at the order.
 
@@ -91,13 +92,37 @@ def largest_epsilon(order: Number, price: int) -> int:
     def fits(units: int) -> bool:
         return units < 2**63 and tangent_prices(Guarantee.uniform(Fraction(units, EPSILON_UNITS)), order).worst <= price
 
-    low, high = price, 2 * price + 1
-    while fits(high):
-        low, high = high, 2 * high
+    low, step = price, 1  # a price is at most its ε
+    guess = _about_epsilon(float(order), price)
+    if guess > price and fits(guess):
+        low = guess
+    elif guess > price:
+        while guess - step > low and not fits(guess - step):
+            step *= 2
+        low, step = max(guess - step, low), 1
+    while fits(low + step):
+        low, step = low + step, 2 * step
+    high = low + step
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
+
+
+def _about_epsilon(order: float, price: int) -> int:
+    """About the ε of randomised response that has this price."""
+    wanted = price / EPSILON_UNITS
+
+    def cost(epsilon: float) -> float:
+        return epsilon + (log1p(exp(-(2 * order - 1) * epsilon)) - log1p(exp(-epsilon))) / (order - 1)
+
+    low, high = wanted, wanted + 1.0
+    while cost(high) < wanted and high < 2**24:
+        low, high = high, 2 * high
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if cost(middle) < wanted else (low, middle)
+    return int(low * EPSILON_UNITS)
 
 
 def balanced_slope(order: Number, epsilon: Number) -> Fraction:

@@ -1,0 +1,54 @@
+"""What each meter of a ledger shows, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from expost.accounting.amounts import MeterBalance
+from expost.cost import decimal_text
+from expost.ledger.entry import Balance
+
+if TYPE_CHECKING:
+    from expost.accounting.capacities import LedgerMeters
+
+
+class MeterReading(NamedTuple):
+    """One meter of an account: how much it holds, and what was charged and is reserved. Units of 10⁻¹²."""
+
+    name: str
+    capacity: int | None
+    """None if the account does not have this meter: its limit is too small for it."""
+    spent: int
+    reserved: int
+    is_full: bool
+    """Whether it has no room for anything: it holds less than is counted, or something has no price on it."""
+
+    def __str__(self) -> str:
+        if self.capacity is None:
+            return f"{self.name}: not here, the limit is too small"
+        used = decimal_text(self.spent + self.reserved, 12)
+        return f"{self.name}: {used} of {decimal_text(self.capacity, 12)}" + (", full" if self.is_full else "")
+
+
+def readings(meters: LedgerMeters | None, balance: Balance) -> tuple[MeterReading, ...]:
+    """What the meters of an account show, the simple sum first."""
+    held, spent, reserved = balance.meters, balance.spent.epsilon_units, balance.reserved.epsilon_units
+    unpriced = held is not None and bool(held.used.unpriced)
+    limit = balance.limit.epsilon_units
+    simple = MeterReading("simple sum (ε)", limit, spent, reserved, unpriced or spent + reserved > limit)
+    return (simple,) if meters is None or held is None else (simple, *_others(meters, held))
+
+
+def _others(meters: LedgerMeters, held: MeterBalance) -> Iterator[MeterReading]:
+    (_, renyi, normal, others), spent, reserved, used = held.capacity, held.spent, held.reserved, held.used
+    name = f"Rényi prices at order {float(meters.order):.6g}"
+    yield MeterReading(name, renyi if renyi >= 0 else None, spent.renyi, reserved.renyi, used.renyi > renyi)
+    if meters.gaussian:
+        full = used.normal > normal or used.others > others or bool(used.foreign)
+        yield MeterReading("normal noise (μ²)", normal if normal >= 0 else None, spent.normal, reserved.normal, full)
+
+
+def meter_lines(found: tuple[MeterReading, ...]) -> Iterator[str]:
+    """The end of a statement, if there are several meters."""
+    return (f"  {reading}" for reading in found) if len(found) > 1 else iter(())
