@@ -21,6 +21,7 @@ import expost as xp
 import expost.data
 from expost.accounting import GaussianNoise, LaplaceNoise
 from expost.canonical import canonical
+from expost.data.unit import ROW
 from expost.fingerprint import say
 from expost.ledger import codec
 from expost.mechanisms.linear.box import LinearFit
@@ -261,6 +262,7 @@ def table() -> Iterator[xp.PrivateTable]:
 def questions(table: xp.PrivateTable) -> list[xp.Mechanism]:
     rich = table.where("cost > 3").derive(half="cost / 2")
     histogram = rich.histogram("diagnosis", keys=["flu", "cold"])
+    by_row = dataclasses.replace(table, unit=ROW, neighbours="substitute")
     return [
         table.count().laplace(epsilon=1),
         rich.count(of="units").gaussian(epsilon=1, delta=TINY),
@@ -272,6 +274,11 @@ def questions(table: xp.PrivateTable) -> list[xp.Mechanism]:
         table.discover("diagnosis").top(3, epsilon=1, delta=TINY),
         table.median("cost", bounds=(0, 10)).permute_and_flip(epsilon=1),
         rich.quantile("half", ["0.1", "0.9"], bounds=(0, 10), missing=2, grid="0.5").permute_and_flip(epsilon=1),
+        rich.covariance("half", "cost", bounds=[(0, 10), (0, 20)]).laplace(epsilon=1),
+        dataclasses.replace(table, unit=ROW, neighbours="substitute")
+        .variance("cost", bounds=(0, 9), missing=0)
+        .noisy(epsilon=1),
+        rich.winsorized_mean("half", trim="0.1", bounds=(0, 10)).laplace(epsilon=1),
     ]
 
 

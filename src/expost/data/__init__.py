@@ -5,12 +5,14 @@ from expost.data.discovery import Discovered, Discovery, MostFrequent
 from expost.data.engine import Engine
 from expost.data.expression import ALLOWED
 from expost.data.histograms import Above, Histogram
+from expost.data.moments import Moments, NoisyMoments, OnColumns
 from expost.data.quantiles import PrivateQuantiles, Ranks
 from expost.data.questions import Count, Noisy, Question
 from expost.data.sensitivity import Sensitivity
 from expost.data.sums import Mean, NoisyMean, Sum
 from expost.data.table import PrivateTable, read
 from expost.data.unit import Unit
+from expost.data.winsorized import NoisyWinsorizedMean, WinsorizedMean
 
 __all__ = [
     "ALLOWED",
@@ -22,9 +24,13 @@ __all__ = [
     "Engine",
     "Histogram",
     "Mean",
+    "Moments",
     "MostFrequent",
     "Noisy",
     "NoisyMean",
+    "NoisyMoments",
+    "NoisyWinsorizedMean",
+    "OnColumns",
     "PrivateQuantiles",
     "PrivateTable",
     "Question",
@@ -32,5 +38,6 @@ __all__ = [
     "Sensitivity",
     "Sum",
     "Unit",
+    "WinsorizedMean",
     "read",
 ]

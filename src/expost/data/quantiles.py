@@ -109,6 +109,8 @@ class Ranks(Planned):
         values = found[:, 0] if self.lattice.step == 1 else found[:, 0] * float(self.lattice.step)
         arranged = arrange(Tally(values, found[:, 1]), self.lattice, 0.0)
         targets = tuple(target(level, arranged.size, self.relation) for level in self.levels)
+        if len(targets) == 1:
+            targets = (targets[0].settled(arranged),)
         return Windows(arranged, targets, rate, paired=self.relation == "substitute" and len(targets) > 1)
 
     def permute_and_flip(self, *, epsilon: Number) -> PrivateQuantiles:

@@ -89,6 +89,31 @@ def kept_rows(table: PrivateTable, value: Tree, cell: str, *, drop: bool, cells:
     return f"SELECT c FROM {nested(placed)} WHERE p <= {unit.rows}"
 
 
+def kept_tuples(table: PrivateTable, values: Sequence[Tree], cells: Sequence[str], *, drop: bool) -> str:
+    """Several cells ``c0``, ``c1``, … of the rows that count: of each unit at most ``unit.rows``.
+
+    The values are called ``v0``, ``v1``, … ``drop`` leaves out rows in which any cell is NULL.
+    """
+    owner, names = table.unit.column, [f"c{i}" for i in range(len(cells))]
+    kept = [] if owner is None else [UNIT]
+    named = [] if owner is None else [f"{table.engine.owner(owner)} AS {UNIT}"]
+    named += [f"{_value(table, value)} AS v{i}" for i, value in enumerate(values)]
+    rows = f"SELECT {', '.join(named)} FROM {relation(table)}"
+    if owner is not None:
+        rows += f" WHERE {table.engine.quote(owner)} IS NOT NULL"
+    made = [f"{cell} AS {name}" for cell, name in zip(cells, names, strict=True)]
+    rows = f"SELECT {', '.join([*kept, *made])} FROM {nested(rows)}"
+    if drop:
+        rows = f"SELECT * FROM {nested(rows)} WHERE {' AND '.join(f'{name} IS NOT NULL' for name in names)}"
+    if owner is None:
+        return rows
+    all_cells = ", ".join(names)
+    inner = nested(f"SELECT *, row_number() OVER (PARTITION BY u, {all_cells}) AS j FROM {nested(rows)}")
+    order = table.engine.scramble(table.key, [UNIT, *names, "j"])
+    placed = f"SELECT *, row_number() OVER (PARTITION BY u ORDER BY {order}, {all_cells}, j) AS p FROM {inner}"
+    return f"SELECT {all_cells} FROM {nested(placed)} WHERE p <= {table.unit.rows}"
+
+
 def kept_pairs(table: PrivateTable, value: Tree, cell: str, *, drop: bool, cells: int | None) -> str:
     """The cells that units count in, once each: at most ``unit.groups`` of each unit."""
     rows, unit = base(table, value, cell, drop=drop), table.unit
@@ -143,6 +168,16 @@ def steps_of(exponent: int, low: int, high: int, missing: int | None, shift: int
     clamped = f"least(greatest({points}, {low}), {high}) - ({shift})"
     gone = "NULL" if missing is None else f"{missing - shift}"
     return f"CASE WHEN {VALUE} IS NULL OR isnan({VALUE}) THEN CAST({gone} AS BIGINT) ELSE {clamped} END"
+
+
+def steps_around(value: str, middle: float, half: float, steps: int, missing: int | None) -> str:
+    """A number in whole steps from the middle, clamped to ±steps; NULL and NaN are ``missing``, if anything."""
+    low, high = double(middle - half), double(middle + half)
+    inside = f"least(greatest({value}, {low}), {high})"
+    points = f"CAST(round(({inside} - {double(middle)}) / {double(half)} * {double(steps)}) AS BIGINT)"
+    gone = "NULL" if missing is None else f"{missing}"
+    clamped = f"least(greatest({points}, {-steps}), {steps})"
+    return f"CASE WHEN {value} IS NULL OR isnan({value}) THEN CAST({gone} AS BIGINT) ELSE {clamped} END"
 
 
 def bin_of(edges: Sequence[float]) -> str:

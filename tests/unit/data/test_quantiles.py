@@ -30,7 +30,8 @@ def fill(connection: duckdb.DuckDBPyConnection, rows: list[tuple[str, float | No
 
 def scores(question: Any, empty: bool) -> list[int]:
     windows = question.windows(Fraction(1))
-    return [windows.score(candidate) + empty for candidate in tuples(3, len(question.levels))]
+    depth = windows._targets[0].depth
+    return [windows.score(candidate) - depth + empty for candidate in tuples(3, len(question.levels))]
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "substitute"])

@@ -1,0 +1,263 @@
+"""Variances, covariances, correlations and linear regressions of tables: from sums of values and of their products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.checks import as_interval, as_whole, requested_epsilon
+from expost.cost import Number, exact, said
+from expost.data import query
+from expost.data.column import Column
+from expost.data.expression import Tree
+from expost.data.questions import Planned, TableMechanism, as_number
+from expost.errors import InvalidValue
+from expost.guarantee import Guarantee, Part
+from expost.mechanism import Mechanism
+from expost.mechanisms import Correlation, Covariance, LinearRegression, Variance
+from expost.mechanisms.linear.box import STEPS, Box
+from expost.mechanisms.linear.normal_equations import NormalEquations
+from expost.noise import NoiseSource, SystemNoise, vector
+from expost.noise.grid import FARTHEST
+
+if TYPE_CHECKING:
+    from expost.data.table import PrivateTable
+
+Statistic = Literal["variance", "covariance", "correlation", "regression"]
+_MOST_VALUES = 20
+
+
+@dataclass(frozen=True, repr=False)
+class Moments(Planned):
+    """A statistic of one or several values of the rows that count, the target of a regression last.
+
+    Proof: thm-table-moments
+    """
+
+    table: PrivateTable
+    statistic: Statistic
+    texts: tuple[str, ...]
+    bounds: tuple[tuple[float, float], ...]
+    missing: float | None
+    """What NULL and NaN count as; None if rows with any do not count."""
+    trees: tuple[Tree, ...] = field(compare=False)
+
+    @classmethod
+    def of(
+        cls, table: PrivateTable, statistic: Statistic, values: Sequence[str], bounds: Sequence[Any], missing: Any
+    ) -> Moments:
+        """Checks what was given."""
+        if len(values) != len(bounds):
+            raise InvalidValue(f"there is a pair of bounds for each of {len(values)} values, got {len(bounds)}")
+        as_whole(len(values), "the number of values", most=_MOST_VALUES)
+        if isinstance(missing, str) and missing != "drop":
+            raise InvalidValue(f"missing is what NULL and NaN count as, a number or 'drop'; got {said(missing)}")
+        gone = None if missing == "drop" else float(exact(missing, "missing"))
+        trees = (table.expression(value, ("integer", "number", "boolean"), f"a {statistic}") for value in values)
+        pairs = tuple(as_interval(pair) for pair in bounds)
+        return cls(table, statistic, tuple(values), pairs, gone, tuple(map(as_number, trees)))
+
+    @property
+    def title(self) -> str:
+        """Which statistic of what."""
+        low_high = (f"{low:g} … {high:g}" for low, high in self.bounds)
+        values = ", ".join(f"{text} ({ends})" for text, ends in zip(self.texts, low_high, strict=True))
+        gone = "missing dropped" if self.missing is None else f"missing {self.missing:g}"
+        return f"{self.statistic} of {values}, {gone}"
+
+    @property
+    def box(self) -> Box:
+        """The bounds of all values."""
+        return Box(self.bounds)
+
+    @property
+    def fixed(self) -> bool:
+        """Whether every unit has one row that counts, so that their number is public."""
+        one = self.table.unit.rows == 1 and self.table.fewest == 1 and self.missing is not None
+        return self.table.neighbours == "substitute" and one
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """How far one unit moves the number of rows, the sums and the sums of products together, in L1.
+
+        Values are between −1 and 1. Where the number of rows is public, it is left out.
+
+        Proof: thm-table-moments
+        """
+        values = len(self.texts)
+        if self.fixed:
+            return Fraction(values * (values + 2) ** 2, 2 * (values + 1))
+        return Fraction(self.table.unit.rows * (values + 1) * (values + 2), 2)
+
+    @cached_property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The values that are multiplied."""
+        values = range(len(self.texts))
+        return [(i, j) for i in values for j in values if i <= j]
+
+    @cached_property
+    def plan(self) -> str:
+        """The query that will be run, with the key of the hash."""
+        total, cells = self.table.engine.total, range(len(self.texts))
+        sums = [total(f"c{i}") for i in cells] + [total(f"c{i} * c{j}") for i, j in self.pairs]
+        asked = f"SELECT count(*), {', '.join(sums)} FROM {query.nested(self._kept())}"
+        return self.table.engine.check(asked)
+
+    def _kept(self) -> str:
+        """The rows that count, in steps from the middle of the bounds."""
+        steps = [
+            query.steps_around(f"v{i}", middle, half, STEPS, self._gone(middle, half))
+            for i, (middle, half) in enumerate(zip(self.box.middles.tolist(), self.box.halves.tolist(), strict=True))
+        ]
+        return query.kept_tuples(self.table, self.trees, steps, drop=self.missing is None)
+
+    def _gone(self, middle: float, half: float) -> int | None:
+        if self.missing is None:
+            return None
+        return int(np.clip(np.floor((self.missing - middle) / half * STEPS + 0.5), -STEPS, STEPS))
+
+    def exact(self) -> NDArray[np.object_]:
+        """The number of rows, the sums and the sums of products, all in squared steps. Private."""
+        found = [int(number or 0) for number in self.table.engine.fetch(self.plan)[0]]
+        sums, products = found[1 : 1 + len(self.texts)], found[1 + len(self.texts) :]
+        return np.array([found[0] * STEPS**2, *(total * STEPS for total in sums), *products], object)
+
+    def laplace(self, *, epsilon: Number) -> NoisyMoments:
+        """From sums with Laplace noise: ε-differentially private."""
+        return NoisyMoments(self, requested_epsilon(epsilon))
+
+    def noisy(self, *, epsilon: Number) -> NoisyMoments | OnColumns:
+        """The most accurate way: where every row is a unit and their number is public, a mechanism for columns.
+
+        That is :class:`~expost.Variance`, :class:`~expost.Covariance`, :class:`~expost.Correlation` or
+        :class:`~expost.LinearRegression`, with their outputs; otherwise :meth:`laplace`.
+        """
+        if not self.fixed or self.table.unit.column is not None:
+            return self.laplace(epsilon=epsilon)
+        rest: dict[str, Any] = {"epsilon": epsilon, "missing": self.missing}
+        if self.statistic == "regression":
+            *features, target = self.bounds
+            return OnColumns(self, LinearRegression(bounds=features, target_bounds=target, **rest))
+        if self.statistic == "variance":
+            return OnColumns(self, Variance(bounds=self.bounds[0], **rest))
+        paired = Covariance if self.statistic == "covariance" else Correlation
+        return OnColumns(self, paired(bounds=self.bounds, **rest))
+
+    @cached_property
+    def columns(self) -> Column:
+        """The values, one row for each unit."""
+        return self.table.column(*self.texts)
+
+
+@dataclass(frozen=True, repr=False)
+class OnColumns(TableMechanism[Any]):
+    """A mechanism for columns that reads its own.
+
+    Parameters
+    ----------
+    question
+        Which statistic of which table.
+    mechanism
+        What is run on its columns.
+
+    Proof: lem-column
+    """
+
+    question: Moments
+    mechanism: Mechanism
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """That of the mechanism."""
+        return self.mechanism.guarantee
+
+    def part_of(self, output: Any) -> Part:
+        """That of the mechanism."""
+        return self.mechanism.part_of(output)
+
+    def check(self, data: Any) -> None:
+        """The mechanism can be run on that many records."""
+        super().check(data)
+        self.mechanism.check(self.question.columns)
+
+    def sample(self, data: Any, noise: NoiseSource) -> Any:
+        """Read the columns, and run the mechanism on them."""
+        return self.mechanism.sample(np.asarray(self.question.columns), noise)
+
+    def describe(self, output: Any) -> str:
+        """What the mechanism says of it."""
+        return f"{self.question.title} {self.mechanism.describe(output)}"
+
+
+@dataclass(frozen=True, repr=False)
+class NoisyMoments(TableMechanism[Any]):
+    """A variance, covariance or correlation (a float), or a linear regression, from sums with Laplace noise.
+
+    Parameters
+    ----------
+    question
+        Which statistic of which table.
+    epsilon
+        The whole budget.
+
+    Proof: thm-table-moments
+    """
+
+    question: Moments
+    epsilon: Number
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """ε for every output."""
+        return Guarantee.uniform(self.epsilon, neighbours=self.question.table.neighbours)
+
+    @property
+    def _scale(self) -> Fraction:
+        """Of the noise, for values between −1 and 1."""
+        return self.question.sensitivity / exact(self.epsilon, "ε")
+
+    def check(self, data: Any) -> None:
+        """The noise can be made."""
+        super().check(data)
+        vector.discrete_laplace(SystemNoise(), 1 / (self._scale * STEPS**2), 0)
+
+    def sample(self, data: Any, noise: NoiseSource) -> Any:
+        """Let the engine add up, add noise, and compute the statistic from noisy sums."""
+        sums = np.clip(self.question.exact(), -FARTHEST, FARTHEST).astype(np.int64)
+        drawn = vector.discrete_laplace(noise, 1 / (self._scale * STEPS**2), sums.size)
+        if self.question.fixed:
+            drawn[0] = 0
+        noisy = np.clip(sums + drawn, -FARTHEST, FARTHEST)
+        return self._statistic(noisy / STEPS**2)
+
+    def _statistic(self, noisy: NDArray[np.float64]) -> Any:
+        """From the number of rows, sums and sums of products, for values between −1 and 1. Reads released sums only."""
+        values, size = len(self.question.texts), max(float(noisy[0]), 1.0)
+        means, moments = noisy[1 : 1 + values] / size, np.zeros((values, values))
+        for (i, j), product in zip(self.question.pairs, noisy[1 + values :] / size, strict=True):
+            moments[i, j] = moments[j, i] = product
+        if self.question.statistic == "regression":
+            equations = NormalEquations.of(means, moments, float(self._scale) / size)
+            return self.question.box.restored(equations.intercept, equations.coefficients)
+        return self._number(moments - np.outer(means, means))
+
+    def _number(self, covariance: NDArray[np.float64]) -> float:
+        """The statistic within what it can be, in units of the data."""
+        halves = self.question.box.halves
+        if self.question.statistic == "variance":
+            return float(np.clip(covariance[0, 0], 0, 1) * halves[0] ** 2)
+        both, spreads = float(covariance[0, 1]), (float(covariance[0, 0]), float(covariance[1, 1]))
+        if self.question.statistic == "covariance":
+            return float(np.clip(both, -1, 1) * halves[0] * halves[1])
+        return float(np.clip(both / (spreads[0] * spreads[1]) ** 0.5, -1, 1)) if min(spreads) > 0 else 0.0
+
+    def describe(self, output: Any) -> str:
+        """What came out."""
+        shown = f"{output:.6g}" if isinstance(output, float) else f"{output.intercept:.6g} + {output.coefficients}"
+        return f"{self.question.title} {shown}"

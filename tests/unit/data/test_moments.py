@@ -1,0 +1,190 @@
+"""Variances, covariances, correlations and regressions of tables: what one unit moves, truths, filters, refusals."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import combinations_with_replacement, product
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+import expost as xp
+from expost.data import NoisyMoments
+from expost.errors import InvalidValue
+from expost.mechanisms.linear.box import STEPS
+
+REST = [("r", 1.0, -1.0), ("s", 0.0, 1.0), ("s", 1.0, 1.0)]
+OWN = [*product((-1.0, 0.0, 1.0), repeat=2), (None, 1.0)]
+
+
+@pytest.fixture
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.execute("CREATE TABLE t (person VARCHAR, x DOUBLE, y DOUBLE)")
+        yield connection
+
+
+def fill(connection: duckdb.DuckDBPyConnection, rows: list[tuple[Any, ...]]) -> None:
+    connection.execute("DELETE FROM t")
+    connection.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
+
+
+def asked(table: xp.PrivateTable, values: int, missing: Any) -> Any:
+    if values == 1:
+        return table.variance("x", bounds=(-1, 1), missing=missing)
+    return table.covariance("x", "y", bounds=[(-1, 1), (-1, 1)], missing=missing)
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "substitute"])
+@pytest.mark.parametrize("most", [1, 2])
+@pytest.mark.parametrize("missing", ["drop", 1])
+@pytest.mark.parametrize("values", [1, 2])
+def test_one_unit_moves_all_sums_by_no_more_than_the_question_says(
+    connection: duckdb.DuckDBPyConnection, relation: Any, most: int, missing: Any, values: int
+) -> None:
+    own = [rows for size in range(most + 2) for rows in combinations_with_replacement(OWN, size)]
+    own = own if most == 1 else own[::5]
+    table = xp.read(connection, table="t", unit=xp.Unit("person", rows=most), neighbours=relation, key=7)
+    question, found = asked(table, values, missing), {}
+    for rows in own:
+        fill(connection, [*REST, *(("me", *row) for row in rows)])
+        found[rows] = question.exact()
+    pairs = [((), rows) for rows in own] if relation == "add-remove" else [(a, b) for a in own[1:] for b in own[1:]]
+    start = int(question.fixed)  # a public number of rows has no noise
+    if start:
+        assert len({int(sums[0]) for rows, sums in found.items() if rows}) == 1
+    moved = max(Fraction(int(np.abs(found[a] - found[b])[start:].sum()), STEPS**2) for a, b in pairs)
+    assert moved <= question.sensitivity
+    assert moved >= question.sensitivity * Fraction(4, 5)  # so noise for half of it would not do
+
+
+def test_the_noise_is_for_what_a_unit_moves(connection: duckdb.DuckDBPyConnection) -> None:
+    for rows, relation in product((1, 3), ("add-remove", "substitute")):
+        unit = xp.Unit("person", rows=rows)
+        table = xp.read(connection, table="t", unit=unit, neighbours=relation, key=1)  # type: ignore[arg-type]
+        mechanism = table.variance("x", bounds=(0, 2)).laplace(epsilon=2)
+        assert mechanism._scale == Fraction(3 * rows, 2)
+        assert mechanism.guarantee.worst_case == xp.Cost(2)
+
+
+@pytest.fixture
+def visits(connection: duckdb.DuckDBPyConnection) -> tuple[duckdb.DuckDBPyConnection, Any]:
+    rng = np.random.default_rng(0)
+    x = rng.normal(50, 10, size=3000)
+    y = 2 * x + rng.normal(0, 20, size=3000)
+    people = [f"p{i % 1500}" for i in range(3000)]
+    fill(connection, list(zip(people, x.tolist(), y.tolist(), strict=True)))
+    return connection, np.column_stack([x, y])
+
+
+BOUNDS = [(0, 100), (-100, 300)]
+
+
+@pytest.mark.parametrize("unit", ["row", xp.Unit("person", rows=2)], ids=["row", "person"])
+@pytest.mark.parametrize("relation", ["add-remove", "substitute"])
+@pytest.mark.parametrize("filtered", [False, True])
+def test_statistics_are_the_true_ones_with_much_epsilon(visits: Any, unit: Any, relation: Any, filtered: bool) -> None:
+    connection, data = visits
+    table = xp.read(connection, table="t", unit=unit, neighbours=relation, key=1)
+    if filtered:
+        table, data = table.where("x > 45"), data[data[:, 0] > 45]
+    ledger = xp.Ledger(epsilon=10**6, noise=xp.SeededNoise(1))
+
+    def ask(question: Any) -> Any:
+        return ledger.run(question.laplace(epsilon=10_000)).value
+
+    true = np.cov(data.T, ddof=0)
+    assert ask(table.variance("x", bounds=(0, 100))) == pytest.approx(true[0, 0], rel=0.01)
+    assert ask(table.covariance("x", "y", bounds=BOUNDS)) == pytest.approx(true[0, 1], rel=0.01)
+    expected = true[0, 1] / (true[0, 0] * true[1, 1]) ** 0.5
+    assert ask(table.correlation("x", "y", bounds=BOUNDS, missing=0)) == pytest.approx(expected, abs=0.01)
+    fit = ask(table.regression(["x"], "y", bounds=[(0, 100)], target_bounds=(-100, 300)))
+    slope, intercept = np.polyfit(data[:, 0], data[:, 1], 1)
+    assert fit.coefficients[0] == pytest.approx(slope, rel=0.02)
+    assert fit.intercept == pytest.approx(intercept, abs=3)
+
+
+def test_at_a_common_epsilon_answers_are_useful(visits: Any) -> None:
+    connection, _ = visits
+    table = xp.read(connection, table="t", unit="row", neighbours="substitute", key=1)
+    mechanism = table.regression(["x"], "y", bounds=[(0, 100)], target_bounds=(-100, 300), missing=0).laplace(epsilon=1)
+    slopes = [mechanism.sample(None, xp.SystemNoise()).coefficients[0] for _ in range(20)]
+    assert np.median(slopes) == pytest.approx(2, abs=0.5)
+
+
+def test_where_every_row_is_a_person_the_best_mechanism_reads_the_columns(visits: Any) -> None:
+    connection, data = visits
+    ledger, true = xp.Ledger(epsilon=1000, noise=xp.SeededNoise(1)), np.cov(data.T, ddof=0)
+    table = xp.read(connection, table="t", unit="row", neighbours="substitute", key=1)
+    variance = table.variance("x", bounds=(0, 100), missing=0).noisy(epsilon=10)
+    assert ledger.run(variance).value.value == pytest.approx(true[0, 0], rel=0.05)
+    assert variance.guarantee.worst_case == xp.Cost(10)
+    both = {"bounds": BOUNDS, "missing": 0}
+    assert ledger.run(table.covariance("x", "y", **both).noisy(epsilon=10)).value.value == pytest.approx(
+        true[0, 1], rel=0.2
+    )
+    assert ledger.run(table.correlation("x", "y", **both).noisy(epsilon=10)).value == pytest.approx(0.7, abs=0.1)
+    line = table.regression(["x"], "y", bounds=[(0, 100)], target_bounds=(-100, 300), missing=0).noisy(epsilon=10)
+    assert ledger.run(line).value.coefficients[0] == pytest.approx(2, abs=0.2)
+    for other in (table.where("x > 0"), xp.read(connection, table="t", unit="row", neighbours="add-remove")):
+        assert isinstance(other.variance("x", bounds=(0, 100), missing=0).noisy(epsilon=1), NoisyMoments)
+    assert isinstance(table.variance("x", bounds=(0, 100)).noisy(epsilon=1), NoisyMoments)  # rows may not count
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "substitute"])
+@pytest.mark.parametrize("unit", ["row", xp.Unit("person", rows=2)], ids=["row", "person"])
+def test_winsorized_means_within_loose_bounds(visits: Any, relation: Any, unit: Any) -> None:
+    connection, data = visits
+    table = xp.read(connection, table="t", unit=unit, neighbours=relation, key=1).where("x > 40")
+    question = table.winsorized_mean("x", trim=0.05, bounds=(-1e6, 1e6))
+    values = data[data[:, 0] > 40, 0]
+    expected = np.clip(values, *np.quantile(values, [0.05, 0.95])).mean()
+    ledger = xp.Ledger(epsilon=100, noise=xp.SeededNoise(1))
+    mechanism = question.laplace(epsilon=8)
+    assert mechanism.guarantee.worst_case == xp.Cost(8)
+    assert ledger.run(mechanism).value == pytest.approx(expected, abs=2)
+    loose = ledger.run(table.mean("x", bounds=(-1e6, 1e6)).laplace(epsilon=8)).value
+    assert abs(loose - expected) > 2  # noise for the bounds
+
+
+def test_the_shares_of_a_winsorized_mean_add_up(connection: duckdb.DuckDBPyConnection) -> None:
+    table = xp.read(connection, table="t", unit="row", neighbours="add-remove", key=1)
+    mechanism = table.winsorized_mean("x", trim=0.1, bounds=(0, 9)).laplace(epsilon=1)
+    ends, mean = mechanism._ends, mechanism._mean((2.0, 3.0))
+    assert Fraction(str(ends.epsilon)) + Fraction(str(mean.epsilon)) == 1
+    assert mean.question.value.bounds == (2.0, 3.0)
+    fill(connection, [("p", 4.0, 0.0)] * 50)
+    sure = table.winsorized_mean("x", trim=0.1, bounds=(0, 9)).laplace(epsilon=10_000)
+    assert sure.sample(None, xp.SeededNoise(1)) == 4.0  # both ends are the same
+    with pytest.raises(InvalidValue, match="below 1/2"):
+        table.winsorized_mean("x", trim=0.5, bounds=(0, 9))
+
+
+@pytest.mark.parametrize("rows", [[], [("p", None, None)], [("p", float("nan"), float("inf"))], [("p", 1e308, -1e308)]])
+def test_no_row_causes_an_error(connection: duckdb.DuckDBPyConnection, rows: Any) -> None:
+    connection.execute("DELETE FROM t")
+    for row in rows:
+        connection.execute("INSERT INTO t VALUES (?, ?, ?)", row)
+    for unit, missing in product(("row", xp.Unit("person", rows=2)), ("drop", 0)):
+        table = xp.read(connection, table="t", unit=unit, neighbours="add-remove", key=1)  # type: ignore[arg-type]
+        for question in (
+            table.variance("x", bounds=(0, 1), missing=missing),
+            table.correlation("x", "y", bounds=[(0, 1), (5, 5)], missing=missing),
+        ):
+            assert np.isfinite(question.laplace(epsilon=1).sample(None, xp.SeededNoise(1)))
+        winsorized = table.winsorized_mean("x", trim=0.25, bounds=(0, 1), missing=missing)
+        assert 0 <= winsorized.laplace(epsilon=1).sample(None, xp.SeededNoise(1)) <= 1
+
+
+def test_what_is_publicly_wrong_is_refused(connection: duckdb.DuckDBPyConnection) -> None:
+    table = xp.read(connection, table="t", unit="row", neighbours="substitute", key=1)
+    with pytest.raises(InvalidValue, match="pair of bounds for each of 2"):
+        table.covariance("x", "y", bounds=[(0, 1)])
+    with pytest.raises(InvalidValue, match="'drop'"):
+        table.variance("x", bounds=(0, 1), missing="gone")
+    with pytest.raises(InvalidValue, match="CAST"):
+        table.variance("person", bounds=(0, 1))
+    with pytest.raises(InvalidValue, match="from 1 to 20"):
+        table.regression(["x"] * 20, "y", bounds=[(0, 1)] * 20, target_bounds=(0, 1))
+    assert "variance of x (0 … 1), missing 0" in repr(table.variance("x", bounds=(0, 1), missing=0))
