@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from expost.mechanisms import ByGroup as ByGroup
     from expost.mechanisms import Chain as Chain
     from expost.mechanisms import Coin as Coin
+    from expost.mechanisms import CorrectPredictions as CorrectPredictions
     from expost.mechanisms import Correlation as Correlation
     from expost.mechanisms import Covariance as Covariance
     from expost.mechanisms import Decided as Decided
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from expost.mechanisms import LinearRegression as LinearRegression
     from expost.mechanisms import LogisticDescent as LogisticDescent
     from expost.mechanisms import Mean as Mean
+    from expost.mechanisms import MeanAbsoluteError as MeanAbsoluteError
     from expost.mechanisms import Median as Median
     from expost.mechanisms import ModelTest as ModelTest
     from expost.mechanisms import NoiseReduction as NoiseReduction
@@ -83,6 +85,7 @@ if TYPE_CHECKING:
     from expost.mechanisms import Quantiles as Quantiles
     from expost.mechanisms import RandomizedResponse as RandomizedResponse
     from expost.mechanisms import RelativeError as RelativeError
+    from expost.mechanisms import Score as Score
     from expost.mechanisms import SparseVector as SparseVector
     from expost.mechanisms import StableInterquantileRange as StableInterquantileRange
     from expost.mechanisms import StableInterquartileRange as StableInterquartileRange
@@ -99,6 +102,7 @@ if TYPE_CHECKING:
     from expost.mechanisms import TheilSen as TheilSen
     from expost.mechanisms import TopK as TopK
     from expost.mechanisms import TrimmedMean as TrimmedMean
+    from expost.mechanisms import Tuning as Tuning
     from expost.mechanisms import TypicalRange as TypicalRange
     from expost.mechanisms import Variance as Variance
     from expost.noise import NoiseSource as NoiseSource
@@ -147,6 +151,7 @@ else:
             "ByGroup",
             "Chain",
             "Coin",
+            "CorrectPredictions",
             "Decided",
             "Correlation",
             "Covariance",
@@ -164,6 +169,7 @@ else:
             "LinearRegression",
             "LogisticDescent",
             "Mean",
+            "MeanAbsoluteError",
             "Median",
             "ModelTest",
             "NoiseReduction",
@@ -177,6 +183,7 @@ else:
             "Quantiles",
             "RandomizedResponse",
             "RelativeError",
+            "Score",
             "SparseVector",
             "StableInterquantileRange",
             "StableInterquartileRange",
@@ -193,6 +200,7 @@ else:
             "TheilSen",
             "TopK",
             "TrimmedMean",
+            "Tuning",
             "TypicalRange",
             "Variance",
         ),

@@ -30,6 +30,7 @@ _HOMES = {
     "Scale": "expost.mechanisms.stability.quantile_range:Scale",
     "StepFunction": "expost.mechanisms.quantiles.distribution:StepFunction",
     "TableStep": "expost.data.table:TableStep",
+    "Tuned": "expost.mechanisms.tuning.tuning:Tuned",
     "WinningCell": "expost.mechanisms.stability.votes:WinningCell",
     "Winsorized": "expost.mechanisms.moments.moments:Winsorized",
     "Withheld": "expost.mechanism:Withheld",

@@ -37,6 +37,7 @@ from expost.mechanisms.stability.location import MeanOfRanks
 from expost.mechanisms.stability.quantile_range import Bin, BinOfRange, LogarithmOfRange, Scale
 from expost.mechanisms.stability.release import StableAnswer
 from expost.mechanisms.stability.votes import Coefficients, WinningCell
+from expost.mechanisms.tuning.tuning import Tuned
 from golden import check
 
 TINY = "1e-6"
@@ -179,6 +180,11 @@ MECHANISMS: list[xp.Mechanism] = [
     xp.TheilSen(epsilon=1, bounds=[(0, 1)], target_bounds=(0, 2), slope_share="0.25", missing=1),
     xp.TrimmedMean(trim="0.1", epsilon=1, bounds=(0, 9)),
     xp.TrimmedMean(trim="0.1", epsilon=1, bounds=(0, 9), range_share="0.25", missing=1),
+    xp.Tuning(candidates=(MODEL,), score=xp.CorrectPredictions()),
+    xp.Tuning(
+        candidates=(MODEL,), score=xp.MeanAbsoluteError(bounds=(0, 9)), held_out="0.3", good_enough="0.5", factor="1.5",
+        runs=20,
+    ),
     xp.TypicalRange(epsilon=1, bounds=(0, 9), neighbours="substitute"),
     xp.TypicalRange(epsilon=1, bounds=(0, 9), neighbours="add-remove", penalty=3, scales=4, missing=1),
     xp.Variance(epsilon=1, bounds=(0, 9)),
@@ -212,6 +218,7 @@ OUTPUTS: dict[str, Any] = {
     "a mean": Winsorized(1.5, 0.0, 2.5, 0.25),
     "a rung of a ladder": Rung(45.5, 3, True),
     "a reduced answer": Reduced(45.5, 3, True),
+    "a tuned output": Tuned(3, 45.5, 0.75, True),
     "a distribution function": StepFunction((30, 45), (0.5, 1.0)),
     "coefficients": Coefficients(1, (0.25, -1.5)),
     "a linear model": xp.LinearModel(((0.5, -0.25),), 2.0, True, 1.0, (0, 2)),

@@ -53,3 +53,7 @@ from expost.mechanisms.stability.release import Proposal as Proposal
 from expost.mechanisms.stability.release import ProposeTestRelease as ProposeTestRelease
 from expost.mechanisms.stability.votes import StableRegression as StableRegression
 from expost.mechanisms.top import TopK as TopK
+from expost.mechanisms.tuning.scores import CorrectPredictions as CorrectPredictions
+from expost.mechanisms.tuning.scores import MeanAbsoluteError as MeanAbsoluteError
+from expost.mechanisms.tuning.scores import Score as Score
+from expost.mechanisms.tuning.tuning import Tuning as Tuning

@@ -112,29 +112,18 @@ class Tested(Mechanism[Any, Out | Withheld]):
 
     def check(self, data: Any) -> None:
         """What the mechanism and the test refuse, of data that can be split."""
-        if self.held_out is None:
-            train, held_out = _pair(data)
-        else:
-            train, held_out = self._split(data, np.arange(_count(data)))
+        train, held_out = halves(data, self.held_out)
         self.mechanism.check(train)
         self.test.check(held_out)
         self.test.check_pair(self.mechanism, train, held_out)
 
     def sample(self, data: Any, noise: NoiseSource) -> Out | Withheld:
         """The mechanism's output, or ⊥."""
-        if self.held_out is None:
-            train, held_out = _pair(data)
-        else:
-            train, held_out = self._split(data, np.argsort(noise.words(len(data)), kind="stable"))
+        train, held_out = halves(data, self.held_out, noise)
         output = self.mechanism.sample(train, noise)
         if output is WITHHELD:
             raise InvalidValue(f"{type(self.mechanism).__name__} withheld by itself: test one that always answers")
         return output if self.test.passes(output, held_out, noise) else WITHHELD
-
-    def _split(self, data: Any, order: Any) -> tuple[Any, Any]:
-        rows = np.asarray(data)
-        count = held_out_size(len(rows), exact(self.held_out, "held_out"))
-        return rows[order[count:]], rows[order[:count]]
 
     def part_of(self, output: Out | Withheld) -> Part:
         """The output's own part, or that of ⊥, which no output may share."""
@@ -159,6 +148,16 @@ def held_out_size(size: int, share: Fraction) -> int:
     if size < 2:
         raise InvalidValue(f"a split needs at least two records, got {size}")
     return min(ceil(share * size), size - 1)
+
+
+def halves(data: Any, held_out: Number | None, noise: NoiseSource | None = None) -> tuple[Any, Any]:
+    """The records for a mechanism, and those that a share holds out, at random or as they come; or the pair given."""
+    if held_out is None:
+        return _pair(data)
+    rows, size = np.asarray(data), _count(data)
+    order = np.arange(size) if noise is None else np.argsort(noise.words(size), kind="stable")
+    count = held_out_size(size, exact(held_out, "held_out"))
+    return rows[order[count:]], rows[order[:count]]
 
 
 def _count(data: Any) -> int:
