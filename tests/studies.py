@@ -91,7 +91,7 @@ EVERYTHING = DERIVED + "".join(
     (
         question("old", "count", where="age >= 60", noise="gaussian", **MUCH_AND_DELTA),
         question("total", "sum", column="age", bounds=[0, 100], **MUCH),
-        question("average", "mean", column="cost", bounds=[0, 200], where="age >= 60", counted_by="old", **MUCH),
+        question("average", "mean", column="cost", bounds=[0, 200], where="age >= 60", **MUCH),
         question("bands", "histogram", column="age", bins=4, bounds=[0, 80], **MUCH),
         question("cities", "discover", column="city", count="rows", **MUCH_AND_DELTA),
         question("most", "top", column="city", at_most=3, **MUCH_AND_DELTA),

@@ -9,7 +9,7 @@ from expost.data.moments import Moments, NoisyMoments, OnColumns
 from expost.data.quantiles import PrivateQuantiles, Ranks
 from expost.data.questions import Count, Noisy, Question
 from expost.data.sensitivity import Sensitivity
-from expost.data.sums import Mean, NoisyMean, Sum
+from expost.data.sums import CountedMean, Mean, NoisyMean, Sum
 from expost.data.table import PrivateTable, read
 from expost.data.unit import Unit
 from expost.data.winsorized import NoisyWinsorizedMean, WinsorizedMean
@@ -19,6 +19,7 @@ __all__ = [
     "Above",
     "Column",
     "Count",
+    "CountedMean",
     "Discovered",
     "Discovery",
     "Engine",

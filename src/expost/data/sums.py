@@ -16,6 +16,7 @@ from expost.data.questions import Planned, Question, TableMechanism, as_number, 
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee
+from expost.mechanism import Out
 from expost.mechanisms import Laplace
 from expost.noise import NoiseSource
 from expost.noise.grid import FARTHEST, Grid
@@ -169,6 +170,10 @@ class Mean(Planned):
         """With Laplace noise; ``count_share`` of ε is for the count, where it is not public."""
         return NoisyMean(self, epsilon, count_share)
 
+    def counted(self, *, epsilon: Number, count_share: Number = "1/2") -> CountedMean:
+        """As :meth:`laplace`, and with the noisy number of values, for an error bar: at no cost."""
+        return CountedMean(self, epsilon, count_share)
+
     @property
     def title(self) -> str:
         """What is averaged."""
@@ -176,11 +181,8 @@ class Mean(Planned):
 
 
 @dataclass(frozen=True, repr=False)
-class NoisyMean(TableMechanism[float]):
-    """A mean: the noisy sum of differences from the middle of the bounds, over the count, within the bounds.
-
-    Proof: thm-mean
-    """
+class MeanMechanism(TableMechanism[Out]):
+    """What all means share: the noisy sum of differences from the middle of the bounds, and the noisy count."""
 
     question: Mean
     epsilon: Number
@@ -215,32 +217,76 @@ class NoisyMean(TableMechanism[float]):
             if each is not None:
                 each.check(0)
 
-    def sample(self, data: Any, noise: NoiseSource) -> float:
-        """Within the bounds, whatever the noise."""
+    def _sampled(self, noise: NoiseSource) -> tuple[float, int]:
+        """The mean, within the bounds whatever the noise, and the number that it was divided by."""
         total, count = self.question.exact()
         for_sum, for_count = self._shares
         noisy_total = total if for_sum is None else for_sum.sample(total, noise)
-        noisy_count = count if for_count is None else for_count.sample(count, noise)
+        divisor = max(count if for_count is None else for_count.sample(count, noise), 1)
         value = self.question.value
-        mean = float((self.question.middle + Fraction(noisy_total, max(noisy_count, 1))) * value.grid.step)
-        return min(max(mean, value.bounds[0]), value.bounds[1])
+        mean = float((self.question.middle + Fraction(noisy_total, divisor)) * value.grid.step)
+        return min(max(mean, value.bounds[0]), value.bounds[1]), int(divisor)
+
+    def _moved(self, confidence: Number) -> tuple[float, float]:
+        """How far noise moves the sum of differences, and the count, at most: both at once, with this confidence."""
+        miss = (1 - exact(confidence, "confidence")) / 2
+        total, count = (0.0 if each is None else float(each.error_bound(1 - miss)) for each in self._shares)
+        return total * float(self.question.value.grid.step), count
+
+    def _error(self, confidence: Number, divisor: float) -> float:
+        """How far noise moves the mean at most, if it was divided by ``divisor`` or more.
+
+        With the sum S of N differences from the middle, and noise s and c: (S + s)/(N + c) − S/N is
+        (s − c·S/N)/(N + c), and S/N is at most half as large as the bounds are apart. A divisor of 1 may
+        stand for less.
+        """
+        low, high = self.question.value.bounds
+        total, count = self._moved(confidence)
+        return min(high - low, (total + count * (high - low) / 2) / divisor) if divisor > 1 else high - low
+
+
+@dataclass(frozen=True, repr=False)
+class NoisyMean(MeanMechanism[float]):
+    """A mean: the noisy sum of differences from the middle of the bounds, over the count, within the bounds.
+
+    Proof: thm-mean
+    """
+
+    def sample(self, data: Any, noise: NoiseSource) -> float:
+        """Within the bounds, whatever the noise."""
+        return self._sampled(noise)[0]
 
     def error_bound(self, confidence: Number, *, n: int) -> float:
         """How far the noise moves the mean at most, with this confidence, if ``n`` values are averaged.
 
         Whatever the mean is: it lies within the bounds. What clamping and leaving out rows change is not in it.
         """
-        miss = (1 - exact(confidence, "confidence")) / 2
-        moved = [0.0 if each is None else float(each.error_bound(1 - miss)) for each in self._shares]
-        low, high = self.question.value.bounds
-        if n <= moved[1]:
-            return high - low
-        step = float(self.question.value.grid.step)
-        return min(high - low, (moved[0] * step + moved[1] * (high - low) / 2) / (n - moved[1]))
+        return self._error(confidence, n - self._moved(confidence)[1])
 
     def describe(self, output: Any) -> str:
         """The mean."""
         return f"{self.question.title} {output:.6g}"
+
+
+@dataclass(frozen=True, repr=False)
+class CountedMean(MeanMechanism[tuple[float, int]]):
+    """A mean and the noisy number of values, which is its error bar: as :class:`NoisyMean`, for the same ε.
+
+    Proof: thm-mean
+    """
+
+    def sample(self, data: Any, noise: NoiseSource) -> tuple[float, int]:
+        """The mean and the number that it was divided by, at least 1."""
+        return self._sampled(noise)
+
+    def error_bound(self, confidence: Number, *, output: tuple[float, int]) -> float:
+        """How far the noise moved a published mean at most, with this confidence; as for :class:`NoisyMean`."""
+        return self._error(confidence, output[1])
+
+    def describe(self, output: Any) -> str:
+        """The mean and its error bar."""
+        bound = self.error_bound("0.95", output=output)
+        return f"{self.question.title} {output[0]:.6g} ± {bound:.6g} at 95 %, of about {output[1]} values"
 
 
 def _fine_grid(low: Fraction, high: Fraction, whole: bool) -> Grid:

@@ -7,12 +7,14 @@ from expost.study.record import read_record, record_of, write_record
 from expost.study.report import report_html
 from expost.study.run import Outcome, Result, run_study
 from expost.study.template import starter
+from expost.study.wanted import epsilon_for
 
 __all__ = [
     "Outcome",
     "Plan",
     "Result",
     "Study",
+    "epsilon_for",
     "parse_study",
     "plan_study",
     "read_record",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from expost.data import Noisy, NoisyMean
+from expost.data import CountedMean, Noisy, NoisyMean
 from expost.mechanism import Mechanism
 from expost.mechanisms import Laplace
 from expost.study.kinds.kind import DROPPED, ZERO, Answer, Asked, QuestionKind, number_text
@@ -64,7 +64,7 @@ def _missing(asked: Asked, kind: QuestionKind) -> str:
 
 
 def _noise(kind: QuestionKind, mechanism: Mechanism) -> str:
-    if isinstance(mechanism, NoisyMean):
+    if isinstance(mechanism, NoisyMean | CountedMean):
         counted = mechanism.question.count_sensitivity.l1
         return "Laplace, on the sum" + (" and on the number of values" if counted else "")
     if isinstance(mechanism, Noisy):

@@ -7,7 +7,7 @@ its worst case can be reserved in the first, and cannot be asked at all if it ca
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 from expost.cost import Cost
@@ -16,7 +16,7 @@ from expost.ledger import Ledger
 from expost.study.check import LineProblem, Questions, TooLittle, problem
 from expost.study.key import Stored, stored_questions
 from expost.study.kinds import KINDS
-from expost.study.kinds.kind import Answer
+from expost.study.kinds.kind import Accuracy, Answer
 from expost.study.model import Question, Study
 from expost.study.sources import find_ledger, open_table, remaining_before
 
@@ -35,6 +35,8 @@ class PlanLine:
     """Its best case, if all before it cost their best."""
     fit: Fit
     why: str
+    accuracy: Accuracy | None = None
+    """What can be expected of its answer, with what remains at worst; None if that is not known before."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def plan_study(study: Study) -> Plan:
     questions = Questions(study, open_table(study), study.privacy.size)
     walk = _Walk(questions, find_ledger(study), study.privacy.size)
     before = walk.low
-    lines = walk.through(walk.line)
+    lines = walk.through(walk.full_line)
     return Plan(study, tuple(lines), before, walk.low, walk.high)
 
 
@@ -121,6 +123,25 @@ class _Walk:
         if conditional:  # it may never be asked, as in a second run after it was not
             return best, "may fit", f"would not fit if it were asked: it reserves {asked}, and {self.high} remains"
         return best, "cannot fit", f"cannot fit: it reserves {asked}, and at best {self.high} would remain"
+
+    def full_line(self, question: Question) -> PlanLine:
+        """Its best and its worst case, and what can be expected of its answer."""
+        low, high = self.low, self.high
+        line = self.line(question)
+        if line.fit not in ("fits", "may fit"):
+            return line
+        return replace(line, accuracy=self.accuracy(question, low) or self.accuracy(question, high))
+
+    def accuracy(self, question: Question, remaining: Cost) -> Accuracy | None:
+        """What can be expected of its answer, if this remains when it is asked."""
+        cost = question.asks(self.study.limit, remaining)
+        if not cost.epsilon_units or not cost <= remaining:
+            return None
+        asked = self.questions.asked(question, cost, self.stand_ins)
+        try:
+            return KINDS[question.kind].accuracy(asked, self.questions.build(asked)[0])
+        except TooLittle:
+            return None
 
     def line(self, question: Question) -> PlanLine:
         """Its best and its worst case."""

@@ -4,6 +4,7 @@ import duckdb
 import pytest
 
 from expost import InvalidValue, SeededNoise, Unit, read
+from expost.data import Mean
 
 
 @pytest.fixture
@@ -31,9 +32,12 @@ def test_only_some_cells(database: duckdb.DuckDBPyConnection, unit: Unit) -> Non
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "substitute"])
-def test_means_lie_within_their_error_bound(database: duckdb.DuckDBPyConnection, neighbours: str) -> None:
+def test_means_lie_within_their_error_bound(
+    database: duckdb.DuckDBPyConnection, neighbours: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = read(database, table="t", unit="row", neighbours=neighbours)
     mean = table.mean("x", bounds=(0, 20), missing=0).laplace(epsilon=0.5)
+    read_once(monkeypatch, mean.question)
     bound = mean.error_bound("0.95", n=1000)
     noise = SeededNoise(4)
     missed = sum(abs(mean.sample(None, noise) - 4.5) > bound for _ in range(200))
@@ -41,3 +45,28 @@ def test_means_lie_within_their_error_bound(database: duckdb.DuckDBPyConnection,
     narrow = sum(abs(mean.sample(None, noise) - 4.5) > bound / 10 for _ in range(200))
     assert narrow > 50  # a tenth of it would not be a bound
     assert mean.error_bound("0.95", n=0) == 20
+
+
+@pytest.mark.parametrize("size", [3, 40, 1000])
+def test_a_counted_mean_has_an_error_bar_of_its_own(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From what is published alone, whatever the number of values; a fifth of it would not do."""
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE t AS SELECT 40.0 + i % 50 AS x FROM range({size}) AS r(i)")
+    table = read(connection, table="t", unit="row", neighbours="add-remove")
+    mechanism = table.mean("x", bounds=(0, 100)).counted(epsilon="0.5")
+    read_once(monkeypatch, mechanism.question)
+    truth = sum(40.0 + i % 50 for i in range(size)) / size
+    noise = SeededNoise(5)
+    found = [mechanism.sample(None, noise) for _ in range(200)]
+    off = [(abs(mean - truth), mechanism.error_bound("0.95", output=(mean, n))) for mean, n in found]
+    assert sum(far > bound + 1e-6 for far, bound in off) <= 10
+    assert all(bound <= 100 for _, bound in off)
+    assert sum(far > bound / 5 for far, bound in off) > 20
+    assert mechanism.guarantee == table.mean("x", bounds=(0, 100)).laplace(epsilon="0.5").guarantee
+    assert "± " in mechanism.describe(found[0])
+
+
+def read_once(monkeypatch: pytest.MonkeyPatch, question: Mean) -> None:
+    """The rows are the same at every draw: only noise is new."""
+    exact = question.exact()
+    monkeypatch.setattr(Mean, "exact", lambda self: exact)

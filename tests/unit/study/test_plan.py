@@ -1,12 +1,13 @@
 """Plans: the worst is never passed, the best never undercut, and what is said of stored answers is so."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from expost import Cost, Ledger
-from expost.study import plan_study, read_study, run_study
+from expost import Cost, InvalidValue, Ledger
+from expost.study import epsilon_for, parse_study, plan_study, read_study, run_study
 from expost.study.model import Study
 from studies import ABOVE, COUNT, question, write_study
 
@@ -118,3 +119,53 @@ def test_a_question_that_was_interrupted_half_way(tmp_path: Path, monkeypatch: p
     run_study(study)
     assert ledger.spent == Cost(2)
     assert plan_study(study).lines[0].worst == Cost(0)
+
+
+ACCURATE = (
+    question("old", "count", where="age >= 60", epsilon=0.2),
+    question("total", "sum", column="age", bounds=[0, 80], epsilon=0.2),
+    question("bands", "histogram", column="age", bins=4, bounds=[0, 80], epsilon=0.2),
+    question("average", "mean", column="age", bounds=[0, 80], missing=0, epsilon=0.2),
+    question("normal", "count", where="age >= 60", noise="gaussian", epsilon=0.2, delta=1e-6),
+)
+
+
+def test_a_plan_has_the_accuracy_that_answers_then_have(tmp_path: Path) -> None:
+    study = study_of(tmp_path, *ACCURATE)
+    study = parse_study(study.text.replace("[limit]", "size = 6000\n\n[limit]"), study.file)
+    planned = {line.question.name: line.accuracy for line in plan_study(study).lines}
+    for outcome in run_study(study).outcomes:
+        accuracy, answer = planned[outcome.question.name], outcome.answer
+        assert accuracy is not None
+        assert answer is not None
+        assert accuracy.error == answer.error, outcome.question.name
+    assert all(line.accuracy is None for line in plan_study(study).lines), "they are stored now"
+
+
+@pytest.mark.parametrize(
+    ("name", "error"), [("old", 12), ("total", 900), ("bands", 30), ("average", 0.2), ("normal", 9)]
+)
+def test_the_epsilon_for_an_accuracy_is_the_least(tmp_path: Path, name: str, error: float) -> None:
+    study = study_of(tmp_path, *ACCURATE)
+    epsilon, accuracy = epsilon_for(study, name, error)
+    assert accuracy.error <= error
+    for share, enough in ((1, True), (0.9, False)):
+        text = study.text.replace("epsilon = 0.2", f"epsilon = {epsilon * share}")
+        plan = plan_study(parse_study(text.replace("epsilon = 4\n", "epsilon = 400\n"), study.file))
+        found = {line.question.name: line.accuracy for line in plan.lines}[name]
+        assert found is not None
+        assert (found.error <= error) is enough
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "said"),
+    [
+        ("olf", 5, "there is no question 'olf': did you mean 'old'?"),
+        ("busy", 5, "the accuracy of kind 'above' is not known before it is asked"),
+        ("average", 1e-5, "no ε buys ± 1e-05: it is ± "),
+    ],
+)
+def test_an_accuracy_that_nothing_buys(tmp_path: Path, name: str, error: float, said: str) -> None:
+    above = ABOVE.format(threshold=70, amount="epsilon = 2")
+    with pytest.raises(InvalidValue, match=re.escape(said)):
+        epsilon_for(study_of(tmp_path, *ACCURATE, above), name, error)

@@ -11,7 +11,18 @@ from expost.mechanism import Mechanism
 from expost.mechanisms import LinearRegression
 from expost.noise.grid import Grid
 from expost.study.grammar import Key
-from expost.study.kinds.kind import COLUMN, CONFIDENCE, DROPPED, WHERE, ZERO, Answer, Asked, QuestionKind, number_text
+from expost.study.kinds.kind import (
+    COLUMN,
+    CONFIDENCE,
+    DROPPED,
+    WHERE,
+    ZERO,
+    Accuracy,
+    Answer,
+    Asked,
+    QuestionKind,
+    number_text,
+)
 
 _BOUNDS = Key("bounds", "pair", "the lowest and the highest answer; values are moved into these bounds", required=True)
 _GRID = Key("grid", "number", "what values were measured to, such as 0.01; values are rounded to a power of two that "
@@ -44,6 +55,10 @@ def _range(asked: Asked, mechanism: PrivateQuantiles, value: tuple[float, float]
     return Answer(text, high - low, None, released=value)
 
 
+def _ranks_off(asked: Asked, mechanism: PrivateQuantiles) -> Accuracy:
+    return Accuracy(float(mechanism.error_bound(CONFIDENCE)), "ranks")
+
+
 def _off(asked: Asked, mechanism: PrivateQuantiles) -> str:
     of = f" of {asked.size:,}" if asked.size and mechanism.question.relation == "substitute" else ""
     off = mechanism.error_bound(CONFIDENCE)
@@ -65,17 +80,19 @@ def _line(asked: Asked, mechanism: Any, value: Any) -> Answer:
 BOUNDED = (
     QuestionKind(
         "median", "The median, chosen by rank within bounds.", (COLUMN, *_RANKS), _ranked, _placed, number=True,
-        noise=_CHOSEN,
+        noise=_CHOSEN, accuracy=_ranks_off,
         example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "quantile", "A quantile, chosen by rank within bounds.",
         (COLUMN, Key("quantile", "number", "which one, between 0 and 1", required=True), *_RANKS),
-        _ranked, _placed, number=True, noise=_CHOSEN, example='column = "cost"\nquantile = 0.9\nbounds = [0, 1000]',
+        _ranked, _placed, number=True, noise=_CHOSEN, accuracy=_ranks_off,
+        example='column = "cost"\nquantile = 0.9\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "interquartile_range", "How far the middle half of the data spreads, from quartiles chosen within bounds.",
-        (COLUMN, *_RANKS), _ranked, _range, number=True, noise=_CHOSEN, example='column = "cost"\nbounds = [0, 1000]',
+        (COLUMN, *_RANKS), _ranked, _range, number=True, noise=_CHOSEN, accuracy=_ranks_off,
+        example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "regression", "Linear regression: least squares, or for one feature and little data the median of slopes.",

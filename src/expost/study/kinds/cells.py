@@ -18,6 +18,7 @@ from expost.study.kinds.kind import (
     COUNTED,
     MOST_LISTED,
     WHERE,
+    Accuracy,
     Answer,
     Asked,
     QuestionKind,
@@ -97,6 +98,15 @@ def _counts(asked: Asked, mechanism: Noisy, value: dict[Any, int]) -> Answer:
     return _bars(asked, value, float(mechanism.error_bound(CONFIDENCE)), ())
 
 
+def _each(asked: Asked, mechanism: Noisy[Any]) -> Accuracy:
+    return Accuracy(float(mechanism.error_bound(CONFIDENCE)), "each")
+
+
+def _shown_from(asked: Asked, mechanism: Discovered) -> Accuracy:
+    error = ceil(log(1 / (1 - CONFIDENCE)) / mechanism.rate)
+    return Accuracy(float(error), f"each, of those that {mechanism.threshold:,} have")
+
+
 def _discovered(asked: Asked, mechanism: Discovered, value: dict[Any, int]) -> Answer:
     if not value:
         return Answer(f"no key has {mechanism.threshold} or more", {}, outcomes=("none",), released=value)
@@ -139,11 +149,11 @@ CELLS = (
     QuestionKind(
         "histogram", "How many rows, or units, have each of the stated values, or lie in each bin.",
         (*_CELLS, Key("other", "text", "what all other values are called; 'other' by default"), NOISE),
-        _histogram, _counts, cells=True, example='column = "age"\nbins = 10\nbounds = [0, 100]',
+        _histogram, _counts, accuracy=_each, cells=True, example='column = "age"\nbins = 10\nbounds = [0, 100]',
     ),
     QuestionKind(
         "discover", "Which values occur, and how many rows or units have them: values that enough units have.",
-        (COLUMN, COUNTED, WHERE), _discover, _discovered, delta=True, cells=True,
+        (COLUMN, COUNTED, WHERE), _discover, _discovered, accuracy=_shown_from, delta=True, cells=True,
         noise="Laplace, on counts; a value that few have is not shown", outcomes=("any", "none"),
         example='column = "diagnosis"',
     ),

@@ -90,6 +90,18 @@ class Asked:
         return Cost.within(Fraction(str(self.epsilon)) * share).epsilon
 
 
+@dataclass(frozen=True)
+class Accuracy:
+    """How far noise will move an answer at most, in 95 of 100 cases: known before it is asked."""
+
+    error: float
+    about: str = ""
+    """Of what, if not of the answer itself."""
+
+    def __str__(self) -> str:
+        return f"± {number_text(self.error)} {self.about}".rstrip()
+
+
 class Unanswerable(Exception):
     """A question that cannot be asked after what was released before; the message says why. Others can."""
 
@@ -109,6 +121,8 @@ class QuestionKind:
     answer: Callable[[Asked, Any, Any], Answer]
     """From what was asked, its mechanism and its output."""
     example: str
+    accuracy: Callable[[Asked, Any], Accuracy | None] = lambda asked, mechanism: None
+    """What can be expected of an answer, where that is known before."""
     reads: bool = False
     """Whether it reads columns, one value for each unit, instead of asking the table itself."""
     delta: bool = False

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from expost.data import Noisy, NoisyMean, Question
+from expost.data import CountedMean, Noisy, NoisyMean, Question
 from expost.errors import InvalidValue
 from expost.mechanism import Mechanism
 from expost.study.grammar import Key
-from expost.study.kinds.kind import COLUMN, CONFIDENCE, COUNTED, DROPPED, WHERE, Answer, Asked, QuestionKind, with_error
+from expost.study.kinds.kind import (
+    COLUMN,
+    CONFIDENCE,
+    COUNTED,
+    DROPPED,
+    WHERE,
+    Accuracy,
+    Answer,
+    Asked,
+    QuestionKind,
+    number_text,
+    with_error,
+)
 
 _BOUNDS = Key("bounds", "pair", "the lowest and the highest value that counts; others are moved there", required=True)
-_COUNTED_BY = Key(
-    "counted_by", "text", "an earlier count of the same rows, from which the error bar is made", refers_to="count"
-)
 NOISE = Key(
     "noise",
     "text",
@@ -44,7 +53,9 @@ def _sum(asked: Asked) -> Mechanism:
 
 def _mean(asked: Asked) -> Mechanism:
     question = asked.rows.mean(asked["column"], bounds=tuple(asked["bounds"]), **asked.given("missing"))
-    return question.laplace(epsilon=asked.epsilon)
+    if not question.count_sensitivity.l1:
+        return question.laplace(epsilon=asked.epsilon)
+    return question.counted(epsilon=asked.epsilon)
 
 
 def _number(asked: Asked, mechanism: Noisy[Any], value: Any) -> Answer:
@@ -52,32 +63,41 @@ def _number(asked: Asked, mechanism: Noisy[Any], value: Any) -> Answer:
     return Answer(with_error(value, error), value, error, released=value)
 
 
-def _average(asked: Asked, mechanism: NoisyMean, value: float) -> Answer:
-    values = _values(asked)
-    error = None if values is None else mechanism.error_bound(CONFIDENCE, n=values)
-    unknown = "" if error is not None else " (name an earlier count of these rows in 'counted_by' for an error bar)"
-    return Answer(with_error(value, error) + unknown, value, error, released=value)
+def _average(asked: Asked, mechanism: NoisyMean | CountedMean, value: Any) -> Answer:
+    if isinstance(mechanism, NoisyMean):
+        error = mechanism.error_bound(CONFIDENCE, n=asked.size)
+        return Answer(with_error(value, error), value, error, released=value)
+    error = mechanism.error_bound(CONFIDENCE, output=value)
+    text = f"{with_error(value[0], error)}, of about {number_text(value[1])} values"
+    return Answer(text, value[0], error, released=value)
 
 
-def _values(asked: Asked) -> int | None:
-    """How many values are averaged at least, as far as it is public or was released."""
-    if asked.size and "where" not in asked.question.values and "missing" in asked.question.values:
-        return asked.size
-    counted = asked.earlier.get(asked.get("counted_by", ""))
-    return None if counted is None or counted.error is None else int(counted.value - counted.error)
+def _accuracy(asked: Asked, mechanism: Noisy[Any]) -> Accuracy:
+    return Accuracy(float(mechanism.error_bound(CONFIDENCE)))
+
+
+def _average_accuracy(asked: Asked, mechanism: NoisyMean | CountedMean) -> Accuracy:
+    """If as many values count as there are units, or a thousand where their number is private."""
+    values = asked.size or 1_000
+    if isinstance(mechanism, NoisyMean):
+        return Accuracy(mechanism.error_bound(CONFIDENCE, n=values))
+    return Accuracy(mechanism.error_bound(CONFIDENCE, output=(0.0, values)), f"if {values:,} values count")
 
 
 NUMBERS = (
     QuestionKind(
-        "count", "How many rows, or units, there are.", (WHERE, COUNTED, NOISE), _count, _number, number=True,
+        "count", "How many rows, or units, there are.", (WHERE, COUNTED, NOISE), _count, _number,
+        accuracy=_accuracy, number=True,
         example='where = "visits > 0"',
     ),
     QuestionKind(
-        "sum", "The sum of a column.", (COLUMN, _BOUNDS, DROPPED, WHERE, NOISE), _sum, _number, number=True,
+        "sum", "The sum of a column.", (COLUMN, _BOUNDS, DROPPED, WHERE, NOISE), _sum, _number,
+        accuracy=_accuracy, number=True,
         example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
-        "mean", "The mean of a column.", (COLUMN, _BOUNDS, DROPPED, WHERE, _COUNTED_BY), _mean, _average, number=True,
+        "mean", "The mean of a column.", (COLUMN, _BOUNDS, DROPPED, WHERE), _mean, _average,
+        accuracy=_average_accuracy, number=True,
         example='column = "cost"\nbounds = [0, 1000]',
     ),
 )  # fmt: skip

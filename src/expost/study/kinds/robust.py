@@ -21,6 +21,7 @@ from expost.study.kinds.kind import (
     COLUMN,
     CONFIDENCE,
     ZERO,
+    Accuracy,
     Answer,
     Asked,
     QuestionKind,
@@ -98,9 +99,18 @@ def _location(asked: Asked) -> Mechanism:
 def _placed(asked: Asked, mechanism: Any, value: Any) -> Answer:
     if value is WITHHELD:
         return _WITHHELD
-    low, high = asked.get("bounds", (-inf, inf))
-    error = min(mechanism.error_bound(CONFIDENCE), high - low)
+    error = _error(asked, mechanism)
     return Answer(with_error(value, error), value, error, ("released",), released=value)
+
+
+def _placed_accuracy(asked: Asked, mechanism: Any) -> Accuracy | None:
+    """Where the scale is stated, and not an earlier answer."""
+    return None if isinstance(asked["scale"], str) else Accuracy(_error(asked, mechanism), "if released")
+
+
+def _error(asked: Asked, mechanism: Any) -> float:
+    low, high = asked.get("bounds", (-inf, inf))
+    return float(min(mechanism.error_bound(CONFIDENCE), high - low))
 
 
 def _regression(asked: Asked) -> Mechanism:
@@ -134,7 +144,7 @@ def _line(asked: Asked, mechanism: StableRegression, value: Any) -> Answer:
 def _of_ranks(name: str, help_: str, *own: Key, example: str) -> QuestionKind:
     return QuestionKind(
         name, f"{help_} May withhold.", (*_LOCATION, *own), _location, _placed, reads=True, delta=True, number=True,
-        outcomes=TESTED, noise=_PTR, facts=_scale_fact, may_lack=_may_lack_scale,
+        outcomes=TESTED, noise=_PTR, accuracy=_placed_accuracy, facts=_scale_fact, may_lack=_may_lack_scale,
         example=f'column = "cost"\n{example}scale = 100',
     )  # fmt: skip
 
