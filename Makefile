@@ -36,6 +36,7 @@ examples: $(VENV)/.dev
 	$(BIN)/python examples/tables.py
 	$(BIN)/python examples/durable.py
 	$(BIN)/python examples/tested_model.py
+	$(BIN)/python examples/tuning.py
 
 paper: $(VENV)/.dev
 	$(BIN)/python -m paper build/paper

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from expost.learn.classification import TestedLogisticRegression as TestedLogisticRegression
     from expost.learn.least_squares import PrivateLinearRegression as PrivateLinearRegression
     from expost.learn.regression import StableRegressor as StableRegressor
+    from expost.learn.search import PrivateSearchCV as PrivateSearchCV
 else:
     from importlib import import_module
 
@@ -19,6 +20,7 @@ else:
         "expost.learn.classification": ("PrivateLinearSVC", "PrivateLogisticRegression", "TestedLogisticRegression"),
         "expost.learn.least_squares": ("PrivateLinearRegression",),
         "expost.learn.regression": ("StableRegressor",),
+        "expost.learn.search": ("PrivateSearchCV",),
     }
     _HOME = {name: room for room, names in _ROOMS.items() for name in names}
     __all__ = list(_HOME)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from expost.errors import InvalidValue
 from expost.learn.estimator import PrivateEstimator
-from expost.learn.reading import check_label_type, features_of, labels_of, note_features, numbers_of
+from expost.learn.reading import check_label_type, features_of, labels_of, numbers_of
 from expost.ledger import Ledger
-from expost.mechanism import Mechanism
-from expost.mechanisms import LinearModel, ObjectivePerturbation, OutputPerturbation
+from expost.mechanism import WITHHELD, Mechanism
+from expost.mechanisms import CorrectPredictions, LinearModel, ObjectivePerturbation, OutputPerturbation, Score
 from expost.mechanisms import TestedLogisticRegression as _Tested
 
 
@@ -29,22 +29,25 @@ class _LinearClassifier(ClassifierMixin, PrivateEstimator):
     def _mechanism(self, classes: int) -> Mechanism:
         raise NotImplementedError
 
-    def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
-        """Run the mechanism once and keep what it released."""
-        seen = clone(self)  # what is learnt from the data's shape is kept only if the run succeeds
-        rows = features_of(seen, X, reset=True)
-        labels, classes = _declared(self.classes, labels_of(y, len(rows), type(self).__name__))
-        self.release_ = self._run(self._mechanism(len(classes)), rows, numbers_of(labels, classes))
-        note_features(self, seen)
-        self.classes_ = classes
-        self.released_ = not self.release_.withheld
+    def _read(self, y: Any, size: int) -> tuple[NDArray[np.float64], Any]:
+        labels, classes = _declared(self.classes, labels_of(y, size, type(self).__name__))
+        return numbers_of(labels, classes), classes
+
+    def _made_for(self, size: int, features: int, known: Any) -> Mechanism:
+        return self._mechanism(len(known))
+
+    def _score(self, known: Any) -> Score:
+        return CorrectPredictions(classes=len(known))
+
+    def _keep(self, value: Any, known: Any) -> None:
+        self.classes_ = known
+        self.released_ = value is not WITHHELD
         if self.released_:
-            self.model_: LinearModel = self.release_.value
+            self.model_: LinearModel = value
             self.coef_, self.intercept_ = self.model_.coefficients, self.model_.intercepts
         else:
             for name in ("model_", "coef_", "intercept_"):
                 self.__dict__.pop(name, None)
-        return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """How far each row is on the side of the second class; or, with more than two, of each class."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from abc import abstractmethod
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from expost.learn.reading import features_of
+from expost.learn.reading import features_of, note_features, target_of
 from expost.ledger import Ledger
 from expost.mechanism import Mechanism, Release
+from expost.mechanisms import MeanAbsoluteError, Score
 
 Out = TypeVar("Out")
 
@@ -20,6 +22,32 @@ class PrivateEstimator(BaseEstimator):
     """An estimator that runs a mechanism once, and knows what its kind of data may hold."""
 
     ledger: Ledger | None
+
+    def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
+        """Run the mechanism once and keep what it released."""
+        seen = clone(self)  # what is learnt from the data's shape is kept only if the run succeeds
+        rows = features_of(seen, X, reset=True)
+        target, known = self._read(y, len(rows))
+        self.release_ = self._run(self._made_for(len(rows), rows.shape[1], known), rows, target)
+        note_features(self, seen)
+        self._keep(self.release_.value, known)
+        return self
+
+    @abstractmethod
+    def _read(self, y: Any, size: int) -> tuple[NDArray[np.float64], Any]:
+        """The target as numbers, one for each of ``size`` rows; and what is publicly known of it."""
+
+    @abstractmethod
+    def _made_for(self, size: int, features: int, known: Any) -> Mechanism:
+        """The mechanism for data of this shape."""
+
+    @abstractmethod
+    def _keep(self, value: Any, known: Any) -> None:
+        """Keep what was released."""
+
+    @abstractmethod
+    def _score(self, known: Any) -> Score:
+        """How good a release is, for a search."""
 
     def _run(self, mechanism: Mechanism[Any, Out], rows: NDArray[Any], target: NDArray[Any]) -> Release[Out]:
         """The release for this data, the target last. Without a ledger, one of just the budget pays."""
@@ -40,6 +68,13 @@ class LinearPredictor(RegressorMixin, PrivateEstimator):
 
     coef_: NDArray[np.float64]
     intercept_: float
+    target_bounds: Any
+
+    def _read(self, y: Any, size: int) -> tuple[NDArray[np.float64], Any]:
+        return target_of(y, size, type(self).__name__), None
+
+    def _score(self, known: Any) -> Score:
+        return MeanAbsoluteError(bounds=self.target_bounds)
 
     def predict(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """The linear function that was released."""

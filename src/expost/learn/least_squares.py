@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from expost.learn.estimator import LinearPredictor
-from expost.learn.reading import features_of, note_features, target_of
 from expost.ledger import Ledger
 from expost.mechanisms import LinearRegression
+from expost.mechanisms.linear.box import LinearFit
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -40,18 +39,10 @@ class PrivateLinearRegression(LinearPredictor):
     target_bounds: Any
     ledger: Ledger | None = None
 
-    def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
-        """Run the mechanism once and keep what it released."""
-        seen = clone(self)  # what is learnt from the data's shape is kept only if the run succeeds
-        X = features_of(seen, X, reset=True)  # noqa: N806
-        y = target_of(y, len(X), type(self).__name__)
-        self.release_ = self._run(self._mechanism(X.shape[1]), X, y)
-        note_features(self, seen)
-        self.coef_ = np.array(self.release_.value.coefficients)
-        self.intercept_ = self.release_.value.intercept
-        return self
-
-    def _mechanism(self, features: int) -> LinearRegression:
+    def _made_for(self, size: int, features: int, known: Any) -> LinearRegression:
         one_for_all = isinstance(self.bounds, tuple | list) and len(self.bounds) == 2 and np.ndim(self.bounds[0]) == 0
         bounds = [self.bounds] * features if one_for_all else self.bounds
         return LinearRegression(epsilon=self.epsilon, bounds=bounds, target_bounds=self.target_bounds)
+
+    def _keep(self, value: LinearFit, known: Any) -> None:
+        self.coef_, self.intercept_ = np.array(value.coefficients), value.intercept

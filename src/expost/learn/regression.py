@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from expost.cost import exact
 from expost.learn.estimator import LinearPredictor
-from expost.learn.reading import features_of, note_features, target_of
 from expost.ledger import Ledger
 from expost.mechanism import Withheld
 from expost.mechanisms import StableRegression
@@ -57,14 +55,10 @@ class StableRegressor(LinearPredictor):
     fit_intercept: bool = True
     ledger: Ledger | None = None
 
-    def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
-        """Run the mechanism once and keep what it released."""
-        seen = clone(self)  # what is learnt from the data's shape is kept only if the run succeeds
-        X = features_of(seen, X, reset=True)  # noqa: N806
-        y = target_of(y, len(X), type(self).__name__)
-        mechanism = StableRegression(
+    def _made_for(self, size: int, features: int, known: Any) -> StableRegression:
+        return StableRegression(
             cell=self.cell,
-            blocks=min(self.blocks, len(X)),
+            blocks=min(self.blocks, size),
             bounds=self.bounds,
             target_bounds=self.target_bounds,
             epsilon=self.epsilon,
@@ -72,11 +66,10 @@ class StableRegressor(LinearPredictor):
             grids=self.grids,
             intercept=self.fit_intercept,
         )
+
+    def _keep(self, value: Any, known: Any) -> None:
+        self.withheld_ = isinstance(value, Withheld)
         middle = float(sum(exact(bound, "target_bounds") for bound in self.target_bounds) / 2)
-        self.release_ = self._run(mechanism, X, y)
-        note_features(self, seen)
-        self.withheld_, found = self.release_.withheld, self.release_.value
-        values = [0.0] * X.shape[1] + [middle] if isinstance(found, Withheld) else [*found.values]
-        self.coef_ = np.array(values[: X.shape[1]])
+        values = [0.0] * self.n_features_in_ + [middle] if self.withheld_ else [*value.values]
+        self.coef_ = np.array(values[: self.n_features_in_])
         self.intercept_ = values[-1] if self.fit_intercept or self.withheld_ else 0.0
-        return self
