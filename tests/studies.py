@@ -111,6 +111,12 @@ EVERYTHING = DERIVED + "".join(
         question(
             "squares", "regression", features=["age"], target="cost", bounds=[0, 80], target_bounds=[0, 200], **MUCH
         ),
+        question("sextiles", "quantiles", column="age", quantiles=[0.2, 0.8], bounds=[0, 100], epsilon=3),
+        question("variance", "variance", column="age", bounds=[0, 100], epsilon=3),
+        question("covariance", "covariance", columns=["age", "cost"], bounds=[[0, 100], [0, 200]], epsilon=3),
+        question("correlation", "correlation", columns=["age", "cost"], bounds=[[0, 100], [0, 200]], epsilon=3),
+        question("clamped", "winsorized_mean", column="cost", trim=0.05, bounds=[0, 10_000], epsilon=3),
+        question("without", "trimmed_mean", column="cost", trim=0.1, bounds=[0, 10_000], epsilon=3),
         question("model", "logistic_regression", **CLASSES, threshold=0.9, test_share=0.5, **MUCH),
         question("training", "training", **CLASSES, steps=20, every=10, **MUCH_AND_DELTA),
     )

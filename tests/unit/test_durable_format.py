@@ -284,6 +284,7 @@ def questions(table: xp.PrivateTable) -> list[xp.Mechanism]:
         rich.quantile("half", ["0.1", "0.9"], bounds=(0, 10), missing=2, grid="0.5").permute_and_flip(epsilon=1),
         rich.covariance("half", "cost", bounds=[(0, 10), (0, 20)]).laplace(epsilon=1),
         by_row.variance("cost", bounds=(0, 9), missing=0).noisy(epsilon=1),
+        by_row.histogram("diagnosis", keys=["flu"]).balanced(epsilon=1),
         rich.winsorized_mean("half", trim="0.1", bounds=(0, 10)).laplace(epsilon=1),
     ]
 

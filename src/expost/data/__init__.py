@@ -4,7 +4,7 @@ from expost.data.column import Column
 from expost.data.discovery import Discovered, Discovery, MostFrequent
 from expost.data.engine import Engine
 from expost.data.expression import ALLOWED
-from expost.data.histograms import Above, Histogram
+from expost.data.histograms import Above, BalancedCounts, Histogram
 from expost.data.moments import Moments, NoisyMoments, OnColumns
 from expost.data.quantiles import PrivateQuantiles, Ranks
 from expost.data.questions import Count, Noisy, Question
@@ -17,6 +17,7 @@ from expost.data.winsorized import NoisyWinsorizedMean, WinsorizedMean
 __all__ = [
     "ALLOWED",
     "Above",
+    "BalancedCounts",
     "Column",
     "Count",
     "CountedMean",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from math import isfinite
@@ -12,17 +13,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import finite
-from expost.cost import Number, said
+from expost.checks import as_confidence, as_whole, finite, requested_epsilon
+from expost.cost import Number, exact, said
 from expost.data import query, sensitivity
 from expost.data.expression import Tree, is_text
 from expost.data.expression.tree import Stated
-from expost.data.questions import OnNumbers, Question, as_number, as_of, exact_bounds
+from expost.data.questions import OnNumbers, Question, TableMechanism, as_number, as_of, exact_bounds
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
-from expost.guarantee import Part
+from expost.guarantee import Guarantee, Part
 from expost.mechanisms import SparseVector
-from expost.noise import NoiseSource
+from expost.mechanisms.histogram import balanced_laplace
+from expost.mechanisms.laplace import laplace_reach
+from expost.noise import NoiseSource, vector
+from expost.noise.grid import FARTHEST
 
 if TYPE_CHECKING:
     from expost.data.table import Of, PrivateTable
@@ -108,6 +112,16 @@ class Histogram(Question[dict[Any, int]]):
         """{label: count}."""
         return dict(zip(self.labels, np.asarray(numbers).tolist(), strict=True))
 
+    @property
+    def fixed(self) -> bool:
+        """Whether every unit is in just one cell, so that the total is public."""
+        one = self.table.unit.rows == 1 and self.table.fewest == 1 and self.other is not None
+        return self.table.neighbours == "substitute" and one and len(self.labels) > 1
+
+    def balanced(self, *, epsilon: Number) -> BalancedCounts:
+        """With Laplace noise that adds up to zero, where every unit is in just one cell: ε-differentially private."""
+        return BalancedCounts(self, requested_epsilon(epsilon))
+
     def only(self, labels: Iterable[Any]) -> Histogram:
         """The cells of these labels alone, the rest not counted."""
         wanted = set(labels)
@@ -129,6 +143,63 @@ class Histogram(Question[dict[Any, int]]):
             neighbours=self.table.neighbours,
         )
         return Above(self, noise)
+
+
+@dataclass(frozen=True, repr=False)
+class BalancedCounts(TableMechanism[dict[Any, int]]):
+    """A histogram whose total is public, with noise that adds up to zero: more often exact than independent noise.
+
+    Parameters
+    ----------
+    question
+        The histogram.
+    epsilon
+        The whole budget.
+
+    Proof: thm-histogram
+    """
+
+    question: Histogram
+    epsilon: Number
+
+    def __post_init__(self) -> None:
+        if not self.question.fixed:
+            raise InvalidValue(
+                "noise adds up to zero where every unit is in just one cell, under 'substitute': take laplace()"
+            )
+        as_whole(len(self.question.labels), "the number of cells", most=MOST_KEYS)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """ε for every output."""
+        return Guarantee.uniform(self.epsilon, neighbours="substitute")
+
+    @property
+    def rate(self) -> Fraction:
+        """The noise has probabilities proportional to e^−(rate·``|k|``), given that it adds up to zero."""
+        return exact(self.epsilon, "ε") / 2
+
+    def check(self, data: Any) -> None:
+        """The noise can be made."""
+        super().check(data)
+        vector.check_rate(self.rate)
+
+    def sample(self, data: Any, noise: NoiseSource) -> dict[Any, int]:
+        """Ask the table, add noise."""
+        drawn = balanced_laplace(noise, self.rate, len(self.question.labels))
+        totals = [count + number for count, number in zip(self.question.exact().tolist(), drawn, strict=True)]
+        return dict(zip(self.question.labels, (max(-FARTHEST, min(FARTHEST, total)) for total in totals), strict=True))
+
+    def error_bound(self, confidence: Number) -> int:
+        """How far off all counts are at most, with this confidence.
+
+        Proof: lem-histogram-error
+        """
+        return laplace_reach(self.rate, (1 - as_confidence(confidence)) / len(self.question.labels))
+
+    def describe(self, output: Any) -> str:
+        """How far off the counts may be."""
+        return f"{self.question.title}, all ± {self.error_bound('0.95')} at 95 %, adding up to their number"
 
 
 @dataclass(frozen=True, repr=False)

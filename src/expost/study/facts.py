@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from expost.data import CountedMean, Noisy, NoisyMean
+from expost.data import BalancedCounts, CountedMean, Noisy, NoisyMean
 from expost.mechanism import Mechanism
 from expost.mechanisms import Laplace
 from expost.study.kinds.kind import DROPPED, ZERO, Answer, Asked, QuestionKind, number_text
@@ -38,16 +38,21 @@ def notice_of(asked: Asked, answer: Answer) -> str:
 def _subject(asked: Asked) -> str:
     if "features" in asked.question.values:
         return f"{asked['target']} by {', '.join(asked['features'])}"
+    if "columns" in asked.question.values:
+        return " and ".join(asked["columns"])
     return str(asked.get("column", "rows" if asked.get("count", "rows") == "rows" else "units"))
 
 
 def _bounds(asked: Asked) -> str:
-    found = [asked.get(key) for key in ("bounds", "target_bounds")]
+    stated = asked.get("bounds")
+    several = stated if "columns" in asked.question.values else [stated]
+    found = [*several, asked.get("target_bounds")]
     ranges = [f"{number_text(low)} to {number_text(high)}" for low, high in filter(None, found)]
     outside = (
         "others are counted apart" if "bins" in asked.question.values else "values beyond count as the nearest bound"
     )
-    return f"{', target '.join(ranges)}; {outside}" if ranges else ""
+    between = " and " if "columns" in asked.question.values else ", target "
+    return f"{between.join(ranges)}; {outside}" if ranges else ""
 
 
 def _share(privacy: Privacy, kind: QuestionKind) -> str:
@@ -69,6 +74,8 @@ def _noise(kind: QuestionKind, mechanism: Mechanism) -> str:
         return "Laplace, on the sum" + (" and on the number of values" if counted else "")
     if isinstance(mechanism, Noisy):
         return _added(mechanism)
+    if isinstance(mechanism, BalancedCounts):
+        return f"Laplace, scale {number_text(1 / float(mechanism.rate))}, adding up to zero"
     return kind.noise or type(mechanism).__name__
 
 

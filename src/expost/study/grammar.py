@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 KeyType = Literal[
-    "text", "mark", "number", "whole", "texts", "pair", "keys", "bins", "words", "widths", "scale", "repeat",
-    "positive", "times", "floor", "epsilon", "share", "delta", "own epsilon", "own delta",
+    "text", "mark", "number", "numbers", "whole", "texts", "pair", "pairs", "keys", "bins", "words", "widths", "scale",
+    "repeat", "positive", "times", "floor", "epsilon", "share", "delta", "own epsilon", "own delta",
 ]  # fmt: skip
 
 
@@ -28,6 +28,10 @@ def _text(value: Any) -> bool:
     return isinstance(value, str) and bool(value)
 
 
+def _pair(value: Any) -> bool:
+    return _list_of(_number)(value) and len(value) == 2
+
+
 def _epsilon(value: Any) -> bool:
     return _number(value) and 1e-12 <= value <= 1e6
 
@@ -36,12 +40,14 @@ HOLDS: dict[KeyType, tuple[str, Callable[[Any], bool]]] = {
     "text": ("a text", _text),
     "mark": ("one character, or none", lambda v: isinstance(v, str) and len(v) <= 1),
     "number": ("a number", _number),
+    "numbers": ("a list of numbers, such as [0.25, 0.75]", _list_of(_number)),
     "whole": ("a whole number", _whole),
     "positive": ("a whole number, at least 1", lambda v: _whole(v) and v >= 1),
     "times": ("a whole number from 1 to 1000", lambda v: _whole(v) and 1 <= v <= 1000),
     "floor": ("a number, at least 0", lambda v: _number(v) and v >= 0),
     "texts": ('a list of texts, such as ["age", "cost"]', _list_of(_text)),
-    "pair": ("a pair of numbers, such as [0, 100]", lambda v: _list_of(_number)(v) and len(v) == 2),
+    "pair": ("a pair of numbers, such as [0, 100]", _pair),
+    "pairs": ("a list of pairs of numbers, such as [[0, 100], [0, 9]]", _list_of(_pair)),
     "keys": ('a list of values, such as ["flu", "cold"]', _list_of(lambda v: isinstance(v, str | int))),
     "bins": ("a whole number of bins, or a list of edges", lambda v: _whole(v) or _list_of(_number)(v)),
     "words": ('a table of texts, such as { age = "integer" }',

@@ -58,12 +58,19 @@ def test_answers_are_near_the_truth(everything: dict[str, Outcome]) -> None:
     assert value(everything, "tenth") == pytest.approx(7, abs=1)
     assert value(everything, "squares")["age"] == pytest.approx(2, abs=0.1)
     assert value(everything, "line")["age"] == pytest.approx(2, abs=0.35)
+    assert value(everything, "sextiles") == pytest.approx({"0.2": 15, "0.8": 63}, abs=1)
+    assert value(everything, "variance") == pytest.approx((80**2 - 1) / 12, rel=0.05)
+    assert value(everything, "covariance") == pytest.approx((80**2 - 1) / 6, rel=0.1)
+    assert value(everything, "correlation") == pytest.approx(1, abs=0.1)
+    assert value(everything, "clamped") == pytest.approx(79.5, abs=2)
+    assert value(everything, "without") == pytest.approx(79.5, abs=2)
     assert value(everything, "model")["ratio"] > 0
     assert value(everything, "training")["ratio"] > 1
 
 
 def test_error_bars_hold_the_truth(everything: dict[str, Outcome]) -> None:
-    for name, truth in (("old", PEOPLE / 4), ("total", PEOPLE * 39.5), ("average", 139.5)):
+    truths = {"old": PEOPLE / 4, "total": PEOPLE * 39.5, "average": 139.5, "variance": (80**2 - 1) / 12}
+    for name, truth in truths.items():
         answer = everything[name].answer
         assert answer is not None
         assert answer.error is not None
@@ -101,13 +108,50 @@ def test_an_answer_on_its_bound_says_so(tmp_path: Path) -> None:
     assert [answer.notice.partition(":")[0] for answer in answers] == ["this is a bound", ""]
 
 
+def of_people(path: Path, neighbours: str) -> Path:
+    told = path.read_text().replace('unit = "row"\nwho = "visitor"', 'unit = "person"\nrows = 2')
+    path.write_text(told.replace('neighbours = "substitute"', f'neighbours = "{neighbours}"'))
+    return path
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "substitute"])
+def test_statistics_of_people_with_several_rows_and_of_filtered_rows(tmp_path: Path, neighbours: str) -> None:
+    own: dict[str, Any] = {"where": "age < 60", "epsilon": 60}
+    both: dict[str, Any] = {"columns": ["age", "cost"], "bounds": [[0, 100], [0, 200]], **own}
+    asked = (
+        question("quarters", "quantiles", column="age", quantiles=[0.25, 0.75], bounds=[0, 100], **own),
+        question("variance", "variance", column="age", bounds=[0, 100], **own),
+        question("covariance", "covariance", **both),
+        question("correlation", "correlation", **both),
+        question("clamped", "winsorized_mean", column="cost", trim=0.05, bounds=[0, 10_000], **own),
+        question(
+            "line", "regression", features=["age"], target="cost", bounds=[0, 80], target_bounds=[0, 200], **own
+        ),
+    )  # fmt: skip
+    path = of_people(write_study(tmp_path, *asked, epsilon=400, url="memory:"), neighbours)
+    result = run_study(read_study(path), noise=SeededNoise(1))
+    found = {outcome.question.name: outcome for outcome in result.outcomes}
+    assert value(found, "quarters") == pytest.approx({"0.25": 14, "0.75": 44}, abs=2)
+    assert value(found, "variance") == pytest.approx((60**2 - 1) / 12, rel=0.1)
+    assert value(found, "covariance") == pytest.approx((60**2 - 1) / 6, rel=0.1)
+    assert value(found, "correlation") == pytest.approx(1, abs=0.1)
+    assert value(found, "clamped") == pytest.approx(59.5, abs=2)
+    assert value(found, "line")["age"] == pytest.approx(2, abs=0.2)
+
+
+def test_a_covariance_is_of_two_columns(tmp_path: Path) -> None:
+    asked = question("c", "covariance", columns=["age"], bounds=[[0, 100]], epsilon=1)
+    with pytest.raises(InvalidStudy, match="of two columns, got 1"):
+        run_study(read_study(write_study(tmp_path, asked)))
+
+
 def test_receipts_add_up(tmp_path: Path) -> None:
     result = run_study(read_study(write_study(tmp_path, EVERYTHING, epsilon=400)))
     charged = sum((receipt.charged for outcome in result.outcomes for receipt in outcome.receipts), Cost(0))
     assert charged == result.ledger.spent
-    assert len({receipt.entry for outcome in result.outcomes for receipt in outcome.receipts}) == 20
+    assert len({receipt.entry for outcome in result.outcomes for receipt in outcome.receipts}) == 26
     record = json.loads(json.dumps(record_of(result)))
-    assert record["answered"] == 19
+    assert record["answered"] == 25
 
 
 class Interrupted(Exception):
@@ -128,7 +172,7 @@ def test_a_second_run_samples_nothing_twice(tmp_path: Path) -> None:
     assert before == 9
     second = run_study(read_study(path))
     stored = [receipt.stored for outcome in second.outcomes for receipt in outcome.receipts]
-    assert stored == [True] * 9 + [False] * 11
+    assert stored == [True] * 9 + [False] * 17
     assert spent <= second.ledger.spent
     third = run_study(read_study(path))
     assert third.ledger.spent == second.ledger.spent

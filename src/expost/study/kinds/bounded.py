@@ -8,7 +8,6 @@ from typing import Any
 from expost.cost import exact
 from expost.data import PrivateQuantiles
 from expost.mechanism import Mechanism
-from expost.mechanisms import LinearRegression
 from expost.noise.grid import Grid
 from expost.study.grammar import Key
 from expost.study.kinds.kind import (
@@ -34,15 +33,19 @@ _QUARTILES = (Fraction(1, 4), Fraction(3, 4))
 
 def _ranked(asked: Asked) -> Mechanism:
     grid = Grid.within(exact(asked["grid"], "grid")).step if "grid" in asked.question.values else None
-    levels = {"median": Fraction(1, 2), "interquartile_range": _QUARTILES}.get(asked.question.kind)
     ranks = asked.rows.quantile(
         asked["column"],
-        asked["quantile"] if levels is None else levels,
+        _levels(asked),
         bounds=tuple(asked["bounds"]),
         missing=asked.get("missing", "drop"),
         grid=grid,
     )
     return ranks.permute_and_flip(epsilon=asked.epsilon)
+
+
+def _levels(asked: Asked) -> Any:
+    named = {"median": Fraction(1, 2), "interquartile_range": _QUARTILES}
+    return named.get(asked.question.kind) or asked.get("quantiles", asked.get("quantile"))
 
 
 def _placed(asked: Asked, mechanism: PrivateQuantiles, value: float) -> Answer:
@@ -59,6 +62,12 @@ def _ranks_off(asked: Asked, mechanism: PrivateQuantiles) -> Accuracy:
     return Accuracy(float(mechanism.error_bound(CONFIDENCE)), "ranks")
 
 
+def _several(asked: Asked, mechanism: PrivateQuantiles, value: Any) -> Answer:
+    found = dict(zip(map(str, asked["quantiles"]), value if isinstance(value, tuple) else (value,), strict=True))
+    listed = ", ".join(f"{level}: {number_text(number)}" for level, number in found.items())
+    return Answer(f"{listed} ({_off(asked, mechanism)})", found, None, bars=found, released=value)
+
+
 def _off(asked: Asked, mechanism: PrivateQuantiles) -> str:
     of = f" of {asked.size:,}" if asked.size and mechanism.question.relation == "substitute" else ""
     off = mechanism.error_bound(CONFIDENCE)
@@ -66,9 +75,14 @@ def _off(asked: Asked, mechanism: PrivateQuantiles) -> str:
 
 
 def _fitted(asked: Asked) -> Mechanism:
-    bounds = [tuple(asked["bounds"])] * len(asked["features"])
-    target = tuple(asked["target_bounds"])
-    return LinearRegression(epsilon=asked.epsilon, bounds=bounds, target_bounds=target, **asked.given("missing"))
+    question = asked.rows.regression(
+        asked["features"],
+        asked["target"],
+        bounds=[tuple(asked["bounds"])] * len(asked["features"]),
+        target_bounds=tuple(asked["target_bounds"]),
+        missing=asked.get("missing", 0),
+    )
+    return question.noisy(epsilon=asked.epsilon)
 
 
 def _line(asked: Asked, mechanism: Any, value: Any) -> Answer:
@@ -90,6 +104,12 @@ BOUNDED = (
         example='column = "cost"\nquantile = 0.9\nbounds = [0, 1000]',
     ),
     QuestionKind(
+        "quantiles", "Several quantiles at once, chosen jointly by rank within bounds.",
+        (COLUMN, Key("quantiles", "numbers", "which ones, from 0 to 1, ascending", required=True), *_RANKS),
+        _ranked, _several, noise=_CHOSEN, accuracy=_ranks_off,
+        example='column = "cost"\nquantiles = [0.1, 0.5, 0.9]\nbounds = [0, 1000]',
+    ),
+    QuestionKind(
         "interquartile_range", "How far the middle half of the data spreads, from quartiles chosen within bounds.",
         (COLUMN, *_RANKS), _ranked, _range, number=True, noise=_CHOSEN, accuracy=_ranks_off,
         example='column = "cost"\nbounds = [0, 1000]',
@@ -99,8 +119,8 @@ BOUNDED = (
         (Key("features", "texts", "the columns that explain", required=True),
          Key("target", "text", "the column that is explained", required=True),
          Key("bounds", "pair", "features are moved into these bounds", required=True),
-         Key("target_bounds", "pair", "the target is moved into these bounds", required=True), ZERO),
-        _fitted, _line, reads=True, noise="on sums of squares and products, or a median of slopes chosen by rank",
+         Key("target_bounds", "pair", "the target is moved into these bounds", required=True), ZERO, WHERE),
+        _fitted, _line, noise="on sums of squares and products, or a median of slopes chosen by rank",
         example='features = ["age"]\ntarget = "cost"\nbounds = [0, 100]\ntarget_bounds = [0, 1000]',
     ),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 
 from expost.checks import as_share
 from expost.cost import Cost
-from expost.data import Above, Discovered, Histogram, Noisy
+from expost.data import Above, BalancedCounts, Discovered, Histogram, Noisy
 from expost.mechanism import Mechanism, Release
 from expost.study.grammar import Key
 from expost.study.kinds.kind import (
@@ -58,7 +58,10 @@ def _cells(asked: Asked, *, rest: bool) -> Histogram:
 
 
 def _histogram(asked: Asked) -> Mechanism:
-    return noisy(asked, _cells(asked, rest=True))
+    cells = _cells(asked, rest=True)
+    if cells.fixed and asked.get("noise", "laplace") == "laplace":
+        return cells.balanced(epsilon=asked.epsilon)
+    return noisy(asked, cells)
 
 
 def _discover(asked: Asked) -> Mechanism:
@@ -94,7 +97,7 @@ def _none(mechanism: Above) -> dict[Any, bool]:
     return dict.fromkeys(mechanism.question.labels, False)
 
 
-def _counts(asked: Asked, mechanism: Noisy, value: dict[Any, int]) -> Answer:
+def _counts(asked: Asked, mechanism: Noisy | BalancedCounts, value: dict[Any, int]) -> Answer:
     return _bars(asked, value, float(mechanism.error_bound(CONFIDENCE)), ())
 
 

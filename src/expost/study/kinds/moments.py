@@ -1,0 +1,82 @@
+"""Spread and dependence: variances, covariances, correlations, and means of which extremes do not decide."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from expost.errors import InvalidValue
+from expost.mechanism import Mechanism
+from expost.mechanisms import TrimmedMean
+from expost.mechanisms.moments.moments import Winsorized
+from expost.mechanisms.moments.pairs import Estimate
+from expost.study.grammar import Key
+from expost.study.kinds.kind import COLUMN, DROPPED, WHERE, ZERO, Answer, Asked, QuestionKind, number_text, with_error
+
+_LOOSE = Key("bounds", "pair", "values are moved into these bounds, which may be loose", required=True)
+_TRIM = Key("trim", "number", "the share that is left out, or clamped, on either side, such as 0.05", required=True)
+_COLUMNS = Key("columns", "texts", "two columns, or expressions such as cost / 100", required=True)
+_PAIRS = Key("bounds", "pairs", "the bounds of each of the two columns", required=True)
+_PAIRED = (_COLUMNS, _PAIRS, ZERO, WHERE)
+_SUMS = "on sums of values and of their products"
+_EXAMPLE = 'columns = ["age", "cost"]\nbounds = [[0, 100], [0, 1000]]'
+
+
+def _variance(asked: Asked) -> Mechanism:
+    question = asked.rows.variance(asked["column"], bounds=tuple(asked["bounds"]), missing=asked.get("missing", 0))
+    return question.noisy(epsilon=asked.epsilon)
+
+
+def _paired(asked: Asked) -> Mechanism:
+    if len(asked["columns"]) != 2:
+        raise InvalidValue(f"a {asked.question.kind} is of two columns, got {len(asked['columns'])}")
+    ask = getattr(asked.rows, asked.question.kind)
+    question = ask(*asked["columns"], bounds=asked["bounds"], missing=asked.get("missing", 0))
+    return question.noisy(epsilon=asked.epsilon)  # type: ignore[no-any-return]
+
+
+def _winsorized(asked: Asked) -> Mechanism:
+    question = asked.rows.winsorized_mean(
+        asked["column"], trim=asked["trim"], bounds=tuple(asked["bounds"]), **asked.given("missing")
+    )
+    return question.laplace(epsilon=asked.epsilon)
+
+
+def _trimmed(asked: Asked) -> Mechanism:
+    return TrimmedMean(
+        trim=asked["trim"], epsilon=asked.epsilon, bounds=tuple(asked["bounds"]), **asked.given("missing")
+    )
+
+
+def _number(asked: Asked, mechanism: Any, value: Any) -> Answer:
+    """With an error bar where the mechanism publishes one."""
+    if isinstance(value, Winsorized | Estimate):
+        return Answer(with_error(value.value, value.noise), value.value, value.noise, released=value)
+    return Answer(number_text(value), value, None, released=value)
+
+
+MOMENTS = (
+    QuestionKind(
+        "variance", "The variance of a column.", (COLUMN, _LOOSE, ZERO, WHERE), _variance, _number, number=True,
+        noise=_SUMS, example='column = "cost"\nbounds = [0, 1000]',
+    ),
+    QuestionKind(
+        "covariance", "The covariance of two columns.", _PAIRED, _paired, _number, number=True, noise=_SUMS,
+        example=_EXAMPLE,
+    ),
+    QuestionKind(
+        "correlation", "The correlation of two columns, from -1 to 1.", _PAIRED, _paired, _number, number=True,
+        noise=_SUMS, example=_EXAMPLE,
+    ),
+    QuestionKind(
+        "winsorized_mean", "The mean of values clamped to two of their quantiles, which are found privately first.",
+        (COLUMN, _TRIM, _LOOSE, DROPPED, WHERE), _winsorized, _number, number=True,
+        noise="two quantiles chosen by rank, then Laplace on the sum",
+        example='column = "cost"\ntrim = 0.05\nbounds = [0, 1000000]',
+    ),
+    QuestionKind(
+        "trimmed_mean", "The mean without the lowest and the highest values.",
+        (COLUMN, _TRIM, _LOOSE, ZERO), _trimmed, _number, reads=True, number=True,
+        noise="two quantiles chosen by rank, then staircase noise for their distance",
+        example='column = "cost"\ntrim = 0.1\nbounds = [0, 1000]',
+    ),
+)  # fmt: skip
