@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from expost.errors import UnderWay as UnderWay
     from expost.errors import UnknownEntry as UnknownEntry
     from expost.errors import UnknownPart as UnknownPart
+    from expost.errors import UnrecordedWarning as UnrecordedWarning
     from expost.errors import UnsettledWarning as UnsettledWarning
     from expost.guarantee import Guarantee as Guarantee
     from expost.ledger import Entry as Entry
@@ -140,6 +141,7 @@ else:
             "UnderWay",
             "UnknownEntry",
             "UnknownPart",
+            "UnrecordedWarning",
             "UnsettledWarning",
         ),
         "expost.guarantee": ("Guarantee",),

@@ -294,5 +294,9 @@ class MissingDependency(ExpostError, ImportError):
         return f"{self.what} need {self.package}: pip install 'expost[{self.extra}]'"
 
 
+class UnrecordedWarning(UserWarning):
+    """A model was trained without a ledger, so that its ε is recorded nowhere."""
+
+
 class UnsettledWarning(UserWarning):
     """A reservation was left without a part and was charged its worst case."""

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from expost.learn.classification import TestedLogisticRegression as TestedLogisticRegression
     from expost.learn.least_squares import PrivateLinearRegression as PrivateLinearRegression
     from expost.learn.regression import StableRegressor as StableRegressor
+    from expost.learn.scaling import PublicScaler as PublicScaler
+    from expost.learn.scoring import private_score as private_score
     from expost.learn.search import PrivateSearchCV as PrivateSearchCV
 else:
     from importlib import import_module
@@ -21,6 +23,8 @@ else:
         "expost.learn.least_squares": ("PrivateLinearRegression",),
         "expost.learn.regression": ("StableRegressor",),
         "expost.learn.search": ("PrivateSearchCV",),
+        "expost.learn.scaling": ("PublicScaler",),
+        "expost.learn.scoring": ("private_score",),
     }
     _HOME = {name: room for room, names in _ROOMS.items() for name in names}
     __all__ = list(_HOME)

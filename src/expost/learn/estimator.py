@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
+from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -10,12 +13,38 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from expost.errors import LedgerUnavailable, UnrecordedWarning
 from expost.learn.reading import features_of, note_features, target_of
 from expost.ledger import Ledger
 from expost.mechanism import Mechanism, Release
 from expost.mechanisms import MeanAbsoluteError, Score
 
 Out = TypeVar("Out")
+_UNRECORDED = (
+    "{} has no ledger: its ε is recorded nowhere, and does not add up with that of other fits. Pass ledger=Ledger(…), "
+    "or a durable one"
+)
+
+
+@dataclass(frozen=True)
+class LedgerElsewhere:
+    """Stands for a ledger in the memory of another process, as in a worker of ``n_jobs=2``. Nothing can be charged."""
+
+    name: str
+
+    def run(self, mechanism: Any, *, on: Any) -> Any:
+        """Refused: a copy could spend the budget twice."""
+        raise LedgerUnavailable(
+            f"ledger {self.name!r} is in the memory of another process: use n_jobs=1, or a durable ledger "
+            "(Ledger.create), which processes share"
+        )
+
+
+def _in_memory(ledger: Any) -> bool:
+    try:
+        return isinstance(ledger, Ledger) and not ledger.__reduce__()
+    except TypeError:
+        return True
 
 
 class PrivateEstimator(BaseEstimator):
@@ -50,10 +79,28 @@ class PrivateEstimator(BaseEstimator):
         """How good a release is, for a search."""
 
     def _run(self, mechanism: Mechanism[Any, Out], rows: NDArray[Any], target: NDArray[Any]) -> Release[Out]:
-        """The release for this data, the target last. Without a ledger, one of just the budget pays."""
+        """The release for this data, the target last. Without a ledger, one of just the budget pays, and warns."""
+        if self.ledger is None:
+            warnings.warn(_UNRECORDED.format(type(self).__name__), UnrecordedWarning, stacklevel=3)
         worst = mechanism.guarantee.worst_case
         ledger = Ledger(worst.exact_epsilon, worst.exact_delta) if self.ledger is None else self.ledger
         return ledger.run(mechanism, on=np.column_stack([rows, target]))
+
+    def __getstate__(self) -> Any:
+        """What is pickled: a ledger in memory stays where it is."""
+        state = super().__getstate__()
+        ledger = state.get("ledger")
+        return {**state, "ledger": LedgerElsewhere(ledger.name)} if _in_memory(ledger) else state
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        copied = type(self).__new__(type(self))
+        copied.__dict__.update(deepcopy(self.__dict__, memo))
+        return copied
+
+    def __copy__(self) -> Self:
+        copied = type(self).__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        return copied
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
