@@ -176,6 +176,27 @@ def test_the_guarantee_holds_and_with_too_little_noise_it_does_not(
     assert not check(table(levels, relation, Fraction(3, 5), sizes), Guarantee.uniform(1, slack))
 
 
+def deep_table(level: Fraction, relation: Neighbours, rate: Fraction, sizes: tuple[int, ...]) -> FiniteMechanism:
+    """The exact laws of one quantile as it is published: with the depth that it has."""
+    laws: dict[Any, dict[Any, Fraction]] = {}
+    for data in (data for size in sizes for data in data_sets(range(3), size)):
+        scores = deep_scores(data, level, relation)
+        chosen = permute_and_flip([rate * (score - min(scores)) for score in scores], 30)
+        laws[data] = {value: probability / sum(chosen) for value, probability in enumerate(chosen)}
+    pairs = [(x, y) for x in laws for y in set(neighbours(x, range(3), relation)) if y in laws and y != x]
+    return FiniteMechanism(laws, pairs, lambda output: "released")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("level", [Fraction(1, 2), Fraction(9, 10), Fraction(0)])
+def test_the_guarantee_of_a_deep_quantile(relation: Neighbours, level: Fraction) -> None:
+    sizes = (5, 6) if relation == "substitute" else tuple(range(7))
+    slack = Fraction(1, 10**20)
+    assert check(deep_table(level, relation, Fraction(1, 2), sizes), Guarantee.uniform(1, slack))
+    assert not check(deep_table(level, relation, Fraction(3, 4), sizes), Guarantee.uniform(1, slack))
+
+
 def test_all_outputs_cost_epsilon() -> None:
     rest: dict[str, Any] = {"epsilon": 1, "bounds": (0, 3), "neighbours": "substitute"}
     for mechanism in (
