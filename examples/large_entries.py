@@ -17,7 +17,14 @@ def main() -> None:
     counts = {name: COMMON.get(name, i % 40) for i, name in enumerate(NAMES)}
     ledger = xp.Ledger(epsilon=0.1, name="visits", neighbours="substitute", unit="patient")
     large = xp.release_large(
-        ledger, counts, threshold=10_000, at_most=20, sensitivity=1, neighbours="substitute", label="common diagnoses"
+        ledger,
+        counts,
+        threshold=10_000,
+        at_most=20,
+        sensitivity=1,
+        epsilon="rest",
+        neighbours="substitute",
+        label="common diagnoses",
     )
     for name, value in large.value.items():
         print(f"{name:12} {value:7,}   (really {counts[name]:,})")

@@ -13,7 +13,7 @@ def main() -> None:
     incomes = np.random.default_rng(0).lognormal(10, 0.5, size=50_000)  # the private data
     incomes[:20] = [np.inf, -1e300, np.nan, 0.0] * 5
     ledger = xp.Ledger(epsilon=1, delta=1e-5, name="incomes", neighbours="substitute", unit="person")
-    print(xp.location_and_spread(ledger, on=incomes, fallback=10_000, label="incomes"))
+    print(xp.location_and_spread(ledger, on=incomes, epsilon="rest", delta="rest", fallback=10_000, label="incomes"))
     print(f"\n{ledger.statement()}\n")
 
     print("Charged for the inter-quartile range with ε = 0.25 for each test:")

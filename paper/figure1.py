@@ -85,7 +85,9 @@ def simulated(large: int, runs: int) -> float:
     for _ in range(runs):
         shuffled.shuffle(values)
         ledger = Ledger(epsilon=EPSILON)
-        out = release_large(ledger, on=values, threshold=THRESHOLD, at_most=AT_MOST, sensitivity=1, noise="two-sided")
+        out = release_large(
+            ledger, on=values, threshold=THRESHOLD, at_most=AT_MOST, sensitivity=1, epsilon="rest", noise="two-sided"
+        )
         scales.append(len(out.value) / out.releases[1].charged.epsilon if out.value else 0.0)
     return float(np.mean(scales))
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Real
-from typing import Any, Generic, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ from expost.mechanisms.stability.order import check_records
 from expost.mechanisms.stability.quantile_range import Bin
 from expost.noise.grid import FARTHEST
 
+Rest = Literal["rest"]
 __all__ = [
     "LocationAndSpread",
     "RecipeResult",
@@ -91,7 +92,7 @@ def release_large(
     threshold: Any,
     at_most: int,
     sensitivity: Number,
-    epsilon: Number | None = None,
+    epsilon: Number | Rest,
     selection_share: Number = "1/2",
     l1: Number | None = None,
     monotone: bool = False,
@@ -105,7 +106,7 @@ def release_large(
     ``threshold``, at most ``at_most``. Everything that is then left of ε goes to the signed values of
     those that were found: fewer found means less noise, and so does what the sparse vector refunded.
 
-    ``epsilon`` is the whole budget, by default all that remains. ``sensitivity`` bounds how far one entry
+    ``epsilon`` is the whole budget, or "rest" for all that remains. ``sensitivity`` bounds how far one entry
     moves between neighbours, ``l1`` how far all of them move together (by default, ``sensitivity`` times the
     entries found). ``monotone`` is for counts: all entries grow, or all shrink, when a record is added (negative
     ones are then never large). NaN and None count as 0. Names must be public: a name that is there because
@@ -114,7 +115,7 @@ def release_large(
     >>> ledger = Ledger(epsilon=1)
     >>> counts = np.zeros(100, int)
     >>> counts[[3, 14, 15]] = 100_000
-    >>> large = release_large(ledger, counts, threshold=50_000, at_most=20, sensitivity=1)
+    >>> large = release_large(ledger, counts, threshold=50_000, at_most=20, sensitivity=1, epsilon="rest")
     >>> list(large.value), ledger.remaining
     ([3, 14, 15], Cost(0))
 
@@ -122,7 +123,7 @@ def release_large(
     """
     share = as_share(selection_share, "selection_share")
     names, entries = _named(on)
-    total = ledger.remaining if epsilon is None else Cost.within(epsilon)
+    total = _total(ledger, epsilon)
     if not Cost.of_units(total.epsilon_units) <= ledger.remaining or not total.epsilon_units:
         raise BudgetExceeded(Cost(max(total.exact_epsilon, Fraction(1, 10**12))), ledger.remaining, ledger.name)
     together = None if l1 is None else as_positive(l1, "l1")
@@ -151,6 +152,14 @@ def release_large(
     listed = ", ".join(f"{name}: {value:g}" for name, value in list(values.items())[:8])
     more = ", …" if len(values) > 8 else ""
     return RecipeResult(values, (found, noisy), f"{len(values)} large entries ({listed}{more})")
+
+
+def _total(ledger: Ledger, epsilon: Number | Rest, delta: Number | Rest = 0) -> Cost:
+    """The whole budget of a recipe: what was said, or what remains."""
+    left = ledger.remaining
+    return Cost.within(
+        left.exact_epsilon if epsilon == "rest" else epsilon, left.exact_delta if delta == "rest" else delta
+    )
 
 
 def _named(values: Any) -> tuple[Any, NDArray[Any]]:
@@ -193,19 +202,23 @@ def location_and_spread(
     ledger: Ledger,
     on: Any,
     *,
+    epsilon: Number | Rest,
+    delta: Number | Rest,
     fallback: Number,
     spread_share: Number = "1/2",
     spread: StableInterquartileRange | StableNoisyInterquartileRange | None = None,
     slack: Number = 4,
     label: str | None = None,
 ) -> RecipeResult[LocationAndSpread]:
-    """The inter-quartile range, and then the median with all that is left in the ledger.
+    """The inter-quartile range, and then the median with all of ``epsilon`` and ``delta`` that the range did not cost.
+
+    ``epsilon`` and ``delta`` are the whole budget, or "rest" for all that remains in the ledger.
 
     The median's proposed sensitivity is scaled by the range that came out; if that was withheld, or is 0, by
     ``fallback``, a public guess. What the range did not cost, the median gets: with the default half of what was
     reserved if the first scale answered; with a :class:`~expost.mechanisms.StableNoisyInterquartileRange`, the paper's
     analysis, a third if it was withheld. ``spread`` is by default a
-    :class:`~expost.mechanisms.StableInterquartileRange` with ``spread_share`` of what remains in the ledger.
+    :class:`~expost.mechanisms.StableInterquartileRange` with ``spread_share`` of the budget.
 
     Proof: thm-location-and-spread
     """
@@ -213,15 +226,20 @@ def location_and_spread(
     guess = as_positive(fallback, "fallback (a public guess of the range)")
     if not Fraction(1, 10**6) <= exact(slack, "slack") <= 10**6:
         raise InvalidValue(f"slack multiplies the proposed sensitivity; it lies between 1e-6 and 1e6, got {slack!r}")
+    total = _total(ledger, epsilon, delta)
+    if not total <= ledger.remaining:
+        raise BudgetExceeded(total, ledger.remaining, ledger.name)
     if spread is None:
         share = as_share(spread_share, "spread_share")
-        part = ledger.remaining.split([1 - share, share])[1]
+        part = total.split([1 - share, share])[1]
         spread = StableInterquartileRange(epsilon=part.epsilon, delta=part.delta)
-    if spread.guarantee.worst_case <= ledger.remaining:  # else the ledger says so
-        _median(ledger.remaining - spread.guarantee.worst_case, guess, size, slack)
+    worst = spread.guarantee.worst_case
+    if not worst <= total:
+        raise BudgetExceeded(worst, total, ledger.name)
+    _median(total - worst, guess, size, slack)
     mechanism: Mechanism = spread
     found = ledger.run(mechanism, on=on, label=label and f"{label}: spread")
-    median = _median(ledger.remaining, _scale(found) or guess, size, slack)
+    median = _median(total - found.charged, _scale(found) or guess, size, slack)
     middle = ledger.run(median, on=on, label=label and f"{label}: location")
     described = f"median {median.describe(middle.value)}, range {mechanism.describe(found.value)}"
     return RecipeResult(LocationAndSpread(middle.value, found.value), (found, middle), described)

@@ -17,7 +17,7 @@ def test_large_entries_get_everything_that_is_left() -> None:
     ledger = xp.Ledger(epsilon=1)
     values = np.zeros(100)
     values[[7, 30]] = 1e6, -1e6
-    large = release_large(ledger, values, threshold=5e5, at_most=20, sensitivity=1, label="weights")
+    large = release_large(ledger, values, threshold=5e5, at_most=20, sensitivity=1, epsilon="rest", label="weights")
     assert list(large.value) == [7, 30]
     assert large.value[30] == pytest.approx(-1e6, abs=1000)
     assert ledger.remaining == Cost(0)
@@ -49,7 +49,7 @@ def test_names_and_counts() -> None:
 
 def test_nothing_found_costs_only_the_search() -> None:
     ledger = xp.Ledger(epsilon=1)
-    large = release_large(ledger, np.zeros(50, np.int64), threshold=10**6, at_most=5, sensitivity=1)
+    large = release_large(ledger, np.zeros(50, np.int64), threshold=10**6, at_most=5, sensitivity=1, epsilon="rest")
     assert large.value == {}
     assert len(large.releases) == 1
     assert large.charged == large.releases[0].charged < Cost(0.1)
@@ -58,7 +58,7 @@ def test_nothing_found_costs_only_the_search() -> None:
 
 def test_the_most_negative_integer_is_large() -> None:
     values = np.array([-(2**63), 0])
-    large = release_large(xp.Ledger(epsilon=5), values, threshold=2**50, at_most=1, sensitivity=1)
+    large = release_large(xp.Ledger(epsilon=5), values, threshold=2**50, at_most=1, sensitivity=1, epsilon="rest")
     assert list(large.value) == [0]
 
 
@@ -66,27 +66,33 @@ def test_mistakes_are_free() -> None:
     ledger = xp.Ledger(epsilon=1)
     for selection in (0, 1, 2):
         with pytest.raises(xp.InvalidValue, match="selection_share is a share"):
-            release_large(ledger, np.zeros(3), threshold=1, at_most=1, sensitivity=1, selection_share=selection)
+            release_large(
+                ledger, np.zeros(3), threshold=1, at_most=1, sensitivity=1, epsilon="rest", selection_share=selection
+            )
     for values in (np.zeros((2, 2)), {"a": "many"}, np.array(["x"])):
         with pytest.raises(xp.InvalidValue):
-            release_large(ledger, values, threshold=1, at_most=1, sensitivity=1)
+            release_large(ledger, values, threshold=1, at_most=1, sensitivity=1, epsilon="rest")
     for changes in ({"l1": 0}, {"l1": -1}, {"l1": "x"}, {"sensitivity": 0.5}):
         with pytest.raises(xp.InvalidValue):
-            release_large(ledger, np.full(9, 10**6), **{"threshold": 1, "at_most": 1, "sensitivity": 1, **changes})
+            release_large(
+                ledger,
+                np.full(9, 10**6),
+                **{"threshold": 1, "at_most": 1, "sensitivity": 1, "epsilon": "rest", **changes},
+            )
     with pytest.raises(xp.InvalidValue, match=r"np\.asarray"):
-        release_large(ledger, [1, 2], threshold=1, at_most=1, sensitivity=1)
+        release_large(ledger, [1, 2], threshold=1, at_most=1, sensitivity=1, epsilon="rest")
     with pytest.raises(xp.BudgetExceeded):
         release_large(ledger, np.zeros(9), threshold=1, at_most=1, sensitivity=1, epsilon=2)
     assert ledger.spent == Cost(0)
     with pytest.raises(xp.BudgetExceeded, match="has ε 0 remaining"):
-        release_large(xp.Ledger(epsilon=0), np.zeros(9), threshold=1, at_most=1, sensitivity=1)
+        release_large(xp.Ledger(epsilon=0), np.zeros(9), threshold=1, at_most=1, sensitivity=1, epsilon="rest")
 
 
 def test_private_values_decide_nothing_about_the_release() -> None:
     """Whole numbers stay whole however large they are, and None is 0."""
     for extreme in (2**63 - 1, 2**63, 2**70, -(2**70), None):
         counts = {"a": extreme, "b": 10**7, "c": 10**7}
-        large = release_large(xp.Ledger(epsilon=9), counts, threshold=10**6, at_most=3, sensitivity=1)
+        large = release_large(xp.Ledger(epsilon=9), counts, threshold=10**6, at_most=3, sensitivity=1, epsilon="rest")
         assert all(isinstance(value, int) for value in large.value.values())
         assert {"b", "c"} <= set(large.value)
 
@@ -95,8 +101,9 @@ def test_monotone_entries_below_zero_are_never_large() -> None:
     """All entries grow with a record; the size of negative ones would shrink, and monotone noise be too little."""
     values = np.array([-(10**6), 10**6])
     large = release_large(
-        xp.Ledger(epsilon=5), values, threshold=10**5, at_most=2, sensitivity=1, monotone=True, neighbours="add-remove"
-    )
+        xp.Ledger(epsilon=5), values, threshold=10**5, at_most=2, sensitivity=1, epsilon="rest", monotone=True,
+        neighbours="add-remove",
+    )  # fmt: skip
     assert list(large.value) == [1]
 
 
@@ -109,7 +116,7 @@ def seeded(epsilon: float = 4, seed: int = 1) -> xp.Ledger:
 
 def test_the_median_gets_all_that_is_left() -> None:
     ledger = seeded()
-    both = location_and_spread(ledger, DATA, fallback=5, label="heights")
+    both = location_and_spread(ledger, DATA, epsilon="rest", delta="rest", fallback=5, label="heights")
     assert isinstance(both.value.spread, Bin)
     assert both.value.spread[:1] == (1,)
     assert both.releases[0].charged.epsilon == 1
@@ -123,17 +130,17 @@ def test_the_median_gets_all_that_is_left() -> None:
 def test_with_the_paper_s_analysis_more_is_left_when_the_range_was_withheld() -> None:
     """3ε₁ is reserved; a value costs all of it, ⊥ only 2ε₁, and the median gets ε₁ more."""
     spread = xp.StableNoisyInterquartileRange(epsilon=3, delta="5e-6")
-    answered = location_and_spread(seeded(), DATA, fallback=5, spread=spread)
+    answered = location_and_spread(seeded(), DATA, epsilon="rest", delta="rest", fallback=5, spread=spread)
     assert not answered.releases[0].withheld
     assert answered.releases[1].reserved.epsilon == 1
     two_values = np.array([0.0, 1.0] * 7)
-    withheld = location_and_spread(seeded(), two_values, fallback=5, spread=spread)
+    withheld = location_and_spread(seeded(), two_values, epsilon="rest", delta="rest", fallback=5, spread=spread)
     assert withheld.releases[0].withheld
     assert withheld.releases[1].reserved.epsilon == 2
 
 
 def test_a_range_of_zero_falls_back() -> None:
-    both = location_and_spread(seeded(), np.full(1000, 3.0), fallback=1)
+    both = location_and_spread(seeded(), np.full(1000, 3.0), epsilon="rest", delta="rest", fallback=1)
     assert isinstance(both.value.spread, Bin)
     assert both.value.spread[1:] == (0.0, 0.0)
     assert not both.releases[1].withheld
@@ -142,13 +149,27 @@ def test_a_range_of_zero_falls_back() -> None:
 def test_what_does_not_fit_is_refused_before_anything_is_run() -> None:
     ledger = seeded(epsilon=1)
     with pytest.raises(xp.BudgetExceeded):
-        location_and_spread(ledger, DATA, fallback=5, spread=xp.StableInterquartileRange(epsilon=2, delta=1e-6))
+        location_and_spread(
+            ledger,
+            DATA,
+            epsilon="rest",
+            delta="rest",
+            fallback=5,
+            spread=xp.StableInterquartileRange(epsilon=2, delta=1e-6),
+        )
     with pytest.raises(xp.InvalidValue):
-        location_and_spread(ledger, DATA, fallback=5, spread=xp.StableInterquartileRange(epsilon=1, delta=1e-6))
+        location_and_spread(
+            ledger,
+            DATA,
+            epsilon="rest",
+            delta="rest",
+            fallback=5,
+            spread=xp.StableInterquartileRange(epsilon=1, delta=1e-6),
+        )
     with pytest.raises(xp.InvalidValue, match="public guess"):
-        location_and_spread(ledger, DATA, fallback=0)
+        location_and_spread(ledger, DATA, epsilon="rest", delta="rest", fallback=0)
     with pytest.raises(xp.InvalidValue, match="one-dimensional"):
-        location_and_spread(ledger, DATA[None, :], fallback=1)
+        location_and_spread(ledger, DATA[None, :], epsilon="rest", delta="rest", fallback=1)
     assert ledger.spent == xp.Cost(0)
 
 
@@ -157,7 +178,7 @@ def test_extreme_slack_is_refused_before_anything_is_charged() -> None:
     poor = xp.Ledger(epsilon=2, delta=0.1)
     for slack in ("1e30", "1e-30"):
         with pytest.raises(xp.InvalidValue, match="slack"):
-            location_and_spread(poor, data, fallback=1, slack=slack)
+            location_and_spread(poor, data, epsilon="rest", delta="rest", fallback=1, slack=slack)
     assert not poor.spent
 
 
@@ -207,3 +228,13 @@ def test_nothing_to_try_and_nonsense() -> None:
     assert nothing.charged == nothing.refunded == xp.Cost(0)
     with pytest.raises(xp.InvalidValue, match="mechanisms"):
         try_until_one_passes(ledger, [1], None)
+
+
+def test_a_stated_budget_leaves_the_rest_alone() -> None:
+    ledger = seeded()
+    both = location_and_spread(ledger, DATA, epsilon=1, delta=1e-6, fallback=5)
+    assert both.charged == ledger.spent == Cost(1, 1e-6)
+    assert ledger.remaining == Cost(3, 9e-6)
+    with pytest.raises(xp.BudgetExceeded):
+        location_and_spread(ledger, DATA, epsilon=5, delta=1e-6, fallback=5)
+    assert ledger.spent == Cost(1, 1e-6)
