@@ -285,6 +285,7 @@ def questions(table: xp.PrivateTable) -> list[xp.Mechanism]:
         rich.covariance("half", "cost", bounds=[(0, 10), (0, 20)]).laplace(epsilon=1),
         by_row.variance("cost", bounds=(0, 9), missing=0).noisy(epsilon=1),
         by_row.histogram("diagnosis", keys=["flu"]).balanced(epsilon=1),
+        table.by("diagnosis", ["flu"]).ask(lambda rows, e: rows.count().laplace(epsilon=e), epsilon=1),
         rich.winsorized_mean("half", trim="0.1", bounds=(0, 10)).laplace(epsilon=1),
     ]
 

@@ -4,6 +4,7 @@ from expost.data.column import Column
 from expost.data.discovery import Discovered, Discovery, MostFrequent
 from expost.data.engine import Engine
 from expost.data.expression import ALLOWED
+from expost.data.groups import Grouped, Groups
 from expost.data.histograms import Above, BalancedCounts, Histogram
 from expost.data.moments import Moments, NoisyMoments, OnColumns
 from expost.data.quantiles import PrivateQuantiles, Ranks
@@ -24,6 +25,8 @@ __all__ = [
     "Discovered",
     "Discovery",
     "Engine",
+    "Grouped",
+    "Groups",
     "Histogram",
     "Mean",
     "Moments",

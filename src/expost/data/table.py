@@ -17,6 +17,7 @@ from expost.data.engine import Engine
 from expost.data.expression import HEAVIEST, Kind, Tree, find_column, is_text, parse, weight
 from expost.data.expression.tree import Reference
 from expost.data.files import Form
+from expost.data.groups import Groups
 from expost.data.histograms import Histogram
 from expost.data.moments import Moments
 from expost.data.quantiles import Ranks
@@ -160,6 +161,10 @@ class PrivateTable:
             steps = (*table.steps, TableStep(expression, name))
             table = replace(table, columns=(*table.columns, (name, kind)), steps=steps)
         return table
+
+    def by(self, value: str, keys: Any) -> Groups:
+        """Groups of rows by a column or an expression: one for each of the stated keys. See :meth:`Groups.ask`."""
+        return Groups.of(self, value, keys)
 
     # ---- questions
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from expost.data import BalancedCounts, CountedMean, Noisy, NoisyMean
+from expost.data import BalancedCounts, CountedMean, Grouped, Noisy, NoisyMean
 from expost.mechanism import Mechanism
 from expost.mechanisms import Laplace
 from expost.study.kinds.kind import DROPPED, ZERO, Answer, Asked, QuestionKind, number_text
@@ -17,6 +17,7 @@ def how_made(
     """What a reader has to know of an answer, by subject; public facts only."""
     facts = {
         "asked of": _subject(asked),
+        "for each": f"{asked['by']}: {', '.join(map(str, asked['by_keys']))}" if "by" in asked.question.values else "",
         "rows": f"where {asked['where']}" if "where" in asked.question.values else "all",
         "bounds": _bounds(asked),
         f"of each {privacy.whose}": _share(privacy, kind),
@@ -69,6 +70,8 @@ def _missing(asked: Asked, kind: QuestionKind) -> str:
 
 
 def _noise(kind: QuestionKind, mechanism: Mechanism) -> str:
+    if isinstance(mechanism, Grouped):
+        return _noise(kind, mechanism.mechanisms[0])
     if isinstance(mechanism, NoisyMean | CountedMean):
         counted = mechanism.question.count_sensitivity.l1
         return "Laplace, on the sum" + (" and on the number of values" if counted else "")

@@ -64,6 +64,8 @@ def _keys(study: Study) -> Iterator[tuple[str, list[Any]]]:
     for question in study.questions:
         if "keys" in question.values:
             yield question.values["column"], question.values["keys"]
+        if "by_keys" in question.values and "by" in question.values:
+            yield question.values["by"], question.values["by_keys"]
 
 
 def _owner(kind: Kind, units: int) -> str:

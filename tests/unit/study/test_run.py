@@ -139,6 +139,33 @@ def test_statistics_of_people_with_several_rows_and_of_filtered_rows(tmp_path: P
     assert value(found, "line")["age"] == pytest.approx(2, abs=0.2)
 
 
+@pytest.mark.parametrize("unit", ["row", "person"])
+def test_questions_by_group(tmp_path: Path, unit: str) -> None:
+    by: dict[str, Any] = {"by": "city", "by_keys": ["Rome", "Oslo"], "epsilon": 60}
+    asked = (
+        question("counts", "count", **by),
+        question("means", "mean", column="age", bounds=[0, 100], where="age < 40", **by),
+        question("medians", "median", column="age", bounds=[0, 100], **by),
+        question("spreads", "variance", column="age", bounds=[0, 100], **by),
+    )
+    path = write_study(tmp_path, *asked, epsilon=400, url="memory:")
+    path = of_people(path, "substitute") if unit == "person" else path
+    assert [line.fit for line in plan_study(read_study(path)).lines] == ["fits"] * 4
+    result = run_study(read_study(path), noise=SeededNoise(1))
+    found = {outcome.question.name: outcome for outcome in result.outcomes}
+    assert value(found, "counts") == pytest.approx({"Rome": 2000, "Oslo": 2000}, abs=20)
+    assert value(found, "means") == pytest.approx({"Rome": 19.5, "Oslo": 19.5}, abs=1)
+    assert value(found, "medians") == pytest.approx({"Rome": 39, "Oslo": 39}, abs=2)
+    assert value(found, "spreads") == pytest.approx({"Rome": 533, "Oslo": 533}, rel=0.1)
+    assert found["means"].how["for each"] == "city: Rome, Oslo"
+    assert result.ledger.spent == Cost(240)
+
+
+def test_groups_need_what_tells_them_apart_and_which_there_are(tmp_path: Path) -> None:
+    with pytest.raises(InvalidStudy, match="give both, or none"):
+        run_study(read_study(write_study(tmp_path, question("c", "count", by="city", epsilon=1))))
+
+
 def test_a_covariance_is_of_two_columns(tmp_path: Path) -> None:
     asked = question("c", "covariance", columns=["age"], bounds=[[0, 100]], epsilon=1)
     with pytest.raises(InvalidStudy, match="of two columns, got 1"):

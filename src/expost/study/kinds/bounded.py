@@ -10,6 +10,7 @@ from expost.data import PrivateQuantiles
 from expost.mechanism import Mechanism
 from expost.noise.grid import Grid
 from expost.study.grammar import Key
+from expost.study.kinds.groups import grouped
 from expost.study.kinds.kind import (
     COLUMN,
     CONFIDENCE,
@@ -91,7 +92,7 @@ def _line(asked: Asked, mechanism: Any, value: Any) -> Answer:
     return Answer(text, found, None, bars=found, released=value)
 
 
-BOUNDED = (
+BOUNDED = tuple(map(grouped, (
     QuestionKind(
         "median", "The median, chosen by rank within bounds.", (COLUMN, *_RANKS), _ranked, _placed, number=True,
         noise=_CHOSEN, accuracy=_ranks_off,
@@ -123,4 +124,4 @@ BOUNDED = (
         _fitted, _line, noise="on sums of squares and products, or a median of slopes chosen by rank",
         example='features = ["age"]\ntarget = "cost"\nbounds = [0, 100]\ntarget_bounds = [0, 1000]',
     ),
-)  # fmt: skip
+)))  # fmt: skip

@@ -10,6 +10,7 @@ from expost.mechanisms import TrimmedMean
 from expost.mechanisms.moments.moments import Winsorized
 from expost.mechanisms.moments.pairs import Estimate
 from expost.study.grammar import Key
+from expost.study.kinds.groups import grouped
 from expost.study.kinds.kind import COLUMN, DROPPED, WHERE, ZERO, Answer, Asked, QuestionKind, number_text, with_error
 
 _LOOSE = Key("bounds", "pair", "values are moved into these bounds, which may be loose", required=True)
@@ -54,7 +55,13 @@ def _number(asked: Asked, mechanism: Any, value: Any) -> Answer:
     return Answer(number_text(value), value, None, released=value)
 
 
-MOMENTS = (
+_TRIMMED = QuestionKind(
+    "trimmed_mean", "The mean without the lowest and the highest values.",
+    (COLUMN, _TRIM, _LOOSE, ZERO), _trimmed, _number, reads=True, number=True,
+    noise="two quantiles chosen by rank, then staircase noise for their distance",
+    example='column = "cost"\ntrim = 0.1\nbounds = [0, 1000]',
+)  # fmt: skip
+MOMENTS = (*map(grouped, (
     QuestionKind(
         "variance", "The variance of a column.", (COLUMN, _LOOSE, ZERO, WHERE), _variance, _number, number=True,
         noise=_SUMS, example='column = "cost"\nbounds = [0, 1000]',
@@ -73,10 +80,4 @@ MOMENTS = (
         noise="two quantiles chosen by rank, then Laplace on the sum",
         example='column = "cost"\ntrim = 0.05\nbounds = [0, 1000000]',
     ),
-    QuestionKind(
-        "trimmed_mean", "The mean without the lowest and the highest values.",
-        (COLUMN, _TRIM, _LOOSE, ZERO), _trimmed, _number, reads=True, number=True,
-        noise="two quantiles chosen by rank, then staircase noise for their distance",
-        example='column = "cost"\ntrim = 0.1\nbounds = [0, 1000]',
-    ),
-)  # fmt: skip
+)), _TRIMMED)  # fmt: skip

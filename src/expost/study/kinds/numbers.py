@@ -8,6 +8,7 @@ from expost.data import CountedMean, Noisy, NoisyMean, Question
 from expost.errors import InvalidValue
 from expost.mechanism import Mechanism
 from expost.study.grammar import Key
+from expost.study.kinds.groups import grouped
 from expost.study.kinds.kind import (
     COLUMN,
     CONFIDENCE,
@@ -84,7 +85,7 @@ def _average_accuracy(asked: Asked, mechanism: NoisyMean | CountedMean) -> Accur
     return Accuracy(mechanism.error_bound(CONFIDENCE, output=(0.0, values)), f"if {values:,} values count")
 
 
-NUMBERS = (
+NUMBERS = tuple(map(grouped, (
     QuestionKind(
         "count", "How many rows, or units, there are.", (WHERE, COUNTED, NOISE), _count, _number,
         accuracy=_accuracy, number=True,
@@ -100,4 +101,4 @@ NUMBERS = (
         accuracy=_average_accuracy, number=True,
         example='column = "cost"\nbounds = [0, 1000]',
     ),
-)  # fmt: skip
+)))  # fmt: skip

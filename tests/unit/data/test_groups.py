@@ -1,0 +1,112 @@
+"""Questions about groups of rows: in how many groups a unit can be, shares of ε, answers, and refusals."""
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import duckdb
+import pytest
+
+import expost as xp
+from expost.data import Grouped
+from expost.errors import InvalidValue
+
+CITIES = ["Rome", "Oslo", "It's"]
+
+
+@pytest.fixture
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.execute("CREATE TABLE t (person INTEGER, city VARCHAR, cost DOUBLE)")
+        yield connection
+
+
+def fill(connection: duckdb.DuckDBPyConnection, rows: list[tuple[Any, ...]]) -> None:
+    connection.execute("DELETE FROM t")
+    connection.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
+
+
+def counts(groups: Any) -> tuple[int, ...]:
+    return tuple(groups.rows(key).count().exact() for key in groups.keys)
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "substitute"])
+@pytest.mark.parametrize("most", [None, 3])
+@pytest.mark.parametrize("keys", [1, 2, 3])
+def test_one_unit_is_in_no_more_groups_than_the_question_says(
+    connection: duckdb.DuckDBPyConnection, relation: Any, most: int | None, keys: int
+) -> None:
+    unit: Any = "row" if most is None else xp.Unit("person", rows=most)
+    table = xp.read(connection, table="t", unit=unit, neighbours=relation, key=1)
+    groups = table.by("city", CITIES[:keys])
+    one = [[(1, city, 0.0)] for city in (*CITIES, "Bern", None)]
+    several = [[(1, a, 0.0), (1, b, 0.0), (1, c, 0.0)] for a, b, c in product(CITIES, repeat=3)]
+    own = one if most is None else one + several
+    found = []
+    for rows in own:
+        fill(connection, [(0, "Rome", 1.0), *rows])
+        found.append(counts(groups))
+    fill(connection, [(0, "Rome", 1.0)])
+    without = counts(groups)
+    pairs = [(without, other) for other in found] if relation == "add-remove" else list(product(found, repeat=2))
+    changed = max(sum(a != b for a, b in zip(x, y, strict=True)) for x, y in pairs)
+    assert changed == groups.touched  # so a larger share for each group would be too much
+
+
+def test_answers_by_group(connection: duckdb.DuckDBPyConnection) -> None:
+    fill(connection, [(i, CITIES[i % 3], float(i % 3)) for i in range(3000)] + [(9999, None, 5.0)])
+    ledger = xp.Ledger(epsilon=10_000, noise=xp.SeededNoise(1))
+    table = xp.read(connection, table="t", unit="row", neighbours="add-remove", key=1)
+    groups = table.by("city", CITIES)
+
+    def mean(rows: xp.PrivateTable, epsilon: float) -> Any:
+        return rows.mean("cost", bounds=(0, 4)).laplace(epsilon=epsilon)
+
+    mechanism = groups.ask(mean, epsilon=100)
+    release = ledger.run(mechanism)
+    assert release.value == pytest.approx({"Rome": 0, "Oslo": 1, "It's": 2}, abs=0.05)
+    assert release.charged == xp.Cost(100)
+    assert [one.epsilon for one in mechanism.mechanisms] == [100.0] * 3  # type: ignore[attr-defined]
+    assert "Rome: mean of cost" in mechanism.describe(release.value)
+    medians = groups.ask(
+        lambda rows, e: rows.median("cost", bounds=(0, 4), grid=1).permute_and_flip(epsilon=e), epsilon=9
+    )
+    assert ledger.run(medians).value == {"Rome": 0, "Oslo": 1, "It's": 2}
+    older = table.by("CASE WHEN cost > 0.5 THEN 1 ELSE 0 END", [0, 1])
+    total = older.ask(lambda rows, e: rows.count().laplace(epsilon=e), epsilon=50)
+    assert ledger.run(total).value == pytest.approx({0: 1000, 1: 2001}, abs=2)
+
+
+@pytest.mark.parametrize(("relation", "share"), [("add-remove", 1.0), ("substitute", 0.5)])
+def test_each_group_gets_its_share(connection: duckdb.DuckDBPyConnection, relation: Any, share: float) -> None:
+    given = []
+
+    def counted(rows: xp.PrivateTable, epsilon: float) -> Any:
+        given.append(epsilon)
+        return rows.count().laplace(epsilon=epsilon)
+
+    table = xp.read(connection, table="t", unit="row", neighbours=relation, key=1)
+    table.by("city", CITIES).ask(counted, epsilon=1)
+    assert given == [share] * 3
+    people = xp.read(connection, table="t", unit=xp.Unit("person", rows=2), neighbours=relation, key=1)
+    assert people.by("city", CITIES).ask(counted, epsilon=3).guarantee.worst_case == xp.Cost(3)
+    assert given[3:] == [1.0] * 3
+
+
+def test_what_is_publicly_wrong_is_refused(connection: duckdb.DuckDBPyConnection) -> None:
+    table = xp.read(connection, table="t", unit="row", neighbours="substitute", key=1)
+    for keys, rule in ((["a", "a"], "different"), ([], "from 1 to"), ("ab", "a list"), ([1.5], "a list")):
+        with pytest.raises(InvalidValue, match=rule):
+            table.by("city", keys)
+    with pytest.raises(InvalidValue):
+        table.by("city", [1])  # text is not a number
+    groups = table.by("city", ["Rome", "Oslo"])
+    with pytest.raises(InvalidValue, match=r"at most ε 0\.5"):
+        groups.ask(lambda rows, e: rows.count().laplace(epsilon=1), epsilon=1)
+    with pytest.raises(InvalidValue, match="without δ"):
+        groups.ask(lambda rows, e: rows.count().gaussian(epsilon=e, delta="1e-6"), epsilon=1)
+    with pytest.raises(InvalidValue, match="asks its rows"):
+        groups.ask(lambda rows, e: table.where("cost > 0").count().laplace(epsilon=e), epsilon=1)
+    one = groups.rows("Rome").count().laplace(epsilon="0.1")
+    with pytest.raises(InvalidValue, match="each of 2 groups"):
+        Grouped(groups, (one,), 1)
