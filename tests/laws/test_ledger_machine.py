@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import settings
@@ -16,6 +16,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 import expost as xp
 from expost import Cost, Guarantee, Ledger, Reservation
+from expost.accounting.capacities import RenyiAccounting
+from expost.accounting.tariff import tariff_of_guarantee
 from servers import Server, new_schema
 from soak import SOAK
 from toys import Fixed, Responses
@@ -26,24 +28,104 @@ CLAIMS = [
     Guarantee({"low": "0", "high": "0.5"}, delta="2e-6"),
     Guarantee.from_subsets({"low": ("0.2", "1e-6"), "high": ("0.9", "1e-6")}),
 ]
+NOISE = xp.Gaussian(epsilon="0.4", delta="1e-6", sensitivity=1)
 WORKERS = [ThreadPoolExecutor(1) for _ in range(3)]
+
+
+Manner = Literal["run", "open", "reserve"]
 
 
 class Model:
     """What every account has charged and reserved; nothing more."""
 
     def __init__(self, limit: Cost) -> None:
-        self.limits: dict[tuple[str, ...], Cost] = {("ledger",): limit}
-        self.open: dict[int, tuple[tuple[str, ...], Guarantee]] = {}
-        self.talks: dict[int, tuple[tuple[str, ...], Guarantee]] = {}
-        self.charged: list[tuple[tuple[str, ...], Cost]] = []
+        self.limits: dict[tuple[str, ...], Cost] = {}
+        self.open: dict[int, tuple[tuple[str, ...], Any]] = {}
+        self.talks: dict[int, tuple[tuple[str, ...], Any]] = {}
+        self.charged: list[tuple[tuple[str, ...], Any]] = []
+        self.allow(("ledger",), limit)
 
-    def used(self, path: tuple[str, ...]) -> Cost:
-        held = [(who, claim.worst_case) for who, claim in [*self.open.values(), *self.talks.values()]]
-        return sum((cost for who, cost in held + self.charged if who[: len(path)] == path), Cost(0))
+    def allow(self, path: tuple[str, ...], limit: Cost) -> None:
+        self.limits[path] = limit
 
-    def fits(self, path: tuple[str, ...], worst: Cost) -> bool:
-        return all(self.used(path[:k]) + worst <= self.limits[path[:k]] for k in range(1, len(path) + 1))
+    def cost(self, claim: Guarantee, part: Any = None, manner: Manner = "reserve") -> Any:
+        """Of a part, or at worst."""
+        return claim.worst_case if part is None else claim.cost_of(part)
+
+    def noise(self, path: tuple[str, ...]) -> Any:
+        """Of normal noise."""
+        return NOISE.guarantee.worst_case
+
+    def used(self, path: tuple[str, ...]) -> Any:
+        held = [*self.open.values(), *self.talks.values(), *self.charged]
+        return sum((cost for who, cost in held if who[: len(path)] == path), Cost(0))
+
+    def fits(self, path: tuple[str, ...], worst: Any) -> bool:
+        return all(self.fits_at(path[:k], self.used(path[:k]) + worst) for k in range(1, len(path) + 1))
+
+    def fits_at(self, path: tuple[str, ...], used: Any) -> bool:
+        return bool(used <= self.limits[path])
+
+    def compare(self, account: Ledger, path: tuple[str, ...]) -> None:
+        """The account counts what the model counts, and it is allowed."""
+        assert account.spent + account.reserved == self.used(path)
+        assert self.fits_at(path, self.used(path))
+
+
+class Counts(list[int]):
+    """ε, δ, Rényi price, μ², others, rounds without ε, those without μ: they add up one by one."""
+
+    def __add__(self, other: Any) -> Any:
+        return Counts(a + b for a, b in zip(self, other, strict=True))
+
+    def __radd__(self, other: Any) -> Any:
+        return self
+
+
+class MeteredModel(Model):
+    """The same on several meters."""
+
+    def __init__(self, limit: Cost) -> None:
+        self.meters = RenyiAccounting().under(limit)
+        self.held: dict[tuple[str, ...], Any] = {}
+        super().__init__(limit)
+
+    def allow(self, path: tuple[str, ...], limit: Cost) -> None:
+        before = self.held.get(path)
+        self.held[path] = self.meters.capacity(limit) if before is None else self.meters.raised(limit, before)
+        super().allow(path, limit)
+
+    def cost(self, claim: Guarantee, part: Any = None, manner: Manner = "reserve") -> Any:
+        tariff = tariff_of_guarantee(claim, self.meters.order, interactive=manner != "run")
+        cost, amounts = tariff.worst if part is None else tariff.of(part)
+        return Counts([cost.epsilon_units, cost.delta_units, *amounts])
+
+    def noise(self, path: tuple[str, ...]) -> Any:
+        order = self.meters.order
+        prices = NOISE.renyi_prices(order).worst, NOISE.gaussian_prices().worst
+        if all(self.held[path[:k]].renyi >= 0 for k in range(1, len(path) + 1)):
+            return Counts([0, 0, *prices, 0, 1, 0])
+        worst = NOISE.guarantee.worst_case
+        return Counts([worst.epsilon_units, worst.delta_units, *prices, 0, 0, 0])
+
+    def used(self, path: tuple[str, ...]) -> Any:
+        held = [*self.open.values(), *self.talks.values(), *self.charged]
+        return sum((cost for who, cost in held if who[: len(path)] == path), Counts([0] * 7))
+
+    def fits_at(self, path: tuple[str, ...], used: Any) -> bool:
+        epsilon, delta, renyi, normal, others, unpriced, foreign = used
+        rounds, renyi_most, normal_most, others_most = self.held[path]
+        simple = epsilon <= self.limits[path].epsilon_units and unpriced == 0
+        gaussian = normal <= normal_most and others <= others_most and foreign == 0
+        return bool(delta <= rounds and (simple or renyi <= renyi_most or gaussian))
+
+    def compare(self, account: Ledger, path: tuple[str, ...]) -> None:
+        balance = account._store.balances(path)[-1]
+        assert balance.meters is not None
+        cost = balance.spent + balance.reserved
+        assert [cost.epsilon_units, cost.delta_units, *balance.meters.used] == self.used(path)
+        assert balance.meters.capacity == self.held[path]
+        assert self.fits_at(path, self.used(path))
 
 
 class LedgerMachine(RuleBasedStateMachine):
@@ -53,13 +135,16 @@ class LedgerMachine(RuleBasedStateMachine):
     reservations: Bundle[Any] = Bundle("reservations")
     interactions: Bundle[Any] = Bundle("interactions")
 
+    model_of: type[Model] = Model
+    accounting: Literal["simple", "renyi"] = "simple"
+
     def make(self) -> Ledger:
-        return Ledger(LIMIT.epsilon, LIMIT.delta)
+        return Ledger(LIMIT, accounting=self.accounting)
 
     @initialize(target=accounts)
     def begin(self) -> Ledger:
         self.ledger = self.make()
-        self.model = Model(LIMIT)
+        self.model = self.model_of(LIMIT)
         self.kept: list[Any] = []
         return self.ledger
 
@@ -78,7 +163,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def create_account(self, parent: Ledger, epsilon: str, worker: int) -> Ledger:
         name = f"a{len(self.model.limits)}"
         account: Ledger = self.on_thread(worker, lambda: parent.create_account(name, epsilon=epsilon, delta="1e-4"))
-        self.model.limits[(*path(parent), name)] = Cost(epsilon, delta="1e-4")
+        self.model.allow((*path(parent), name), Cost(epsilon, delta="1e-4"))
         return account
 
     @rule(
@@ -89,13 +174,14 @@ class LedgerMachine(RuleBasedStateMachine):
         worker=st.integers(0, 2),
     )
     def reserve(self, account: Ledger, claim: Guarantee, begin: bool, worker: int) -> Any:
-        if not self.model.fits(path(account), claim.worst_case):
+        worst = self.model.cost(claim)
+        if not self.model.fits(path(account), worst):
             with pytest.raises(xp.BudgetExceeded) as refused:
                 self.on_thread(worker, lambda: account.reserve(claim, begin=begin))
-            assert not claim.worst_case <= refused.value.remaining
+            assert self.accounting == "renyi" or not claim.worst_case <= refused.value.remaining
             return None
         spending = self.on_thread(worker, lambda: account.reserve(claim, begin=begin))
-        self.model.open[spending.id] = (path(account), claim)
+        self.model.open[spending.id] = (path(account), worst)
         return spending
 
     @rule(spending=consumes(reservations), part=st.sampled_from(["low", "high"]), worker=st.integers(0, 2))
@@ -103,9 +189,9 @@ class LedgerMachine(RuleBasedStateMachine):
         if spending is None or self.ended(spending, lambda: spending.settle(part)):
             return
         entry = self.on_thread(worker, lambda: self.ledger.reservation(spending.id).settle(part))
-        who, claim = self.model.open.pop(spending.id)
-        self.model.charged.append((who, claim.cost_of(part)))
-        assert entry.charged == claim.cost_of(part)
+        who, _ = self.model.open.pop(spending.id)
+        self.model.charged.append((who, self.model.cost(entry.guarantee, part)))
+        assert entry.charged == entry.guarantee.cost_of(part)
         with pytest.raises(xp.ReservationClosed):
             spending.forfeit()
 
@@ -114,8 +200,7 @@ class LedgerMachine(RuleBasedStateMachine):
         if spending is None or self.ended(spending, spending.forfeit):
             return
         self.on_thread(worker, spending.forfeit)
-        who, claim = self.model.open.pop(spending.id)
-        self.model.charged.append((who, claim.worst_case))
+        self.model.charged.append(self.model.open.pop(spending.id))
 
     @rule(spending=reservations, worker=st.integers(0, 2))
     def void(self, spending: Reservation | None, worker: int) -> None:
@@ -136,7 +221,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(account=accounts, claim=st.sampled_from(CLAIMS), key=st.sampled_from("xyz"))
     def keyed(self, account: Ledger, claim: Guarantee, key: str) -> None:
         """A key buys once; asking again, or for something else, changes nothing."""
-        fits = self.model.fits(path(account), claim.worst_case)
+        fits = self.model.fits(path(account), self.model.cost(claim))
         try:
             account.reserve(claim, key=key).settle("high")
         except xp.BudgetExceeded:
@@ -145,12 +230,12 @@ class LedgerMachine(RuleBasedStateMachine):
             assert self.ledger.reservation(key).entry.state == "settled"
         else:
             assert fits
-            self.model.charged.append((path(account), claim.cost_of("high")))
+            self.model.charged.append((path(account), self.model.cost(claim, "high")))
 
     @rule(account=accounts, claim=st.sampled_from(CLAIMS), part=st.sampled_from(["low", "high", "lost"]))
     def run(self, account: Ledger, claim: Guarantee, part: str) -> None:
         """A run charges its part; one whose part is unknown, its worst case."""
-        fits = self.model.fits(path(account), claim.worst_case)
+        fits = self.model.fits(path(account), self.model.cost(claim, None, "run"))
         try:
             account.run(Fixed(claim, None, part=part))
         except xp.BudgetExceeded:
@@ -159,18 +244,30 @@ class LedgerMachine(RuleBasedStateMachine):
         except xp.UnknownPart:
             assert part == "lost"
         assert fits
-        cost = claim.worst_case if part == "lost" else claim.cost_of(part)
+        cost = self.model.cost(claim, None if part == "lost" else part, "run")
+        self.model.charged.append((path(account), cost))
+
+    @rule(account=accounts)
+    def normal_noise(self, account: Ledger) -> None:
+        """Normal noise: with several meters, and room on them, it needs no δ."""
+        cost = self.model.noise(path(account))
+        if not self.model.fits(path(account), cost):
+            with pytest.raises(xp.BudgetExceeded):
+                account.run(NOISE, on=0)
+            return
+        account.run(NOISE, on=0)
         self.model.charged.append((path(account), cost))
 
     @rule(target=interactions, account=accounts, worker=st.integers(0, 2))
     def open(self, account: Ledger, worker: int) -> Any:
         mechanism = Responses(Fraction(11, 10), 3)
-        if not self.model.fits(path(account), mechanism.guarantee.worst_case):
+        worst = self.model.cost(mechanism.guarantee, None, "open")
+        if not self.model.fits(path(account), worst):
             with pytest.raises(xp.BudgetExceeded):
                 account.open(mechanism)
             return None
         ask = self.on_thread(worker, lambda: account.open(mechanism))
-        self.model.talks[id(ask)] = (path(account), mechanism.guarantee)
+        self.model.talks[id(ask)] = (path(account), worst)
         return ask
 
     @rule(ask=interactions, worker=st.integers(0, 2))
@@ -192,9 +289,10 @@ class LedgerMachine(RuleBasedStateMachine):
             self.talk_ended(ask)
 
     def talk_ended(self, ask: Any) -> None:
-        who, claim = self.model.talks.pop(id(ask))
+        who, _ = self.model.talks.pop(id(ask))
         if ask.transcript:
-            self.model.charged.append((who, claim.cost_of(len(ask.transcript))))
+            claim = ask.release.entry.guarantee
+            self.model.charged.append((who, self.model.cost(claim, len(ask.transcript), "open")))
         self.kept.append(ask)  # so that no id is used twice
 
     @rule(account=accounts, claim=st.sampled_from(CLAIMS))
@@ -209,19 +307,19 @@ class LedgerMachine(RuleBasedStateMachine):
             return True
 
         admitted = sum(future.result() for future in [WORKERS[i % 3].submit(attempt) for i in range(6)])
+        worst, cost = self.model.cost(claim), self.model.cost(claim, "high")
         for _ in range(admitted):
-            assert self.model.fits(path(account), claim.worst_case)
-            self.model.charged.append((path(account), claim.cost_of("high")))
-        high_is_worst = claim.cost_of("high") == claim.worst_case
-        if admitted < 6 and high_is_worst:
-            assert not self.model.fits(path(account), claim.worst_case)
+            assert self.model.fits(path(account), worst)
+            self.model.charged.append((path(account), cost))
+        if admitted < 6 and cost == worst:
+            assert not self.model.fits(path(account), worst)
 
     @rule(account=accounts, more=st.sampled_from(["0.1", "1"]))
     def raise_limit(self, account: Ledger, more: str) -> None:
         """The owner allows more."""
         limit = self.model.limits[path(account)] + Cost(more)
         account.raise_limit(limit.exact_epsilon, by="the owner", reason="more")
-        self.model.limits[path(account)] = limit
+        self.model.allow(path(account), limit)
 
     def teardown(self) -> None:
         """In the end the audit trail adds up to what the ledger says."""
@@ -236,8 +334,7 @@ class LedgerMachine(RuleBasedStateMachine):
             account: Ledger = self.ledger
             for name in where[1:]:
                 account = account.account(name)
-            assert account.spent + account.reserved == self.model.used(where)
-            assert self.model.used(where) <= account.limit
+            self.model.compare(account, where)
         entries = list(self.ledger.entries())
         assert sum((e.charged for e in entries if e.charged is not None), Cost(0)) == self.ledger.spent
         assert sum((e.reserved for e in entries if e.state == "reserved"), Cost(0)) == self.ledger.reserved
@@ -256,7 +353,7 @@ class SqliteMachine(LedgerMachine):
 
     def make(self) -> Ledger:
         self.folder = tempfile.TemporaryDirectory()
-        return durable(f"sqlite:///{self.folder.name}/books.db")
+        return durable(f"sqlite:///{self.folder.name}/books.db", self.accounting)
 
     def teardown(self) -> None:
         super().teardown()
@@ -268,7 +365,7 @@ class PostgresMachine(LedgerMachine):
     """The same on a server."""
 
     def make(self) -> Ledger:
-        return durable(new_schema(server()))
+        return durable(new_schema(server()), self.accounting)
 
 
 @cache
@@ -276,11 +373,35 @@ def server() -> Server:
     return Server()
 
 
-def durable(url: str) -> Ledger:
-    return Ledger.create(url, "ledger", LIMIT.epsilon, LIMIT.delta, neighbours="add-remove", unit="person")
+def durable(url: str, accounting: Literal["simple", "renyi"]) -> Ledger:
+    return Ledger.create(url, "ledger", LIMIT, neighbours="add-remove", unit="person", accounting=accounting)
+
+
+class MeteredMachine(LedgerMachine):
+    """The same on several meters."""
+
+    model_of, accounting = MeteredModel, "renyi"
+
+
+class MeteredSqliteMachine(SqliteMachine):
+    """The same on a file."""
+
+    model_of, accounting = MeteredModel, "renyi"
+
+
+class MeteredPostgresMachine(PostgresMachine):
+    """The same on a server."""
+
+    model_of, accounting = MeteredModel, "renyi"
 
 
 TestSqliteLedger = SqliteMachine.TestCase
 TestSqliteLedger.settings = settings(max_examples=50 if SOAK else 12, stateful_step_count=30)
 TestPostgresLedger = PostgresMachine.TestCase
 TestPostgresLedger.settings = settings(max_examples=25 if SOAK else 6, stateful_step_count=25)
+TestMeteredMemoryLedger = MeteredMachine.TestCase
+TestMeteredMemoryLedger.settings = settings(max_examples=500 if SOAK else 40, stateful_step_count=40)
+TestMeteredSqliteLedger = MeteredSqliteMachine.TestCase
+TestMeteredSqliteLedger.settings = settings(max_examples=50 if SOAK else 8, stateful_step_count=30)
+TestMeteredPostgresLedger = MeteredPostgresMachine.TestCase
+TestMeteredPostgresLedger.settings = settings(max_examples=25 if SOAK else 4, stateful_step_count=25)

@@ -14,8 +14,8 @@ from expost.canonical import sha256
 from expost.errors import LedgerCorrupt
 from expost.ledger.engine import Engine, Rows
 from expost.ledger.entry import Balance, Entry, Path
-from expost.ledger.rows import BALANCE, ENTRY, balance_of_row, entry_of_row
-from expost.ledger.rules import Operation, Settle
+from expost.ledger.rows import BALANCE, ENTRY, accounting_text, amounts_text, balance_of_row, entry_of_row
+from expost.ledger.rules import Create, Operation, Settle
 from expost.ledger.trail import GENESIS, Event, Head, linked
 from expost.ledger.verify import Replay, differ
 
@@ -87,11 +87,12 @@ class Audit(Replay):
 
     def _instant(self, rows: Rows) -> Instant:
         found = rows(
-            "SELECT name, neighbours, unit, sequence, head, entries, at FROM expost_ledger WHERE id = ?", self._ledger
+            "SELECT name, neighbours, unit, sequence, head, entries, at, accounting FROM expost_ledger WHERE id = ?",
+            self._ledger,
         )
         if len(found) != 1:
             raise LedgerCorrupt("the ledger's own row was removed")
-        name, neighbours, unit, sequence, head, entries, at = found[0]
+        name, neighbours, unit, sequence, head, entries, at, accounting = found[0]
         accounts = rows(f"SELECT path, {BALANCE} FROM expost_account WHERE ledger = ?", self._ledger)
         held = rows(
             f"{ENTRY.replace('expost_entry e', self._engine.open_entries)} AND e.state = 'reserved'", self._ledger
@@ -102,7 +103,7 @@ class Audit(Replay):
         if first is not None and first < 1:
             raise differ(f"entry {first} is not in the audit trail")
         return Instant(
-            (name, neighbours, unit),
+            (name, neighbours, unit, accounting),
             Head(sequence, head),
             entries,
             at,
@@ -116,8 +117,8 @@ class Audit(Replay):
             raise differ("the ledger's own row and the audit trail end differently")
         if instant.entries != self.count or instant.last[1] != self.count:
             raise differ("the number of entries is not what the audit trail adds up to")
-        if self.about is not None and (self.about.name, self.about.neighbours, self.about.unit) != instant.about:
-            raise differ("the ledger's name, neighbours or unit are not what the audit trail says")
+        if self.about is not None and _said(self.about) != instant.about:
+            raise differ("the ledger's name, neighbours, unit or accounting are not what the audit trail says")
         if instant.at != self.at:
             raise differ("the clock of the books is not what the last line of the audit trail says")
         self._complete(instant)
@@ -189,7 +190,9 @@ class Audit(Replay):
             same = entry_of_row(row) == entry and sha256(text) == row[5]
         except (LedgerCorrupt, AttributeError):
             same = False
-        if not same or paid != (worst.epsilon_units, worst.delta_units) or row[17] != one.reserved:
+        held = (*paid, row[21])
+        due = (worst.epsilon_units, worst.delta_units, amounts_text(entry.reserved_amounts))
+        if not same or held != due or row[17] != one.reserved:
             raise differ(f"entry {number} is not what the audit trail says about it")
         if (row[18], row[19]) != (ended, one.digest):
             raise differ(f"entry {number} is not what the audit trail says about it")
@@ -222,6 +225,11 @@ class Audit(Replay):
     def _reserved(self, entry: Entry, line: int) -> None:
         super()._reserved(entry, line)
         self.keys.clear()  # the tables hold them: see _compare_keys
+
+
+def _said(about: Create) -> tuple[Any, ...]:
+    """What a ledger's row says of it."""
+    return about.name, about.neighbours, about.unit, accounting_text(about.meters)
 
 
 def keeps(operation: str, key: str | None, state: str) -> bool:

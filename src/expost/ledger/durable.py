@@ -19,7 +19,7 @@ from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
 from expost.ledger.left import LeftBehind
 from expost.ledger.liveness import heart
 from expost.ledger.pages import Pages
-from expost.ledger.rows import BALANCE, ENTRY, NONSENSE, balance_of_row, entry_of_row
+from expost.ledger.rows import BALANCE, ENTRY, NONSENSE, balance_of_row, entry_of_row, meters_of_text
 from expost.ledger.rules import (
     Begin,
     Close,
@@ -31,6 +31,7 @@ from expost.ledger.rules import (
     SetClock,
     Settle,
     Void,
+    refuse_prices,
     refuse_relation,
     same_request,
 )
@@ -80,15 +81,16 @@ class DurableStore:
 
     def __init__(self, writer: Writer, address: Address) -> None:
         engine = writer.engine
-        rows = engine.rows("SELECT id, neighbours, unit FROM expost_ledger WHERE name = ?", address.name)
+        rows = engine.rows("SELECT id, neighbours, unit, accounting FROM expost_ledger WHERE name = ?", address.name)
         if not rows:
             known = ", ".join(repr(name) for (name,) in engine.rows("SELECT name FROM expost_ledger ORDER BY name"))
             raise UnknownEntry(f"there is no ledger {address.name!r} there (it has {known or 'none'}): create it")
         self.address = address
         self.root: Path = (address.name,)
-        self._ledger, self._neighbours, self.unit = rows[0]
+        self._ledger, self._neighbours, self.unit, accounting = rows[0]
+        self.meters: LedgerMeters | None = meters_of_text(accounting)
         self._engine, self._writer = engine, writer
-        self._left = LeftBehind(engine, self._ledger)
+        self._left = LeftBehind(engine, self._ledger, self.meters)
         self._watched: Process | None = None
         self._open: dict[int, Entry] = {}
         self._orphans: set[int] = set()
@@ -99,11 +101,6 @@ class DurableStore:
         """The relation that every guarantee in these books is about."""
         relation: Neighbours = self._neighbours
         return relation
-
-    @property
-    def meters(self) -> LedgerMeters | None:
-        """None yet."""
-        return None
 
     @property
     def manner(self) -> tuple[Settings | None, bool]:
@@ -393,6 +390,7 @@ class DurableStore:
     def _check(self, request: Request) -> Request:
         """The request as it is kept; refuses what no database can keep."""
         refuse_relation(self, request.guarantee.neighbours)  # type: ignore[arg-type]
+        refuse_prices(self.meters, request)
         if request.label is not None:
             check_text(request.label, "a label")
         if request.key is not None:

@@ -116,8 +116,6 @@ class Ledger:
         limit = arguments.as_limit(epsilon, delta)
         arguments.check_durable(name, neighbours, unit, noise)
         meters = arguments.as_meters(accounting, limit)
-        if meters is not None:
-            raise InvalidValue("a durable ledger adds up by the simple sum for now: leave accounting= out")
         create_ledger(url, Create(name, limit, neighbours, unit, meters), settings)
         return cls.load(url, name, noise=noise, settings=settings)
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
+from expost.accounting.amounts import NO_AMOUNTS, Amounts
 from expost.ledger.engine import Engine
 from expost.ledger.liveness import Judge
+from expost.ledger.metered import meters_of_numbers
+from expost.ledger.rows import amounts_of
 
 # What open entries reserve at each level (those above are older, so this ends), against what is reserved there.
 _UNSOUND = (
@@ -21,14 +25,31 @@ _UNSOUND = (
 class LeftBehind:
     """Looks at the processes and open entries of one ledger."""
 
-    def __init__(self, engine: Engine, ledger: int) -> None:
-        self._engine, self._ledger = engine, ledger
+    def __init__(self, engine: Engine, ledger: int, metered: object = None) -> None:
+        self._engine, self._ledger, self._metered = engine, ledger, metered
         settings = engine.settings
         self._judge = Judge(settings.beat, settings.silence, settings.timer, local=engine.local)
 
     def is_sound(self) -> bool:
-        """Whether what is reserved is the sum of the open entries, in every account."""
-        return not self._engine.rows(_UNSOUND.format(open=self._engine.open_entries), self._ledger, self._ledger)
+        """Whether what is reserved is the sum of the open entries, in every account and on every meter."""
+        unsound = self._engine.rows(_UNSOUND.format(open=self._engine.open_entries), self._ledger, self._ledger)
+        return not unsound and (self._metered is None or self._are_meters_sound())
+
+    def _are_meters_sound(self) -> bool:
+        with self._engine.snapshot() as rows:
+            accounts = rows("SELECT id, parent, meters FROM expost_account WHERE ledger = ? ORDER BY id", self._ledger)
+            held = rows(
+                f"SELECT e.account, e.meters FROM {self._engine.open_entries} WHERE e.ledger = ? "
+                "AND e.state = 'reserved'", self._ledger,
+            )  # fmt: skip
+        sums: dict[int, Amounts] = {}
+        for account, amounts in held:
+            sums[account] = sums.get(account, NO_AMOUNTS).more(amounts_of(amounts) or NO_AMOUNTS)
+        for account, parent, _ in reversed(accounts):  # those above are older
+            if parent is not None:
+                sums[parent] = sums.get(parent, NO_AMOUNTS).more(sums.get(account, NO_AMOUNTS))
+        counted = {account: meters_of_numbers(json.loads(meters or "[]")) for account, _, meters in accounts}
+        return all(found and found.reserved == sums.get(account, NO_AMOUNTS) for account, found in counted.items())
 
     def has_leases(self) -> bool:
         """Whether there are open entries with a lease, or of a process that was given up."""

@@ -114,13 +114,13 @@ def metered_refusal(
     return BudgetExceeded(_requested(meters, request), left[shortest], shortest, remaining(meters, levels))
 
 
-def text_of_levels(held: MeterBalance) -> str:
+def numbers_of_meters(held: MeterBalance) -> str:
     """The whole numbers of the meters, in order: capacities, charged, reserved."""
     return ",".join(map(str, (*held.capacity, *held.spent, *held.reserved)))
 
 
 def meters_of_numbers(numbers: Iterable[int]) -> MeterBalance | None:
-    """What :func:`text_of_levels` wrote; None if there is nothing."""
+    """What :func:`numbers_of_meters` wrote; None if there is nothing."""
     found = list(numbers)
     if not found:
         return None

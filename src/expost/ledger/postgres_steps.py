@@ -10,7 +10,7 @@ from expost.guarantee import Guarantee, Neighbours, as_part
 from expost.ledger.codec import claim_digest, claim_text, described
 from expost.ledger.engine import Beat, Outcome, Recover, Refused, Rows, Step
 from expost.ledger.entry import Balance, Entry, Path
-from expost.ledger.rows import BALANCE, ENTRY, balance_of_row, entry_of_row
+from expost.ledger.rows import BALANCE, ENTRY, balance_of_row, entry_of_row, meters_of_text
 from expost.ledger.rules import (
     EVENTS,
     Begin,
@@ -29,7 +29,6 @@ from expost.ledger.rules import (
 )
 
 if TYPE_CHECKING:
-    from expost.accounting.capacities import LedgerMeters
     from expost.accounting.tariff import Tariff
 
 _Ending = Settle | Forfeit | Void
@@ -48,9 +47,10 @@ class View:
 
     def __init__(self, rows: Rows, ledger: int) -> None:
         self._rows, self._ledger = rows, ledger
-        ((name, self._neighbours, self._count),) = rows(
-            "SELECT name, neighbours, entries FROM expost_ledger WHERE id = ?", ledger
+        ((name, self._neighbours, self._count, accounting),) = rows(
+            "SELECT name, neighbours, entries, accounting FROM expost_ledger WHERE id = ?", ledger
         )
+        self.meters = meters_of_text(accounting)
         self.root: Path = (name,)
         self.at = 0
         self._levels: dict[Path, tuple[Balance, ...]] = {}
@@ -60,11 +60,6 @@ class View:
         """The relation that every guarantee is about."""
         relation: Neighbours = self._neighbours
         return relation
-
-    @property
-    def meters(self) -> LedgerMeters | None:
-        """None yet."""
-        return None
 
     @property
     def count(self) -> int:
@@ -116,7 +111,7 @@ class _Open(View):
     """One open entry: enough to compute what ending it charges."""
 
     def __init__(self, entry: Entry) -> None:
-        self._entry = entry
+        self._entry, self.meters = entry, None
 
     def levels(self, path: Path) -> tuple[Balance, ...]:
         """The database knows."""
@@ -209,8 +204,12 @@ class Steps:
 
     def creation(self, operation: Create) -> Governing:
         """A new ledger."""
-        name, limit, neighbours, unit, _, _ = operation
-        values = {"neighbours": neighbours, "unit": unit, "epsilon": limit.epsilon_units, "delta": limit.delta_units}
+        name, limit, neighbours, unit, meters, _ = operation
+        values: dict[str, Any] = {
+            "neighbours": neighbours, "unit": unit, "epsilon": limit.epsilon_units, "delta": limit.delta_units,
+        }  # fmt: skip
+        if meters is not None:
+            values |= {"accounting": meters.to_json(), "capacity": list(meters.capacity(limit))}
         return Governing("create", name, values)
 
     def governing(self, view: View, step: Any) -> Governing:
@@ -219,8 +218,10 @@ class Steps:
         assert change is not None
         values: dict[str, Any] = {}
         if isinstance(step, CreateAccount | RaiseLimit):
-            limit = change.levels[-1].limit
+            limit, held = change.levels[-1].limit, change.levels[-1].meters
             values = {"epsilon": limit.epsilon_units, "delta": limit.delta_units}
+            if held is not None:
+                values["capacity"] = list(held.capacity)
         if isinstance(step, RaiseLimit):
             seen = view.levels(step.path)[-1].limit
             values["seen"] = [seen.epsilon_units, seen.delta_units]

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from expost.canonical import sha256
+from expost.accounting.amounts import Amounts, MeterBalance
+from expost.canonical import canonical, sha256
 from expost.cost import Cost
 from expost.errors import LedgerCorrupt
 from expost.guarantee import Guarantee
 from expost.ledger.codec import Described, claim_of
 from expost.ledger.entry import Balance, Entry
+from expost.ledger.metered import meters_of_numbers, numbers_of_meters
 from expost.ledger.trail import part_of, request_of
 
 if TYPE_CHECKING:
+    from expost.accounting.capacities import LedgerMeters
     from expost.accounting.tariff import Tariff
 
 BALANCE = (
-    "epsilon_limit, delta_limit, epsilon_spent, delta_spent, epsilon_reserved, delta_reserved, closed, line"  # in order
+    "epsilon_limit, delta_limit, epsilon_spent, delta_spent, epsilon_reserved, delta_reserved, closed, line, meters"
 )
 ENTRY = (
     "SELECT e.number, a.path, e.operation, e.subject, e.fingerprint, e.claim, c.json, e.label, e.key, e.state, "
     "e.begun, e.part, e.charged_epsilon, e.charged_delta, e.reserved_at, e.epsilon, e.delta, e.reserved_line, "
-    "e.ended_line, e.digest, e.output IS NOT NULL FROM expost_entry e LEFT JOIN expost_account a ON a.id = e.account "
+    "e.ended_line, e.digest, e.output IS NOT NULL, e.meters, e.charged_meters "
+    "FROM expost_entry e LEFT JOIN expost_account a ON a.id = e.account "
     "LEFT JOIN expost_claim c ON c.ledger = e.ledger AND c.digest = e.claim WHERE e.ledger = ?"
 )
 """Entries, to go on with conditions about ``e``, ``a`` (the account) and ``c`` (the guarantee)."""
@@ -32,13 +37,14 @@ NONSENSE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError,
 
 def balance_of_row(row: Any) -> Balance:
     """The balance in a row of :data:`BALANCE`."""
-    limit, limit_delta, spent, spent_delta, reserved, reserved_delta, closed, line = row
+    limit, limit_delta, spent, spent_delta, reserved, reserved_delta, closed, line, meters = row
     return Balance(
         Cost.of_units(limit, limit_delta),
         Cost.of_units(spent, spent_delta),
         Cost.of_units(reserved, reserved_delta),
         bool(closed),
         line,
+        None if meters is None else meters_of_numbers(json.loads(meters)),
     )
 
 
@@ -63,7 +69,38 @@ def _entry(row: Any) -> Entry:
         None if part is None else part_of(json.loads(part)),
         None if paid is None else Cost.of_units(paid, paid_delta),
         at / 1e6,
+        amounts_of(row[22]),
     )
+
+
+def amounts_of(text: str | None) -> Amounts | None:
+    """What is counted beside the simple sum, as :func:`amounts_text` writes it."""
+    return None if text is None else Amounts(*map(int, json.loads(text)))
+
+
+def amounts_text(amounts: Amounts | None) -> str | None:
+    """Whole numbers as a column holds them."""
+    return None if amounts is None else f"[{','.join(map(str, amounts))}]"
+
+
+def meters_text(held: MeterBalance | None) -> str | None:
+    """What an account counts beside the simple sum, as a column holds it."""
+    return None if held is None else f"[{numbers_of_meters(held)}]"
+
+
+def accounting_text(meters: LedgerMeters | None) -> str | None:
+    """The meters of a ledger, as a column holds them."""
+    return None if meters is None else canonical(meters.to_json())
+
+
+@lru_cache(256)
+def meters_of_text(text: str | None) -> LedgerMeters | None:
+    """The meters that :func:`accounting_text` wrote."""
+    if text is None:
+        return None
+    from expost.accounting.capacities import LedgerMeters
+
+    return LedgerMeters.from_json(json.loads(text))
 
 
 _GUARANTEES: dict[str, Guarantee | Tariff] = {}

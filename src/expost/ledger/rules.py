@@ -263,9 +263,10 @@ def _reserve(books: Books, operation: Reserve) -> Change:
 
 def _metered_more(books: Books, request: Request, levels: tuple[Balance, ...]) -> tuple[Balance, ...]:
     """The balances with the worst case reserved at every level."""
+    refuse_prices(books.meters, request)
     tariff, meters = request.tariff, books.meters
-    if tariff is None or meters is None:
-        raise InvalidValue("a request has prices on the meters of its ledger, and on no others: reserve it anew")
+    assert tariff is not None
+    assert meters is not None
     more = [with_reserved(level, tariff.worst) for level in levels]
     if None in more:
         raise metered_refusal(meters, request, levels, [level is None for level in more])
@@ -348,6 +349,12 @@ def refuse_used(books: Books, request: Request) -> None:
     found = None if request.key is None else books.keyed(request.key)
     if found is not None:
         raise AlreadyReserved(same_request(found, request))
+
+
+def refuse_prices(meters: LedgerMeters | None, request: Request) -> None:
+    """A request has prices if, and only if, its ledger has several meters."""
+    if (request.tariff is None) != (meters is None):
+        raise InvalidValue("a request has prices on the meters of its ledger, and on no others: reserve it anew")
 
 
 def refuse_relation(books: Books, relation: Neighbours | None) -> None:

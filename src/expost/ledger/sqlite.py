@@ -20,14 +20,14 @@ from weakref import ref
 import apsw
 
 from expost.canonical import sha256
-from expost.errors import AlreadyExists, Busy, InvalidValue, LedgerCorrupt, LedgerUnavailable
+from expost.errors import Busy, InvalidValue, LedgerCorrupt, LedgerUnavailable
 from expost.forks import Process, here
 from expost.ledger import schema
 from expost.ledger.engine import Hold, Outcome, Refused, Rows, Settings, SnapshotLost, Step, alone
 from expost.ledger.heads import Heads
-from expost.ledger.rules import Create, change_of, full_hour
-from expost.ledger.sqlite_transaction import Remembered, Transaction
-from expost.ledger.trail import GENESIS, Head, link, trail_line
+from expost.ledger.rules import Create
+from expost.ledger.sqlite_transaction import Remembered, Transaction, create_books
+from expost.ledger.trail import Head
 
 OLDEST = (3, 51, 3)
 """SQLite before this has a race in resetting its write-ahead log that can corrupt it."""
@@ -117,7 +117,7 @@ class SqliteEngine:
         """A new ledger and its own account."""
         self._refuse_reading()
         with self._translated():
-            head = self._transact(lambda writer: _create(writer, operation, self.settings, self.heads))
+            head = self._transact(lambda writer: create_books(writer, operation, self.settings, self.heads))
         if self.heads is not None:
             self.heads.note(operation.name, Head(1, head))
 
@@ -410,31 +410,6 @@ class SqliteEngine:
             raise LedgerUnavailable(f"the ledger's file {self._path!r} cannot be read: {error.strerror}") from error
         except apsw.Error as error:
             raise Refused(f"the ledger's file refuses this: {error}; nothing was acknowledged") from error
-
-
-def _create(writer: apsw.Connection, operation: Create, settings: Settings, heads: Heads | None) -> str:
-    if writer.execute("SELECT 1 FROM expost_ledger WHERE name = ?", (operation.name,)).fetchone():
-        raise AlreadyExists("ledger", operation.name)
-    lost = None if heads is None else heads.lost(operation.name, 0, lambda line: None)
-    if lost is not None:
-        raise lost
-    change = change_of(None, operation)  # type: ignore[arg-type]  # there are no books yet
-    assert change is not None
-    at = full_hour(settings.clock())
-    line = trail_line(change, 1, at, settings.user)
-    head = link(GENESIS, line)
-    name, limit, neighbours, unit, _, _ = operation
-    writer.execute(
-        "INSERT INTO expost_ledger (name, neighbours, unit, sequence, entries, at, head) VALUES (?, ?, ?, 1, 0, ?, ?)",
-        (name, neighbours, unit, at, head),
-    )
-    ledger = writer.last_insert_rowid()
-    writer.execute("INSERT INTO expost_event VALUES (?, 1, ?, ?)", (ledger, line, head))
-    writer.execute(
-        "INSERT INTO expost_account (ledger, path, epsilon_limit, delta_limit, line) VALUES (?, ?, ?, ?, 1)",
-        (ledger, name, limit.epsilon_units, limit.delta_units),
-    )
-    return head
 
 
 def _patience(seconds: float) -> Callable[[int], bool]:

@@ -10,27 +10,39 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from expost.canonical import canonical
-from expost.errors import ExpostError, LedgerCorrupt, LedgerUnavailable, UnknownEntry
+from expost.errors import AlreadyExists, ExpostError, LedgerCorrupt, LedgerUnavailable, UnknownEntry
 from expost.guarantee import Guarantee, Neighbours, as_part
 from expost.ledger.codec import claim_digest, claim_text, described
 from expost.ledger.engine import Beat, Outcome, Recover, Settings, Step
 from expost.ledger.entry import Balance, Entry, Path
+from expost.ledger.heads import Heads
 from expost.ledger.liveness import identity
-from expost.ledger.rows import BALANCE, ENTRY, balance_of_row, entry_of_row
+from expost.ledger.rows import (
+    BALANCE,
+    ENTRY,
+    accounting_text,
+    amounts_text,
+    balance_of_row,
+    entry_of_row,
+    meters_of_text,
+    meters_text,
+)
 from expost.ledger.rules import (
     HOUR,
     TRUST,
     Change,
     Close,
+    Create,
     DropOutputs,
     Forfeit,
     Operation,
     Reserve,
     Settle,
     change_of,
+    full_hour,
     tick,
 )
-from expost.ledger.trail import link, trail_line
+from expost.ledger.trail import GENESIS, link, trail_line
 
 if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
@@ -48,7 +60,7 @@ class Remembered:
 
     def __init__(self) -> None:
         self.book: Any = None
-        """Name, relation, last line, number of entries, clock and head."""
+        """Name, relation, last line, number of entries, clock, head and meters."""
         self.accounts: dict[Path, tuple[int, Balance]] = {}
         """By path: number and balance."""
         self.claims: set[str] = set()
@@ -75,9 +87,9 @@ class Transaction:
     ) -> None:
         self._connection, self._ledger, self._settings, self.known = connection, ledger, settings, known
         row = known.book or self._row(
-            "SELECT name, neighbours, sequence, entries, at, head FROM expost_ledger WHERE id = ?", ledger
+            "SELECT name, neighbours, sequence, entries, at, head, accounting FROM expost_ledger WHERE id = ?", ledger
         )
-        name, self._neighbours, self.sequence, self._count, self.at, self.head = row
+        name, self._neighbours, self.sequence, self._count, self.at, self.head, self._accounting = row
         self.root: Path = (name,)
         self.owner = owner
         self.outcomes: list[Outcome] = []
@@ -97,7 +109,9 @@ class Transaction:
                 "UPDATE expost_ledger SET sequence = ?, entries = ?, at = ?, head = ? WHERE id = ?",
                 self.sequence, self._count, self.at, self.head, self._ledger,
             )  # fmt: skip
-        self.known.book = self.root[0], self._neighbours, self.sequence, self._count, self.at, self.head
+        self.known.book = (
+            self.root[0], self._neighbours, self.sequence, self._count, self.at, self.head, self._accounting,
+        )  # fmt: skip
         self.known.tidy()
 
     def hash_of(self, sequence: int) -> str | None:
@@ -144,8 +158,8 @@ class Transaction:
 
     @property
     def meters(self) -> LedgerMeters | None:
-        """None yet."""
-        return None
+        """The meters beside the simple sum."""
+        return meters_of_text(self._accounting)
 
     @property
     def count(self) -> int:
@@ -216,23 +230,23 @@ class Transaction:
         self._run("INSERT INTO expost_event VALUES (?, ?, ?, ?)", self._ledger, self.sequence, line, self.head)
 
     def _write_balance(self, path: Path, balance: Balance) -> None:
-        limit, spent, reserved, closed, _, _ = balance
+        limit, spent, reserved, closed, _, held = balance
         known = self.known.accounts.get(path)
         if known is None:  # a new one: the rules have read all others
             self._run(
-                "INSERT INTO expost_account (ledger, parent, path, epsilon_limit, delta_limit, line) "
-                "VALUES (?, ?, ?, ?, ?, ?)",
+                "INSERT INTO expost_account (ledger, parent, path, epsilon_limit, delta_limit, line, meters) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
                 self._ledger, self._account(path[:-1])[0], "/".join(path), limit.epsilon_units, limit.delta_units,
-                self.sequence,
+                self.sequence, meters_text(held),
             )  # fmt: skip
             return
         self._run(
             "UPDATE expost_account SET epsilon_limit = ?, delta_limit = ?, epsilon_spent = ?, delta_spent = ?, "
-            "epsilon_reserved = ?, delta_reserved = ?, closed = ?, line = ? WHERE id = ?",
+            "epsilon_reserved = ?, delta_reserved = ?, closed = ?, line = ?, meters = ? WHERE id = ?",
             limit.epsilon_units, limit.delta_units, spent.epsilon_units, spent.delta_units,
-            reserved.epsilon_units, reserved.delta_units, int(closed), self.sequence, known[0],
+            reserved.epsilon_units, reserved.delta_units, int(closed), self.sequence, meters_text(held), known[0],
         )  # fmt: skip
-        self.known.accounts[path] = known[0], Balance(limit, spent, reserved, closed, self.sequence)
+        self.known.accounts[path] = known[0], Balance(limit, spent, reserved, closed, self.sequence, held)
 
     def _write_entry(self, operation: Reserve, change: Change) -> None:
         request, lease = operation.request, operation.lease
@@ -249,10 +263,11 @@ class Transaction:
         self._count += 1
         self._run(
             "INSERT INTO expost_entry (ledger, number, account, operation, subject, fingerprint, claim, label, key, "
-            "epsilon, delta, owner, lease, lease_until, begun, reserved_at, reserved_line) "
-            "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            "epsilon, delta, meters, owner, lease, lease_until, begun, reserved_at, reserved_line) "
+            "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
             self._ledger, self._count, self._account(request.account)[0], request.operation, subject.text,
             subject.fingerprint, claim, request.label, request.key, worst.epsilon_units, worst.delta_units,
+            None if request.tariff is None else amounts_text(request.tariff.worst.amounts),
             self.owner if lease is None else None, lease, None if lease is None else self._now + lease,
             int(operation.begun), self.at, self.sequence,
         )  # fmt: skip
@@ -265,10 +280,11 @@ class Transaction:
         output, digest = (operation.output, operation.digest) if isinstance(operation, Settle) else (None, None)
         self._run(
             "UPDATE expost_entry SET state = ?, begun = ?, part = ?, charged_epsilon = ?, charged_delta = ?, "
-            "output = ?, digest = ?, ended_line = ? WHERE ledger = ? AND number = ? AND state = 'reserved'",
+            "charged_meters = ?, output = ?, digest = ?, ended_line = ? WHERE ledger = ? AND number = ? "
+            "AND state = 'reserved'",
             entry.state, int(entry.begun), canonical(as_part(entry.part)) if settled else None,
-            entry.charged.epsilon_units, entry.charged.delta_units, output, digest, self.sequence, self._ledger,
-            entry.id,
+            entry.charged.epsilon_units, entry.charged.delta_units, amounts_text(entry.amounts), output, digest,
+            self.sequence, self._ledger, entry.id,
         )  # fmt: skip
 
     # ---- liveness
@@ -349,3 +365,30 @@ class Transaction:
 def unknown_account(path: Path) -> UnknownEntry:
     """There is no such account."""
     return UnknownEntry(f"{'/'.join(path[:-1])!r} has no account {path[-1]!r}: create it")
+
+
+def create_books(writer: apsw.Connection, operation: Create, settings: Settings, heads: Heads | None) -> str:
+    """A new ledger and its own account; the hash of its first line."""
+    if writer.execute("SELECT 1 FROM expost_ledger WHERE name = ?", (operation.name,)).fetchone():
+        raise AlreadyExists("ledger", operation.name)
+    lost = None if heads is None else heads.lost(operation.name, 0, lambda line: None)
+    if lost is not None:
+        raise lost
+    change = change_of(None, operation)  # type: ignore[arg-type]  # there are no books yet
+    assert change is not None
+    at = full_hour(settings.clock())
+    line = trail_line(change, 1, at, settings.user)
+    head = link(GENESIS, line)
+    name, limit, neighbours, unit, meters, _ = operation
+    writer.execute(
+        "INSERT INTO expost_ledger (name, neighbours, unit, sequence, entries, at, head, accounting) "
+        "VALUES (?, ?, ?, 1, 0, ?, ?, ?)",
+        (name, neighbours, unit, at, head, accounting_text(meters)),
+    )
+    ledger = writer.last_insert_rowid()
+    writer.execute("INSERT INTO expost_event VALUES (?, 1, ?, ?)", (ledger, line, head))
+    writer.execute(
+        "INSERT INTO expost_account (ledger, path, epsilon_limit, delta_limit, line, meters) VALUES (?, ?, ?, ?, 1, ?)",
+        (ledger, name, limit.epsilon_units, limit.delta_units, meters_text(change.levels[0].meters)),
+    )
+    return head

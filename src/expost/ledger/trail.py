@@ -18,7 +18,7 @@ from expost.errors import LedgerCorrupt
 from expost.guarantee import Guarantee, Part
 from expost.ledger.codec import Described, claim_digest, claim_of, claim_text, described
 from expost.ledger.entry import Balance, Manner, Note, Path, Request
-from expost.ledger.metered import meters_of_numbers, text_of_levels
+from expost.ledger.metered import meters_of_numbers, numbers_of_meters
 from expost.ledger.rules import (
     EVENTS,
     Begin,
@@ -105,7 +105,7 @@ def trail_line(change: Change, sequence: int, at: int, user: str | None, *, earl
 
 def _level(balance: Balance) -> str:
     limit, spent, reserved, closed, line, held = balance
-    meters = "" if held is None else f",{text_of_levels(held)}"
+    meters = "" if held is None else f",{numbers_of_meters(held)}"
     return (
         f"[{limit.epsilon_units},{limit.delta_units},{spent.epsilon_units},{spent.delta_units},"
         f"{reserved.epsilon_units},{reserved.delta_units},{int(closed)},{line}{meters}]"

@@ -22,6 +22,7 @@ from expost.ledger.codec import claim_digest, claim_text, described
 from expost.ledger.durable import DurableStore
 from expost.ledger.engine import Settings
 from expost.ledger.entry import Entry, Note
+from expost.ledger.rows import accounting_text, amounts_text, meters_text
 from expost.ledger.rules import Change, Operation, Settle
 from expost.ledger.trail import Event, Head
 from expost.ledger.verify import Replay
@@ -51,9 +52,9 @@ class _Copying(Replay):
         for path, balance in self.accounts.items():
             self._run(
                 "UPDATE expost_account SET epsilon_limit = ?, delta_limit = ?, epsilon_spent = ?, delta_spent = ?, "
-                "epsilon_reserved = ?, delta_reserved = ?, closed = ?, line = ? WHERE id = ?",
+                "epsilon_reserved = ?, delta_reserved = ?, closed = ?, line = ?, meters = ? WHERE id = ?",
                 *(n for cost in balance[:3] for n in (cost.epsilon_units, cost.delta_units)), int(balance.closed),
-                balance.line, self._ids[path],
+                balance.line, meters_text(balance.meters), self._ids[path],
             )  # fmt: skip
         self._run(
             "UPDATE expost_ledger SET sequence = ?, entries = ?, head = ? WHERE id = ?",
@@ -76,20 +77,22 @@ class _Copying(Replay):
 
     def _create(self, event: Event) -> None:
         assert self.about is not None
-        name, _, neighbours, unit, _, _ = self.about
+        name, _, neighbours, unit, meters, _ = self.about
         if self._run("SELECT 1 FROM expost_ledger WHERE name = ?", name):
             raise AlreadyExists("ledger", name)
         self._run(
-            "INSERT INTO expost_ledger (name, neighbours, unit, sequence, entries, at, head) VALUES (?,?,?,0,0,?,?)",
-            name, neighbours, unit, event.at, event.hash,
+            "INSERT INTO expost_ledger (name, neighbours, unit, sequence, entries, at, head, accounting) "
+            "VALUES (?,?,?,0,0,?,?,?)",
+            name, neighbours, unit, event.at, event.hash, accounting_text(meters),
         )  # fmt: skip
         ((self._ledger,),) = self._run("SELECT id FROM expost_ledger WHERE name = ?", name)
 
     def _account(self, change: Change) -> None:
         path, limit = change.path, change.levels[-1].limit
         self._run(
-            "INSERT INTO expost_account (ledger, parent, path, epsilon_limit, delta_limit, line) VALUES (?,?,?,?,?,1)",
-            self._ledger, self._ids.get(path[:-1]), "/".join(path), limit.epsilon_units, limit.delta_units,
+            "INSERT INTO expost_account (ledger, parent, path, epsilon_limit, delta_limit, line, meters) "
+            "VALUES (?,?,?,?,?,1,?)", self._ledger, self._ids.get(path[:-1]), "/".join(path), limit.epsilon_units,
+            limit.delta_units, meters_text(change.levels[-1].meters),
         )  # fmt: skip
         ((self._ids[path],),) = self._run(
             "SELECT id FROM expost_account WHERE ledger = ? AND path = ?", self._ledger, "/".join(path)
@@ -103,11 +106,11 @@ class _Copying(Replay):
         super()._reserved(entry, line)
         self._run(
             "INSERT INTO expost_entry (ledger, number, account, operation, subject, fingerprint, claim, label, key, "
-            "epsilon, delta, lease, lease_until, begun, reserved_at, reserved_line) "
-            "VALUES (?,?,?,?,?,?,?,?,?,?,?,1,1,?,?,?)",
+            "epsilon, delta, meters, lease, lease_until, begun, reserved_at, reserved_line) "
+            "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,1,1,?,?,?)",
             self._ledger, entry.id, self._ids[request.account], request.operation, subject.text, subject.fingerprint,
-            claim, request.label, request.key, worst.epsilon_units, worst.delta_units, int(entry.begun),
-            round(entry.reserved_at * 1e6), line,
+            claim, request.label, request.key, worst.epsilon_units, worst.delta_units,
+            amounts_text(entry.reserved_amounts), int(entry.begun), round(entry.reserved_at * 1e6), line,
         )  # fmt: skip
 
     def ended(self, entry: Entry, operation: Operation, reserved: int, line: int) -> None:
@@ -117,10 +120,10 @@ class _Copying(Replay):
         output = self._output(entry, settle)
         self._run(
             "UPDATE expost_entry SET state = ?, begun = ?, part = ?, charged_epsilon = ?, charged_delta = ?, "
-            "output = ?, digest = ?, ended_line = ? WHERE ledger = ? AND number = ?",
+            "charged_meters = ?, output = ?, digest = ?, ended_line = ? WHERE ledger = ? AND number = ?",
             entry.state, int(entry.begun), None if settle is None else canonical(as_part(settle.part)),
-            entry.charged.epsilon_units, entry.charged.delta_units, output, settle and settle.digest, line,
-            self._ledger, entry.id,
+            entry.charged.epsilon_units, entry.charged.delta_units, amounts_text(entry.amounts), output,
+            settle and settle.digest, line, self._ledger, entry.id,
         )  # fmt: skip
 
     def _output(self, entry: Entry, settle: Settle | None) -> str | None:

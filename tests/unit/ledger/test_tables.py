@@ -103,7 +103,7 @@ def test_no_hand_typed_update_overspends(backend: str, request: pytest.FixtureRe
 
 
 REPLACING = {
-    "expost_ledger": "SELECT id, name, neighbours, unit, 1, 0, at, head FROM expost_ledger",
+    "expost_ledger": "SELECT id, name, neighbours, unit, 1, 0, at, head, accounting FROM expost_ledger",
     "expost_account (id, ledger, parent, path, epsilon_limit, delta_limit)": (
         "SELECT id, ledger, parent, path, epsilon_limit, delta_limit FROM expost_account"
     ),

@@ -71,8 +71,8 @@ REWRITING = {
     "UPDATE expost_entry SET output = '8' WHERE number = 2": "output kept for entry 2 is not the one",
     "UPDATE expost_entry SET output = NULL WHERE number = 1": "output kept for entry 1 was removed",
     "UPDATE expost_claim SET json = '{}'": "entry 1 is not what",
-    "UPDATE expost_ledger SET neighbours = 'substitute'": "name, neighbours or unit",
-    "UPDATE expost_ledger SET unit = 'device'": "name, neighbours or unit",
+    "UPDATE expost_ledger SET neighbours = 'substitute'": "name, neighbours, unit or accounting",
+    "UPDATE expost_ledger SET unit = 'device'": "name, neighbours, unit or accounting",
 }
 
 

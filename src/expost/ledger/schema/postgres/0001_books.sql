@@ -10,15 +10,47 @@ END $$;
 -- different strings stay different.
 CREATE FUNCTION expost_plain(p_text TEXT) RETURNS JSONB IMMUTABLE LANGUAGE plpgsql AS $$
 BEGIN RETURN replace(replace(replace(p_text, '!', '!e'), $re$\\$re$, '!s'), $re$\u$re$, '!u')::jsonb; END $$;
--- What each part of a guarantee costs, under its label; every other part, under ''; and the worst case, in units. NULL if
--- the text is not that of a guarantee.
+-- What each part of a guarantee costs, under its label; every other part, under ''; and the worst case, in units. With
+-- prices on several meters, each is a list: ε, Rényi price, μ², others, and counts of what has no ε, and no μ as well. NULL
+-- if the text is not that of a guarantee.
+CREATE FUNCTION expost_metered(p_simple JSONB, p_claim JSONB, p_prices TEXT) RETURNS JSONB IMMUTABLE LANGUAGE plpgsql AS $$
+DECLARE
+  v_prices JSONB; v_takes BOOLEAN; v_normal BOOLEAN; v_rows JSONB; v_worst JSONB; v_largest BIGINT;
+  v_count BIGINT := jsonb_array_length(p_claim->'parts') + (p_claim->>'otherwise' IS NOT NULL)::int;
+BEGIN
+  IF p_prices !~ '^[{]"delta":(?:true|false),"normal":(?:null|[[][0-9]+(?:,[0-9]+)*[]]),"renyi":[[][0-9]+(?:,[0-9]+)*[]][}]$' THEN
+    RETURN NULL;
+  END IF;
+  v_prices := p_prices::jsonb;
+  v_takes := (v_prices->>'delta')::boolean; v_normal := jsonb_typeof(v_prices->'normal') = 'array';
+  IF jsonb_array_length(v_prices->'renyi') <> v_count OR v_normal AND jsonb_array_length(v_prices->'normal') <> v_count THEN
+    RETURN NULL;
+  END IF;
+  SELECT jsonb_object_agg(label, jsonb_build_array(e, r, m, o, (NOT v_takes)::int, (NOT v_takes AND NOT v_normal)::int)),
+      jsonb_build_array(max(e), max(r), max(m), max(o), (NOT v_takes)::int, (NOT v_takes AND NOT v_normal)::int),
+      greatest(max(r), max(m))
+    INTO v_rows, v_worst, v_largest
+    FROM (SELECT label, CASE WHEN v_takes THEN epsilon ELSE 0 END AS e, (v_prices->'renyi'->>(place - 1))::bigint AS r,
+        CASE WHEN v_normal THEN (v_prices->'normal'->>(place - 1))::bigint ELSE 0 END AS m,
+        CASE WHEN v_takes AND NOT v_normal THEN epsilon ELSE 0 END AS o
+      FROM (SELECT (pair->0)::text AS label, (p_simple->>((pair->0)::text))::bigint AS epsilon, place::int AS place
+          FROM jsonb_array_elements(p_claim->'parts') WITH ORDINALITY AS parts(pair, place)
+        UNION ALL SELECT '', (p_simple->>'')::bigint, v_count::int WHERE p_claim->>'otherwise' IS NOT NULL) AS one) AS priced;
+  IF v_largest >= 4611686018427387904 THEN RETURN NULL; END IF;
+  RETURN v_rows || jsonb_build_object('worst', v_worst, 'neighbours', p_simple->'neighbours', 'metered', TRUE,
+    'delta', CASE WHEN v_takes THEN (p_simple->>'delta')::bigint ELSE 0 END);
+END $$;
 CREATE FUNCTION expost_prices(p_claim TEXT) RETURNS JSONB IMMUTABLE LANGUAGE plpgsql AS $$
 DECLARE
-  v_parts TEXT := substring(p_claim FROM '^[{]"delta":"[0-9.e-]+","neighbours":(?:null|"add-remove"|"substitute"),"otherwise":(?:null|"[0-9.e-]+"),"parts":([[].*)[}]$');
+  v_at INT := strpos(p_claim, ',"prices":{');  -- in strings every quote is escaped, so this is nowhere else
+  v_prices_text TEXT := CASE WHEN v_at > 0 THEN substr(p_claim, v_at + 10, length(p_claim) - v_at - 10) END;
+  v_text TEXT := CASE WHEN v_at > 0 THEN left(p_claim, v_at - 1) || '}' ELSE p_claim END;
+  v_parts TEXT := substring(v_text FROM '^[{]"delta":"[0-9.e-]+","neighbours":(?:null|"add-remove"|"substitute"),"otherwise":(?:null|"[0-9.e-]+"),"parts":([[].*)[}]$');
   v_claim JSONB; v_prices JSONB; v_rest BIGINT; v_worst BIGINT; v_count BIGINT;
 BEGIN
   IF v_parts IS NULL OR NOT expost_is_label(v_parts) THEN RETURN NULL; END IF;
-  v_claim := expost_plain(p_claim);
+  IF v_at > 0 AND right(p_claim, 1) <> '}' THEN RETURN NULL; END IF;
+  v_claim := expost_plain(v_text);
   v_rest := ceil((v_claim->>'otherwise')::numeric * 1000000000000);
   SELECT coalesce(jsonb_object_agg(label, price), '{}'), greatest(max(price), v_rest), count(*)
     INTO v_prices, v_worst, v_count
@@ -28,8 +60,9 @@ BEGIN
   IF v_worst IS NULL OR v_count <> (SELECT count(*) FROM jsonb_each_text(v_prices) WHERE value IS NOT NULL) THEN
     RETURN NULL;
   END IF;
-  RETURN v_prices || jsonb_build_object('', v_rest, 'worst', v_worst, 'neighbours', v_claim->'neighbours',
+  v_prices := v_prices || jsonb_build_object('', v_rest, 'worst', v_worst, 'neighbours', v_claim->'neighbours',
     'delta', ceil((v_claim->>'delta')::numeric * 1000000000000000000)::bigint);
+  RETURN CASE WHEN v_at > 0 THEN expost_metered(v_prices, v_claim, v_prices_text) ELSE v_prices END;
 EXCEPTION WHEN data_exception THEN
   RETURN NULL;
 END $$;
@@ -59,7 +92,8 @@ CREATE TABLE expost_ledger (
   sequence BIGINT NOT NULL CHECK (sequence >= 0),
   entries BIGINT NOT NULL CHECK (entries >= 0),
   at BIGINT NOT NULL,
-  head TEXT NOT NULL CHECK (length(head) = 64)
+  head TEXT NOT NULL CHECK (length(head) = 64),
+  accounting TEXT  -- the meters beside the simple sum, if there are any
 );
 
 CREATE TABLE expost_account (
@@ -75,6 +109,9 @@ CREATE TABLE expost_account (
   delta_reserved BIGINT NOT NULL DEFAULT 0,
   closed BIGINT NOT NULL DEFAULT 0,
   line BIGINT NOT NULL,  -- the line of the audit trail that changed it last
+  -- beside the simple sum: capacities (δ of rounds, Rényi prices, μ², others), then what was charged and what is reserved
+  -- (Rényi prices, μ², others, entries without ε, those without μ as well)
+  meters TEXT,
   UNIQUE (ledger, path)
 );
 
@@ -122,6 +159,8 @@ CREATE TABLE expost_entry (
   part TEXT,
   charged_epsilon BIGINT,
   charged_delta BIGINT,
+  meters TEXT,  -- the worst case beside the simple sum, as in expost_account
+  charged_meters TEXT,
   output TEXT,
   digest TEXT,
   reserved_at BIGINT NOT NULL,
@@ -149,12 +188,37 @@ ALTER TABLE expost_account SET (fillfactor = 10);
 ALTER TABLE expost_owner SET (fillfactor = 10);
 ALTER TABLE expost_entry SET (fillfactor = 70);
 
+CREATE FUNCTION expost_numbers(p_text TEXT) RETURNS BIGINT[] IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN RETURN string_to_array(btrim(p_text, '[]'), ',')::bigint[]; END $$;
+-- Whether at least one meter has room for more than what is counted: ε, and what is counted beside it.
+CREATE FUNCTION expost_has_room(p_left BIGINT, p_held BIGINT[], p_more BIGINT[]) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN p_left >= 0 AND p_held[8] + p_held[13] + p_more[4] = 0
+    OR p_held[5] + p_held[10] + p_more[1] <= p_held[2]
+    OR p_held[6] + p_held[11] + p_more[2] <= p_held[3] AND p_held[7] + p_held[12] + p_more[3] <= p_held[4]
+      AND p_held[9] + p_held[14] + p_more[5] = 0;
+END $$;
+CREATE FUNCTION expost_meters_fall(p_old BIGINT[], p_new BIGINT[]) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN
+  FOR k IN 1 .. 9 LOOP IF p_new[k] < p_old[k] THEN RETURN TRUE; END IF; END LOOP;
+  RETURN p_new[4] <> p_old[4];
+END $$;
+
 -- What a row may be. A CHECK is read anew by every statement that writes a row; a function is read once.
 CREATE FUNCTION expost_account_holds(
   p_limit BIGINT, p_limit_delta BIGINT, p_spent BIGINT, p_spent_delta BIGINT, p_reserved BIGINT, p_reserved_delta BIGINT,
-  p_closed BIGINT
+  p_closed BIGINT, p_meters TEXT
 ) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
+DECLARE v_held BIGINT[];
 BEGIN
+  IF p_meters IS NOT NULL THEN
+    v_held := expost_numbers(p_meters);
+    RETURN p_limit >= 0 AND p_limit_delta BETWEEN 0 AND 1000000000000000000 AND p_closed IN (0, 1)
+      AND p_spent >= 0 AND p_reserved >= 0 AND p_spent_delta >= 0 AND p_reserved_delta >= 0
+      AND cardinality(v_held) = 14 AND 0 <= ALL (v_held[5:14]) AND v_held[1] <= p_limit_delta
+      AND p_spent_delta + p_reserved_delta <= v_held[1]
+      AND coalesce(expost_has_room(p_limit - p_spent - p_reserved, v_held, '{0,0,0,0,0}'), FALSE);
+  END IF;
   RETURN p_limit >= 0 AND p_limit_delta BETWEEN 0 AND 1000000000000000000
     AND p_spent BETWEEN 0 AND p_limit AND p_spent_delta BETWEEN 0 AND p_limit_delta
     AND p_reserved BETWEEN 0 AND p_limit - p_spent AND p_reserved_delta BETWEEN 0 AND p_limit_delta - p_spent_delta
@@ -162,9 +226,21 @@ BEGIN
 END $$;
 CREATE FUNCTION expost_entry_holds(
   p_number BIGINT, p_operation TEXT, p_epsilon BIGINT, p_delta BIGINT, p_owner TEXT, p_lease BIGINT, p_begun BIGINT,
-  p_state TEXT, p_part TEXT, p_charged BIGINT, p_charged_delta BIGINT, p_ended BIGINT
+  p_state TEXT, p_part TEXT, p_charged BIGINT, p_charged_delta BIGINT, p_ended BIGINT, p_meters TEXT, p_paid TEXT
 ) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
+DECLARE v_worst BIGINT[]; v_paid BIGINT[];
 BEGIN
+  IF p_meters IS NOT NULL OR p_paid IS NOT NULL THEN
+    v_worst := expost_numbers(p_meters); v_paid := expost_numbers(p_paid);
+    IF NOT coalesce(cardinality(v_worst) = 5 AND 0 <= ALL (v_worst) AND CASE p_state
+        WHEN 'reserved' THEN p_paid IS NULL
+        WHEN 'settled' THEN cardinality(v_paid) = 5 AND 0 <= ALL (v_paid) AND v_paid[1] <= v_worst[1]
+          AND v_paid[2] <= v_worst[2] AND v_paid[3] <= v_worst[3] AND v_paid[4] <= v_worst[4] AND v_paid[5] <= v_worst[5]
+        WHEN 'forfeited' THEN p_paid = p_meters
+        ELSE p_paid = '[0,0,0,0,0]' END, FALSE) THEN
+      RETURN FALSE;
+    END IF;
+  END IF;
   RETURN p_number >= 1 AND p_operation IN ('run', 'open', 'reserve') AND p_epsilon >= 0 AND p_delta >= 0
     AND (p_owner IS NULL) <> (p_lease IS NULL) AND p_begun IN (0, 1)
     AND coalesce(p_charged BETWEEN 0 AND p_epsilon, TRUE) AND coalesce(p_charged_delta BETWEEN 0 AND p_delta, TRUE)
@@ -176,15 +252,16 @@ BEGIN
       ELSE FALSE END, FALSE);
 END $$;
 ALTER TABLE expost_account ADD CONSTRAINT expost_account_holds CHECK (expost_account_holds(
-  epsilon_limit, delta_limit, epsilon_spent, delta_spent, epsilon_reserved, delta_reserved, closed));
+  epsilon_limit, delta_limit, epsilon_spent, delta_spent, epsilon_reserved, delta_reserved, closed, meters));
 ALTER TABLE expost_entry ADD CONSTRAINT expost_entry_holds CHECK (expost_entry_holds(
-  number, operation, epsilon, delta, owner, lease_until, begun, state, part, charged_epsilon, charged_delta, ended_line));
+  number, operation, epsilon, delta, owner, lease_until, begun, state, part, charged_epsilon, charged_delta, ended_line,
+  meters, charged_meters));
 
 -- What has happened stays: entries end once, lines and guarantees never change, nothing is refunded by hand.
 CREATE FUNCTION expost_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN RAISE EXCEPTION 'expost: %', TG_ARGV[0] USING ERRCODE = 'integrity_constraint_violation'; END $$;
 
-CREATE TRIGGER expost_entry_ends_once BEFORE UPDATE OF state, begun, part, charged_epsilon, charged_delta, digest, ended_line
+CREATE TRIGGER expost_entry_ends_once BEFORE UPDATE OF state, begun, part, charged_epsilon, charged_delta, charged_meters, digest, ended_line
 ON expost_entry FOR EACH ROW
 WHEN (OLD.state <> 'reserved' OR NEW.begun < OLD.begun OR (NEW.state = 'voided' AND OLD.begun = 1))
 EXECUTE FUNCTION expost_refuse('an entry ends once and does not change otherwise');
@@ -195,7 +272,7 @@ CREATE TRIGGER expost_entry_lease BEFORE UPDATE OF lease_until ON expost_entry F
 WHEN (NEW.lease_until IS NULL OR NEW.lease_until > OLD.lease_until)
 EXECUTE FUNCTION expost_refuse('an entry ends once and does not change otherwise');
 CREATE TRIGGER expost_entry_fixed BEFORE UPDATE OF ledger, number, account, operation, subject, fingerprint, claim, label,
-  key, epsilon, delta, reserved_at, reserved_line, owner, lease ON expost_entry FOR EACH ROW
+  key, epsilon, delta, meters, reserved_at, reserved_line, owner, lease ON expost_entry FOR EACH ROW
 EXECUTE FUNCTION expost_refuse('an entry ends once and does not change otherwise');
 CREATE TRIGGER expost_entry_starts BEFORE INSERT ON expost_entry FOR EACH ROW WHEN (NEW.state <> 'reserved')
 EXECUTE FUNCTION expost_refuse('an entry starts as reserved');
@@ -211,6 +288,10 @@ EXECUTE FUNCTION expost_refuse('what was spent and allowed never goes down');
 CREATE TRIGGER expost_account_spends BEFORE UPDATE OF epsilon_spent, delta_spent ON expost_account FOR EACH ROW
 WHEN (NEW.epsilon_spent < OLD.epsilon_spent OR NEW.delta_spent < OLD.delta_spent)
 EXECUTE FUNCTION expost_refuse('what was spent and allowed never goes down');
+CREATE TRIGGER expost_account_meters BEFORE UPDATE OF meters ON expost_account FOR EACH ROW
+WHEN (NEW.meters IS DISTINCT FROM OLD.meters
+  AND coalesce(expost_meters_fall(expost_numbers(OLD.meters), expost_numbers(NEW.meters)), TRUE))
+EXECUTE FUNCTION expost_refuse('what was spent and allowed never goes down');
 CREATE TRIGGER expost_account_fixed BEFORE UPDATE OF id, ledger, path, parent ON expost_account FOR EACH ROW
 EXECUTE FUNCTION expost_refuse('what was spent and allowed never goes down');
 CREATE TRIGGER expost_account_stays BEFORE DELETE ON expost_account FOR EACH ROW
@@ -218,7 +299,7 @@ EXECUTE FUNCTION expost_refuse('accounts are never removed');
 CREATE TRIGGER expost_ledger_grows BEFORE UPDATE ON expost_ledger FOR EACH ROW
 WHEN (NEW.sequence < OLD.sequence OR NEW.entries < OLD.entries)
 EXECUTE FUNCTION expost_refuse('a ledger only grows');
-CREATE TRIGGER expost_ledger_fixed BEFORE UPDATE OF id, name, neighbours, unit ON expost_ledger FOR EACH ROW
+CREATE TRIGGER expost_ledger_fixed BEFORE UPDATE OF id, name, neighbours, unit, accounting ON expost_ledger FOR EACH ROW
 EXECUTE FUNCTION expost_refuse('a ledger only grows');
 CREATE TRIGGER expost_ledger_stays BEFORE DELETE ON expost_ledger FOR EACH ROW
 EXECUTE FUNCTION expost_refuse('ledgers are never removed');
@@ -312,11 +393,15 @@ DECLARE
   v_numbers BIGINT[] := '{}'; v_sequences BIGINT[] := '{}'; v_lines TEXT[] := '{}'; v_hashes TEXT[] := '{}';
   v_ended BIGINT[] := '{}'; v_keys TEXT[] := '{}'; v_outs JSONB := '[]'; v_first BIGINT; v_beats INT := 0; v_lost BIGINT[];
   v_forget BOOLEAN := FALSE;
+  -- on several meters: what each account counts, 14 numbers each, what this step adds to what is charged and reserved, and
+  -- what its entry is charged or reserves
+  v_counts BIGINT[] := '{}'; v_worst BIGINT[]; v_paid BIGINT[]; v_kept BIGINT[]; v_amounts TEXT; v_price JSONB;
+  v_others TEXT := ''; v_all_amounts TEXT[] := '{}'; v_texts TEXT[] := '{}';
 BEGIN
   PERFORM expost_check_schema();
   PERFORM expost_check_durable();
   v_user := expost_user();
-  SELECT sequence, entries, at, head, neighbours INTO STRICT v_book FROM expost_ledger WHERE id = p_ledger FOR UPDATE;
+  SELECT sequence, entries, at, head, neighbours, accounting INTO STRICT v_book FROM expost_ledger WHERE id = p_ledger FOR UPDATE;
   IF v_book.sequence < p_known THEN
     RAISE EXCEPTION 'expost: the audit trail ends at line %, and line % was acknowledged: lines are lost, so nothing is reserved; restore the database',
       v_book.sequence, p_known USING ERRCODE = 'EX002';
@@ -340,6 +425,7 @@ BEGIN
     v_step := p_steps->(i - 1);
     v_do := v_step->>'do'; v_ok := TRUE; v_kind := NULL; v_places := '{}'; v_lost := '{}';
     v_sequences[i] := NULL; v_numbers[i] := NULL; v_part := NULL; v_output := NULL; v_digest := NULL;
+    v_all_amounts[i] := NULL;
     IF v_do IS NULL OR v_do NOT IN ('beat', 'recover', 'reserve', 'begin', 'settle', 'forfeit', 'void') THEN
       RAISE EXCEPTION 'expost: % is not a step of expost_spend: it takes beat, recover, reserve, begin, settle, forfeit, void',
         v_do USING ERRCODE = 'EX001';
@@ -378,11 +464,23 @@ BEGIN
           RAISE EXCEPTION 'expost: no guarantee is known under the digest %, and none of that digest was given: send its canonical text',
             v_step->>'claim' USING ERRCODE = 'EX001';
         END IF;
-        v_epsilon := (v_prices->>'worst')::bigint; v_delta := (v_prices->>'delta')::bigint;
+        IF (v_prices ? 'metered') <> (v_book.accounting IS NOT NULL) THEN
+          RAISE EXCEPTION 'expost: a request has prices on the meters of its ledger, and on no others: reserve it anew'
+            USING ERRCODE = 'EX001';
+        END IF;
+        IF v_book.accounting IS NULL THEN
+          v_epsilon := (v_prices->>'worst')::bigint;
+        ELSE
+          v_price := v_prices->'worst';
+          v_epsilon := (v_price->>0)::bigint;
+          v_worst := ARRAY[v_price->>1, v_price->>2, v_price->>3, v_price->>4, v_price->>5]::bigint[];
+        END IF;
+        v_delta := (v_prices->>'delta')::bigint;
         v_ok := cardinality(v_names) > 0 AND coalesce(v_prices->>'neighbours' = v_book.neighbours, TRUE);
       ELSE
         v_number := CASE WHEN v_do = 'recover' THEN v_lost[j] ELSE (v_step->>'entry')::bigint END;
-        SELECT e.state, e.begun, e.account, e.epsilon, e.delta, e.operation, e.key, e.claim, e.lease, o.role INTO v_entry
+        SELECT e.state, e.begun, e.account, e.epsilon, e.delta, e.meters, e.operation, e.key, e.claim, e.lease, o.role
+          INTO v_entry
           FROM expost_entry e LEFT JOIN expost_owner o ON o.id = e.owner WHERE e.ledger = p_ledger AND e.number = v_number;
         IF NOT FOUND THEN
           IF v_number BETWEEN 1 AND v_book.entries THEN
@@ -418,6 +516,8 @@ BEGIN
             v_spent[v_place] := v_row.epsilon_spent; v_spent_delta[v_place] := v_row.delta_spent;
             v_reserved[v_place] := v_row.epsilon_reserved; v_reserved_delta[v_place] := v_row.delta_reserved;
             v_closed[v_place] := v_row.closed; v_lines_of[v_place] := v_row.line;
+            v_texts[v_place] := v_row.meters;
+            IF v_book.accounting IS NOT NULL THEN v_counts := v_counts || expost_numbers(v_row.meters); END IF;
           END IF;
           v_places := v_places || v_place;
         END LOOP;
@@ -426,9 +526,16 @@ BEGIN
       -- may it be?
       IF v_ok AND v_do = 'reserve' THEN
         FOREACH v_place IN ARRAY v_places LOOP
-          v_ok := v_ok AND v_closed[v_place] = 0
-            AND v_epsilon <= v_limit[v_place] - v_spent[v_place] - v_reserved[v_place]
-            AND v_delta <= v_limit_delta[v_place] - v_spent_delta[v_place] - v_reserved_delta[v_place];
+          IF v_book.accounting IS NULL THEN
+            v_ok := v_ok AND v_closed[v_place] = 0
+              AND v_epsilon <= v_limit[v_place] - v_spent[v_place] - v_reserved[v_place]
+              AND v_delta <= v_limit_delta[v_place] - v_spent_delta[v_place] - v_reserved_delta[v_place];
+          ELSE
+            v_ok := v_ok AND v_closed[v_place] = 0
+              AND v_delta <= v_counts[v_place * 14 - 13] - v_spent_delta[v_place] - v_reserved_delta[v_place]
+              AND expost_has_room(v_limit[v_place] - v_spent[v_place] - v_reserved[v_place] - v_epsilon,
+                v_counts[v_place * 14 - 13 : v_place * 14], v_worst);
+          END IF;
         END LOOP;
         IF v_ok AND v_step->>'key' IS NOT NULL THEN
           PERFORM 1 FROM expost_entry WHERE ledger = p_ledger AND key = v_step->>'key';
@@ -451,7 +558,10 @@ BEGIN
           || CASE WHEN v_fresh THEN ',"guarantee":' || (v_step->>'claim_text') ELSE '' END
           || ',"key":' || expost_text(v_step->>'key') || ',"label":' || expost_text(v_step->>'label')
           || ',"operation":' || expost_text(v_step->>'operation') || ',"subject":' || expost_text(v_step->>'subject')
-          || ',"worst":[' || v_epsilon || ',' || v_delta || ']}';
+          || ',"worst":[' || v_epsilon || ',' || v_delta
+          || CASE WHEN v_book.accounting IS NULL THEN '' ELSE ',' || array_to_string(v_worst, ',') END || ']}';
+        v_kept := v_worst; v_paid := '{0,0,0,0,0}';
+        v_amounts := CASE WHEN v_book.accounting IS NOT NULL THEN '[' || array_to_string(v_worst, ',') || ']' END;
         v_held := v_epsilon; v_held_delta := v_delta; v_epsilon := 0; v_delta := 0; v_kind := 'reserve';
         v_book.at := expost_tick(v_book.at, v_now);
         v_book.entries := v_number;
@@ -460,16 +570,26 @@ BEGIN
         END IF;
       ELSIF v_do = 'begin' THEN
         v_held := 0; v_held_delta := 0; v_epsilon := 0; v_delta := 0; v_kind := 'begin'; v_body := '{}';
+        v_kept := '{0,0,0,0,0}'; v_paid := v_kept; v_amounts := NULL;
         UPDATE expost_entry SET begun = 1 WHERE ledger = p_ledger AND number = v_number;
       ELSE
         v_held := -v_entry.epsilon; v_held_delta := -v_entry.delta;
+        v_amounts := CASE WHEN v_do = 'void' AND v_entry.meters IS NOT NULL THEN '[0,0,0,0,0]' ELSE v_entry.meters END;
         v_kind := CASE WHEN v_do = 'recover' THEN 'forfeit' ELSE v_do END;
         v_epsilon := CASE WHEN v_do = 'void' THEN 0 ELSE v_entry.epsilon END;
         v_delta := CASE WHEN v_do = 'void' THEN 0 ELSE v_entry.delta END;
         IF v_do = 'settle' THEN
           v_part := v_step->>'part'; v_output := v_step->>'output'; v_digest := v_step->>'digest';
-          SELECT coalesce(prices->>expost_plain(v_part)::text, prices->>'')::bigint INTO v_epsilon FROM expost_claim
+          v_price := NULL;
+          SELECT coalesce(prices->(expost_plain(v_part)::text), prices->'') INTO v_price FROM expost_claim
             WHERE ledger = p_ledger AND digest = v_entry.claim AND expost_is_label(v_part);
+          IF v_entry.meters IS NULL THEN
+            v_epsilon := (v_price #>> '{}')::bigint;
+          ELSE
+            v_epsilon := (v_price->>0)::bigint;
+            v_amounts := '[' || (v_price->>1) || ',' || (v_price->>2) || ',' || (v_price->>3) || ',' || (v_price->>4) || ','
+              || (v_price->>5) || ']';
+          END IF;
           IF v_epsilon IS NULL THEN
             RAISE EXCEPTION 'expost: entry % has no part %: settle it with a part of its guarantee, as canonical JSON', v_number,
               v_part USING ERRCODE = 'EX001';
@@ -480,7 +600,11 @@ BEGIN
               v_number USING ERRCODE = 'EX001';
           END IF;
         END IF;
-        v_body := '{"charged":[' || v_epsilon || ',' || v_delta || '],"output":' || coalesce('"' || v_digest || '"', 'null')
+        IF v_entry.meters IS NOT NULL THEN
+          v_worst := expost_numbers(v_entry.meters); v_paid := expost_numbers(v_amounts);
+          v_kept := ARRAY[-v_worst[1], -v_worst[2], -v_worst[3], -v_worst[4], -v_worst[5]];
+        END IF;
+        v_body := '{"charged":[' || v_epsilon || ',' || v_delta || coalesce(',' || btrim(v_amounts, '[]'), '') || '],"output":' || coalesce('"' || v_digest || '"', 'null')
           || ',"part":' || coalesce(v_part, 'null') || '}';
         v_ended := v_ended || v_number;
       END IF;
@@ -491,9 +615,17 @@ BEGIN
         v_reserved_delta[v_place] := v_reserved_delta[v_place] + v_held_delta;
         v_spent[v_place] := v_spent[v_place] + v_epsilon;
         v_spent_delta[v_place] := v_spent_delta[v_place] + v_delta;
+        IF v_book.accounting IS NOT NULL THEN
+          FOR k IN 1 .. 5 LOOP
+            v_counts[v_place * 14 - 10 + k] := v_counts[v_place * 14 - 10 + k] + v_paid[k];
+            v_counts[v_place * 14 - 5 + k] := v_counts[v_place * 14 - 5 + k] + v_kept[k];
+          END LOOP;
+          v_others := ',' || array_to_string(v_counts[v_place * 14 - 13 : v_place * 14], ',');
+          v_texts[v_place] := '[' || substr(v_others, 2) || ']';
+        END IF;
         v_levels := v_levels || ',[' || v_limit[v_place] || ',' || v_limit_delta[v_place] || ',' || v_spent[v_place] || ','
           || v_spent_delta[v_place] || ',' || v_reserved[v_place] || ',' || v_reserved_delta[v_place] || ','
-          || v_closed[v_place] || ',' || v_lines_of[v_place] || ']';
+          || v_closed[v_place] || ',' || v_lines_of[v_place] || v_others || ']';
         v_lines_of[v_place] := v_book.sequence;
       END LOOP;
       v_line := expost_line(v_book.at, v_body, v_number, v_kind, substr(v_levels, 2), v_book.sequence, v_user);
@@ -505,16 +637,18 @@ BEGIN
       v_accounts[i] := v_account;
       v_epsilons[i] := CASE WHEN v_do = 'reserve' THEN v_held ELSE v_epsilon END;
       v_deltas[i] := CASE WHEN v_do = 'reserve' THEN v_held_delta ELSE v_delta END;
+      v_all_amounts[i] := v_amounts;
       IF v_do = 'recover' OR (v_steps = 1 AND v_do NOT IN ('reserve', 'begin')) THEN
         v_state := CASE v_kind WHEN 'settle' THEN 'settled' WHEN 'forfeit' THEN 'forfeited' ELSE 'voided' END;
         UPDATE expost_entry SET state = v_state, begun = (v_kind <> 'void')::int, part = v_part,
-          charged_epsilon = v_epsilon, charged_delta = v_delta, output = v_output, digest = v_digest,
+          charged_epsilon = v_epsilon, charged_delta = v_delta, charged_meters = v_amounts, output = v_output,
+          digest = v_digest,
           ended_line = v_book.sequence WHERE ledger = p_ledger AND number = v_number;
       ELSIF v_steps = 1 AND v_do = 'reserve' THEN
         INSERT INTO expost_entry (ledger, number, account, operation, subject, fingerprint, claim, label, key, epsilon,
-          delta, owner, lease, lease_until, begun, reserved_at, reserved_line)
+          delta, meters, owner, lease, lease_until, begun, reserved_at, reserved_line)
         VALUES (p_ledger, v_number, v_account, v_step->>'operation', v_step->>'subject', v_step->>'fingerprint',
-          v_step->>'claim', v_step->>'label', v_step->>'key', v_held, v_held_delta,
+          v_step->>'claim', v_step->>'label', v_step->>'key', v_held, v_held_delta, v_amounts,
           CASE WHEN v_step->>'lease' IS NULL THEN p_owner END, (v_step->>'lease')::bigint,
           v_now + (v_step->>'lease')::bigint, (v_step->>'begun')::boolean::int, v_book.at, v_book.sequence);
       END IF;
@@ -533,21 +667,23 @@ BEGIN
       SELECT p_ledger AS ledger, * FROM ROWS FROM (jsonb_to_recordset(p_steps) AS (
         "do" TEXT, operation TEXT, subject TEXT, fingerprint TEXT, claim TEXT,
         label TEXT, key TEXT, lease BIGINT, begun BOOLEAN, part TEXT, output TEXT, digest TEXT),
-        unnest(v_numbers), unnest(v_sequences), unnest(v_accounts), unnest(v_epsilons), unnest(v_deltas)) AS step(
+        unnest(v_numbers), unnest(v_sequences), unnest(v_accounts), unnest(v_epsilons), unnest(v_deltas),
+        unnest(v_all_amounts)) AS step(
         "do", operation, subject, fingerprint, claim, label, key, lease, begun, part, output, digest, number, sequence,
-        account, epsilon, delta)
+        account, epsilon, delta, amounts)
     ), ended AS (
       UPDATE expost_entry entry SET part = CASE step.do WHEN 'settle' THEN step.part END,
         output = CASE step.do WHEN 'settle' THEN step.output END, digest = CASE step.do WHEN 'settle' THEN step.digest END,
         state = CASE step.do WHEN 'settle' THEN 'settled' WHEN 'forfeit' THEN 'forfeited' ELSE 'voided' END,
         begun = (step.do <> 'void')::int, charged_epsilon = step.epsilon, charged_delta = step.delta,
+        charged_meters = step.amounts,
         ended_line = step.sequence
       FROM step WHERE step.sequence IS NOT NULL AND step.do IN ('settle', 'forfeit', 'void')
         AND entry.ledger = step.ledger AND entry.number = step.number
     )
     INSERT INTO expost_entry (ledger, number, account, operation, subject, fingerprint, claim, label, key, epsilon, delta,
-      owner, lease, lease_until, begun, reserved_at, reserved_line)
-    SELECT step.ledger, number, account, operation, subject, fingerprint, claim, label, key, epsilon, delta, CASE WHEN lease IS NULL THEN p_owner END, lease,
+      meters, owner, lease, lease_until, begun, reserved_at, reserved_line)
+    SELECT step.ledger, number, account, operation, subject, fingerprint, claim, label, key, epsilon, delta, amounts, CASE WHEN lease IS NULL THEN p_owner END, lease,
       v_now + lease, begun::int, v_book.at, step.sequence
     FROM step WHERE step.sequence IS NOT NULL AND "do" = 'reserve';
   END IF;
@@ -556,7 +692,8 @@ BEGIN
       INSERT INTO expost_event VALUES (p_ledger, v_book.sequence, v_line, v_book.head)
     ), account AS (
       UPDATE expost_account SET epsilon_spent = v_spent[1], delta_spent = v_spent_delta[1],
-        epsilon_reserved = v_reserved[1], delta_reserved = v_reserved_delta[1], line = v_lines_of[1] WHERE id = v_ids[1]
+        epsilon_reserved = v_reserved[1], delta_reserved = v_reserved_delta[1], line = v_lines_of[1], meters = v_texts[1]
+      WHERE id = v_ids[1]
     ), owner AS (
       UPDATE expost_owner SET batch = p_batch, outcomes = v_outs, seen = v_now, beats = beats + v_beats WHERE id = p_owner
     )
@@ -568,9 +705,10 @@ BEGIN
       FROM unnest(v_lines, v_hashes) WITH ORDINALITY AS written(line, hash, place)
     ), account AS (
       UPDATE expost_account account SET epsilon_spent = changed.spent, delta_spent = changed.spent_delta,
-        epsilon_reserved = changed.reserved, delta_reserved = changed.reserved_delta, line = changed.line
-      FROM unnest(v_ids, v_spent, v_spent_delta, v_reserved, v_reserved_delta, v_lines_of)
-        AS changed(id, spent, spent_delta, reserved, reserved_delta, line) WHERE account.id = changed.id
+        epsilon_reserved = changed.reserved, delta_reserved = changed.reserved_delta, line = changed.line,
+        meters = changed.meters
+      FROM unnest(v_ids, v_spent, v_spent_delta, v_reserved, v_reserved_delta, v_lines_of, v_texts)
+        AS changed(id, spent, spent_delta, reserved, reserved_delta, line, meters) WHERE account.id = changed.id
     ), owner AS (
       UPDATE expost_owner SET batch = p_batch, outcomes = v_outs, seen = v_now, beats = beats + v_beats WHERE id = p_owner
     )
@@ -605,6 +743,12 @@ DECLARE
   v_upto BIGINT := (p_values->>'upto')::bigint;
   v_epsilon BIGINT := (p_values->>'epsilon')::bigint;
   v_delta BIGINT := (p_values->>'delta')::bigint;
+  v_meters JSONB := p_values->'accounting';
+  v_accounting TEXT := '{"delta":' || (v_meters->>'delta')::bigint || ',"gaussian":' || (v_meters->>'gaussian')::bigint
+    || ',"order":' || expost_text(v_meters->>'order') || ',"others":' || (v_meters->>'others')::bigint || ',"renyi":'
+    || (v_meters->>'renyi')::bigint || '}';
+  v_capacity TEXT := (SELECT string_agg(value, ',' ORDER BY place)
+    FROM jsonb_array_elements_text(p_values->'capacity') WITH ORDINALITY AS one(value, place));
 BEGIN
   PERFORM expost_check_schema();
   PERFORM expost_check_durable();
@@ -616,7 +760,7 @@ BEGIN
     RAISE EXCEPTION 'expost: a decision is made by somebody, for a reason: give by and reason' USING ERRCODE = 'EX001';
   END IF;
   v_body := CASE p_kind
-    WHEN 'create' THEN '{"limit":[' || v_epsilon || ',' || v_delta || '],"name":' || expost_text(p_path) || ',"neighbours":'
+    WHEN 'create' THEN '{' || coalesce('"accounting":' || v_accounting || ',', '') || '"limit":[' || v_epsilon || ',' || v_delta || '],"name":' || expost_text(p_path) || ',"neighbours":'
       || expost_text(p_values->>'neighbours') || ',"unit":' || expost_text(p_values->>'unit') || '}'
     WHEN 'account' THEN '{' || v_account || ',"limit":[' || v_epsilon || ',' || v_delta || ']}'
     WHEN 'raise' THEN '{' || v_account || ',' || v_note || ',"limit":[' || v_epsilon || ',' || v_delta || '],' || v_reason || '}'
@@ -628,8 +772,9 @@ BEGIN
   END IF;
   v_paths := ARRAY(SELECT array_to_string(v_names[1:n], '/') FROM generate_series(1, cardinality(v_names)) n);
   IF p_kind = 'create' THEN
-    INSERT INTO expost_ledger (name, neighbours, unit, sequence, entries, at, head)
-      VALUES (p_path, p_values->>'neighbours', p_values->>'unit', 0, 0, v_now - v_now % 3600000000, repeat('0', 64))
+    INSERT INTO expost_ledger (name, neighbours, unit, sequence, entries, at, head, accounting)
+      VALUES (p_path, p_values->>'neighbours', p_values->>'unit', 0, 0, v_now - v_now % 3600000000, repeat('0', 64),
+        v_accounting)
       ON CONFLICT (name) DO NOTHING RETURNING * INTO v_book;
     IF NOT FOUND THEN RETURN FALSE; END IF;
     p_ledger := v_book.id;
@@ -640,14 +785,18 @@ BEGIN
       WHEN p_kind = 'close' AND v_now - v_book.at > 31622400000000 THEN v_book.at  -- to end spending is always possible
       ELSE expost_tick(v_book.at, v_now) END;
   END IF;
+  IF p_kind IN ('create', 'account', 'raise') AND (v_book.accounting IS NULL) <> (v_capacity IS NULL) THEN
+    RAISE EXCEPTION 'expost: a limit says what it holds on the meters of its ledger, and on no others' USING ERRCODE = 'EX001';
+  END IF;
   v_book.sequence := v_book.sequence + 1;
   IF p_kind IN ('create', 'account') THEN
     SELECT id INTO v_parent FROM expost_account WHERE ledger = p_ledger AND path = v_paths[cardinality(v_paths) - 1];
     IF NOT FOUND AND p_kind = 'account' THEN RETURN FALSE; END IF;
-    INSERT INTO expost_account (ledger, parent, path, epsilon_limit, delta_limit, line)
-      VALUES (p_ledger, v_parent, p_path, v_epsilon, v_delta, 0) ON CONFLICT (ledger, path) DO NOTHING;
+    INSERT INTO expost_account (ledger, parent, path, epsilon_limit, delta_limit, line, meters)
+      VALUES (p_ledger, v_parent, p_path, v_epsilon, v_delta, 0, '[' || v_capacity || repeat(',0', 10) || ']') ON CONFLICT (ledger, path) DO NOTHING;
   ELSIF p_kind = 'raise' THEN
-    UPDATE expost_account SET epsilon_limit = v_epsilon, delta_limit = v_delta WHERE ledger = p_ledger AND path = p_path
+    UPDATE expost_account SET epsilon_limit = v_epsilon, delta_limit = v_delta,
+      meters = '[' || v_capacity || ',' || array_to_string((expost_numbers(meters))[5:14], ',') || ']' WHERE ledger = p_ledger AND path = p_path
       AND epsilon_limit = (p_values->'seen'->>0)::bigint AND delta_limit = (p_values->'seen'->>1)::bigint;
   ELSIF p_kind = 'close' THEN
     UPDATE expost_account SET closed = 1 WHERE ledger = p_ledger AND path = p_path;
@@ -657,7 +806,8 @@ BEGIN
   END IF;
   IF NOT FOUND AND p_kind NOT IN ('drop', 'clock') THEN RETURN FALSE; END IF;
   SELECT string_agg('[' || epsilon_limit || ',' || delta_limit || ',' || epsilon_spent || ',' || delta_spent || ','
-      || epsilon_reserved || ',' || delta_reserved || ',' || closed || ',' || line || ']', ',' ORDER BY id)
+      || epsilon_reserved || ',' || delta_reserved || ',' || closed || ',' || line || coalesce(',' || btrim(meters, '[]'), '')
+      || ']', ',' ORDER BY id)
     INTO v_levels FROM expost_account WHERE ledger = p_ledger AND path = ANY (v_paths);
   UPDATE expost_account SET line = v_book.sequence WHERE ledger = p_ledger AND path = ANY (v_paths);
   v_line := expost_line(v_book.at, v_body, NULL, p_kind, v_levels, v_book.sequence, expost_user());

@@ -6,7 +6,8 @@ CREATE TABLE expost_ledger (
   sequence INTEGER NOT NULL CHECK (sequence >= 0),
   entries INTEGER NOT NULL CHECK (entries >= 0),
   at INTEGER NOT NULL,
-  head TEXT NOT NULL CHECK (length(head) = 64)
+  head TEXT NOT NULL CHECK (length(head) = 64),
+  accounting TEXT  -- the meters beside the simple sum, if there are any
 ) STRICT;
 
 CREATE TABLE expost_account (
@@ -16,13 +17,26 @@ CREATE TABLE expost_account (
   path TEXT NOT NULL,
   epsilon_limit INTEGER NOT NULL CHECK (epsilon_limit >= 0),
   delta_limit INTEGER NOT NULL CHECK (delta_limit BETWEEN 0 AND 1000000000000000000),
-  epsilon_spent INTEGER NOT NULL DEFAULT 0 CHECK (epsilon_spent BETWEEN 0 AND epsilon_limit),
+  epsilon_spent INTEGER NOT NULL DEFAULT 0 CHECK (epsilon_spent >= 0),
   delta_spent INTEGER NOT NULL DEFAULT 0 CHECK (delta_spent BETWEEN 0 AND delta_limit),
-  epsilon_reserved INTEGER NOT NULL DEFAULT 0 CHECK (epsilon_reserved BETWEEN 0 AND epsilon_limit - epsilon_spent),
+  epsilon_reserved INTEGER NOT NULL DEFAULT 0 CHECK (epsilon_reserved >= 0),
   delta_reserved INTEGER NOT NULL DEFAULT 0 CHECK (delta_reserved BETWEEN 0 AND delta_limit - delta_spent),
   closed INTEGER NOT NULL DEFAULT 0 CHECK (closed IN (0, 1)),
   line INTEGER NOT NULL CHECK (line >= 1),  -- the line of the audit trail that changed it last
-  UNIQUE (ledger, path)
+  -- beside the simple sum: capacities (δ of rounds, Rényi prices, μ², others), then what was charged and what is reserved
+  -- (Rényi prices, μ², others, entries without ε, those without μ as well)
+  meters TEXT,
+  UNIQUE (ledger, path),
+  -- at least one meter is within its capacity
+  CHECK (CASE WHEN meters IS NULL THEN epsilon_reserved <= epsilon_limit - epsilon_spent
+    ELSE coalesce(json_array_length(meters) = 14
+      AND delta_spent + delta_reserved <= meters->>0 AND meters->>0 <= delta_limit
+      AND meters->>4 >= 0 AND meters->>5 >= 0 AND meters->>6 >= 0 AND meters->>7 >= 0 AND meters->>8 >= 0
+      AND meters->>9 >= 0 AND meters->>10 >= 0 AND meters->>11 >= 0 AND meters->>12 >= 0 AND meters->>13 >= 0
+      AND (epsilon_spent + epsilon_reserved <= epsilon_limit AND meters->>7 + meters->>12 = 0
+        OR meters->>4 + meters->>9 <= meters->>1
+        OR meters->>5 + meters->>10 <= meters->>2 AND meters->>6 + meters->>11 <= meters->>3
+          AND meters->>8 + meters->>13 = 0), FALSE) END)
 ) STRICT;
 
 -- A guarantee is kept once for each ledger, with the first line about it.
@@ -63,6 +77,8 @@ CREATE TABLE expost_entry (
   part TEXT,
   charged_epsilon INTEGER CHECK (charged_epsilon BETWEEN 0 AND epsilon),
   charged_delta INTEGER CHECK (charged_delta BETWEEN 0 AND delta),
+  meters TEXT,  -- the worst case beside the simple sum, as in expost_account
+  charged_meters TEXT,
   output TEXT,
   digest TEXT,
   reserved_at INTEGER NOT NULL,
@@ -75,7 +91,15 @@ CREATE TABLE expost_entry (
     WHEN 'reserved' THEN charged_epsilon IS NULL AND charged_delta IS NULL AND ended_line IS NULL AND part IS NULL
     WHEN 'settled' THEN part IS NOT NULL AND charged_epsilon IS NOT NULL AND charged_delta = delta
     WHEN 'forfeited' THEN charged_epsilon = epsilon AND charged_delta = delta
-    ELSE begun = 0 AND charged_epsilon = 0 AND charged_delta = 0 END)
+    ELSE begun = 0 AND charged_epsilon = 0 AND charged_delta = 0 END),
+  CHECK (meters IS NULL AND charged_meters IS NULL OR coalesce(json_array_length(meters) = 5 AND CASE state
+    WHEN 'reserved' THEN charged_meters IS NULL
+    WHEN 'settled' THEN json_array_length(charged_meters) = 5
+      AND charged_meters->>0 BETWEEN 0 AND meters->>0 AND charged_meters->>1 BETWEEN 0 AND meters->>1
+      AND charged_meters->>2 BETWEEN 0 AND meters->>2 AND charged_meters->>3 BETWEEN 0 AND meters->>3
+      AND charged_meters->>4 BETWEEN 0 AND meters->>4
+    WHEN 'forfeited' THEN charged_meters = meters
+    ELSE charged_meters = '[0,0,0,0,0]' END, FALSE))
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX expost_entry_key ON expost_entry (ledger, key) WHERE key IS NOT NULL;
 CREATE INDEX expost_owner_ledger ON expost_owner (ledger) WHERE expired = 0;
@@ -98,11 +122,13 @@ WHEN NEW.begun < OLD.begun OR (NEW.state = 'voided' AND OLD.begun = 1)
   OR NEW.ledger <> OLD.ledger OR NEW.number <> OLD.number OR NEW.account <> OLD.account
   OR NEW.operation <> OLD.operation OR NEW.subject <> OLD.subject OR NEW.fingerprint <> OLD.fingerprint
   OR NEW.claim <> OLD.claim OR NEW.label IS NOT OLD.label OR NEW.key IS NOT OLD.key
-  OR NEW.epsilon <> OLD.epsilon OR NEW.delta <> OLD.delta OR NEW.reserved_at <> OLD.reserved_at
+  OR NEW.epsilon <> OLD.epsilon OR NEW.delta <> OLD.delta OR NEW.meters IS NOT OLD.meters
+  OR NEW.reserved_at <> OLD.reserved_at
   OR NEW.reserved_line <> OLD.reserved_line OR NEW.owner IS NOT OLD.owner OR NEW.lease IS NOT OLD.lease
   OR NEW.lease_until > OLD.lease_until OR (NEW.lease_until IS NULL) <> (OLD.lease_until IS NULL)
   OR (OLD.state <> 'reserved' AND (NEW.state <> OLD.state OR NEW.begun <> OLD.begun OR NEW.part IS NOT OLD.part
     OR NEW.charged_epsilon <> OLD.charged_epsilon OR NEW.charged_delta <> OLD.charged_delta
+    OR NEW.charged_meters IS NOT OLD.charged_meters
     OR NEW.digest IS NOT OLD.digest OR NEW.ended_line <> OLD.ended_line OR NEW.output IS NOT NULL))
 BEGIN SELECT RAISE(ABORT, 'expost: an entry ends once and does not change otherwise'); END;
 CREATE TRIGGER expost_entry_stays BEFORE DELETE ON expost_entry
@@ -120,6 +146,10 @@ BEGIN SELECT RAISE(ABORT, 'expost: claims never change'); END;
 CREATE TRIGGER expost_account_grows BEFORE UPDATE ON expost_account
 WHEN NEW.epsilon_limit < OLD.epsilon_limit OR NEW.delta_limit < OLD.delta_limit
   OR NEW.epsilon_spent < OLD.epsilon_spent OR NEW.delta_spent < OLD.delta_spent OR NEW.closed < OLD.closed
+  OR (NEW.meters IS NULL) <> (OLD.meters IS NULL) OR NEW.meters IS NOT OLD.meters AND (
+    NEW.meters->>0 < OLD.meters->>0 OR NEW.meters->>1 < OLD.meters->>1 OR NEW.meters->>2 < OLD.meters->>2
+    OR NEW.meters->>3 <> OLD.meters->>3 OR NEW.meters->>4 < OLD.meters->>4 OR NEW.meters->>5 < OLD.meters->>5
+    OR NEW.meters->>6 < OLD.meters->>6 OR NEW.meters->>7 < OLD.meters->>7 OR NEW.meters->>8 < OLD.meters->>8)
   OR NEW.id <> OLD.id OR NEW.ledger <> OLD.ledger OR NEW.path <> OLD.path OR NEW.parent IS NOT OLD.parent
 BEGIN SELECT RAISE(ABORT, 'expost: what was spent and allowed never goes down'); END;
 CREATE TRIGGER expost_account_stays BEFORE DELETE ON expost_account
@@ -129,6 +159,7 @@ BEGIN SELECT RAISE(ABORT, 'expost: ledgers are never removed'); END;
 CREATE TRIGGER expost_ledger_grows BEFORE UPDATE ON expost_ledger
 WHEN NEW.sequence < OLD.sequence OR NEW.entries < OLD.entries OR NEW.id <> OLD.id
   OR NEW.name <> OLD.name OR NEW.neighbours <> OLD.neighbours OR NEW.unit <> OLD.unit
+  OR NEW.accounting IS NOT OLD.accounting
 BEGIN SELECT RAISE(ABORT, 'expost: a ledger only grows'); END;
 -- INSERT OR REPLACE removes rows, and asks no other trigger.
 CREATE TRIGGER expost_ledger_new BEFORE INSERT ON expost_ledger
