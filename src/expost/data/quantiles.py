@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import ceil
@@ -14,12 +14,14 @@ from expost import bracket
 from expost.checks import as_confidence, as_probability, requested_epsilon
 from expost.cost import Number, exact, said
 from expost.data import query
-from expost.data.questions import Planned, TableMechanism, exact_bounds
-from expost.data.sums import Clipped
+from expost.data.expression import Tree
+from expost.data.questions import Planned, TableMechanism, as_number, exact_bounds
+from expost.data.sums import Clipped, as_missing
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours
 from expost.mechanisms import Tally
-from expost.mechanisms.quantiles.candidates import Lattice
+from expost.mechanisms.moments.loose_bounds import LARGEST_RECORD
+from expost.mechanisms.quantiles.candidates import Candidates, Lattice, Unbounded
 from expost.mechanisms.quantiles.ordered import arrange
 from expost.mechanisms.quantiles.quantiles import target
 from expost.mechanisms.quantiles.windows import Windows
@@ -30,6 +32,48 @@ if TYPE_CHECKING:
     from expost.data.table import PrivateTable
 
 _CELLS = 2**20
+_LARGEST_WHOLE = 2**60
+
+
+@dataclass(frozen=True)
+class AnySize:
+    """A value without bounds: as a number of single precision, or whole."""
+
+    text: str
+    missing: float | None
+    """What NULL and NaN count as; None if they do not count."""
+    whole: bool
+    expression: Tree = field(compare=False, repr=False)
+
+    @classmethod
+    def of(cls, table: PrivateTable, value: str, missing: Any, grid: Number | None) -> AnySize:
+        """Everything about it is checked here."""
+        if grid is not None:
+            raise InvalidValue("grid= is for values within bounds: give bounds=, or leave it out")
+        tree = table.expression(value, ("integer", "number", "boolean"), "a quantile")
+        largest = Fraction(_LARGEST_WHOLE if tree.kind != "number" else LARGEST_RECORD)
+        gone = as_missing(missing, -largest, largest)
+        return cls(value, gone, tree.kind != "number", as_number(tree))
+
+    def fewest(self, table: PrivateTable) -> int:
+        """The fewest values that a unit can have."""
+        return 0 if self.missing is None else table.fewest
+
+    @property
+    def cell(self) -> str:
+        """The engine's expression for a value that is called ``v``."""
+        if self.whole:
+            return query.clamped_number("BIGINT", _LARGEST_WHOLE, None if self.missing is None else round(self.missing))
+        return query.clamped_number("REAL", LARGEST_RECORD, self.missing)
+
+    @property
+    def lattice(self) -> Candidates:
+        """The candidates."""
+        return Unbounded.of(None, floats=not self.whole)
+
+    def __repr__(self) -> str:
+        gone = "missing dropped" if self.missing is None else f"missing {self.missing:g}"
+        return f"{self.text} (of any size, {gone})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,7 +85,7 @@ class Ranks(Planned):
     table
         Whose rows.
     value
-        The column, its bounds, its grid, and what NULL and NaN count as.
+        The column, its bounds and its grid, if it has any, and what NULL and NaN count as.
     levels
         The quantiles, in ascending order.
 
@@ -49,7 +93,7 @@ class Ranks(Planned):
     """
 
     table: PrivateTable
-    value: Clipped
+    value: Clipped | AnySize
     levels: tuple[Fraction, ...]
 
     @classmethod
@@ -61,6 +105,8 @@ class Ranks(Planned):
         levels = tuple(as_probability(level, "a quantile") for level in several)
         if not levels or list(levels) != sorted(set(levels)):
             raise InvalidValue(f"quantiles are numbers from 0 to 1 in ascending order, got {said(quantiles)}")
+        if bounds is None:
+            return cls(table, AnySize.of(table, value, missing, grid), levels)
         clipped = Clipped.of(table, value, bounds, missing, grid)
         if grid is None and clipped.grid.exponent < 0:
             low, high = exact_bounds(bounds)
@@ -92,26 +138,35 @@ class Ranks(Planned):
     @cached_property
     def plan(self) -> str:
         """The query that will be run, with the key of the hash."""
-        gone = None if self.value.missing is None else self.value.point(self.value.missing)
-        steps = query.steps_of(self.value.grid.exponent, *self.value.ends, gone)
-        kept = query.kept_rows(self.table, self.value.expression, steps, drop=gone is None, cells=1)
+        drop = self.value.missing is None
+        kept = query.kept_rows(self.table, self.value.expression, self.value.cell, drop=drop, cells=1)
         return self.table.engine.check(f"SELECT c, count(*) FROM {query.nested(kept)} GROUP BY c ORDER BY c")
 
     @property
-    def lattice(self) -> Lattice:
+    def lattice(self) -> Candidates:
         """The candidates."""
+        if isinstance(self.value, AnySize):
+            return self.value.lattice
         step = self.value.grid.step
         return Lattice(step, *self.value.ends, whole=step.denominator == 1)
 
     def windows(self, rate: Fraction) -> Windows:
         """The law of the choice. Private: called by mechanisms, after the reservation."""
-        found = np.array(self.table.engine.fetch(self.plan), np.int64).reshape(-1, 2)
-        values = found[:, 0] if self.lattice.step == 1 else found[:, 0] * float(self.lattice.step)
-        arranged = arrange(Tally(values, found[:, 1]), self.lattice, 0.0)
+        arranged = arrange(self._tally(), self.lattice, 0.0)
         targets = tuple(target(level, arranged.size, self.relation) for level in self.levels)
         if len(targets) == 1:
             targets = (targets[0].settled(arranged),)
         return Windows(arranged, targets, rate, paired=self.relation == "substitute" and len(targets) > 1)
+
+    def _tally(self) -> Tally:
+        """The values and how often each occurs, as the engine counted them."""
+        found = self.table.engine.fetch(self.plan)
+        counts = np.array([count for _, count in found], np.int64)
+        if isinstance(self.value, AnySize):
+            kind = np.int64 if self.value.whole else np.float64
+            return Tally(np.array([value for value, _ in found], kind), counts)
+        steps, step = np.array([cell for cell, _ in found], np.int64), self.value.grid.step
+        return Tally(steps if step == 1 else steps * float(step), counts)
 
     def permute_and_flip(self, *, epsilon: Number) -> PrivateQuantiles:
         """The values chosen by how many ranks they are off: ε-differentially private."""

@@ -170,6 +170,13 @@ def steps_of(exponent: int, low: int, high: int, missing: int | None, shift: int
     return f"CASE WHEN {VALUE} IS NULL OR isnan({VALUE}) THEN CAST({gone} AS BIGINT) ELSE {clamped} END"
 
 
+def clamped_number(kind: str, largest: float, missing: float | None) -> str:
+    """A number as an SQL type, clamped to ±largest; NULL and NaN are ``missing``, if anything. One of the two zeros."""
+    inside = f"least(greatest({VALUE}, {double(-largest)}), {double(largest)})"
+    gone = "NULL" if missing is None else double(missing)
+    return f"CAST(CASE WHEN {VALUE} IS NULL OR isnan({VALUE}) THEN {gone} ELSE {inside} + 0.0 END AS {kind})"
+
+
 def steps_around(value: str, middle: float, half: float, steps: int, missing: int | None) -> str:
     """A number in whole steps from the middle, clamped to ±steps; NULL and NaN are ``missing``, if anything."""
     low, high = double(middle - half), double(middle + half)

@@ -50,7 +50,7 @@ class Clipped:
             raise InvalidValue(
                 f"bounds of {said(bounds)} are more than 2^52 steps of grid={points.step}: take a larger grid="
             )
-        clipped = cls(value, (float(low), float(high)), points, _missing(missing, low, high), as_number(tree))
+        clipped = cls(value, (float(low), float(high)), points, as_missing(missing, low, high), as_number(tree))
         if clipped.ends[0] == clipped.ends[1]:
             raise InvalidValue(
                 f"bounds of {said(bounds)} are less than a step of grid={points.step} apart: take a smaller grid="
@@ -70,6 +70,12 @@ class Clipped:
     def fewest(self, table: PrivateTable) -> int:
         """The fewest values that a unit can have."""
         return 0 if self.missing is None else table.fewest
+
+    @property
+    def cell(self) -> str:
+        """The engine's expression for a value that is called ``v``, in steps."""
+        gone = None if self.missing is None else self.point(self.missing)
+        return query.steps_of(self.grid.exponent, *self.ends, gone)
 
     def total(self, table: PrivateTable, shift: int = 0) -> str:
         """The query for the sum and the number of the values that count, each less ``shift``."""
@@ -296,7 +302,7 @@ def _fine_grid(low: Fraction, high: Fraction, whole: bool) -> Grid:
     return Grid(0) if whole else Grid.within((high - low) / 2**30)
 
 
-def _missing(missing: Any, low: Fraction, high: Fraction) -> float | None:
+def as_missing(missing: Any, low: Fraction, high: Fraction) -> float | None:
     """What NULL and NaN count as, within the bounds; None for nothing."""
     if missing == "drop":
         return None

@@ -226,18 +226,24 @@ class PrivateTable:
         value: str,
         quantile: Any,
         *,
-        bounds: tuple[Number, Number],
+        bounds: tuple[Number, Number] | None = None,
         missing: Number | str = "drop",
         grid: Number | None = None,
     ) -> Ranks:
         """A quantile of a column or an expression, or several (a list of them, chosen jointly); as :meth:`sum`.
 
-        ``grid`` is by default 1 for whole numbers, and otherwise about a millionth of the bounds.
+        ``grid`` is by default 1 for whole numbers, and otherwise about a millionth of the bounds. Without bounds,
+        values may have any size and are rounded to 24 significant bits.
         """
         return Ranks.of(self, value, quantile, bounds, missing, grid)
 
     def median(
-        self, value: str, *, bounds: tuple[Number, Number], missing: Number | str = "drop", grid: Number | None = None
+        self,
+        value: str,
+        *,
+        bounds: tuple[Number, Number] | None = None,
+        missing: Number | str = "drop",
+        grid: Number | None = None,
     ) -> Ranks:
         """The median of a column or an expression; as :meth:`quantile`."""
         return self.quantile(value, Fraction(1, 2), bounds=bounds, missing=missing, grid=grid)

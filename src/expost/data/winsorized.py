@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from expost.checks import requested_epsilon, split_epsilon
 from expost.cost import Number, exact
 from expost.data.quantiles import PrivateQuantiles, Ranks
-from expost.data.questions import Planned, TableMechanism
+from expost.data.questions import Planned, TableMechanism, exact_bounds
 from expost.data.sums import Clipped, Mean, NoisyMean
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee
@@ -36,10 +36,16 @@ class WinsorizedMean(Planned):
         cls, table: PrivateTable, value: str, trim: Number, bounds: Any, missing: Any, grid: Number | None
     ) -> WinsorizedMean:
         """Checks what was given."""
-        share = exact(trim, "trim")
+        share, (low, high) = exact(trim, "trim"), exact_bounds(bounds)
         if not 0 < share < Fraction(1, 2):
             raise InvalidValue(f"the share clamped on either side is above 0 and below 1/2, got {trim!r}")
-        return cls(table, Ranks.of(table, value, (share, 1 - share), bounds, missing, grid))
+        return cls(table, Ranks.of(table, value, (share, 1 - share), (low, high), missing, grid))
+
+    @property
+    def value(self) -> Clipped:
+        """What is averaged, within its bounds."""
+        assert isinstance(self.ranks.value, Clipped)  # of() has seen to it
+        return self.ranks.value
 
     @property
     def title(self) -> str:
@@ -92,7 +98,7 @@ class NoisyWinsorizedMean(TableMechanism[float]):
 
     def _mean(self, ends: tuple[float, float]) -> NoisyMean:
         """The mean of the values clamped to two points of the same grid."""
-        value, table = self.question.ranks.value, self.question.table
+        value, table = self.question.value, self.question.table
         missing = "drop" if value.missing is None else value.missing
         clipped = Clipped.of(table, value.text, ends, missing, value.grid.step)
         return NoisyMean(Mean(table, clipped), self._budgets[1])
@@ -100,7 +106,7 @@ class NoisyWinsorizedMean(TableMechanism[float]):
     def check(self, data: Any) -> None:
         """Both parts can be run, the mean with the widest ends."""
         super().check(data)
-        self._mean(self.question.ranks.value.bounds).check(None)
+        self._mean(self.question.value.bounds).check(None)
 
     def sample(self, data: Any, noise: NoiseSource) -> float:
         """The mean between the ends chosen; if they are the same, that."""

@@ -6,9 +6,12 @@ from itertools import combinations_with_replacement
 from typing import Any
 
 import duckdb
+import numpy as np
 import pytest
 
 import expost as xp
+from expost.errors import InvalidValue
+from expost.mechanisms.quantiles.ordered import arrange
 from quantile_model import tuples
 
 ROWS: list[float | None] = [0.0, 2.0, None]
@@ -108,3 +111,43 @@ def test_what_is_refused(visits: duckdb.DuckDBPyConnection, quantile: Any) -> No
     table = xp.read(visits, table="v", unit="row", neighbours="add-remove", key=1)
     with pytest.raises(xp.InvalidValue):
         table.quantile("n", quantile, bounds=(0, 10))
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "substitute"])
+@pytest.mark.parametrize("unit", ["row", xp.Unit("person", rows=10)], ids=["row", "person"])
+def test_quantiles_without_bounds(visits: duckdb.DuckDBPyConnection, relation: Any, unit: Any) -> None:
+    table = xp.read(visits, table="v", unit=unit, neighbours=relation, key=1)
+    ledger = xp.Ledger(epsilon=10**6, noise=xp.SeededNoise(1))
+
+    def ask(question: Any) -> Any:
+        return ledger.run(question.permute_and_flip(epsilon=10_000)).value
+
+    assert ask(table.median("x")) == 12.25
+    assert ask(table.median("n")) == 3
+    assert type(ask(table.median("n"))) is int
+    assert ask(table.quantile("1000000 * x", [0.25, 0.75])) == (6.0e6, 18.5e6)
+    assert ask(table.where("x > 20").median("x", missing=0)) == 22.5
+    assert ask(table.derive(gone="CASE WHEN x > 5 THEN x ELSE NULL END").quantile("gone", 0, missing=-7)) == -7
+    assert "of any size" in repr(table.median("x"))
+
+
+def test_values_of_any_size_are_counted_by_the_engine(connection: duckdb.DuckDBPyConnection) -> None:
+    """As in memory: the same candidates, the same law."""
+    values = [0.0, -0.0, 1e308, -1e308, float("inf"), float("nan"), 5e-324, 0.1, 0.1, 1e20, None]
+    fill(connection, [(f"p{i}", value) for i, value in enumerate(values)])
+    table = xp.read(connection, table="t", unit="row", neighbours="substitute", key=1)
+    question = table.median("x", missing=2)
+    here = np.array([np.nan if value is None else value for value in values])
+    one, other = (arrange(data, question.lattice, 2.0) for data in (question._tally(), here))
+    ranks = list(range(-1, 14))
+    assert one.points(ranks) == other.points(ranks)
+    assert one.size == len(values)
+    assert table.median("x")._tally().counts.sum() == len(values) - 2
+
+
+def test_a_grid_goes_with_bounds(connection: duckdb.DuckDBPyConnection) -> None:
+    table = xp.read(connection, table="t", unit="row", neighbours="substitute", key=1)
+    with pytest.raises(InvalidValue, match="give bounds="):
+        table.median("x", grid=1)
+    with pytest.raises(InvalidValue):
+        table.winsorized_mean("x", trim=0.1, bounds=None)  # type: ignore[arg-type]

@@ -161,6 +161,18 @@ def test_questions_by_group(tmp_path: Path, unit: str) -> None:
     assert result.ledger.spent == Cost(240)
 
 
+def test_quantiles_need_no_bounds(tmp_path: Path) -> None:
+    asked = (
+        question("middle", "median", column="age", epsilon=1),
+        question("fifths", "quantiles", column="1000 * cost", quantiles=[0.2, 0.8], epsilon=2),
+    )
+    outcomes = run_study(read_study(write_study(tmp_path, *asked, url="memory:")), noise=SeededNoise(1)).outcomes
+    found = {outcome.question.name: outcome for outcome in outcomes}
+    assert value(found, "middle") == pytest.approx(39, abs=2)
+    assert value(found, "fifths") == pytest.approx({"0.2": 30_500, "0.8": 126_500}, rel=0.1)
+    assert "bounds" not in found["middle"].how
+
+
 def test_groups_need_what_tells_them_apart_and_which_there_are(tmp_path: Path) -> None:
     with pytest.raises(InvalidStudy, match="give both, or none"):
         run_study(read_study(write_study(tmp_path, question("c", "count", by="city", epsilon=1))))

@@ -1,4 +1,4 @@
-"""Quantiles and linear regression within declared bounds: pure ε, and always an answer."""
+"""Quantiles, and linear regression within declared bounds: pure ε, and always an answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from expost.study.kinds.kind import (
     number_text,
 )
 
-_BOUNDS = Key("bounds", "pair", "the lowest and the highest answer; values are moved into these bounds", required=True)
+_BOUNDS = Key("bounds", "pair", "the lowest and the highest answer; values are moved into these bounds. Without them "
+              "values may have any size, and it takes more of them for an answer")  # fmt: skip
 _GRID = Key("grid", "number", "what values were measured to, such as 0.01; values are rounded to a power of two that "
             "is not larger. By default 1 for whole numbers, and otherwise about a millionth of the bounds")  # fmt: skip
 _RANKS = (_BOUNDS, _GRID, DROPPED, WHERE)
@@ -37,7 +38,7 @@ def _ranked(asked: Asked) -> Mechanism:
     ranks = asked.rows.quantile(
         asked["column"],
         _levels(asked),
-        bounds=tuple(asked["bounds"]),
+        bounds=tuple(asked["bounds"]) if "bounds" in asked.question.values else None,
         missing=asked.get("missing", "drop"),
         grid=grid,
     )
@@ -94,24 +95,24 @@ def _line(asked: Asked, mechanism: Any, value: Any) -> Answer:
 
 BOUNDED = tuple(map(grouped, (
     QuestionKind(
-        "median", "The median, chosen by rank within bounds.", (COLUMN, *_RANKS), _ranked, _placed, number=True,
+        "median", "The median, chosen by rank.", (COLUMN, *_RANKS), _ranked, _placed, number=True,
         noise=_CHOSEN, accuracy=_ranks_off,
         example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
-        "quantile", "A quantile, chosen by rank within bounds.",
+        "quantile", "A quantile, chosen by rank.",
         (COLUMN, Key("quantile", "number", "which one, between 0 and 1", required=True), *_RANKS),
         _ranked, _placed, number=True, noise=_CHOSEN, accuracy=_ranks_off,
         example='column = "cost"\nquantile = 0.9\nbounds = [0, 1000]',
     ),
     QuestionKind(
-        "quantiles", "Several quantiles at once, chosen jointly by rank within bounds.",
+        "quantiles", "Several quantiles at once, chosen jointly by rank.",
         (COLUMN, Key("quantiles", "numbers", "which ones, from 0 to 1, ascending", required=True), *_RANKS),
         _ranked, _several, noise=_CHOSEN, accuracy=_ranks_off,
         example='column = "cost"\nquantiles = [0.1, 0.5, 0.9]\nbounds = [0, 1000]',
     ),
     QuestionKind(
-        "interquartile_range", "How far the middle half of the data spreads, from quartiles chosen within bounds.",
+        "interquartile_range", "How far the middle half of the data spreads, from quartiles chosen by rank.",
         (COLUMN, *_RANKS), _ranked, _range, number=True, noise=_CHOSEN, accuracy=_ranks_off,
         example='column = "cost"\nbounds = [0, 1000]',
     ),
