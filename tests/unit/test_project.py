@@ -100,6 +100,7 @@ SHARED = {
     "Step": "of a composition; of a durable ledger",
     "TestedLogisticRegression": "the mechanism, and the scikit-learn estimator around it",
     "app": "the command line, and its commands for ledgers",
+    "audit": "of a guarantee; the command that runs it",
     "create": "a durable ledger; the command that does",
     "plan": "of early stops; the command that shows what a study costs",
     "statement": "of a ledger; the command that prints it",

@@ -1,0 +1,259 @@
+"""Try to refute a privacy guarantee by samples.
+
+Samples on two neighbouring databases are split: on some a classifier learns which outputs speak for one of them, on
+others the most telling events are chosen, and the rest tests those. What the test shows is true with the stated
+confidence, however the events were found. It can refute a guarantee, never prove one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from expost.accounting.renyi import Prices
+from expost.checks import as_whole
+from expost.cost import EPSILON_UNITS, Number, exact
+from expost.errors import InvalidValue
+from expost.guarantee import Guarantee, Part
+from expost.mechanism import Mechanism
+from expost.text import text_of
+from expost.verify.audit.events import Distinguisher, Side, best_anywhere, best_for_part, delta_shown, epsilon_shown
+from expost.verify.audit.renyi import best_cells, moment_shown
+from expost.verify.audit.result import AuditResult, EventShown, PartShown
+from expost.verify.audit.samples import BATCH, Progress, SampleMany, SampleOne, Sampler
+from expost.verify.audit.scores import Classifier, Frequencies, LikelihoodScore
+
+_FINALISTS = 4  # events of any parts that are tested
+_LEARN, _CHOOSE = 0.3, 0.2  # shares of the samples
+
+
+def audit(
+    mechanism: Mechanism | SampleOne | SampleMany,
+    pairs: Sequence[tuple[Any, Any]],
+    *,
+    guarantee: Guarantee | None = None,
+    part_of: Any = None,
+    samples: int = 20_000,
+    seconds: float | None = None,
+    confidence: float = 0.99,
+    seed: int = 0,
+    order: Number | None = None,
+    prices: Prices | None = None,
+    many: bool = False,
+    processes: int = 1,
+    progress: Progress | None = None,
+) -> AuditResult:
+    """Try to refute a guarantee on pairs of neighbouring databases.
+
+    Parameters
+    ----------
+    mechanism
+        A mechanism, or a function of a database and a noise source that gives one output. With ``many=True`` the
+        function takes a number, too, and gives as many independent outputs.
+    pairs
+        Neighbouring databases.
+    guarantee, part_of
+        What is to be refuted. By default the mechanism's own. A function without ``part_of`` has one part.
+    samples, seconds
+        Outputs of each database of each pair; or about how long it may take.
+    confidence
+        A true guarantee is refuted with a probability of at most one less this.
+    seed
+        The same seed and number of samples, the same result.
+    order, prices
+        An order α, to test the mechanism's Rényi prices at it, or the prices given, as well.
+    processes
+        Processes that draw samples.
+    progress
+        Called with the share of the samples that were drawn.
+
+    >>> from expost.mechanisms import RandomizedResponse
+    >>> response = RandomizedResponse(epsilon=1, choices=2)
+    >>> audit(response, [(0, 1)], samples=4_000).refuted
+    False
+    >>> audit(response, [(0, 1)], guarantee=Guarantee.uniform(0.5), samples=4_000).refuted
+    True
+
+    Proof: lem-audit
+    """
+    claim, labelled = _claim(mechanism, guarantee, part_of)
+    chosen_prices = _prices(mechanism, order, prices)
+    if not pairs or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
+        raise InvalidValue("an audit needs pairs of neighbouring databases: give for instance [(data, without_one)]")
+    if not 0 < confidence < 1:
+        raise InvalidValue(f"confidence is between 0 and 1, got {confidence!r}")
+    as_whole(processes, "processes", 1)
+    sampler = Sampler(mechanism, pairs, seed, many)
+    if seconds is None:
+        chunks = -(-as_whole(samples, "samples", 4 * BATCH) // BATCH)
+    else:
+        chunks = sampler.chunks_within(seconds, processes)
+    outputs = sampler.all(chunks, processes, progress)
+    test = _Test(claim, labelled, outputs, len(pairs), 1 - confidence, order, chosen_prices)
+    subject = text_of(mechanism) if isinstance(mechanism, Mechanism) else getattr(mechanism, "__name__", "a function")
+    rows, events, moment = test.run()
+    return AuditResult(subject, claim, rows, events, chunks * BATCH, confidence, seed, moment)
+
+
+def _claim(mechanism: Any, guarantee: Guarantee | None, part_of: Any) -> tuple[Guarantee, Any]:
+    if isinstance(mechanism, Mechanism):
+        return guarantee or mechanism.guarantee, part_of or (mechanism.part_of if guarantee is None else _whole)
+    if not callable(mechanism) or guarantee is None:
+        raise InvalidValue("an audit takes a mechanism, or a function of (data, noise) and guarantee=")
+    return guarantee, part_of or _whole
+
+
+def _whole(output: Any) -> Part:
+    return "any"
+
+
+def _prices(mechanism: Any, order: Number | None, prices: Prices | None) -> Prices | None:
+    if order is None:
+        if prices is not None:
+            raise InvalidValue("Rényi prices are for an order: give order=")
+        return None
+    if exact(order, "an order") <= 1:
+        raise InvalidValue(f"an order is above 1, got {order!r}")
+    if prices is None and not isinstance(mechanism, Mechanism):
+        raise InvalidValue("a function has no Rényi prices of its own: give prices=")
+    found = prices or mechanism.renyi_prices(order)
+    if found.delta:
+        raise InvalidValue("prices that hold up to a δ cannot be refuted by a moment: audit the guarantee instead")
+    return found
+
+
+class _Test:
+    """Learn, choose and test, for every ordered pair."""
+
+    def __init__(
+        self, guarantee: Guarantee, part_of: Any, outputs: dict[tuple[int, int], list[Any]], pairs: int, error: float,
+        order: Number | None, prices: Prices | None,
+    ) -> None:  # fmt: skip
+        self._guarantee, self._outputs, self._pairs, self._error = guarantee, outputs, pairs, error
+        self._order = None if order is None else float(exact(order, "an order"))
+        labels = {side: [part_of(output) for output in found] for side, found in outputs.items()}
+        chosen = [label for found in labels.values() for label in found[: _shares(len(found))[1]]]
+        self._labels: list[Part] = list(dict.fromkeys(chosen))
+        """Parts that occurred before the test; it is about these, and no others."""
+        everything = [*self._labels, *(label for found in labels.values() for label in found)]
+        numbers = {label: number for number, label in enumerate(dict.fromkeys(everything))}
+        self._parts = {side: np.array([numbers[label] for label in found]) for side, found in labels.items()}
+        self._epsilons = np.array([guarantee.epsilon_of(label) for label in numbers])
+        self._known = np.arange(len(numbers)) < len(self._labels)
+        self._delta = guarantee.delta
+        self._prices = None if prices is None else np.array([prices.of(label) / EPSILON_UNITS for label in numbers])
+
+    def run(self) -> tuple[tuple[PartShown, ...], tuple[EventShown, ...], float | None]:
+        """What the samples show."""
+        both = []
+        for pair in range(self._pairs):
+            sides = (pair, 0), (pair, 1)
+            learnt = _Learnt([self._outputs[side] for side in sides], [self._parts[side] for side in sides])
+            both += [_Ordered(pair, first, learnt) for first in (0, 1)]
+        share = self._error / (2 if self._prices is None else 3)
+        moment = None if self._prices is None else self._moment(both, share)
+        return self._rows(both, share), self._events(both, share), moment
+
+    def _rows(self, both: list[_Ordered], error: float) -> tuple[PartShown, ...]:
+        """For each part the event, of any ordered pair, that promised the most."""
+        each = error / (len(both) * len(self._labels))
+        found: dict[int, PartShown] = {}
+        for sides in both:
+            for part in range(len(self._labels)):
+                event = sides.best_for_part(part, len(self._known), self._delta)
+                shown = epsilon_shown(event, *sides.tested, self._epsilons, self._delta, each)
+                before = found.get(part)
+                if before is None or shown > before.shown:
+                    claimed = float(self._epsilons[part])
+                    hits = sides.hits(event, self._epsilons)
+                    found[part] = PartShown(self._labels[part], claimed, shown, sides.pair, sides.order, hits)
+        return tuple(found.values())
+
+    def _events(self, both: list[_Ordered], error: float) -> tuple[EventShown, ...]:
+        """The few events that promised to violate the guarantee most."""
+        single = [np.arange(len(self._known)) == part for part in range(len(self._labels))]
+        masks = [self._known, *(single[: 4 * _FINALISTS] if len(single) > 1 else [])]
+        found = [(sides.best_anywhere(self._epsilons, self._delta, mask), sides) for sides in both for mask in masks]
+        found.sort(key=lambda row: -row[0].promise)
+        finalists = found[:_FINALISTS]
+        return tuple(self._event(event, sides, error / len(finalists)) for event, sides in finalists)
+
+    def _event(self, event: Distinguisher, sides: _Ordered, error: float) -> EventShown:
+        shown = delta_shown(event, *sides.tested, self._epsilons, error)
+        return EventShown(
+            self._delta, shown, sides.pair, sides.order, sides.hits(event, self._epsilons),
+            sides.examples(event, self._epsilons),
+        )  # fmt: skip
+
+    def _moment(self, both: list[_Ordered], error: float) -> float:
+        assert self._prices is not None
+        assert self._order is not None
+        each = error / len(both)
+        shown = []
+        for sides in both:
+            cells = best_cells(*sides.chosen, self._order, self._prices, each)
+            shown.append(moment_shown(cells, *sides.tested, self._order, self._prices, each))
+        return max(shown)
+
+
+def _shares(size: int) -> tuple[int, int]:
+    """How many samples there are to learn from; and these and those to choose by."""
+    return int(_LEARN * size), int((_LEARN + _CHOOSE) * size)
+
+
+class _Learnt:
+    """A pair of databases: scores learnt from some samples, and the other samples scored."""
+
+    def __init__(self, outputs: list[list[Any]], parts: list[Any]) -> None:
+        size = len(outputs[0])
+        learn, choose = _shares(size)
+        first, second = (side[:learn] for side in outputs)
+        scores: tuple[LikelihoodScore, ...] = (Classifier(first, second), Frequencies(first, second))
+        self.kept = [side[choose:] for side in outputs]
+        rest = [
+            Side(tuple(score(side[learn:]) for score in scores), of[learn:])
+            for side, of in zip(outputs, parts, strict=True)
+        ]
+        self.chosen = [side.part(0, choose - learn) for side in rest]
+        self.tested = [side.part(choose - learn, size) for side in rest]
+
+
+class _Ordered:
+    """An ordered pair: samples to choose events by, and samples to test them."""
+
+    def __init__(self, pair: int, first: int, learnt: _Learnt) -> None:
+        self.pair = pair
+        self.order: Literal["first", "second"] = "second" if first else "first"
+        self._kept = learnt.kept[first]
+        self.chosen = _turned(learnt.chosen, first)
+        self.tested = _turned(learnt.tested, first)
+
+    def best_for_part(self, part: int, parts: int, delta: float) -> Distinguisher:
+        """The event within a part that promises the largest ε."""
+        return best_for_part(*self.chosen, part, parts, delta, self.tested[0].size / self.chosen[0].size)
+
+    def best_anywhere(self, epsilons: Any, delta: float, within: Any) -> Distinguisher:
+        """The event in these parts that promises to violate the guarantee most."""
+        return best_anywhere(*self.chosen, epsilons, delta, within)
+
+    def hits(self, event: Distinguisher, epsilons: Any) -> tuple[int, int]:
+        """Samples of either law in an event."""
+        first, second = (int(event.members(side, epsilons).sum()) for side in self.tested)
+        return first, second
+
+    def examples(self, event: Distinguisher, epsilons: Any) -> tuple[str, ...]:
+        """The most frequent outputs in an event."""
+        inside = np.flatnonzero(event.members(self.tested[0], epsilons))[:2000]
+        counts = Counter(repr(self._kept[place])[:60] for place in inside)
+        return tuple(text for text, _ in counts.most_common(3))
+
+
+def _turned(sides: list[Side], first: int) -> tuple[Side, Side]:
+    """Both sides, with scores that speak for the first."""
+    if first == 0:
+        return sides[0], sides[1]
+    other, own = (Side(tuple(-score for score in side.scores), side.parts) for side in sides)
+    return own, other
