@@ -59,7 +59,7 @@ lint: $(VENV)/.dev
 
 soak: $(VENV)/.dev
 	EXPOST_CASES=$(CASES) $(BIN)/pytest -n 2 --dist worksteal tests/conformance/test_expressions.py -o faulthandler_timeout=3600
-	EXPOST_SOAK=$(KILLS) $(BIN)/pytest -n 2 --dist worksteal tests/faults tests/laws tests/unit -o faulthandler_timeout=1800
+	EXPOST_SOAK=$(KILLS) $(BIN)/pytest -n 2 --dist worksteal tests/faults tests/laws tests/statistical tests/unit -o faulthandler_timeout=1800
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

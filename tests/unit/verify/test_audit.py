@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from expost import Guarantee, InvalidValue
+from expost import Guarantee, InvalidValue, mechanisms
 from expost.accounting.renyi import Prices
+from expost.mechanism import Mechanism
 from expost.mechanisms import Coin, Laplace, RandomizedResponse
 from expost.noise import NoiseSource, SeededNoise
 from expost.verify.audit import audit, bounds, catalogue, neighbours
@@ -164,6 +165,17 @@ def test_every_subject_of_the_catalogue_can_be_sampled(name: str) -> None:
         for data in pair:
             mechanism.check(data)
             assert mechanism.part_of(mechanism.sample(data, SeededNoise(1))) in mechanism.guarantee
+
+
+MADE_OF_OTHERS = {"ByGroup", "Chain", "FirstStable", "ProposeTestRelease", "Tested", "TestedRelease"}
+"""They take mechanisms, tests or proposals: the Stable… ones and TestedLogisticRegression are made of them."""
+
+
+def test_every_mechanism_of_the_library_is_in_the_catalogue() -> None:
+    kinds = {
+        name for name, kind in vars(mechanisms).items() if isinstance(kind, type) and issubclass(kind, Mechanism)
+    }  # fmt: skip
+    assert kinds == set(catalogue.names()) | MADE_OF_OTHERS
 
 
 def _never(data: Any, noise: NoiseSource) -> int:

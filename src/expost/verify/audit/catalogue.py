@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from expost import mechanisms as m
+from expost.accounting.losses import GaussianNoise
 from expost.errors import InvalidValue
 from expost.mechanism import Mechanism
 from expost.verify.audit import neighbours
@@ -57,11 +58,18 @@ def _last_changed(rows: Any) -> Any:
     return others
 
 
+def _itself(data: Any, so_far: tuple[Any, ...]) -> Any:
+    return data
+
+
 _BOUNDS: dict[str, Any] = {"bounds": (0, 4), "epsilon": 1}
 _RANKED: dict[str, Any] = {**_BOUNDS, "neighbours": "add-remove"}
 _SUBJECTS: dict[str, Callable[[], Subject]] = {
     "Laplace": lambda: Subject(m.Laplace(epsilon=1, sensitivity=1), neighbours.numbers()),
-    "Gaussian": lambda: Subject(m.Gaussian(epsilon=1, delta=0.01, sensitivity=1), neighbours.numbers()),
+    "Gaussian": lambda: Subject(
+        m.Gaussian(epsilon=1, delta=0.01, sensitivity=1, compute=_itself),
+        neighbours.numbers(),
+    ),
     "DiscreteGaussian": lambda: Subject(m.DiscreteGaussian(rho=0.25, delta=0.01, sensitivity=1), neighbours.vectors(1)),
     "Coin": lambda: Subject(m.Coin(epsilon=1, sensitivity=1), neighbours.numbers()),
     "RandomizedResponse": lambda: Subject(m.RandomizedResponse(epsilon=1, choices=3), neighbours.numbers()),
@@ -94,6 +102,35 @@ _SUBJECTS: dict[str, Callable[[], Subject]] = {
         m.StableTrimmedMean(trim=0.25, epsilon=1, delta=0.05, proposed=2, bounds=(0, 4))
     ),
     "StableInterquartileRange": lambda: _values(m.StableInterquartileRange(epsilon=1, delta=0.05)),
+    "StableQuantile": lambda: _values(
+        m.StableQuantile(quantile=0.75, epsilon=1, delta=0.05, proposed=2, bounds=(0, 4))
+    ),
+    "StableInterquantileRange": lambda: _values(m.StableInterquantileRange(low=0.1, high=0.9, epsilon=1, delta=0.05)),
+    "StableNoisyInterquartileRange": lambda: _values(m.StableNoisyInterquartileRange(epsilon=1, delta=0.05)),
+    "StableRegression": lambda: _fitted(
+        m.StableRegression(cell=0.5, blocks=4, bounds=(0, 4), target_bounds=(0, 4), epsilon=1, delta=0.05)
+    ),
+    "TypicalRange": lambda: _values(m.TypicalRange(**_RANKED)),
+    "Iterative": lambda: Subject(
+        m.Iterative(steps=(GaussianNoise(2),) * 3, stops=(1, 3), delta=0.01, sensitivity=1, compute=_itself),
+        neighbours.numbers(),
+    ),
+    "LogisticDescent": lambda: _labelled(
+        m.LogisticDescent(epsilon=1, delta=0.01, features=1, norm=1, steps=4, every=2)
+    ),
+    "TestedLogisticRegression": lambda: _labelled(
+        m.TestedLogisticRegression(epsilon=1, test_share=0.5, threshold=0.5, norm=1)
+    ),
+    "Tuning": lambda: _labelled(
+        m.Tuning(
+            candidates=(m.OutputPerturbation(epsilon=0.5, norm=1), m.OutputPerturbation(epsilon=1, norm=1)),
+            score=m.CorrectPredictions(),
+            held_out=0.5,
+            good_enough=0.9,
+            runs=4,
+        )
+    ),
+    "LinearRegression": lambda: _fitted(m.LinearRegression(epsilon=1, bounds=[(0, 4)], target_bounds=(0, 4))),
     "LeastSquares": lambda: _fitted(m.LeastSquares(epsilon=1, bounds=[(0, 4)], target_bounds=(0, 4))),
     "TheilSen": lambda: _fitted(m.TheilSen(epsilon=1, bounds=[(0, 4)], target_bounds=(0, 4))),
     "OutputPerturbation": lambda: _labelled(m.OutputPerturbation(epsilon=1, norm=1)),
