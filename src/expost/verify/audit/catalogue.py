@@ -67,7 +67,7 @@ _RANKED: dict[str, Any] = {**_BOUNDS, "neighbours": "add-remove"}
 _SUBJECTS: dict[str, Callable[[], Subject]] = {
     "Laplace": lambda: Subject(m.Laplace(epsilon=1, sensitivity=1), neighbours.numbers()),
     "Gaussian": lambda: Subject(
-        m.Gaussian(epsilon=1, delta=0.01, sensitivity=1, compute=_itself),
+        m.Gaussian(epsilon=1, delta=0.01, sensitivity=1),
         neighbours.numbers(),
     ),
     "DiscreteGaussian": lambda: Subject(m.DiscreteGaussian(rho=0.25, delta=0.01, sensitivity=1), neighbours.vectors(1)),
