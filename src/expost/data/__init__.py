@@ -8,7 +8,7 @@ from expost.data.groups import Grouped, Groups
 from expost.data.histograms import Above, BalancedCounts, Histogram
 from expost.data.moments import Moments, NoisyMoments, OnColumns
 from expost.data.quantiles import PrivateQuantiles, Ranks
-from expost.data.questions import Count, Noisy, Question
+from expost.data.questions import Count, Noisy, NoisyUntil, Question
 from expost.data.sensitivity import Sensitivity
 from expost.data.sums import CountedMean, Mean, NoisyMean, Sum
 from expost.data.table import PrivateTable, read
@@ -34,6 +34,7 @@ __all__ = [
     "Noisy",
     "NoisyMean",
     "NoisyMoments",
+    "NoisyUntil",
     "NoisyWinsorizedMean",
     "OnColumns",
     "PrivateQuantiles",

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.checks import as_bounds
-from expost.cost import Number, said
+from expost.cost import Number, exact, said
 from expost.data import query, sensitivity
 from expost.data.expression import Kind, Tree
 from expost.data.expression.operators import CASTS
@@ -24,13 +24,16 @@ from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import Mechanism, Out
-from expost.mechanisms import DiscreteGaussian, Gaussian, Laplace, SparseVector
+from expost.mechanisms import DiscreteGaussian, Gaussian, Laplace, NoiseReduction, RelativeError, SparseVector
 from expost.mechanisms.additive import Additive
 from expost.mechanisms.fixed_cost import RELEASED
+from expost.mechanisms.reduction.reduction import Reduced
 from expost.noise import NoiseSource
 
 if TYPE_CHECKING:
     from expost.data.table import Of, PrivateTable
+
+_LEVELS = 40  # of noise reduction: from ε down to a six-thousandth
 
 Shown = TypeVar("Shown", covariant=True)
 """What people read as the answer."""
@@ -84,6 +87,26 @@ class Question(Planned, Generic[Shown]):
         """The question with Laplace noise for its L1 sensitivity: ε-differentially private."""
         moved = self._moved().l1
         return Noisy(self, Laplace(epsilon=epsilon, sensitivity=moved, neighbours=self.table.neighbours))
+
+    def laplace_within(self, error: Number, confidence: Number = "0.95") -> Noisy[Shown]:
+        """The question with Laplace noise of the least ε that moves no number by more than ``error``."""
+        moved, count = self._moved().l1, int(np.size(self.nothing))
+        steps = exact(error, "error") // exact(self.distance(1), "a step")
+        noise = Laplace.for_accuracy(
+            steps, confidence, sensitivity=moved, neighbours=self.table.neighbours, n=count, floats=False
+        )
+        return Noisy(self, noise)
+
+    def reduced(self, *, epsilon: Number, within: Number, confidence: Number = "0.95") -> NoisyUntil:
+        """The question with noise that becomes less until the answer is within this share of the truth.
+
+        ``epsilon`` is reserved, and the ε of the level where it stops is charged: see
+        :class:`~expost.NoiseReduction`. The value is a :class:`~expost.mechanisms.reduction.reduction.Reduced`.
+        """
+        rule, moved = RelativeError(within=within, confidence=confidence), self._moved().l1
+        relation = self.table.neighbours
+        noise = NoiseReduction(epsilon=epsilon, sensitivity=moved, levels=_LEVELS, until=rule, neighbours=relation)
+        return NoisyUntil(self, noise)
 
     def gaussian(self, *, epsilon: Number, delta: Number) -> Noisy[Shown]:
         """The question with normal noise for its L2 sensitivity: (ε, δ)-differentially private."""
@@ -182,6 +205,37 @@ class Noisy(OnNumbers[Out]):
             return f"{self.question.title}, all ± {bound:.6g} at 95 %"
         said = f"{output:.6g}" if isinstance(output, float) else f"{output}"
         return f"{self.question.title} {said} ± {bound:.6g} at 95 %"
+
+
+@dataclass(frozen=True, repr=False)
+class NoisyUntil(OnNumbers[Reduced]):
+    """A count or a sum with noise that is reduced until the answer is near enough; charged like the last answer alone.
+
+    Proof: thm-noise-reduction
+    """
+
+    question: Question[Any]
+    noise: NoiseReduction
+
+    def sample(self, data: Any, noise: NoiseSource) -> Reduced:
+        """Ask the table, and reduce the noise."""
+        found = self.noise.sample(self.question.exact(), noise)
+        return found._replace(value=self.question.present(found.value))
+
+    def part_of(self, output: Reduced) -> Part:
+        """The level of the answer."""
+        return self.noise.part_of(output)
+
+    def error_bound(self, confidence: Number, *, output: Reduced) -> float:
+        """How far off the answer is at most, with this confidence, although it decided where to stop."""
+        count = int(np.size(self.question.nothing))
+        return self.question.distance(self.noise.error_bound(confidence, level=output.level, n=count, at_stop=True))
+
+    def describe(self, output: Reduced) -> str:
+        """The answer, its accuracy and its level."""
+        near = f"{self.noise.until}" if output.met else f"± {self.error_bound('0.95', output=output):.6g} at 95 %"
+        shown = f" {output.value:.6g}" if isinstance(output.value, int | float) else ", all"
+        return f"{self.question.title}{shown} {near} (level {output.level} of {self.noise.levels})"
 
 
 @dataclass(frozen=True, repr=False)

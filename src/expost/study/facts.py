@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from expost.data import BalancedCounts, CountedMean, Grouped, Noisy, NoisyMean
+from expost.data import BalancedCounts, CountedMean, Grouped, Noisy, NoisyMean, NoisyUntil
 from expost.mechanism import Mechanism
 from expost.mechanisms import Laplace
 from expost.study.kinds.kind import DROPPED, ZERO, Answer, Asked, QuestionKind, number_text
@@ -77,6 +77,8 @@ def _noise(kind: QuestionKind, mechanism: Mechanism) -> str:
         return "Laplace, on the sum" + (" and on the number of values" if counted else "")
     if isinstance(mechanism, Noisy):
         return _added(mechanism)
+    if isinstance(mechanism, NoisyUntil):
+        return f"Laplace, reduced step by step until {mechanism.noise.until}"
     if isinstance(mechanism, BalancedCounts):
         return f"Laplace, scale {number_text(1 / float(mechanism.rate))}, adding up to zero"
     return kind.noise or type(mechanism).__name__

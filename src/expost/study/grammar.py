@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal
 
 KeyType = Literal[
     "text", "mark", "number", "numbers", "whole", "texts", "pair", "pairs", "keys", "bins", "words", "widths", "scale",
-    "repeat", "positive", "times", "floor", "epsilon", "share", "delta", "own epsilon", "own delta",
+    "repeat", "positive", "times", "floor", "epsilon", "share", "delta", "own epsilon", "own delta", "accuracy",
 ]  # fmt: skip
 
 
@@ -36,6 +38,17 @@ def _epsilon(value: Any) -> bool:
     return _number(value) and 1e-12 <= value <= 1e6
 
 
+def _percent(value: Any) -> bool:
+    return isinstance(value, str) and share_of(value) is not None
+
+
+def share_of(text: str) -> Fraction | None:
+    """The share that a text such as "2 %" is; None if it is not such a text."""
+    found = re.fullmatch(r"(\d{1,3}(?:\.\d{1,6})?) ?%", text)
+    share = Fraction(found[1]) / 100 if found else Fraction(0)
+    return share if 0 < share < 1 else None
+
+
 HOLDS: dict[KeyType, tuple[str, Callable[[Any], bool]]] = {
     "text": ("a text", _text),
     "mark": ("one character, or none", lambda v: isinstance(v, str) and len(v) <= 1),
@@ -59,6 +72,8 @@ HOLDS: dict[KeyType, tuple[str, Callable[[Any], bool]]] = {
     "share": ("a number above 0, at most 1", lambda v: _number(v) and 0 < v <= 1),
     "delta": ("a number from 0 to below 1", lambda v: _number(v) and 0 <= v < 1),
     "own epsilon": ('a number from 1e-12 to a million, or "rest"', lambda v: _epsilon(v) or v == "rest"),
+    "accuracy": ('a number above 0, or a share of the truth such as "2 %"',
+                 lambda v: (_number(v) and v > 0) or _percent(v)),
     "own delta": ('a number above 0 and below 1, or "rest"', lambda v: (_number(v) and 0 < v < 1) or v == "rest"),
 }  # fmt: skip
 """What a key of a type holds, in words, and whether a value is that."""

@@ -13,7 +13,7 @@ from expost.cost import Cost, exact
 from expost.errors import InvalidStudy
 from expost.study.grammar import AMOUNTS, COMMON, REPEAT, SECTIONS, TOP, Key
 from expost.study.kinds import KINDS
-from expost.study.kinds.kind import QuestionKind
+from expost.study.kinds.kind import ACCURACY, QuestionKind
 from expost.study.lines import Place, line_index, line_of
 from expost.study.model import Amount, Condition, Data, LedgerSection, Privacy, Question, Repeat, Study
 
@@ -187,10 +187,12 @@ class _Reader:
             self.problem((*place, "name"), where + rule)
             sound = False
         amounts = [key for key in AMOUNTS if key in given]
-        if len(amounts) != 1:
+        enough = len(amounts) == 1 or (not amounts and "accuracy" in given)
+        if not enough:
             found = f"has {' and '.join(amounts)}" if amounts else "has no ε"
-            self.problem(place, f"{where}{found}: give one of {', '.join(AMOUNTS)}")
-        if not sound or len(amounts) != 1:
+            or_accuracy = ", or an accuracy" if not amounts and ACCURACY in own.keys else ""
+            self.problem(place, f"{where}{found}: give one of {', '.join(AMOUNTS)}{or_accuracy}")
+        if not sound or not enough:
             return None
         self.delta(given, own, place, where)
         values = {key.name: given[key.name] for key in own.keys if key.name in given}
@@ -200,7 +202,7 @@ class _Reader:
             name=given["name"],
             kind=kind,
             label=given.get("label", name),
-            amount=_amount(amounts[0], given[amounts[0]]),
+            amount=_amount(amounts[0], given[amounts[0]]) if amounts else _amount("epsilon", "rest"),
             delta=delta if delta == "rest" else exact(delta, "δ"),
             values=values,
             only_if=self.condition(given.get("only_if"), (*place, "only_if"), where, earlier),

@@ -172,6 +172,13 @@ WHERE = Key("where", "text", "only rows for which this is true: age >= 18 AND ci
 DROPPED = Key("missing", "number", "what an empty value counts as; by default it does not count")
 ZERO = Key("missing", "number", "what an empty value counts as; 0 by default")
 COLUMN = Key("column", "text", "a column, or an expression such as cost / 100", required=True)
+ACCURACY = Key(
+    "accuracy",
+    "accuracy",
+    "instead of an ε: how far off noise may put the answer, with 95 % confidence, as a number, or as a share of the "
+    'truth such as "2 %". As little ε as that takes is charged; a share reserves all that remains, or the ε stated '
+    "beside it",
+)
 COUNTED = Key("count", "text", "what is counted: rows, or units", choices=("rows", "units"))
 
 

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from itertools import product
 from typing import Any
 
+from expost.cost import exact
 from expost.mechanism import WITHHELD, Mechanism
-from expost.mechanisms import LinearModel, LogisticDescent, TestedLogisticRegression
+from expost.mechanisms import (
+    CorrectPredictions,
+    LinearModel,
+    LogisticDescent,
+    ObjectivePerturbation,
+    TestedLogisticRegression,
+    Tuning,
+)
 from expost.study.grammar import Key
 from expost.study.kinds.kind import ZERO, Answer, Asked, QuestionKind, number_text
 from expost.study.kinds.robust import TESTED
@@ -33,6 +43,26 @@ def _tested(asked: Asked, mechanism: Any, value: Any) -> Answer:
         text = f"withheld: its error was not found to be at most {asked['threshold']} (1 knows nothing)"
         return Answer(text, None, outcomes=("withheld",))
     return _weights(asked, value, "released")
+
+
+def _tuning(asked: Asked) -> Mechanism:
+    """A candidate for each regulariser and share. A search costs twice the ε of its winner."""
+    own = Fraction(str(asked.epsilon)) / 2
+    candidates = [
+        ObjectivePerturbation(
+            epsilon=own * exact(share, "shares"), norm=asked["norm"], regularizer=regularizer, **asked.given("missing")
+        )
+        for share, regularizer in product(asked.get("shares", [1]), asked["regularizers"])
+    ]
+    score, held_out = CorrectPredictions(), asked.get("held_out", 0.3)
+    return Tuning(candidates=tuple(candidates), score=score, held_out=held_out, **asked.given("good_enough"))
+
+
+def _tuned(asked: Asked, mechanism: Tuning, found: Any) -> Answer:
+    candidate = mechanism.candidates[found.candidate]
+    assert isinstance(candidate, ObjectivePerturbation)
+    chosen = f" (regularizer {candidate.regularizer:g}, ε {candidate.epsilon:g}; score {found.score:.3f})"
+    return _weights(asked, found.value, "enough" if found.met else "best", chosen)
 
 
 def _descent(asked: Asked) -> Mechanism:
@@ -72,6 +102,19 @@ MODELS = (
         _logistic, _tested, reads=True, outcomes=TESTED,
         noise="on the weights, and a private test on records held out",
         example='features = ["age", "cost"]\ntarget = "smoker"\nnorm = 1000\nthreshold = 0.8\ntest_share = 0.2',
+    ),
+    QuestionKind(
+        "tuned_classifier", "The best of several logistic regressions by a private score on records that they have "
+        "not seen. Twice the ε of the one that is chosen is charged.",
+        (*_FEATURES,
+         Key("regularizers", "numbers", "how much large weights are penalized: one candidate for each", required=True),
+         Key("shares", "numbers", "candidates with less ε: shares of the whole, such as [0.1, 1]; 1 by default"),
+         Key("good_enough", "number", "a share of right predictions that is enough: then the candidate with the least "
+             "ε is chosen. By default the best one is"),
+         Key("held_out", "number", "the share of records for scores; 0.3 by default")),
+        _tuning, _tuned, reads=True, outcomes=("enough", "best"),
+        noise="on the objective of each model, on each score, and in the number of runs",
+        example='features = ["age", "cost"]\ntarget = "smoker"\nnorm = 1000\nregularizers = [0.001, 0.1]',
     ),
     QuestionKind(
         "training", "A classifier trained step by step. It stops early if it learns no more, and is charged for the "

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
-from expost.data import CountedMean, Noisy, NoisyMean, Question
+from expost.cost import Cost
+from expost.data import CountedMean, Noisy, NoisyMean, NoisyUntil, Question
 from expost.errors import InvalidValue
 from expost.mechanism import Mechanism
-from expost.study.grammar import Key
+from expost.study.grammar import Key, share_of
 from expost.study.kinds.groups import grouped
 from expost.study.kinds.kind import (
+    ACCURACY,
     COLUMN,
     CONFIDENCE,
     COUNTED,
@@ -40,16 +43,37 @@ def noisy(asked: Asked, question: Question[Any]) -> Noisy[Any]:
     return question.laplace(epsilon=asked.epsilon)
 
 
+def _with_noise(asked: Asked, question: Question[Any]) -> Noisy[Any] | NoisyUntil:
+    """The question with the noise that was asked for, or that the wanted accuracy allows."""
+    wanted = asked.get("accuracy")
+    if wanted is None:
+        return noisy(asked, question)
+    if asked.get("noise", "laplace") == "gaussian":
+        raise InvalidValue("an accuracy is reached with Laplace noise: leave 'noise' out, or state an ε instead")
+    if "by" in asked.question.values:
+        raise InvalidValue("an accuracy is of one answer, not of several groups: leave 'by' out, or state an ε instead")
+    if isinstance(wanted, str):
+        return question.reduced(epsilon=asked.epsilon, within=share_of(wanted) or 0)
+    found = question.laplace_within(wanted)
+    if found.guarantee.worst_case.exact_epsilon > Cost.within(str(asked.epsilon)).exact_epsilon:
+        raise InvalidValue(
+            f"± {number_text(wanted)} at 95 % takes {found.guarantee.worst_case}, more than the ε {asked.epsilon:g} "
+            "that it may use: ask for less accuracy"
+        )
+    return found
+
+
 def _count(asked: Asked) -> Mechanism:
     of = asked.get("count", "rows")
     question = asked.rows.count(of=of)
     if not question.sensitivity.l1:
         raise InvalidValue(f"under substitute the number of {of} is public and needs no question: add a 'where'")
-    return noisy(asked, question)
+    return _with_noise(asked, question)
 
 
 def _sum(asked: Asked) -> Mechanism:
-    return noisy(asked, asked.rows.sum(asked["column"], bounds=tuple(asked["bounds"]), **asked.given("missing")))
+    question = asked.rows.sum(asked["column"], bounds=tuple(asked["bounds"]), **asked.given("missing"))
+    return _with_noise(asked, question)
 
 
 def _mean(asked: Asked) -> Mechanism:
@@ -59,9 +83,23 @@ def _mean(asked: Asked) -> Mechanism:
     return question.counted(epsilon=asked.epsilon)
 
 
-def _number(asked: Asked, mechanism: Noisy[Any], value: Any) -> Answer:
+def _number(asked: Asked, mechanism: Noisy[Any] | NoisyUntil, value: Any) -> Answer:
+    if isinstance(mechanism, NoisyUntil):
+        return _near_enough(asked, mechanism, value)
     error = mechanism.error_bound(CONFIDENCE)
     return Answer(with_error(value, error), value, error, released=value)
+
+
+def _near_enough(asked: Asked, mechanism: NoisyUntil, found: Any) -> Answer:
+    """A reduced answer. What is within a share of the truth is within share/(1 − share) of itself."""
+    share, value = share_of(asked["accuracy"]) or Fraction(0), found.value
+    if found.met:
+        error = float(abs(value) * share / (1 - share))
+        text = f"{with_error(value, error)}, within {asked['accuracy']} of the truth"
+    else:
+        error = float(mechanism.error_bound(CONFIDENCE, output=found))
+        text = f"{with_error(value, error)}; {asked['accuracy']} would take more ε than was reserved"
+    return Answer(text, value, error, released=value)
 
 
 def _average(asked: Asked, mechanism: NoisyMean | CountedMean, value: Any) -> Answer:
@@ -73,8 +111,8 @@ def _average(asked: Asked, mechanism: NoisyMean | CountedMean, value: Any) -> An
     return Answer(text, value[0], error, released=value)
 
 
-def _accuracy(asked: Asked, mechanism: Noisy[Any]) -> Accuracy:
-    return Accuracy(float(mechanism.error_bound(CONFIDENCE)))
+def _accuracy(asked: Asked, mechanism: Noisy[Any] | NoisyUntil) -> Accuracy | None:
+    return None if isinstance(mechanism, NoisyUntil) else Accuracy(float(mechanism.error_bound(CONFIDENCE)))
 
 
 def _average_accuracy(asked: Asked, mechanism: NoisyMean | CountedMean) -> Accuracy:
@@ -87,12 +125,12 @@ def _average_accuracy(asked: Asked, mechanism: NoisyMean | CountedMean) -> Accur
 
 NUMBERS = tuple(map(grouped, (
     QuestionKind(
-        "count", "How many rows, or units, there are.", (WHERE, COUNTED, NOISE), _count, _number,
+        "count", "How many rows, or units, there are.", (WHERE, COUNTED, NOISE, ACCURACY), _count, _number,
         accuracy=_accuracy, number=True,
         example='where = "visits > 0"',
     ),
     QuestionKind(
-        "sum", "The sum of a column.", (COLUMN, _BOUNDS, DROPPED, WHERE, NOISE), _sum, _number,
+        "sum", "The sum of a column.", (COLUMN, _BOUNDS, DROPPED, WHERE, NOISE, ACCURACY), _sum, _number,
         accuracy=_accuracy, number=True,
         example='column = "cost"\nbounds = [0, 1000]',
     ),

@@ -1,0 +1,106 @@
+"""Questions that state an accuracy instead of an ε, and models that are tuned."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import expost as xp
+from expost.study import plan_study, read_study, run_study
+from studies import question, write_study
+
+
+def study_of(folder: Path, *questions: str) -> Any:
+    return read_study(write_study(folder, *questions))
+
+
+def count(**keys: object) -> str:
+    return question("old", "count", where="age >= 60", **keys)
+
+
+def test_an_accuracy_in_numbers_takes_the_epsilon_that_it_needs(tmp_path: Path) -> None:
+    study = study_of(tmp_path, count(accuracy=50), question("more", "count", where="age < 5", epsilon=1))
+    line = plan_study(study).lines[0]
+    assert line.worst == line.best
+    assert (line.fit, str(line.accuracy)) == ("fits", "± 50")
+    outcome = run_study(study).outcomes[0]
+    assert outcome.receipts[0].charged == line.worst
+    assert outcome.receipts[0].charged.epsilon < 0.13
+    assert outcome.answer is not None
+    assert outcome.answer.error == 50
+
+
+def test_a_share_reserves_what_remains_and_pays_for_what_it_took(tmp_path: Path) -> None:
+    study = study_of(tmp_path, count(accuracy="5 %"), question("more", "count", where="age < 5", epsilon=1))
+    first, second = plan_study(study).lines
+    assert first.worst is not None
+    assert first.best is not None
+    assert (first.worst.epsilon, second.fit) == (4, "may fit")
+    assert 0 < first.best.epsilon < 0.001
+    result = run_study(study)
+    outcome = result.outcomes[0]
+    assert outcome.answer is not None
+    assert outcome.answer.error is not None
+    assert "within 5 % of the truth" in outcome.answer.text
+    assert outcome.answer.error == pytest.approx(outcome.answer.value / 19)
+    assert outcome.receipts[0].reserved.epsilon == 4
+    assert outcome.receipts[0].charged.epsilon < 0.2
+    assert result.answered == 2
+    assert "reduced step by step" in outcome.how["noise"]
+    again = run_study(study)
+    assert again.outcomes[0].receipts[0].stored
+    assert again.outcomes[0].answer == outcome.answer
+
+
+def test_a_share_of_a_sum_with_an_epsilon_at_most(tmp_path: Path) -> None:
+    near = question("paid", "sum", column="cost", bounds=[0, 1000], accuracy="10 %", epsilon=1)
+    never = question("few", "count", where="age > 200", accuracy="1 %", share=0.25)
+    study = study_of(tmp_path, near, never)
+    assert [line.worst for line in plan_study(study).lines] == [xp.Cost(1), xp.Cost(1)]
+    paid, few = run_study(study).outcomes
+    assert paid.answer is not None
+    assert few.answer is not None
+    assert "within 10 % of the truth" in paid.answer.text
+    assert paid.receipts[0].charged.epsilon < 1
+    assert "1 % would take more ε than was reserved" in few.answer.text
+    assert few.receipts[0].charged == xp.Cost(1)
+
+
+def test_an_accuracy_that_is_not_affordable_does_not_fit(tmp_path: Path) -> None:
+    plan = plan_study(study_of(tmp_path, question("much", "count", where="age > 9", epsilon=3.99), count(accuracy=50)))
+    assert [line.fit for line in plan.lines] == ["fits", "cannot fit"]
+    with pytest.raises(xp.InvalidStudy, match=r"takes ε .*, more than the ε 4 that it may use"):
+        plan_study(study_of(tmp_path, question("paid", "sum", column="cost", bounds=[0, 1000], accuracy=1)))
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"accuracy": "2"}, "'accuracy' is a number above 0, or a share of the truth"),
+        ({"accuracy": "100 %"}, "'accuracy' is a number above 0"),
+        ({"accuracy": -1}, "'accuracy' is a number above 0"),
+        ({}, "has no ε: give one of epsilon, share, share_of_remaining, or an accuracy"),
+        ({"accuracy": 5, "epsilon": 1, "share": 0.5}, "has epsilon and share"),
+        ({"accuracy": 5, "noise": "gaussian", "delta": 1e-6}, "reached with Laplace noise"),
+        ({"accuracy": 5, "by": "city", "by_keys": ["Rome"]}, "not of several groups"),
+    ],
+)
+def test_mistakes(tmp_path: Path, keys: dict[str, object], message: str) -> None:
+    with pytest.raises(xp.InvalidStudy, match=message):
+        plan_study(study_of(tmp_path, count(**keys)))
+
+
+def test_a_tuned_classifier(tmp_path: Path) -> None:
+    tuned = question(
+        "who", "tuned_classifier", features=["age", "cost"], target="CASE WHEN age >= 40 THEN 1 ELSE 0 END", norm=100,
+        regularizers=[0.001, 1], shares=[0.1, 1], good_enough=0.6, epsilon=2,
+    )  # fmt: skip
+    study = study_of(tmp_path, tuned)
+    line = plan_study(study).lines[0]
+    assert (line.worst, line.best) == (xp.Cost(2), xp.Cost(0.2))
+    outcome = run_study(study).outcomes[0]
+    assert outcome.answer is not None
+    assert outcome.answer.outcomes[0] in ("enough", "best")
+    assert "regularizer" in outcome.answer.text
+    assert "score" in outcome.answer.text
+    assert outcome.receipts[0].charged.epsilon in (0.2, 1.1, 2.0)
