@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,7 @@ def test_a_stopped_server(tmp_path: Path) -> None:
 @pytest.mark.parametrize("lock", ["SELECT 1 FROM expost_ledger FOR UPDATE", "LOCK TABLE expost_entry"])
 def test_a_lock_that_somebody_holds(postgres_url: Callable[[], str], lock: str) -> None:
     url = postgres_url()
-    ledger = make(url, settings=QUICK)
+    ledger = make(url, settings=replace(QUICK, deadline=8.0))  # a busy machine answers late
     with psycopg.connect(url) as rude:
         rude.execute(lock)
         error = within(lambda: ledger.reserve(CLAIM))
