@@ -8,6 +8,7 @@ import typer
 
 from expost._version import __version__
 from expost.cli import custody, ledger, study
+from expost.cli.answers import list_answers
 from expost.cli.audit import audit
 from expost.cli.console import CODES, out
 
@@ -25,6 +26,7 @@ app.command()(study.init)
 app.command()(study.plan)
 app.command()(study.run)
 app.command()(study.report)
+app.command("answers")(list_answers)
 app.command()(audit)
 assert custody  # adds commands to the ledger's
 app.add_typer(ledger.app)

@@ -20,7 +20,7 @@ from expost.errors import InvalidValue
 
 if TYPE_CHECKING:
     from expost.study import Outcome, Plan, Result
-    from expost.study.model import Question
+    from expost.study.model import Question, Study
 
 StudyFile = Annotated[Path, typer.Argument(help="A study file (TOML).", metavar="STUDY", show_default=False)]
 
@@ -120,6 +120,7 @@ def plan(
     from expost.study import epsilon_for, plan_study, read_study
 
     asked = read_study(study)
+    _warn_of_ledger(asked)
     wanted = dict(map(_wanted, for_accuracy or []))
     planned = plan_study(asked)
     found = {name: epsilon_for(asked, name, error) for name, error in wanted.items()}
@@ -164,6 +165,9 @@ def run(
     for path in (kept_at, report):
         if path is not None:
             _check_writable(path)
+    if not rehearse:
+        _warn_of_ledger(asked)
+        _warn_of_versions(asked)
     if rehearse:
         err.print(Text(REHEARSED, style="bold yellow"), soft_wrap=True)
     elif asked.ledger.url == "memory:":
@@ -225,6 +229,31 @@ def report(
 # ---- how things look
 
 _MARKS = {"answered": ("✓", "green"), "withheld": ("○", "yellow"), "skipped": ("–", "yellow")}
+
+
+def _warn_of_ledger(study: Study) -> None:
+    """Warn if the record of the last run names a ledger that is gone."""
+    from expost.study import read_record
+    from expost.study.record import record_path
+    from expost.study.sources import ledger_is_gone
+
+    if not record_path(study.file).exists():
+        return
+    kept = read_record(record_path(study.file)).get("ledger", {})
+    gone = ledger_is_gone(study, kept["name"], kept["head"]) if kept.get("durable") and "head" in kept else ""
+    if gone:
+        err.print(Text(f"beware: {gone}", style="yellow"), soft_wrap=True)
+
+
+def _warn_of_versions(study: Study) -> None:
+    """Warn if answers are stored about another version of the data."""
+    from expost.study.key import other_versions
+    from expost.study.plan import other_version
+    from expost.study.sources import find_ledger
+
+    ledger = find_ledger(study)
+    for name, versions in ({} if ledger is None else other_versions(study, ledger)).items():
+        err.print(Text(f"beware: {name!r} {other_version(study, versions)}", style="yellow"), soft_wrap=True)
 
 
 def _check_writable(path: Path) -> None:

@@ -1,17 +1,20 @@
 """A question's key in the ledger: written here, and read here.
 
-A key is ``name #attempt digest n=… fact=…``. The digest says what is asked of which data with how much ε. What is known
-only at a run follows it: the public number of units, and what earlier answers make of the mechanism. So the same
-question about the same data is never sampled twice, and nothing else takes its answer.
+A key is ``name #attempt digest v=version n=… fact=…``. The digest says what is asked of which data with how much ε, and
+the version is what the study states of the data. What is known only at a run follows: the public number of units, and
+what earlier answers make of the mechanism. So the same question about the same data is never sampled twice, and nothing
+else takes its answer. Nothing in a key is made from the contents or the size of a file.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote
 
 from expost.cost import Cost
 from expost.ledger import Entry, Ledger
@@ -22,6 +25,7 @@ LOST = "it was interrupted while it was sampled, so its worst case was charged; 
 VALUES = ": values"
 """The second step of a question that has two."""
 _UNITS = " n="
+_KEY = re.compile(rf"([\w-]+)({re.escape(VALUES)})? #(\d+) ([0-9a-f]{{16}}) v=(\S*)")
 
 
 def ledger_key(study: Study, question: Question, attempt: int = 1, step: str = "") -> str:
@@ -29,19 +33,48 @@ def ledger_key(study: Study, question: Question, attempt: int = 1, step: str = "
     data, privacy = study.data, study.privacy
     derived, types = _used(study, question)
     quoting = [] if data.quote is None else [data.quote]
-    about = [study.place, data.table, data.version, data.delimiter, types, *quoting]
+    about = [study.place, data.table, data.delimiter, types, *quoting]
     whose = [privacy.unit, privacy.rows, privacy.groups, privacy.neighbours]
     asked = [question.kind, str(question.amount), str(question.delta), dict(question.values), derived]
     named = KINDS[question.kind].refers_to(question.values).values()
     leans_on = [ledger_key(study, earlier) for earlier in study.questions if earlier.name in named]
     text = json.dumps([about, whose, asked, leans_on, study.ledger.account], sort_keys=True, default=str)
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return f"{question.name}{step} #{attempt} {digest}"
+    return f"{question.name}{step} #{attempt} {digest} v={quote(data.version, safe='')}"
 
 
 def key_at_run(known: str, size: int, facts: Sequence[str]) -> str:
     """A key with what is known only at a run."""
     return " ".join((f"{known}{_UNITS}{size}" if size else known, *facts))
+
+
+class KeyParts(NamedTuple):
+    """What a key says."""
+
+    name: str
+    step: str
+    attempt: int
+    digest: str
+    version: str
+
+    @property
+    def question(self) -> str:
+        """The question, its step and its attempt, for people."""
+        return f"{self.name}{self.step}" + (f" ({self.attempt})" if self.attempt > 1 else "")
+
+    @property
+    def first_attempt(self) -> str:
+        """What was known before its run of the key of the question's first attempt."""
+        return f"{self.name} #1 {self.digest} v={quote(self.version, safe='')}"
+
+
+def parts_of(key: str) -> KeyParts | None:
+    """The parts of a study's key; None for any other key."""
+    found = _KEY.match(key)
+    if found is None:
+        return None
+    name, step, attempt, digest, version = found.groups()
+    return KeyParts(name, step or "", int(attempt), digest, unquote(version))
 
 
 def read_key(key: str) -> tuple[str, int | None]:
@@ -121,6 +154,23 @@ def stored_questions(study: Study, ledger: Ledger, size: int | None) -> dict[str
             unfinished = _second_step(question, first, ledger) if second is None else Cost(0)
             found[question.name] = Stored(len(made), second or first, units_then, unfinished)
     return found
+
+
+def other_versions(study: Study, ledger: Ledger) -> dict[str, str]:
+    """The versions of the data that stored answers of the same questions are about, if not about the stated one."""
+    found: dict[str, set[str]] = {}
+    for entry in ledger.entries():
+        parts = parts_of(entry.key or "") if entry.state == "settled" else None
+        if parts is not None:
+            found.setdefault(f"{parts.name} {parts.digest}", set()).add(parts.version)
+    other = {}
+    for question in study.questions:
+        own = parts_of(ledger_key(study, question))
+        assert own is not None
+        versions = found.get(f"{own.name} {own.digest}", set())
+        if versions and own.version not in versions:
+            other[question.name] = ", ".join(map(repr, sorted(versions)))
+    return other
 
 
 def _second_step(question: Question, first: Entry, ledger: Ledger) -> Cost:

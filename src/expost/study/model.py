@@ -12,8 +12,8 @@ from typing import Any, Literal
 from expost.cost import Cost, exact
 from expost.errors import InvalidStudy
 from expost.guarantee import Neighbours
+from expost.recipes import Rest
 
-Rest = Literal["rest"]
 SQLITE = "sqlite:///"
 
 

@@ -14,7 +14,7 @@ from expost.cost import Cost
 from expost.errors import InvalidStudy, InvalidValue
 from expost.ledger import Ledger
 from expost.study.check import LineProblem, Questions, TooLittle, problem
-from expost.study.key import Stored, stored_questions
+from expost.study.key import Stored, other_versions, stored_questions
 from expost.study.kinds import KINDS
 from expost.study.kinds.kind import Accuracy, Answer
 from expost.study.model import Question, Study
@@ -70,6 +70,11 @@ def plan_study(study: Study) -> Plan:
     return Plan(study, tuple(lines), before, walk.low, walk.high)
 
 
+def other_version(study: Study, versions: str) -> str:
+    """What is said of a question that was answered about another version of the data."""
+    return f"is asked again: the ledger has its answer about version {versions}, and [data] says {study.data.version!r}"
+
+
 def require_fit(questions: Questions, ledger: Ledger | None, size: int | None) -> None:
     """Refuse a study with a question that is wrong, or that cannot be asked whatever comes out before."""
     walk = _Walk(questions, ledger, size)
@@ -91,6 +96,7 @@ class _Walk:
         study = questions.study
         self.questions, self.study = questions, study
         self.stored: Mapping[str, Stored] = {} if ledger is None else stored_questions(study, ledger, size)
+        self.versions = {} if ledger is None else other_versions(study, ledger)
         self.low = self.high = remaining_before(study, ledger)
         self.stand_ins: dict[str, Answer] = {}
 
@@ -130,6 +136,8 @@ class _Walk:
         line = self.line(question)
         if line.fit not in ("fits", "may fit"):
             return line
+        if question.name in self.versions and not line.why:
+            line = replace(line, why=other_version(self.study, self.versions[question.name]))
         return replace(line, accuracy=self.accuracy(question, low) or self.accuracy(question, high))
 
     def accuracy(self, question: Question, remaining: Cost) -> Accuracy | None:

@@ -122,6 +122,34 @@ def find_ledger(study: Study, noise: NoiseSource | None = None) -> Ledger | None
     return ledger
 
 
+def stored_ledger(study: Study) -> Ledger:
+    """The study's ledger or account, for reading only."""
+    section = study.ledger
+    if section.url == "memory:" or not _exists(study.ledger_url, section.name):
+        raise study.wrong(
+            "ledger.url",
+            f"there is no ledger {section.name!r} here: nothing was published from it. What an earlier run "
+            f"published is in its record, {study.file.with_suffix('.run.json').name}, if that is still there",
+        )
+    ledger = Ledger.load(study.ledger_url, section.name, read_only=True)
+    return ledger if section.account is None else _account(study, ledger, section.account)
+
+
+def ledger_is_gone(study: Study, name: str, head: str) -> str:
+    """A warning, if the ledger that a record names is not there, or has not the line that the record noted."""
+    if study.ledger.url == "memory:" or name.partition("/")[0] != study.ledger.name:
+        return ""
+    place = f"ledger {study.ledger.name!r}, from which the last run was paid,"
+    if not _exists(study.ledger_url, study.ledger.name):
+        return f"{place} is gone: a new one does not know what was spent. Restore it, or find out where it is"
+    line, _, digest = head.partition(":")
+    trail = Ledger.load(study.ledger_url, study.ledger.name, read_only=True).audit(int(line) - 1)
+    found = next(trail, None)
+    if found is not None and found.hash == digest:
+        return ""
+    return f"{place} was replaced: it has not the line that the record noted. A backup, or a new one, spends twice"
+
+
 def new_ledger(study: Study, noise: NoiseSource | None = None) -> Ledger:
     """The ledger that the study describes, new."""
     section, privacy, limit = study.ledger, study.privacy, study.limit

@@ -22,7 +22,7 @@ def shown(folder: Path, *arguments: str) -> str:
     return f"$ expost {' '.join(arguments).replace(str(folder), 'FOLDER')}\n{text}exit code {result.exit_code}\n"
 
 
-@pytest.mark.parametrize("command", ["", "init", "plan", "run", "report"])
+@pytest.mark.parametrize("command", ["", "init", "plan", "run", "report", "answers"])
 def test_help(tmp_path: Path, command: str) -> None:
     text = shown(tmp_path, *command.split(), "--help")
     assert "Example: expost" in text

@@ -1,0 +1,88 @@
+"""`expost answers`: what was published, from the ledger."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from expost.cli.console import Json, guarded, out
+from expost.cli.tables import print_json, print_table
+from expost.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from expost.ledger import Ledger
+    from expost.study.answers import Published
+    from expost.study.model import Study
+
+_LONGEST = 60
+
+
+@guarded
+def list_answers(
+    source: Annotated[
+        str, typer.Argument(metavar="STUDY|URL", help="A study file, or a ledger's address.", show_default=False)
+    ],
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="The ledger's name, after an address.", show_default=False)
+    ] = None,
+    account: Annotated[
+        str | None, typer.Option(metavar="PATH", help="An account below it, such as clinic/alice.", show_default=False)
+    ] = None,
+    csv: Annotated[
+        Path | None, typer.Option("--csv", metavar="FILE", help="Write them as CSV.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List what was published: every stored answer, free.
+
+    Answers of questions that were edited or removed since are listed, too. Nothing is asked and nothing is charged.
+
+    Example: expost answers visits.toml --csv visits-answers.csv
+    """
+    from expost.study.answers import as_csv, as_rows, published
+
+    if csv is not None and csv.exists():
+        raise InvalidValue(f"{csv} exists already: choose another file")
+    ledger, study = _source(source, name, account)
+    found = published(ledger, study)
+    if csv is not None:
+        _write(csv, as_csv(found))
+    if as_json:
+        print_json(as_rows(found))
+    elif csv is not None:
+        out.print(f"{len(found)} answers in {csv}", soft_wrap=True)
+    else:
+        print_table(("#", "question", "version", "answer", "charged", ""), map(_row, found), right=(0,))
+
+
+def _source(source: str, name: str | None, account: str | None) -> tuple[Ledger, Study | None]:
+    """The ledger or account, and the study if that was given."""
+    from expost.cli.ledger import ledger_at
+    from expost.study import read_study
+    from expost.study.sources import stored_ledger
+
+    if "://" in source:
+        if name is None:
+            raise InvalidValue("after an address comes the ledger's name: expost answers URL NAME")
+        return ledger_at(source, name, account), None
+    if name is not None or account is not None:
+        raise InvalidValue("a study names its ledger and account itself: leave out NAME and --account")
+    study = read_study(source)
+    return stored_ledger(study), study
+
+
+def _row(answer: Published) -> tuple[str, ...]:
+    text = answer.value if isinstance(answer.value, str) else json.dumps(answer.value, ensure_ascii=False)
+    shown = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    note = "not what the study asks now" if answer.current is False else ""
+    return str(answer.entry), answer.question, answer.version, shown, str(answer.charged), note
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidValue(f"{path} cannot be written: {error.strerror}") from None
