@@ -2,13 +2,14 @@
 
 * :func:`release_large`: find the large entries of a vector, then release them with everything that is left.
 * :func:`location_and_spread`: an inter-quartile range, then the median with everything that is left.
+* :func:`top_until`: the most frequent labels, asked for again while there are fewer than wanted and ε remains.
 * :func:`try_until_one_passes`: one model after another behind a private test, until one passes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from numbers import Real
 from typing import Any, Generic, Literal, NamedTuple
@@ -28,6 +29,7 @@ from expost.mechanisms import (
     StableInterquartileRange,
     StableMedian,
     StableNoisyInterquartileRange,
+    TopK,
 )
 from expost.mechanisms.numbers import shape_of
 from expost.mechanisms.sparse_vector.comparisons import NoiseKind
@@ -41,6 +43,7 @@ __all__ = [
     "RecipeResult",
     "location_and_spread",
     "release_large",
+    "top_until",
     "try_until_one_passes",
 ]
 
@@ -255,6 +258,65 @@ def _scale(found: Release) -> Fraction | None:
 
 def _median(left: Cost, scale: Fraction, size: int, slack: Number) -> StableMedian:
     return StableMedian.scaled(scale, size=size, epsilon=left.epsilon, delta=left.delta, slack=slack)
+
+
+def top_until(
+    ledger: Ledger,
+    on: Any,
+    *,
+    k: int,
+    epsilon: Number | Rest,
+    delta: Number,
+    groups: int = 1,
+    candidates: int | None = None,
+    label: str | None = None,
+) -> RecipeResult[tuple[Any, ...]]:
+    """The k most frequent labels, asked for again until there are k, or all shares of ε are used, or δ is.
+
+    ``epsilon`` is the whole budget, or "rest" for all that remains: k shares, of which each label costs one, and so
+    does each answer that there is no further label. ``delta`` is charged every time that it is asked. What was found is
+    left out of the data for the next time. ``on``, ``groups`` and ``candidates`` are as for
+    :class:`~expost.mechanisms.TopK`.
+
+    >>> counts = {"Paris": 2140, "Lyon": 520, "Nice": 340, "Metz": 3}
+    >>> ledger = Ledger(epsilon=8, delta=1e-5)
+    >>> print(top_until(ledger, counts, k=8, epsilon=8, delta=1e-6))
+    3 of 8 labels in 5 calls · charged ε 8, δ 5e-6
+
+    Proof: thm-top-until
+    """
+    total = _total(ledger, epsilon, delta)
+    first = TopK(k=k, epsilon=total.exact_epsilon, delta=delta, groups=groups, candidates=candidates)
+    found: list[Any] = []
+    releases: list[Release[tuple[Any, ...]]] = []
+    shares, exhausted = first.k, False
+    while shares and len(found) < first.k:
+        wanted = min(shares, first.k - len(found))
+        top = replace(first, k=wanted, epsilon=wanted * first.rate, candidates=candidates or 10 * first.k)
+        try:
+            release = ledger.run(top, on=_without(on, found), label=label and f"{label}: {len(releases) + 1}")
+        except BudgetExceeded:
+            if not releases:
+                raise
+            exhausted = True
+            break
+        releases.append(release)
+        found += release.value
+        shares -= min(len(release.value) + 1, wanted)
+    summary = f"{len(found)} of {first.k} labels in {len(releases)} call{'s' * (len(releases) != 1)}"
+    return RecipeResult(tuple(found), tuple(releases), summary, exhausted)
+
+
+def _without(on: Any, found: list[Any]) -> Any:
+    """Labels and counts without those that were published."""
+    if not found or not isinstance(on, Mapping | tuple | list):
+        return on
+    if isinstance(on, Mapping):
+        known = frozenset(found)
+        return {name: count for name, count in on.items() if name not in known}
+    labels, counts = on
+    others = ~np.isin(labels, np.array(found, labels.dtype))
+    return labels[others], counts[others]
 
 
 def try_until_one_passes(

@@ -10,7 +10,7 @@ import pytest
 import expost as xp
 from expost import Cost, release_large
 from expost.mechanisms.stability.quantile_range import Bin
-from expost.recipes import location_and_spread, try_until_one_passes
+from expost.recipes import location_and_spread, top_until, try_until_one_passes
 
 
 def test_large_entries_get_everything_that_is_left() -> None:
@@ -238,3 +238,26 @@ def test_a_stated_budget_leaves_the_rest_alone() -> None:
     with pytest.raises(xp.BudgetExceeded):
         location_and_spread(ledger, DATA, epsilon=5, delta=1e-6, fallback=5)
     assert ledger.spent == Cost(1, 1e-6)
+
+
+@pytest.mark.parametrize("arrays", [False, True])
+def test_labels_are_asked_for_until_the_shares_end(arrays: bool) -> None:
+    counts: Any = {"a": 9000, "b": 8000, "c": 7000, "rare": 1}
+    data = (np.array(list(counts)), np.array(list(counts.values()))) if arrays else counts
+    ledger = xp.Ledger(epsilon=10, delta=1e-3)
+    found = top_until(ledger, data, k=6, epsilon=6, delta=1e-6, label="cities")
+    assert (found.value, found.exhausted) == (("a", "b", "c"), False)  # 3 labels and their end, then two ends
+    assert [release.part for release in found.releases] == [3, 0, 0]
+    assert found.charged == Cost(6, 3e-6)
+    assert str(found).startswith("3 of 6 labels in 3 calls")
+    assert [entry.what for entry in ledger.entries()] == ["cities: 1", "cities: 2", "cities: 3"]
+
+
+def test_labels_are_asked_for_until_there_are_enough_or_delta_ends() -> None:
+    counts = {f"{i}": 1000 * (i + 1) for i in range(50)}
+    enough = top_until(xp.Ledger(epsilon=9, delta=1e-6), counts, k=2, epsilon="rest", delta=1e-6)
+    assert (len(enough.value), len(enough.releases)) == (2, 1)
+    ended = top_until(xp.Ledger(epsilon=9, delta=2e-6), {"a": 9000}, k=6, epsilon=6, delta=1e-6)
+    assert (ended.value, ended.exhausted, len(ended.releases)) == (("a",), True, 2)
+    with pytest.raises(xp.BudgetExceeded):
+        top_until(xp.Ledger(epsilon=9), counts, k=2, epsilon=1, delta=1e-6)

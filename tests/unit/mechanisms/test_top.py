@@ -77,6 +77,20 @@ def test_the_end_is_not_free() -> None:
     assert worst(2, 2, 1, 4, {0: 0, 1: 1, 2: 2}) > BASE**3
 
 
+@pytest.mark.parametrize("margin", [2, 9, 40])
+def test_retries_are_not_free(margin: int) -> None:
+    """The counterexample of the docs: whatever the margin, and so the δ of one call."""
+    laws = {}
+    for count in (margin, margin + 1):
+        once = law({"a": count}, 1, 1, margin)
+        none = once[()]
+        laws[count] = {("a", j): none ** (j - 1) * once[("a",)] for j in range(1, 6)} | {(): none**5}
+    retried = FiniteMechanism(laws, [(margin, margin + 1)], lambda output: bool(output))
+    assert least_delta_at(retried, {True: 1 / BASE, False: 1}) >= Fraction(82, 1024)
+    paid = FiniteMechanism(laws, [(margin, margin + 1)], lambda output: output[1] if output else 5)
+    assert least_delta_at(paid, {calls: BASE**-calls for calls in range(1, 6)}) == 0
+
+
 def test_half_the_price_is_too_little() -> None:
     assert worst(2, 2, 1, 4, {0: 0, 1: 1, 2: 1}) > BASE**3
 
