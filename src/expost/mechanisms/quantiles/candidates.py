@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil, floor, inf, nextafter
 from typing import Any
 
 import numpy as np
@@ -196,10 +196,29 @@ class Unbounded(Candidates):
         low, high = ((value + end) / 2 for end in ends)
         return low, high
 
+    def within(self, chosen: int, distance: Fraction, *, floats: bool) -> range:
+        """The candidates that only records within a distance of the one chosen are rounded to; they may be none."""
+        value = Fraction(self.value(chosen))
+        ends = [_float(end, up=up) for end, up in ((value - distance, True), (value + distance, False))]
+        first, last = (int(index) for index in self.indices(np.array(ends), 0.0))
+        if self.around(self.value(first), floats=floats)[0] < ends[0]:
+            first += 1
+        if self.around(self.value(last), floats=floats)[1] > ends[1]:
+            last -= 1
+        return range(first, last + 1)
+
     def rule(self, *, floats: bool) -> str:
         """The step, if records are rounded to one, and the bits."""
         plain = self.step is None or (self.step == 1 and not floats)
         return f" of records rounded to {'' if plain else f'multiples of {float(self.step or 1):.3g} and to '}24 bits"
+
+
+def _float(number: Fraction, *, up: bool) -> float:
+    """The nearest float that is not below (or not above) a number."""
+    near = float(number)
+    if up:
+        return near if Fraction(near) >= number else nextafter(near, inf)
+    return near if Fraction(near) <= number else nextafter(near, -inf)
 
 
 def _places(numbers: NDArray[np.float32], dense: int) -> NDArray[np.int64]:

@@ -25,7 +25,7 @@ from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part
 from expost.mechanism import Mechanism
-from expost.mechanisms.quantiles.candidates import Lattice
+from expost.mechanisms.quantiles.candidates import Lattice, Unbounded
 from expost.mechanisms.quantiles.ordered import Ordered, Tally, arrange, has_floats
 from expost.mechanisms.quantiles.quantiles import Quantile, target
 from expost.mechanisms.quantiles.windows import Target, Windows
@@ -57,7 +57,7 @@ class QuantileLadder(Mechanism[NDArray[Any] | Tally, Rung]):
         From 0 to 1.
     within
         How far the true quantile of the records, moved into the bounds, may be from the value published: at least half
-        of the grid.
+        of the grid. Without bounds, at least a part in 2^24 of the quantile itself, or nothing passes.
     epsilon
         The whole budget: for all rungs and the test.
     bounds, neighbours, grid, missing
@@ -79,7 +79,7 @@ class QuantileLadder(Mechanism[NDArray[Any] | Tally, Rung]):
     quantile: Number
     within: Number
     epsilon: Number
-    bounds: Any
+    bounds: Any = None
     neighbours: Neighbours
     grid: Number | None = None
     missing: Number = 0
@@ -89,7 +89,8 @@ class QuantileLadder(Mechanism[NDArray[Any] | Tally, Rung]):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
-        object.__setattr__(self, "bounds", as_bounds(self.bounds))
+        if self.bounds is not None:
+            object.__setattr__(self, "bounds", as_bounds(self.bounds))
         object.__setattr__(self, "missing", finite(self.missing, "missing"))
         object.__setattr__(self, "rungs", as_whole(self.rungs, "rungs", most=100))
         as_probability(self.quantile, "quantile")
@@ -148,16 +149,25 @@ class QuantileLadder(Mechanism[NDArray[Any] | Tally, Rung]):
     def check(self, data: Any) -> None:
         """A one-dimensional array of numbers, or a tally of them."""
         self._estimates[0].check(data)
-        floats = has_floats(data, type(self).__name__)
-        self._reach(self._lattice(floats), floats)
+        self._span(0, has_floats(data, type(self).__name__))
 
-    def _lattice(self, floats: bool) -> Lattice:
-        """The candidates: for floats without a grid, at least four in the distance."""
+    def _lattice(self, floats: bool) -> Lattice | Unbounded:
+        """The candidates: within bounds and for floats without a grid, at least four in the distance."""
+        if self.bounds is None:
+            return Unbounded.of(self.grid, floats=floats)
         plain = Lattice.of(self.bounds, self.grid, floats=floats)
         finer = exact(self.within, "within") / 4
         if self.grid is not None or not floats or plain.step <= finer:
             return plain
         return Lattice.of(self.bounds, Grid.within(finer).step, floats=True)
+
+    def _span(self, chosen: int, floats: bool) -> range:
+        """The candidates to which all records are rounded that are within the distance of the one chosen."""
+        lattice = self._lattice(floats)
+        if isinstance(lattice, Unbounded):
+            return lattice.within(chosen, exact(self.within, "within"), floats=floats)
+        steps = self._reach(lattice, floats)
+        return range(chosen - steps, chosen + steps + 1)
 
     def _reach(self, lattice: Lattice, floats: bool) -> int:
         """How many steps the true quantile of the rounded records may be away."""
@@ -175,11 +185,10 @@ class QuantileLadder(Mechanism[NDArray[Any] | Tally, Rung]):
         arranged = arrange(data, lattice, float(self.missing))
         goal = target(exact(self.quantile, "quantile"), arranged.size, self.neighbours)
         ask = self.test.start(None, noise)
-        steps = self._reach(lattice, floats)
         for estimate in self._estimates:
             rate = exact(estimate.epsilon, "ε") / 2
             (chosen,) = Windows(arranged, (goal,), rate, paired=False).sample(noise)
-            if ask(margin(arranged, goal, chosen, steps)):
+            if ask(margin(arranged, goal, self._span(chosen, floats))):
                 break
         return Rung(lattice.value(chosen), len(ask.transcript), ask.closed)
 
@@ -189,12 +198,14 @@ class QuantileLadder(Mechanism[NDArray[Any] | Tally, Rung]):
         return f"{output.value:.6g}, {said} (rung {output.rung} of {self.rungs})"
 
 
-def margin(data: Ordered, goal: Target, chosen: int, steps: int) -> int:
-    """How many records must change until the quantile is more than so many steps from a candidate; 0 if it is.
+def margin(data: Ordered, goal: Target, span: range) -> int:
+    """How many records must change until the quantile is outside of a span of candidates; 0 if it is.
 
     Proof: lem-ladder-margin
     """
-    least, most = chosen - steps - 1, chosen + steps + 1
+    least, most = span.start - 1, span.stop
+    if not span:
+        return 0
     down = max(-goal.deviation(data, least), 0) if least >= 0 else data.size
     up = max(goal.deviation(data, most), 0) if most < data.lattice.size else data.size
     return min(down, up, data.size)

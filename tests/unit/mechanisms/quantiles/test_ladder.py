@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import expost as xp
 from expost import bracket
 from expost.guarantee import Neighbours
-from expost.mechanisms.quantiles.candidates import Lattice
+from expost.mechanisms.quantiles.candidates import Lattice, Unbounded
 from expost.mechanisms.quantiles.ladder import Rung, margin
 from expost.mechanisms.quantiles.ordered import arrange
 from expost.mechanisms.quantiles.quantiles import target
@@ -25,7 +27,8 @@ RELATIONS: list[Neighbours] = ["substitute", "add-remove"]
 
 def margin_of(data: tuple[int, ...], level: Fraction, relation: Neighbours, chosen: int, steps: int) -> int:
     goal = target(level, len(data), relation)
-    return margin(arrange(np.array(data, np.int64), LATTICE, 0.0), goal, chosen, steps)
+    span = range(chosen - steps, chosen + steps + 1)
+    return margin(arrange(np.array(data, np.int64), LATTICE, 0.0), goal, span)
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -62,7 +65,7 @@ def law(ladder: xp.QuantileLadder, data: tuple[int, ...], far: int = 70) -> dict
         chosen.append([rounded(p) for p in laws])
     reach = tails(test.rate, far + test.threshold + test.centre + 1)
     shift = tails(test._threshold_rate, far + 1)
-    passing = {y: margin(arranged, goal, y, 0) for y in VALUES}
+    passing = {y: margin(arranged, goal, range(y, y + 1)) for y in VALUES}
     found: dict[Rung, Fraction] = {}
     for rho in range(far):
         mass = shift[rho] - shift[rho + 1]
@@ -101,6 +104,32 @@ def test_it_refunds_what_it_did_not_need() -> None:
     releases = [xp.Ledger(epsilon=1, noise=xp.SeededNoise(seed)).run(ladder, on=data) for seed in range(20)]
     assert all(release.value.passed and abs(release.value.value - 45) < 1.5 for release in releases)
     assert all(release.charged.epsilon < 0.6 for release in releases)
+
+
+@pytest.mark.parametrize("neighbours", RELATIONS)
+def test_without_bounds_it_refunds_what_it_did_not_need(neighbours: Neighbours) -> None:
+    data = 1e6 * np.random.default_rng(0).lognormal(size=20_000)
+    ladder = xp.QuantileLadder(quantile="0.5", within=10**5, epsilon=1, neighbours=neighbours)
+    releases = [xp.Ledger(epsilon=1, noise=xp.SeededNoise(seed)).run(ladder, on=data) for seed in range(20)]
+    assert all(release.value.passed for release in releases)
+    assert all(abs(release.value.value - np.median(data)) <= 10**5 for release in releases)
+    assert all(release.charged.epsilon < 0.6 for release in releases)
+
+
+def test_a_distance_that_single_precision_cannot_tell_never_passes() -> None:
+    ladder = xp.QuantileLadder(quantile="0.5", within=1, epsilon=9, neighbours="substitute")
+    assert not ladder.sample(np.full(10_000, 1e9 + 7.0), xp.SeededNoise(1)).passed
+
+
+@given(st.floats(-1e30, 1e30), st.fractions(Fraction(1, 10**6), 10**9), st.booleans(), st.data())
+def test_records_of_a_span_are_within_the_distance(value: float, distance: Fraction, floats: bool, data: Any) -> None:
+    candidates = Unbounded.of(None if floats else 1, floats=floats)
+    (chosen,) = candidates.indices(np.array([value]), 0.0).tolist()
+    span = candidates.within(chosen, distance, floats=floats)
+    if span:
+        index = data.draw(st.integers(span.start, span.stop - 1))
+        ends = candidates.around(candidates.value(index), floats=floats)
+        assert max(abs(Fraction(end) - Fraction(candidates.value(chosen))) for end in ends) <= distance
 
 
 def test_without_data_it_never_passes_but_by_mistake() -> None:
