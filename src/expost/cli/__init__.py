@@ -12,5 +12,5 @@ def main() -> None:
     try:
         from expost.cli.main import app
     except ModuleNotFoundError as error:
-        sys.exit(f"the command line needs {error.name}: pip install 'expost[cli]'")
+        sys.exit(f"the command line needs {(error.name or '').partition('.')[0]}: pip install 'expost[cli]'")
     app(prog_name="expost")

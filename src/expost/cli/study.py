@@ -31,6 +31,8 @@ def init(
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the study.")] = Path("study.toml"),
     table: Annotated[str | None, typer.Option(help="The table of a .duckdb file.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="The character between the fields of a CSV file.")] = None,
+    decimal: Annotated[str | None, typer.Option(help="The decimal sign of a CSV file's numbers.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="How a CSV file is written, such as latin-1.")] = None,
     bounds: Annotated[
         list[str] | None,
         typer.Option(
@@ -52,7 +54,9 @@ def init(
     if output.exists() and not force:
         raise InvalidValue(f"{output} exists already: choose another --output, or pass --force")
     known = dict(map(_bounds, bounds or []))
-    text = starter(data, file=output, table=table, delimiter=delimiter, bounds=known)
+    text = starter(
+        data, file=output, table=table, delimiter=delimiter, decimal=decimal, encoding=encoding, bounds=known
+    )
     _write(output, text)
     if "[data.schema]" in text:
         out.print(
@@ -63,9 +67,11 @@ def init(
     for line in text.splitlines():
         if line.startswith(BEWARE):
             err.print(line.removeprefix("# "), soft_wrap=True)
-    if Path(data).is_file() and not is_unicode(data):
+    if Path(data).is_file() and encoding is None and not is_unicode(data):
         err.print(
-            f"Beware: not all of {data} is UTF-8. Convert it: rows that are not UTF-8 do not count.", soft_wrap=True
+            f"Beware: not all of {data} is UTF-8, and rows that are not do not count. Name its encoding: expost init "
+            "--encoding latin-1, for example.",
+            soft_wrap=True,
         )
     typed = shlex.quote(str(output))
     todo = "Fill in its bounds" if "bounds = []" in text else "Check names and numbers"

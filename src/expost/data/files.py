@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from expost.cost import said
+from expost.data.encodings import as_utf8, check_encoding
 from expost.data.expression import Kind
 from expost.data.expression.functions import CAST_NAMES
 from expost.data.expression.operators import VALUE_KINDS
@@ -45,13 +46,20 @@ class Form:
     schema: Mapping[str, str] | None = None
     delimiter: str | None = None
     quote: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
 
     def __post_init__(self) -> None:
+        check_encoding(self.encoding)
+        if self.decimal not in (None, ".", ","):
+            raise InvalidValue(f"decimal is the sign in numbers of a CSV file, '.' or ',', got {said(self.decimal)}")
         if self.quote is not None and (not isinstance(self.quote, str) or len(self.quote) > 1):
             raise InvalidValue(f"quote is the character around fields, or '' for none, got {said(self.quote)}")
         wrong = not isinstance(self.delimiter, str) or len(self.delimiter) != 1 or self.delimiter in "\r\n\0"
         if self.delimiter is not None and wrong:
             raise InvalidValue(f"delimiter is the character between fields, such as ';', got {said(self.delimiter)}")
+        if self.decimal == "," and self.delimiter == ",":
+            raise InvalidValue("',' cannot be both the delimiter and the decimal sign: pass another delimiter=")
         if self.delimiter is not None and self.delimiter == self.quote_mark:
             raise InvalidValue(
                 f"{self.delimiter!r} cannot be both the delimiter and the quotation mark: pass another quote="
@@ -59,8 +67,11 @@ class Form:
 
     def refuse(self, what: str) -> None:
         """Refuse options for CSV where there is no CSV."""
-        if any(option is not None for option in (self.schema, self.delimiter, self.quote)):
-            raise InvalidValue(f"schema=, delimiter= and quote= are for CSV files, not for {what}: leave them out")
+        given = (self.schema, self.delimiter, self.quote, self.decimal, self.encoding)
+        if any(option is not None for option in given):
+            raise InvalidValue(
+                f"schema=, delimiter=, quote=, decimal= and encoding= are for CSV files, not for {what}: leave them out"
+            )
 
     @property
     def quote_mark(self) -> str:
@@ -68,7 +79,9 @@ class Form:
         return '"' if self.quote is None else self.quote
 
     def delimiter_of(self, path: str) -> str:
-        """The character between fields: by default a comma, or a tab in a .tsv file."""
+        """The character between fields: by default a comma, a tab in a .tsv file, a semicolon with decimal commas."""
+        if self.decimal == "," and not path.lower().removesuffix(".gz").endswith(".tsv"):
+            return self.delimiter or ";"
         return self.delimiter or ("\t" if path.lower().removesuffix(".gz").endswith(".tsv") else ",")
 
     def kinds(self, path: str) -> dict[str, Kind]:
@@ -89,6 +102,10 @@ class Form:
         if not found:
             raise InvalidValue(f"{path} cannot be read: is the path right?")
         return found
+
+    def in_utf8(self, path: str) -> list[str]:
+        """The files that a pattern names, or converted copies of them."""
+        return [as_utf8(file, self.encoding) for file in self.files(path)]
 
     def _header(self, path: str) -> list[str]:
         """The names in the first line, the same in all files: fields are read by their place."""
@@ -114,13 +131,17 @@ class Form:
         between = self.delimiter_of(file)
         quoting: dict[str, Any] = {"quotechar": self.quote_mark} if self.quote_mark else {"quoting": csv.QUOTE_NONE}
         try:
-            with opened(file, "rt", encoding="utf-8-sig", errors="replace", newline=None) as lines:
+            with opened(file, "rt", encoding=_header_encoding(self.encoding), errors="replace", newline=None) as lines:
                 first = lines.readline(LONGEST_LINE).rstrip("\n")
             return next(csv.reader([first], delimiter=between, **quoting), [])
         except (csv.Error, TypeError, OSError, EOFError):
             raise InvalidValue(
                 f"the first line of {file} cannot be read: is it CSV with the delimiter {between!r}?"
             ) from None
+
+
+def _header_encoding(encoding: str | None) -> str:
+    return "utf-8-sig" if encoding in (None, "utf-8") else str(encoding)
 
 
 def declared_kind(name: str, declared: Any) -> Kind:

@@ -46,6 +46,8 @@ def read(
     schema: Mapping[str, str] | None = None,
     delimiter: str | None = None,
     quote: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
     size: int | None = None,
     key: int | None = None,
 ) -> PrivateTable:
@@ -61,13 +63,16 @@ def read(
     row, if it is UTF-8; a bare carriage return ends a line, too. A field may be quoted, ``quote='"'``, and a doubled
     mark within is one mark; ``quote=''`` means that no field is. No field contains the end of a line: where people's
     own words are in the file, use Parquet: whoever puts the end of a line into a field of CSV makes two rows of one.
-    Several files have the same first line, or, in Parquet, columns of the same names and types.
+    Several files have the same first line, or, in Parquet, columns of the same names and types. ``decimal=","`` is for
+    numbers such as 1,5 (fields are then separated by semicolons, unless ``delimiter`` says otherwise), and
+    ``encoding="latin-1"`` for files that are not UTF-8: they are read through a converted copy in a temporary folder
+    that only this user can read, removed when the process ends.
 
     ``key`` fixes which rows count where a unit has too many; by default it is random and secret.
 
     ``source`` may also be an :class:`~expost.data.Engine` of your own.
     """
-    engine = _engine(source, table, Form(schema, delimiter, quote))
+    engine = _engine(source, table, Form(schema, delimiter, quote, decimal, encoding))
     whose, relation = as_unit(unit), as_neighbours(neighbours)
     if relation is None:
         raise InvalidValue("neighbours is missing: 'add-remove' or 'substitute'")
@@ -91,7 +96,9 @@ def read(
     if key is not None and (isinstance(key, bool) or not isinstance(key, int)):
         raise InvalidValue("a key is a whole number")
     columns, secret = tuple(engine.schema.items()), secrets.randbits(128) if key is None else key
-    return PrivateTable(engine.name, whose, relation, columns, (), size, engine, secret, key, delimiter, quote)
+    return PrivateTable(
+        engine.name, whose, relation, columns, (), size, engine, secret, key, delimiter, quote, decimal, encoding
+    )
 
 
 @dataclass(frozen=True)
@@ -126,6 +133,8 @@ class PrivateTable:
     """The key, if it was given: it decides which rows of a unit count."""
     delimiter: str | None = None
     quote: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
     """How a CSV file is written, if that was declared."""
 
     # ---- other tables

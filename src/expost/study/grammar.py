@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
+from expost.data.encodings import ENCODINGS
+
 KeyType = Literal[
     "text", "mark", "number", "numbers", "whole", "texts", "pair", "pairs", "keys", "bins", "words", "widths", "scale",
     "repeat", "positive", "times", "floor", "epsilon", "share", "delta", "own epsilon", "own delta", "accuracy",
@@ -123,6 +125,9 @@ SECTIONS: dict[str, tuple[Key, ...]] = {
         Key("delimiter", "text", "the character between the fields of a CSV file"),
         Key("quote", "mark", "the character around fields of a CSV file, the double quotation mark by default; \"\" if "
             "none is quoted. No field contains the end of a line"),
+        Key("decimal", "text", "the decimal sign of a CSV file's numbers, a point by default; with a comma, fields are "
+            "separated by semicolons by default", choices=(".", ",")),
+        Key("encoding", "text", "how a CSV file is written, utf-8 by default", choices=ENCODINGS),
         Key("schema", "words", "the types of a CSV file's columns, which it does not state itself: integer, number, "
             "text, boolean, date, timestamp. Columns left out are text, and a value that does not fit is empty"),
         Key("version", "text", "change it when the data changes: stored answers belong to a version"),

@@ -32,8 +32,14 @@ def ledger_key(study: Study, question: Question, attempt: int = 1, step: str = "
     """What is known of a key before a run."""
     data, privacy = study.data, study.privacy
     derived, types = _used(study, question)
-    quoting = [] if data.quote is None else [data.quote]
-    about = [study.place, data.table, data.delimiter, types, *quoting]
+    written = {name: getattr(data, name) for name in ("quote", "decimal", "encoding")}
+    about = [
+        study.place,
+        data.table,
+        data.delimiter,
+        types,
+        {name: how for name, how in written.items() if how is not None},
+    ]
     whose = [privacy.unit, privacy.rows, privacy.groups, privacy.neighbours]
     asked = [question.kind, str(question.amount), str(question.delta), dict(question.values), derived]
     named = KINDS[question.kind].refers_to(question.values).values()

@@ -87,6 +87,8 @@ class Data:
     table: str | None = None
     delimiter: str | None = None
     quote: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
     schema: Mapping[str, str] | None = None
     version: str = "1"
 

@@ -16,6 +16,7 @@ from expost.study.kinds import KINDS
 from expost.study.kinds.kind import ACCURACY, QuestionKind
 from expost.study.lines import Place, line_index, line_of
 from expost.study.model import Amount, Condition, Data, LedgerSection, Privacy, Question, Repeat, Study
+from expost.study.toml import toml_text
 
 _CONDITION = re.compile(r"^\s*([\w-]+?)\s*(?:\.\s*(\w+)|([<>])\s*(-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))\s*$")
 _ADDRESSES = ("sqlite:///", "postgresql://", "postgres://")
@@ -106,7 +107,7 @@ class _Reader:
             if key.name in given:
                 wrong = key.wrong(given[key.name])
                 if wrong:
-                    self.problem((*place, key.name), f"{where}{wrong}, got {_shown(given[key.name])}")
+                    self.problem((*place, key.name), f"{where}{wrong}, got {toml_text(given[key.name])}")
             elif key.required:
                 self.problem(place, f"{where}{key.name!r} is missing: {key.help}")
         return len(self.problems) == before
@@ -148,7 +149,7 @@ class _Reader:
     def ledger(self, given: _Given) -> None:
         url = given.get("url")
         if isinstance(url, str) and url != "memory:" and not url.startswith(_ADDRESSES):
-            shown = _shown(url.partition("@")[2] or url)  # what comes before may be a password
+            shown = toml_text(url.partition("@")[2] or url)  # what comes before may be a password
             self.problem(("ledger", "url"), f"[ledger] 'url' is an address such as {_SHOWN_ADDRESSES}, got {shown}")
         if "/" in str(given.get("name", "")):
             self.problem(("ledger", "name"), "[ledger] 'name' has no '/': write the account's path in 'account'")
@@ -175,7 +176,7 @@ class _Reader:
         name, kind = given.get("name"), given.get("kind")
         where = f"question {name!r}: " if isinstance(name, str) else "question: "
         if not isinstance(kind, str) or kind not in KINDS:
-            unknown = f"unknown kind {_shown(kind)}: {_hint(str(kind), KINDS)}"
+            unknown = f"unknown kind {toml_text(kind)}: {_hint(str(kind), KINDS)}"
             missing = f"'kind' is missing: {', '.join(KINDS)}"
             self.problem((*place, "kind"), where + (unknown if "kind" in given else missing))
             return None
@@ -269,8 +270,3 @@ def _amount(key: str, value: Any) -> Amount:
 def _hint(name: str, known: Iterable[str], otherwise: str = "known are") -> str:
     near = get_close_matches(name, known, 1)
     return f"did you mean {near[0]!r}?" if near else f"{otherwise} {', '.join(known) or 'none'}"
-
-
-def _shown(value: Any) -> str:
-    text = f"{value!r}"
-    return text if len(text) <= 60 else f"{text[:57]}…"

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from expost.data import PrivateTable, read
-from expost.data.duckdb.sql import identifier, string
 from expost.data.expression import Kind
 from expost.study.model import LedgerSection, Study
 from expost.study.sources import derived, stated_table, whose
@@ -30,9 +29,11 @@ def rehearsal_of(study: Study) -> Study:
 
 def made_up_table(study: Study) -> PrivateTable:
     """A table with the study's columns and made-up rows: numbers lie within the bounds that questions state."""
+    schema = stated_table(study).schema  # says so if DuckDB is missing
     import duckdb
 
-    schema = stated_table(study).schema
+    from expost.data.duckdb.sql import identifier
+
     units = min(study.privacy.size or _UNITS, _MOST_UNITS)
     rows = units * min(study.privacy.rows or 1, _MOST_ROWS)
     bounds, words = dict(_bounds(study)), dict(_keys(study))
@@ -78,6 +79,8 @@ def _value(kind: Kind, place: int, bounds: _Bounds | None, keys: list[Any] | Non
     drawn = f"CAST(hash(i, {place}) % 1000003 AS BIGINT)"
     number = f"{float(low)} + {float(high) - float(low)} * {drawn} / 1000003"
     listed = keys or _WORDS
+    from expost.data.duckdb.sql import string
+
     chosen = f"[{', '.join(string(key) if isinstance(key, str) else str(key) for key in listed)}]"
     values = {
         "number": number,

@@ -13,6 +13,7 @@ from expost.errors import InvalidValue, UnknownEntry
 from expost.ledger import Ledger, ledgers
 from expost.noise import NoiseSource
 from expost.study.model import SQLITE, Study
+from expost.study.toml import in_toml
 
 _PARAMETERS = {"unit": "privacy.unit", "size": "privacy.size", "schema": "data.schema"}
 """Where a study says what a parameter of ``read`` is; all others are about the path."""
@@ -35,10 +36,12 @@ def stated_table(study: Study) -> PrivateTable:
             schema=data.schema,
             delimiter=data.delimiter,
             quote=data.quote,
+            decimal=data.decimal,
+            encoding=data.encoding,
             size=study.privacy.size,
         )
     except InvalidValue as error:
-        raise study.wrong(_place(error), str(error)) from None
+        raise study.wrong(_place(error), in_toml(str(error))) from None
 
 
 def whose(study: Study) -> Unit | Literal["row"]:
@@ -53,7 +56,7 @@ def derived(study: Study, table: PrivateTable) -> PrivateTable:
         try:
             table = table.derive(**{name: expression})
         except InvalidValue as error:
-            raise study.wrong(f"derive.{name}", f"{name}: {error}") from None
+            raise study.wrong(f"derive.{name}", f"{name}: {in_toml(str(error))}") from None
     _check_who(study, table)
     return table
 
@@ -65,7 +68,7 @@ def public_size(study: Study, table: PrivateTable) -> int | None:
     try:
         size = table.counted()
     except InvalidValue as error:
-        raise study.wrong(_place(error), str(error)) from None
+        raise study.wrong(_place(error), in_toml(str(error))) from None
     if not size:
         raise study.wrong("data.path", f"the data has no {study.privacy.whose}: nothing can be asked of it")
     return size

@@ -8,11 +8,11 @@ import shlex
 from codecs import getincrementaldecoder
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from expost.data import PrivateTable, files, read
-from expost.data.duckdb import guessed
 from expost.data.expression import Kind
-from expost.errors import InvalidValue
+from expost.errors import InvalidValue, MissingDependency
 from expost.study.grammar import SECTIONS
 from expost.study.kinds import KINDS
 
@@ -68,6 +68,8 @@ def starter(
     file: Path,
     table: str | None = None,
     delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
 ) -> str:
     """The text of a study for a data file, relative to the folder of ``file``.
@@ -76,9 +78,9 @@ def starter(
     unit is the column that names whom a row is about, if one does. Bounds that are not given are blank: nothing can be
     asked until they are stated.
     """
-    form = files.Form(delimiter=delimiter)
-    types = guessed(data, form) if table is None and files.ending(data) == "csv" else {}
-    private = read(data, unit="row", neighbours="substitute", table=table, delimiter=delimiter, schema=_declared(types))
+    written: dict[str, Any] = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
+    types = _guessed(data, files.Form(**written)) if table is None and files.ending(data) == "csv" else {}
+    private = read(data, unit="row", neighbours="substitute", table=table, schema=_declared(types), **written)
     if not private.schema:
         raise InvalidValue(f"{data} has no columns")
     _refuse_unknown(bounds or {}, private)
@@ -92,9 +94,7 @@ def starter(
         title=_quoted(f"A first look at {Path(data).name}"),
         path=_quoted(_seen_from(data, file)),
         table="".join(
-            f"\n{key} = {_quoted(value)}"
-            for key, value in (("table", table), ("delimiter", delimiter))
-            if value is not None
+            f"\n{key} = {_quoted(value)}" for key, value in {"table": table, **written}.items() if value is not None
         ),
         url=_quoted(f"sqlite:///{stem}.ledger.db"),
         whose=_whose(_unit(private), help_of["rows"]),
@@ -104,6 +104,14 @@ def starter(
     )
     columns = "\n".join(f"#   {' '.join(name.split()):<20} {kind}" for name, kind in private.schema.items())
     return head + ("" if types else f"\n# The columns of the data:\n{columns}\n") + _questions(private, bounds or {})
+
+
+def _guessed(data: str, form: files.Form) -> dict[str, Kind]:
+    try:
+        from expost.data.duckdb import guessed
+    except ModuleNotFoundError as error:
+        raise MissingDependency("studies", str(error.name), "data") from None
+    return guessed(data, form)
 
 
 def _unit(table: PrivateTable) -> str | None:

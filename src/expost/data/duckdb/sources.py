@@ -81,13 +81,13 @@ def csv(path: str, form: files.Form) -> str:
         f"ignore_errors = true, strict_mode = false, auto_detect = false, max_line_size = {files.LONGEST_LINE}, "
         "new_line = '\\n', hive_partitioning = false, columns = {'line': 'VARCHAR'}"
     )
-    listed = ", ".join(map(string, form.files(path)))
+    listed = ", ".join(map(string, form.in_utf8(path)))
     lines = f"SELECT rtrim(line, chr(13)) AS line FROM read_csv([{listed}], {how})"
     kinds = form.kinds(path)
     if len(kinds) > _FEW:
         lines = f"SELECT line, {_all_fields(path, form)} AS fields FROM ({lines})"
     fields = [
-        f"{_of_text(_field(place, path, form, len(kinds)), kind)} AS {identifier(name)}"
+        f"{_of_text(_field(place, path, form, len(kinds)), kind, form)} AS {identifier(name)}"
         for place, (name, kind) in enumerate(kinds.items())
     ]
     return f"SELECT {', '.join(fields)} FROM ({lines}) WHERE line <> ''"
@@ -131,8 +131,11 @@ def _form_of_field(path: str, form: files.Form) -> str:
     return f"(?:{quoted}[^{sign}]*)"
 
 
-def _of_text(column: str, kind: Kind) -> str:
+def _of_text(column: str, kind: Kind, form: files.Form) -> str:
+    """A field as a value of its kind. With decimal commas, a number with a point in it is none."""
     template = CASTS["text", kind].duckdb
+    if kind == "number" and form.decimal == ",":
+        column = f"replace(CASE WHEN NOT contains({column}, '.') THEN {column} END, ',', '.')"
     return fill(str(template), [column if kind == "text" else f"left({column}, {LONGEST_READ})"])
 
 
@@ -140,7 +143,8 @@ def guessed(path: str, form: files.Form) -> dict[str, Kind]:
     """What the columns of a CSV file seem to hold, by a look at its values: for a draft that a person checks."""
     quote = string(form.quote_mark)
     how = f"header = true, delim = {string(form.delimiter_of(path))}, quote = {quote}, escape = {quote}"
-    looked = f"DESCRIBE SELECT * FROM read_csv({string(path)}, {how}, ignore_errors = true, strict_mode = false)"
+    how += f", decimal_separator = {string(form.decimal or '.')}, ignore_errors = true, strict_mode = false"
+    looked = f"DESCRIBE SELECT * FROM read_csv([{', '.join(map(string, form.in_utf8(path)))}], {how})"
     with open_database(":memory:") as connection:
         found = {name: kind_of(str(kind)) for name, kind, *_ in public(connection, looked, path)}
     kinds = form.kinds(path)

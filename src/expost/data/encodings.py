@@ -1,0 +1,49 @@
+"""CSV files that are not UTF-8: read through a converted copy that only this user can read, until the process ends."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from expost.cost import said
+from expost.errors import InvalidValue
+
+ENCODINGS = ("utf-8", "latin-1", "cp1252", "cp1250", "iso-8859-2", "iso-8859-15", "mac-roman", "utf-16")
+"""Every byte of a file in one of them is read, as itself or as a replacement mark: no value makes reading fail."""
+_CHUNK = 2**20
+
+
+def check_encoding(encoding: object) -> None:
+    """Refuse encodings that are not known to read every file."""
+    if encoding is not None and encoding not in ENCODINGS:
+        raise InvalidValue(
+            f"encoding is how a CSV file is written, one of {', '.join(ENCODINGS)}; got {said(encoding)}"
+        )
+
+
+def as_utf8(file: str, encoding: str | None) -> str:
+    """The path of the file in UTF-8: itself, or a copy."""
+    if encoding in (None, "utf-8"):
+        return file
+    assert encoding is not None
+    handle, copy = tempfile.mkstemp(suffix=".csv", dir=_folder().name)
+    opened = gzip.open if file.lower().endswith(".gz") else open
+    try:
+        with (
+            opened(file, "rt", encoding=encoding, errors="replace", newline="") as source,
+            os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="") as target,
+        ):
+            while chunk := source.read(_CHUNK):
+                target.write(chunk)
+    except OSError:
+        raise InvalidValue(f"{file} cannot be read: is the path right?") from None
+    return str(Path(copy))
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """Removed when the process ends."""
+    return tempfile.TemporaryDirectory(prefix="expost-")

@@ -1,0 +1,78 @@
+"""Errors of studies speak TOML."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from expost.errors import InvalidStudy
+from expost.study import plan_study, read_study, run_study
+from expost.study.toml import in_toml, toml_text
+from studies import COUNT, question, write_study
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (True, "true"),
+        ("a", '"a"'),
+        ([1, "b", [False]], '[1, "b", [false]]'),
+        ({"a": 1.5, "b": {}}, "{ a = 1.5, b = {} }"),
+        ("x" * 99, '"' + "x" * 56 + "…"),
+    ],
+)
+def test_values(value: Any, said: str) -> None:
+    assert toml_text(value) == said
+
+
+@pytest.mark.parametrize(
+    ("python", "toml"),
+    [
+        ("read it with unit=Unit('person', rows=1)", 'read it with unit = "person" and rows = 1'),
+        ("with neighbours='substitute'", 'with neighbours = "substitute"'),
+        ("leave out size=, or count() it", "leave out 'size', or 'count' it"),
+        ("size=6000 was declared", "size = 6000 was declared"),
+        ("take a larger grid=", "take a larger 'grid'"),
+        ("keys=[…] or bins=…", "keys = […] or bins=…"),
+        ("age >= 18 AND x = 1", "age >= 18 AND x = 1"),
+    ],
+)
+def test_remedies(python: str, toml: str) -> None:
+    assert in_toml(python) == toml
+
+
+MISTAKES = (
+    (COUNT.replace("0.5", "true"), "got true"),
+    (question("a", "mean", column="cost", bounds=["x"], epsilon=1), 'got ["x"]'),
+    (question("a", "mean", column="cost", bounds=[5, 5], epsilon=1), "give bounds that differ"),
+    (question("a", "histogram", column="age", epsilon=1), "keys = […]"),
+    (question("a", "stable_median", column="nope", scale=1, epsilon=1, delta=1e-6), "there is no column 'nope'"),
+    (question("a", "sum", column="city", bounds=[0, 1], epsilon=1), "needs integer or number or boolean"),
+)
+
+
+@pytest.mark.parametrize(("asked", "said"), MISTAKES)
+def test_no_mistake_is_answered_in_python(tmp_path: Path, asked: str, said: str) -> None:
+    path = write_study(tmp_path, asked)
+    with pytest.raises(InvalidStudy) as refused:
+        plan_study(read_study(path))
+    message = str(refused.value)
+    assert said in message
+    for python in ("=(", "='", "()", "True", "None", "Unit("):
+        assert python not in message, message
+
+
+def test_a_decimal_comma_and_another_encoding(tmp_path: Path) -> None:
+    asked = (
+        question("who", "count", where="name = 'Zoë'", epsilon=4),
+        question("sum", "sum", column="cost", bounds=[0, 10], epsilon=4),
+    )
+    path = write_study(tmp_path, *asked, epsilon=8)
+    lines = ["name;cost", *["Zoë;1,5"] * 500, *["Ann;2,25"] * 500, "odd\x80;1.234,5", "Ann;7.5"]
+    (tmp_path / "people.csv").write_bytes("\r\n".join(lines).encode("latin-1"))
+    text = path.read_text()
+    start, end = text.index("schema ="), text.index("[privacy]")
+    written = 'schema = { name = "text", cost = "number" }\ndecimal = ","\nencoding = "latin-1"\n\n'
+    path.write_text(text[:start] + written + text[end:])
+    values = [outcome.answer.value for outcome in run_study(read_study(path)).outcomes if outcome.answer is not None]
+    assert values == pytest.approx([500, 1875], abs=10), "a number with a point and a comma is empty"
