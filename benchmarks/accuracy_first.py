@@ -115,8 +115,9 @@ def top_row(k: int, goal: float | None) -> Row:
 def searched(rows: NDArray[Any], labels: NDArray[Any]) -> Any:
     """The search, charged ε."""
     inner = PrivateLogisticRegression(epsilon=Fraction(TUNED, 2), norm=1, classes=[0, 1])
-    search = PrivateSearchCV(estimator=inner, param_grid=GRID, held_out=HELD_OUT).fit(rows, labels)
-    assert search.release_.charged == xp.Cost(TUNED)
+    ledger = xp.Ledger(epsilon=TUNED)
+    search = PrivateSearchCV(estimator=inner, param_grid=GRID, held_out=HELD_OUT, ledger=ledger).fit(rows, labels)
+    assert ledger.spent == xp.Cost(TUNED)
     return search
 
 
@@ -129,8 +130,9 @@ def evenly(rows: NDArray[Any], labels: NDArray[Any], split: int) -> Any:
     score, scored = xp.CorrectPredictions(), np.column_stack([rows[held], labels[held]])
 
     def attempt(regularizer: float) -> tuple[float, Any]:
-        inner = PrivateLogisticRegression(epsilon=share, norm=1, classes=[0, 1], regularizer=regularizer)
-        inner.fit(rows[train], labels[train])
+        inner = PrivateLogisticRegression(
+            epsilon=share, norm=1, classes=[0, 1], regularizer=regularizer, ledger=xp.Ledger(epsilon=share)
+        ).fit(rows[train], labels[train])
         return score.noisy(inner.model_, scored, share, NOISE), inner
 
     return max((attempt(regularizer) for regularizer in GRID["regularizer"]), key=lambda pair: pair[0])[1]

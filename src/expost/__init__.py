@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from expost.mechanisms import Exponential as Exponential
     from expost.mechanisms import FirstStable as FirstStable
     from expost.mechanisms import Gaussian as Gaussian
+    from expost.mechanisms import GaussianReduction as GaussianReduction
     from expost.mechanisms import Histogram as Histogram
     from expost.mechanisms import InterquartileRange as InterquartileRange
     from expost.mechanisms import Iterative as Iterative
@@ -163,6 +164,7 @@ else:
             "Exponential",
             "FirstStable",
             "Gaussian",
+            "GaussianReduction",
             "Histogram",
             "InterquartileRange",
             "Iterative",

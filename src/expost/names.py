@@ -25,7 +25,7 @@ _HOMES = {
     "LinearFit": "expost.mechanisms.linear.box:LinearFit",
     "LogarithmOfRange": "expost.mechanisms.stability.quantile_range:LogarithmOfRange",
     "MeanOfRanks": "expost.mechanisms.stability.location:MeanOfRanks",
-    "Reduced": "expost.mechanisms.reduction.reduction:Reduced",
+    "Reduced": "expost.mechanisms.reduction.levels:Reduced",
     "Rung": "expost.mechanisms.quantiles.ladder:Rung",
     "Scale": "expost.mechanisms.stability.quantile_range:Scale",
     "StepFunction": "expost.mechanisms.quantiles.distribution:StepFunction",

@@ -31,7 +31,7 @@ from expost.mechanisms.moments.pairs import Estimate
 from expost.mechanisms.moments.typical_range import Interval
 from expost.mechanisms.quantiles.distribution import StepFunction
 from expost.mechanisms.quantiles.ladder import Rung
-from expost.mechanisms.reduction.reduction import Reduced
+from expost.mechanisms.reduction.levels import Reduced
 from expost.mechanisms.stability.generalized import PrivateTest
 from expost.mechanisms.stability.location import MeanOfRanks
 from expost.mechanisms.stability.quantile_range import Bin, BinOfRange, LogarithmOfRange, Scale
@@ -82,6 +82,11 @@ MECHANISMS: list[xp.Mechanism] = [
     xp.FirstStable(proposals=(RANK, BIN), test_epsilon=1, delta=TINY, name="ranks first"),
     xp.Gaussian(epsilon=1, delta=TINY, sensitivity=1),
     xp.Gaussian(epsilon="0.1", delta=1e-6, sensitivity="2.5", grid="0.5", missing=1, neighbours="add-remove"),
+    xp.GaussianReduction(rho="0.5", delta=TINY, sensitivity=1),
+    xp.GaussianReduction(
+        rho=1, delta=TINY, sensitivity=2, levels=5, ratio=2, until=xp.AbsoluteError(within=3), grid="0.5", missing=1,
+        neighbours="add-remove",
+    ),
     xp.Histogram(epsilon=1, edges=(0, 1, 2)),
     xp.Histogram(epsilon="0.1", edges=[0, 0.5], missing=1),
     xp.InterquartileRange(epsilon=1, bounds=(0, 9), neighbours="substitute"),

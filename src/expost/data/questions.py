@@ -27,7 +27,7 @@ from expost.mechanism import Mechanism, Out
 from expost.mechanisms import DiscreteGaussian, Gaussian, Laplace, NoiseReduction, RelativeError, SparseVector
 from expost.mechanisms.additive import Additive
 from expost.mechanisms.fixed_cost import RELEASED
-from expost.mechanisms.reduction.reduction import Reduced
+from expost.mechanisms.reduction.levels import Reduced
 from expost.noise import NoiseSource
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Question(Planned, Generic[Shown]):
         """The question with noise that becomes less until the answer is within this share of the truth.
 
         ``epsilon`` is reserved, and the ε of the level where it stops is charged: see
-        :class:`~expost.NoiseReduction`. The value is a :class:`~expost.mechanisms.reduction.reduction.Reduced`.
+        :class:`~expost.NoiseReduction`. The value is a :class:`~expost.mechanisms.reduction.levels.Reduced`.
         """
         rule, moved = RelativeError(within=within, confidence=confidence), self._moved().l1
         relation = self.table.neighbours

@@ -31,6 +31,7 @@ from expost.mechanisms.quantiles.quantiles import Median as Median
 from expost.mechanisms.quantiles.quantiles import Quantile as Quantile
 from expost.mechanisms.quantiles.quantiles import Quantiles as Quantiles
 from expost.mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
+from expost.mechanisms.reduction.gaussian import GaussianReduction as GaussianReduction
 from expost.mechanisms.reduction.reduction import NoiseReduction as NoiseReduction
 from expost.mechanisms.reduction.rules import AbsoluteError as AbsoluteError
 from expost.mechanisms.reduction.rules import Decided as Decided

@@ -84,6 +84,10 @@ _SUBJECTS: dict[str, Callable[[], Subject]] = {
     "NoiseReduction": lambda: Subject(
         m.NoiseReduction(epsilon=1, sensitivity=1, levels=8, until=m.AbsoluteError(within=2)), neighbours.numbers()
     ),
+    "GaussianReduction": lambda: Subject(
+        m.GaussianReduction(rho=0.25, delta=0.01, sensitivity=1, levels=4, until=m.AbsoluteError(within=4)),
+        neighbours.numbers(),
+    ),
     "TopK": lambda: Subject(m.TopK(k=2, epsilon=1, delta=0.05), [({"a": 3, "b": 2}, {"a": 3, "b": 3})]),
     "Histogram": lambda: _values(m.Histogram(epsilon=1, edges=(0, 1, 2, 4))),
     "Mean": lambda: _values(m.Mean(**_BOUNDS)),

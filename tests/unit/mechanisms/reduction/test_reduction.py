@@ -13,7 +13,7 @@ import pytest
 
 import expost as xp
 from expost.mechanisms.laplace import laplace_reach
-from expost.mechanisms.reduction.reduction import Reduced
+from expost.mechanisms.reduction.levels import Reduced
 from expost.mechanisms.reduction.rules import StoppingRule
 from expost.noise.chain import stay
 
