@@ -39,7 +39,7 @@ from report import Row, at_least, at_most, report
 TARGETS, RUNS, LABELS, REPEATS = 1_000, 10_000, 1_000_000, 7
 CONFIDENCE, LAST, DOUBLINGS = Fraction(19, 20), 1, 8
 WANTED, PLOTTED = (10, 16, 25, 40, 63, 100, 160, 250), 400
-TUNED, SPLITS, HELD_OUT = 1, 100, Fraction(3, 10)
+TUNED, SPLITS, HELD_OUT = 1, 300, Fraction(3, 10)
 GRID = {"regularizer": [10 ** (-4 + i / 2) for i in range(10)]}
 NOISE = xp.SystemNoise()
 

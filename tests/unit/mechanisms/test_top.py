@@ -20,17 +20,19 @@ BASE = Fraction(1, 3)  # e^−rate
 END = "⊥"
 
 
-def candidates(counts: Mapping[str, int], wanted: int) -> tuple[list[tuple[str, int]], int]:
+def candidates(counts: Mapping[str, int], wanted: int, padded: bool = True) -> tuple[list[tuple[str, int]], int]:
     """The candidates with their counts, dummies included, and the count of the first that is not one."""
     order = sorted(((label, count) for label, count in counts.items() if count), key=lambda pair: (-pair[1], pair[0]))
-    order += [(f"dummy {i}", 0) for i in range(wanted)]
+    order += [(f"dummy {i}", 0) for i in range(wanted if padded else 0)]
     return order[:wanted], order[wanted][1] if len(order) > wanted else 0
 
 
-def law(counts: Mapping[str, int], k: int, wanted: int, margin: int) -> dict[Any, Fraction]:
+def law(
+    counts: Mapping[str, int], k: int, wanted: int, margin: int, base: Fraction = BASE, padded: bool = True
+) -> dict[Any, Fraction]:
     """The law of the output, in rationals."""
-    field, outside = candidates(counts, wanted)
-    weights = {label: BASE**-count for label, count in field} | {END: BASE ** -(outside + margin)}
+    field, outside = candidates(counts, wanted, padded)
+    weights = {label: base**-count for label, count in field} | {END: base ** -(outside + margin)}
     found: dict[Any, Fraction] = {}
 
     def choose(chosen: tuple[str, ...], left: dict[str, Fraction], probability: Fraction) -> None:
@@ -89,6 +91,14 @@ def test_retries_are_not_free(margin: int) -> None:
     assert least_delta_at(retried, {True: 1 / BASE, False: 1}) >= Fraction(82, 1024)
     paid = FiniteMechanism(laws, [(margin, margin + 1)], lambda output: output[1] if output else 5)
     assert least_delta_at(paid, {calls: BASE**-calls for calls in range(1, 6)}) == 0
+
+
+@pytest.mark.parametrize(("padded", "holds"), [(True, True), (False, False)])
+def test_candidates_are_padded(padded: bool, holds: bool) -> None:
+    """Without dummies, a label that one person adds makes another one less likely by more than one share."""
+    base = Fraction(9, 10)
+    alone, beside = (law(counts, 1, 2, 2, base, padded)[("a",)] for counts in ({"a": 1}, {"a": 1, "b": 1}))
+    assert (alone / beside <= 1 / base) == holds
 
 
 def test_half_the_price_is_too_little() -> None:

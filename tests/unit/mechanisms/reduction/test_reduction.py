@@ -16,6 +16,7 @@ from expost.mechanisms.laplace import laplace_reach
 from expost.mechanisms.reduction.levels import Reduced
 from expost.mechanisms.reduction.rules import StoppingRule
 from expost.noise.chain import stay
+from expost.verify import FiniteMechanism, check, log_up
 
 NOISE = xp.SeededNoise(11)
 
@@ -49,6 +50,40 @@ def test_in_rationals_two_answers_reveal_what_the_second_does(wide: Fraction, na
 
     assert worst(chained) == 1 / narrow
     assert worst(apart) == 1 / narrow / wide
+
+
+def stopped(data: int, chained: bool) -> dict[Any, Fraction]:
+    """Outcomes of two levels, e^−rate ½ and ¼, that stop at a first answer of 2 or more in size; tails are summed."""
+    wide, narrow = Fraction(1, 2), Fraction(1, 4)
+    same = narrow * (1 - wide) ** 2 / (wide * (1 - narrow) ** 2) if chained else Fraction(0)
+    found: dict[Any, Fraction] = {
+        side: wide ** (2 - side * data) / (1 + wide) for side in (1, -1)
+    }  # what is 2 or more, or −2 or less
+
+    def both(first: int, second: int) -> Fraction:
+        jump = laplace(wide, first - (second if chained else data))
+        return laplace(narrow, second - data) * ((1 - same) * jump + (same if first == second else 0))
+
+    for first in (-1, 0, 1):
+        found |= {(first, second): both(first, second) for second in range(-3, 5)}
+        fall = narrow * wide if chained else narrow  # from one second answer to the next, beyond these
+        found |= {(first, end): both(first, beyond) / (1 - fall) for end, beyond in (("more", 5), ("less", -4))}
+    return found
+
+
+def test_the_guarantee_by_verify_at_a_stop_that_reads_the_first_answer() -> None:
+    """Of a chain it holds, exactly; of independent noises that are charged as if they were one, it does not."""
+    prices = xp.Guarantee({1: log_up(Fraction(2)).exact_epsilon, 2: log_up(Fraction(4)).exact_epsilon})
+
+    def verdict(chained: bool) -> bool:
+        laws = {data: stopped(data, chained) for data in (0, 1)}
+        assert all(sum(law.values()) == 1 for law in laws.values())
+        return bool(
+            check(FiniteMechanism(laws, [(0, 1)], lambda output: 2 if isinstance(output, tuple) else 1), prices)
+        )
+
+    assert verdict(chained=True)
+    assert not verdict(chained=False)
 
 
 def test_levels_cost_what_they_say() -> None:
