@@ -160,13 +160,11 @@ class Ranks(Planned):
 
     def _tally(self) -> Tally:
         """The values and how often each occurs, as the engine counted them."""
-        found = self.table.engine.fetch(self.plan)
-        counts = np.array([count for _, count in found], np.int64)
+        values, counts = self.table.engine.arrays(self.plan)
         if isinstance(self.value, AnySize):
-            kind = np.int64 if self.value.whole else np.float64
-            return Tally(np.array([value for value, _ in found], kind), counts)
-        steps, step = np.array([cell for cell, _ in found], np.int64), self.value.grid.step
-        return Tally(steps if step == 1 else steps * float(step), counts)
+            return Tally(values.astype(np.int64) if self.value.whole else values, counts.astype(np.int64))
+        step = self.value.grid.step
+        return Tally(values.astype(np.int64) if step == 1 else values * float(step), counts.astype(np.int64))
 
     def permute_and_flip(self, *, epsilon: Number) -> PrivateQuantiles:
         """The values chosen by how many ranks they are off: ε-differentially private."""
