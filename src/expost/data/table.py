@@ -202,13 +202,13 @@ class PrivateTable:
         value: str,
         *,
         trim: Number,
-        bounds: tuple[Number, Number],
+        bounds: tuple[Number, Number] | None = None,
         missing: Number | str = "drop",
         grid: Number | None = None,
     ) -> WinsorizedMean:
-        """The mean of values clamped to their quantiles ``trim`` and 1 − ``trim``; as :meth:`sum`. Bounds may be loose.
+        """The mean of values clamped to their quantiles ``trim`` and 1 − ``trim``; as :meth:`quantile`.
 
-        ``grid`` is by default 1 for whole numbers, and otherwise about a millionth of the bounds.
+        Bounds may be loose, or left out.
         """
         return WinsorizedMean.of(self, value, trim, bounds, missing, grid)
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from expost.checks import requested_epsilon, split_epsilon
 from expost.cost import Number, exact
 from expost.data.quantiles import PrivateQuantiles, Ranks
-from expost.data.questions import Planned, TableMechanism, exact_bounds
+from expost.data.questions import Planned, TableMechanism
 from expost.data.sums import Clipped, Mean, NoisyMean
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee
 from expost.noise import NoiseSource
+from expost.noise.grid import Grid
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class WinsorizedMean(Planned):
-    """The mean of values clamped to two quantiles of theirs, so that bounds may be loose.
+    """The mean of values clamped to two quantiles of theirs, so that bounds may be loose, or missing.
 
     Proof: thm-winsorized-mean
     """
@@ -36,16 +37,23 @@ class WinsorizedMean(Planned):
         cls, table: PrivateTable, value: str, trim: Number, bounds: Any, missing: Any, grid: Number | None
     ) -> WinsorizedMean:
         """Checks what was given."""
-        share, (low, high) = exact(trim, "trim"), exact_bounds(bounds)
+        share = exact(trim, "trim")
         if not 0 < share < Fraction(1, 2):
             raise InvalidValue(f"the share clamped on either side is above 0 and below 1/2, got {trim!r}")
-        return cls(table, Ranks.of(table, value, (share, 1 - share), (low, high), missing, grid))
+        return cls(table, Ranks.of(table, value, (share, 1 - share), bounds, missing, grid))
 
-    @property
-    def value(self) -> Clipped:
-        """What is averaged, within its bounds."""
-        assert isinstance(self.ranks.value, Clipped)  # of() has seen to it
-        return self.ranks.value
+    def between(self, low: float, high: float) -> Mean | None:
+        """The mean of the values clamped to two of their quantiles; None if no grid tells these apart.
+
+        Within bounds the grid is that of the quantiles, otherwise one of 2^30 steps, or as fine as floats are.
+        """
+        value = self.ranks.value
+        fine = Fraction(max((high - low) / 2**30, max(abs(low), abs(high)) / 2**51))
+        grid = value.grid if isinstance(value, Clipped) else Grid.within(fine or Fraction(1))
+        if high - low <= grid.step:
+            return None
+        missing = "drop" if value.missing is None else value.missing
+        return Mean(self.table, Clipped.of(self.table, value.text, (low, high), missing, grid.step))
 
     @property
     def title(self) -> str:
@@ -96,22 +104,19 @@ class NoisyWinsorizedMean(TableMechanism[float]):
     def _ends(self) -> PrivateQuantiles:
         return self.question.ranks.permute_and_flip(epsilon=self._budgets[0])
 
-    def _mean(self, ends: tuple[float, float]) -> NoisyMean:
-        """The mean of the values clamped to two points of the same grid."""
-        value, table = self.question.value, self.question.table
-        missing = "drop" if value.missing is None else value.missing
-        clipped = Clipped.of(table, value.text, ends, missing, value.grid.step)
-        return NoisyMean(Mean(table, clipped), self._budgets[1])
-
     def check(self, data: Any) -> None:
-        """Both parts can be run, the mean with the widest ends."""
+        """The noise can be made for the widest ends; without bounds, as for any others."""
         super().check(data)
-        self._mean(self.question.value.bounds).check(None)
+        value = self.question.ranks.value
+        widest = self.question.between(*(value.bounds if isinstance(value, Clipped) else (0.0, 1.0)))
+        if widest is not None:
+            NoisyMean(widest, self._budgets[1]).check(data)
 
     def sample(self, data: Any, noise: NoiseSource) -> float:
-        """The mean between the ends chosen; if they are the same, that."""
+        """The mean between the ends chosen; if these are all but the same, the lower one."""
         low, high = self._ends.sample(data, noise)
-        return float(low) if low == high else self._mean((low, high)).sample(data, noise)
+        mean = self.question.between(low, high)
+        return float(low) if mean is None else NoisyMean(mean, self._budgets[1]).sample(data, noise)
 
     def describe(self, output: Any) -> str:
         """The mean."""

@@ -8,9 +8,11 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import expost as xp
-from expost.data import NoisyMoments
+from expost.data import NoisyMean, NoisyMoments, winsorized
 from expost.errors import InvalidValue
 from expost.mechanisms.linear.box import STEPS
 
@@ -148,17 +150,54 @@ def test_winsorized_means_within_loose_bounds(visits: Any, relation: Any, unit: 
     assert abs(loose - expected) > 2  # noise for the bounds
 
 
-def test_the_shares_of_a_winsorized_mean_add_up(connection: duckdb.DuckDBPyConnection) -> None:
+def test_the_shares_of_a_winsorized_mean_add_up(
+    connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = xp.read(connection, table="t", unit="row", neighbours="add-remove", key=1)
-    mechanism = table.winsorized_mean("x", trim=0.1, bounds=(0, 9)).laplace(epsilon=1)
-    ends, mean = mechanism._ends, mechanism._mean((2.0, 3.0))
-    assert Fraction(str(ends.epsilon)) + Fraction(str(mean.epsilon)) == 1
-    assert mean.question.value.bounds == (2.0, 3.0)
-    fill(connection, [("p", 4.0, 0.0)] * 50)
-    sure = table.winsorized_mean("x", trim=0.1, bounds=(0, 9)).laplace(epsilon=10_000)
-    assert sure.sample(None, xp.SeededNoise(1)) == 4.0  # both ends are the same
+    fill(connection, [("p", float(x % 10), 0.0) for x in range(100)])
+    asked = []
+
+    def mean(question: Any, epsilon: Any) -> NoisyMean:
+        asked.append((question.value.bounds, Fraction(epsilon)))
+        return NoisyMean(question, epsilon)
+
+    monkeypatch.setattr(winsorized, "NoisyMean", mean)
+    for bounds in ((0, 9), None):
+        mechanism = table.winsorized_mean("x", trim=0.2, bounds=bounds).laplace(epsilon=10_000)
+        assert mechanism.sample(None, xp.SeededNoise(1)) == pytest.approx(4.3, abs=0.01)
+        (ends, rest) = asked.pop()
+        assert Fraction(str(mechanism._ends.epsilon)) + rest == 10_000
+        assert ends == (1.0, 7.0)
+    tiny = table.winsorized_mean("x", trim=0.2).laplace(epsilon="1e-11")
+    with pytest.raises(InvalidValue):  # before anything is charged
+        xp.Ledger(epsilon=1).run(tiny)
     with pytest.raises(InvalidValue, match="below 1/2"):
         table.winsorized_mean("x", trim=0.5, bounds=(0, 9))
+
+
+@pytest.mark.parametrize("value", [4.0, 1e300, -1e-300, 0.0])
+@pytest.mark.parametrize("bounds", [(0, 9), None])
+def test_where_all_values_are_the_same_that_is_the_mean(
+    connection: duckdb.DuckDBPyConnection, value: float, bounds: Any
+) -> None:
+    table = xp.read(connection, table="t", unit="row", neighbours="add-remove", key=1)
+    fill(connection, [("p", value, 0.0)] * 50)
+    found = table.winsorized_mean("x", trim=0.1, bounds=bounds).laplace(epsilon=10_000).sample(None, xp.SeededNoise(1))
+    expected = min(max(value, 0.0), 9.0) if bounds else float(np.float32(min(value, 3.4028234663852886e38)))
+    assert found == pytest.approx(expected)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.floats(-3e38, 3e38), st.floats(0, 3e38))
+def test_no_ends_make_the_second_question_fail(low: float, distance: float) -> None:
+    low, high = float(np.float32(low)), float(np.float32(min(low + distance, 3e38)))
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.execute("CREATE TABLE t (person VARCHAR, x DOUBLE)")
+        connection.execute("INSERT INTO t VALUES ('p', 1.0)")
+        table = xp.read(connection, table="t", unit="row", neighbours="add-remove", key=1)
+        mean = table.winsorized_mean("x", trim=0.1, missing=0).between(low, max(low, high))
+        if mean is not None:
+            assert np.isfinite(NoisyMean(mean, 1).sample(None, xp.SeededNoise(1)))
 
 
 @pytest.mark.parametrize("rows", [[], [("p", None, None)], [("p", float("nan"), float("inf"))], [("p", 1e308, -1e308)]])

@@ -149,5 +149,3 @@ def test_a_grid_goes_with_bounds(connection: duckdb.DuckDBPyConnection) -> None:
     table = xp.read(connection, table="t", unit="row", neighbours="substitute", key=1)
     with pytest.raises(InvalidValue, match="give bounds="):
         table.median("x", grid=1)
-    with pytest.raises(InvalidValue):
-        table.winsorized_mean("x", trim=0.1, bounds=None)  # type: ignore[arg-type]

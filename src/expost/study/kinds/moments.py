@@ -14,6 +14,7 @@ from expost.study.kinds.groups import grouped
 from expost.study.kinds.kind import COLUMN, DROPPED, WHERE, ZERO, Answer, Asked, QuestionKind, number_text, with_error
 
 _LOOSE = Key("bounds", "pair", "values are moved into these bounds, which may be loose", required=True)
+_ANY = Key("bounds", "pair", "values are moved into these bounds, which may be loose; without them they have any size")
 _TRIM = Key("trim", "number", "the share that is left out, or clamped, on either side, such as 0.05", required=True)
 _COLUMNS = Key("columns", "texts", "two columns, or expressions such as cost / 100", required=True)
 _PAIRS = Key("bounds", "pairs", "the bounds of each of the two columns", required=True)
@@ -36,9 +37,8 @@ def _paired(asked: Asked) -> Mechanism:
 
 
 def _winsorized(asked: Asked) -> Mechanism:
-    question = asked.rows.winsorized_mean(
-        asked["column"], trim=asked["trim"], bounds=tuple(asked["bounds"]), **asked.given("missing")
-    )
+    bounds = tuple(asked["bounds"]) if "bounds" in asked.question.values else None
+    question = asked.rows.winsorized_mean(asked["column"], trim=asked["trim"], bounds=bounds, **asked.given("missing"))
     return question.laplace(epsilon=asked.epsilon)
 
 
@@ -76,7 +76,7 @@ MOMENTS = (*map(grouped, (
     ),
     QuestionKind(
         "winsorized_mean", "The mean of values clamped to two of their quantiles, which are found privately first.",
-        (COLUMN, _TRIM, _LOOSE, DROPPED, WHERE), _winsorized, _number, number=True,
+        (COLUMN, _TRIM, _ANY, DROPPED, WHERE), _winsorized, _number, number=True,
         noise="two quantiles chosen by rank, then Laplace on the sum",
         example='column = "cost"\ntrim = 0.05\nbounds = [0, 1000000]',
     ),
