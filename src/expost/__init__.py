@@ -111,6 +111,7 @@ if TYPE_CHECKING:
     from expost.noise import SeededNoise as SeededNoise
     from expost.noise import SystemNoise as SystemNoise
     from expost.recipes import location_and_spread as location_and_spread
+    from expost.recipes import refine_until as refine_until
     from expost.recipes import release_large as release_large
     from expost.recipes import top_until as top_until
     from expost.recipes import try_until_one_passes as try_until_one_passes
@@ -210,7 +211,7 @@ else:
             "Variance",
         ),
         "expost.noise": ("SeededNoise", "NoiseSource", "SystemNoise"),
-        "expost.recipes": ("location_and_spread", "release_large", "top_until", "try_until_one_passes"),
+        "expost.recipes": ("location_and_spread", "refine_until", "release_large", "top_until", "try_until_one_passes"),
     }
     _HOME = {name: room for room, names in _ROOMS.items() for name in names}
     __all__ = ["__version__", *_HOME]

@@ -2,15 +2,17 @@
 
 * :func:`release_large`: find the large entries of a vector, then release them with everything that is left.
 * :func:`location_and_spread`: an inter-quartile range, then the median with everything that is left.
+* :func:`refine_until`: an answer with less and less noise, until a private test of the data says that it is enough.
 * :func:`top_until`: the most frequent labels, asked for again while there are fewer than wanted and ε remains.
 * :func:`try_until_one_passes`: one model after another behind a private test, until one passes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from numbers import Real
 from typing import Any, Generic, Literal, NamedTuple
 
@@ -24,7 +26,9 @@ from expost.guarantee import Neighbours
 from expost.ledger import Ledger
 from expost.mechanism import WITHHELD, Mechanism, Out, Published, Release, Withheld
 from expost.mechanisms import (
+    GaussianReduction,
     Laplace,
+    NoiseReduction,
     SparseVector,
     StableInterquartileRange,
     StableMedian,
@@ -42,6 +46,7 @@ __all__ = [
     "LocationAndSpread",
     "RecipeResult",
     "location_and_spread",
+    "refine_until",
     "release_large",
     "top_until",
     "try_until_one_passes",
@@ -258,6 +263,45 @@ def _scale(found: Release) -> Fraction | None:
 
 def _median(left: Cost, scale: Fraction, size: int, slack: Number) -> StableMedian:
     return StableMedian.scaled(scale, size=size, epsilon=left.epsilon, delta=left.delta, slack=slack)
+
+
+def refine_until(
+    ledger: Ledger,
+    reduction: NoiseReduction | GaussianReduction,
+    test: SparseVector,
+    on: Any,
+    *,
+    score: Callable[[Any, Any], Any],
+    label: str | None = None,
+) -> RecipeResult[Any]:
+    """Refine an answer until a sparse vector finds that its score is above the threshold; both are charged.
+
+    A rule of :class:`~expost.NoiseReduction` reads what was released. ``score(data, answer)`` reads the data, so it
+    goes through a private test: ``test`` has the threshold, the ``sensitivity`` of the score for every fixed answer, and
+    one positive is enough (``at_most=1``). It ends when the test is passed, or at the last level.
+
+    >>> reduction = NoiseReduction(epsilon=1, sensitivity=1, levels=8, ratio=2)
+    >>> test = SparseVector(threshold=-50, at_most=1, epsilon=1, sensitivity=1)
+    >>> found = refine_until(
+    ...     Ledger(epsilon=2), reduction, test, 5_000, score=lambda data, answer: -abs(data - answer)
+    ... )
+    >>> abs(found.value - 5_000) < 100
+    True
+
+    Proof: thm-refine-until
+    """
+    answers, asked = label and f"{label}: answers", label and f"{label}: test"
+    with ledger.open(test, on=on, label=asked) as ask, ledger.open(reduction, on=on, label=answers) as refining:
+        passed, answer = False, None
+        while not (passed or refining.closed or ask.closed):
+            answer = refining.refine()
+            passed = bool(ask(partial(_scored, score, answer)))
+    end = "passed its test" if passed else "did not pass its test"
+    return RecipeResult(answer, (refining.release, ask.release), f"level {refining.level}, which {end}")
+
+
+def _scored(score: Callable[[Any, Any], Any], answer: Any, data: Any) -> Any:
+    return score(data, answer)
 
 
 def top_until(

@@ -10,7 +10,7 @@ import pytest
 import expost as xp
 from expost import Cost, release_large
 from expost.mechanisms.stability.quantile_range import Bin
-from expost.recipes import location_and_spread, top_until, try_until_one_passes
+from expost.recipes import location_and_spread, refine_until, top_until, try_until_one_passes
 
 
 def test_large_entries_get_everything_that_is_left() -> None:
@@ -261,3 +261,33 @@ def test_labels_are_asked_for_until_there_are_enough_or_delta_ends() -> None:
     assert (ended.value, ended.exhausted, len(ended.releases)) == (("a",), True, 2)
     with pytest.raises(xp.BudgetExceeded):
         top_until(xp.Ledger(epsilon=9), counts, k=2, epsilon=1, delta=1e-6)
+
+
+def near(data: Any, answer: Any) -> int:
+    return -abs(int(data) - int(answer))
+
+
+@pytest.mark.parametrize("accounting", ["simple", "renyi"])
+def test_a_stop_that_reads_data_is_charged(accounting: Any) -> None:
+    ledger = xp.Ledger(epsilon=4, delta=1e-5, accounting=accounting)
+    reduction = xp.NoiseReduction(epsilon=1, sensitivity=1, levels=12, ratio=2)
+    test = xp.SparseVector(threshold=-100, at_most=1, epsilon=1, sensitivity=1)
+    found = refine_until(ledger, reduction, test, 5_000, score=near, label="visits")
+    answers, asked = found.releases
+    assert asked.part[0] == 1  # type: ignore[index]
+    assert abs(found.value - 5_000) < 150
+    assert answers.part == len(asked.value) < 12
+    assert found.summary == f"level {answers.part}, which passed its test"
+    assert answers.charged.epsilon == reduction.guarantee.epsilon_of(answers.part)
+
+
+def test_a_stop_that_is_never_reached_pays_for_the_last_level() -> None:
+    reduction = xp.NoiseReduction(epsilon=1, sensitivity=1, levels=3, ratio=2)
+    test = xp.SparseVector(threshold=10**6, at_most=1, epsilon=1, sensitivity=1)
+    ledger = xp.Ledger(epsilon=2)
+    found = refine_until(ledger, reduction, test, 5_000, score=near)
+    assert found.releases[0].charged == Cost(1)
+    assert found.releases[1].charged < Cost(1)
+    assert found.summary == "level 3, which did not pass its test"
+    with pytest.raises(xp.BudgetExceeded):
+        refine_until(xp.Ledger(epsilon=1), reduction, test, 5_000, score=near)
