@@ -277,7 +277,7 @@ def refine_until(
     """Refine an answer until a sparse vector finds that its score is above the threshold; both are charged.
 
     A rule of :class:`~expost.NoiseReduction` reads what was released. ``score(data, answer)`` reads the data, so it
-    goes through a private test: ``test`` has the threshold, the ``sensitivity`` of the score for every fixed answer, and
+    goes through a private test. ``test`` has the threshold and the ``sensitivity`` of the score for every fixed answer;
     one positive is enough (``at_most=1``). It ends when the test is passed, or at the last level.
 
     >>> reduction = NoiseReduction(epsilon=1, sensitivity=1, levels=8, ratio=2)
