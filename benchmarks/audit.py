@@ -18,14 +18,14 @@ from expost.verify.audit import audit
 from expost.verify.audit.bounds import at_least as lower
 from expost.verify.audit.bounds import at_most as upper
 from expost.verify.audit.features import output_key
-from expost.verify.audit.samples import Sampler
+from expost.verify.audit.samples import BATCH, Sampler
 from report import ROOT, Row, at_most, peer, report
 
 sys.path.insert(0, str(ROOT / "tests"))
 from zoo import RIGHT, WRONG, Animal
 
-LADDER = (2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000)
-SEEDS, ENOUGH, RUNS, BINS = 10, 8, 1_000, 40
+LADDER = (400, 600, 800, 1_200, 1_600, 2_400, 3_200, 4_800, 6_400, 9_600, 12_800, 25_600, 51_200, 102_400)
+SEEDS, ENOUGH, RUNS, BINS = 20, 10, 1_000, 40
 
 
 def ours(animal: Animal, samples: int, seed: int) -> bool:
@@ -36,7 +36,7 @@ def ours(animal: Animal, samples: int, seed: int) -> bool:
 
 def histogram(animal: Animal, samples: int, seed: int) -> bool:
     """Half of the samples choose the bins where p > e^ε·q, the other half tests them."""
-    drawn = Sampler(animal, [animal.pair], seed, True).all(samples // 500, 1, None)
+    drawn = Sampler(animal, [animal.pair], seed, True).all(samples // BATCH, 1, None)
     cell = _cells([*drawn[0, 0][: samples // 2], *drawn[0, 1][: samples // 2]])
     keys = {side: [cell(output) for output in drawn[0, side]] for side in (0, 1)}
     ratio, delta = np.exp(animal.epsilon), animal.delta
@@ -68,7 +68,7 @@ def _cells(outputs: list[Any]) -> Callable[[Any], Hashable]:
 
 
 def needed(test: Callable[[Animal, int, int], bool], animal: Animal) -> int:
-    """The fewest samples, of those tried, with which eight of ten audits refute it."""
+    """The fewest samples, of those tried, with which half of twenty audits refute it."""
     for samples in LADDER:
         if sum(test(animal, samples, seed) for seed in range(SEEDS)) >= ENOUGH:
             return samples

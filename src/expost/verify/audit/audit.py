@@ -26,8 +26,9 @@ from expost.verify.audit.result import AuditResult, EventShown, PartShown
 from expost.verify.audit.samples import BATCH, Progress, SampleMany, SampleOne, Sampler
 from expost.verify.audit.scores import Classifier, Frequencies, LikelihoodScore
 
-_FINALISTS = 4  # events of any parts that are tested
-_LEARN, _CHOOSE = 0.3, 0.2  # shares of the samples
+_EVENTS = (0.5, 0.25, 0.125, 0.125)  # shares of the error for events of any parts, the most promising first
+_PARTS, _MOMENT = 0.25, 0.25  # of the whole error, for the parts one by one, and for Rényi prices
+_LEARN, _CHOOSE = 0.25, 0.25  # shares of the samples
 
 
 def audit(
@@ -153,9 +154,9 @@ class _Test:
             sides = (pair, 0), (pair, 1)
             learnt = _Learnt([self._outputs[side] for side in sides], [self._parts[side] for side in sides])
             both += [_Ordered(pair, first, learnt) for first in (0, 1)]
-        share = self._error / (2 if self._prices is None else 3)
-        moment = None if self._prices is None else self._moment(both, share)
-        return self._rows(both, share), self._events(both, share), moment
+        moment = None if self._prices is None else self._moment(both, _MOMENT * self._error)
+        rest = 1 - _PARTS - (0 if moment is None else _MOMENT)
+        return self._rows(both, _PARTS * self._error), self._events(both, rest * self._error), moment
 
     def _rows(self, both: list[_Ordered], error: float) -> tuple[PartShown, ...]:
         """For each part the event, of any ordered pair, that promised the most."""
@@ -175,11 +176,11 @@ class _Test:
     def _events(self, both: list[_Ordered], error: float) -> tuple[EventShown, ...]:
         """The few events that promised to violate the guarantee most."""
         single = [np.arange(len(self._known)) == part for part in range(len(self._labels))]
-        masks = [self._known, *(single[: 4 * _FINALISTS] if len(single) > 1 else [])]
+        masks = [self._known, *(single[: 4 * len(_EVENTS)] if len(single) > 1 else [])]
         found = [(sides.best_anywhere(self._epsilons, self._delta, mask), sides) for sides in both for mask in masks]
         found.sort(key=lambda row: -row[0].promise)
-        finalists = found[:_FINALISTS]
-        return tuple(self._event(event, sides, error / len(finalists)) for event, sides in finalists)
+        shares = zip(found, _EVENTS, strict=False)
+        return tuple(self._event(event, sides, error * share) for (event, sides), share in shares)
 
     def _event(self, event: Distinguisher, sides: _Ordered, error: float) -> EventShown:
         shown = delta_shown(event, *sides.tested, self._epsilons, error)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from expost.mechanism import Mechanism
 from expost.noise import NoiseSource, SeededNoise
 
-BATCH = 500
+BATCH = 100
 """Outputs that share a seed: the same ones however many processes there are."""
 SampleOne = Callable[[Any, NoiseSource], Any]
 """One output for a database."""
@@ -53,7 +53,7 @@ class Sampler:
         self.chunk(Job(0, 0, 0))
         self.chunk(Job(0, 1, 0))
         pairs = (time.perf_counter() - start) * len(self._pairs)
-        return max(4, int(0.7 * seconds * processes / max(pairs, 1e-6)))
+        return max(20, int(0.7 * seconds * processes / max(pairs, 1e-6)))
 
     def all(self, chunks: int, processes: int, progress: Progress | None) -> dict[tuple[int, int], list[Any]]:
         """So many chunks of each side of each pair, in order."""
