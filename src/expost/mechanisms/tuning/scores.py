@@ -21,8 +21,8 @@ _STEPS = 2**20
 class Score(ABC):
     """A score of another mechanism's output: a whole number that one record moves little. Contains no data.
 
-    Every subclass guarantees: for *every fixed* output, exchanging, adding or removing one held-out record moves
-    :meth:`total` by at most ``sensitivity``. Private values never make it raise.
+    Every subclass guarantees: for *every fixed* output, exchanging one held-out record moves :meth:`total` by at most
+    ``sensitivity``. Private values never make it raise. The number of records is public.
 
     Proof: lem-score
     """

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from expost.checks import as_share, as_whole, finite
 from expost.cost import Number, exact
 from expost.errors import InvalidValue, NeighbourMismatch
-from expost.guarantee import Guarantee, Neighbours, Part
+from expost.guarantee import Guarantee, Part
 from expost.mechanism import Mechanism
 from expost.mechanisms.linear.tested import halves
 from expost.mechanisms.stability.test import REFUSED
@@ -59,7 +59,8 @@ class Tuning(Mechanism[Any, Tuned]):
         The more, the more runs: their mean is ``mean_runs``, and the chance of more than k falls like e^−(k/runs).
 
     An output that is good enough costs ``factor`` times its candidate's ε. Any other costs its candidate's ε, and
-    factor − 1 times the largest ε of all candidates. δ is that of an average candidate times ``mean_runs``.
+    factor − 1 times the largest ε of all candidates. δ is that of an average candidate times ``mean_runs``. Neighbours
+    exchange a record (``"substitute"``): scores are of a public number of records.
 
     >>> from expost import CorrectPredictions, OutputPerturbation
     >>> models = [OutputPerturbation(epsilon=e, norm=1) for e in (0.1, 1)]
@@ -89,13 +90,7 @@ class Tuning(Mechanism[Any, Tuned]):
         object.__setattr__(self, "runs", as_whole(self.runs, "runs", least=2, most=10**6))
         if self.held_out is not None:
             as_share(self.held_out, "held_out")
-            if self.candidates[0].guarantee.neighbours == "add-remove":
-                raise NeighbourMismatch("add-remove", "substitute", "a split by share of a public number of records")
         _ = self.guarantee
-
-    @property
-    def _relation(self) -> Neighbours | None:
-        return self.candidates[0].guarantee.neighbours if self.held_out is None else "substitute"
 
     @cached_property
     def _epsilons(self) -> list[Fraction]:
@@ -122,7 +117,7 @@ class Tuning(Mechanism[Any, Tuned]):
         delta = self._mean_runs * sum(deltas) / len(deltas)
         if delta >= 1:
             raise InvalidValue(f"δ would be {float(delta):.3g} after {self.mean_runs:.3g} runs on average: take less")
-        return Guarantee(table, delta, neighbours=self._relation)
+        return Guarantee(table, delta, neighbours="substitute")
 
     def part_of(self, output: Tuned) -> Part:
         """The candidate, and whether it was good enough."""
@@ -158,7 +153,7 @@ class Tuning(Mechanism[Any, Tuned]):
 
 
 def _check_candidates(candidates: Any) -> None:
-    """Mechanisms for one relation that run in one go and always answer."""
+    """Mechanisms for a public number of records that run in one go and always answer."""
     if not isinstance(candidates, tuple | list) or not candidates:
         raise InvalidValue("candidates are a list of mechanisms, at least one")
     for candidate in candidates:
@@ -169,8 +164,7 @@ def _check_candidates(candidates: Any) -> None:
             raise InvalidValue(f"{kind} is interactive: only what runs in one go is tuned")
         if REFUSED in candidate.guarantee.parts:
             raise InvalidValue(f"{kind} may withhold its output: take candidates that always answer")
-        relation, first = candidate.guarantee.neighbours, candidates[0].guarantee.neighbours
-        if relation != first:
-            raise NeighbourMismatch(str(relation), str(first), "the first candidate")
+        if candidate.guarantee.neighbours == "add-remove":
+            raise NeighbourMismatch("add-remove", "substitute", "a score on a public number of records")
         if not candidate.guarantee.worst_case.epsilon_units:
             raise InvalidValue(f"{kind} costs no ε, so that its score would have none: give each candidate some")

@@ -275,7 +275,11 @@ def test_scores_move_by_their_sensitivity_and_never_raise(values: float) -> None
         ({"candidates": [xp.StableMedian(epsilon=1, delta="1e-6", proposed=1)]}, "may withhold"),
         ({"candidates": [Guess(epsilon=0)]}, "costs no ε"),
         ({"candidates": [Guess(epsilon=1, delta=0.5)]}, "δ would be"),
-        ({"candidates": [Guess(epsilon=1), xp.Laplace(epsilon=1, sensitivity=1)]}, "neighbour"),
+        ({"candidates": [xp.Laplace(epsilon=1, sensitivity=1, neighbours="add-remove")]}, "public number of records"),
+        (
+            {"candidates": [xp.Laplace(epsilon=1, sensitivity=1, neighbours="add-remove")], "held_out": None},
+            "public number of records",
+        ),
         ({"score": max}, "score is a Score"),
         ({"factor": 1}, "above 1 and at most 3, got 1"),
         ({"runs": 1}, "runs"),
