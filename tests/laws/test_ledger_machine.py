@@ -121,10 +121,10 @@ class MeteredModel(Model):
 
     def compare(self, account: Ledger, path: tuple[str, ...]) -> None:
         balance = account._store.balances(path)[-1]
-        assert balance.meters is not None
+        assert balance.held is not None
         cost = balance.spent + balance.reserved
-        assert [cost.epsilon_units, cost.delta_units, *balance.meters.used] == self.used(path)
-        assert balance.meters.capacity == self.held[path]
+        assert [cost.epsilon_units, cost.delta_units, *balance.held.used] == self.used(path)
+        assert balance.held.capacity == self.held[path]
         assert self.fits_at(path, self.used(path))
 
 

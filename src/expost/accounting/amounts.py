@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Self, TypeAlias
 
 ABSENT = -1
 """The capacity of a meter that an account does not have."""
@@ -51,12 +51,26 @@ class Capacity(NamedTuple):
     others: int
 
 
+Counted: TypeAlias = tuple[int, ...]
+"""What an account holds and counts beside the simple sum: a capacity, then what was charged, then what is reserved.
+
+Balances keep the numbers as they are. A ledger has many balances, and a tuple of numbers costs the collector nothing.
+"""
+
+
 class MeterBalance(NamedTuple):
-    """What an account counts beside the simple sum: how much it holds, what was charged, and what is reserved."""
+    """The same with names."""
 
     capacity: Capacity
-    spent: Amounts = NO_AMOUNTS
-    reserved: Amounts = NO_AMOUNTS
+    spent: Amounts
+    reserved: Amounts
+
+    @classmethod
+    def of(cls, counted: Counted) -> Self:
+        """What the numbers mean. Raises ``ValueError`` if there are not fourteen."""
+        if len(counted) != 14:
+            raise ValueError(f"14 numbers of meters, got {len(counted)}")
+        return cls(Capacity(*counted[:4]), Amounts(*counted[4:9]), Amounts(*counted[9:]))
 
     @property
     def used(self) -> Amounts:
@@ -64,13 +78,6 @@ class MeterBalance(NamedTuple):
         return self.spent.more(self.reserved)
 
 
-def has_room(capacity: Capacity, simple_left: int, used: Amounts) -> bool:
-    """Whether at least one meter is within its capacity. ``simple_left`` is what the simple sum has left, or lacks.
-
-    Proof: thm-meters
-    """
-    return (
-        (simple_left >= 0 and not used.unpriced)
-        or used.renyi <= capacity.renyi
-        or (used.normal <= capacity.normal and used.others <= capacity.others and not used.foreign)
-    )
+def nothing_counted(capacity: Capacity) -> Counted:
+    """An account before its first entry."""
+    return (*capacity, *NO_AMOUNTS, *NO_AMOUNTS)

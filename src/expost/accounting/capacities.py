@@ -8,11 +8,13 @@ from math import ceil
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 from expost.accounting.amounts import ABSENT, Amounts, Capacity
-from expost.accounting.meters import Affordable, GaussianMeter, RenyiMeter
+from expost.accounting.meters import Affordable, GaussianMeter, Priced, RenyiMeter
 from expost.accounting.normal import delta_of_normal_noise, root
 from expost.accounting.renyi.orders import LARGEST_ORDER, as_order, best_order, capacity, capacity_above, delta_at
+from expost.accounting.tariff import Tariff, tariff_of_guarantee, tariff_of_mechanism
 from expost.cost import DELTA_UNITS, EPSILON_UNITS, Cost, Number, decimal_text, said
 from expost.errors import InvalidValue
+from expost.guarantee import Guarantee
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,6 +166,14 @@ class LedgerMeters(NamedTuple):
             return False
         ratio = root(Fraction(EPSILON_UNITS, normal)).upper if normal else None
         return ratio is None or delta_of_normal_noise(ratio, rest).lower <= share
+
+    def tariff_of_guarantee(self, guarantee: Guarantee, *, interactive: bool) -> Tariff:
+        """The prices that a guarantee implies, whatever keeps it."""
+        return tariff_of_guarantee(guarantee, self.order, interactive=interactive)
+
+    def tariff_of_mechanism(self, mechanism: Priced, *, interactive: bool, simple_alone: bool) -> Tariff:
+        """The prices of a mechanism, lower where its noise is known."""
+        return tariff_of_mechanism(mechanism, self.order, interactive=interactive, simple_alone=simple_alone)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; :meth:`from_json` reads them back."""

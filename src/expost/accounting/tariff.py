@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
@@ -68,9 +69,7 @@ class Tariff:
 
     def of(self, part: Part) -> Charge:
         """What a part costs."""
-        found = self._table.get(part) if part in self.guarantee else None
-        if found is None:
-            found = self._otherwise if part in self.guarantee else None
+        found = (self._table.get(part) or self._otherwise) if part in self.guarantee else None
         if found is None:
             raise UnknownPart(part, self.guarantee)
         return found
@@ -126,10 +125,15 @@ def tariff_of_mechanism(mechanism: Priced, order: Number, *, interactive: bool, 
     return Tariff(guarantee, asked.delta, renyi, _aligned(guarantee, asked.gaussian_prices()))
 
 
-@lru_cache(maxsize=1024)
-def tariff_of_guarantee(guarantee: Guarantee, order: Number, *, interactive: bool) -> Tariff:
+def tariff_of_guarantee(guarantee: Guarantee, order: Fraction, *, interactive: bool) -> Tariff:
     """The prices that a guarantee implies at an order, whatever keeps it."""
-    return tariff_of_mechanism(_Known(guarantee), order, interactive=interactive)
+    return _implied(guarantee, order.numerator, order.denominator, interactive)
+
+
+@lru_cache(maxsize=1024)
+def _implied(guarantee: Guarantee, numerator: int, denominator: int, interactive: bool) -> Tariff:
+    """Remembered by whole numbers: the hash of a fraction takes its time."""
+    return tariff_of_mechanism(_Known(guarantee), Fraction(numerator, denominator), interactive=interactive)
 
 
 class _Known(NamedTuple):

@@ -14,7 +14,7 @@ from expost.canonical import sha256
 from expost.errors import LedgerCorrupt
 from expost.ledger.engine import Engine, Rows
 from expost.ledger.entry import Balance, Entry, Path
-from expost.ledger.rows import BALANCE, ENTRY, accounting_text, amounts_text, balance_of_row, entry_of_row
+from expost.ledger.rows import BALANCE, ENTRY, accounting_text, balance_of_row, entry_of_row, numbers_text
 from expost.ledger.rules import Create, Operation, Settle
 from expost.ledger.trail import GENESIS, Event, Head, linked
 from expost.ledger.verify import Replay, differ
@@ -191,7 +191,7 @@ class Audit(Replay):
         except (LedgerCorrupt, AttributeError):
             same = False
         held = (*paid, row[21])
-        due = (worst.epsilon_units, worst.delta_units, amounts_text(entry.reserved_amounts))
+        due = (worst.epsilon_units, worst.delta_units, numbers_text(entry.reserved_amounts))
         if not same or held != due or row[17] != one.reserved:
             raise differ(f"entry {number} is not what the audit trail says about it")
         if (row[18], row[19]) != (ended, one.digest):

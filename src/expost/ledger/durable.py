@@ -31,7 +31,7 @@ from expost.ledger.rules import (
     SetClock,
     Settle,
     Void,
-    refuse_prices,
+    foreign_prices,
     refuse_relation,
     same_request,
 )
@@ -390,7 +390,8 @@ class DurableStore:
     def _check(self, request: Request) -> Request:
         """The request as it is kept; refuses what no database can keep."""
         refuse_relation(self, request.guarantee.neighbours)  # type: ignore[arg-type]
-        refuse_prices(self.meters, request)
+        if (request.tariff is None) != (self.meters is None):
+            raise foreign_prices()
         if request.label is not None:
             check_text(request.label, "a label")
         if request.key is not None:

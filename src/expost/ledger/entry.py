@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
-from expost.accounting.amounts import Amounts, MeterBalance
+from expost.accounting.amounts import ABSENT, Amounts, Counted, MeterBalance
 from expost.cost import Cost, decimal_text
 from expost.guarantee import Guarantee, Part
 from expost.text import text_of
@@ -177,23 +177,30 @@ class Balance(NamedTuple):
     closed: bool = False
     line: int = 0
     """The line of the audit trail that changed it last."""
-    meters: MeterBalance | None = None
+    meters: Counted | None = None
     """What is counted beside the simple sum, if anything is."""
+
+    @property
+    def held(self) -> MeterBalance | None:
+        """The same with names."""
+        return None if self.meters is None else MeterBalance.of(self.meters)
 
     @property
     def remaining(self) -> Cost:
         """limit − spent − reserved; nothing once it is closed. In the simple sum, if there are other meters."""
         if self.closed:
             return Cost(0)
-        if self.meters is None:
+        held = self.held
+        if held is None:
             return self.limit - self.spent - self.reserved
-        delta = self.meters.capacity.delta - self.spent.delta_units - self.reserved.delta_units
-        return Cost.of_units(0 if self.meters.used.unpriced else max(0, self.simple_left), delta)
+        delta = held.capacity.delta - self.spent.delta_units - self.reserved.delta_units
+        return Cost.of_units(0 if held.used.unpriced else max(0, self.simple_left), delta)
 
     @property
     def is_simple_alone(self) -> bool:
         """Whether the limit is too small for the other meters of the ledger."""
-        return self.meters is not None and self.meters.capacity.renyi < 0
+        held = self.held
+        return held is not None and held.capacity.renyi == ABSENT
 
     @property
     def simple_left(self) -> int:

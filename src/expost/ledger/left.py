@@ -8,7 +8,7 @@ from collections.abc import Callable
 from expost.accounting.amounts import NO_AMOUNTS, Amounts
 from expost.ledger.engine import Engine
 from expost.ledger.liveness import Judge
-from expost.ledger.metered import meters_of_numbers
+from expost.ledger.metered import as_counted
 from expost.ledger.rows import amounts_of
 
 # What open entries reserve at each level (those above are older, so this ends), against what is reserved there.
@@ -48,8 +48,8 @@ class LeftBehind:
         for account, parent, _ in reversed(accounts):  # those above are older
             if parent is not None:
                 sums[parent] = sums.get(parent, NO_AMOUNTS).more(sums.get(account, NO_AMOUNTS))
-        counted = {account: meters_of_numbers(json.loads(meters or "[]")) for account, _, meters in accounts}
-        return all(found and found.reserved == sums.get(account, NO_AMOUNTS) for account, found in counted.items())
+        counted = {account: as_counted(json.loads(meters or "[]")) for account, _, meters in accounts}
+        return all(found and found[9:] == sums.get(account, NO_AMOUNTS) for account, found in counted.items())
 
     def has_leases(self) -> bool:
         """Whether there are open entries with a lease, or of a process that was given up."""

@@ -6,16 +6,16 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from expost.accounting.amounts import NO_AMOUNTS, Amounts, Capacity, MeterBalance, has_room
+from expost.accounting.amounts import Amounts, Capacity, Counted, MeterBalance
 from expost.cost import Cost
 from expost.errors import BudgetExceeded, InvalidValue, LedgerClosed
-from expost.ledger.entry import Balance, Entry, Remaining, Request, least
+from expost.ledger.entry import Balance, Remaining, Request, least
 
 if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
     from expost.accounting.tariff import Charge
 
-_LARGEST = 2**63 - 1  # what a database counts up to
+_LARGEST = 2**62  # what a database counts up to, with room for one more limit or price
 
 
 def with_reserved(level: Balance, worst: Charge) -> Balance | None:
@@ -23,27 +23,37 @@ def with_reserved(level: Balance, worst: Charge) -> Balance | None:
 
     Proof: lem-books-meters
     """
-    limit, spent, reserved, closed, line, held = level
-    assert held is not None
-    cost, amounts = worst
-    reserved, counted = reserved + cost, held.reserved.more(amounts)
-    used = held.spent.more(counted)
+    limit, spent, reserved, closed, line, counted = level
+    assert counted is not None
+    cost, (r, m, o, u, f) = worst
+    delta, renyi, normal, others, r0, m0, o0, u0, f0, r1, m1, o1, u1, f1 = counted
+    r1, m1, o1, u1, f1, reserved = r1 + r, m1 + m, o1 + o, u1 + u, f1 + f, reserved + cost
     left = limit.epsilon_units - spent.epsilon_units - reserved.epsilon_units
-    fits = spent.delta_units + reserved.delta_units <= held.capacity.delta and has_room(held.capacity, left, used)
-    if closed or not fits or max(used) > _LARGEST or _LARGEST + left < limit.epsilon_units:
+    room = (
+        (left >= 0 and u0 + u1 == 0) or r0 + r1 <= renyi or (m0 + m1 <= normal and o0 + o1 <= others and f0 + f1 == 0)
+    )
+    if closed or not room or spent.delta_units + reserved.delta_units > delta:
         return None
-    return Balance(limit, spent, reserved, closed, line, MeterBalance(held.capacity, held.spent, counted))
+    if r0 + r1 > _LARGEST or m0 + m1 > _LARGEST or o0 + o1 > _LARGEST or left < -_LARGEST:
+        return None
+    after = (delta, renyi, normal, others, r0, m0, o0, u0, f0, r1, m1, o1, u1, f1)
+    return Balance(limit, spent, reserved, closed, line, after)
 
 
-def with_ended(level: Balance, worst: Charge, charged: Charge) -> Balance:
+def with_ended(level: Balance, worst: Charge, charged: Cost, amounts: Amounts) -> Balance:
     """The balance with a charge in place of the worst case that was reserved.
 
     Proof: lem-books-meters
     """
-    limit, spent, reserved, closed, line, held = level
-    assert held is not None
-    counted = MeterBalance(held.capacity, held.spent.more(charged.amounts), held.reserved.less(worst.amounts))
-    return Balance(limit, spent + charged.cost, reserved - worst.cost, closed, line, counted)
+    limit, spent, reserved, closed, line, counted = level
+    assert counted is not None
+    cost, (r, m, o, u, f) = worst
+    delta, renyi, normal, others, r0, m0, o0, u0, f0, r1, m1, o1, u1, f1 = counted
+    a, b, c, d, e = amounts
+    after = (
+        delta, renyi, normal, others, r0 + a, m0 + b, o0 + c, u0 + d, f0 + e, r1 - r, m1 - m, o1 - o, u1 - u, f1 - f,
+    )  # fmt: skip
+    return Balance(limit, spent + charged, reserved - cost, closed, line, after)
 
 
 def capacity_of(
@@ -63,14 +73,6 @@ def capacity_of(
     return recorded
 
 
-def charge_of(entry: Entry) -> Charge:
-    """What an entry that has ended was charged, on every meter."""
-    from expost.accounting.tariff import Charge
-
-    assert entry.charged is not None
-    return Charge(entry.charged, entry.amounts or NO_AMOUNTS)
-
-
 def remaining(meters: LedgerMeters | None, levels: Iterable[Balance]) -> Cost:
     """What can still be asked for at every level: the least of each."""
     if meters is None:
@@ -82,7 +84,7 @@ def remaining(meters: LedgerMeters | None, levels: Iterable[Balance]) -> Cost:
 def _remaining(meters: LedgerMeters, level: Balance) -> tuple[int, int, int]:
     from expost.accounting.capacities import affordable
 
-    held = level.meters
+    held = level.held
     if level.closed or held is None:
         return 0, 0, 0
     found = affordable(meters, held.capacity, level.simple_left, held.used)
@@ -98,32 +100,21 @@ def _requested(meters: LedgerMeters, request: Request) -> Remaining:
 
 
 def metered_refusal(
-    meters: LedgerMeters, request: Request, levels: tuple[Balance, ...], short: list[bool]
+    meters: LedgerMeters, request: Request, levels: tuple[Balance, ...]
 ) -> LedgerClosed | BudgetExceeded:
     """Why a worst case fits on no meter: a closed level, else the shortest of those that are short."""
+    assert request.tariff is not None
     names = ["/".join(request.account[: depth + 1]) for depth in range(len(levels))]
     for name, level in zip(names, levels, strict=True):
         if level.closed:
             return LedgerClosed(name)
-    left = {
-        name: Remaining.of(*_remaining(meters, level))
-        for name, level, is_short in zip(names, levels, short, strict=True)
-        if is_short
-    }
+    short = [pair for pair in zip(names, levels, strict=True) if with_reserved(pair[1], request.tariff.worst) is None]
+    left = {name: Remaining.of(*_remaining(meters, level)) for name, level in short}
     shortest = min(left, key=lambda name: left[name].epsilon_units)
     return BudgetExceeded(_requested(meters, request), left[shortest], shortest, remaining(meters, levels))
 
 
-def numbers_of_meters(held: MeterBalance) -> str:
-    """The whole numbers of the meters, in order: capacities, charged, reserved."""
-    return ",".join(map(str, (*held.capacity, *held.spent, *held.reserved)))
-
-
-def meters_of_numbers(numbers: Iterable[int]) -> MeterBalance | None:
-    """What :func:`numbers_of_meters` wrote; None if there is nothing."""
-    found = list(numbers)
-    if not found:
-        return None
-    if len(found) != 14:
-        raise ValueError(f"14 numbers of meters, got {len(found)}")
-    return MeterBalance(Capacity(*found[:4]), Amounts(*found[4:9]), Amounts(*found[9:]))
+def as_counted(numbers: Iterable[int]) -> Counted | None:
+    """What a line or a column says of meters; None if it says nothing."""
+    found = tuple(map(int, numbers))
+    return MeterBalance.of(found) and found if found else None

@@ -218,7 +218,7 @@ class Steps:
         assert change is not None
         values: dict[str, Any] = {}
         if isinstance(step, CreateAccount | RaiseLimit):
-            limit, held = change.levels[-1].limit, change.levels[-1].meters
+            limit, held = change.levels[-1].limit, change.levels[-1].held
             values = {"epsilon": limit.epsilon_units, "delta": limit.delta_units}
             if held is not None:
                 values["capacity"] = list(held.capacity)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from expost.guarantee import Guarantee
 from expost.ledger.entry import Manner
+from expost.mechanism import Mechanism
 
 if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
@@ -22,9 +23,15 @@ def prices_of(
     """
     if meters is None:
         return None
-    from expost.accounting.tariff import tariff_of_guarantee, tariff_of_mechanism
-
     interactive = operation != "run"
-    if isinstance(subject, Guarantee):
-        return tariff_of_guarantee(guarantee, meters.order, interactive=interactive)
-    return tariff_of_mechanism(subject, meters.order, interactive=interactive, simple_alone=simple_alone)
+    if type(subject) is Guarantee or _has_no_prices_of_its_own(type(subject)):
+        return meters.tariff_of_guarantee(guarantee, interactive=interactive)
+    return meters.tariff_of_mechanism(subject, interactive=interactive, simple_alone=simple_alone)
+
+
+def _has_no_prices_of_its_own(kind: type) -> bool:
+    """Whether its guarantee implies its prices: those are remembered."""
+    return (
+        getattr(kind, "renyi_prices", None) is Mechanism.renyi_prices
+        and getattr(kind, "gaussian_prices", None) is Mechanism.gaussian_prices
+    )

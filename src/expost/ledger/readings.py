@@ -33,7 +33,7 @@ class MeterReading(NamedTuple):
 
 def readings(meters: LedgerMeters | None, balance: Balance) -> tuple[MeterReading, ...]:
     """What the meters of an account show, the simple sum first."""
-    held, spent, reserved = balance.meters, balance.spent.epsilon_units, balance.reserved.epsilon_units
+    held, spent, reserved = balance.held, balance.spent.epsilon_units, balance.reserved.epsilon_units
     unpriced = held is not None and bool(held.used.unpriced)
     limit = balance.limit.epsilon_units
     simple = MeterReading("simple sum (ε)", limit, spent, reserved, unpriced or spent + reserved > limit)

@@ -6,14 +6,14 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from expost.accounting.amounts import Amounts, MeterBalance
+from expost.accounting.amounts import Amounts
 from expost.canonical import canonical, sha256
 from expost.cost import Cost
 from expost.errors import LedgerCorrupt
 from expost.guarantee import Guarantee
 from expost.ledger.codec import Described, claim_of
 from expost.ledger.entry import Balance, Entry
-from expost.ledger.metered import meters_of_numbers, numbers_of_meters
+from expost.ledger.metered import as_counted
 from expost.ledger.trail import part_of, request_of
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def balance_of_row(row: Any) -> Balance:
         Cost.of_units(reserved, reserved_delta),
         bool(closed),
         line,
-        None if meters is None else meters_of_numbers(json.loads(meters)),
+        None if meters is None else as_counted(json.loads(meters)),
     )
 
 
@@ -74,18 +74,13 @@ def _entry(row: Any) -> Entry:
 
 
 def amounts_of(text: str | None) -> Amounts | None:
-    """What is counted beside the simple sum, as :func:`amounts_text` writes it."""
+    """What is counted beside the simple sum, as :func:`numbers_text` writes it."""
     return None if text is None else Amounts(*map(int, json.loads(text)))
 
 
-def amounts_text(amounts: Amounts | None) -> str | None:
+def numbers_text(numbers: tuple[int, ...] | None) -> str | None:
     """Whole numbers as a column holds them."""
-    return None if amounts is None else f"[{','.join(map(str, amounts))}]"
-
-
-def meters_text(held: MeterBalance | None) -> str | None:
-    """What an account counts beside the simple sum, as a column holds it."""
-    return None if held is None else f"[{numbers_of_meters(held)}]"
+    return None if numbers is None else f"[{','.join(map(str, numbers))}]"
 
 
 def accounting_text(meters: LedgerMeters | None) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-from expost.accounting.amounts import NO_AMOUNTS, Capacity, MeterBalance
+from expost.accounting.amounts import NO_AMOUNTS, Capacity, Counted, nothing_counted
 from expost.cost import Cost
 from expost.errors import (
     AlreadyExists,
@@ -27,7 +27,7 @@ from expost.errors import (
 from expost.guarantee import Guarantee, Neighbours, Part
 from expost.ledger.codec import claim_digest, described
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, State, least
-from expost.ledger.metered import capacity_of, charge_of, metered_refusal, with_ended, with_reserved
+from expost.ledger.metered import capacity_of, metered_refusal, with_ended, with_reserved
 
 if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
@@ -221,17 +221,18 @@ def _create_account(books: Books, operation: CreateAccount) -> Change:
     return Change(operation, path, (*above, Balance(operation.limit, _NOTHING, _NOTHING, meters=held)))
 
 
-def _held(meters: LedgerMeters | None, limit: Cost, recorded: Capacity | None) -> MeterBalance | None:
+def _held(meters: LedgerMeters | None, limit: Cost, recorded: Capacity | None) -> Counted | None:
     """Nothing counted yet."""
-    return None if meters is None else MeterBalance(capacity_of(meters, limit, recorded))
+    return None if meters is None else nothing_counted(capacity_of(meters, limit, recorded))
 
 
 def _raise_limit(books: Books, operation: RaiseLimit) -> Change:
     *above, own = books.levels(operation.path)
-    limit, held, meters = raised(own.limit, operation.epsilon, operation.delta), own.meters, books.meters
+    limit, held, meters = raised(own.limit, operation.epsilon, operation.delta), own.held, books.meters
+    counted = own.meters
     if held is not None and meters is not None:
-        held = held._replace(capacity=capacity_of(meters, limit, operation.capacity, held.capacity))
-    return Change(operation, operation.path, (*above, own._replace(limit=limit, meters=held)))
+        counted = (*capacity_of(meters, limit, operation.capacity, held.capacity), *held.spent, *held.reserved)
+    return Change(operation, operation.path, (*above, own._replace(limit=limit, meters=counted)))
 
 
 def _close(books: Books, operation: Close) -> Change:
@@ -263,14 +264,16 @@ def _reserve(books: Books, operation: Reserve) -> Change:
 
 def _metered_more(books: Books, request: Request, levels: tuple[Balance, ...]) -> tuple[Balance, ...]:
     """The balances with the worst case reserved at every level."""
-    refuse_prices(books.meters, request)
     tariff, meters = request.tariff, books.meters
-    assert tariff is not None
-    assert meters is not None
-    more = [with_reserved(level, tariff.worst) for level in levels]
-    if None in more:
-        raise metered_refusal(meters, request, levels, [level is None for level in more])
-    return tuple([level for level in more if level is not None])
+    if tariff is None or meters is None:
+        raise foreign_prices()
+    more = []
+    for level in levels:
+        after = with_reserved(level, tariff.worst)
+        if after is None:
+            raise metered_refusal(meters, request, levels)
+        more.append(after)
+    return tuple(more)
 
 
 def _begin(books: Books, operation: Begin) -> Change | None:
@@ -283,9 +286,7 @@ def _begin(books: Books, operation: Begin) -> Change | None:
 def _settle(books: Books, operation: Settle) -> Change:
     entry = _open(books, operation.entry, "settle")
     part, request = operation.part, entry.request
-    charged, amounts = request.guarantee.cost_of(part), None
-    if request.tariff is not None:
-        charged, amounts = request.tariff.of(part)
+    charged, amounts = (request.guarantee.cost_of(part), None) if request.tariff is None else request.tariff.of(part)
     return _end(books, operation, Entry(entry.id, request, "settled", True, part, charged, entry.reserved_at, amounts))
 
 
@@ -307,8 +308,8 @@ def _end(books: Books, operation: Operation, entry: Entry) -> Change:
     """Nothing stays reserved for the entry; what it is charged is spent."""
     charged, request = entry.charged or _NOTHING, entry.request
     if request.tariff is not None:
-        worst, paid = request.tariff.worst, charge_of(entry)
-        found = [with_ended(level, worst, paid) for level in books.levels(request.account)]
+        worst, amounts = request.tariff.worst, entry.amounts or NO_AMOUNTS
+        found = [with_ended(level, worst, charged, amounts) for level in books.levels(request.account)]
         return Change(operation, request.account, tuple(found), entry)
     reserve = request.guarantee.worst_case
     less = [
@@ -351,10 +352,9 @@ def refuse_used(books: Books, request: Request) -> None:
         raise AlreadyReserved(same_request(found, request))
 
 
-def refuse_prices(meters: LedgerMeters | None, request: Request) -> None:
+def foreign_prices() -> InvalidValue:
     """A request has prices if, and only if, its ledger has several meters."""
-    if (request.tariff is None) != (meters is None):
-        raise InvalidValue("a request has prices on the meters of its ledger, and on no others: reserve it anew")
+    return InvalidValue("a request has prices on the meters of its ledger, and on no others: reserve it anew")
 
 
 def refuse_relation(books: Books, relation: Neighbours | None) -> None:

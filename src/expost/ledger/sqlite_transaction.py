@@ -21,11 +21,10 @@ from expost.ledger.rows import (
     BALANCE,
     ENTRY,
     accounting_text,
-    amounts_text,
     balance_of_row,
     entry_of_row,
     meters_of_text,
-    meters_text,
+    numbers_text,
 )
 from expost.ledger.rules import (
     HOUR,
@@ -237,14 +236,14 @@ class Transaction:
                 "INSERT INTO expost_account (ledger, parent, path, epsilon_limit, delta_limit, line, meters) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?)",
                 self._ledger, self._account(path[:-1])[0], "/".join(path), limit.epsilon_units, limit.delta_units,
-                self.sequence, meters_text(held),
+                self.sequence, numbers_text(held),
             )  # fmt: skip
             return
         self._run(
             "UPDATE expost_account SET epsilon_limit = ?, delta_limit = ?, epsilon_spent = ?, delta_spent = ?, "
             "epsilon_reserved = ?, delta_reserved = ?, closed = ?, line = ?, meters = ? WHERE id = ?",
             limit.epsilon_units, limit.delta_units, spent.epsilon_units, spent.delta_units,
-            reserved.epsilon_units, reserved.delta_units, int(closed), self.sequence, meters_text(held), known[0],
+            reserved.epsilon_units, reserved.delta_units, int(closed), self.sequence, numbers_text(held), known[0],
         )  # fmt: skip
         self.known.accounts[path] = known[0], Balance(limit, spent, reserved, closed, self.sequence, held)
 
@@ -267,7 +266,7 @@ class Transaction:
             "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
             self._ledger, self._count, self._account(request.account)[0], request.operation, subject.text,
             subject.fingerprint, claim, request.label, request.key, worst.epsilon_units, worst.delta_units,
-            None if request.tariff is None else amounts_text(request.tariff.worst.amounts),
+            None if request.tariff is None else numbers_text(request.tariff.worst.amounts),
             self.owner if lease is None else None, lease, None if lease is None else self._now + lease,
             int(operation.begun), self.at, self.sequence,
         )  # fmt: skip
@@ -283,7 +282,7 @@ class Transaction:
             "charged_meters = ?, output = ?, digest = ?, ended_line = ? WHERE ledger = ? AND number = ? "
             "AND state = 'reserved'",
             entry.state, int(entry.begun), canonical(as_part(entry.part)) if settled else None,
-            entry.charged.epsilon_units, entry.charged.delta_units, amounts_text(entry.amounts), output, digest,
+            entry.charged.epsilon_units, entry.charged.delta_units, numbers_text(entry.amounts), output, digest,
             self.sequence, self._ledger, entry.id,
         )  # fmt: skip
 
@@ -389,6 +388,6 @@ def create_books(writer: apsw.Connection, operation: Create, settings: Settings,
     writer.execute("INSERT INTO expost_event VALUES (?, 1, ?, ?)", (ledger, line, head))
     writer.execute(
         "INSERT INTO expost_account (ledger, path, epsilon_limit, delta_limit, line, meters) VALUES (?, ?, ?, ?, 1, ?)",
-        (ledger, name, limit.epsilon_units, limit.delta_units, meters_text(change.levels[0].meters)),
+        (ledger, name, limit.epsilon_units, limit.delta_units, numbers_text(change.levels[0].meters)),
     )
     return head

@@ -12,13 +12,14 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from expost.accounting.amounts import MeterBalance
 from expost.canonical import canonical, sha256
 from expost.cost import Cost
 from expost.errors import LedgerCorrupt
 from expost.guarantee import Guarantee, Part
 from expost.ledger.codec import Described, claim_digest, claim_of, claim_text, described
 from expost.ledger.entry import Balance, Manner, Note, Path, Request
-from expost.ledger.metered import meters_of_numbers, numbers_of_meters
+from expost.ledger.metered import as_counted
 from expost.ledger.rules import (
     EVENTS,
     Begin,
@@ -105,7 +106,7 @@ def trail_line(change: Change, sequence: int, at: int, user: str | None, *, earl
 
 def _level(balance: Balance) -> str:
     limit, spent, reserved, closed, line, held = balance
-    meters = "" if held is None else f",{numbers_of_meters(held)}"
+    meters = "" if held is None else f",{','.join(map(str, held))}"
     return (
         f"[{limit.epsilon_units},{limit.delta_units},{spent.epsilon_units},{spent.delta_units},"
         f"{reserved.epsilon_units},{reserved.delta_units},{int(closed)},{line}{meters}]"
@@ -221,8 +222,8 @@ def _meters(body: dict[str, Any]) -> LedgerMeters | None:
 
 def _capacity(event: Event) -> Capacity | None:
     """What the line says that its account holds on other meters."""
-    held = None if event.levels is None else meters_of_numbers(event.levels[-1][8:])
-    return None if held is None else held.capacity
+    counted = None if event.levels is None else as_counted(event.levels[-1][8:])
+    return None if counted is None else MeterBalance.of(counted).capacity
 
 
 def _request(event: Event, guarantees: Claims) -> Request:
@@ -258,7 +259,7 @@ def balance_of(numbers: Iterable[int], line: int) -> Balance:
         cost_of((reserved, reserved_delta)),
         bool(closed),
         line,
-        meters_of_numbers(others),
+        as_counted(others),
     )
 
 

@@ -22,7 +22,7 @@ from expost.ledger.codec import claim_digest, claim_text, described
 from expost.ledger.durable import DurableStore
 from expost.ledger.engine import Settings
 from expost.ledger.entry import Entry, Note
-from expost.ledger.rows import accounting_text, amounts_text, meters_text
+from expost.ledger.rows import accounting_text, numbers_text
 from expost.ledger.rules import Change, Operation, Settle
 from expost.ledger.trail import Event, Head
 from expost.ledger.verify import Replay
@@ -54,7 +54,7 @@ class _Copying(Replay):
                 "UPDATE expost_account SET epsilon_limit = ?, delta_limit = ?, epsilon_spent = ?, delta_spent = ?, "
                 "epsilon_reserved = ?, delta_reserved = ?, closed = ?, line = ?, meters = ? WHERE id = ?",
                 *(n for cost in balance[:3] for n in (cost.epsilon_units, cost.delta_units)), int(balance.closed),
-                balance.line, meters_text(balance.meters), self._ids[path],
+                balance.line, numbers_text(balance.meters), self._ids[path],
             )  # fmt: skip
         self._run(
             "UPDATE expost_ledger SET sequence = ?, entries = ?, head = ? WHERE id = ?",
@@ -92,7 +92,7 @@ class _Copying(Replay):
         self._run(
             "INSERT INTO expost_account (ledger, parent, path, epsilon_limit, delta_limit, line, meters) "
             "VALUES (?,?,?,?,?,1,?)", self._ledger, self._ids.get(path[:-1]), "/".join(path), limit.epsilon_units,
-            limit.delta_units, meters_text(change.levels[-1].meters),
+            limit.delta_units, numbers_text(change.levels[-1].meters),
         )  # fmt: skip
         ((self._ids[path],),) = self._run(
             "SELECT id FROM expost_account WHERE ledger = ? AND path = ?", self._ledger, "/".join(path)
@@ -110,7 +110,7 @@ class _Copying(Replay):
             "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,1,1,?,?,?)",
             self._ledger, entry.id, self._ids[request.account], request.operation, subject.text, subject.fingerprint,
             claim, request.label, request.key, worst.epsilon_units, worst.delta_units,
-            amounts_text(entry.reserved_amounts), int(entry.begun), round(entry.reserved_at * 1e6), line,
+            numbers_text(entry.reserved_amounts), int(entry.begun), round(entry.reserved_at * 1e6), line,
         )  # fmt: skip
 
     def ended(self, entry: Entry, operation: Operation, reserved: int, line: int) -> None:
@@ -122,7 +122,7 @@ class _Copying(Replay):
             "UPDATE expost_entry SET state = ?, begun = ?, part = ?, charged_epsilon = ?, charged_delta = ?, "
             "charged_meters = ?, output = ?, digest = ?, ended_line = ? WHERE ledger = ? AND number = ?",
             entry.state, int(entry.begun), None if settle is None else canonical(as_part(settle.part)),
-            entry.charged.epsilon_units, entry.charged.delta_units, amounts_text(entry.amounts), output,
+            entry.charged.epsilon_units, entry.charged.delta_units, numbers_text(entry.amounts), output,
             settle and settle.digest, line, self._ledger, entry.id,
         )  # fmt: skip
 
