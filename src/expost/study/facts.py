@@ -7,7 +7,7 @@ from typing import Any
 from expost.data import BalancedCounts, CountedMean, Grouped, Noisy, NoisyMean, NoisyUntil
 from expost.mechanism import Mechanism
 from expost.mechanisms import Laplace
-from expost.study.kinds.kind import DROPPED, ZERO, Answer, Asked, QuestionKind, number_text
+from expost.study.kinds.kind import COUNTED, DROPPED, ZERO, Answer, Asked, QuestionKind, number_text
 from expost.study.model import Privacy
 
 
@@ -41,7 +41,7 @@ def _subject(asked: Asked) -> str:
         return f"{asked['target']} by {', '.join(asked['features'])}"
     if "columns" in asked.question.values:
         return " and ".join(asked["columns"])
-    return str(asked.get("column", "rows" if asked.get("count", "rows") == "rows" else "units"))
+    return str(asked.get("column", "rows" if asked.get(COUNTED.name, "rows") == "rows" else "units"))
 
 
 def _bounds(asked: Asked) -> str:
