@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from expost.checks import as_whole, equal_share, requested_epsilon
 from expost.cost import Cost, Number, said
-from expost.data.questions import Planned, TableMechanism
+from expost.data.questions import Planned, PureMechanism, TableMechanism
 from expost.errors import InvalidValue
-from expost.guarantee import Guarantee
 from expost.noise import NoiseSource
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ class Groups(Planned):
 
 
 @dataclass(frozen=True, repr=False)
-class Grouped(TableMechanism[dict[Any, Any]]):
+class Grouped(PureMechanism[dict[Any, Any]]):
     """{key: answer} for each of several groups of rows.
 
     Parameters
@@ -110,11 +109,6 @@ class Grouped(TableMechanism[dict[Any, Any]]):
                 raise InvalidValue(f"the question about group {said(key)} asks its rows: make it of the rows given")
             if not mechanism.guarantee.worst_case <= share:
                 raise InvalidValue(f"a question about one group costs at most {share}: pass on the ε given, without δ")
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """ε for every output."""
-        return Guarantee.uniform(self.epsilon, neighbours=self.question.table.neighbours)
 
     def check(self, data: Any) -> None:
         """All questions can be asked."""

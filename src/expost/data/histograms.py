@@ -18,10 +18,10 @@ from expost.cost import Number, exact, said
 from expost.data import query, sensitivity
 from expost.data.expression import Tree, is_text
 from expost.data.expression.tree import Stated
-from expost.data.questions import OnNumbers, Question, TableMechanism, as_number, as_of, exact_bounds
+from expost.data.questions import OnNumbers, PureMechanism, Question, as_number, as_of, exact_bounds
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
-from expost.guarantee import Guarantee, Part
+from expost.guarantee import Part
 from expost.mechanisms import SparseVector
 from expost.mechanisms.histogram import balanced_laplace
 from expost.mechanisms.laplace import laplace_reach
@@ -146,7 +146,7 @@ class Histogram(Question[dict[Any, int]]):
 
 
 @dataclass(frozen=True, repr=False)
-class BalancedCounts(TableMechanism[dict[Any, int]]):
+class BalancedCounts(PureMechanism[dict[Any, int]]):
     """A histogram whose total is public, with noise that adds up to zero: more often exact than independent noise.
 
     Parameters
@@ -168,11 +168,6 @@ class BalancedCounts(TableMechanism[dict[Any, int]]):
                 "noise adds up to zero where every unit is in just one cell, under 'substitute': take laplace()"
             )
         as_whole(len(self.question.labels), "the number of cells", most=MOST_KEYS)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """ε for every output."""
-        return Guarantee.uniform(self.epsilon, neighbours="substitute")
 
     @property
     def rate(self) -> Fraction:

@@ -16,7 +16,7 @@ from expost.cost import Number, exact, said
 from expost.data import query
 from expost.data.column import Column
 from expost.data.expression import Tree
-from expost.data.questions import Planned, TableMechanism, as_number
+from expost.data.questions import Planned, PureMechanism, TableMechanism, as_number
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import Mechanism
@@ -196,7 +196,7 @@ class OnColumns(TableMechanism[Any]):
 
 
 @dataclass(frozen=True, repr=False)
-class NoisyMoments(TableMechanism[Any]):
+class NoisyMoments(PureMechanism[Any]):
     """A variance, covariance or correlation (a float), or a linear regression, from sums with Laplace noise.
 
     Parameters
@@ -211,11 +211,6 @@ class NoisyMoments(TableMechanism[Any]):
 
     question: Moments
     epsilon: Number
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """ε for every output."""
-        return Guarantee.uniform(self.epsilon, neighbours=self.question.table.neighbours)
 
     @property
     def _scale(self) -> Fraction:

@@ -15,10 +15,10 @@ from expost.checks import as_confidence, as_probability, requested_epsilon
 from expost.cost import Number, exact, said
 from expost.data import query
 from expost.data.expression import Tree
-from expost.data.questions import Planned, TableMechanism, as_number, exact_bounds
+from expost.data.questions import Planned, PureMechanism, as_number, exact_bounds
 from expost.data.sums import Clipped, as_missing
 from expost.errors import InvalidValue
-from expost.guarantee import Guarantee, Neighbours
+from expost.guarantee import Neighbours
 from expost.mechanisms import Tally
 from expost.mechanisms.moments.loose_bounds import LARGEST_RECORD
 from expost.mechanisms.quantiles.candidates import Candidates, Lattice, Unbounded
@@ -172,7 +172,7 @@ class Ranks(Planned):
 
 
 @dataclass(frozen=True, repr=False)
-class PrivateQuantiles(TableMechanism[Any]):
+class PrivateQuantiles(PureMechanism[Any]):
     """Quantiles of a column, chosen on its grid: a number, or a tuple of them.
 
     Parameters
@@ -187,11 +187,6 @@ class PrivateQuantiles(TableMechanism[Any]):
 
     question: Ranks
     epsilon: Number
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """ε for every output."""
-        return Guarantee.uniform(self.epsilon, neighbours=self.question.table.neighbours)
 
     @property
     def _rate(self) -> Fraction:

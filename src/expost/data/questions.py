@@ -160,6 +160,17 @@ class TableMechanism(Mechanism[None, Out]):
         return f"{type(self).__name__}({self.question.title} of {self.question.table.title}; {noise})"
 
 
+class PureMechanism(TableMechanism[Out]):
+    """A question that costs ε, and no δ, whatever comes out."""
+
+    epsilon: Number
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """ε for every output."""
+        return Guarantee.uniform(self.epsilon, neighbours=self.question.table.neighbours)
+
+
 class OnNumbers(TableMechanism[Out]):
     """A mechanism for numbers, run on those that answer a question."""
 

@@ -12,10 +12,9 @@ from expost.checks import as_share, requested_epsilon
 from expost.cost import Cost, Number, exact, said
 from expost.data import query, sensitivity
 from expost.data.expression import Tree
-from expost.data.questions import Planned, Question, TableMechanism, as_number, exact_bounds
+from expost.data.questions import Planned, PureMechanism, Question, as_number, exact_bounds
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
-from expost.guarantee import Guarantee
 from expost.mechanism import Out
 from expost.mechanisms import Laplace
 from expost.noise import NoiseSource
@@ -187,7 +186,7 @@ class Mean(Planned):
 
 
 @dataclass(frozen=True, repr=False)
-class MeanMechanism(TableMechanism[Out]):
+class MeanMechanism(PureMechanism[Out]):
     """What all means share: the noisy sum of differences from the middle of the bounds, and the noisy count."""
 
     question: Mean
@@ -197,11 +196,6 @@ class MeanMechanism(TableMechanism[Out]):
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
         _ = self._shares
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """ε for every output."""
-        return Guarantee.uniform(self.epsilon, neighbours=self.question.table.neighbours)
 
     @cached_property
     def _shares(self) -> tuple[Laplace | None, Laplace | None]:

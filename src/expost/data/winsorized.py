@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 from expost.checks import requested_epsilon, split_epsilon
 from expost.cost import Number, exact
 from expost.data.quantiles import PrivateQuantiles, Ranks
-from expost.data.questions import Planned, TableMechanism
+from expost.data.questions import Planned, PureMechanism
 from expost.data.sums import Clipped, Mean, NoisyMean
 from expost.errors import InvalidValue
-from expost.guarantee import Guarantee
 from expost.noise import NoiseSource
 from expost.noise.grid import Grid
 
@@ -72,7 +71,7 @@ class WinsorizedMean(Planned):
 
 
 @dataclass(frozen=True, repr=False)
-class NoisyWinsorizedMean(TableMechanism[float]):
+class NoisyWinsorizedMean(PureMechanism[float]):
     """A winsorised mean: private quantiles, and a noisy mean of the values clamped to them.
 
     Parameters
@@ -90,11 +89,6 @@ class NoisyWinsorizedMean(TableMechanism[float]):
 
     def __post_init__(self) -> None:
         _ = self._budgets
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """ε for every output."""
-        return Guarantee.uniform(self.epsilon, neighbours=self.question.table.neighbours)
 
     @cached_property
     def _budgets(self) -> tuple[Fraction, Fraction]:

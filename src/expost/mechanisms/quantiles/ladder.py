@@ -183,7 +183,7 @@ class QuantileLadder(Mechanism[NDArray[Any] | Tally, Rung]):
         floats = has_floats(data, type(self).__name__)
         lattice = self._lattice(floats)
         arranged = arrange(data, lattice, float(self.missing))
-        goal = target(exact(self.quantile, "quantile"), arranged.size, self.neighbours)
+        goal = target(exact(self.quantile, "quantile"), arranged.size, self.neighbours).settled(arranged)
         ask = self.test.start(None, noise)
         for estimate in self._estimates:
             rate = exact(estimate.epsilon, "ε") / 2

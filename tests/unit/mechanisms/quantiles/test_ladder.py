@@ -56,7 +56,7 @@ def law(ladder: xp.QuantileLadder, data: tuple[int, ...], far: int = 70) -> dict
     """The exact law of two rungs, but for noise of the threshold beyond ``far``."""
     test = ladder.test
     arranged = arrange(np.array(data, np.int64), LATTICE, 0.0)
-    goal = target(Fraction(1, 2), len(data), ladder.neighbours)
+    goal = target(Fraction(1, 2), len(data), ladder.neighbours).settled(arranged)
     chosen = []
     for estimate in ladder._estimates:
         rate = Fraction(str(estimate.epsilon)) / 2
