@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
+from typing import Any
 
 from expost.accounting.amounts import NO_AMOUNTS, Amounts
+from expost.errors import LedgerCorrupt
 from expost.ledger.engine import Engine
 from expost.ledger.liveness import Judge
-from expost.ledger.metered import as_counted
-from expost.ledger.rows import amounts_of
+from expost.ledger.rows import amounts_of, counted_of
 
 # What open entries reserve at each level (those above are older, so this ends), against what is reserved there.
 _UNSOUND = (
@@ -42,14 +42,10 @@ class LeftBehind:
                 f"SELECT e.account, e.meters FROM {self._engine.open_entries} WHERE e.ledger = ? "
                 "AND e.state = 'reserved'", self._ledger,
             )  # fmt: skip
-        sums: dict[int, Amounts] = {}
-        for account, amounts in held:
-            sums[account] = sums.get(account, NO_AMOUNTS).more(amounts_of(amounts) or NO_AMOUNTS)
-        for account, parent, _ in reversed(accounts):  # those above are older
-            if parent is not None:
-                sums[parent] = sums.get(parent, NO_AMOUNTS).more(sums.get(account, NO_AMOUNTS))
-        counted = {account: as_counted(json.loads(meters or "[]")) for account, _, meters in accounts}
-        return all(found and found[9:] == sums.get(account, NO_AMOUNTS) for account, found in counted.items())
+        try:
+            return _add_up(accounts, held)
+        except LedgerCorrupt:  # numbers that cannot be read
+            return False
 
     def has_leases(self) -> bool:
         """Whether there are open entries with a lease, or of a process that was given up."""
@@ -85,3 +81,15 @@ class LeftBehind:
         """Whether a process wrote to the ledger then."""
         sql = "SELECT 1 FROM expost_owner WHERE ledger = ? AND expired = {} AND seen BETWEEN ? AND ? LIMIT 1"
         return any(self._engine.rows(sql.format(expired), self._ledger, since, until) for expired in (0, 1))
+
+
+def _add_up(accounts: list[Any], held: list[Any]) -> bool:
+    """Whether each account has reserved, on every meter, what the open entries of it and of those below reserve."""
+    sums: dict[int, Amounts] = {}
+    for account, amounts in held:
+        sums[account] = sums.get(account, NO_AMOUNTS).more(amounts_of(amounts) or NO_AMOUNTS)
+    for account, parent, _ in reversed(accounts):  # those above are older
+        if parent is not None:
+            sums[parent] = sums.get(parent, NO_AMOUNTS).more(sums.get(account, NO_AMOUNTS))
+    counted = {account: counted_of(meters) for account, _, meters in accounts}
+    return all(found and found[9:] == sums.get(account, NO_AMOUNTS) for account, found in counted.items())

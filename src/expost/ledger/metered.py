@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from expost.accounting.amounts import Amounts, Capacity, Counted, MeterBalance
 from expost.cost import Cost
-from expost.errors import BudgetExceeded, InvalidValue, LedgerClosed
+from expost.errors import BudgetExceeded, InvalidValue, LedgerClosed, LedgerCorrupt
 from expost.ledger.entry import Balance, Remaining, Request, least
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ def with_reserved(level: Balance, worst: Charge) -> Balance | None:
     Proof: lem-books-meters
     """
     limit, spent, reserved, closed, line, counted = level
-    assert counted is not None
+    if counted is None:
+        raise _without_meters()
     cost, (r, m, o, u, f) = worst
     delta, renyi, normal, others, r0, m0, o0, u0, f0, r1, m1, o1, u1, f1 = counted
     r1, m1, o1, u1, f1, reserved = r1 + r, m1 + m, o1 + o, u1 + u, f1 + f, reserved + cost
@@ -46,7 +47,8 @@ def with_ended(level: Balance, worst: Charge, charged: Cost, amounts: Amounts) -
     Proof: lem-books-meters
     """
     limit, spent, reserved, closed, line, counted = level
-    assert counted is not None
+    if counted is None:
+        raise _without_meters()
     cost, (r, m, o, u, f) = worst
     delta, renyi, normal, others, r0, m0, o0, u0, f0, r1, m1, o1, u1, f1 = counted
     a, b, c, d, e = amounts
@@ -54,6 +56,12 @@ def with_ended(level: Balance, worst: Charge, charged: Cost, amounts: Amounts) -
         delta, renyi, normal, others, r0 + a, m0 + b, o0 + c, u0 + d, f0 + e, r1 - r, m1 - m, o1 - o, u1 - u, f1 - f,
     )  # fmt: skip
     return Balance(limit, spent + charged, reserved - cost, closed, line, after)
+
+
+def _without_meters() -> LedgerCorrupt:
+    return LedgerCorrupt(
+        "an account of this ledger counts on no meter but the simple sum: it was changed by hand; see verify()"
+    )
 
 
 def capacity_of(
@@ -115,6 +123,6 @@ def metered_refusal(
 
 
 def as_counted(numbers: Iterable[int]) -> Counted | None:
-    """What a line or a column says of meters; None if it says nothing."""
+    """What a line says of meters; None if it says nothing."""
     found = tuple(map(int, numbers))
     return MeterBalance.of(found) and found if found else None

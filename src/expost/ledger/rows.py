@@ -6,14 +6,13 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from expost.accounting.amounts import Amounts
+from expost.accounting.amounts import Amounts, Counted
 from expost.canonical import canonical, sha256
 from expost.cost import Cost
 from expost.errors import LedgerCorrupt
 from expost.guarantee import Guarantee
 from expost.ledger.codec import Described, claim_of
 from expost.ledger.entry import Balance, Entry
-from expost.ledger.metered import as_counted
 from expost.ledger.trail import part_of, request_of
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def balance_of_row(row: Any) -> Balance:
         Cost.of_units(reserved, reserved_delta),
         bool(closed),
         line,
-        None if meters is None else as_counted(json.loads(meters)),
+        counted_of(meters),
     )
 
 
@@ -74,8 +73,26 @@ def _entry(row: Any) -> Entry:
 
 
 def amounts_of(text: str | None) -> Amounts | None:
-    """What is counted beside the simple sum, as :func:`numbers_text` writes it."""
-    return None if text is None else Amounts(*map(int, json.loads(text)))
+    """What is counted beside the simple sum, as :func:`numbers_text` writes it. Raises ``LedgerCorrupt``."""
+    return None if text is None else Amounts(*_numbers(text, 5))
+
+
+def counted_of(text: str | None) -> Counted | None:
+    """What an account counts beside the simple sum, as :func:`numbers_text` writes it. Raises ``LedgerCorrupt``."""
+    return None if text is None else _numbers(text, 14)
+
+
+def _numbers(text: str, count: int) -> tuple[int, ...]:
+    try:
+        found = json.loads(text)
+    except NONSENSE:
+        found = None
+    if type(found) is not list or len(found) != count or not all(type(number) is int for number in found):
+        raise LedgerCorrupt(
+            f"{count} whole numbers of meters cannot be read from {text[:60]!r}: the database was damaged or changed "
+            "by hand; see verify()"
+        )
+    return tuple(found)
 
 
 def numbers_text(numbers: tuple[int, ...] | None) -> str | None:

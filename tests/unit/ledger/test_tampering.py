@@ -265,3 +265,73 @@ def test_verifying_while_others_spend(new_url: Callable[[], str]) -> None:
     thread.join()
     assert heads == sorted(heads)
     assert heads[0].sequence < reader.verify(known=heads[0]).sequence
+
+
+# ---- several meters
+
+
+SMALL = Guarantee({"large": "0.01", "small": "0.003"})
+
+
+def make_metered(url: str) -> Ledger:
+    ledger = make(url, epsilon=1, delta=1e-6, accounting="renyi")
+    ledger.reserve(SMALL).settle("small")
+    ledger.run(xp.Gaussian(epsilon="0.01", delta="1e-9", sensitivity=1), on=4)
+    ledger.reserve(SMALL)
+    ledger.verify()
+    return ledger
+
+
+def meters_of(ledger: Ledger) -> list[int]:
+    held = ledger._store.balances(ledger._path)[0].meters
+    assert held is not None
+    return list(held)
+
+
+def test_each_number_of_the_meters_is_verified(new_url: Callable[[], str]) -> None:
+    url = new_url()
+    ledger = make_metered(url)
+    numbers = meters_of(ledger)
+    disarm(url, "expost_account")
+    for place in range(14):
+        changed = [number + (place == k) for k, number in enumerate(numbers)]
+        execute(url, f"UPDATE expost_account SET meters = '{str(changed).replace(' ', '')}'")
+        with pytest.raises(xp.LedgerCorrupt, match="balances are not what"):
+            ledger.verify()
+    execute(url, f"UPDATE expost_account SET meters = '{str(numbers).replace(' ', '')}'")
+    ledger.verify()
+
+
+def test_numbers_of_meters_are_whole_numbers(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/books.db"
+    ledger = make_metered(url)
+    disarm(url, "expost_account")
+    execute(url, f"UPDATE expost_account SET meters = '{[float(number) for number in meters_of(ledger)]}'")
+    attempts: list[Callable[[], object]] = [
+        lambda: ledger.reserve(SMALL), lambda: ledger.remaining, ledger.statement, ledger.verify, ledger.recover,
+    ]  # fmt: skip
+    for attempt in attempts:
+        with pytest.raises(xp.LedgerCorrupt, match="changed by hand"):
+            attempt()
+    assert [event.kind for event in ledger.audit()][-1] == "reserve"
+    Ledger.load(url, "study")
+
+
+def test_charges_on_meters_are_whole_numbers(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/books.db"
+    ledger = make_metered(url)
+    disarm(url, "expost_entry")
+    execute(url, "UPDATE expost_entry SET charged_meters = replace(charged_meters, ',0,3', '.5,0,3') WHERE number = 1")
+    with pytest.raises(xp.LedgerCorrupt, match="entry 1 is not what the audit trail says"):
+        ledger.verify()
+
+
+def test_an_account_that_lost_its_meters_reserves_nothing(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/books.db"
+    ledger = make_metered(url)
+    disarm(url, "expost_account")
+    execute(url, "UPDATE expost_account SET meters = NULL")
+    with pytest.raises(xp.LedgerCorrupt, match="counts on no meter but the simple sum"):
+        ledger.reserve(SMALL)
+    with pytest.raises(xp.LedgerCorrupt, match="balances are not what"):
+        ledger.verify()
