@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import opendp.prelude as dp  # type: ignore[import-not-found]
-from opendp.extras.sklearn.linear_model import _make_private_theil_sen  # type: ignore[import-not-found]
+import opendp.prelude as dp
+from opendp.extras.sklearn.linear_model import _make_private_theil_sen
 
 dp.enable_features("contrib", "honest-but-curious", "floating-point", "idealized-numerics", "private-constructor")
 EXCHANGED = 2  # one record exchanged is two apart in symmetric distance

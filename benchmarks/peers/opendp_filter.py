@@ -4,7 +4,7 @@ import json
 import sys
 import time
 
-import opendp.prelude as dp  # type: ignore[import-not-found]
+import opendp.prelude as dp
 
 charges = int(sys.argv[1])
 dp.enable_features("contrib")

@@ -4,7 +4,7 @@ import json
 import sys
 import time
 
-import opendp.prelude as dp  # type: ignore[import-not-found]
+import opendp.prelude as dp
 
 questions, threshold, at_most, epsilon = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
 dp.enable_features("contrib")

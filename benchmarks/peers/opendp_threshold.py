@@ -6,7 +6,7 @@ The first number is the reported ε, the second the reported δ; then the releas
 import json
 import sys
 
-import opendp.prelude as dp  # type: ignore[import-not-found]
+import opendp.prelude as dp
 
 people = int(sys.argv[1])
 dp.enable_features("contrib")

@@ -3,7 +3,7 @@
 import json
 import sys
 
-import opendp.prelude as dp  # type: ignore[import-not-found]
+import opendp.prelude as dp
 
 counts, epsilon, delta = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
 dp.enable_features("contrib")
