@@ -13,6 +13,9 @@
 #   make release  everything that a release must pass, and its files in dist
 #   make proofs   the machine-checked proofs: installs Coq where it may (Debian, root), compiles and checks them
 
+# Bytecode is kept even where the environment says otherwise: each of several hundred processes would compile its imports.
+export PYTHONDONTWRITEBYTECODE :=
+
 PYTHON ?= python3
 KILLS  ?= 1000
 CASES  ?= 20000
