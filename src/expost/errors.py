@@ -22,6 +22,7 @@
     ├── EngineFailed                     the engine behind a private table broke down; it says no more than that
     └── MissingDependency (ImportError)  an optional package is not installed
 
+    UnrecordedWarning (UserWarning)      a model was trained without a ledger, so that its ε is recorded nowhere
     UnsettledWarning (UserWarning)       a reservation was left without a part and was charged in full
 
 Errors mention public values only: parameters, shapes, types, names, balances. Private values never

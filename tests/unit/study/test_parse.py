@@ -171,6 +171,6 @@ def test_limits(told: str, said: str) -> None:
 
 
 def test_a_password_in_an_address_is_not_shown() -> None:
-    with pytest.raises(InvalidStudy, match="got 'host/db'") as caught:
+    with pytest.raises(InvalidStudy, match='got "host/db"') as caught:
         parse_study(HEAD.format(epsilon=2, url="mysql://user:secret@host/db") + COUNT, Path("s.toml"))
     assert "secret" not in str(caught.value)
