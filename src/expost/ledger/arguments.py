@@ -52,7 +52,7 @@ def harmless(value: Any) -> str:
     return repr(value) if type(value) in (str, bool, int, float, type(None)) else f"a {type(value).__name__}"
 
 
-def check_text(text: Any, what: str) -> None:
+def check_given(text: Any, what: str) -> None:
     """Refuse what is not a text with something in it."""
     if not isinstance(text, str) or not text:
         raise InvalidValue(f"a {what} is a string that is not empty, got {harmless(text)}")
@@ -60,8 +60,8 @@ def check_text(text: Any, what: str) -> None:
 
 def as_note(by: str, reason: str) -> Note:
     """Who decided, and why."""
-    check_text(by, "by")
-    check_text(reason, "reason")
+    check_given(by, "by")
+    check_given(reason, "reason")
     return Note(by, reason)
 
 
@@ -89,7 +89,7 @@ def check_private(noise: Any) -> None:
 def check_durable(name: Any, neighbours: Any, unit: Any, noise: Any) -> None:
     """Refuse what a durable ledger cannot be called, be about, or draw from."""
     as_name(name, "a ledger")
-    check_text(unit, "unit")
+    check_given(unit, "unit")
     if as_neighbours(neighbours) is None:
         raise InvalidValue("a durable ledger states the relation of its guarantees: give neighbours=")
     check_private(noise)
@@ -99,7 +99,7 @@ def check_names(label: Any, key: Any) -> None:
     """Refuse a label or key that is not a text; None is none."""
     for text, what in ((label, "label"), (key, "key")):
         if text is not None:
-            check_text(text, what)
+            check_given(text, what)
 
 
 def as_name(name: Any, whose: str) -> str:

@@ -179,7 +179,11 @@ class Audit(Replay):
                 raise self._not_there(one.entry.id)
             self._compare_row(rows[one.entry.id], one)
         self._compare_keys([one.entry for one in ended])
-        due = {one.entry.id: one.digest for one in ended if keeps(one.entry.operation, one.entry.key, one.entry.state)}
+        due = {
+            one.entry.id: one.digest
+            for one in ended
+            if keeps_output(one.entry.operation, one.entry.key, one.entry.state)
+        }
         for start in range(0, len(due), _OUTPUTS):
             self._compare_outputs(dict(list(due.items())[start : start + _OUTPUTS]))
 
@@ -196,7 +200,7 @@ class Audit(Replay):
             raise differ(f"entry {number} is not what the audit trail says about it")
         if (row[18], row[19]) != (ended, one.digest):
             raise differ(f"entry {number} is not what the audit trail says about it")
-        if row[20] and not keeps(entry.operation, entry.key, entry.state):
+        if row[20] and not keeps_output(entry.operation, entry.key, entry.state):
             raise differ(f"the output kept for entry {number} is not the one that was published")
 
     def _compare_keys(self, entries: list[Entry]) -> None:
@@ -232,6 +236,6 @@ def _said(about: Create) -> tuple[Any, ...]:
     return about.name, about.neighbours, about.unit, accounting_text(about.meters)
 
 
-def keeps(operation: str, key: str | None, state: str) -> bool:
+def keeps_output(operation: str, key: str | None, state: str) -> bool:
     """Whether the output of such an entry is kept, to be delivered again."""
     return operation != "reserve" and key is not None and state == "settled"

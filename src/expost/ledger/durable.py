@@ -13,7 +13,7 @@ from expost.errors import InvalidValue, LedgerCorrupt, LedgerUnavailable, Reserv
 from expost.forks import Process, here
 from expost.guarantee import Neighbours, Part
 from expost.ledger import codec
-from expost.ledger.audit import Audit, keeps
+from expost.ledger.audit import Audit, keeps_output
 from expost.ledger.engine import Beat, Recover, Settings, SnapshotLost, Step, is_out_of_reach
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
 from expost.ledger.left import LeftBehind
@@ -216,7 +216,7 @@ class DurableStore:
         )  # fmt: skip
         text, digest, ended, *rest = rows[0] if rows else (None, None, 0, "reserve", None, "reserved")
         if text is None:
-            if keeps(*rest):
+            if keeps_output(*rest):
                 raise self._missing_output(entry, ended)
             return None
         if sha256(text) != digest:

@@ -84,7 +84,7 @@ Outcome: TypeAlias = Entry | int | ExpostError | None
 """The entry afterwards, how many were forfeited, nothing; or why a step was refused."""
 Rows: TypeAlias = Callable[..., list[Any]]
 """What a query and its values give."""
-Answer = TypeVar("Answer")
+Returned = TypeVar("Returned")
 
 
 class Refused(LedgerUnavailable):
@@ -102,7 +102,7 @@ def is_out_of_reach(engine: Engine, error: BaseException) -> bool:
     return isinstance(error, Busy) == engine.local
 
 
-def alone(lock: Any, work: Callable[..., Answer], *values: Any) -> Answer:
+def alone(lock: Any, work: Callable[..., Returned], *values: Any) -> Returned:
     """Work under a re-entrant lock, which is released however the work ends, interrupts included."""
     held = lock._is_owned()
     try:

@@ -84,7 +84,7 @@ class Ledger:
     ) -> None:
         arguments.check_source(noise)
         if unit is not None:
-            arguments.check_text(unit, "unit")
+            arguments.check_given(unit, "unit")
         limit = arguments.as_limit(epsilon, delta)
         self._path: Path = (arguments.as_name(name, "a ledger"),)
         meters = arguments.as_meters(accounting, limit)

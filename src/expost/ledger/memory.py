@@ -12,7 +12,7 @@ from expost.cost import Cost
 from expost.errors import LedgerUnavailable, UnknownEntry
 from expost.forks import here
 from expost.guarantee import Guarantee, Neighbours, Part
-from expost.ledger.engine import Answer, Settings, alone
+from expost.ledger.engine import Returned, Settings, alone
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
 from expost.ledger.rules import (
     Begin,
@@ -282,12 +282,12 @@ class MemoryStore:
             raise differ()
         return head
 
-    def _read(self, work: Callable[[], Answer]) -> Answer:
+    def _read(self, work: Callable[[], Returned]) -> Returned:
         """Under the lock. A forked copy needs none, as nothing changes there, and its holder may not be there."""
         if here() != self._process:
             return work()
 
-        def complete() -> Answer:
+        def complete() -> Returned:
             if self._done < len(self._changes):
                 self._complete()
             return work()

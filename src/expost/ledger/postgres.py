@@ -30,9 +30,9 @@ from expost.forks import Process, here
 from expost.ledger import schema
 from expost.ledger.engine import (
     UNREADABLE,
-    Answer,
     Hold,
     Outcome,
+    Returned,
     Rows,
     Settings,
     Step,
@@ -40,13 +40,13 @@ from expost.ledger.engine import (
 )
 from expost.ledger.liveness import identity
 from expost.ledger.postgres_errors import is_passing, lost_snapshot, meaning, translated
-from expost.ledger.postgres_steps import Governing, Steps, View, denied
+from expost.ledger.postgres_steps import Governing, Steps, TableView, denied
 from expost.ledger.rules import Create
 
 if TYPE_CHECKING:
     import psycopg
 
-OLDEST = 130000
+OLDEST_SERVER = 130000
 """The oldest PostgreSQL that is supported, in its own way of counting."""
 _TURN = 2.0  # seconds to wait for tables that are to be changed, at a time: meanwhile all others wait, too
 _SPEND = "SELECT expost_spend(%s, %s, %s, %s, %s::text::jsonb, %s, %s::text::jsonb)"
@@ -175,7 +175,7 @@ class PostgresEngine:
     def _govern(self, ledger: int, step: Any) -> None:
         """Raises why it is refused; if somebody else decided meanwhile, it is looked at again."""
         while True:
-            governing = self._steps.governing(View(self.rows, ledger), step)
+            governing = self._steps.governing(TableView(self.rows, ledger), step)
             if self._decide(ledger, governing):
                 return
 
@@ -325,7 +325,7 @@ class PostgresEngine:
         self._writer = writer
         return answer
 
-    def _steady(self, work: Callable[[], Answer]) -> Answer:
+    def _steady(self, work: Callable[[], Returned]) -> Returned:
         """Work that may be done again: after a lost connection, on a new one, until patience ends."""
         import psycopg
 
@@ -371,7 +371,7 @@ class PostgresEngine:
 
     def _check(self, connection: psycopg.Connection[Any]) -> None:
         """A server that would forget what it acknowledged is refused, unless it is only read."""
-        if connection.info.server_version < OLDEST:
+        if connection.info.server_version < OLDEST_SERVER:
             raise InvalidValue(f"PostgreSQL {connection.info.server_version} is too old: 13 or newer is needed")
         rows = connection.execute(
             "SELECT name, setting FROM pg_settings WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit')"

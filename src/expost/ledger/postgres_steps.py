@@ -42,7 +42,7 @@ class Governing(NamedTuple):
     values: dict[str, Any]
 
 
-class View:
+class TableView:
     """The books as the tables show them: what the rules ask for."""
 
     def __init__(self, rows: Rows, ledger: int) -> None:
@@ -107,7 +107,7 @@ class View:
         return True
 
 
-class _Open(View):
+class _Open(TableView):
     """One open entry: enough to compute what ending it charges."""
 
     def __init__(self, entry: Entry) -> None:
@@ -195,7 +195,7 @@ class Steps:
         if isinstance(step, Beat | Recover):
             return None
         try:
-            change_of(View(self._rows, ledger), step)
+            change_of(TableView(self._rows, ledger), step)
         except ExpostError as refused:
             if isinstance(step, _Ending):
                 self._open.pop((ledger, step.entry), None)
@@ -212,7 +212,7 @@ class Steps:
             values |= {"accounting": meters.to_json(), "capacity": list(meters.capacity(limit))}
         return Governing("create", name, values)
 
-    def governing(self, view: View, step: Any) -> Governing:
+    def governing(self, view: TableView, step: Any) -> Governing:
         """An owner's decision. Raises why the rules refuse it."""
         change = change_of(view, step)
         assert change is not None

@@ -29,7 +29,7 @@ from expost.ledger.rules import Create
 from expost.ledger.sqlite_transaction import Remembered, Transaction, create_books
 from expost.ledger.trail import Head
 
-OLDEST = (3, 51, 3)
+OLDEST_LIBRARY = (3, 51, 3)
 """SQLite before this has a race in resetting its write-ahead log that can corrupt it."""
 
 
@@ -50,7 +50,7 @@ class SqliteEngine:
 
     def __init__(self, path: str, settings: Settings, *, create: bool = False, read_only: bool = False) -> None:
         version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
-        if version < OLDEST:
+        if version < OLDEST_LIBRARY:
             raise InvalidValue(f"SQLite {apsw.sqlite_lib_version()} can corrupt its log: install a newer apsw")
         if not create and not os.path.exists(path):
             raise InvalidValue(f"there is no ledger file {path!r}: create a ledger there first")

@@ -17,7 +17,7 @@ from expost.canonical import canonical, sha256
 from expost.errors import AlreadyExists, Busy, InvalidValue, LedgerCorrupt, UnknownEntry
 from expost.guarantee import as_part
 from expost.ledger.address import open_store, opened
-from expost.ledger.audit import Audit, keeps
+from expost.ledger.audit import Audit, keeps_output
 from expost.ledger.codec import claim_digest, claim_text, described
 from expost.ledger.durable import DurableStore
 from expost.ledger.engine import Settings
@@ -127,7 +127,7 @@ class _Copying(Replay):
         )  # fmt: skip
 
     def _output(self, entry: Entry, settle: Settle | None) -> str | None:
-        if settle is None or not keeps(entry.operation, entry.key, entry.state):
+        if settle is None or not keeps_output(entry.operation, entry.key, entry.state):
             return None
         text = self._outputs(entry.id)
         if text is not None and sha256(text) != settle.digest:

@@ -51,7 +51,7 @@ def test_a_server_that_is_not_there() -> None:
 
 
 def test_a_server_that_is_too_old(postgres_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres, "OLDEST", 10**9)
+    monkeypatch.setattr(postgres, "OLDEST_SERVER", 10**9)
     with pytest.raises(xp.InvalidValue, match="too old"):
         make(postgres_url())
 
