@@ -10,6 +10,9 @@ from pathlib import Path
 import coverage
 import pytest
 
+collect_ignore = ["docs/conf.py", "docs/mathml.py"]
+"""They need what only ``make docs`` installs."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Lists of paths, from the root, in pyproject.toml."""

@@ -1,14 +1,20 @@
 """How the documentation is built: `make docs`."""
 
+import sys
+from pathlib import Path
+
 from expost import __version__
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 project = "expost"
 author = "The expost developers"
 release = version = __version__
 extensions = [
     "myst_parser",
+    "mathml",
     "sphinx.ext.autodoc",
-    "sphinx.ext.mathjax",
+    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx_proof",
     "sphinxcontrib.bibtex",
@@ -17,11 +23,18 @@ myst_enable_extensions = ["dollarmath", "amsmath"]
 bibtex_bibfiles = ["references.bib"]
 bibtex_default_style = "plain"
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"
+# What scikit-learn adds to estimators, documented with links into its own pages.
+autodoc_default_options = {"exclude-members": "set_fit_request, set_predict_request, set_score_request"}
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+templates_path = ["templates"]
+html_math_renderer = "mathml"
+html_static_path = ["static"]
+html_css_files = ["expost.css"]
 napoleon_google_docstring = False
 html_theme = "furo"
 html_title = "expost"
-exclude_patterns = ["_build", "figures"]
+exclude_patterns = ["_build", "figures", "templates"]
 
 
 def end_parameters(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:

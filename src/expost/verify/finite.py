@@ -4,7 +4,7 @@ An output guarantee holds when, for every ordered pair of neighbours with laws P
 
     Σ_o (P(o) − e^{E(part of o)}·Q(o))₊  ≤  δ
 
-(thm-odp-hockey-stick). Probabilities are ``Fraction``s and e^E is bracketed to as many digits as the
+(thm-odp-hockey-stick). Probabilities are of type ``Fraction``, and e^E is bracketed to as many digits as the
 decision takes; it always falls (prop-decidable).
 """
 
