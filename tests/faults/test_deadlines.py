@@ -115,15 +115,17 @@ def test_a_stopped_server(tmp_path: Path) -> None:
         server.remove()
 
 
-@pytest.mark.parametrize("lock", ["SELECT 1 FROM expost_ledger FOR UPDATE", "LOCK TABLE expost_entry"])
-def test_a_lock_that_somebody_holds(postgres_url: Callable[[], str], lock: str) -> None:
-    url = postgres_url()
-    ledger = make(url, settings=replace(QUICK, deadline=8.0))  # a busy machine answers late
-    with psycopg.connect(url) as rude:
-        rude.execute(lock)
-        error = within(lambda: ledger.reserve(CLAIM))
-        assert isinstance(error, xp.Busy)
-    ledger.reserve(CLAIM).settle("small")
+def test_a_lock_that_somebody_holds(postgres_url: Callable[[], str]) -> None:
+    locks = ("SELECT 1 FROM expost_ledger FOR UPDATE", "LOCK TABLE expost_entry")
+    urls = [postgres_url() for _ in locks]
+    ledgers = [make(url, settings=replace(QUICK, deadline=5.0)) for url in urls]  # a busy machine answers late
+    with contextlib.ExitStack() as rude, ThreadPoolExecutor(len(locks)) as threads:
+        for url, lock in zip(urls, locks, strict=True):
+            rude.enter_context(psycopg.connect(url)).execute(lock)
+        errors = list(threads.map(lambda ledger: within(lambda: ledger.reserve(CLAIM)), ledgers))
+    assert [type(error) for error in errors] == [xp.Busy, xp.Busy]
+    for ledger in ledgers:
+        ledger.reserve(CLAIM).settle("small")
 
 
 def test_many_ledgers_of_one_address_wait_no_longer_than_one(new_url: Callable[[], str]) -> None:
@@ -180,7 +182,7 @@ def test_loading_is_patient_during_a_restart() -> None:
     try:
         make(server.url)
         server.stop()
-        starting = threading.Timer(1.0, server.start)
+        starting = threading.Timer(0.3, server.start)
         starting.start()
         assert Ledger.load(server.url, "study", settings=Settings(patience=30)).remaining
         starting.join()  # it waits for the server, too, which must not be gone before

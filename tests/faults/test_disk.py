@@ -130,7 +130,7 @@ def test_a_power_cut_at_every_sync(disk: Disk, tmp_path: Path) -> None:
     """Only synced bytes are kept, with and without some of the others: all that was acknowledged is there."""
     chance = random.Random(6)
     ledger = begin(disk, tmp_path)
-    count = 120 if SOAK else 30
+    count = 120 if SOAK else 20
     spend(ledger, disk, count)
     assert len(disk.cuts) > 2 * count
     for number, (synced, written, told) in enumerate(disk.cuts):

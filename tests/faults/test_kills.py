@@ -33,7 +33,7 @@ def test_clients_killed_at_random_moments(new_url: Callable[[], str], tmp_path: 
     """Two at a time, each killed up to so many milliseconds after it began; the next ones find what was left."""
     url, chance = new_url(), random.Random(7)
     set_up(url)
-    kills = SOAK or 60
+    kills = SOAK or 40
     for number in range(kills // 2):
         pids = []
         for which in range(2):

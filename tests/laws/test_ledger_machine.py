@@ -345,7 +345,7 @@ def path(ledger: Ledger) -> tuple[str, ...]:
 
 
 TestMemoryLedger = LedgerMachine.TestCase
-TestMemoryLedger.settings = settings(max_examples=500 if SOAK else 50, stateful_step_count=40)
+TestMemoryLedger.settings = settings(max_examples=500 if SOAK else 30, stateful_step_count=40)
 
 
 class SqliteMachine(LedgerMachine):
@@ -400,7 +400,7 @@ TestSqliteLedger.settings = settings(max_examples=50 if SOAK else 12, stateful_s
 TestPostgresLedger = PostgresMachine.TestCase
 TestPostgresLedger.settings = settings(max_examples=25 if SOAK else 6, stateful_step_count=25)
 TestMeteredMemoryLedger = MeteredMachine.TestCase
-TestMeteredMemoryLedger.settings = settings(max_examples=500 if SOAK else 40, stateful_step_count=40)
+TestMeteredMemoryLedger.settings = settings(max_examples=500 if SOAK else 25, stateful_step_count=40)
 TestMeteredSqliteLedger = MeteredSqliteMachine.TestCase
 TestMeteredSqliteLedger.settings = settings(max_examples=50 if SOAK else 8, stateful_step_count=30)
 TestMeteredPostgresLedger = MeteredPostgresMachine.TestCase

@@ -384,7 +384,8 @@ class PostgresEngine:
             connection.execute("SET synchronous_commit = on")
         if self.read_only:
             connection.execute("SET default_transaction_read_only = on")
-        connection.execute(f"{_PLANS}; SET statement_timeout = {int(self.settings.deadline * 1000)}")
+        timeout = int(self.settings.deadline * 900)  # the server gives up first, and says why
+        connection.execute(f"{_PLANS}; SET statement_timeout = {timeout}")
 
     def _open(self) -> None:
         """Look whether there are tables, and make them unless it is opened for reading only."""

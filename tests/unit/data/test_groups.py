@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 import expost as xp
+from duck import insert
 from expost.data import Grouped
 from expost.errors import InvalidValue
 
@@ -23,7 +24,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 def fill(connection: duckdb.DuckDBPyConnection, rows: list[tuple[Any, ...]]) -> None:
     connection.execute("DELETE FROM t")
-    connection.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
+    insert(connection, "t", ("INTEGER", "VARCHAR", "DOUBLE"), rows)
 
 
 def counts(groups: Any) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -42,8 +43,13 @@ def test_workers_say_what_to_do_about_a_ledger_in_memory() -> None:
     assert ledger.spent.epsilon == 0
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_all_workers_say_it() -> None:
-    with pytest.raises(ValueError, match="use n_jobs=1, or a durable ledger"):
+    """Workers that are forked get the estimator pickled, as others do, and start in a moment."""
+    with (
+        parallel_config(backend="multiprocessing"),
+        pytest.raises(ValueError, match="use n_jobs=1, or a durable ledger"),
+    ):
         cross_val_score(model(Ledger(epsilon=5)), X, Y, n_jobs=2, cv=2)
 
 

@@ -12,8 +12,8 @@ from expost.noise import bernoulli_exp, rounded_laplace
 from expost.verify import FiniteMechanism, check, law, least_delta, tabulate
 
 CASES: list[tuple[Mechanism, Any, Any, Fraction]] = [
-    (Laplace(epsilon=1, sensitivity=1), 7, 8, Fraction(1, 100)),
-    (Laplace(epsilon=1, sensitivity=2), 7, 9, Fraction(1, 50)),
+    (Laplace(epsilon=1, sensitivity=1), 7, 8, Fraction(1, 50)),
+    (Laplace(epsilon=1, sensitivity=2), 7, 9, Fraction(1, 25)),
     (RandomizedResponse(epsilon=1, choices=3), 0, 2, Fraction(1, 50)),
     (Exponential(epsilon=2, sensitivity=1), np.array([0, 1, 1]), np.array([1, 0, 1]), Fraction(1, 50)),
     (
