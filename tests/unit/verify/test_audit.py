@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from itertools import product
 from math import comb, inf
 from typing import Any
 
@@ -18,6 +19,7 @@ from expost.mechanism import Mechanism
 from expost.mechanisms import Coin, Laplace, RandomizedResponse
 from expost.noise import NoiseSource, SeededNoise
 from expost.verify.audit import audit, bounds, catalogue, neighbours
+from expost.verify.audit.bets import Bet, Hits, best_bet, delta_won
 from expost.verify.audit.events import Distinguisher, Side, delta_shown, epsilon_shown
 from expost.verify.audit.features import Encoder, atoms, output_key
 from expost.verify.audit.scores import Classifier, Frequencies
@@ -110,6 +112,44 @@ def test_delta_is_summed_by_layers_and_many_are_rounded_up() -> None:
     assert delta_shown(event, side(parts), side(parts), epsilons, 0.01) < 1 - np.exp(epsilons).mean()
     everything_else = Distinguisher(0, 0.0, 0.0, np.arange(100) == 99)
     assert delta_shown(everything_else, side(parts), side([0] * 1000), epsilons, 0.01) < 0.01
+
+
+# ---- bets
+
+
+def mean_won(bet: Bet, p: float, layers: list[tuple[float, float]], delta: float) -> float:
+    """The mean of what a stake of 1 becomes, over all counts of three and three samples; layers are (ε, Q)."""
+    largest, size = max(epsilon for epsilon, _ in layers), 3
+    law = [*layers, (-inf, 1 - sum(q for _, q in layers))]
+    total = 0.0
+    for first in range(size + 1):
+        chance = comb(size, first) * p**first * (1 - p) ** (size - first)
+        for drawn in product(law, repeat=size):
+            shares = np.exp(np.array([epsilon - largest for epsilon, _ in drawn if epsilon > -inf]))
+            weight = float(np.prod([q for _, q in drawn]))
+            total += chance * weight * np.exp(bet.won(Hits(first, shares, (size, size), largest), delta))
+    return total
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.2])
+@pytest.mark.parametrize("bet", [Bet(0.5, 0.5), Bet(3.0, 0.9), Bet(0.2, 0.0), Bet(0.0, 0.3), Bet(20.0, 0.99)])
+def test_a_bet_is_fair_or_worse_if_the_guarantee_holds(bet: Bet, delta: float) -> None:
+    """Exactly, for parts of two prices and the most that the first law is allowed; more than that, and it can win."""
+    for low, high in product((0.0, 0.05, 0.2, 0.45), repeat=2):
+        layers = [(0.3, low), (1.0, high)]
+        allowed = min(sum(np.exp(epsilon) * q for epsilon, q in layers) + delta, 1.0)
+        assert mean_won(bet, allowed, layers, delta) <= 1
+    if bet.gain and bet.loss and delta == 0:
+        assert mean_won(bet, 0.9, [(1.0, 0.01)], delta) > 1
+
+
+def test_the_best_bet_sees_what_two_bounds_do_not() -> None:
+    hits = Hits(240, np.ones(60), (300, 300), 1.0)
+    assert delta_won(best_bet(hits, 0.0), hits, 0.005) > 0.02
+    assert bounds.at_least(240, 300, 0.0025) - np.e * bounds.at_most(60, 300, 0.0025) < 0
+    honest = Hits(200, np.ones(100), (300, 300), 1.0)
+    assert best_bet(honest, 0.0) == Bet(0.0, 0.0)
+    assert delta_won(Bet(1.0, 0.5), honest, 0.005) == 0
 
 
 # ---- audits

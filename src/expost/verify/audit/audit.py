@@ -20,14 +20,15 @@ from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import Mechanism
 from expost.text import text_of
+from expost.verify.audit.bets import best_bet, delta_won, hits_of
 from expost.verify.audit.events import Distinguisher, Side, best_anywhere, best_for_part, delta_shown, epsilon_shown
 from expost.verify.audit.renyi import best_cells, moment_shown
 from expost.verify.audit.result import AuditResult, EventShown, PartShown
 from expost.verify.audit.samples import BATCH, Progress, SampleMany, SampleOne, Sampler
 from expost.verify.audit.scores import Classifier, Frequencies, LikelihoodScore
 
-_EVENTS = (0.5, 0.25, 0.125, 0.125)  # shares of the error for events of any parts, the most promising first
-_PARTS, _MOMENT = 0.25, 0.25  # of the whole error, for the parts one by one, and for Rényi prices
+_EVENTS = (0.7, 0.1, 0.1, 0.1)  # shares of the error for events of any parts, the most promising first
+_PARTS, _MOMENT = 0.2, 0.25  # of the whole error, for the parts one by one, and for Rényi prices
 _LEARN, _CHOOSE = 0.25, 0.25  # shares of the samples
 
 
@@ -78,7 +79,7 @@ def audit(
     >>> audit(response, [(0, 1)], guarantee=Guarantee.uniform(0.5), samples=4_000).refuted
     True
 
-    Proof: lem-audit
+    Proof: lem-audit, lem-audit-bet
     """
     claim, labelled = _claim(mechanism, guarantee, part_of)
     chosen_prices = _prices(mechanism, order, prices)
@@ -183,7 +184,7 @@ class _Test:
         return tuple(self._event(event, sides, error * share) for (event, sides), share in shares)
 
     def _event(self, event: Distinguisher, sides: _Ordered, error: float) -> EventShown:
-        shown = delta_shown(event, *sides.tested, self._epsilons, error)
+        shown = sides.shown(event, self._epsilons, self._delta, error)
         return EventShown(
             self._delta, shown, sides.pair, sides.order, sides.hits(event, self._epsilons),
             sides.examples(event, self._epsilons),
@@ -206,20 +207,24 @@ def _shares(size: int) -> tuple[int, int]:
 
 
 class _Learnt:
-    """A pair of databases: scores learnt from some samples, and the other samples scored."""
+    """A pair of databases: samples to choose by, scored by others; and samples to test, scored by both of those."""
 
     def __init__(self, outputs: list[list[Any]], parts: list[Any]) -> None:
         size = len(outputs[0])
         learn, choose = _shares(size)
-        first, second = (side[:learn] for side in outputs)
-        scores: tuple[LikelihoodScore, ...] = (Classifier(first, second), Frequencies(first, second))
         self.kept = [side[choose:] for side in outputs]
-        rest = [
-            Side(tuple(score(side[learn:]) for score in scores), of[learn:])
-            for side, of in zip(outputs, parts, strict=True)
-        ]
-        self.chosen = [side.part(0, choose - learn) for side in rest]
-        self.tested = [side.part(choose - learn, size) for side in rest]
+        self.chosen = _scored([side[:choose] for side in outputs], parts, learn)
+        self.tested = _scored(outputs, parts, choose)
+
+
+def _scored(outputs: list[list[Any]], parts: list[Any], learn: int) -> list[Side]:
+    """Scores that are learnt from the first so many samples of each side, of all others."""
+    first, second = (side[:learn] for side in outputs)
+    scores: tuple[LikelihoodScore, ...] = (Classifier(first, second), Frequencies(first, second))
+    return [
+        Side(tuple(score(side[learn:]) for score in scores), of[learn : len(side)])
+        for side, of in zip(outputs, parts, strict=True)
+    ]
 
 
 class _Ordered:
@@ -239,6 +244,18 @@ class _Ordered:
     def best_anywhere(self, epsilons: Any, delta: float, within: Any) -> Distinguisher:
         """The event in these parts that promises to violate the guarantee most."""
         return best_anywhere(*self.chosen, epsilons, delta, within)
+
+    def shown(self, event: Distinguisher, epsilons: Any, delta: float, error: float) -> float:
+        """The δ that the event shows: by a bet or by two bounds, whichever promises more on the samples it was chosen
+        by."""
+        before = hits_of(event, *self.chosen, epsilons)
+        bet = best_bet(before, delta)
+        times = max(round(self.tested[0].size / self.chosen[0].size), 1)
+        expected = delta_won(bet, before.repeated(times), error)
+        first, second = (side.repeated(times) for side in self.chosen)
+        if expected > delta_shown(event, first, second, epsilons, error):
+            return delta_won(bet, hits_of(event, *self.tested, epsilons), error)
+        return delta_shown(event, *self.tested, epsilons, error)
 
     def hits(self, event: Distinguisher, epsilons: Any) -> tuple[int, int]:
         """Samples of either law in an event."""

@@ -40,6 +40,10 @@ class Side:
         """Some of the samples."""
         return Side(tuple(score[start:end] for score in self.scores), self.parts[start:end])
 
+    def repeated(self, times: int) -> Side:
+        """The same samples several times."""
+        return Side(tuple(np.tile(score, times) for score in self.scores), np.tile(self.parts, times))
+
 
 @dataclass(frozen=True)
 class Distinguisher:
@@ -69,7 +73,7 @@ def best_for_part(first: Side, second: Side, part: int, parts: int, delta: float
     for score in range(len(first.scores)):
         p = np.sort(first.scores[score][first.parts == part])
         q = np.sort(second.scores[score][second.parts == part])
-        thresholds = np.unique(p)
+        thresholds = _between(np.concatenate([p, q]))
         if len(thresholds) == 0:
             continue
         hits = scale * (len(p) - np.searchsorted(p, thresholds)), scale * (len(q) - np.searchsorted(q, thresholds))
@@ -89,7 +93,7 @@ def best_anywhere(first: Side, second: Side, epsilons: Numbers, delta: float, wi
     for score in range(len(first.scores)):
         p = np.sort((first.scores[score] - epsilons[first.parts])[inside])
         q = (second.scores[score] - epsilons[second.parts])[outside]
-        thresholds = np.unique(p)
+        thresholds = _between(np.concatenate([p, q]))
         if len(thresholds) == 0:
             continue
         order = np.argsort(q)
@@ -101,6 +105,12 @@ def best_anywhere(first: Side, second: Side, epsilons: Numbers, delta: float, wi
         if promise[best] > chosen.promise:
             chosen = Distinguisher(score, float(thresholds[best]), 1.0, within, float(promise[best]))
     return chosen
+
+
+def _between(scores: Numbers) -> Numbers:
+    """A number below each score, halfway to the next: with better scores of the same outputs, little changes sides."""
+    found = np.unique(scores)
+    return np.concatenate([found[:1] - 1, (found[1:] + found[:-1]) / 2])
 
 
 def _above(values: Numbers) -> Numbers:
