@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
@@ -251,14 +251,26 @@ def question(chance: random.Random, table: Any) -> tuple[str, Ask]:
             lambda t: t.histogram(text, keys=[True, False]),
             lambda t: t.where(text).sum("k", bounds=(-2, 3)),
         ],
-        "text": [lambda t: t.histogram(text, keys=["a", "", "12", "É"]), lambda t: t.discover(text, of="rows")],
+        "text": [
+            lambda t: t.histogram(text, keys=["a", "", "12", "É"]),
+            lambda t: t.discover(text, of="rows"),
+            lambda t: t.discover(text),
+        ],
         "number": [
             lambda t: t.sum(text, bounds=(-1, 2), grid=0.25),
+            lambda t: t.mean(text, bounds=(-1, 2), grid=0.25),
+            lambda t: t.quantile(text, [0.25, 0.5], bounds=(-5, 5), grid=0.5),
+            lambda t: t.median(text, bounds=None),
+            lambda t: t.variance(text, bounds=(-1, 2), missing=0),
+            lambda t: t.covariance(text, "k", bounds=((-1, 2), (-2, 3))),
             lambda t: t.histogram(text, bins=[-5, 0, 1, 7.5]),
             lambda t: t.derive(y=text).sum("y * 2", bounds=(0, 5), missing=1, grid=1),
         ],
         "integer": [
             lambda t: t.sum(text, bounds=(-3, 3)),
+            lambda t: t.mean(text, bounds=(-3, 3), missing=1),
+            lambda t: t.median(text, bounds=(-3, 3)),
+            lambda t: t.regression([text], target="x", bounds=((-3, 3),), target_bounds=(-2, 2)),
             lambda t: t.histogram(text, bins=4, bounds=(-2, 6), of="units"),
             lambda t: t.histogram(text, keys=[0, 1, -1, 2**63 - 1]),
             lambda t: t.derive(y=text).where("y > 0").count(),
@@ -270,18 +282,55 @@ def question(chance: random.Random, table: Any) -> tuple[str, Ask]:
 # ---- answers on neighbours
 
 
-def vector(answer: Any) -> dict[Any, int]:
-    """An exact answer as counts by place."""
+Vector = dict[Any, int]
+Most = tuple[Any, Any, Any]
+"""How far a vector moves at most: in all, in squares, at one place."""
+
+
+def vectors(asked: Any) -> list[Vector]:
+    """What a question adds noise to or chooses by, exactly: counts or sums by place."""
+    if hasattr(asked, "levels"):  # quantiles: how many records have each value
+        return [dict(asked.table.engine.fetch(asked.plan))]
+    found = asked.exact()
+    return [_places(each) for each in (found if isinstance(found, tuple) else (found,))]
+
+
+def claims(asked: Any) -> list[Most]:
+    """How far one unit moves each of them, as the question claims."""
+    if hasattr(asked, "levels"):
+        far = asked.moved * (2 if asked.relation == "substitute" else 1)
+        return [(far, far**2, far)]
+    if hasattr(asked, "count_sensitivity"):
+        both = asked.sum_sensitivity, asked.count_sensitivity
+        return [(each.l1, each.l2_squared, each.each) for each in both]
+    most = asked.sensitivity
+    if hasattr(most, "l1"):
+        return [(most.l1, most.l2_squared, most.each)]
+    from expost.mechanisms.linear.box import STEPS
+
+    far = most * STEPS**2
+    return [(far, far**2, far)]
+
+
+def _places(answer: Any) -> Vector:
     if isinstance(answer, list):
         return dict(answer)
     return dict(enumerate(np.atleast_1d(np.asarray(answer)).tolist()))
 
 
-def moves(a: Any, b: Any) -> tuple[int, int, int]:
-    """How far two answers are apart: in all, in squares, at one place."""
-    one, other = vector(a), vector(b)
+def moves(one: Vector, other: Vector) -> tuple[int, int, int]:
+    """How far two vectors are apart: in all, in squares, at one place."""
     apart = [abs(one.get(place, 0) - other.get(place, 0)) for place in {*one, *other}]
     return sum(apart), sum(n * n for n in apart), max(apart, default=0)
+
+
+def too_far(one: list[Vector], other: list[Vector], most: list[Most]) -> str | None:
+    """What moved further than was claimed, in words."""
+    for pair, claimed in zip(zip(one, other, strict=True), most, strict=True):
+        moved = moves(*pair)
+        if any(a > b for a, b in zip(moved, claimed, strict=True)):
+            return f"moved by {moved}, claimed {claimed}"
+    return None
 
 
 def neighbours(some: list[Row]) -> Iterator[list[Row]]:
@@ -301,3 +350,11 @@ def same(a: Any, b: Any) -> bool:
 def unit_of(chance: random.Random) -> Any:
     """A row, or a person with few rows."""
     return chance.choice(["row", xp.Unit("person", rows=2), xp.Unit("person", rows=2, groups=1)])
+
+
+def unit_and_rows(chance: random.Random, people: int) -> tuple[Any, list[Row]]:
+    """A unit, and rows of so many people; each row is one of its own where rows are units."""
+    unit, some = unit_of(chance), rows(chance, people)
+    if unit == "row":
+        some = [replace(row, person=f"p{n}") for n, row in enumerate(some[:8])]
+    return unit, some

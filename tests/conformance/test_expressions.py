@@ -6,6 +6,7 @@ The plans are run as DuckDB sets itself up, all of its optimizers on: what is re
 
 import os
 import random
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,24 @@ import expost as xp
 from expost.data.expression import evaluate, parse
 from expost.data.expression.operators import TABLE
 from expost.data.unit import as_unit
-from hostile_tables import COLUMNS, KINDS, Row, expression, fill, moves, neighbours, question, rows, same, unit_of
+from fuzz_tables import Search, judged, operators
+from hostile_tables import (
+    COLUMNS,
+    KINDS,
+    Most,
+    Row,
+    Vector,
+    claims,
+    expression,
+    fill,
+    neighbours,
+    question,
+    rows,
+    same,
+    too_far,
+    unit_and_rows,
+    vectors,
+)
 
 CASES = int(os.environ.get("EXPOST_CASES", "800"))
 SLICES = 8
@@ -39,10 +57,7 @@ class Fuzz:
 
     def table(self, cases: int) -> None:
         """Some questions to one table and its neighbours."""
-        unit = unit_of(self.chance)
-        some = rows(self.chance, min(self.chance.choices(range(1, 9), k=4)))
-        if unit == "row":
-            some = [replace(row, person=f"p{n}") for n, row in enumerate(some[:8])]
+        unit, some = unit_and_rows(self.chance, min(self.chance.choices(range(1, 9), k=4)))
         private = replace(self.reader, unit=as_unit(unit))
         questions = []
         for _ in range(cases):
@@ -62,21 +77,20 @@ class Fuzz:
         for index, each in enumerate(neighbours(some)):
             fill(self.connection, each)
             for answers, (text, asked, _) in zip(found, questions, strict=True):
-                answers.append(asked.exact())
+                answers.append(vectors(asked))
                 if index == 0:
                     self.compare(text, each)
         for answers, (text, added, exchanged) in zip(found, questions, strict=True):
             whole, *less = answers
+            self.moved += any(one != whole for one in less)
             for one in less:
-                self.within(moves(whole, one), added, text)
+                self.within(whole, one, claims(added), text)
                 for other in less:
-                    self.within(moves(one, other), exchanged, text)
+                    self.within(one, other, claims(exchanged), text)
 
-    def within(self, moved: tuple[int, int, int], asked: Any, text: str) -> None:
-        claimed = asked.sensitivity
-        self.moved += moved[0] > 0
-        most = (claimed.l1, claimed.l2_squared, claimed.each)
-        assert all(a <= b for a, b in zip(moved, most, strict=True)), f"{text}: moved by {moved}, claimed {claimed}"
+    def within(self, one: list[Vector], other: list[Vector], most: list[Most], text: str) -> None:
+        found = too_far(one, other, most)
+        assert found is None, f"{text}: {found}"
 
     def compare(self, text: str, some: list[Row]) -> None:
         """Every row's value is the reference's."""
@@ -117,7 +131,10 @@ def of_temporary(connection: duckdb.DuckDBPyConnection, folder: Path) -> xp.Priv
     return xp.read(connection, table="hidden", unit="row", neighbours="add-remove")
 
 
-@pytest.mark.parametrize("way", [of_database, of_parquet, of_view, of_temporary], ids=lambda way: way.__name__)
+INPUTS = [of_database, of_parquet, of_view, of_temporary]
+
+
+@pytest.mark.parametrize("way", INPUTS, ids=lambda way: way.__name__)
 def test_wherever_the_rows_are(way: Any, tmp_path: Path) -> None:
     """Every row's value is the reference's, through the engine as questions use it."""
     chance, connection = random.Random(5), duckdb.connect(config={"threads": 1})
@@ -138,3 +155,39 @@ def test_wherever_the_rows_are(way: Any, tmp_path: Path) -> None:
 
 def test_all_operators_are_asked_about() -> None:
     assert {op.gives for op in TABLE} == {kind for kind, _, _ in COLUMNS.values()}
+
+
+@pytest.mark.parametrize("way", INPUTS, ids=lambda way: way.__name__)
+def test_no_answer_moves_too_far_wherever_the_rows_are(way: Any, tmp_path: Path) -> None:
+    """The neighbours of a few tables, each read anew."""
+    chance = random.Random(CASES)
+    asked = 0
+    for number in range(max(CASES // 800, 1)):
+        unit, some = unit_and_rows(chance, 3)
+        questions = [question(chance, TABLE) for _ in range(PER_TABLE)]
+        found: list[list[tuple[Any, Any]]] = [[] for _ in questions]
+        for index, each in enumerate(neighbours(some)):
+            folder = tmp_path / f"{number}-{index}"
+            folder.mkdir()
+            connection = duckdb.connect(config={"threads": 1})
+            fill(connection, each)
+            table = replace(way(connection, folder), unit=as_unit(unit), key=7)
+            for answers, (_, ask) in zip(found, questions, strict=True):
+                with suppress(xp.InvalidValue):
+                    answers.append((vectors(ask(table)), claims(ask(table))))
+        for answers, (text, _) in zip(found, questions, strict=True):
+            assert len(answers) in (0, index + 1), f"{text} is refused on some neighbours only"
+            for one, most in answers[1:]:
+                assert too_far(answers[0][0], one, most) is None, text
+            asked += bool(answers)
+    assert asked > 5
+
+
+def test_what_the_search_in_any_version_looks_for() -> None:
+    far, near = ([{0: 5}], [(1, 1, 1)]), ([{0: 4}], [(1, 1, 1)])
+    kinds = [judged([("answered", far), *rest]) for rest in ([("answered", near)], [("failed", "Error")])]
+    assert [found and found[0] for found in kinds] == [None, "a failure that depends on rows"]
+    moved = judged([("answered", far), ("answered", ([{0: 2}], near[1]))])
+    assert moved == ("an answer that moves too far", "moved by (3, 9, 3), claimed (1, 1, 1)")
+    assert judged([("refused", None)] * 2) is None
+    assert Search(1, operators(None)).table() == []
