@@ -7,7 +7,7 @@ from typing import Any
 from expost.data import BalancedCounts, CountedMean, Grouped, Noisy, NoisyMean, NoisyUntil
 from expost.mechanism import Mechanism
 from expost.mechanisms import Laplace
-from expost.study.kinds.kind import COUNTED, DROPPED, ZERO, Answer, Asked, QuestionKind, number_text
+from expost.study.kinds.kind import COUNTED, DROPPED, Answer, Asked, QuestionKind, number_text
 from expost.study.model import Privacy
 
 
@@ -66,7 +66,7 @@ def _share(privacy: Privacy, kind: QuestionKind) -> str:
 def _missing(asked: Asked, kind: QuestionKind) -> str:
     if "missing" in asked.question.values:
         return f"count as {number_text(asked['missing'])}"
-    return "do not count" if DROPPED in kind.keys else "count as 0" if ZERO in kind.keys else ""
+    return "do not count" if any(key.name == DROPPED.name for key in kind.keys) else ""
 
 
 def _noise(kind: QuestionKind, mechanism: Mechanism) -> str:

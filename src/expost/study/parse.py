@@ -109,7 +109,7 @@ class _Reader:
                 if wrong:
                     self.problem((*place, key.name), f"{where}{wrong}, got {toml_text(given[key.name])}")
             elif key.required:
-                self.problem(place, f"{where}{key.name!r} is missing: {key.help}")
+                self.problem(place, f"{where}state {key.name!r}: {key.help}")
         return len(self.problems) == before
 
     # ---- sections

@@ -7,12 +7,13 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
-from expost.cost import Cost
+from expost.cost import Cost, decimal_text
 from expost.data import PrivateTable, Unit, read
 from expost.errors import InvalidValue, UnknownEntry
 from expost.ledger import Ledger, ledgers
 from expost.noise import NoiseSource
 from expost.study.model import SQLITE, Study
+from expost.study.people import who_of
 from expost.study.toml import in_toml
 
 _PARAMETERS = {"unit": "privacy.unit", "size": "privacy.size", "schema": "data.schema"}
@@ -108,7 +109,7 @@ def find_ledger(study: Study, noise: NoiseSource | None = None) -> Ledger | None
         if section.account is not None:
             raise study.wrong(
                 "ledger.account",
-                f"there is no ledger {section.name!r}, and an account needs one: {_create_command(study)}",
+                f"there is no ledger {section.name!r}, and an account needs one: {_create_command(study, study.limit)}",
             )
         return None
     ledger = Ledger.load(url, section.name, noise=noise)
@@ -176,17 +177,19 @@ def _exists(url: str, name: str) -> bool:
 
 
 def _check_same(study: Study, ledger: Ledger) -> None:
-    """A ledger may say the unit in full, or by the study's own word alone: the column, or row."""
+    """A ledger may say the unit in full, or in a word: the column, whom it is named after, or row."""
     privacy = study.privacy
-    for what, theirs, ours in (
-        ("unit", ledger.unit, (privacy.ledger_unit, privacy.unit)),
-        ("neighbours", ledger.neighbours, (privacy.neighbours,)),
+    in_a_word = who_of(ledger.unit or "") == who_of(privacy.unit)
+    for what, theirs, ours, same in (
+        ("unit", ledger.unit, privacy.ledger_unit, in_a_word or ledger.unit == privacy.ledger_unit),
+        ("neighbours", ledger.neighbours, privacy.neighbours, ledger.neighbours == privacy.neighbours),
     ):
-        if theirs not in ours:
+        if not same:
             raise study.wrong(
                 "ledger.name",
-                f"ledger {study.ledger.name!r} has another {what}: {theirs!r}, and the study's is {ours[0]!r}. A "
-                f"guarantee for one is none for the other: take another ledger, {_create_command(study, 'NAME')}",
+                f"ledger {study.ledger.name!r} has another {what}: {theirs!r}, and the study's is {ours!r}. A "
+                "guarantee for one is none for the other: take another ledger, "
+                f"{_create_command(study, ledger.limit, '-2')}",
             )
 
 
@@ -199,7 +202,7 @@ def _account(study: Study, ledger: Ledger, path: str) -> Ledger:
             near = get_close_matches(name, [each.name.rpartition("/")[2] for each in account.accounts], 1)
             hint = f"did you mean {near[0]!r}? " if near else ""
             command = ["ledger", "add-account", _shown(study), study.ledger.name, path]
-            command += ["--epsilon", study.limit.epsilon_text, "--delta", str(study.limit.exact_delta)]
+            command += _limits(study.limit)
             raise study.wrong(
                 "ledger.account",
                 f"{account.name!r} has no account {name!r}: {hint}a study creates none; its owner does, with "
@@ -208,10 +211,16 @@ def _account(study: Study, ledger: Ledger, path: str) -> Ledger:
     return account
 
 
-def _create_command(study: Study, name: str | None = None) -> str:
+def _create_command(study: Study, limit: Cost, suffix: str = "") -> str:
+    """The command that creates a ledger for this study: of the same name, or of one that ends so."""
     privacy = study.privacy
-    words = ["ledger", "create", _shown(study), name or study.ledger.name, "--unit", privacy.ledger_unit]
-    return f"expost {shlex.join(words)} --neighbours {privacy.neighbours} --epsilon … --delta …"
+    words = ["ledger", "create", _shown(study), study.ledger.name + suffix, "--unit", privacy.ledger_unit]
+    words += ["--neighbours", privacy.neighbours, *_limits(limit)]
+    return f"expost {shlex.join(words)}"
+
+
+def _limits(limit: Cost) -> list[str]:
+    return ["--epsilon", limit.epsilon_text, "--delta", decimal_text(limit.delta_units, 18)]
 
 
 def _shown(study: Study) -> str:

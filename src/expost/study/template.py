@@ -15,6 +15,7 @@ from expost.data.expression import Kind
 from expost.errors import InvalidValue, MissingDependency
 from expost.study.grammar import SECTIONS
 from expost.study.kinds import KINDS
+from expost.study.people import names_somebody
 
 _NUMBERS = ("integer", "number")
 _SHARE = 0.08  # of six questions: less than a half
@@ -56,9 +57,7 @@ name = {name}
 """
 
 
-_PEOPLE = "person|patient|user|customer|client|member|subject|participant|respondent|employee|student|household|family"
-_IDENTIFIER = re.compile(rf"id|(\w*[_ ])?({_PEOPLE})s?([_ ]?(id|no|nr|number|code|key))?", re.IGNORECASE)
-"""Names of columns that say whom a row is about."""
+MORE_NOISE = "noise grows with it: 1 if nobody has more than one row"
 _BLANK = "  # blank: the lowest and the highest value that you expect, from what is known without this data"
 
 
@@ -116,15 +115,15 @@ def _guessed(data: str, form: files.Form) -> dict[str, Kind]:
 
 def _unit(table: PrivateTable) -> str | None:
     """The column that says whom a row is about, by its name."""
-    named = (name for name, kind in table.schema.items() if kind in ("integer", "text") and _IDENTIFIER.fullmatch(name))
+    named = (name for name, kind in table.schema.items() if kind in ("integer", "text") and names_somebody(name))
     return next(named, None)
 
 
 def _whose(unit: str | None, rows: str) -> str:
     """The unit, and the most rows of one that count."""
     if unit is None:
-        return f'unit = "row"\n# {rows}\n# rows = 10'
-    return f"unit = {_quoted(unit)}  # by its name, whom a row is about: check it\n# {rows}\nrows = 10"
+        return f'unit = "row"  # if a column says whom a row is about, name it instead\n# {rows}\n# rows = 10'
+    return f"unit = {_quoted(unit)}  # by its name, whom a row is about: check it\n# {rows}\nrows = 10  # {MORE_NOISE}"
 
 
 def _refuse_unknown(bounds: Mapping[str, tuple[float, float]], table: PrivateTable) -> None:
@@ -171,9 +170,9 @@ def _questions(table: PrivateTable, bounds: Mapping[str, tuple[float, float]]) -
     unit = _unit(table)
     numbers = [name for name, kind in table.schema.items() if kind in _NUMBERS and name != unit]
     words = [name for name, kind in table.schema.items() if kind == "text" and name != unit]
-    first = next(iter(table.schema))
+    first = next((name for name in table.schema if name != unit), unit) or ""
     filled = f"{_identifier(first)} IS NOT NULL"
-    blocks = [_block("filled", "count", f"how many rows have a {first}", where=filled)]
+    blocks = [_block("filled", "count", f"how many rows have a value of {first}", where=filled)]
     if words:
         label = f"which values of {words[0]} are common"
         blocks.append(_block("common", "discover", label, delta=5e-7, column=words[0], count="rows"))
@@ -181,7 +180,7 @@ def _questions(table: PrivateTable, bounds: Mapping[str, tuple[float, float]]) -
         column = next(iter(bounds), numbers[-1])
         of: dict[str, object] = {"column": column, "bounds": list(bounds.get(column, ()))}
         blocks += [
-            _block("average", "mean", f"the mean of {column}", **of, missing=0),
+            _block("average", "mean", f"the mean of {column}", **of),
             _block("bands", "histogram", f"rows by {column}", **of, bins=5),
             _block("busy", "above", "which bands are large", **of, bins=5, threshold=1000, at_most=3),
             _block("middle", "median", f"the median of {column}", **of),

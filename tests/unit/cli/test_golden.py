@@ -36,7 +36,7 @@ MISTAKES = {
     "wrong-type": QUESTION + 'name = "a"\nkind = "mean"\ncolumn = "cost"\nbounds = 5\nepsilon = 1\n',
     "no-amount": QUESTION + 'name = "a"\nkind = "count"\nwhere = "age > 1"\n',
     "two-amounts": COUNT + "share = 0.1\n",
-    "no-delta": QUESTION + 'name = "a"\nkind = "stable_median"\ncolumn = "cost"\nscale = 80\nepsilon = 1\n',
+    "no-delta": QUESTION + 'name = "a"\nkind = "stable_median"\ncolumn = "age"\nmissing = 0\nscale = 8\nepsilon = 1\n',
     "only-if-later": COUNT + 'only_if = "young.any"\n',
     "only-if-no-outcome": COUNT + COUNT.replace('"old"', '"b"') + 'only_if = "old.any"\n',
     "missing-column": QUESTION + 'name = "a"\nkind = "count"\nwhere = "agee > 1"\nepsilon = 1\n',
@@ -75,6 +75,7 @@ def test_missing_sections(tmp_path: Path) -> None:
 )
 def test_mistakes_in_sections(tmp_path: Path, name: str, old: str, new: str) -> None:
     median = QUESTION + 'name = "m"\nkind = "stable_median"\ncolumn = "cost"\nscale = 80\nepsilon = 1\ndelta = 1e-6\n'
+    median += "missing = 0\n"
     study = write_study(tmp_path, median)
     study.write_text(study.read_text().replace(old, new, 1))
     golden(f"mistake-{name}", shown(tmp_path, "run", str(study)))

@@ -93,7 +93,7 @@ def test_mistakes(tmp_path: Path, keys: dict[str, object], message: str) -> None
 def test_a_tuned_classifier(tmp_path: Path) -> None:
     tuned = question(
         "who", "tuned_classifier", features=["age", "cost"], target="CASE WHEN age >= 40 THEN 1 ELSE 0 END", norm=100,
-        regularizers=[0.001, 1], shares=[0.1, 1], good_enough=0.6, epsilon=2,
+        missing=0, regularizers=[0.001, 1], shares=[0.1, 1], good_enough=0.6, epsilon=2,
     )  # fmt: skip
     study = study_of(tmp_path, tuned)
     line = plan_study(study).lines[0]

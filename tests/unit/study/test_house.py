@@ -25,8 +25,8 @@ MANY = "".join(
         COUNT,
         question("cities", "discover", column="city", epsilon=1, delta=1e-6),
         question("found", "large", column="city", keys=["Rome", "Oslo"], threshold=1000, at_most=3, share=0.1),
-        question("spread", "stable_interquartile_range", column="age", epsilon=1, delta=1e-6),
-        question("middle", "stable_median", column="age", scale="spread", epsilon=1, delta=1e-6),
+        question("spread", "stable_interquartile_range", column="age", missing=0, epsilon=1, delta=1e-6),
+        question("middle", "stable_median", column="age", missing=0, scale="spread", epsilon=1, delta=1e-6),
         question("mean", "mean", column="age", bounds=[0, 80], missing=0, share_of_remaining=0.5),
     )
 )
@@ -84,7 +84,7 @@ def test_a_run_builds_each_mechanism_once(tmp_path: Path, monkeypatch: pytest.Mo
     [
         COUNT,
         question("bands", "histogram", column="age", bins=4, bounds=[0, 80], epsilon=1),
-        question("middle", "stable_median", column="age", scale=40, epsilon=1, delta=1e-6),
+        question("middle", "stable_median", column="age", missing=0, scale=40, epsilon=1, delta=1e-6),
     ],
 )
 def test_a_question_crosses_few_files(tmp_path: Path, asked: str) -> None:

@@ -46,7 +46,10 @@ MISTAKES = (
     (question("a", "mean", column="cost", bounds=["x"], epsilon=1), 'got ["x"]'),
     (question("a", "mean", column="cost", bounds=[5, 5], epsilon=1), "give bounds that differ"),
     (question("a", "histogram", column="age", epsilon=1), "keys = […]"),
-    (question("a", "stable_median", column="nope", scale=1, epsilon=1, delta=1e-6), "there is no column 'nope'"),
+    (
+        question("a", "stable_median", column="nope", missing=0, scale=1, epsilon=1, delta=1e-6),
+        "there is no column 'nope'",
+    ),
     (question("a", "sum", column="city", bounds=[0, 1], epsilon=1), "needs integer or number or boolean"),
 )
 

@@ -15,8 +15,8 @@ from expost.study.kinds.kind import (
     COLUMN,
     CONFIDENCE,
     DROPPED,
+    EMPTY,
     WHERE,
-    ZERO,
     Accuracy,
     Answer,
     Asked,
@@ -82,7 +82,7 @@ def _fitted(asked: Asked) -> Mechanism:
         asked["target"],
         bounds=[tuple(asked["bounds"])] * len(asked["features"]),
         target_bounds=tuple(asked["target_bounds"]),
-        missing=asked.get("missing", 0),
+        missing=asked.get("missing", "drop"),
     )
     return question.noisy(epsilon=asked.epsilon)
 
@@ -121,7 +121,7 @@ BOUNDED = tuple(map(grouped, (
         (Key("features", "texts", "the columns that explain", required=True),
          Key("target", "text", "the column that is explained", required=True),
          Key("bounds", "pair", "features are moved into these bounds", required=True),
-         Key("target_bounds", "pair", "the target is moved into these bounds", required=True), ZERO, WHERE),
+         Key("target_bounds", "pair", "the target is moved into these bounds", required=True), EMPTY, WHERE),
         _fitted, _line, noise="on sums of squares and products, or a median of slopes chosen by rank",
         example='features = ["age"]\ntarget = "cost"\nbounds = [0, 100]\ntarget_bounds = [0, 1000]',
     ),

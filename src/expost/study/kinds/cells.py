@@ -112,7 +112,7 @@ def _shown_from(asked: Asked, mechanism: Discovered) -> Accuracy:
 
 def _discovered(asked: Asked, mechanism: Discovered, value: dict[Any, int]) -> Answer:
     if not value:
-        return Answer(f"no key has {mechanism.threshold} or more", {}, outcomes=("none",), released=value)
+        return Answer(f"no value has {mechanism.threshold:,} or more", {}, outcomes=("none",), released=value)
     return _bars(asked, value, float(ceil(log(len(value) / (1 - CONFIDENCE)) / mechanism.rate)), ("any",))
 
 

@@ -170,7 +170,13 @@ class QuestionKind:
 
 WHERE = Key("where", "text", "only rows for which this is true: age >= 18 AND city <> 'Rome'")
 DROPPED = Key("missing", "number", "what an empty value counts as; by default it does not count")
-ZERO = Key("missing", "number", "what an empty value counts as; 0 by default")
+EMPTY = Key("missing", "number", f"{DROPPED.help}. A number makes answers better where every unit has one row")
+FILLED = Key(
+    "missing",
+    "number",
+    "what an empty value counts as: every unit has a value here, and none is left out",
+    required=True,
+)
 COLUMN = Key("column", "text", "a column, or an expression such as cost / 100", required=True)
 ACCURACY = Key(
     "accuracy",

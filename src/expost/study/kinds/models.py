@@ -17,14 +17,14 @@ from expost.mechanisms import (
     Tuning,
 )
 from expost.study.grammar import Key
-from expost.study.kinds.kind import ZERO, Answer, Asked, QuestionKind, number_text
+from expost.study.kinds.kind import FILLED, Answer, Asked, QuestionKind, number_text
 from expost.study.kinds.robust import TESTED
 
 _FEATURES = (
     Key("features", "texts", "the columns to predict from", required=True),
     Key("target", "text", "the column to predict: 0 or 1", required=True),
     Key("norm", "number", "the length of the longest row of features; longer ones are shortened", required=True),
-    ZERO,
+    FILLED,
 )
 
 
@@ -101,7 +101,8 @@ MODELS = (
          Key("regularizer", "number", "how much large weights are penalized")),
         _logistic, _tested, reads=True, outcomes=TESTED,
         noise="on the weights, and a private test on records held out",
-        example='features = ["age", "cost"]\ntarget = "smoker"\nnorm = 1000\nthreshold = 0.8\ntest_share = 0.2',
+        example='features = ["age", "cost"]\ntarget = "smoker"\nnorm = 1000\nmissing = 0\n'
+                "threshold = 0.8\ntest_share = 0.2",
     ),
     QuestionKind(
         "tuned_classifier", "The best of several logistic regressions by a private score on records that they have "
@@ -114,7 +115,7 @@ MODELS = (
          Key("held_out", "number", "the share of records for scores; 0.3 by default")),
         _tuning, _tuned, reads=True, outcomes=("enough", "best"),
         noise="on the objective of each model, on each score, and in the number of runs",
-        example='features = ["age", "cost"]\ntarget = "smoker"\nnorm = 1000\nregularizers = [0.001, 0.1]',
+        example='features = ["age", "cost"]\ntarget = "smoker"\nnorm = 1000\nmissing = 0\nregularizers = [0.001, 0.1]',
     ),
     QuestionKind(
         "training", "A classifier trained step by step. It stops early if it learns no more, and is charged for the "
@@ -125,6 +126,6 @@ MODELS = (
          Key("patience", "number", "stop when the signal is at most this many times the noise; 2 by default"),
          Key("learning_rate", "number", "how far each step goes; 8 by default")),
         _descent, _trained, reads=True, delta=True, noise="normal, on every step", outcomes=("early", "full"),
-        example='features = ["age", "cost"]\ntarget = "smoker"\nnorm = 1000\nsteps = 60\nevery = 15',
+        example='features = ["age", "cost"]\ntarget = "smoker"\nnorm = 1000\nmissing = 0\nsteps = 60\nevery = 15',
     ),
 )  # fmt: skip

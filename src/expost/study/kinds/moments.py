@@ -11,20 +11,31 @@ from expost.mechanisms.moments.moments import Winsorized
 from expost.mechanisms.moments.pairs import Estimate
 from expost.study.grammar import Key
 from expost.study.kinds.groups import grouped
-from expost.study.kinds.kind import COLUMN, DROPPED, WHERE, ZERO, Answer, Asked, QuestionKind, number_text, with_error
+from expost.study.kinds.kind import (
+    COLUMN,
+    DROPPED,
+    EMPTY,
+    FILLED,
+    WHERE,
+    Answer,
+    Asked,
+    QuestionKind,
+    number_text,
+    with_error,
+)
 
 _LOOSE = Key("bounds", "pair", "values are moved into these bounds, which may be loose", required=True)
 _ANY = Key("bounds", "pair", "values are moved into these bounds, which may be loose; without them they have any size")
 _TRIM = Key("trim", "number", "the share that is left out, or clamped, on either side, such as 0.05", required=True)
 _COLUMNS = Key("columns", "texts", "two columns, or expressions such as cost / 100", required=True)
 _PAIRS = Key("bounds", "pairs", "the bounds of each of the two columns", required=True)
-_PAIRED = (_COLUMNS, _PAIRS, ZERO, WHERE)
+_PAIRED = (_COLUMNS, _PAIRS, EMPTY, WHERE)
 _SUMS = "on sums of values and of their products"
 _EXAMPLE = 'columns = ["age", "cost"]\nbounds = [[0, 100], [0, 1000]]'
 
 
 def _variance(asked: Asked) -> Mechanism:
-    question = asked.rows.variance(asked["column"], bounds=tuple(asked["bounds"]), missing=asked.get("missing", 0))
+    question = asked.rows.variance(asked["column"], bounds=tuple(asked["bounds"]), missing=asked.get("missing", "drop"))
     return question.noisy(epsilon=asked.epsilon)
 
 
@@ -32,7 +43,7 @@ def _paired(asked: Asked) -> Mechanism:
     if len(asked["columns"]) != 2:
         raise InvalidValue(f"a {asked.question.kind} is of two columns, got {len(asked['columns'])}")
     ask = getattr(asked.rows, asked.question.kind)
-    question = ask(*asked["columns"], bounds=asked["bounds"], missing=asked.get("missing", 0))
+    question = ask(*asked["columns"], bounds=asked["bounds"], missing=asked.get("missing", "drop"))
     return question.noisy(epsilon=asked.epsilon)  # type: ignore[no-any-return]
 
 
@@ -57,13 +68,13 @@ def _number(asked: Asked, mechanism: Any, value: Any) -> Answer:
 
 _TRIMMED = QuestionKind(
     "trimmed_mean", "The mean without the lowest and the highest values.",
-    (COLUMN, _TRIM, _LOOSE, ZERO), _trimmed, _number, reads=True, number=True,
+    (COLUMN, _TRIM, _LOOSE, FILLED), _trimmed, _number, reads=True, number=True,
     noise="two quantiles chosen by rank, then staircase noise for their distance",
-    example='column = "cost"\ntrim = 0.1\nbounds = [0, 1000]',
+    example='column = "cost"\ntrim = 0.1\nbounds = [0, 1000]\nmissing = 0',
 )  # fmt: skip
 MOMENTS = (*map(grouped, (
     QuestionKind(
-        "variance", "The variance of a column.", (COLUMN, _LOOSE, ZERO, WHERE), _variance, _number, number=True,
+        "variance", "The variance of a column.", (COLUMN, _LOOSE, EMPTY, WHERE), _variance, _number, number=True,
         noise=_SUMS, example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(

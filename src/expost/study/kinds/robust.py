@@ -20,7 +20,7 @@ from expost.study.grammar import Key
 from expost.study.kinds.kind import (
     COLUMN,
     CONFIDENCE,
-    ZERO,
+    FILLED,
     Accuracy,
     Answer,
     Asked,
@@ -41,7 +41,7 @@ _LOCATION = (
     Key("fallback", "number", "the scale if the earlier question withheld its answer"),
     Key("slack", "number", "a larger one makes an answer likelier and noisier; 4 by default, for a trimmed mean 2"),
     Key("bounds", "pair", "values are moved into these bounds, which makes answers better; none by default"),
-    ZERO,
+    FILLED,
 )  # fmt: skip
 _WITHHELD = Answer("withheld: the data does not allow a safe answer at this ε", None, outcomes=("withheld",))
 
@@ -145,7 +145,7 @@ def _of_ranks(name: str, help_: str, *own: Key, example: str) -> QuestionKind:
     return QuestionKind(
         name, f"{help_} May withhold.", (*_LOCATION, *own), _location, _placed, reads=True, delta=True, number=True,
         outcomes=TESTED, noise=_PTR, accuracy=_placed_accuracy, facts=_scale_fact, may_lack=_may_lack_scale,
-        example=f'column = "cost"\n{example}scale = 100',
+        example=f'column = "cost"\n{example}scale = 100\nmissing = 0',
     )  # fmt: skip
 
 
@@ -153,9 +153,9 @@ ROBUST = (
     QuestionKind(
         "stable_interquartile_range", "How far the middle half of the data spreads, to within a factor. May withhold.",
         (COLUMN, Key("quantiles", "pair", "between which quantiles; [0.25, 0.75] by default"),
-         Key("grid", "number", "the factor between bins; 2 by default"), ZERO),
+         Key("grid", "number", "the factor between bins; 2 by default"), FILLED),
         _spread, _bin, reads=True, delta=True, outcomes=TESTED, noise=_PTR,
-        stand_in=Answer("", None, released=Bin(1, 1.0, 2.0)), example='column = "cost"',
+        stand_in=Answer("", None, released=Bin(1, 1.0, 2.0)), example='column = "cost"\nmissing = 0',
     ),
     _of_ranks("stable_median", "The median.", example=""),
     _of_ranks("stable_quantile", "A quantile.", Key("quantile", "number", "which one, between 0 and 1", required=True),
@@ -171,10 +171,10 @@ ROBUST = (
          Key("blocks", "whole", "the number of parts that the data is dealt into", required=True),
          Key("bounds", "pair", "features are moved into these bounds", required=True),
          Key("target_bounds", "pair", "the target is moved into these bounds", required=True),
-         Key("grids", "whole", "the number of grids that are tried; 2 by default"), ZERO),
+         Key("grids", "whole", "the number of grids that are tried; 2 by default"), FILLED),
         _regression, _line, reads=True, delta=True, outcomes=TESTED, noise=_PTR,
         covers="half a cell, to which coefficients are rounded",
         example='features = ["age"]\ntarget = "cost"\ncell = 5\nblocks = 200\nbounds = [0, 100]\n'
-                "target_bounds = [0, 1000]",
+                "target_bounds = [0, 1000]\nmissing = 0",
     ),
 )  # fmt: skip
