@@ -9,6 +9,9 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import expost as xp
@@ -61,7 +64,65 @@ def of_csv(rows: Rows, folder: Path, **said: Any) -> xp.PrivateTable:
     return xp.read(folder / "t.csv", schema=TYPES, **said)
 
 
-ENGINES = {"connection": of_connection, "database": of_database, "parquet": of_parquet, "csv": of_csv}
+def of_folder(rows: Rows, folder: Path, **said: Any) -> xp.PrivateTable:
+    made = folder / f"{len(list(folder.iterdir()))}"
+    for place, half in enumerate((rows[: len(rows) // 2], rows[len(rows) // 2 :])):
+        (made / f"part={place}").mkdir(parents=True)
+        filled(half).execute(f"COPY t TO '{made}/part={place}/t.parquet' (FORMAT parquet)")
+    return xp.read(made, **said)
+
+
+def as_arrow(rows: Rows) -> pa.Table:
+    kinds = [pa.string(), pa.string(), pa.int64(), pa.float64()]
+    columns = list(zip(*rows, strict=True)) if rows else [()] * 4
+    return pa.table(
+        {name: pa.array(list(values), kind) for name, kind, values in zip(TYPES, kinds, columns, strict=True)}
+    )
+
+
+def of_arrow(rows: Rows, folder: Path, **said: Any) -> xp.PrivateTable:
+    return xp.read(as_arrow(rows), **said)
+
+
+def of_batches(rows: Rows, folder: Path, **said: Any) -> xp.PrivateTable:
+    table = as_arrow(rows)
+    return xp.read(pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=3)), **said)
+
+
+def of_pandas(rows: Rows, folder: Path, **said: Any) -> xp.PrivateTable:
+    return xp.read(as_arrow(rows).to_pandas(types_mapper=pd.ArrowDtype), **said)
+
+
+def of_objects(rows: Rows, folder: Path, **said: Any) -> xp.PrivateTable:
+    return xp.read(pd.DataFrame(rows, columns=list(TYPES), dtype=object), schema=TYPES, **said)
+
+
+def of_polars(rows: Rows, folder: Path, **said: Any) -> xp.PrivateTable:
+    return xp.read(pl.from_arrow(as_arrow(rows)), **said)
+
+
+def of_lazy(rows: Rows, folder: Path, **said: Any) -> xp.PrivateTable:
+    return xp.read(pl.DataFrame(pl.from_arrow(as_arrow(rows))).lazy(), **said)
+
+
+def of_relation(rows: Rows, folder: Path, **said: Any) -> xp.PrivateTable:
+    return xp.read(filled(rows).table("t"), **said)
+
+
+ENGINES = {
+    "connection": of_connection,
+    "database": of_database,
+    "parquet": of_parquet,
+    "folder": of_folder,
+    "csv": of_csv,
+    "arrow": of_arrow,
+    "batches": of_batches,
+    "pandas": of_pandas,
+    "objects": of_objects,
+    "polars": of_polars,
+    "lazy": of_lazy,
+    "relation": of_relation,
+}
 
 
 @pytest.fixture(params=ENGINES)

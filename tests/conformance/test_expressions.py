@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import expost as xp
@@ -131,7 +134,32 @@ def of_temporary(connection: duckdb.DuckDBPyConnection, folder: Path) -> xp.Priv
     return xp.read(connection, table="hidden", unit="row", neighbours="add-remove")
 
 
-INPUTS = [of_database, of_parquet, of_view, of_temporary]
+def of_relation(connection: duckdb.DuckDBPyConnection, folder: Path) -> xp.PrivateTable:
+    return xp.read(connection.table("t"), unit="row", neighbours="add-remove")
+
+
+def of_arrow(connection: duckdb.DuckDBPyConnection, folder: Path) -> xp.PrivateTable:
+    return xp.read(_arrow(connection), unit="row", neighbours="add-remove")
+
+
+def of_polars(connection: duckdb.DuckDBPyConnection, folder: Path) -> xp.PrivateTable:
+    return xp.read(pl.from_arrow(_arrow(connection)), unit="row", neighbours="add-remove")
+
+
+def of_pandas(connection: duckdb.DuckDBPyConnection, folder: Path) -> xp.PrivateTable:
+    frame = _arrow(connection).to_pandas(types_mapper=pd.ArrowDtype)
+    return xp.read(frame, unit="row", neighbours="add-remove")
+
+
+def _arrow(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+    """Arrow has no dates without an end: they are NULL, as they are for us."""
+    finite = {"d": "DATE", "t": "TIMESTAMP", "e": "TIMESTAMP_S", "z": "TIMESTAMP WITH TIME ZONE"}
+    kept = [f"CASE WHEN isfinite({name}) AND year({name}) < 280000 THEN {name} END AS {name}" for name in finite]
+    whole = f"SELECT * REPLACE (TRY_CAST(h AS BIGINT) AS h, {', '.join(kept)}) FROM t"
+    return connection.sql(whole).to_arrow_table()
+
+
+INPUTS = [of_database, of_parquet, of_view, of_temporary, of_relation, of_arrow, of_polars, of_pandas]
 
 
 @pytest.mark.parametrize("way", INPUTS, ids=lambda way: way.__name__)

@@ -56,6 +56,11 @@ class Column:
                 f"median(), quantile() or mean(); or read it with unit=Unit({table.unit.column!r}, rows=1), which "
                 "keeps one row of each"
             )
+        if table.unit.column is None and not table.ordered:
+            raise InvalidValue(
+                "columns keep the order of the rows, and these have none: rows of a folder with partitions, of a join "
+                "or of Spark; ask the table itself, for median(), quantile() or mean()"
+            )
         if table.unit.column is not None and len(names) > 1:
             raise InvalidValue(
                 f"several columns keep the order of the rows, and units by {table.unit.column!r} have none: write a "

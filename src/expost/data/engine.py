@@ -18,7 +18,8 @@ class Engine(Protocol):
     An engine passes ``tests/conformance/test_engines.py``. What it must get right: expressions have the values that
     :func:`~expost.data.expression.evaluate` gives them, row by row, and none of them fails; equal rows give equal
     answers whatever their order and the number of threads; whole numbers are summed exactly; what is equal has equal
-    hashes and is indistinguishable. Engines are equal if they read the same rows from the same place.
+    hashes and is indistinguishable. Engines are equal if they read the same rows from the same place. One whose rows
+    have no order that is independent of what they say has ``ordered = False``.
     """
 
     @property

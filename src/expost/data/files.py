@@ -39,15 +39,35 @@ def ending(path: str) -> Literal["parquet", "csv", "database"]:
     raise InvalidValue(f"{path} has an unknown ending: expost reads .parquet, .csv, .tsv and .duckdb")
 
 
+def as_paths(source: Any) -> tuple[str, ...]:
+    """The paths that were meant, all of one kind: a path, a pattern, a folder of Parquet files, or a list of them."""
+    listed = source if isinstance(source, list | tuple) and source else [source]
+    if not all(isinstance(path, str | Path) for path in listed):
+        wrong = next(path for path in listed if not isinstance(path, str | Path))
+        raise InvalidValue(
+            "read takes a path, a list of paths, an open DuckDB connection with table=…, or a frame of pandas, Polars, "
+            f"Arrow, DuckDB or Spark; got {type(wrong).__name__}"
+        )
+    paths = tuple(str(Path(path) / "**" / "*.parquet") if Path(path).is_dir() else str(path) for path in listed)
+    ways = {ending(path) for path in paths}
+    if len(paths) > 1 and (len(ways) > 1 or "database" in ways):
+        raise InvalidValue("files that are read together are all Parquet, or all CSV")
+    return paths
+
+
 @dataclass(frozen=True)
 class Form:
-    """How a CSV file is written, as far as it was declared."""
+    """How files are written, as far as it was declared."""
 
     schema: Mapping[str, str] | None = None
     delimiter: str | None = None
     quote: str | None = None
     decimal: str | None = None
     encoding: str | None = None
+    partitions: Mapping[str, str] | None = None
+    """Of a folder of Parquet files: the columns that its folders' names state, and their kinds."""
+    also: tuple[str, ...] = ()
+    """More files, read after the first."""
 
     def __post_init__(self) -> None:
         check_encoding(self.encoding)
@@ -65,10 +85,12 @@ class Form:
                 f"{self.delimiter!r} cannot be both the delimiter and the quotation mark: pass another quote="
             )
 
-    def refuse(self, what: str) -> None:
-        """Refuse options for CSV where there is no CSV."""
-        given = (self.schema, self.delimiter, self.quote, self.decimal, self.encoding)
-        if any(option is not None for option in given):
+    def refuse(self, what: str, *but: str) -> None:
+        """Refuse options for CSV where there is no CSV, and partitions where there are none."""
+        if self.partitions is not None and "partitions" not in but:
+            raise InvalidValue(f"partitions= are for folders of Parquet files, not for {what}: leave them out")
+        for_csv = ("schema", "delimiter", "quote", "decimal", "encoding")
+        if any(getattr(self, option) is not None for option in for_csv if option not in but):
             raise InvalidValue(
                 f"schema=, delimiter=, quote=, decimal= and encoding= are for CSV files, not for {what}: leave them out"
             )
@@ -98,9 +120,12 @@ class Form:
 
     def files(self, path: str) -> list[str]:
         """The files that a pattern names."""
-        found = sorted(glob.glob(path, recursive=True))
-        if not found:
-            raise InvalidValue(f"{path} cannot be read: is the path right?")
+        found: list[str] = []
+        for each in (path, *self.also):
+            named = sorted(glob.glob(each, recursive=True))
+            if not named:
+                raise InvalidValue(f"{each} cannot be read: is the path right?")
+            found += named
         return found
 
     def in_utf8(self, path: str) -> list[str]:

@@ -6,8 +6,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from expost.cost import Number, said
 from expost.data import query
@@ -29,16 +28,12 @@ from expost.errors import InvalidValue, MissingDependency
 from expost.fingerprint import DATA
 from expost.guarantee import Neighbours, as_neighbours
 
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
-
-
 Of = Literal["rows", "units"]
 _MOST_STEPS = 40
 
 
 def read(
-    source: str | Path | DuckDBPyConnection | Engine,
+    source: Any,
     *,
     unit: Unit | Literal["row"],
     neighbours: Neighbours,
@@ -48,16 +43,30 @@ def read(
     quote: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
+    partitions: Mapping[str, str] | None = None,
     size: int | None = None,
     key: int | None = None,
 ) -> PrivateTable:
-    """A private table: a Parquet or CSV file (or a pattern such as ``"visits-*.parquet"``), or a table of DuckDB.
+    """A private table: a Parquet or CSV file, a table of a database, or a data frame.
+
+    ``source`` is a path, a pattern such as ``"visits-*.parquet"``, a folder of Parquet files, or a list of these, whose
+    rows are read together; a ``.duckdb`` file or an open connection to DuckDB, with ``table``; the address of a
+    PostgreSQL database, with ``table``; a frame of pandas, Polars (lazy ones are collected), Arrow (a table, a batch, a
+    list or a reader of batches) or DuckDB (a relation). Frames, and tables of PostgreSQL, are copied when they are
+    read: what becomes of them later changes nothing.
 
     ``unit`` is whose privacy is protected: ``"row"``, or ``Unit("person", rows=10)`` for the values of a column, with
     the most rows of each that count. ``neighbours`` is which databases differ by one unit: ``"add-remove"``, or
     ``"substitute"``, under which the number of units is public (``size``, if it is known).
 
-    ``table`` names a table of a ``.duckdb`` file, or of a connection. ``schema`` declares the kinds of a CSV file's
+    ``table`` names a table of a database. ``partitions`` names the columns that folders state, ``year=2024/``, and
+    their kinds: ``{"year": "integer"}``; what does not fit is NULL.
+
+    In a frame, what a column holds follows from its type alone. A column of objects needs a declared kind, in
+    ``schema``, and its values that do not fit are NULL. In pandas NaN is NULL, and the index is not read. Bytes of a
+    text that are not UTF-8 are read as question marks. Lists, structures and the like cannot be asked about.
+
+    ``schema`` also declares the kinds of a CSV file's
     columns, ``{"age": "integer", "born": "date"}``: integer, number, text, boolean, date or timestamp; columns left out
     are text. Fields that do not fit are NULL. The first line of a CSV file names its columns. Every other line is a
     row, if it is UTF-8; a bare carriage return ends a line, too. A field may be quoted, ``quote='"'``, and a doubled
@@ -72,7 +81,7 @@ def read(
 
     ``source`` may also be an :class:`~expost.data.Engine` of your own.
     """
-    engine = _engine(source, table, Form(schema, delimiter, quote, decimal, encoding))
+    engine = _engine(source, table, Form(schema, delimiter, quote, decimal, encoding, partitions))
     whose, relation = as_unit(unit), as_neighbours(neighbours)
     if relation is None:
         raise InvalidValue("neighbours is missing: 'add-remove' or 'substitute'")
@@ -300,6 +309,11 @@ class PrivateTable:
     def filtered(self) -> bool:
         """Whether a unit may have no row."""
         return any(step.column is None for step in self.steps)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether a row that is exchanged stays where it is among the others."""
+        return bool(getattr(self.engine, "ordered", True))
 
     @property
     def fewest(self) -> int:

@@ -7,33 +7,33 @@ import tempfile
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from threading import RLock
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from expost.data import files
-from expost.data.duckdb import sources
+from expost.data.duckdb import held, postgres, sources
 from expost.data.duckdb.settings import CAREFUL, careful, refuse_locked, refuse_shadows
 from expost.data.duckdb.sql import (
-    SQL_TYPES,
-    TIMES,
-    WIDER_THAN_64,
     fill,
     identifier,
-    in_range,
     kind_of,
-    of_decimal,
     prefix_decides,
     stated,
     string,
+    whole,
 )
 from expost.data.expression import Kind, Tree
 from expost.data.expression.tree import LONGEST_READ, Call, Reference, Stated
 from expost.errors import EngineFailed, InvalidValue
+
+if TYPE_CHECKING:
+    from expost.data.frames import PlainColumn
 
 _VIEW, _BLANK = "expost_source", "expost_blank"
 
@@ -68,6 +68,7 @@ class DuckDB:
         if not self._shared:
             refuse_shadows(connection)
         self.name = name
+        self.ordered = True  # what a row says does not decide where it is
         self._origin = origin or id(connection)  # the connection lives as long as this does
         self._bound: set[str] = set()
         self._lock = RLock()
@@ -93,12 +94,16 @@ class DuckDB:
                 raise InvalidValue("a connection has many tables: name one with table='visits'")
             form.refuse("a table of a connection")
             return cls(source, table, table)
-        if not isinstance(source, str | Path):
-            raise InvalidValue(
-                f"read takes a path, or an open DuckDB connection with table=…, got {type(source).__name__}"
-            )
-        path = str(source)
-        way = files.ending(path)
+        library = held.library_of(source)
+        if library is not None:
+            if table is not None:
+                raise InvalidValue(f"a frame is one table: leave out table={table!r}")
+            form.refuse(f"a {library} frame", "schema")
+            return cls._of_columns(held.frame_columns(source, library, form.schema), f"{library} frame")
+        if isinstance(source, str) and source.startswith(("postgresql://", "postgres://")):
+            return cls._of_columns(*postgres.read_table(source, table, form))
+        path, *more = files.as_paths(source)
+        way, form = files.ending(path), replace(form, also=tuple(more))
         if way == "database":
             if not isinstance(table, str) or not table:
                 raise InvalidValue(f"{path} is a database with many tables: name one with table='visits'")
@@ -107,20 +112,29 @@ class DuckDB:
         if table is not None:
             raise InvalidValue(f"{path} is a file of rows, not a database: leave out table={table!r}")
         if way == "parquet":
-            form.refuse("a Parquet file, which states its columns itself,")
+            form.refuse("a Parquet file, which states its columns itself,", "partitions")
         return cls._of_files(path, way, form)
+
+    @classmethod
+    def _of_columns(cls, columns: Sequence[PlainColumn], name: str) -> DuckDB:
+        """A copy, on a connection of our own: what becomes of the original later changes nothing."""
+        return cls(held.copied(columns, _VIEW), _VIEW, name, _VIEW)._spilling()
 
     @classmethod
     def _of_files(cls, path: str, way: str, form: files.Form) -> DuckDB:
         connection = sources.open_database(":memory:")
         if way == "parquet":
             connection.execute("SET parquet_metadata_cache = true")  # of files that have not changed since
-            rows = sources.parquet(connection, path)
+            rows = sources.parquet(connection, path, form)
         else:
+            form.refuse("CSV files", "schema", "delimiter", "quote", "decimal", "encoding")
             rows = sources.csv(path, form)
         sources.public(connection, f"CREATE VIEW {_VIEW} AS {rows}", path)
         sources.public(connection, f"CREATE TABLE {_BLANK} AS SELECT * FROM {_VIEW} LIMIT 0", path)
-        return cls(connection, _VIEW, path, _BLANK, f"{Path.cwd()}: {rows}")._spilling()
+        name = f"{path} and {len(form.also)} more" if form.also else path
+        engine = cls(connection, _VIEW, name, _BLANK, f"{Path.cwd()}: {rows}")._spilling()
+        engine.ordered = not form.partitions
+        return engine
 
     # ---- what queries are made of
 
@@ -156,18 +170,7 @@ class DuckDB:
         """A column as a value of its kind: what lies outside of the kind is NULL."""
         if name in derived:
             return self.quote(name)
-        column, kind = self.quote(name), self.types[name]
-        base = kind.split("(")[0]
-        if base in WIDER_THAN_64:
-            return f"TRY_CAST({column} AS BIGINT)"
-        if base == "DECIMAL":
-            return of_decimal(column, kind)
-        if self.schema[name] == "text":
-            return f'({column if base == "VARCHAR" else f"CAST({column} AS VARCHAR)"} COLLATE "binary")'
-        if base in ("DATE", *TIMES):
-            return in_range(column, base)
-        wanted = SQL_TYPES[self.schema[name]]
-        return column if base == wanted else f"CAST({column} AS {wanted})"
+        return whole(self.quote(name), self.types[name])
 
     def owner(self, name: str) -> str:
         """The column as it is; text by its bytes."""

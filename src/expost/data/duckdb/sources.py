@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +56,11 @@ def open_database(path: str) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def parquet(connection: duckdb.DuckDBPyConnection, path: str) -> str:
+def parquet(connection: duckdb.DuckDBPyConnection, path: str, form: files.Form) -> str:
     """All files have the same columns: what has another type would be cast, and a cast fails for some values."""
+    listed = f"[{', '.join(map(string, (path, *form.also)))}]"
     columns = "list(name || ' ' || duckdb_type ORDER BY name, duckdb_type)"
-    of_files = f"SELECT file_name, {columns} FROM parquet_schema({string(path)}) WHERE column_id > 0 GROUP BY file_name"
+    of_files = f"SELECT file_name, {columns} FROM parquet_schema({listed}) WHERE column_id > 0 GROUP BY file_name"
     found = public(connection, f"{of_files} ORDER BY file_name", path)
     for file, named in found[1:]:
         if named != found[0][1]:
@@ -67,7 +69,34 @@ def parquet(connection: duckdb.DuckDBPyConnection, path: str) -> str:
                 "names and types"
             )
     how = "utf8_validation = 'replace', hive_partitioning = false"  # other bytes become marks; folders are not columns
-    return f"SELECT * FROM read_parquet({string(path)}, {how})"
+    if not form.partitions:
+        return f"SELECT * FROM read_parquet({listed}, {how})"
+    _check_partitions(form.partitions, [str(file) for file, _ in found], [each.split(" ")[0] for each in found[0][1]])
+    stated = [f"{_of_folder(name, kind)} AS {identifier(name)}" for name, kind in form.partitions.items()]
+    rows = f"SELECT * FROM read_parquet({listed}, {how}, filename = {string(_FILE)})"
+    return f"SELECT * EXCLUDE ({_FILE}), {', '.join(stated)} FROM ({rows})"
+
+
+_FILE = "expost_file"
+
+
+def _check_partitions(partitions: Mapping[str, str], paths: list[str], columns: list[str]) -> None:
+    """Every file is in a folder for each of them. Which folders there are is private: no message names one."""
+    for name in partitions:
+        if not is_text(name) or not name or "/" in name:
+            raise InvalidValue("a partition is named by a text, as in partitions={'year': 'integer'}")
+        if name.lower() in (column.lower() for column in columns):
+            raise InvalidValue(f"{name!r} is a column of the files already: leave it out of partitions=")
+        if not all(f"/{name}=" in path for path in paths):
+            raise InvalidValue(f"some files are in no folder {name}=…: partitions= names what all of them are in")
+
+
+def _of_folder(name: str, declared: str) -> str:
+    """What a folder's name says, as a value of its kind; NULL if it does not fit, or says so."""
+    found = f"regexp_extract({_FILE}, {string(f'/{literal(name)}=([^/]*)/')}, 1)"
+    text = f"coalesce(TRY(url_decode({found})), {found})"
+    known = f"nullif({text}, '__HIVE_DEFAULT_PARTITION__')"
+    return _of_text(known, files.declared_kind(name, declared), files.Form())
 
 
 def csv(path: str, form: files.Form) -> str:

@@ -96,6 +96,20 @@ def of_decimal(column: str, kind: str) -> str:
     return f"(CASE WHEN {column} BETWEEN -{most} AND {most} THEN {number} END)"
 
 
+def whole(column: str, declared: str) -> str:
+    """A column of a type as a value of its kind: what lies outside of the kind is NULL."""
+    base, kind = declared.split("(")[0], kind_of(declared)
+    if base in WIDER_THAN_64:
+        return f"TRY_CAST({column} AS BIGINT)"
+    if base == "DECIMAL":
+        return of_decimal(column, declared)
+    if kind == "text":
+        return f'({column if base == "VARCHAR" else f"CAST({column} AS VARCHAR)"} COLLATE "binary")'
+    if base in ("DATE", *TIMES):
+        return in_range(column, base)
+    return column if base == SQL_TYPES[kind] else f"CAST({column} AS {SQL_TYPES[kind]})"
+
+
 def kind_of(declared: str) -> Kind:
     """What a column of a type holds."""
     return "other" if declared.endswith("]") else _KINDS.get(declared.split("(")[0], "other")

@@ -1,0 +1,57 @@
+"""Tables that we hold ourselves: columns from elsewhere, copied into a database in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from expost.data.duckdb import sources
+from expost.data.duckdb.sql import identifier
+from expost.errors import EngineFailed, InvalidValue, MissingDependency
+
+if TYPE_CHECKING:
+    from expost.data.frames import PlainColumn
+
+_LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb", "_duckdb")
+_ARROW = "_expost_arrow"
+
+
+def library_of(source: Any) -> str | None:
+    """The library that a frame is of; None if it is no frame."""
+    first = source[0] if isinstance(source, list | tuple) and source else source
+    if type(first).__module__.partition(".")[0] not in _LIBRARIES and not hasattr(first, "iloc"):
+        return None
+    try:
+        from expost.data.frames import is_frame
+    except ModuleNotFoundError as error:  # pragma: no cover - the development environment has it
+        raise MissingDependency("data frames", str(error.name), "frames") from None
+    return is_frame(source)
+
+
+def frame_columns(source: Any, library: str, schema: Mapping[str, str] | None) -> list[PlainColumn]:
+    """The columns of a frame."""
+    from expost.data.frames import columns_of
+
+    return columns_of(source, library, schema)
+
+
+def copied(columns: Sequence[PlainColumn], table: str) -> duckdb.DuckDBPyConnection:
+    """A connection that has them as a table, and shares nothing with where they came from."""
+    from expost.data.frames import arrow_table
+
+    if all(column.values is None for column in columns):
+        raise InvalidValue("no column can be read: all are lists, structures, bytes, durations or the like")
+    connection = sources.open_database(":memory:")
+    made = [
+        f"{column.sql.replace('$0', f'c{place}')} AS {identifier(column.name)}" for place, column in enumerate(columns)
+    ]
+    try:
+        connection.register(_ARROW, arrow_table(columns))
+        connection.execute(f"CREATE TABLE {identifier(table)} AS SELECT {', '.join(made)} FROM {_ARROW}")
+        connection.unregister(_ARROW)
+        return connection
+    except Exception as error:  # whatever it is, it may quote data
+        kind = type(error).__name__
+    raise EngineFailed(kind)  # outside, so that not even the context quotes data

@@ -1,0 +1,223 @@
+"""Frames of pandas, Polars, Arrow and DuckDB as plain columns: what a column holds is decided by its type alone."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from expost.data.expression import Kind, is_text
+from expost.data.files import declared_kind
+from expost.data.frames.objects import of_objects
+from expost.data.frames.plain import OTHER, PlainColumn, plain_column
+from expost.errors import EngineFailed, InvalidValue
+
+
+def is_frame(source: Any) -> str | None:
+    """What kind of frame it is, by the library that it is of; None if it is none."""
+    for library, names in _FRAMES.items():
+        module = sys.modules.get(library)
+        if module is not None and isinstance(source, tuple(getattr(module, name) for name in names)):
+            return library
+    listed = isinstance(source, list | tuple) and bool(source) and "pyarrow" in sys.modules
+    return "pyarrow" if listed and all(isinstance(each, pa.RecordBatch) for each in source) else None
+
+
+_FRAMES = {
+    "pandas": ("DataFrame",),
+    "polars": ("DataFrame", "LazyFrame"),
+    "pyarrow": ("Table", "RecordBatch", "RecordBatchReader"),
+    "duckdb": ("DuckDBPyRelation",),
+}
+
+
+def columns_of(source: Any, library: str, schema: Mapping[str, str] | None) -> list[PlainColumn]:
+    """Every column of a frame, as its type says or as it was declared."""
+    kinds = {name: declared_kind(name, kind) for name, kind in (schema or {}).items()}
+    names, read = _READERS[library](source)
+    _check_names(names, library)
+    for name in kinds:
+        if name not in names:
+            raise InvalidValue(
+                f"the frame has no column {name!r}: it has {', '.join(map(repr, names))}", about=("schema", name)
+            )
+    return [_declared(column, kinds.get(column.name)) for column in _guarded(read(kinds))]
+
+
+def _declared(column: PlainColumn, kind: Kind | None) -> PlainColumn:
+    return column if kind is None else column.declared(kind)
+
+
+def _guarded(columns: Iterator[PlainColumn]) -> Iterator[PlainColumn]:
+    """Whatever fails in another library may quote data: only what kind of failure it was is told."""
+    while True:
+        try:
+            column = next(columns, None)
+        except InvalidValue:
+            raise
+        except Exception as error:
+            failed = type(error).__name__
+        else:
+            if column is None:
+                return
+            yield column
+            continue
+        raise EngineFailed(failed)  # outside, so that not even the context quotes data
+
+
+def _check_names(names: list[Any], library: str) -> None:
+    wrong = [name for name in names if not isinstance(name, str) or not name or not is_text(name)]
+    if wrong:
+        raise InvalidValue(f"the columns of a frame are named by texts, got {wrong[0]!r}: rename it")
+    seen: set[str] = set()
+    for name in names:
+        if name.lower() in seen:
+            raise InvalidValue(f"the frame has two columns {name!r}, capitals aside: rename one of them")
+        seen.add(name.lower())
+    if not names:
+        raise InvalidValue(f"the {library} frame has no columns")
+
+
+_Columns = tuple[list[Any], Callable[[Mapping[str, Kind]], Iterator[PlainColumn]]]
+"""The names, and how the columns are read, given the kinds that were declared."""
+
+
+def _undeclared(name: str, kind: str) -> InvalidValue:
+    return InvalidValue(
+        f"column {name!r} is of type {kind}, whose values may be anything: declare what it holds, "
+        f"schema={{{name!r}: 'text'}}; values that do not fit are then NULL",
+        about=("schema", name),
+    )
+
+
+# ---- pandas
+
+
+def _pandas(frame: Any) -> _Columns:
+    names = list(frame.columns)
+
+    def read(kinds: Mapping[str, Kind]) -> Iterator[PlainColumn]:
+        for place, name in enumerate(names):
+            yield _of_series(name, frame.iloc[:, place], kinds)
+
+    return names, read
+
+
+def _of_series(name: str, series: Any, kinds: Mapping[str, Kind]) -> PlainColumn:
+    """A series, or the index of categories."""
+    import pandas as pd
+
+    dtype, values = series.dtype, series.array
+    if isinstance(dtype, np.dtype):
+        return _of_numpy(name, series.to_numpy(), kinds)
+    if isinstance(dtype, pd.CategoricalDtype):
+        return _of_categories(name, values, kinds)
+    if isinstance(dtype, pd.StringDtype) and dtype.storage == "python":
+        return PlainColumn(name, of_objects(values.to_numpy(object), "text"), "text")
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        return plain_column(name, pa.array(values.tz_convert("UTC").tz_localize(None), from_pandas=True))
+    if hasattr(values, "__arrow_array__") and not isinstance(dtype, pd.PeriodDtype | pd.IntervalDtype):
+        return plain_column(name, pa.array(values))
+    return PlainColumn(name, None, "other", OTHER)
+
+
+def _of_numpy(name: str, values: Any, kinds: Mapping[str, Kind]) -> PlainColumn:
+    """NaN is NULL, as everywhere in pandas."""
+    dtype = values.dtype
+    if dtype.kind == "O":
+        if name not in kinds:
+            raise _undeclared(name, "object")
+        return PlainColumn(name, of_objects(values, kinds[name]), kinds[name])
+    if dtype.kind not in "iufbM":
+        return PlainColumn(name, None, "other", OTHER)
+    native = values.astype(np.float64 if dtype.kind == "f" and dtype.itemsize > 8 else dtype.newbyteorder("="))
+    return plain_column(name, pa.array(native, from_pandas=True))
+
+
+def _of_categories(name: str, values: Any, kinds: Mapping[str, Kind]) -> PlainColumn:
+    """The categories are read like a column of their own, each row then by its code."""
+    column = _of_series(name, values.categories, kinds)
+    if column.values is None:
+        return column
+    codes = pa.array(values.codes.astype(np.int64), mask=values.codes < 0)
+    chosen = pa.chunked_array([column.values]) if isinstance(column.values, pa.Array) else column.values
+    return PlainColumn(name, chosen.take(codes), column.kind, column.sql)
+
+
+# ---- Polars, Arrow, DuckDB
+
+
+def _polars(frame: Any) -> _Columns:
+    import polars as pl
+
+    lazy = isinstance(frame, pl.LazyFrame)
+    names = frame.collect_schema().names() if lazy else frame.columns
+
+    def read(kinds: Mapping[str, Kind]) -> Iterator[PlainColumn]:
+        collected = frame.collect() if lazy else frame
+        for series in collected.get_columns():
+            yield _of_polars(series, kinds)
+
+    return names, read
+
+
+def _of_polars(series: Any, kinds: Mapping[str, Kind]) -> PlainColumn:
+    import polars as pl
+
+    name, dtype = series.name, series.dtype
+    if dtype == pl.Object:
+        if name not in kinds:
+            raise _undeclared(name, "Object")
+        return PlainColumn(name, of_objects(series.to_list(), kinds[name]), kinds[name])
+    if dtype in (pl.Int128, pl.UInt128):
+        return plain_column(name, series.cast(pl.Int64, strict=False).to_arrow())
+    known = (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Date, pl.Datetime, pl.Null)
+    if dtype.is_numeric() or dtype in known:
+        return plain_column(name, series.to_arrow())
+    return PlainColumn(name, None, "other", OTHER)
+
+
+def _arrow(source: Any) -> _Columns:
+    names = list(source[0].schema.names if isinstance(source, list | tuple) else source.schema.names)
+
+    def read(kinds: Mapping[str, Kind]) -> Iterator[PlainColumn]:
+        if isinstance(source, pa.RecordBatchReader):
+            table = source.read_all()
+        else:
+            batches = source if isinstance(source, list | tuple) else [source]
+            table = source if isinstance(source, pa.Table) else pa.Table.from_batches(batches)
+        for place, name in enumerate(names):
+            yield plain_column(name, table.column(place))
+
+    if isinstance(source, list | tuple) and any(each.schema != source[0].schema for each in source):
+        raise InvalidValue("batches that are read together have the same columns, in the same order, of the same types")
+    return names, read
+
+
+def _duckdb(relation: Any) -> _Columns:
+    from expost.data.duckdb.sql import identifier, kind_of, whole
+
+    names = list(relation.columns)
+    types = dict(zip(names, map(str, relation.types), strict=True))
+
+    def read(kinds: Mapping[str, Kind]) -> Iterator[PlainColumn]:
+        known = {name: kind_of(kind) for name, kind in types.items()}
+        chosen = [name for name in names if known[name] != "other"]
+        values = [f"{whole(identifier(name), types[name])} AS {identifier(name)}" for name in chosen]
+        table = relation.project(", ".join(values)).to_arrow_table() if values else None
+        for name in names:
+            yield (
+                PlainColumn(name, None, "other", OTHER)
+                if table is None or name not in chosen
+                else plain_column(name, table.column(chosen.index(name)))
+            )
+
+    return names, read
+
+
+_READERS: dict[str, Callable[[Any], _Columns]] = {
+    "pandas": _pandas, "polars": _polars, "pyarrow": _arrow, "duckdb": _duckdb,
+}  # fmt: skip

@@ -1,0 +1,149 @@
+"""Columns of Arrow as values that can be copied into an engine without looking at any: each type in one way.
+
+Times are copied as whole numbers, and made times by the engine where they lie in the years 1 to 9999. Text that is not
+UTF-8 is read with question marks, byte by byte. Lists, structures and whatever else is no kind of ours stays behind:
+the column is known by its name, and cannot be asked about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from expost.data.duckdb.sql import of_decimal
+from expost.data.expression import Kind
+from expost.data.expression.operators import CASTS
+from expost.data.expression.tree import LONGEST_READ
+from expost.data.frames.objects import ARROW, as_text
+from expost.errors import InvalidValue
+
+_types = pa.types
+OTHER = "CAST(NULL AS BLOB)"
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+_MICROSECONDS = {"s": 1_000_000, "ms": 1000, "us": 1}
+_FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
+
+
+@dataclass(frozen=True)
+class PlainColumn:
+    """A column of Arrow, and SQL that makes a value of its kind of ``$0``; None if it holds no kind of ours."""
+
+    name: str
+    values: Any
+    kind: Kind
+    sql: str = "$0"
+
+    def declared(self, kind: Kind) -> PlainColumn:
+        """As another kind: what does not fit is NULL."""
+        if kind == self.kind:
+            return self
+        if self.values is not None and pa.types.is_null(self.values.type):
+            return PlainColumn(self.name, self.values.cast(ARROW[kind]), kind)
+        operator = CASTS.get((self.kind, kind))
+        if operator is None:
+            raise InvalidValue(
+                f"column {self.name!r} holds {self.kind} and cannot be read as {kind}: leave it out of schema=, or "
+                "convert it before",
+                about=("schema", self.name),
+            )
+        whole = f"left({self.sql}, {LONGEST_READ})" if self.kind == "text" else self.sql
+        return PlainColumn(self.name, self.values, kind, str(operator.duckdb).replace("$0", whole))
+
+
+def arrow_table(columns: Sequence[PlainColumn]) -> Any:
+    """The columns that can be copied, by their places: c0, c1, …"""
+    held = {f"c{place}": column.values for place, column in enumerate(columns) if column.values is not None}
+    return pa.table(held)
+
+
+def plain_column(name: str, values: Any) -> PlainColumn:
+    """A column of Arrow, by its type."""
+    values = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        chunks = [chunk.dictionary_decode() for chunk in values.chunks]
+        return plain_column(name, pa.chunked_array(chunks, kind.value_type))
+    if pa.types.is_run_end_encoded(kind):
+        chunks = [pc.run_end_decode(chunk) for chunk in values.chunks]
+        return plain_column(name, pa.chunked_array(chunks, kind.value_type))
+    made = next((make for test, make in _WAYS if test(kind)), None)
+    return PlainColumn(name, None, "other", OTHER) if made is None else made(name, values)
+
+
+def _as_is(kind: Kind, sql: str = "$0") -> Callable[[str, Any], PlainColumn]:
+    return lambda name, values: PlainColumn(name, values, kind, sql)
+
+
+def _decimal(name: str, values: Any) -> PlainColumn:
+    """The nearest number; 256 bits are more than the engine has."""
+    kind = values.type
+    if _types.is_decimal256(kind) or not 0 <= kind.scale <= kind.precision:
+        return PlainColumn(name, None, "other", OTHER)
+    held = values.cast(pa.decimal128(38, kind.scale))
+    return PlainColumn(name, held, "number", of_decimal("$0", f"DECIMAL(38,{kind.scale})"))
+
+
+def _text(name: str, values: Any) -> PlainColumn:
+    """Checked as a whole; where some text is not UTF-8, read one by one."""
+    try:
+        values.validate(full=True)
+        return PlainColumn(name, values.cast(pa.large_string()), "text")
+    except pa.ArrowInvalid:
+        data = values.cast(pa.large_binary()).to_pylist()
+    texts = [None if each is None else as_text(each) for each in data]
+    return PlainColumn(name, pa.array(texts, pa.large_string()), "text")
+
+
+def _viewed(values: Any, kind: Any) -> Any:
+    return pa.chunked_array([chunk.view(kind) for chunk in values.chunks], kind)
+
+
+def _within(value: str, low: int, high: int, made: str) -> str:
+    """What is made of a number where it lies between two; it is clamped as well, so that making it never fails."""
+    clamped = f"least(greatest({value}, {low}), {high})"
+    return f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {made.format(clamped)} END"
+
+
+def _days(name: str, values: Any) -> PlainColumn:
+    sql = _within("$0", _FIRST_DAY, _LAST_DAY, "DATE '1970-01-01' + {0}")
+    return PlainColumn(name, _viewed(values, pa.int32()), "date", f"CAST({sql} AS DATE)")
+
+
+def _milliseconds(name: str, values: Any) -> PlainColumn:
+    day = 86_400_000
+    made = "CAST(make_timestamp({0} * 1000) AS DATE)"
+    sql = _within("$0", _FIRST_DAY * day, (_LAST_DAY + 1) * day - 1, made)
+    return PlainColumn(name, _viewed(values, pa.int64()), "date", sql)
+
+
+def _instants(name: str, values: Any) -> PlainColumn:
+    """In UTC, if they have a time zone."""
+    unit, numbers = values.type.unit, _viewed(values, pa.int64())
+    if unit == "ns":
+        most = 2**63 - 2_000
+        return PlainColumn(
+            name, numbers, "timestamp", _within("$0", -most, most, "CAST(make_timestamp_ns({0}) AS TIMESTAMP)")
+        )
+    each = _MICROSECONDS[unit]
+    sql = _within("$0", -(-_FIRST // each), _LAST // each, f"make_timestamp({{0}} * {each})")
+    return PlainColumn(name, numbers, "timestamp", sql)
+
+
+_WAYS: tuple[tuple[Callable[[Any], bool], Callable[[str, Any], PlainColumn]], ...] = (
+    (_types.is_uint64, _as_is("integer", "TRY_CAST($0 AS BIGINT)")),
+    (_types.is_integer, _as_is("integer", "CAST($0 AS BIGINT)")),
+    (_types.is_float16, lambda name, values: PlainColumn(name, values.cast(pa.float64()), "number")),
+    (_types.is_float32, _as_is("number", "CAST($0 AS DOUBLE)")),
+    (_types.is_float64, _as_is("number")),
+    (_types.is_boolean, _as_is("boolean")),
+    (lambda kind: _types.is_string(kind) or _types.is_large_string(kind) or _types.is_string_view(kind), _text),
+    (_types.is_date32, _days),
+    (_types.is_date64, _milliseconds),
+    (_types.is_timestamp, _instants),
+    (_types.is_decimal, _decimal),
+    (_types.is_null, _as_is("other", OTHER)),
+)  # fmt: skip
