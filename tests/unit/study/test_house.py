@@ -2,6 +2,7 @@
 
 import ast
 import sys
+import weakref
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -105,6 +106,8 @@ def test_a_question_crosses_few_files(tmp_path: Path, asked: str) -> None:
             return
         caller = frame.f_back
         while caller is not None and room_of(caller) is None:
+            if caller.f_code.co_filename == weakref.__file__:
+                return  # the interpreter drops a ledger: nobody called
             caller = caller.f_back
         if caller is None or str(room_of(caller)).startswith(("cli/", "study/")):
             crossed.add(here)
@@ -116,4 +119,4 @@ def test_a_question_crosses_few_files(tmp_path: Path, asked: str) -> None:
         sys.setprofile(None)
     assert result.exit_code == 0
     assert {"cli/study.py", "study/run.py", "ledger/ledger.py"} <= crossed
-    assert len(crossed) <= 26, sorted(crossed)
+    assert len(crossed) <= 25, sorted(crossed)
