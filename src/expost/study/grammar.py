@@ -12,7 +12,7 @@ from expost.data.encodings import ENCODINGS
 
 KeyType = Literal[
     "text", "mark", "number", "numbers", "whole", "texts", "pair", "pairs", "keys", "bins", "words", "widths", "scale",
-    "repeat", "positive", "times", "floor", "epsilon", "share", "delta", "own epsilon", "own delta", "accuracy",
+    "repeat", "switch", "table", "positive", "times", "floor", "epsilon", "share", "delta", "own epsilon", "own delta", "accuracy",
 ]  # fmt: skip
 
 
@@ -70,6 +70,8 @@ HOLDS: dict[KeyType, tuple[str, Callable[[Any], bool]]] = {
     "widths": ("a number, or a list of numbers", lambda v: _number(v) or _list_of(_number)(v)),
     "scale": ("a number, or the name of an earlier question", lambda v: _number(v) or _text(v)),
     "repeat": ('a table such as { until = "released", floor = 0.1 }', lambda v: isinstance(v, dict)),
+    "switch": ("true or false", lambda v: isinstance(v, bool)),
+    "table": ("a table of keys", lambda v: isinstance(v, dict)),
     "epsilon": ("a number from 1e-12 to a million", _epsilon),
     "share": ("a number above 0, at most 1", lambda v: _number(v) and 0 < v <= 1),
     "delta": ("a number from 0 to below 1", lambda v: _number(v) and 0 <= v < 1),

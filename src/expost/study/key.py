@@ -44,7 +44,8 @@ def ledger_key(study: Study, question: Question, attempt: int = 1, step: str = "
     asked = [question.kind, str(question.amount), str(question.delta), dict(question.values), derived]
     named = KINDS[question.kind].refers_to(question.values).values()
     leans_on = [ledger_key(study, earlier) for earlier in study.questions if earlier.name in named]
-    text = json.dumps([about, whose, asked, leans_on, study.ledger.account], sort_keys=True, default=str)
+    own = [study.job] if study.job else []
+    text = json.dumps([about, whose, asked, leans_on, study.ledger.account, *own], sort_keys=True, default=str)
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return f"{question.name}{step} #{attempt} {digest} v={quote(data.version, safe='')}"
 

@@ -142,6 +142,8 @@ class Study:
     """The lines of the keys of sections, such as "data.path"."""
     text: str = field(default="", compare=False, repr=False)
     """The file's text."""
+    job: str = ""
+    """Who asks, if answers are not to be shared with others that ask the same: a part of keys in the ledger."""
 
     def wrong(self, key: str, what: str) -> InvalidStudy:
         """Something is wrong with a section's key."""

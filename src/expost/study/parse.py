@@ -42,18 +42,19 @@ def parse_study(text: str, path: Path) -> Study:
     except tomllib.TOMLDecodeError as error:
         found = re.search(r"at line (\d+)", str(error))  # Python before 3.14 says it in words only
         raise InvalidStudy(str(path), ((int(found[1]) if found else None, f"this is not TOML: {error}"),)) from None
-    return _Reader(text, path).study(given)
+    return Reader(text, path).study(given)
 
 
-class _Reader:
-    """Collects problems while it reads."""
+class Reader:
+    """Collects problems while it reads. ``index`` says where things are in a file that is more than one study."""
 
-    def __init__(self, text: str, path: Path) -> None:
+    def __init__(self, text: str, path: Path, index: dict[Place, int] | None = None) -> None:
         self.path, self.text = path, text
-        self.index = line_index(text)
+        self.index = line_index(text) if index is None else index
         self.problems: list[tuple[int | None, str]] = []
 
     def study(self, given: _Given) -> Study:
+        """The study, or ``InvalidStudy`` with all that is wrong."""
         self.unknown(given, TOP, (), "")
         sections = {name: self.section(given, name) for name in SECTIONS}
         derive = given.get("derive", {})
@@ -65,8 +66,7 @@ class _Reader:
         self.privacy(sections["privacy"])
         self.ledger(sections["ledger"])
         questions = self.questions(given.get("question"))
-        if self.problems:
-            raise InvalidStudy(str(self.path), tuple(sorted(self.problems, key=lambda each: each[0] or 0)))
+        self.refuse()
         return Study(
             file=self.path,
             title=given.get("title", self.path.stem),
@@ -82,7 +82,13 @@ class _Reader:
 
     # ---- problems
 
+    def refuse(self) -> None:
+        """Raise what was found."""
+        if self.problems:
+            raise InvalidStudy(str(self.path), tuple(sorted(self.problems, key=lambda each: each[0] or 0)))
+
     def problem(self, place: Place, what: str) -> None:
+        """Something is wrong at a place."""
         self.problems.append((line_of(self.index, place), what))
 
     def lines(self, place: Place, between: str) -> dict[str, int]:
@@ -91,6 +97,7 @@ class _Reader:
         return {between.join(map(str, path)): line for path, line in below.items()}
 
     def unknown(self, given: _Given, keys: Iterable[Key], place: Place, where: str) -> None:
+        """Refuse keys that are not among these."""
         names = [key.name for key in keys]
         for name in given:
             if name not in names:
@@ -115,6 +122,7 @@ class _Reader:
     # ---- sections
 
     def section(self, given: _Given, name: str) -> dict[str, Any]:
+        """A section of a study, checked against its keys."""
         if name not in given:
             required = ", ".join(key.name for key in SECTIONS[name] if key.required)
             self.problem((), f"section [{name}] is missing: it needs {required}")
@@ -133,6 +141,7 @@ class _Reader:
             )
 
     def privacy(self, given: _Given) -> None:
+        """What depends on the unit and the neighbours."""
         if given.get("unit") == "row":
             for name in ("rows", "groups"):
                 if name in given:
@@ -147,6 +156,7 @@ class _Reader:
             )
 
     def ledger(self, given: _Given) -> None:
+        """An address, and names without slashes."""
         url = given.get("url")
         if isinstance(url, str) and url != "memory:" and not url.startswith(_ADDRESSES):
             shown = toml_text(url.partition("@")[2] or url)  # what comes before may be a password
@@ -159,6 +169,7 @@ class _Reader:
     # ---- questions
 
     def questions(self, given: Any) -> tuple[Question, ...]:
+        """All questions, in order."""
         if isinstance(given, dict):
             self.problem(("question",), "questions are a list, even if there is one: write [[question]]")
             return ()
@@ -173,6 +184,7 @@ class _Reader:
         return tuple(found.values())
 
     def question(self, given: _Given, place: Place, earlier: Mapping[str, Question]) -> Question | None:
+        """One question; None if something is wrong with it."""
         name, kind = given.get("name"), given.get("kind")
         where = f"question {name!r}: " if isinstance(name, str) else "question: "
         if not isinstance(kind, str) or kind not in KINDS:
@@ -212,6 +224,7 @@ class _Reader:
         )
 
     def delta(self, given: _Given, kind: QuestionKind, place: Place, where: str) -> None:
+        """A δ exactly where one is needed."""
         needed = kind.needs_delta(given)
         if needed and "delta" not in given:
             self.problem(place, f"{where}'delta' is missing: {kind.name!r} needs a δ, such as 1e-6")
@@ -221,6 +234,7 @@ class _Reader:
     def references(
         self, values: _Given, kind: QuestionKind, place: Place, where: str, earlier: Mapping[str, Question]
     ) -> None:
+        """Earlier questions that are named."""
         wanted = {key.name: key.refers_to for key in kind.keys}
         for key, name in kind.refers_to(values).items():
             if name not in earlier or earlier[name].kind != wanted[key]:
@@ -228,6 +242,7 @@ class _Reader:
                 self.problem((*place, key), where + rule)
 
     def condition(self, text: Any, place: Place, where: str, earlier: Mapping[str, Question]) -> Condition | None:
+        """What must hold of an earlier answer."""
         if text is None:
             return None
         found = _CONDITION.match(text)
@@ -252,6 +267,7 @@ class _Reader:
         return Condition(text, name, outcome, sign, float(number or 0))
 
     def repeat(self, given: Any, place: Place, where: str, kind: QuestionKind) -> Repeat | None:
+        """When it is asked again."""
         if given is None or not self.table(given, REPEAT, place, f"{where}repeat: "):
             return None
         if given["until"] not in kind.outcomes:

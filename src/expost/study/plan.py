@@ -64,10 +64,20 @@ def plan_study(study: Study) -> Plan:
     Where the number of units is public, but not stated, stored answers about any number of them count.
     """
     questions = Questions(study, open_table(study), study.privacy.size)
-    walk = _Walk(questions, find_ledger(study), study.privacy.size)
+    return _plan(_Walk(questions, find_ledger(study), study.privacy.size))
+
+
+def plan_questions(questions: Questions, remaining: Cost) -> Plan:
+    """The plan of questions that were never asked before, where this remains."""
+    walk = _Walk(questions, None, None)
+    walk.low = walk.high = remaining
+    return _plan(walk)
+
+
+def _plan(walk: _Walk) -> Plan:
     before = walk.low
     lines = walk.through(walk.full_line)
-    return Plan(study, tuple(lines), before, walk.low, walk.high)
+    return Plan(walk.study, tuple(lines), before, walk.low, walk.high)
 
 
 def other_version(study: Study, versions: str) -> str:

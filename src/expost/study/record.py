@@ -41,7 +41,7 @@ def record_of(result: Result) -> dict[str, Any]:
                    "limit": _cost(ledger.limit), "spent": _cost(ledger.spent), "remaining": _cost(ledger.remaining)},
         "expost": __version__,
         "text": _PASSWORD.sub("://…@", study.text),
-        "questions": [_outcome(outcome) for outcome in result.outcomes],
+        "questions": [outcome_record(outcome) for outcome in result.outcomes],
         "asked": result.asked,
         "answered": result.answered,
         "withheld": result.asked - result.answered,
@@ -83,7 +83,8 @@ def record_path(study: Path) -> Path:
     return study.with_suffix(".run.json")
 
 
-def _outcome(outcome: Outcome) -> dict[str, Any]:
+def outcome_record(outcome: Outcome) -> dict[str, Any]:
+    """What became of a question, in plain JSON."""
     question, answer = outcome.question, outcome.answer
     return {
         "name": question.name,

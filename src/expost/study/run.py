@@ -48,6 +48,8 @@ class Receipt:
     charged: Cost
     stored: bool
     """Whether it was in the ledger already, so that nothing was sampled now."""
+    release: Release | None = field(default=None, compare=False, repr=False)
+    """What was published; None if it was lost."""
 
     @property
     def refunded(self) -> Cost:
@@ -134,9 +136,16 @@ def run_study(
     questions = Questions(study, table, size)
     ledger = find_ledger(study, noise)
     require_fit(questions, ledger, size)
-    asking = _Run(questions, ledger or new_ledger(study, noise), progress or (lambda question, outcome: None))
-    outcomes, error = asking.all()
-    return Result(study, outcomes, size, asking.ledger, error, rehearse)
+    ledger = ledger or new_ledger(study, noise)
+    outcomes, error = ask_questions(questions, ledger, progress)
+    return Result(study, outcomes, size, ledger, error, rehearse)
+
+
+def ask_questions(
+    questions: Questions, ledger: Ledger, progress: QuestionProgress | None = None
+) -> tuple[tuple[Outcome, ...], ExpostError | None]:
+    """Ask in order, without looking first whether all of it fits: what became of every question, and what ended it."""
+    return _Run(questions, ledger, progress or (lambda question, outcome: None)).all()
 
 
 class _Run:
@@ -280,12 +289,14 @@ class _Run:
                 made = self.ledger.run(mechanism, on=on, key=key, label=label)
             except (AlreadyReserved, KeyConflict):  # since we looked
                 raise UnderWay(label) from None
-            receipts.append(Receipt(made.entry.id, label, made.reserved, made.charged, False))
+            receipts.append(Receipt(made.entry.id, label, made.reserved, made.charged, False, made))
             return made
         if stored.state == "reserved":
             raise UnderWay(label)
         assert stored.charged is not None
-        receipts.append(Receipt(stored.id, label, stored.reserved, stored.charged, True))
         if stored.state != "settled":
+            receipts.append(Receipt(stored.id, label, stored.reserved, stored.charged, True))
             raise _Lost(LOST)
-        return Release(mechanism, self.ledger.output(key), stored, replayed=True)
+        release = Release(mechanism, self.ledger.output(key), stored, replayed=True)
+        receipts.append(Receipt(stored.id, label, stored.reserved, stored.charged, True, release))
+        return release

@@ -113,7 +113,7 @@ def find_ledger(study: Study, noise: NoiseSource | None = None) -> Ledger | None
             )
         return None
     ledger = Ledger.load(url, section.name, noise=noise)
-    _check_same(study, ledger)
+    check_same(study, ledger)
     if section.account is not None:
         ledger = _account(study, ledger, section.account)
     if ledger.limit != study.limit:
@@ -176,7 +176,7 @@ def _exists(url: str, name: str) -> bool:
     return any(summary.name == name for summary in ledgers(url))
 
 
-def _check_same(study: Study, ledger: Ledger) -> None:
+def check_same(study: Study, ledger: Ledger) -> None:
     """A ledger may say the unit in full, or in a word: the column, whom it is named after, or row."""
     privacy = study.privacy
     in_a_word = who_of(ledger.unit or "") == who_of(privacy.unit)
