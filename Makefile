@@ -130,7 +130,7 @@ $(VENV)/.demo: $(VENV)/.installed
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.installed
-	$(PIP) install -c constraints.txt -e '.[accounting,cli,data,frames,learn,plots,postgres,spark]' --group lint --group test
+	$(PIP) install -c constraints.txt -e '.[accounting,cli,client,data,frames,learn,plots,postgres,service,spark]' --group lint --group test
 	touch $@
 
 # The report is looked at in a browser: Debian's is installed if there is none and the machine lets us.

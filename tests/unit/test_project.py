@@ -99,6 +99,7 @@ SHARED = {
     "Step": "of a composition; of a durable ledger",
     "TestedLogisticRegression": "the mechanism, and the scikit-learn estimator around it",
     "app": "the command line, and its commands for ledgers",
+    "router": "of each group of routes of the service",
     "audit": "of a guarantee; the command that runs it",
     "plan": "of early stops; the command that shows what a study costs",
 }

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from expost._version import __version__
-from expost.cli import custody, ledger, study
+from expost.cli import custody, ledger, service, study
 from expost.cli.answers import list_answers
 from expost.cli.audit import audit
 from expost.cli.console import CODES, out
@@ -28,8 +28,10 @@ app.command()(study.run)
 app.command()(study.report)
 app.command("answers")(list_answers)
 app.command()(audit)
+app.command()(service.serve)
 assert custody  # adds commands to the ledger's
 app.add_typer(ledger.app)
+app.add_typer(service.tokens)
 
 
 def _version(wanted: bool) -> None:

@@ -12,7 +12,8 @@ from expost.data.encodings import ENCODINGS
 
 KeyType = Literal[
     "text", "mark", "number", "numbers", "whole", "texts", "pair", "pairs", "keys", "bins", "words", "widths", "scale",
-    "repeat", "switch", "table", "positive", "times", "floor", "epsilon", "share", "delta", "own epsilon", "own delta", "accuracy",
+    "repeat", "switch", "table", "positive", "times", "floor", "epsilon", "share", "delta", "own epsilon", "own delta",
+    "accuracy",
 ]  # fmt: skip
 
 

@@ -42,10 +42,10 @@ def parse_study(text: str, path: Path) -> Study:
     except tomllib.TOMLDecodeError as error:
         found = re.search(r"at line (\d+)", str(error))  # Python before 3.14 says it in words only
         raise InvalidStudy(str(path), ((int(found[1]) if found else None, f"this is not TOML: {error}"),)) from None
-    return Reader(text, path).study(given)
+    return StudyReader(text, path).study(given)
 
 
-class Reader:
+class StudyReader:
     """Collects problems while it reads. ``index`` says where things are in a file that is more than one study."""
 
     def __init__(self, text: str, path: Path, index: dict[Place, int] | None = None) -> None:

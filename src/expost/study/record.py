@@ -53,7 +53,7 @@ def record_of(result: Result) -> dict[str, Any]:
 
 def record_text(record: Mapping[str, Any]) -> str:
     """A record as JSON."""
-    return json.dumps(record, indent=1, ensure_ascii=False, default=_plain) + "\n"
+    return json.dumps(record, indent=1, ensure_ascii=False, default=plain_value) + "\n"
 
 
 def write_record(record: Mapping[str, Any], path: Path) -> None:
@@ -125,5 +125,6 @@ def _cost(cost: Cost) -> dict[str, str]:
     return {"epsilon": cost.epsilon_text, "delta": str(cost).partition("δ ")[2] or "0"}
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
+    """A number of numpy as JSON knows it; anything else as text."""
     return value.item() if hasattr(value, "item") else str(value)

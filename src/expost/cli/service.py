@@ -1,0 +1,142 @@
+"""`expost serve` and `expost token …`: for custodians who let others ask."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from expost.cli.console import Json, guarded, out
+from expost.cli.tables import print_json, print_table
+from expost.errors import InvalidValue, MissingDependency, UnknownEntry
+
+if TYPE_CHECKING:
+    from expost.service.config import ServerConfig
+    from expost.service.database import ServiceTables
+
+tokens = typer.Typer(
+    name="token",
+    help="Make, list and revoke tokens of a service.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+File = Annotated[Path, typer.Argument(metavar="SERVER", help="The server's file, server.toml.", show_default=False)]
+
+
+class RoleName(StrEnum):
+    """What a token may do."""
+
+    CUSTODIAN = "custodian"
+    ANALYST = "analyst"
+    AUDITOR = "auditor"
+    ENGINE = "engine"
+
+
+@guarded
+def serve(file: File) -> None:
+    """Serve data sets to analysts with tokens.
+
+    Checks everything before it opens the port. SIGTERM ends it gracefully.
+
+    Example: expost serve server.toml
+    """
+    try:
+        from expost.service.server import run_server
+    except ModuleNotFoundError as error:
+        raise MissingDependency("services", str(error.name), "service") from None
+    run_server(file)
+
+
+@tokens.command()
+@guarded
+def add(
+    file: File,
+    role: Annotated[RoleName, typer.Option(help="What it may do.", show_default=False)],
+    account: Annotated[
+        str, typer.Option(metavar="PATH", help="The ledger, or an account of it: patients/alice.", show_default=False)
+    ],
+    name: Annotated[str, typer.Option(metavar="TEXT", help="Whose it is.", show_default=False)],
+    days: Annotated[float, typer.Option(help="How long it lives.")] = 90,
+    as_json: Json = False,
+) -> None:
+    """Make a token. Its secret is shown this once.
+
+    Example: expost token add server.toml --role analyst --account patients/alice --name Alice
+    """
+    from expost.service.tokens import make_token
+
+    config, database = _opened(file)
+    _check_account(config, account)
+    made, secret = make_token(database, role.value, account, name=name, days=days)
+    database.close()
+    if as_json:
+        print_json(made.facts() | {"secret": secret})
+    else:
+        out.print(secret, soft_wrap=True)
+
+
+@tokens.command("list")
+@guarded
+def list_all(file: File, as_json: Json = False) -> None:
+    """List tokens, without their secrets.
+
+    Example: expost token list server.toml
+    """
+    from datetime import UTC, datetime
+
+    from expost.service.tokens import list_tokens
+
+    _, database = _opened(file)
+    found = list_tokens(database)
+    database.close()
+    if as_json:
+        print_json([each.facts() for each in found])
+        return
+    rows = (
+        (each.id, each.role, each.account, each.name, f"{datetime.fromtimestamp(each.expires_at, UTC):%Y-%m-%d}",
+         "" if each.valid else "ended")
+        for each in found
+    )  # fmt: skip
+    print_table(("id", "role", "account", "name", "until", ""), rows)
+
+
+@tokens.command()
+@guarded
+def revoke(
+    file: File, token: Annotated[str, typer.Argument(metavar="ID", help="The token's id.", show_default=False)]
+) -> None:
+    """Revoke a token. A running service knows within a second.
+
+    Example: expost token revoke server.toml 1f0c2d3e4a5b6c7d
+    """
+    from expost.service.tokens import revoke_token
+
+    _, database = _opened(file)
+    revoke_token(database, token)
+    database.close()
+    out.print(f"revoked {token}")
+
+
+def _opened(file: Path) -> tuple[ServerConfig, ServiceTables]:
+    from expost.service.config import read_config
+    from expost.service.database import ServiceTables
+
+    config = read_config(file)
+    return config, ServiceTables(config.url)
+
+
+def _check_account(config: ServerConfig, path: str) -> None:
+    """A token is for an account that exists, of a ledger that is served."""
+    from expost.ledger import Ledger
+
+    ledger, *below = path.split("/")
+    if ledger not in config.ledgers:
+        raise InvalidValue(f"no data set is charged to ledger {ledger!r}: there are {', '.join(config.ledgers)}")
+    found = Ledger.load(config.url, ledger, read_only=True)
+    for name in below:
+        try:
+            found = found.account(name)
+        except UnknownEntry as error:
+            raise InvalidValue(f"{error} with expost ledger add-account") from None

@@ -1,0 +1,1 @@
+"""A service: analysts ask, data stays, a dashboard shows the budget."""

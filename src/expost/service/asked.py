@@ -1,0 +1,147 @@
+"""Callers' questions as studies: only kinds of questions and total expressions, never paths, ledgers or limits.
+
+What is wrong is reported by a JSON pointer into the request, with the study's own words.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from expost.cost import Cost
+from expost.errors import InvalidStudy
+from expost.service.config import DataSet
+from expost.study.lines import Place, line_index
+from expost.study.model import LedgerSection, Study
+from expost.study.parse import StudyReader
+
+MOST_QUESTIONS = 100
+
+
+class Fault(NamedTuple):
+    """What is wrong with a request, and where: a JSON pointer, and a line if questions came as TOML."""
+
+    pointer: str
+    detail: str
+    line: int | None = None
+
+
+class InvalidRequest(Exception):
+    """A request that breaks rules: all its faults."""
+
+    def __init__(self, *faults: Fault) -> None:
+        super().__init__(faults)
+        self.faults = faults
+
+
+@dataclass(frozen=True)
+class Inquiry:
+    """A request to ask: questions and derived columns, as they were given; and how lines lead back to places."""
+
+    questions: Any
+    derive: Mapping[str, str]
+    index: Mapping[Place, int]
+    toml: bool
+
+    def study(self, data: DataSet, account: tuple[str, ...], limit: Cost, job: str = "") -> Study:
+        """The study of an account. Raises ``InvalidRequest``."""
+        sections = {**data.sections, "derive": {**data.sections["derive"], **self.derive}, "question": self.questions}
+        self._refuse_others(data)
+        try:
+            study = StudyReader("", Path(data.name), dict(self.index)).study(sections)
+        except InvalidStudy as error:
+            raise self.refusal(error) from None
+        self._refuse_kinds(study, data)
+        ledger = LedgerSection(study.ledger.url, account[0], "/".join(account[1:]) or None)
+        return replace(study, file=data.study.file, title=data.title, limit=limit, ledger=ledger, job=job)
+
+    def refusal(self, error: InvalidStudy) -> InvalidRequest:
+        """The problems of a study as faults of the request."""
+        return InvalidRequest(*(Fault(self._pointer(line), what, self._line(line)) for line, what in error.problems))
+
+    def _refuse_others(self, data: DataSet) -> None:
+        twice = [name for name in self.derive if name in data.sections["derive"]]
+        if twice:
+            raise InvalidRequest(Fault(f"/derive/{_escaped(twice[0])}", "there is a column of that name already"))
+        if isinstance(self.questions, list) and len(self.questions) > MOST_QUESTIONS:
+            raise InvalidRequest(Fault("/questions", f"a job has at most {MOST_QUESTIONS} questions"))
+
+    def _refuse_kinds(self, study: Study, data: DataSet) -> None:
+        faults = [
+            Fault(
+                self._pointer(question.lines.get("kind", question.line)),
+                f"{question.kind!r} may not be asked of {data.name!r}: allowed are {', '.join(data.kinds)}",
+                self._line(question.line),
+            )
+            for question in study.questions
+            if question.kind not in data.kinds
+        ]
+        if faults:
+            raise InvalidRequest(*faults)
+
+    def _line(self, line: int | None) -> int | None:
+        return line if self.toml else None
+
+    def _pointer(self, line: int | None) -> str:
+        """The deepest place that is on a line."""
+        places = [place for place, at in self.index.items() if at == line]
+        if not places:
+            return "/toml" if self.toml else "/questions"
+        return "/" + "/".join(map(_escaped, _outside(max(places, key=len))))
+
+
+def asked_of(body: Mapping[str, Any]) -> Inquiry:
+    """What a request asks: ``questions`` with ``derive``, or both in a ``toml``. Raises ``InvalidRequest``."""
+    text = body.get("toml")
+    if (text is None) == (body.get("questions") is None):
+        raise InvalidRequest(Fault("", "give either 'questions', a list, or 'toml', a study's questions as text"))
+    if text is not None:
+        return _of_toml(text, body)
+    derive = body.get("derive") or {}
+    given = {"derive": derive, "question": body["questions"]}
+    return Inquiry(body["questions"], derive, dict(zip(_places(given), range(1, 10**9), strict=False)), toml=False)
+
+
+def _of_toml(text: str, body: Mapping[str, Any]) -> Inquiry:
+    if body.get("derive"):
+        raise InvalidRequest(Fault("/derive", "derived columns are part of the TOML: write them in [derive] there"))
+    try:
+        given = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        found = re.search(r"at line (\d+)", str(error))
+        raise InvalidRequest(Fault("/toml", f"this is not TOML: {error}", int(found[1]) if found else None)) from None
+    index = line_index(text)
+    others = [name for name in given if name not in ("title", "derive", "question")]
+    if others:
+        rule = "the server knows data, privacy, limit and ledger: send [[question]] and [derive] only"
+        raise InvalidRequest(*(Fault("/toml", f"{name!r}: {rule}", index.get((name,))) for name in others))
+    derive = given.get("derive", {})
+    if not isinstance(derive, dict) or not all(isinstance(each, str) for each in derive.values()):
+        raise InvalidRequest(Fault("/toml", '[derive] has expressions: name = "expression"', index.get(("derive",))))
+    return Inquiry(given.get("question"), derive, index, toml=True)
+
+
+def _places(value: Any, place: Place = ()) -> Iterator[Place]:
+    """Every place in a JSON value."""
+    if place:
+        yield place
+    inside: Any = ()
+    if isinstance(value, dict):
+        inside = value.items()
+    elif isinstance(value, list) and len(place) <= 1:
+        inside = enumerate(value)
+    for name, each in inside:
+        yield from _places(each, (*place, name))
+
+
+def _outside(place: Place) -> Place:
+    """A place of a study as callers know it."""
+    return ("questions", *place[1:]) if place[0] == "question" else place
+
+
+def _escaped(part: object) -> str:
+    return str(part).replace("~", "~0").replace("/", "~1")

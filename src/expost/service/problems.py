@@ -1,0 +1,122 @@
+"""Errors as people outside may see them: problem details, without names of other levels, and without data."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Iterable
+from typing import Any
+
+from expost.errors import (
+    AlreadyExists,
+    AlreadyReserved,
+    BudgetExceeded,
+    EngineFailed,
+    ExpostError,
+    InvalidValue,
+    KeyConflict,
+    LedgerClosed,
+    LedgerCorrupt,
+    LedgerUnavailable,
+    ReservationClosed,
+    UnderWay,
+    UnknownEntry,
+    UnknownPart,
+)
+from expost.service.asked import Fault, InvalidRequest
+
+LOG = logging.getLogger("expost.service")
+TITLES = {
+    400: "The request cannot be read",
+    401: "No valid token",
+    403: "Not for this role",
+    404: "Not found",
+    405: "No such method",
+    409: "Not possible now",
+    413: "Too large",
+    415: "Not JSON",
+    422: "Something in the request breaks a rule",
+    429: "Too many",
+    500: "Something went wrong",
+    503: "The database does not answer",
+}
+_STATUS: tuple[tuple[type[Exception], int], ...] = (
+    (BudgetExceeded, 409),
+    (LedgerClosed, 409),
+    (AlreadyExists, 409),
+    (AlreadyReserved, 409),
+    (KeyConflict, 409),
+    (ReservationClosed, 409),
+    (LedgerUnavailable, 503),
+    (UnknownEntry, 404),
+    (UnknownPart, 422),
+    (InvalidValue, 422),
+)
+
+
+class Refusal(Exception):
+    """Why a request is refused, as problem details."""
+
+    def __init__(self, status: int, detail: str, *, faults: Iterable[Fault] = (), **more: Any) -> None:
+        super().__init__(status, detail)
+        self.status, self.detail, self.faults, self.more = status, detail, tuple(faults), more
+
+    def body(self) -> dict[str, Any]:
+        """RFC 9457."""
+        found: dict[str, Any] = {
+            "type": "about:blank", "title": TITLES[self.status], "status": self.status, "detail": self.detail,
+        }  # fmt: skip
+        if self.faults:
+            found["errors"] = [
+                {name: value for name, value in fault._asdict().items() if value is not None} for fault in self.faults
+            ]
+        return found | self.more
+
+
+def problem_of(error: Exception) -> Refusal:
+    """An error as problem details. What is not meant for callers becomes an incident."""
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, InvalidRequest):
+        return Refusal(422, error.faults[0].detail, faults=error.faults, error="InvalidValue")
+    status = next((status for kind, status in _STATUS if isinstance(error, kind)), None)
+    if status is None:
+        return incident(error)
+    return Refusal(status, _words(error), error=type(error).__name__, **_more(error))
+
+
+def incident(error: BaseException) -> Refusal:
+    """An error whose words may quote data: a number to ask the custodian about, and a line in the log."""
+    number = secrets.token_hex(4)
+    LOG.error("incident", extra={"facts": {"incident": number, "class": type(error).__name__}})
+    kind = type(error).__name__ if isinstance(error, EngineFailed | LedgerCorrupt) else "ExpostError"
+    return Refusal(
+        500, f"incident {number}: tell the custodian, who finds it in the log", error=kind, incident=number
+    )  # fmt: skip
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, BudgetExceeded):
+        return (
+            f"asked for {error.requested}, and the largest affordable is {error.affordable}: nothing was charged"
+        )  # fmt: skip
+    if isinstance(error, LedgerClosed):
+        return "nothing more can be spent here: it was closed. Nothing was charged"
+    if isinstance(error, LedgerUnavailable):
+        return "the database does not answer; nothing was sampled: try again"
+    if isinstance(error, KeyConflict):
+        return "the key was used before, for another request: take a new key"
+    if isinstance(error, UnknownEntry):
+        return "there is nothing of that name"
+    return str(error)
+
+
+def _more(error: Exception) -> dict[str, Any]:
+    if isinstance(error, BudgetExceeded):
+        return {"requested": error.requested.to_json(), "affordable": error.affordable.to_json()}
+    return {}
+
+
+def may_pass(error: ExpostError | None) -> bool:
+    """Whether the same may go well later, with nothing changed."""
+    return isinstance(error, LedgerUnavailable | UnderWay)

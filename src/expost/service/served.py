@@ -1,0 +1,110 @@
+"""Data sets that are open: the private table, its blank twin for plans, and the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from expost.cost import Cost
+from expost.data import PrivateTable
+from expost.errors import InvalidStudy, InvalidValue, UnknownEntry
+from expost.ledger import Ledger
+from expost.service.asked import Inquiry
+from expost.service.blank import blank_table
+from expost.service.config import DataSet, ServerConfig
+from expost.study.check import Questions
+from expost.study.model import Study
+from expost.study.plan import Plan, plan_questions
+from expost.study.sources import check_same, derived, open_table, public_size, whose
+
+
+@dataclass(frozen=True)
+class Served:
+    """A data set that can be asked."""
+
+    about: DataSet
+    table: PrivateTable
+    blank: PrivateTable
+    size: int | None
+    """The number of units, where it is public."""
+    ledger: Ledger
+
+    def plan(self, asked: Inquiry, account: tuple[str, ...], limit: Cost, remaining: Cost) -> tuple[Study, Plan]:
+        """What questions would cost. Touches no data, and not the table either. Raises ``InvalidRequest``."""
+        study = asked.study(self.about, account, limit)
+        try:
+            return study, plan_questions(Questions(study, self._columns(study, self.blank), self.size), remaining)
+        except InvalidStudy as error:
+            raise asked.refusal(error) from None
+
+    def questions(self, study: Study) -> Questions:
+        """A study's questions about the private table."""
+        return Questions(study, self._columns(study, self.table), self.size)
+
+    def account(self, path: tuple[str, ...]) -> Ledger:
+        """The account of that path, which begins with the ledger's name. Raises ``UnknownEntry``."""
+        account = self.ledger
+        for name in path[1:]:
+            account = account.account(name)
+        return account
+
+    def _columns(self, study: Study, table: PrivateTable) -> PrivateTable:
+        """A table with the caller's derived columns; those of the data set are there already."""
+        known = self.about.study.derive
+        for name, expression in study.derive.items():
+            if name not in known:
+                try:
+                    table = table.derive(**{name: expression})
+                except InvalidValue as error:
+                    raise study.wrong(f"derive.{name}", f"{name}: {error}") from None
+        return table
+
+    def facts(self) -> dict[str, Any]:
+        """What everybody who may ask may know."""
+        about, privacy = self.about, self.about.study.privacy
+        return {
+            "name": about.name,
+            "title": about.title,
+            "ledger": about.ledger,
+            "unit": privacy.unit,
+            "who": privacy.whose,
+            "rows": privacy.rows,
+            "groups": privacy.groups,
+            "neighbours": privacy.neighbours,
+            "size": self.size,
+            "schema": dict(self.table.schema),
+            "bounds": {name: list(pair) for name, pair in about.bounds.items()},
+            "derive": dict(about.study.derive),
+            "kinds": list(about.kinds),
+            "review": about.review,
+            "synthetic": about.synthetic,
+            "version": about.study.data.version,
+        }
+
+
+def open_data(config: ServerConfig) -> dict[str, Served]:
+    """All data sets, checked: files, columns, ledgers. Raises ``InvalidStudy`` with file and line."""
+    return {name: _served(config, about) for name, about in config.data.items()}
+
+
+def _served(config: ServerConfig, about: DataSet) -> Served:
+    study = about.study
+    table = open_table(study)
+    size = public_size(study, table)
+    unknown = [column for column in about.bounds if column not in table.schema]
+    if unknown:
+        raise study.wrong("data.bounds", f"bounds: there is no column {unknown[0]!r}")
+    plain = {name: kind for name, kind in table.schema.items() if name not in study.derive}
+    blank = blank_table(
+        about.name, plain, unit=whose(study), neighbours=study.privacy.neighbours, size=size
+    )  # fmt: skip
+    try:
+        ledger = Ledger.load(config.url, about.ledger)
+    except (UnknownEntry, InvalidValue) as error:
+        raise study.wrong(
+            "ledger.name",
+            f"{error}. Create it with: expost ledger create URL {about.ledger} --unit '{study.privacy.ledger_unit}' "
+            f"--neighbours {study.privacy.neighbours} --epsilon … --delta …",
+        ) from None
+    check_same(study, ledger)
+    return Served(about, table, derived(study, blank), size, ledger)

@@ -1,0 +1,154 @@
+"""A service for tests: a folder with data, a ledger and tokens, and a process that serves it on a free port."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from expost import Ledger
+from expost.service.database import ServiceTables
+from expost.service.tokens import make_token
+from studies import write_people
+
+SERVER = """\
+[server]
+listen = "127.0.0.1:0"
+{server}
+
+[ledger]
+url = "{url}"
+
+[data.people]
+path = "people.csv"
+ledger = "people"
+synthetic = true
+{data}
+
+[data.people.schema]
+person = "integer"
+age = "integer"
+city = "text"
+cost = "number"
+word = "text"
+
+[data.people.privacy]
+unit = "row"
+who = "visitor"
+neighbours = "substitute"
+
+[data.people.bounds]
+age = [0, 100]
+"""
+UNIT = "visitor (one row each)"
+COUNT = {"name": "old", "kind": "count", "where": "age >= 60", "epsilon": 0.01}
+WHO = (
+    ("custodian", "custodian", "people"),
+    ("auditor", "auditor", "people"),
+    ("alice", "analyst", "people/alice"),
+    ("bob", "analyst", "people/bob"),
+    ("engine", "engine", "people/bob"),
+    ("stranger", "custodian", "others"),
+)
+"""Tokens: their names, roles and accounts."""
+
+
+class Running:
+    """A service in a folder. It runs until it is stopped, at the latest with the fixture that started it."""
+
+    def __init__(
+        self, folder: Path, url: str = "sqlite:///books.db", *, epsilon: float = 1000, server: str = "", data: str = "",
+        more: str = "",
+    ) -> None:  # fmt: skip
+        self.folder, self.log = folder, folder / "log"
+        if not (folder / "people.csv").exists():
+            write_people(folder)
+        self.url = f"sqlite:///{folder}/books.db" if url.startswith("sqlite") else url
+        self.file = folder / "server.toml"
+        server = f"answer_every = 0.1\nqueue = 5000\n{server}" if "answer_every" not in server else server
+        self.file.write_text(SERVER.format(server=server, url=self.url, data=data) + more)
+        self._process: subprocess.Popen[str] | None = None
+        self.address = ""
+        self.secrets: dict[str, str] = {}
+        self._make(epsilon)
+
+    def _make(self, epsilon: float) -> None:
+        for name in ("people", "others"):
+            ledger = Ledger.create(self.url, name, epsilon, 1e-5, neighbours="substitute", unit=UNIT)
+            if name == "people":
+                ledger.create_account("alice", epsilon, 1e-5)
+                ledger.create_account("bob", epsilon, 1e-5)
+        database = ServiceTables(self.url)
+        for name, role, account in WHO:
+            self.secrets[name] = make_token(database, role, account, name=name, days=1)[1]
+        database.close()
+
+    def start(self, file: Path | None = None) -> Running:
+        """Start it, and wait until it listens."""
+        with self.log.open("a") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "expost", "serve", str(file or self.file)],
+                stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, "COLUMNS": "200"},
+            )  # fmt: skip
+        assert self._process.stdout is not None
+        said = self._process.stdout.readline()
+        assert said.startswith("serving "), self.log.read_text()[-3000:]
+        self.address = said.split()[1]
+        return self
+
+    @property
+    def pid(self) -> int:
+        """The process's number."""
+        assert self._process is not None
+        return self._process.pid
+
+    def kill(self) -> None:
+        """As good as a power cut, for this process."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> int:
+        """Gracefully; the exit code."""
+        return self._end(signal.SIGTERM)
+
+    def _end(self, how: int) -> int:
+        if self._process is None:
+            return 0
+        self._process.send_signal(how)
+        code = self._process.wait(60)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self._process = None
+        return code
+
+    def client(self, who: str | None = None) -> httpx.Client:
+        """A client with somebody's token."""
+        headers = {} if who is None else {"authorization": f"Bearer {self.secrets[who]}"}
+        return httpx.Client(base_url=self.address, headers=headers, timeout=60)
+
+    def ledger(self) -> Ledger:
+        """The ledger itself, as the custodian has it."""
+        return Ledger.load(self.url, "people", recover=False)
+
+
+def submit(
+    client: httpx.Client, key: str, *questions: Mapping[str, Any], data: str = "people", **body: Any
+) -> httpx.Response:
+    """Submit a job."""
+    given = {"questions": [dict(each) for each in questions], **body} if questions else body
+    return client.post(f"/v1/data/{data}/jobs", json=given, headers={"idempotency-key": key})
+
+
+def answer(client: httpx.Client, job: str) -> dict[str, Any]:
+    """Wait for a job's answer."""
+    for _ in range(10):
+        found: dict[str, Any] = client.get(f"/v1/jobs/{job}", params={"wait": 30}).json()
+        if found["state"] == "done":
+            return found
+    raise AssertionError(json.dumps(found))
