@@ -41,7 +41,7 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
         ("answer_every = 0.5", "answer_every = 0", "server.toml:3: [server] 'answer_every' is from 0.05"),
         ("answer_every = 0.5", "margin = -1", "server.toml:3: [server] 'margin' is from 0"),
         ("answer_every", "answer_evry", "server.toml:3: [server] unknown key 'answer_evry': did you mean"),
-        ("answer_every = 0.5", 'tls = { certificate = "x" }', "server.toml:3: [server] tls: 'key' is missing"),
+        ("answer_every = 0.5", 'tls = { certificate = "x" }', "server.toml:3: [server] tls: state 'key'"),
         ("sqlite:///books.db", "memory:", "server.toml:6: [ledger] a service needs a durable ledger"),
         ("sqlite:///books.db", "mysql://u:secret@h/d", "server.toml:6: [ledger] 'url' is an address"),
         ("[ledger]", "[ledgers]", "section [ledger] is missing"),
