@@ -129,7 +129,10 @@ class Cost:
     def __add__(self, other: Cost) -> Cost:
         if not isinstance(other, Cost):
             return NotImplemented
-        return Cost.of_units(self.epsilon_units + other.epsilon_units, self.delta_units + other.delta_units)
+        total = _new(Cost)
+        _set_epsilon(total, self.epsilon_units + other.epsilon_units)
+        _set_delta(total, self.delta_units + other.delta_units)
+        return total
 
     def __radd__(self, other: int) -> Cost:
         return self if other == 0 else NotImplemented  # so that sum(costs) works
@@ -137,9 +140,10 @@ class Cost:
     def __sub__(self, other: Cost) -> Cost:
         if not isinstance(other, Cost):
             return NotImplemented
-        if not other <= self:
+        epsilon, delta = self.epsilon_units - other.epsilon_units, self.delta_units - other.delta_units
+        if epsilon < 0 or delta < 0:
             raise InvalidValue(f"cannot take {other} from {self}: a cost is never negative; compare first")
-        return Cost.of_units(self.epsilon_units - other.epsilon_units, self.delta_units - other.delta_units)
+        return Cost.of_units(epsilon, delta)
 
     def __mul__(self, times: int) -> Cost:
         if not isinstance(times, int):

@@ -55,9 +55,10 @@ class Guarantee:
     Proof: thm-odp-hockey-stick
     """
 
-    __slots__ = ("_delta", "_hash", "_neighbours", "_otherwise", "_table", "_worst")
+    __slots__ = ("_delta", "_hash", "_known_key", "_neighbours", "_otherwise", "_table", "_worst")
     _delta: int
     _hash: int | None
+    _known_key: tuple[Any, ...] | None
     _neighbours: Neighbours | None
     _otherwise: Cost | None
     _table: Mapping[Part, Cost]
@@ -85,6 +86,7 @@ class Guarantee:
         put("_delta", delta_units)
         put("_neighbours", as_neighbours(neighbours))
         put("_hash", None)
+        put("_known_key", None)
         put("_worst", Cost.of_units(max(price.epsilon_units for price in prices), delta_units))
 
     # ---- the lemmas as constructors
@@ -327,7 +329,10 @@ class Guarantee:
         )
 
     def _key(self) -> tuple[Any, ...]:
-        return frozenset(self._table.items()), self._otherwise, self._delta, self._neighbours
+        if self._known_key is None:
+            key = frozenset(self._table.items()), self._otherwise, self._delta, self._neighbours
+            object.__setattr__(self, "_known_key", key)
+        return self._known_key  # type: ignore[return-value]  # just set
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("guarantees do not change: make a new one")
@@ -345,7 +350,9 @@ class Guarantee:
         return type(self).from_json, (self.to_json(),)
 
     def __eq__(self, other: object) -> bool:
-        return self._key() == other._key() if isinstance(other, Guarantee) else NotImplemented
+        if not isinstance(other, Guarantee):
+            return NotImplemented
+        return (self._known_key or self._key()) == (other._known_key or other._key())
 
     def __hash__(self) -> int:
         if self._hash is None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from expost.cli.console import Json, guarded, out
-from expost.cli.tables import print_json, print_table
+from expost.cli.tables import print_json, print_json_rows, print_table
 from expost.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from expost.cost import Cost
     from expost.ledger import Entry, Head, Ledger
+    from expost.ledger.statement import Instant
 
 app = typer.Typer(
     name="ledger",
@@ -140,7 +141,7 @@ def show(
         return
     found = [ledger_at(url, summary.name, None) for summary in ledgers(url)]
     if as_json:
-        print_json([_facts(ledger) for ledger in found])
+        print_json(list(_all_facts(found)))
     for ledger in found if not as_json else ():
         show_balance(ledger, as_json)
 
@@ -154,7 +155,7 @@ def accounts(url: Url, name: Name, as_json: Json = False) -> None:
     """
     found = list(_below(ledger_at(url, name, None)))
     if as_json:
-        print_json([_facts(ledger) for ledger in found])
+        print_json(list(_all_facts(found)))
         return
     rows = (
         (ledger.name, *map(str, (ledger.limit, ledger.spent, ledger.reserved, ledger.remaining)), _closed(ledger))
@@ -180,13 +181,12 @@ def entries(
     Example: expost ledger entries sqlite:///clinic.db patients --state forfeited
     """
     ledger = ledger_at(url, name, account)
-    if state is None:
-        found = list(ledger.entries(last=last))
-    else:
-        found = [entry for entry in ledger.entries() if entry.state == state]
-        found = found if last is None else found[-last:]
+    found: Iterable[Entry] = ledger.entries(last=last if state is None else None)
+    if state is not None:
+        found = (entry for entry in found if entry.state == state)
+        found = found if last is None else deque(found, last)
     if as_json:
-        print_json([entry_facts(entry) for entry in found])
+        print_json_rows(map(entry_facts, found))
         return
     rows = (entry_row(entry) for entry in found)
     print_table(
@@ -207,12 +207,14 @@ def statement(
 
     Example: expost ledger statement sqlite:///clinic.db patients --by day
     """
-    from expost.ledger.statement import day_rows, entry_rows
+    from expost.ledger.statement import day_rows, entry_rows, instant_of
 
     ledger = ledger_at(url, name, account)
     if as_json:
-        headings, *rows = (day_rows if by is By.DAY else entry_rows)(ledger.entries())
-        print_json(_facts(ledger) | {"rows": [dict(zip(headings, row, strict=True)) for row in rows]})
+        instant = instant_of(ledger)
+        rows = iter((day_rows if by is By.DAY else entry_rows)(instant.entries))
+        headings = next(rows)
+        print_json_rows((dict(zip(headings, row, strict=True)) for row in rows), _facts(ledger, instant))
     else:
         for line in ledger.statement_lines(by=by.value):
             out.print(line, soft_wrap=True)
@@ -391,29 +393,32 @@ def head_of(text: str) -> Head:
 
 def show_balance(ledger: Ledger, as_json: bool) -> None:
     """Print a balance."""
+    from expost.ledger.statement import instant_of
+
+    instant = instant_of(ledger)
     if as_json:
-        print_json(_facts(ledger))
+        print_json(_facts(ledger, instant))
         return
-    closed = ", closed" * ledger.closed
+    closed = ", closed" * instant.closed
     title = f"{ledger.name} (unit {ledger.unit}, neighbours {ledger.neighbours}{closed})"
-    lines = [title, *(f"  {what:9}  {cost}" for what, cost in _balance(ledger).items())]
+    lines = [title, *(f"  {what:9}  {cost}" for what, cost in instant.costs.items())]
     out.print("\n".join(lines), soft_wrap=True)
 
 
-def _balance(ledger: Ledger) -> dict[str, Cost]:
-    return {
-        "limit": ledger.limit, "spent": ledger.spent, "reserved": ledger.reserved, "remaining": ledger.remaining
-    }  # fmt: skip
-
-
-def _facts(ledger: Ledger) -> dict[str, Any]:
+def _facts(ledger: Ledger, instant: Instant) -> dict[str, Any]:
     return {
         "name": ledger.name,
         "unit": ledger.unit,
         "neighbours": ledger.neighbours,
-        "closed": ledger.closed,
-        **{what.replace(" ", "_"): cost.to_json() for what, cost in _balance(ledger).items()},
+        "closed": instant.closed,
+        **{what: cost.to_json() for what, cost in instant.costs.items()},
     }
+
+
+def _all_facts(ledgers: Iterable[Ledger]) -> Iterator[dict[str, Any]]:
+    from expost.ledger.statement import instant_of
+
+    return (_facts(ledger, instant_of(ledger)) for ledger in ledgers)
 
 
 def entry_row(entry: Entry) -> tuple[str, ...]:

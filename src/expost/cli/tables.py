@@ -34,4 +34,19 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], right: I
 
 def print_json(value: Any) -> None:
     """Print one JSON document."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    typer.echo(_json(value))
+
+
+def print_json_rows(rows: Iterable[Any], facts: dict[str, Any] | None = None) -> None:
+    """Print one JSON document as its rows come: a list, or facts that end with ``rows``. Memory does not grow."""
+    margin, end = ("  ", "]") if facts is None else ("    ", "  ]\n}")
+    typer.echo("[" if facts is None else _json(facts)[:-2] + ',\n  "rows": [', nl=False)
+    between = "\n"
+    for row in rows:
+        typer.echo(between + margin + _json(row).replace("\n", f"\n{margin}"), nl=False)
+        between = ",\n"
+    typer.echo(end.lstrip() if between == "\n" else f"\n{end}")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)

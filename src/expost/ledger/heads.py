@@ -35,6 +35,8 @@ class Heads:
     def __init__(self, path: str) -> None:
         self.path = f"{path}-heads"
         self._places: dict[str, int] = {}
+        self._written: dict[str, bytes] = {}
+        """The records that this process wrote last."""
 
     def lost(self, name: str, sequence: int, hash_of: Callable[[int], str | None]) -> LedgerCorrupt | None:
         """Why books of that last line are not those whose head was noted, if so; from the hashes of their lines."""
@@ -53,6 +55,18 @@ class Heads:
             "lines are lost, so nothing is reserved; restore the file with its -wal, or close this ledger. If what is "
             "lost was never about people, remove the file of heads"
         )
+
+    def is_last(self, name: str) -> bool:
+        """Whether the head that this process noted last is the last one that was noted."""
+        record, place = self._written.get(name), self._places.get(name, 0)
+        try:
+            file = os.open(self.path, os.O_RDONLY)
+            try:
+                return os.pread(file, _SIZE, place * _SIZE) == record
+            finally:
+                os.close(file)
+        except OSError:
+            return False
 
     def noted(self, name: str) -> Head | None:
         """The head that was noted last. Raises ``LedgerUnavailable`` if there is a file that cannot be read."""
@@ -75,25 +89,28 @@ class Heads:
             "it must be a file that this user may read"
         )
 
-    def note(self, name: str, head: Head) -> None:
-        """Note a head, unless a later one is noted. What cannot be written is not noted: the commit stands."""
+    def note(self, name: str, head: Head) -> bool:
+        """Note a head, unless a later one is noted; whether it was. What cannot be written is not noted: the commit
+        stands."""
         try:
             file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError:
-            return
+            return False
         try:
-            if _locked(file):
-                self._note(file, name, head)
+            return _locked(file) and self._note(file, name, head)
         except OSError:
-            pass
+            return False
         finally:
             _unlock(file)
             os.close(file)
 
-    def _note(self, file: int, name: str, head: Head) -> None:
+    def _note(self, file: int, name: str, head: Head) -> bool:
         noted = self._read(file, name)
-        if noted is None or noted.sequence < head.sequence:
-            os.pwrite(file, _record(name, head), self._places.get(name, 0) * _SIZE)
+        if noted is not None and noted.sequence >= head.sequence:
+            return False
+        record = self._written[name] = _record(name, head)
+        os.pwrite(file, record, self._places.get(name, 0) * _SIZE)
+        return True
 
     def _read(self, file: int, name: str) -> Head | None:
         """The record of a ledger; remembers where it is, or where it belongs."""
@@ -130,18 +147,19 @@ def _unlock(file: int) -> None:
 
 
 def _record(name: str, head: Head) -> bytes:
-    return f"{head.sequence:020d} {head.hash} {_whose(name)}".ljust(_SIZE - 1).encode() + b"\n"
+    return b"%020d %b %b" % (head.sequence, head.hash.encode(), _whose(name)) + _END
 
 
-@lru_cache(256)
+_WHOSE = slice(86, 118)  # behind 20 digits of the sequence, and 64 of the hash
+_END = b" " * (_SIZE - 119) + b"\n"
+
+
 def _parsed(record: bytes, name: str) -> Head | None:
-    try:
-        sequence, digest, whose = record.decode().split()
-        return Head(int(sequence), digest) if whose == _whose(name) and len(digest) == 64 else None
-    except ValueError:
+    if record[_WHOSE] != _whose(name) or not record[:20].isdigit():
         return None
+    return Head(int(record[:20]), record[21:85].decode("ascii", "replace"))
 
 
 @lru_cache(256)
-def _whose(name: str) -> str:
-    return sha256(name)[:32]
+def _whose(name: str) -> bytes:
+    return sha256(name)[:32].encode()

@@ -215,9 +215,10 @@ class Ledger:
         number of seconds instead, and any process may settle it: ``ledger.reservation(key)``.
         """
         arguments.require(guarantee, Guarantee, "reserve takes a guarantee; run and open take mechanisms")
-        arguments.check_lease(lease)
+        if lease is not None:
+            arguments.check_lease(lease)
         request = self._request("reserve", guarantee, guarantee, label, key)
-        return Reservation(self._store, unseen(lambda: self._store.reserve(request, begin=begin, lease=lease)))
+        return Reservation(self._store, unseen(self._store.reserve, request, begin=begin, lease=lease))
 
     def reservation(self, id_or_key: int | str) -> Reservation:
         """The reservation of that entry number or key, here or in an account below, to end it from elsewhere.
@@ -432,10 +433,13 @@ class Ledger:
     def _request(
         self, operation: Manner, subject: Any, guarantee: Guarantee, label: str | None, key: str | None
     ) -> Request:
-        arguments.check_names(label, key)
-        tariff = prices_of(self._store.meters, operation, subject, guarantee, simple_alone=self._simple_alone)
-        subject = described(subject, keyed=key is not None)
-        return Request(operation, self._path, subject, guarantee, label, key, tariff)
+        if label is not None or key is not None:
+            arguments.check_names(label, key)
+        meters, said = self._store.meters, described(subject, keyed=key is not None)
+        if meters is None:
+            return Request(operation, self._path, said, guarantee, label, key)
+        tariff = prices_of(meters, operation, subject, guarantee, simple_alone=self._simple_alone)
+        return Request(operation, self._path, said, guarantee, label, key, tariff)
 
 
 def _at(

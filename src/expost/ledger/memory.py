@@ -136,17 +136,24 @@ class MemoryStore:
 
     def _apply(self, operation: Operation) -> Change | None:
         self._refuse_forked()
-        if self._lock._is_owned():
+        lock = self._lock
+        if lock._is_owned():
             raise LedgerUnavailable(
                 "this thread was interrupted in the middle of writing to the ledger: a signal handler or a finalizer "
                 "cannot write in between; write afterwards"
             )
-        return alone(self._lock, self._decided, operation)
+        try:
+            with lock:
+                return self._decided(operation)
+        finally:
+            if lock._is_owned():  # interrupted between taking it and the block, or before it was left
+                lock.release()
 
     def _decided(self, operation: Operation) -> Change | None:
         if self._done < len(self._changes):
             self._complete()
-        before, self.at = self.at, tick(self.at, self._clock(), operation)
+        before = self.at
+        self.at = tick(before, self._clock(), operation)
         try:
             change = change_of(self, operation)
         except BaseException:
@@ -165,22 +172,25 @@ class MemoryStore:
             for depth, (limit, spent, reserved, closed, _, held) in enumerate(change.levels, 1):
                 self._accounts[change.path[:depth]] = Balance(limit, spent, reserved, closed, position + 1, held)
             if change.entry is not None:
-                self._keep(change.operation, change.entry)
+                self._keep(change, change.entry)
             self._done = position + 1  # a signal handler may have read, and so completed, in between
 
-    def _keep(self, operation: Operation, entry: Entry) -> None:
-        self._entries[entry.id - 1 : entry.id] = [entry]
-        if isinstance(operation, Settle) and operation.output is not None:
-            self._outputs[entry.id] = operation.output
-        elif isinstance(operation, Reserve):
-            self.neighbours = self.neighbours or entry.guarantee.neighbours
-            self._guarantees.add(entry.request.claim)
-            if entry.key is not None:
-                self._keys[entry.key] = entry.id
+    def _keep(self, change: Change, entry: Entry) -> None:
+        operation, number = change.operation, entry.id
+        self._entries[number - 1 : number] = [entry]  # in one step, as a handler may do the same before it
+        if type(operation) is Settle and operation.output is not None:
+            self._outputs[number] = operation.output
+        elif type(operation) is Reserve:
+            request = entry.request
+            if change.first:
+                self.neighbours = self.neighbours or request.guarantee.neighbours
+                self._guarantees.add(request.claim)
+            if request.key is not None:
+                self._keys[request.key] = number
 
     def _refuse_forked(self) -> None:
         """A forked copy can be read, but would spend the budget, or publish for one charge, a second time."""
-        if here() != self._process:
+        if here() is not self._process:
             raise LedgerUnavailable(
                 f"ledger {self.root[0]!r} lives in the memory of process {self._process.number}, and this is a "
                 "forked copy: it can be read, but only that process can reserve and settle; use Ledger.create(…) to "

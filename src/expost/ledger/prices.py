@@ -14,15 +14,13 @@ if TYPE_CHECKING:
 
 
 def prices_of(
-    meters: LedgerMeters | None, operation: Manner, subject: Any, guarantee: Guarantee, *, simple_alone: bool
-) -> Tariff | None:
-    """The prices of a mechanism or guarantee; None if the ledger has the simple sum alone.
+    meters: LedgerMeters, operation: Manner, subject: Any, guarantee: Guarantee, *, simple_alone: bool
+) -> Tariff:
+    """The prices of a mechanism or guarantee.
 
     Whether the work of a reservation runs in one go is not known, so it is priced like an interaction.
     ``simple_alone`` says that an account on the way has no other meter: then a mechanism takes its δ.
     """
-    if meters is None:
-        return None
     interactive = operation != "run"
     if type(subject) is Guarantee or _has_no_prices_of_its_own(type(subject)):
         return meters.tariff_of_guarantee(guarantee, interactive=interactive)

@@ -48,7 +48,7 @@ def quoted(store: Store, path: Path, planned: Iterable[Mechanism | Guarantee], *
         return Quote(worst, best, remaining(None, levels))
     found = zip(plans, guarantees, strict=True)
     priced = [prices_of(meters, _manner(plan), plan, each, simple_alone=simple_alone) for plan, each in found]
-    return _metered(meters, levels, [tariff for tariff in priced if tariff is not None])
+    return _metered(meters, levels, priced)
 
 
 def _manner(plan: Mechanism | Guarantee) -> Manner:

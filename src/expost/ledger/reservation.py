@@ -176,21 +176,21 @@ class MechanismReservation(Reservation):
             )
 
 
-def unseen(work: Callable[[], Found]) -> Found:
-    """Work that may find another account's entry: no frame of a conflict's traceback shows it."""
+def unseen(work: Callable[..., Found], request: Request, **options: Any) -> Found:
+    """Work on a request that may find another account's entry: no frame of a conflict's traceback shows it."""
     try:
-        return work()
+        return work(request, **options)
     except KeyConflict as conflict:
         raise conflict.with_traceback(None) from None
 
 
 def spend(store: Store, request: Request, *, begin: bool) -> MechanismReservation:
     """Reserve for a run or an interaction."""
-    return MechanismReservation(store, unseen(lambda: store.reserve(request, begin=begin)))
+    return MechanismReservation(store, unseen(store.reserve, request, begin=begin))
 
 
 def refuse_used_key(store: Store, request: Request) -> None:
     """Raises ``AlreadyReserved`` if the key was used for this very request, and ``KeyConflict`` if for another."""
-    earlier = unseen(lambda: store.earlier(request))
+    earlier = unseen(store.earlier, request)
     if earlier is not None:
         raise AlreadyReserved(earlier)

@@ -246,20 +246,22 @@ def _root(books: Books, operation: SetClock | DropOutputs) -> Change:
 
 def _reserve(books: Books, operation: Reserve) -> Change:
     request = operation.request
-    refuse_used(books, request)
-    refuse_relation(books, request.guarantee.neighbours)
-    levels, worst = books.levels(request.account), request.worst
+    _, account, _, guarantee, _, key, tariff = request
+    if key is not None:
+        refuse_used(books, request)
+    refuse_relation(books, guarantee.neighbours)
+    levels = books.levels(account)
     entry = Entry(books.count + 1, request, "reserved", operation.begun, None, None, books.at / 1e6)
-    if request.tariff is not None or levels[0].meters is not None:
+    if tariff is not None or levels[0].meters is not None:
         found = _metered_more(books, request, levels)
-        return Change(operation, request.account, found, entry, not books.knows(request.claim))
-    more = []
+        return Change(operation, account, found, entry, not books.knows(request.claim))
+    worst, more = guarantee.worst_case, []
     for level in levels:
         if not level.has_room(worst):
-            raise refusal(request.account, levels, worst)
+            raise refusal(account, levels, worst)
         limit, spent, reserved, closed, line, _ = level
         more.append(Balance(limit, spent, reserved + worst, closed, line))
-    return Change(operation, request.account, tuple(more), entry, not books.knows(request.guarantee))
+    return Change(operation, account, tuple(more), entry, not books.knows(guarantee))
 
 
 def _metered_more(books: Books, request: Request, levels: tuple[Balance, ...]) -> tuple[Balance, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 from threading import RLock
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 from weakref import ref
 
@@ -25,19 +25,14 @@ from expost.forks import Process, here
 from expost.ledger import schema
 from expost.ledger.engine import Hold, Outcome, Refused, Rows, Settings, SnapshotLost, Step, alone
 from expost.ledger.heads import Heads
+from expost.ledger.identity import Identity, identified
 from expost.ledger.rules import Create
 from expost.ledger.sqlite_transaction import Remembered, Transaction, create_books
 from expost.ledger.trail import Head
 
 OLDEST_LIBRARY = (3, 51, 3)
 """SQLite before this has a race in resetting its write-ahead log that can corrupt it."""
-
-
-class _Identity(NamedTuple):
-    """Which file it is, whatever its name."""
-
-    device: int
-    inode: int
+_LOG = 4000  # pages in the write-ahead log before they are moved to the file: pages that changed often are moved once
 
 
 class SqliteEngine:
@@ -72,8 +67,8 @@ class SqliteEngine:
         self._reading = RLock()
         """Held while one query is answered."""
         self._fork = Hold(self._reading)
-        self._identity: _Identity | None = None
-        self._log: tuple[_Identity, _Identity] | None = None
+        self._identity: Identity | None = None
+        self._log: tuple[Identity, Identity] | None = None
         """The write-ahead log that the writer has open, and its locks."""
         try:
             with self._translated():
@@ -87,26 +82,28 @@ class SqliteEngine:
     def apply(self, ledger: int, steps: list[Step]) -> list[Outcome]:
         """All steps, in order, in one durable transaction."""
         self._refuse_reading()
-        owner = self._owners.get((here(), ledger)) or secrets.token_hex(8)
+        whose = here(), ledger
+        owner = self._owners.get(whose) or secrets.token_hex(8)
 
         def work(writer: apsw.Connection) -> Transaction:
-            known = self._known.pop(ledger, None)  # not remembered, if this fails
-            transaction = Transaction(writer, ledger, owner, self.settings, known or Remembered())
-            if self.heads is not None:
+            known = self._known.pop(ledger, None) or Remembered()  # not remembered, if this fails
+            transaction = Transaction(writer, ledger, owner, self.settings, known)
+            if self.heads is not None and not (known.noted and self.heads.is_last(transaction.root[0])):
                 transaction.lost = self.heads.lost(transaction.root[0], transaction.sequence, transaction.hash_of)
             transaction.apply(steps)
             return transaction
 
-        with self._translated():
-            try:
-                done: Transaction = self._transact(work)
-            except apsw.ConstraintError as error:
-                raise LedgerCorrupt(f"the tables refused a step that the rules allow: {error}; see verify()") from error
-        self._owners[here(), ledger] = done.owner
+        try:
+            done: Transaction = self._transact(work)
+        except apsw.ConstraintError as error:
+            raise LedgerCorrupt(f"the tables refused a step that the rules allow: {error}; see verify()") from error
+        except _TROUBLE as error:
+            raise self._meaning(error) from error
+        self._owners[whose] = done.owner
         if done.lost is None:
             self._known[ledger] = done.known
             if self.heads is not None and done.moved:
-                self.heads.note(done.root[0], Head(done.sequence, done.head))
+                done.known.noted = self.heads.note(done.root[0], Head(done.sequence, done.head))
         return done.outcomes
 
     def owner(self, ledger: int) -> str | None:
@@ -129,8 +126,7 @@ class SqliteEngine:
             if writer.data_version() != self._version:  # somebody else wrote
                 self._known.clear()
             result = work(writer)
-            self._check_file()
-            self._check_log()
+            self._check_files()
             self._version = None
             writer.execute("COMMIT")
             self._version = writer.data_version()
@@ -146,35 +142,35 @@ class SqliteEngine:
 
     # ---- which file it is
 
-    def _check_file(self) -> None:
-        """Before every commit: the file that is written is the one of that name, and has no other name."""
-        try:
-            found = os.stat(self._path)
-        except OSError:
-            raise self._moved("was removed or renamed") from None
-        if _Identity(found.st_dev, found.st_ino) != self._identity:
-            raise self._moved("was replaced by another file")
-        if found.st_nlink > 1:
-            raise self._moved(f"has {found.st_nlink} names (hard links), and each would have a log of its own")
-
-    def _check_log(self) -> None:
-        """Before every commit: the log that is written, and the file in which its users lock it, are those of that
-        name, since the writer opened them."""
-        found = self._beside("-wal"), self._beside("-shm")
+    def _check_files(self) -> None:
+        """Before every commit: the file that is written, its log, and the file in which their users lock them, are
+        those of that name, since the writer opened them."""
+        self._check_file()
+        log, locks = self._beside("-wal"), self._beside("-shm")
         if self._log is None:
-            self._log = found
-        if self._log[0] != found[0]:
+            self._log = log, locks
+        if self._log[0] != log:
             raise self._moved("was given another write-ahead log (the file ending in -wal)")
-        if self._log[1] != found[1]:
+        if self._log[1] != locks:
             raise self._moved("was given other locks (the file ending in -shm)")
 
-    def _beside(self, ending: str) -> _Identity:
+    def _check_file(self) -> None:
+        """The file is the one of that name, and has no other name."""
         try:
-            found = os.stat(f"{self._path}{ending}")
+            found, names = identified(self._path)
+        except OSError:
+            raise self._moved("was removed or renamed") from None
+        if found != self._identity:
+            raise self._moved("was replaced by another file")
+        if names > 1:
+            raise self._moved(f"has {names} names (hard links), and each would have a log of its own")
+
+    def _beside(self, ending: str) -> Identity:
+        try:
+            return identified(self._path + ending)[0]
         except OSError:
             what = "write-ahead log" if ending == "-wal" else "locks"
             raise self._moved(f"lost its {what} (the file ending in {ending})") from None
-        return _Identity(found.st_dev, found.st_ino)
 
     def _moved(self, what: str) -> LedgerUnavailable:
         return LedgerUnavailable(
@@ -183,9 +179,8 @@ class SqliteEngine:
         )
 
     def _identify(self) -> None:
-        found = os.stat(self._path)
         if self._identity is None:
-            self._identity = _Identity(found.st_dev, found.st_ino)
+            self._identity = identified(self._path)[0]
         self._check_file()
 
     # ---- reading
@@ -278,8 +273,7 @@ class SqliteEngine:
             try:
                 writer.execute("BEGIN IMMEDIATE")
                 yield lambda sql, *values: writer.execute(sql, values).fetchall()
-                self._check_file()
-                self._check_log()
+                self._check_files()
                 writer.execute("COMMIT")
             finally:
                 if writer.in_transaction:
@@ -313,6 +307,7 @@ class SqliteEngine:
         connection.set_busy_handler(_patience(self.settings.patience))
         connection.execute("PRAGMA foreign_keys = ON").fetchall()
         connection.execute(f"PRAGMA synchronous = {self.settings.synchronous}").fetchall()
+        connection.wal_autocheckpoint(_LOG)
         return connection
 
     def _connect_reading(self) -> apsw.Connection:
@@ -385,31 +380,36 @@ class SqliteEngine:
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except apsw.BusyError as error:
-            raise Busy(
+        except _TROUBLE as error:
+            raise self._meaning(error) from error
+
+    def _meaning(self, error: Exception) -> LedgerUnavailable | LedgerCorrupt:
+        """What an error of the file means for the ledger."""
+        if isinstance(error, apsw.BusyError):
+            return Busy(
                 f"another process has kept the ledger's file locked for {self.settings.patience:g} seconds; nothing "
                 "was recorded: try again"
-            ) from error
-        except (apsw.NotADBError, apsw.CorruptError) as error:
-            raise LedgerCorrupt(f"the ledger's file is not an SQLite database, or was damaged: {error}") from error
-        except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
+            )
+        if isinstance(error, apsw.NotADBError | apsw.CorruptError):
+            return LedgerCorrupt(f"the ledger's file is not an SQLite database, or was damaged: {error}")
+        if isinstance(error, apsw.CantOpenError | apsw.ReadOnlyError | apsw.PermissionsError):
             what = (
                 "read: copy it, with the file ending in -wal beside it, to a folder that can be written"
                 if self.read_only
                 else "written: let this user read and write it, its folder, and the files ending in -wal and -shm "
                 "beside it; nothing was acknowledged"
             )
-            raise LedgerUnavailable(f"the ledger's file cannot be {what} ({error})") from error
-        except (apsw.FullError, apsw.IOError) as error:
-            raise LedgerUnavailable(
-                f"the ledger's file cannot be written: {error}; nothing was acknowledged"
-            ) from error
-        except UnicodeDecodeError as error:
-            raise LedgerCorrupt("the ledger's file was damaged: a text in it cannot be read") from error
-        except OSError as error:
-            raise LedgerUnavailable(f"the ledger's file {self._path!r} cannot be read: {error.strerror}") from error
-        except apsw.Error as error:
-            raise Refused(f"the ledger's file refuses this: {error}; nothing was acknowledged") from error
+            return LedgerUnavailable(f"the ledger's file cannot be {what} ({error})")
+        if isinstance(error, apsw.FullError | apsw.IOError):
+            return LedgerUnavailable(f"the ledger's file cannot be written: {error}; nothing was acknowledged")
+        if isinstance(error, UnicodeDecodeError):
+            return LedgerCorrupt("the ledger's file was damaged: a text in it cannot be read")
+        if isinstance(error, OSError):
+            return LedgerUnavailable(f"the ledger's file {self._path!r} cannot be read: {error.strerror}")
+        return Refused(f"the ledger's file refuses this: {error}; nothing was acknowledged")
+
+
+_TROUBLE = (apsw.Error, OSError, UnicodeDecodeError)
 
 
 def _patience(seconds: float) -> Callable[[int], bool]:

@@ -49,6 +49,10 @@ if TYPE_CHECKING:
 
 _MONTH = 30 * 24 * HOUR
 _OPEN = "expost_entry e INDEXED BY expost_entry_open"
+_SPENT = (
+    "UPDATE expost_account SET epsilon_spent = ?, delta_spent = ?, epsilon_reserved = ?, delta_reserved = ?, line = ?, "
+    "meters = ?"
+)
 
 
 _REMEMBERED = 4096  # accounts, guarantees and open entries of one ledger
@@ -67,6 +71,8 @@ class Remembered:
         self.open: dict[int, Entry] = {}
         self.beat: int | None = None
         """When this process gave its last sign of life, if it was not given up."""
+        self.noted = False
+        """Whether the head of these rows is the one that this process noted last."""
 
     def tidy(self) -> None:
         """Stay small."""
@@ -84,7 +90,7 @@ class Transaction:
     def __init__(
         self, connection: apsw.Connection, ledger: int, owner: str, settings: Settings, known: Remembered
     ) -> None:
-        self._connection, self._ledger, self._settings, self.known = connection, ledger, settings, known
+        self._execute, self._ledger, self._settings, self.known = connection.execute, ledger, settings, known
         row = known.book or self._row(
             "SELECT name, neighbours, sequence, entries, at, head, accounting FROM expost_ledger WHERE id = ?", ledger
         )
@@ -104,10 +110,10 @@ class Transaction:
             raise self.lost
         self.outcomes = [self._outcome(step) for step in steps]
         if self.moved:
-            self._run(
+            self._execute(
                 "UPDATE expost_ledger SET sequence = ?, entries = ?, at = ?, head = ? WHERE id = ?",
-                self.sequence, self._count, self.at, self.head, self._ledger,
-            )  # fmt: skip
+                (self.sequence, self._count, self.at, self.head, self._ledger),
+            )
         self.known.book = (
             self.root[0], self._neighbours, self.sequence, self._count, self.at, self.head, self._accounting,
         )  # fmt: skip
@@ -136,7 +142,8 @@ class Transaction:
             return refused
 
     def _take(self, operation: Operation) -> Entry | None:
-        before, self.at = self.at, tick(self.at, self._now, operation)
+        before = self.at
+        self.at = tick(before, self._now, operation)
         try:
             change = change_of(self, operation)
         except ExpostError:
@@ -168,6 +175,8 @@ class Transaction:
 
     def levels(self, path: Path) -> tuple[Balance, ...]:
         """The balances of the account and of all above it."""
+        if len(path) == 1:
+            return (self._account(path)[1],)
         return tuple([self._account(path[:depth])[1] for depth in range(1, len(path) + 1)])
 
     def exists(self, path: Path) -> bool:
@@ -213,8 +222,8 @@ class Transaction:
         line = trail_line(change, self.sequence, self.at, self._settings.user)
         self.head = link(self.head, line)
         operation, entry = change.operation, change.entry
-        for depth, balance in enumerate(change.levels):
-            self._write_balance(change.path[: depth + 1], balance)
+        for depth, balance in enumerate(change.levels, 1):
+            self._write_balance(change.path[:depth], balance)
         if entry is not None and isinstance(operation, Reserve):
             self._write_entry(operation, change)
             self.known.open[entry.id] = entry
@@ -226,7 +235,7 @@ class Transaction:
                 "UPDATE expost_entry SET output = NULL WHERE ledger = ? AND number <= ? AND output IS NOT NULL",
                 self._ledger, operation.upto,
             )  # fmt: skip
-        self._run("INSERT INTO expost_event VALUES (?, ?, ?, ?)", self._ledger, self.sequence, line, self.head)
+        self._execute("INSERT INTO expost_event VALUES (?, ?, ?, ?)", (self._ledger, self.sequence, line, self.head))
 
     def _write_balance(self, path: Path, balance: Balance) -> None:
         limit, spent, reserved, closed, _, held = balance
@@ -239,13 +248,19 @@ class Transaction:
                 self.sequence, numbers_text(held),
             )  # fmt: skip
             return
-        self._run(
-            "UPDATE expost_account SET epsilon_limit = ?, delta_limit = ?, epsilon_spent = ?, delta_spent = ?, "
-            "epsilon_reserved = ?, delta_reserved = ?, closed = ?, line = ?, meters = ? WHERE id = ?",
-            limit.epsilon_units, limit.delta_units, spent.epsilon_units, spent.delta_units,
-            reserved.epsilon_units, reserved.delta_units, int(closed), self.sequence, numbers_text(held), known[0],
+        number, before = known
+        values = (
+            spent.epsilon_units, spent.delta_units, reserved.epsilon_units, reserved.delta_units, self.sequence,
+            None if held is None else numbers_text(held),
         )  # fmt: skip
-        self.known.accounts[path] = known[0], Balance(limit, spent, reserved, closed, self.sequence, held)
+        if limit is before.limit and closed == before.closed:
+            self._execute(f"{_SPENT} WHERE id = ?", (*values, number))
+        else:
+            self._execute(
+                f"{_SPENT}, epsilon_limit = ?, delta_limit = ?, closed = ? WHERE id = ?",
+                (*values, limit.epsilon_units, limit.delta_units, int(closed), number),
+            )
+        self.known.accounts[path] = number, Balance(limit, spent, reserved, closed, self.sequence, held)
 
     def _write_entry(self, operation: Reserve, change: Change) -> None:
         request, lease = operation.request, operation.lease
@@ -309,7 +324,7 @@ class Transaction:
             "AND state = 'reserved' AND lease_until > ?1 + lease AND lease_until - lease >= ?3",
             self._now, self._ledger, self.at + HOUR,
         )  # fmt: skip
-        left: list[Any] = self._connection.execute(
+        left: list[Any] = self._execute(
             f"SELECT e.number FROM {_OPEN} LEFT JOIN expost_owner o ON o.id = e.owner WHERE e.ledger = ? "
             "AND e.state = 'reserved' AND (o.expired = 1 OR e.lease_until < ?) ORDER BY e.number",
             (self._ledger, self._now if self._now - self.at <= TRUST else 0),
@@ -355,10 +370,10 @@ class Transaction:
         return known
 
     def _run(self, sql: str, *values: Any) -> None:
-        self._connection.execute(sql, values)
+        self._execute(sql, values)
 
     def _row(self, sql: str, *values: Any) -> Any:
-        return self._connection.execute(sql, values).fetchone()
+        return self._execute(sql, values).fetchone()
 
 
 def unknown_account(path: Path) -> UnknownEntry:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, zip_longest
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from expost.cost import Cost
 from expost.ledger.entry import Balance, Entry, View
@@ -14,9 +14,28 @@ from expost.ledger.readings import meter_lines, readings
 
 if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
+    from expost.ledger.ledger import Ledger
 
 _HEADINGS = ("#", "account", "what", "state", "part", "reserved", "charged", "refunded")
 _WIDEST = 44  # characters of a cell
+
+
+class Instant(NamedTuple):
+    """A ledger or account at one instant: its numbers and entries agree, whoever spends meanwhile."""
+
+    costs: dict[str, Cost]
+    """Its limit, and what is spent, reserved and remaining."""
+    closed: bool
+    entries: Iterable[Entry]
+
+
+def instant_of(ledger: Ledger) -> Instant:
+    """A ledger or account as it is now. Entries are read when they are asked for, and are those of this instant."""
+    store = ledger._store
+    view = store.view(ledger._path)
+    limit, spent, reserved, *_ = view.levels[-1]
+    costs = {"limit": limit, "spent": spent, "reserved": reserved, "remaining": remaining(store.meters, view.levels)}
+    return Instant(costs, any(level.closed for level in view.levels), view.entries)
 
 
 def statement_lines(

@@ -22,6 +22,7 @@ from books import execute
 from expost.cli.ledger import app as app_of_ledgers
 from expost.cli.main import app
 from expost.ledger import Settings, address, transfer
+from expost.ledger.sqlite import SqliteEngine
 
 COMMANDS = [found.name or getattr(found.callback, "__name__", "") for found in app_of_ledgers.registered_commands]
 SECRET = 424_243
@@ -53,6 +54,27 @@ def furnished(url: str) -> str:
 
 
 # ---- reading
+
+
+@pytest.mark.parametrize("what", [("show",), ("statement",), ("statement", "--by", "day")])
+def test_json_is_of_one_instant(sqlite_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch, what: Any) -> None:
+    """Found: limit, spent and reserved were read one after the other, and rows last: under load nothing added up."""
+    url, claim = sqlite_url(), xp.Guarantee.uniform("0.01")
+    ledger = xp.Ledger.create(url, "patients", epsilon=9, neighbours="add-remove", unit="patient")
+    real = SqliteEngine.rows
+
+    def rows(self: SqliteEngine, sql: str, *values: Any) -> Any:
+        found = real(self, sql, *values)
+        ledger.reserve(claim).settle("done")
+        return found
+
+    monkeypatch.setattr(SqliteEngine, "rows", rows)
+    facts = told(what[0], url, "patients", *what[1:])
+    spent = xp.Cost.from_json(facts["spent"])
+    assert spent + xp.Cost.from_json(facts["remaining"]) == xp.Cost.from_json(facts["limit"])
+    if "rows" in facts:
+        charged = [row["charged"].removeprefix("ε ") for row in facts["rows"]]
+        assert spent == sum(map(xp.Cost, charged), xp.Cost(0))
 
 
 def test_show(clinic: str) -> None:

@@ -20,6 +20,7 @@ from expost import Ledger
 from expost.ledger import Settings
 from expost.ledger.address import open_store
 from expost.ledger.heads import Heads
+from expost.ledger.identity import identified
 from expost.ledger.trail import Head
 
 
@@ -475,3 +476,15 @@ def test_entries_of_an_account_are_found_by_account(sqlite_url: Callable[[], str
     plans = [str(real(f"EXPLAIN QUERY PLAN {sql}", *(1,) * sql.count("?"))) for sql in seen if "e.account = ?" in sql]
     assert len(plans) >= 4
     assert all("expost_entry_account (account=? AND number>? AND number<?)" in plan for plan in plans), plans
+
+
+def test_a_file_is_identified_without_asking_for_its_times(tmp_path: Path) -> None:
+    """It is the same as what ``os.stat`` says, names included."""
+    path = tmp_path / "books.db"
+    path.write_bytes(b"x")
+    os.link(path, tmp_path / "other.db")
+    found = os.stat(path)
+    assert identified(str(path)) == ((found.st_dev, found.st_ino), 2)
+    assert identified(str(tmp_path / "other.db")) == identified(str(path))
+    with pytest.raises(FileNotFoundError):
+        identified(str(tmp_path / "none.db"))
