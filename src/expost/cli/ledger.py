@@ -16,7 +16,7 @@ from expost.errors import InvalidValue
 
 if TYPE_CHECKING:
     from expost.ledger import Entry, Head, Ledger
-    from expost.ledger.statement import Standing
+    from expost.ledger.statement import Totals
 
 app = typer.Typer(
     name="ledger",
@@ -207,14 +207,14 @@ def statement(
 
     Example: expost ledger statement sqlite:///clinic.db patients --by day
     """
-    from expost.ledger.statement import day_rows, entry_rows, standing_of
+    from expost.ledger.statement import day_rows, entry_rows, totals_of
 
     ledger = ledger_at(url, name, account)
     if as_json:
-        standing = standing_of(ledger)
-        rows = iter((day_rows if by is By.DAY else entry_rows)(standing.entries))
+        totals = totals_of(ledger)
+        rows = iter((day_rows if by is By.DAY else entry_rows)(totals.entries))
         headings = next(rows)
-        print_json_rows((dict(zip(headings, row, strict=True)) for row in rows), _facts(ledger, standing))
+        print_json_rows((dict(zip(headings, row, strict=True)) for row in rows), _facts(ledger, totals))
     else:
         for line in ledger.statement_lines(by=by.value):
             out.print(line, soft_wrap=True)
@@ -393,32 +393,32 @@ def head_of(text: str) -> Head:
 
 def show_balance(ledger: Ledger, as_json: bool) -> None:
     """Print a balance."""
-    from expost.ledger.statement import standing_of
+    from expost.ledger.statement import totals_of
 
-    standing = standing_of(ledger)
+    totals = totals_of(ledger)
     if as_json:
-        print_json(_facts(ledger, standing))
+        print_json(_facts(ledger, totals))
         return
-    closed = ", closed" * standing.closed
+    closed = ", closed" * totals.closed
     title = f"{ledger.name} (unit {ledger.unit}, neighbours {ledger.neighbours}{closed})"
-    lines = [title, *(f"  {what:9}  {cost}" for what, cost in standing.costs.items())]
+    lines = [title, *(f"  {what:9}  {cost}" for what, cost in totals.costs.items())]
     out.print("\n".join(lines), soft_wrap=True)
 
 
-def _facts(ledger: Ledger, standing: Standing) -> dict[str, Any]:
+def _facts(ledger: Ledger, totals: Totals) -> dict[str, Any]:
     return {
         "name": ledger.name,
         "unit": ledger.unit,
         "neighbours": ledger.neighbours,
-        "closed": standing.closed,
-        **{what: cost.to_json() for what, cost in standing.costs.items()},
+        "closed": totals.closed,
+        **{what: cost.to_json() for what, cost in totals.costs.items()},
     }
 
 
 def _all_facts(ledgers: Iterable[Ledger]) -> Iterator[dict[str, Any]]:
-    from expost.ledger.statement import standing_of
+    from expost.ledger.statement import totals_of
 
-    return (_facts(ledger, standing_of(ledger)) for ledger in ledgers)
+    return (_facts(ledger, totals_of(ledger)) for ledger in ledgers)
 
 
 def entry_row(entry: Entry) -> tuple[str, ...]:

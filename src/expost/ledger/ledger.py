@@ -435,10 +435,8 @@ class Ledger:
     ) -> Request:
         if label is not None or key is not None:
             arguments.check_names(label, key)
-        meters, said = self._store.meters, described(subject, keyed=key is not None)
-        if meters is None:
-            return Request(operation, self._path, said, guarantee, label, key)
-        tariff = prices_of(meters, operation, subject, guarantee, simple_alone=self._simple_alone)
+        meters, said, alone = self._store.meters, described(subject, keyed=key is not None), self._simple_alone
+        tariff = None if meters is None else prices_of(meters, operation, subject, guarantee, simple_alone=alone)
         return Request(operation, self._path, said, guarantee, label, key, tariff)
 
 

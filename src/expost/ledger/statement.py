@@ -20,7 +20,7 @@ _HEADINGS = ("#", "account", "what", "state", "part", "reserved", "charged", "re
 _WIDEST = 44  # characters of a cell
 
 
-class Standing(NamedTuple):
+class Totals(NamedTuple):
     """A ledger or account at one instant: its numbers and entries agree, whoever spends meanwhile."""
 
     costs: dict[str, Cost]
@@ -29,13 +29,13 @@ class Standing(NamedTuple):
     entries: Iterable[Entry]
 
 
-def standing_of(ledger: Ledger) -> Standing:
+def totals_of(ledger: Ledger) -> Totals:
     """A ledger or account as it is now. Entries are read when they are asked for, and are those of this instant."""
     store = ledger._store
     view = store.view(ledger._path)
     limit, spent, reserved, *_ = view.levels[-1]
     costs = {"limit": limit, "spent": spent, "reserved": reserved, "remaining": remaining(store.meters, view.levels)}
-    return Standing(costs, any(level.closed for level in view.levels), view.entries)
+    return Totals(costs, any(level.closed for level in view.levels), view.entries)
 
 
 def statement_lines(
