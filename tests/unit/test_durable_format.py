@@ -275,6 +275,7 @@ def questions(table: xp.PrivateTable) -> list[xp.Mechanism]:
     rich = table.where("cost > 3").derive(half="cost / 2")
     histogram = rich.histogram("diagnosis", keys=["flu", "cold"])
     by_row = dataclasses.replace(table, unit=ROW, neighbours="substitute")
+    groups = rich.by("diagnosis", "cost > 1", keys=[("flu", True)])
     return [
         table.count().laplace(epsilon=1),
         rich.count(of="units").gaussian(epsilon=1, delta=TINY),
@@ -292,6 +293,16 @@ def questions(table: xp.PrivateTable) -> list[xp.Mechanism]:
         by_row.variance("cost", bounds=(0, 9), missing=0).noisy(epsilon=1),
         by_row.histogram("diagnosis", keys=["flu"]).balanced(epsilon=1),
         table.by("diagnosis", ["flu"]).ask(lambda rows, e: rows.count().laplace(epsilon=e), epsilon=1),
+        groups.answers(
+            epsilon=1,
+            total=True,
+            n=groups.count(),
+            s=groups.sum("half", bounds=(0, 10)),
+            m=groups.mean("half", bounds=(0, 10)),
+            v=groups.variance("half", bounds=(0, 10)),
+            q=groups.median("half", bounds=(0, 10)),
+        ),
+        rich.by("diagnosis").answers(epsilon=1, delta=TINY),
         rich.winsorized_mean("half", trim="0.1", bounds=(0, 10)).laplace(epsilon=1),
     ]
 

@@ -4,6 +4,7 @@ from expost.data.column import Column
 from expost.data.discovery import Discovered, Discovery, MostFrequent
 from expost.data.engine import Engine
 from expost.data.expression import ALLOWED
+from expost.data.group_answers import GroupAnswers
 from expost.data.groups import Grouped, Groups
 from expost.data.histograms import Above, BalancedCounts, Histogram
 from expost.data.moments import Moments, NoisyMoments, OnColumns
@@ -25,6 +26,7 @@ __all__ = [
     "Discovered",
     "Discovery",
     "Engine",
+    "GroupAnswers",
     "Grouped",
     "Groups",
     "Histogram",

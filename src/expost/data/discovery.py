@@ -69,7 +69,7 @@ class Discovery(Planned):
 
     def exact(self) -> list[tuple[Any, int]]:
         """Every value and its count, in the order of the values. Private, the values included."""
-        return sorted((_shown(key), int(count)) for key, count in self.table.engine.fetch(self.plan))
+        return sorted((shown_key(key), int(count)) for key, count in self.table.engine.fetch(self.plan))
 
     def laplace(self, *, epsilon: Number, delta: Number) -> Discovered:
         """Release what, with Laplace noise, has at least as much as no single unit is likely to reach."""
@@ -118,19 +118,7 @@ class Discovered(TableMechanism[dict[Any, int]]):
     @cached_property
     def threshold(self) -> int:
         """The least that keeps δ."""
-        low = max(first for first, _ in self.question.alone)  # one unit alone would reach it half of the time
-        high = 2 * low + 1
-        while not self._suffices(high):
-            high *= 2
-            if high > FARTHEST:
-                raise InvalidValue(f"no threshold is high enough for ε {self.epsilon} and δ {self.delta}: take more ε")
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self._suffices(middle) else (middle, high)
-        return high
-
-    def _suffices(self, threshold: int) -> bool:
-        return leak(threshold, self.rate, self.question.alone) <= exact(self.delta, "δ")
+        return least_threshold(self.rate, self.question.alone, exact(self.delta, "δ"))
 
     def check(self, data: Any) -> None:
         """The noise can be made."""
@@ -203,6 +191,20 @@ class MostFrequent(TableMechanism[tuple[Any, ...]]):
         return self.choice.describe(output)
 
 
+def least_threshold(rate: Fraction, alone: tuple[tuple[int, int], ...], delta: Fraction) -> int:
+    """The least threshold at which what one unit alone brings in is released with probability at most δ."""
+    low = max(first for first, _ in alone)  # one unit alone would reach it half of the time
+    high = 2 * low + 1
+    while leak(high, rate, alone) > delta:
+        high *= 2
+        if high > FARTHEST:
+            raise InvalidValue(f"no threshold is high enough for a δ of {float(delta)}: take more ε")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if leak(middle, rate, alone) <= delta else (middle, high)
+    return high
+
+
 def leak(threshold: int, rate: Fraction, alone: tuple[tuple[int, int], ...]) -> Fraction:
     """An upper bound on the probability that some key reaches the threshold that one unit alone brought in.
 
@@ -217,6 +219,6 @@ def leak(threshold: int, rate: Fraction, alone: tuple[tuple[int, int], ...]) -> 
     return max(tail(first) + others * tail(1) for first, others in alone)
 
 
-def _shown(key: Any) -> Any:
+def shown_key(key: Any) -> Any:
     """A key as text. Bytes that are not UTF-8 stay distinct."""
     return bytes(key).decode(errors="surrogateescape") if isinstance(key, bytes | bytearray) else key

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from expost.checks import as_whole, equal_share, requested_epsilon
+from expost.checks import equal_share, requested_epsilon
 from expost.cost import Cost, Number, said
-from expost.data.questions import Planned, PureMechanism, TableMechanism
+from expost.data.aggregates import GroupAggregate, GroupCount, GroupMean, GroupSum, GroupVariance
+from expost.data.expression import Tree
+from expost.data.group_answers import GroupAnswers, GroupQuestion
+from expost.data.group_keys import stated_keys
+from expost.data.histograms import listed_keys
+from expost.data.quantiles import Ranks
+from expost.data.questions import Planned, PureMechanism, TableMechanism, as_of
+from expost.data.sums import Clipped
 from expost.errors import InvalidValue
 from expost.noise import NoiseSource
 
 if TYPE_CHECKING:
-    from expost.data.table import PrivateTable
-
-_MOST_GROUPS = 1000
+    from expost.data.table import Of, PrivateTable
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,29 +34,97 @@ class Groups(Planned):
     table: PrivateTable
     text: str
     keys: tuple[Any, ...]
+    """A value for each group, or a tuple of values of several columns; empty if they are discovered."""
+    more: tuple[str, ...] = ()
+    """Further columns."""
 
     @classmethod
-    def of(cls, table: PrivateTable, value: str, keys: Any) -> Groups:
+    def of(cls, table: PrivateTable, values: Sequence[Any], keys: Any) -> Groups:
         """Checks what was given."""
-        if not isinstance(keys, tuple | list) or any(type(key) not in (str, int) for key in keys):
-            raise InvalidValue(f"keys are a list of texts or whole numbers, got {said(keys)}")
-        as_whole(len(keys), "the number of keys", most=_MOST_GROUPS)
-        if len(set(keys)) < len(keys):
-            raise InvalidValue(f"keys are different, got {said(keys)}")
-        groups = cls(table, value, tuple(keys))
-        for key in groups.keys:
-            groups.rows(key)
+        if not values or not all(isinstance(value, str) for value in values) or len(set(values)) < len(values):
+            raise InvalidValue("groups are told apart by columns or expressions, each once: by('city', 'year', keys=…)")
+        listed = () if keys is None else stated_keys(values, keys)
+        one = tuple(key[0] for key in listed) if len(values) == 1 else listed
+        groups = cls(table, values[0], one, tuple(values[1:]))
+        _ = groups.trees
+        for text, tree, column in zip(groups.texts, groups.trees, zip(*listed, strict=True), strict=False):
+            listed_keys(text, tree, dict.fromkeys(column))
         return groups
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What tells groups apart."""
+        return (self.text, *self.more)
+
+    @property
+    def trees(self) -> tuple[Tree, ...]:
+        """The same as expressions."""
+        return tuple(self.table.expression(text, ("text", "integer", "boolean"), "a key") for text in self.texts)
 
     def rows(self, key: Any) -> PrivateTable:
         """The rows of one group."""
-        literal = "'" + key.replace("'", "''") + "'" if isinstance(key, str) else f"{key}"
-        return self.table.where(f"({self.text}) = {literal}")
+        table = self.table
+        for text, value in zip(self.texts, key if self.more else (key,), strict=True):
+            written = "'" + value.replace("'", "''") + "'" if isinstance(value, str) else f"{value}"
+            table = table.where(f"({text}) = {written}")
+        return table
+
+    # ---- statistics of all groups in one charge
+
+    def count(self, *, of: Of = "rows") -> GroupCount:
+        """How many rows, or units, each group has."""
+        as_of(of)
+        return GroupCount(of)
+
+    def sum(self, value: str, *, bounds: Any, missing: Number | str = "drop", grid: Number | None = None) -> GroupSum:
+        """The sum of clamped values of each group, as :meth:`PrivateTable.sum`."""
+        return GroupSum(Clipped.of(self.table, value, bounds, missing, grid))
+
+    def mean(self, value: str, *, bounds: Any, missing: Number | str = "drop", grid: Number | None = None) -> GroupMean:
+        """The mean of clamped values of each group, as :meth:`PrivateTable.mean`."""
+        return GroupMean(Clipped.of(self.table, value, bounds, missing, grid))
+
+    def variance(self, value: str, *, bounds: Any, missing: Number | str = "drop") -> GroupVariance:
+        """The variance of clamped values of each group, as :meth:`PrivateTable.variance`."""
+        one = self.table.variance(value, bounds=bounds, missing=missing)
+        return GroupVariance(value, one.bounds[0], one.missing, one.trees[0])
+
+    def quantile(self, value: str, quantile: Any, **said: Any) -> Ranks:
+        """A quantile of each group, as :meth:`PrivateTable.quantile`."""
+        return self.table.quantile(value, quantile, **said)
+
+    def median(self, value: str, **said: Any) -> Ranks:
+        """The median of each group, as :meth:`PrivateTable.median`."""
+        return self.table.median(value, **said)
+
+    def answers(
+        self, *, epsilon: Number, delta: Number = 0, total: bool = False, **statistics: GroupAggregate | Ranks
+    ) -> GroupAnswers:
+        """Statistics of every group in one charge: ``groups.answers(epsilon=1, n=groups.count())``.
+
+        One unit has at most ``unit.rows`` rows in ``unit.groups`` groups, all statistics together; ε is shared among
+        the statistics, not among the groups. Keys that were not stated are found: those that enough units have, for a
+        share of ε and ``delta``. ``total`` adds a row for all groups together, of what adds up, at no cost.
+        """
+        wrong = [name for name, each in statistics.items() if not isinstance(each, GroupAggregate | Ranks)]
+        if wrong or (not statistics and self.keys):
+            raise InvalidValue("name the statistics, at least one: answers(epsilon=1, n=groups.count())")
+        names = [*self.texts, *([] if self.keys else ["units"]), *statistics]
+        if len({*names, *(f"{name}_error" for name in statistics)}) < len(names) + len(statistics):
+            raise InvalidValue(f"columns have different names, got {', '.join(map(repr, names))}")
+        for name, each in statistics.items():
+            if isinstance(each, Ranks) and each.table != self.table:
+                raise InvalidValue(f"{name!r} is about another table: make it of these groups")
+        keys = self.keys if self.more else tuple((key,) for key in self.keys)
+        asked = GroupQuestion(
+            self.table, self.texts, keys, tuple(statistics), tuple(statistics.values()), bool(total), self.trees
+        )
+        return GroupAnswers(asked, epsilon, delta)
 
     @property
     def title(self) -> str:
-        """What tells groups apart."""
-        return f"{len(self.keys)} groups by {self.text}"
+        """How many groups by what."""
+        return f"{len(self.keys) or 'discovered'} groups by {', '.join(self.texts)}"
 
     @cached_property
     def plan(self) -> str:
@@ -74,6 +147,8 @@ class Groups(Planned):
         ``visits.by("city", ["Rome", "Oslo"]).ask(lambda rows, e: rows.mean("cost", bounds=(0, 9)).laplace(epsilon=e),
         epsilon=1)``
         """
+        if not self.keys:
+            raise InvalidValue("a question about each group needs stated keys: by('city', keys=['Rome', 'Oslo'])")
         share = Cost(equal_share(epsilon, self.touched)).epsilon
         made = tuple(question(self.rows(key), share) for key in self.keys)
         return Grouped(self, made, requested_epsilon(epsilon))

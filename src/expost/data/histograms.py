@@ -228,18 +228,22 @@ _Cells = tuple[tuple[Any, ...], Tree, str, dict[Any, int]]
 
 def _keys(table: PrivateTable, text: str, keys: Any) -> _Cells:
     tree = table.expression(text, ("text", "integer", "boolean"), "a key")
-    listed = _listed_keys(text, tree, keys)
-    ordered = sorted(listed, key=str.encode) if tree.kind == "text" else sorted(listed)
-    render = table.engine.render
-    written = [render(Stated(key, tree.kind)) for key in ordered]
-    if tree.kind == "text":
-        written = list(map(table.engine.bytes_of, written))
+    listed = listed_keys(text, tree, keys)
+    ordered, written = in_order(table, tree, listed)
     places = {key: i for i, key in enumerate(listed)}
     cell = query.key_of(written)
     return listed, tree, cell, {i: places[key] for i, key in enumerate(ordered)}
 
 
-def _listed_keys(text: str, tree: Tree, keys: Any) -> tuple[Any, ...]:
+def in_order(table: PrivateTable, tree: Tree, keys: Iterable[Any]) -> tuple[list[Any], list[str]]:
+    """Keys as the engine orders them, and as it writes them: text by its bytes."""
+    ordered = sorted(keys, key=str.encode) if tree.kind == "text" else sorted(keys)
+    written = [table.engine.render(Stated(key, tree.kind)) for key in ordered]
+    return ordered, [table.engine.bytes_of(each) for each in written] if tree.kind == "text" else written
+
+
+def listed_keys(text: str, tree: Tree, keys: Any) -> tuple[Any, ...]:
+    """Keys that are values of the column, each once."""
     types: dict[Any, type] = {"text": str, "integer": int, "boolean": bool}
     if isinstance(keys, str) or not isinstance(keys, Iterable):
         raise InvalidValue(f"keys are a list of values, got {said(keys)}")

@@ -62,9 +62,14 @@ class AnySize:
     @property
     def cell(self) -> str:
         """The engine's expression for a value that is called ``v``."""
+        return self.cell_of(query.VALUE)
+
+    def cell_of(self, named: str) -> str:
+        """The same for a value of another name."""
         if self.whole:
-            return query.clamped_number("BIGINT", _LARGEST_WHOLE, None if self.missing is None else round(self.missing))
-        return query.clamped_number("REAL", LARGEST_RECORD, self.missing)
+            gone = None if self.missing is None else round(self.missing)
+            return query.clamped_number("BIGINT", _LARGEST_WHOLE, gone, named)
+        return query.clamped_number("REAL", LARGEST_RECORD, self.missing, named)
 
     @property
     def lattice(self) -> Candidates:
@@ -152,19 +157,30 @@ class Ranks(Planned):
 
     def windows(self, rate: Fraction) -> Windows:
         """The law of the choice. Private: called by mechanisms, after the reservation."""
-        arranged = arrange(self._tally(), self.lattice, 0.0)
-        targets = tuple(target(level, arranged.size, self.relation) for level in self.levels)
+        values, counts = self.table.engine.arrays(self.plan)
+        return self.windows_of(values, counts, rate, self.relation)
+
+    def windows_of(self, values: Any, counts: Any, rate: Fraction, relation: Neighbours) -> Windows:
+        """The law of the choice among these cells, each as often as is counted."""
+        arranged = arrange(self._tally(values, counts), self.lattice, 0.0)
+        targets = tuple(target(level, arranged.size, relation) for level in self.levels)
         if len(targets) == 1:
             targets = (targets[0].settled(arranged),)
-        return Windows(arranged, targets, rate, paired=self.relation == "substitute" and len(targets) > 1)
+        return Windows(arranged, targets, rate, paired=relation == "substitute" and len(targets) > 1)
 
-    def _tally(self) -> Tally:
+    def _tally(self, values: Any, counts: Any) -> Tally:
         """The values and how often each occurs, as the engine counted them."""
-        values, counts = self.table.engine.arrays(self.plan)
         if isinstance(self.value, AnySize):
             return Tally(values.astype(np.int64) if self.value.whole else values, counts.astype(np.int64))
         step = self.value.grid.step
         return Tally(values.astype(np.int64) if step == 1 else values * float(step), counts.astype(np.int64))
+
+    def error_in_ranks(self, rate: Fraction, confidence: Number) -> int:
+        """How many ranks the values chosen at this rate are off at most, all at once, with this confidence."""
+        miss, levels = 1 - as_confidence(confidence), self.levels
+        wrong = self.lattice.size ** len(levels) - 1
+        score = max(ceil(bracket.log(wrong / miss).upper / rate) - 1, 0)
+        return max(ceil(target(level, 1, self.relation).unit * score) for level in levels)
 
     def permute_and_flip(self, *, epsilon: Number) -> PrivateQuantiles:
         """The values chosen by how many ranks they are off: ε-differentially private."""
@@ -203,10 +219,7 @@ class PrivateQuantiles(PureMechanism[Any]):
 
         Proof: lem-quantile-error
         """
-        miss, levels = 1 - as_confidence(confidence), self.question.levels
-        wrong = self.question.lattice.size ** len(levels) - 1
-        score = max(ceil(bracket.log(wrong / miss).upper / self._rate) - 1, 0)
-        return max(ceil(target(level, 1, self.question.relation).unit * score) for level in levels)
+        return self.question.error_in_ranks(self._rate, confidence)
 
     def describe(self, output: Any) -> str:
         """What was chosen, and how many ranks it may be off."""

@@ -55,7 +55,7 @@ def base(table: PrivateTable, value: Tree | None = None, cell: str = VALUE, *, d
     """
     owner = table.unit.column
     named = [] if owner is None else [f"{table.engine.owner(owner)} AS {UNIT}"]
-    named += [] if value is None else [f"{_value(table, value)} AS {VALUE}"]
+    named += [] if value is None else [f"{valued(table, value)} AS {VALUE}"]
     rows = f"SELECT {', '.join(named) or '*'} FROM {relation(table)}"
     if owner is not None:
         rows += f" WHERE {table.engine.quote(owner)} IS NOT NULL"
@@ -66,7 +66,7 @@ def base(table: PrivateTable, value: Tree | None = None, cell: str = VALUE, *, d
     return f"SELECT * FROM {nested(rows)} WHERE {CELL} IS NOT NULL" if drop else rows
 
 
-def _value(table: PrivateTable, value: Tree) -> str:
+def valued(table: PrivateTable, value: Tree) -> str:
     """Text by its bytes: equal for what is the same, and nothing else."""
     written = rendered(table, value)
     return table.engine.bytes_of(written) if value.kind == "text" else written
@@ -97,7 +97,7 @@ def kept_tuples(table: PrivateTable, values: Sequence[Tree], cells: Sequence[str
     owner, names = table.unit.column, [f"c{i}" for i in range(len(cells))]
     kept = [] if owner is None else [UNIT]
     named = [] if owner is None else [f"{table.engine.owner(owner)} AS {UNIT}"]
-    named += [f"{_value(table, value)} AS v{i}" for i, value in enumerate(values)]
+    named += [f"{valued(table, value)} AS v{i}" for i, value in enumerate(values)]
     rows = f"SELECT {', '.join(named)} FROM {relation(table)}"
     if owner is not None:
         rows += f" WHERE {table.engine.quote(owner)} IS NOT NULL"
@@ -156,25 +156,25 @@ def total(table: PrivateTable, kept: str) -> str:
 # ---- cells
 
 
-def steps_of(exponent: int, low: int, high: int, missing: int | None, shift: int = 0) -> str:
+def steps_of(exponent: int, low: int, high: int, missing: int | None, shift: int = 0, value: str = VALUE) -> str:
     """A number in steps of 2^exponent, clamped to low … high, less a shift; NULL and NaN are ``missing``, if anything.
 
     The value is clamped before it is scaled, so that nothing overflows, and again as a whole number, so that nothing
     that rounding does can matter.
     """
     low_value, high_value = (double(end * 2.0**exponent) for end in (low, high))
-    inside = f"least(greatest({VALUE}, {low_value}), {high_value})"
+    inside = f"least(greatest({value}, {low_value}), {high_value})"
     points = f"CAST(round({inside} * {double(2.0**-exponent)}) AS BIGINT)"
     clamped = f"least(greatest({points}, {low}), {high}) - ({shift})"
     gone = "NULL" if missing is None else f"{missing - shift}"
-    return f"CASE WHEN {VALUE} IS NULL OR isnan({VALUE}) THEN CAST({gone} AS BIGINT) ELSE {clamped} END"
+    return f"CASE WHEN {value} IS NULL OR isnan({value}) THEN CAST({gone} AS BIGINT) ELSE {clamped} END"
 
 
-def clamped_number(kind: str, largest: float, missing: float | None) -> str:
+def clamped_number(kind: str, largest: float, missing: float | None, value: str = VALUE) -> str:
     """A number as an SQL type, clamped to ±largest; NULL and NaN are ``missing``, if anything. One of the two zeros."""
-    inside = f"least(greatest({VALUE}, {double(-largest)}), {double(largest)})"
+    inside = f"least(greatest({value}, {double(-largest)}), {double(largest)})"
     gone = "NULL" if missing is None else double(missing)
-    return f"CAST(CASE WHEN {VALUE} IS NULL OR isnan({VALUE}) THEN {gone} ELSE {inside} + 0.0 END AS {kind})"
+    return f"CAST(CASE WHEN {value} IS NULL OR isnan({value}) THEN {gone} ELSE {inside} + 0.0 END AS {kind})"
 
 
 def steps_around(value: str, middle: float, half: float, steps: int, missing: int | None) -> str:
@@ -208,18 +208,18 @@ def even_bin_of(low: float, high: float, bins: int) -> str:
     return f"CASE WHEN v >= {double(low)} AND v < {double(high)} THEN {place} END"
 
 
-def key_of(keys: Sequence[str]) -> str:
+def key_of(keys: Sequence[str], value: str = VALUE) -> str:
     """The place of the value among keys, which ascend as the engine orders them; NULL if it is none of them."""
-    return _search(keys, lambda place: f"CASE WHEN v = {keys[place]} THEN {place} END", 0, len(keys))
+    return _search(keys, lambda place: f"CASE WHEN {value} = {keys[place]} THEN {place} END", 0, len(keys), value)
 
 
-def _search(ascending: Sequence[str], leaf: Callable[[int], str], first: int, last: int) -> str:
-    """What stands for the last of these values that is not above ``v``, by binary search."""
+def _search(ascending: Sequence[str], leaf: Callable[[int], str], first: int, last: int, value: str = VALUE) -> str:
+    """What stands for the last of these values that is not above the value, by binary search."""
     if last - first == 1:
         return leaf(first)
     middle = (first + last) // 2
-    below, above = _search(ascending, leaf, first, middle), _search(ascending, leaf, middle, last)
-    return f"CASE WHEN v < {ascending[middle]} THEN {below} ELSE {above} END"
+    below, above = (_search(ascending, leaf, *ends, value) for ends in ((first, middle), (middle, last)))
+    return f"CASE WHEN {value} < {ascending[middle]} THEN {below} ELSE {above} END"
 
 
 def double(number: float) -> str:

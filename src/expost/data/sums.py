@@ -73,14 +73,17 @@ class Clipped:
     @property
     def cell(self) -> str:
         """The engine's expression for a value that is called ``v``, in steps."""
+        return self.cell_of(query.VALUE)
+
+    def cell_of(self, named: str, shift: int = 0) -> str:
+        """The same for a value of another name, less a shift."""
         gone = None if self.missing is None else self.point(self.missing)
-        return query.steps_of(self.grid.exponent, *self.ends, gone)
+        return query.steps_of(self.grid.exponent, *self.ends, gone, shift, named)
 
     def total(self, table: PrivateTable, shift: int = 0) -> str:
         """The query for the sum and the number of the values that count, each less ``shift``."""
-        gone = None if self.missing is None else self.point(self.missing)
-        steps = query.steps_of(self.grid.exponent, *self.ends, gone, shift)
-        kept = query.kept_rows(table, self.expression, steps, drop=gone is None, cells=1)
+        steps = self.cell_of(query.VALUE, shift)
+        kept = query.kept_rows(table, self.expression, steps, drop=self.missing is None, cells=1)
         return table.engine.check(query.total(table, kept))
 
     def sensitivity(self, table: PrivateTable, shift: int = 0) -> Sensitivity:

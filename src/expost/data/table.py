@@ -180,9 +180,16 @@ class PrivateTable:
             table = replace(table, columns=(*table.columns, (name, kind)), steps=steps)
         return table
 
-    def by(self, value: str, keys: Any) -> Groups:
-        """Groups of rows by a column or an expression: one for each of the stated keys. See :meth:`Groups.ask`."""
-        return Groups.of(self, value, keys)
+    def by(self, *values: Any, keys: Any = None) -> Groups:
+        """Groups of rows by one or several columns or expressions: ``visits.by("city", "year", keys=…)``.
+
+        ``keys`` are a list of values (of tuples, for several columns), a mapping from each column to its values, for
+        all combinations, or a public frame with these columns. Without keys, those that enough units have are found.
+        See :meth:`Groups.answers` and :meth:`Groups.ask`.
+        """
+        if values and not isinstance(values[-1], str) and keys is None:
+            values, keys = values[:-1], values[-1]
+        return Groups.of(self, values, keys)
 
     # ---- questions
 

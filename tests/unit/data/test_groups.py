@@ -96,9 +96,9 @@ def test_each_group_gets_its_share(connection: duckdb.DuckDBPyConnection, relati
 
 def test_what_is_publicly_wrong_is_refused(connection: duckdb.DuckDBPyConnection) -> None:
     table = xp.read(connection, table="t", unit="row", neighbours="substitute", key=1)
-    for keys, rule in ((["a", "a"], "different"), ([], "from 1 to"), ("ab", "a list"), ([1.5], "a list")):
+    for keys, rule in ((["a", "a"], "different"), ([], "from 1 to"), ("ab", "a list"), ([1.5], "another kind")):
         with pytest.raises(InvalidValue, match=rule):
-            table.by("city", keys)
+            table.by("city", keys=keys)
     with pytest.raises(InvalidValue):
         table.by("city", [1])  # text is not a number
     groups = table.by("city", ["Rome", "Oslo"])

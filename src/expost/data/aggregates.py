@@ -1,0 +1,272 @@
+"""What can be asked about every group of rows at once: whole numbers that engines add up, and noise for them.
+
+Proof: thm-group-by
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import exp, inf, log
+from typing import TYPE_CHECKING, Any
+
+from expost.cost import exact
+from expost.data import query, sensitivity
+from expost.data.expression import Tree
+from expost.data.sums import Clipped
+from expost.guarantee import Neighbours
+from expost.mechanisms import Laplace
+from expost.mechanisms.linear.box import STEPS, Box
+
+if TYPE_CHECKING:
+    from expost.data.table import PrivateTable
+
+SHOWN_CONFIDENCE = Fraction(95, 100)
+
+
+@dataclass(frozen=True)
+class Touched:
+    """What one unit can do to all groups together."""
+
+    rows: int
+    groups: int
+    cells: int
+    """The number of groups; any number of discovered ones counts as two."""
+    neighbours: Neighbours
+
+    def sums(self, low: int, high: int) -> int:
+        """How far sums of rows from ``low`` to ``high`` move in all groups together.
+
+        Proof: lem-grouped-sums
+        """
+        if self.cells == 1:
+            return sensitivity.of_number(*sensitivity.of_sum(0, self.rows, low, high), self.neighbours).l1
+        twice = 1 if self.neighbours == "add-remove" else 2
+        return twice * self.rows * max(abs(low), abs(high))
+
+    @property
+    def counts(self) -> int:
+        """How far the numbers of rows move in all groups together."""
+        return sensitivity.of_rows(0, self.rows, self.cells, self.neighbours).l1
+
+    @property
+    def units(self) -> int:
+        """How far the numbers of units move in all groups together."""
+        return sensitivity.of_units(0, self.groups, self.cells, self.neighbours).l1
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A whole number of each group: what the engine computes, times a number, with noise."""
+
+    sql: str
+    noise: Laplace
+    times: int = 1
+
+
+class GroupAggregate(ABC):
+    """A statistic of the rows of each group."""
+
+    adds_up = True
+    """Whether the total of all groups follows from their noisy numbers."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What is asked."""
+
+    @property
+    def tree(self) -> Tree | None:
+        """The value that it is about, if there is one."""
+        return None
+
+    def cell(self, value: str) -> str:
+        """The engine's expression for the value of a row, in steps."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def measures(self, table: PrivateTable, cell: str, touched: Touched, epsilon: Fraction) -> tuple[Measure, ...]:
+        """What is computed of the cells of a group, with noise for a share of ε."""
+
+    @abstractmethod
+    def present(self, numbers: Sequence[int], measures: Sequence[Measure], groups: int) -> tuple[Any, float]:
+        """The answer and its error at 95 %, from the noisy numbers of so many groups together."""
+
+
+def _noise(epsilon: Fraction, moved: int, relation: Neighbours) -> Laplace:
+    return Laplace(epsilon=epsilon, sensitivity=moved, neighbours=relation)
+
+
+def reach(noise: Laplace, groups: int, miss: Fraction) -> float:
+    """What the noises of several groups add up to at most, but with probability ``miss``.
+
+    For one group exactly, for several by the least of two bounds: each within its share, and Chernoff's.
+    """
+    if groups == 1:
+        return float(noise.error_bound(1 - miss))
+    each = groups * float(noise.error_bound(1 - miss, n=groups))
+    rate = float(exact(noise.epsilon, "ε") / exact(noise.sensitivity, "sensitivity"))
+    best = inf
+    for place in range(1, 64):
+        tilt = rate * place / 64
+        growth = 2 * log(-_expm1(-rate)) - log(-_expm1(tilt - rate)) - log(-_expm1(-tilt - rate))
+        best = min(best, (log(2 / float(miss)) + groups * growth) / tilt)
+    return min(each, best)
+
+
+def _expm1(value: float) -> float:
+    return exp(value) - 1
+
+
+@dataclass(frozen=True)
+class GroupCount(GroupAggregate):
+    """How many rows, or units, each group has."""
+
+    of: str
+
+    @property
+    def adds_up(self) -> bool:  # type: ignore[override]
+        """A unit may be in several groups."""
+        return self.of == "rows"
+
+    @property
+    def title(self) -> str:
+        """What is counted."""
+        return f"count of {self.of}"
+
+    def measures(self, table: PrivateTable, cell: str, touched: Touched, epsilon: Fraction) -> tuple[Measure, ...]:
+        """One number."""
+        people = self.of == "units" and table.unit.column is not None
+        moved = touched.units if self.of == "units" else touched.counts
+        counted = "count(DISTINCT u)" if people else "count(*)"
+        return (Measure(counted, _noise(epsilon, moved, touched.neighbours)),)
+
+    def present(self, numbers: Sequence[int], measures: Sequence[Measure], groups: int) -> tuple[Any, float]:
+        """The count."""
+        return int(numbers[0]), reach(measures[0].noise, groups, 1 - SHOWN_CONFIDENCE)
+
+
+@dataclass(frozen=True)
+class GroupSum(GroupAggregate):
+    """The sum of clamped values of each group."""
+
+    value: Clipped
+
+    @property
+    def title(self) -> str:
+        """What is summed."""
+        return f"sum of {self.value!r}"
+
+    @property
+    def tree(self) -> Tree:
+        """The value."""
+        return self.value.expression
+
+    def cell(self, value: str) -> str:
+        """In steps."""
+        return self.value.cell_of(value)
+
+    def measures(self, table: PrivateTable, cell: str, touched: Touched, epsilon: Fraction) -> tuple[Measure, ...]:
+        """One sum."""
+        noise = _noise(epsilon, touched.sums(*self.value.ends), touched.neighbours)
+        return (Measure(table.engine.total(cell), noise),)
+
+    def present(self, numbers: Sequence[int], measures: Sequence[Measure], groups: int) -> tuple[Any, float]:
+        """In units of the data."""
+        step = self.value.grid.step
+        return float(int(numbers[0]) * step), reach(measures[0].noise, groups, 1 - SHOWN_CONFIDENCE) * float(step)
+
+
+@dataclass(frozen=True)
+class GroupMean(GroupAggregate):
+    """The mean of clamped values of each group: a noisy sum around the middle of the bounds, over a noisy count."""
+
+    value: Clipped
+
+    @property
+    def title(self) -> str:
+        """What is averaged."""
+        return f"mean of {self.value!r}"
+
+    @property
+    def tree(self) -> Tree:
+        """The value."""
+        return self.value.expression
+
+    @property
+    def middle(self) -> int:
+        """The middle of the bounds, in steps."""
+        return sum(self.value.ends) // 2
+
+    def cell(self, value: str) -> str:
+        """In steps from the middle."""
+        return self.value.cell_of(value, self.middle)
+
+    def measures(self, table: PrivateTable, cell: str, touched: Touched, epsilon: Fraction) -> tuple[Measure, ...]:
+        """A sum and a count, each with half of ε."""
+        low, high = (end - self.middle for end in self.value.ends)
+        summed = _noise(epsilon / 2, touched.sums(low, high), touched.neighbours)
+        counted = _noise(epsilon / 2, touched.counts, touched.neighbours)
+        return Measure(table.engine.total(cell), summed), Measure(f"count({cell})", counted)
+
+    def present(self, numbers: Sequence[int], measures: Sequence[Measure], groups: int) -> tuple[Any, float]:
+        """Within the bounds. With noise s and c on a sum of N differences, its mean moves by (s − c·mean)/(N + c)."""
+        low, high = self.value.bounds
+        total, count = int(numbers[0]), max(int(numbers[1]), 1)
+        mean = float((self.middle + Fraction(total, count)) * self.value.grid.step)
+        moved, miscounted = (reach(each.noise, groups, (1 - SHOWN_CONFIDENCE) / 2) for each in measures)
+        error = (moved * float(self.value.grid.step) + miscounted * (high - low) / 2) / count if count > 1 else inf
+        return min(max(mean, low), high), min(error, high - low)
+
+
+@dataclass(frozen=True)
+class GroupVariance(GroupAggregate):
+    """The variance of clamped values of each group (divided by n), from noisy sums of values and of squares."""
+
+    text: str
+    bounds: tuple[float, float]
+    missing: float | None
+    expression: Tree = field(compare=False, repr=False)
+
+    @property
+    def title(self) -> str:
+        """Of what."""
+        return f"variance of {self.text} ({self.bounds[0]:g} … {self.bounds[1]:g})"
+
+    @property
+    def tree(self) -> Tree:
+        """The value."""
+        return self.expression
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        box = Box((self.bounds,))
+        return float(box.middles[0]), float(box.halves[0])
+
+    def cell(self, value: str) -> str:
+        """In steps from the middle, of which half of the bounds has a fixed number."""
+        middle, half = self._ends
+        gone = None
+        if self.missing is not None:
+            gone = round(max(-1.0, min(1.0, (self.missing - middle) / half)) * STEPS)
+        return query.steps_around(value, middle, half, STEPS, gone)
+
+    def measures(self, table: PrivateTable, cell: str, touched: Touched, epsilon: Fraction) -> tuple[Measure, ...]:
+        """Each row counts 1, up to 1 and up to 1: the noise is for the three together."""
+        noise = _noise(epsilon, 3 * touched.counts * STEPS**2, touched.neighbours)
+        total = table.engine.total
+        return (
+            Measure(f"count({cell})", noise, STEPS**2),
+            Measure(total(cell), noise, STEPS),
+            Measure(total(f"{cell} * {cell}"), noise),
+        )
+
+    def present(self, numbers: Sequence[int], measures: Sequence[Measure], groups: int) -> tuple[Any, float]:
+        """Within what it can be; the three errors all at once."""
+        count = max(numbers[0] / STEPS**2, 1.0)
+        mean, square = (number / STEPS**2 / count for number in numbers[1:])
+        off = 2 * reach(measures[0].noise, groups, (1 - SHOWN_CONFIDENCE) / 3) / STEPS**2 / count
+        half = self._ends[1]
+        return min(max(square - mean**2, 0.0), 1.0) * half**2, min(1.0, off + off * (2 + off)) * half**2

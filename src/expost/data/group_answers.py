@@ -1,0 +1,310 @@
+"""Several statistics of every group of rows, in one charge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from expost import bracket
+from expost.checks import requested_delta, requested_epsilon
+from expost.cost import Cost, Number, exact
+from expost.data import query
+from expost.data.aggregates import SHOWN_CONFIDENCE, GroupAggregate, Measure, Touched, reach
+from expost.data.discovery import least_threshold, shown_key
+from expost.data.expression import Tree
+from expost.data.group_keys import GroupKey, Places, kept_groups
+from expost.data.histograms import MOST_KEYS
+from expost.data.quantiles import Ranks
+from expost.data.questions import Planned, TableMechanism
+from expost.data.sums import clamp
+from expost.errors import InvalidValue
+from expost.frame import Frame
+from expost.guarantee import Guarantee
+from expost.mechanisms import Laplace
+from expost.noise import NoiseSource
+from expost.noise.grid import FARTHEST
+
+if TYPE_CHECKING:
+    from expost.data.table import PrivateTable
+
+Statistics = Mapping[str, GroupAggregate | Ranks]
+
+
+@dataclass(frozen=True, repr=False)
+class GroupQuestion(Planned):
+    """Statistics of the rows of each group: which groups, and which statistics under which names.
+
+    Proof: thm-group-by
+    """
+
+    table: PrivateTable
+    texts: tuple[str, ...]
+    keys: tuple[GroupKey, ...]
+    """Empty if they are discovered."""
+    names: tuple[str, ...]
+    statistics: tuple[GroupAggregate | Ranks, ...]
+    total: bool
+    trees: tuple[Tree, ...] = field(compare=False)
+
+    @property
+    def title(self) -> str:
+        """How many statistics of how many groups."""
+        groups = f"{len(self.keys)} groups" if self.keys else "discovered groups"
+        asked = "; ".join(f"{name}: {each.title}" for name, each in zip(self.names, self.statistics, strict=True))
+        return f"{groups} by {', '.join(self.texts)} ({asked})"
+
+    @property
+    def touched(self) -> Touched:
+        """What one unit can do."""
+        unit = self.table.unit
+        return Touched(unit.rows, unit.groups, len(self.keys) or 2 * unit.groups + 1, self.table.neighbours)
+
+    @property
+    def aggregates(self) -> list[tuple[str, GroupAggregate]]:
+        """The statistics that are computed from sums."""
+        listed = zip(self.names, self.statistics, strict=True)
+        return [(name, each) for name, each in listed if isinstance(each, GroupAggregate)]
+
+    @property
+    def ranks(self) -> list[tuple[str, Ranks]]:
+        """The statistics of ranks."""
+        listed = zip(self.names, self.statistics, strict=True)
+        return [(name, each) for name, each in listed if isinstance(each, Ranks)]
+
+    @cached_property
+    def places(self) -> Places | None:
+        """Where the stated keys are."""
+        return Places(self.table, self.texts, self.trees, self.keys) if self.keys else None
+
+    @cached_property
+    def cells(self) -> dict[str, str]:
+        """The names of the cells of those statistics that have one."""
+        valued = [name for name, each in zip(self.names, self.statistics, strict=True) if _tree(each) is not None]
+        return {name: f"c{place}" for place, name in enumerate(valued)}
+
+    @cached_property
+    def _kept(self) -> tuple[str, list[str]]:
+        cells: list[tuple[Tree, str]] = []
+        for each in self.statistics:
+            tree = _tree(each)
+            if tree is not None:
+                named = f"v{len(cells)}"
+                cells.append((tree, each.value.cell_of(named) if isinstance(each, Ranks) else each.cell(named)))
+        return kept_groups(self.table, self.trees, self.places, cells)
+
+    def measured(self, measures: Sequence[Measure]) -> str:
+        """The query for the numbers of every group that has a row; how many units it has, if it is discovered."""
+        kept, groups = self._kept
+        units = "count(*)" if self.table.unit.column is None else "count(DISTINCT u)"
+        asked = [*groups, *([] if self.keys else [units]), *(measure.sql for measure in measures)]
+        return self.table.engine.check(
+            f"SELECT {', '.join(asked)} FROM {query.nested(kept)} GROUP BY {', '.join(groups)}"
+        )
+
+    def ranked(self, name: str) -> str:
+        """The query for how often every value occurs in each group."""
+        (kept, groups), cell = self._kept, self.cells[name]
+        by = ", ".join([*groups, cell])
+        return self.table.engine.check(
+            f"SELECT {by}, count(*) FROM {query.nested(kept)} WHERE {cell} IS NOT NULL GROUP BY {by} ORDER BY {by}"
+        )
+
+    @cached_property
+    def plan(self) -> str:
+        """The first query that will be run, but for its sums."""
+        return self.measured([])
+
+    def key_of(self, row: Sequence[Any]) -> GroupKey:
+        """The key of a row of an answer of the engine."""
+        if self.places is not None:
+            return self.places.key_at[int(row[0])]
+        return tuple(shown_key(value) for value in row[: len(self.texts)])
+
+    @property
+    def width(self) -> int:
+        """How many columns of an answer name its group."""
+        return 1 if self.keys else len(self.texts)
+
+
+def _tree(each: GroupAggregate | Ranks) -> Tree | None:
+    return each.value.expression if isinstance(each, Ranks) else each.tree
+
+
+@dataclass(frozen=True, repr=False)
+class GroupAnswers(TableMechanism[Frame]):
+    """A row for each group: its key, and every statistic with its error at 95 %.
+
+    Parameters
+    ----------
+    question
+        Which groups and which statistics.
+    epsilon
+        The whole budget: the statistics get equal shares, and so do the keys, if they are discovered.
+    delta
+        Where keys are discovered: how likely a key of one unit alone is released at most.
+
+    An error of a quantile is in ranks. The last row is the total, if it was asked for; it has what adds up.
+
+    Proof: thm-group-by
+    """
+
+    question: GroupQuestion
+    epsilon: Number
+    delta: Number = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
+        if self.question.keys and self.delta:
+            raise InvalidValue("delta= is for keys that are discovered, and these are stated: leave it out")
+        if not self.question.keys:
+            object.__setattr__(self, "delta", requested_delta(self.delta))
+            if bracket.exp(-self._found_noise[1]).upper > 1 - exact(self.delta, "δ"):
+                raise InvalidValue(f"ε {self.epsilon} is too small for a δ of {self.delta}: a smaller δ will do")
+        _ = self._measures
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """(ε, δ) for every output."""
+        return Guarantee.uniform(self.epsilon, self.delta, neighbours=self.question.table.neighbours)
+
+    @cached_property
+    def _shares(self) -> list[Fraction]:
+        """Of ε: one for each statistic, and one for the keys, if they are discovered."""
+        count = len(self.question.statistics) + (0 if self.question.keys else 1)
+        shares = [share.exact_epsilon for share in Cost.within(self.epsilon).split(count)]
+        if not min(shares):
+            raise InvalidValue(f"ε must be at least {count}e-12, because it is split in {count}")
+        return shares
+
+    def _share(self, name: str) -> Fraction:
+        return self._shares[self.question.names.index(name)]
+
+    @cached_property
+    def _measures(self) -> dict[str, tuple[Measure, ...]]:
+        asked, touched = self.question, self.question.touched
+        return {
+            name: each.measures(asked.table, asked.cells.get(name, ""), touched, self._share(name))
+            for name, each in asked.aggregates
+        }
+
+    @property
+    def _all_measures(self) -> list[Measure]:
+        return [measure for measures in self._measures.values() for measure in measures]
+
+    @cached_property
+    def _found_noise(self) -> tuple[Laplace, Fraction]:
+        """The noise on the numbers of units of discovered keys, and its rate."""
+        moved, share = self.question.touched.units, self._shares[-1]
+        return Laplace(epsilon=share, sensitivity=moved, neighbours=self.question.table.neighbours), share / moved
+
+    @cached_property
+    def threshold(self) -> int:
+        """The number of units, with noise, from which on a discovered key is released."""
+        alone = ((1, self.question.table.unit.groups - 1),)
+        return least_threshold(self._found_noise[1], alone, exact(self.delta, "δ"))
+
+    def _rate(self, name: str) -> Fraction:
+        """Of the choice of a quantile: every row that comes or goes moves it by twice that.
+
+        Proof: thm-group-by
+        """
+        touched = self.question.touched
+        return self._share(name) / (2 * touched.rows * (1 if touched.neighbours == "add-remove" else 2))
+
+    def check(self, data: Any) -> None:
+        """All queries can be run, and the noise can be made."""
+        super().check(data)
+        self.question.measured(self._all_measures)
+        for name, _ in self.question.ranks:
+            self.question.ranked(name)
+        for measure in self._all_measures:
+            measure.noise.check(np.zeros(1, np.int64))
+        if not self.question.keys:
+            _ = self.threshold
+            self._found_noise[0].check(np.zeros(1, np.int64))
+
+    def sample(self, data: Any, noise: NoiseSource) -> Frame:
+        """Let the engine add up, add noise to the numbers of every group, and present them."""
+        asked = self.question
+        found = asked.table.engine.fetch(asked.measured(self._all_measures))
+        exact_of = {asked.key_of(row): row[asked.width :] for row in found}
+        keys, units = self._keys(exact_of, noise)
+        start, noisy = 0 if asked.keys else 1, dict[str, list[list[int]]]()
+        for name, measures in self._measures.items():
+            noisy[name] = [
+                _with_noise([exact_of[key][start + i] if key in exact_of else 0 for key in keys], measure, noise)
+                for i, measure in enumerate(measures)
+            ]
+            start += len(measures)
+        chosen = {name: self._quantiles(name, ranks, keys, noise) for name, ranks in asked.ranks}
+        return self._frame(keys, units, noisy, chosen)
+
+    def _keys(self, exact_of: Mapping[GroupKey, Sequence[Any]], noise: NoiseSource) -> tuple[list[GroupKey], list[int]]:
+        """The stated keys; or those of enough units, the most frequent first, and how many these are with noise."""
+        if self.question.keys:
+            return list(self.question.keys), []
+        found = sorted(exact_of)
+        counts = np.array([exact_of[key][0] for key in found], np.int64)
+        noisy = self._found_noise[0].sample(counts, noise).tolist() if found else []
+        reached = [(count, key) for key, count in zip(found, noisy, strict=True) if count >= self.threshold]
+        reached.sort(key=lambda pair: (-pair[0], pair[1]))
+        kept = reached[:MOST_KEYS]
+        return [key for _, key in kept], [count for count, _ in kept]
+
+    def _quantiles(self, name: str, ranks: Ranks, keys: Sequence[GroupKey], noise: NoiseSource) -> list[Any]:
+        counted: dict[GroupKey, list[tuple[float, int]]] = {}
+        width = self.question.width
+        for row in self.question.table.engine.fetch(self.question.ranked(name)):
+            counted.setdefault(self.question.key_of(row), []).append((float(row[width]), int(row[width + 1])))
+        rate, chosen = self._rate(name), []
+        for key in keys:
+            cells = np.array(counted.get(key, ()), np.float64).reshape(-1, 2)
+            places = sorted(ranks.windows_of(cells[:, 0], cells[:, 1], rate, "add-remove").sample(noise))
+            found = tuple(map(ranks.lattice.value, places))
+            chosen.append(found[0] if len(found) == 1 else found)
+        return chosen
+
+    def _frame(
+        self,
+        keys: Sequence[GroupKey],
+        units: Sequence[int],
+        noisy: Mapping[str, list[list[int]]],
+        chosen: Mapping[str, list[Any]],
+    ) -> Frame:
+        asked = self.question
+        names = [*asked.texts, *([] if asked.keys else ["units", "units_error"])]
+        rows: list[list[Any]] = [list(key) for key in keys]
+        if not asked.keys:
+            error = reach(self._found_noise[0], 1, 1 - SHOWN_CONFIDENCE)
+            rows = [[*row, count, error] for row, count in zip(rows, units, strict=True)]
+        last: list[Any] = ["total", *([None] * (len(names) - 1))]
+        for name, each in zip(asked.names, asked.statistics, strict=True):
+            names += [name, f"{name}_error"]
+            if isinstance(each, Ranks):
+                error = float(each.error_in_ranks(self._rate(name), SHOWN_CONFIDENCE))
+                rows = [[*row, value, error] for row, value in zip(rows, chosen[name], strict=True)]
+                last += [None, None]
+                continue
+            measures, numbers = self._measures[name], noisy[name]
+            shown = [each.present([column[i] for column in numbers], measures, 1) for i in range(len(rows))]
+            rows = [[*row, *pair] for row, pair in zip(rows, shown, strict=True)]
+            adds = each.adds_up and bool(rows)
+            last += each.present([sum(column) for column in numbers], measures, len(rows)) if adds else (None, None)
+        return Frame(tuple(names), tuple(map(tuple, [*rows, last] if asked.total else rows)))
+
+    def describe(self, output: Frame) -> str:
+        """How many groups."""
+        return f"{len(output) - self.question.total} groups by {', '.join(self.question.texts)}"
+
+
+def _with_noise(numbers: Sequence[Any], measure: Measure, noise: NoiseSource) -> list[int]:
+    """All numbers of a measure, exact and within ±2^60, with noise of their own."""
+    scaled = [max(-FARTHEST, min(FARTHEST, clamp(number) * measure.times)) for number in numbers]
+    if not scaled:
+        return []
+    return [int(number) for number in measure.noise.sample(np.array(scaled, np.int64), noise).tolist()]

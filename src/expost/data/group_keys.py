@@ -1,0 +1,131 @@
+"""Which groups there are: stated keys of one or several columns, or those that are found in the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from expost.cost import said
+from expost.data import query
+from expost.data.expression import Tree
+from expost.data.histograms import MOST_KEYS, in_order, listed_keys
+from expost.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from expost.data.table import PrivateTable
+
+GroupKey = tuple[Any, ...]
+
+
+def stated_keys(texts: Sequence[str], keys: Any) -> tuple[GroupKey, ...]:
+    """The keys that were meant, a tuple for each group.
+
+    A list of values for one column, a list of tuples for several; a mapping from each column to its values, for all
+    combinations; or a public table, a frame that has a column for each.
+    """
+    if hasattr(keys, "to_dict") and hasattr(keys, "columns"):  # pandas, Polars
+        columns = [str(name) for name in keys.columns]
+        _has_all(texts, columns)
+        found: list[Any] = list(zip(*(keys[text].to_list() for text in texts), strict=True))
+    elif hasattr(keys, "to_pydict"):  # Arrow
+        _has_all(texts, keys.column_names)
+        found = list(zip(*(keys.column(text).to_pylist() for text in texts), strict=True))
+    elif isinstance(keys, Mapping):
+        _has_all(texts, list(keys))
+        found = list(product(*(list(keys[text]) for text in texts)))
+    elif isinstance(keys, str) or not hasattr(keys, "__iter__"):
+        raise InvalidValue(f"keys are a list of values, got {said(keys)}")
+    else:
+        found = [key if isinstance(key, tuple) else (key,) for key in keys]
+    listed = tuple(tuple(value.item() if hasattr(value, "item") else value for value in key) for key in found)
+    if any(len(key) != len(texts) for key in listed):
+        raise InvalidValue(f"a key has a value for each of {len(texts)} columns: {', '.join(texts)}")
+    if not 1 <= len(listed) <= MOST_KEYS or len(set(listed)) < len(listed):
+        raise InvalidValue(
+            f"keys are different, from 1 to {MOST_KEYS}; got {len(listed)}, {len(set(listed))} of them different"
+        )
+    return listed
+
+
+def _has_all(texts: Sequence[str], columns: Sequence[str]) -> None:
+    for text in texts:
+        if text not in columns:
+            raise InvalidValue(f"keys need values of {text!r}, and have {', '.join(map(repr, columns))}")
+
+
+class Places:
+    """The place of each stated key, in SQL: of the columns ``k0``, ``k1``, … first each by itself, then together."""
+
+    def __init__(
+        self, table: PrivateTable, texts: Sequence[str], trees: Sequence[Tree], keys: Sequence[GroupKey]
+    ) -> None:
+        self._keys, sizes, places, parts = keys, list[int](), list[dict[Any, int]](), list[str]()
+        for column, (text, tree) in enumerate(zip(texts, trees, strict=True)):
+            distinct = listed_keys(text, tree, dict.fromkeys(key[column] for key in keys))
+            ordered, written = in_order(table, tree, distinct)
+            sizes.append(len(ordered))
+            places.append({value: place for place, value in enumerate(ordered)})
+            parts.append(f"({query.key_of(written, f'k{column}')})")
+        self.together = " + ".join(
+            part if column == len(sizes) - 1 else f"{part} * {prod(sizes[column + 1 :])}"
+            for column, part in enumerate(parts)
+        )
+        """Of all columns; NULL if any value is no key's."""
+        numbers = {
+            sum(places[column][value] * prod(sizes[column + 1 :]) for column, value in enumerate(key)): key
+            for key in keys
+        }
+        self._ordered = sorted(numbers)
+        self.chosen = "m" if len(numbers) == prod(sizes) else query.key_of([str(n) for n in self._ordered], "m")
+        """The place of a key; where not all combinations are keys, among those that are."""
+        found = self._ordered if self.chosen == "m" else range(len(self._ordered))
+        self.key_at: dict[int, GroupKey] = {
+            int(place): numbers[n] for place, n in zip(found, self._ordered, strict=True)
+        }
+
+
+def kept_groups(
+    table: PrivateTable, keys: Sequence[Tree], places: Places | None, cells: Sequence[tuple[Tree, str]]
+) -> tuple[str, list[str]]:
+    """The rows that count, and the columns that name their group: ``g``, or ``g0``, ``g1``, … of discovered ones.
+
+    Each row has its unit ``u`` and cells ``c0``, ``c1``, … Of each unit at most ``unit.rows`` rows in ``unit.groups``
+    groups are kept, by a keyed hash of their own content.
+
+    Proof: lem-unit-truncation
+    """
+    owner, unit = table.unit.column, table.unit
+    whose = [] if owner is None else [query.UNIT]
+    named = [] if owner is None else [f"{table.engine.owner(owner)} AS u"]
+    named += [f"{query.valued(table, tree)} AS k{i}" for i, tree in enumerate(keys)]
+    named += [f"{query.valued(table, tree)} AS v{i}" for i, (tree, _) in enumerate(cells)]
+    rows = f"SELECT {', '.join(named)} FROM {query.relation(table)}"
+    if owner is not None:
+        rows += f" WHERE {table.engine.quote(owner)} IS NOT NULL"
+    made = [f"{cell} AS c{i}" for i, (_, cell) in enumerate(cells)]
+    if places is None:
+        groups = [f"g{i}" for i in range(len(keys))]
+        grouped = [f"k{i} AS g{i}" for i in range(len(keys))]
+    else:
+        groups, grouped = ["g"], [f"{places.chosen} AS g"]
+        values = [f"v{i}" for i in range(len(cells))]
+        rows = f"SELECT {', '.join([*whose, f'{places.together} AS m', *values])} FROM {query.nested(rows)}"
+    rows = f"SELECT {', '.join([*whose, *grouped, *made])} FROM {query.nested(rows)}"
+    rows = f"SELECT * FROM {query.nested(rows)} WHERE {' AND '.join(f'{group} IS NOT NULL' for group in groups)}"
+    if owner is None:
+        return rows, groups
+    content = [*groups, *(f"c{i}" for i in range(len(cells)))]
+    listed = ", ".join(content)
+    numbered = [f"row_number() OVER (PARTITION BY u, {listed} ORDER BY {listed}) AS j"]
+    if unit.groups < unit.rows:
+        order = table.engine.scramble(table.key, [query.UNIT, *groups])
+        numbered.append(f"dense_rank() OVER (PARTITION BY u ORDER BY {order}, {', '.join(groups)}) AS q")
+    inner = f"SELECT *, {', '.join(numbered)} FROM {query.nested(rows)}"
+    within = f" WHERE q <= {unit.groups}" if unit.groups < unit.rows else ""
+    order = table.engine.scramble(table.key, [query.UNIT, *content, "j"])
+    placed = (
+        f"SELECT *, row_number() OVER (PARTITION BY u ORDER BY {order}, {listed}, j) AS p FROM {query.nested(inner)}"
+    )
+    return f"SELECT u, {listed} FROM {query.nested(placed + within)} WHERE p <= {unit.rows}", groups

@@ -1,0 +1,218 @@
+"""Statistics of all groups in one charge: sensitivities against every neighbour, answers, totals, keys, refusals."""
+
+import random
+from itertools import combinations_with_replacement
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import expost as xp
+from expost.data.aggregates import reach
+from expost.data.discovery import leak
+from expost.errors import InvalidValue
+from expost.frame import Frame
+
+ROWS = [("a", 1, 3, 1.0), ("a", 2, -2, None), ("b", 1, 9, -7.5), (None, 2, 0, 0.5), ("b", 2, 1, 9.0)]
+UNITS = [unit for size in (1, 2, 3) for unit in combinations_with_replacement(ROWS, size)]
+KEYS: dict[str, Any] = {
+    "all": {"city": ["a", "b"], "year": [1, 2]},
+    "some": [("a", 1), ("b", 2)],
+    "one": [("a", 1)],
+}
+
+
+def asked(table: xp.PrivateTable, keys: Any) -> Any:
+    groups = table.by("city", "year", keys=keys)
+    return (
+        groups.answers(
+            epsilon=5,
+            rows=groups.count(),
+            units=groups.count(of="units"),
+            total=groups.sum("n", bounds=(-2, 3)),
+            mean=groups.mean("x", bounds=(-2, 2), grid=1),
+            spread=groups.variance("x", bounds=(-1, 1)),
+        )
+        if keys is not None
+        else groups.answers(epsilon=1, delta="1e-6")
+    )
+
+
+def numbers(mechanism: Any) -> dict[str, np.ndarray[Any, Any]]:
+    """The exact numbers of every statistic, in all groups together."""
+    question, found = mechanism.question, {}
+    rows = {
+        question.key_of(row): row[1:] for row in question.table.engine.fetch(question.measured(mechanism._all_measures))
+    }
+    start = 0
+    for name, measures in mechanism._measures.items():
+        for measure in measures:
+            column = [int(rows[key][start] or 0) * measure.times if key in rows else 0 for key in question.keys]
+            found[f"{name}{start}"] = np.array(column, object)
+            start += 1
+    joint = [value for name, value in found.items() if name.startswith("spread")]
+    return {name: value for name, value in found.items() if not name.startswith("spread")} | {
+        "spread": np.concatenate(joint)
+    }
+
+
+@pytest.mark.parametrize("keys", KEYS)
+@pytest.mark.parametrize("unit", ["row", xp.Unit("p", rows=2), xp.Unit("p", rows=3, groups=1)], ids=repr)
+def test_no_neighbour_is_further_than_the_noise_is_for(unit: Any, keys: str) -> None:
+    connection, chance = duckdb.connect(config={"threads": 1}), random.Random(3)
+    connection.execute("CREATE TABLE t (p INTEGER, city VARCHAR, year INTEGER, n INTEGER, x DOUBLE)")
+    both = {
+        relation: asked(xp.read(connection, table="t", unit=unit, neighbours=relation, key=7), KEYS[keys])
+        for relation in ("add-remove", "substitute")
+    }
+    mechanism = both["add-remove"]
+    rest = [(p, *chance.choice(ROWS)) for p in (1, 2, 2)] + [(None, "a", 1, 1, 1.0)]
+
+    def exact(own: Any) -> dict[str, Any]:
+        rows = [*rest, *((8, *row) for row in own)]
+        chance.shuffle(rows)
+        connection.execute("DELETE FROM t")
+        connection.execute(
+            f"INSERT INTO t VALUES {', '.join(['(?, ?, ?, ?, ?)'] * len(rows))}", [f for r in rows for f in r]
+        )
+        return numbers(mechanism)
+
+    alone = exact(())
+    found = [exact(own) for own in UNITS if unit != "row" or len(own) == 1]
+    for relation, pairs in (("add-remove", [(alone, one) for one in found]),
+                            ("substitute", [(a, b) for a in found for b in found])):  # fmt: skip
+        claims: dict[str, int] = {}
+        for name, measures in both[relation]._measures.items():
+            for measure in measures:
+                claims["spread" if name == "spread" else f"{name}{len(claims)}"] = int(measure.noise.sensitivity)
+        for name, claim in claims.items():
+            moved = max(int(np.abs(a[name] - b[name]).sum()) for a, b in pairs)
+            assert moved <= claim, f"{name} under {relation}"
+            if name != "spread":
+                assert moved == claim or name.startswith("mean") or keys != "all", (
+                    f"{name} under {relation} is too wide"
+                )
+
+
+def test_discovered_keys_and_their_threshold() -> None:
+    frame = pd.DataFrame({"p": range(3000), "city": ["a"] * 1500 + ["b"] * 1499 + ["rare"], "x": [5.0] * 3000})
+    for relation in ("add-remove", "substitute"):
+        table = xp.read(frame, unit=xp.Unit("p", rows=3, groups=2), neighbours=relation, key=1)
+        groups = table.by("city", "x > 1")
+        mechanism = groups.answers(epsilon=2, delta="1e-6", mean=groups.mean("x", bounds=(0, 10)))
+        assert mechanism.guarantee.worst_case == xp.Cost(2, delta="1e-6")
+        rate = mechanism._found_noise[1]
+        assert leak(mechanism.threshold, rate, ((1, 1),)) <= 1e-6 < leak(mechanism.threshold - 1, rate, ((1, 1),))
+        out = xp.Ledger(epsilon=9, delta=1e-3, noise=xp.SeededNoise(2)).run(mechanism).value
+        assert {row[:2] for row in out.rows} == {("a", True), ("b", True)}
+        assert all(abs(mean - 5) < 1 for mean in out["mean"])
+        assert out.names == ("city", "x > 1", "units", "units_error", "mean", "mean_error")
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    chance = np.random.default_rng(1)
+    return pd.DataFrame(
+        {"p": chance.integers(0, 4000, 20_000), "city": chance.choice(["a", "b", "c"], 20_000),
+         "year": chance.integers(1, 3, 20_000), "x": chance.normal(20, 5, 20_000)}
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", ["row", xp.Unit("p", rows=20, groups=6)], ids=repr)
+def test_answers_are_near_the_truth(frame: pd.DataFrame, unit: Any) -> None:
+    table = xp.read(frame, unit=unit, neighbours="add-remove", key=1)
+    groups = table.by("city", "year", keys=frame[["city", "year"]].drop_duplicates())
+    mechanism = groups.answers(
+        epsilon=60, total=True, n=groups.count(), people=groups.count(of="units"), s=groups.sum("x", bounds=(0, 40)),
+        m=groups.mean("x", bounds=(0, 40)), v=groups.variance("x", bounds=(0, 40)),
+        q=groups.quantile("x", [0.25, 0.75], bounds=(0, 40), grid="1/4"), median=groups.median("x"),
+    )  # fmt: skip
+    release = xp.Ledger(epsilon=60, noise=xp.SeededNoise(4)).run(mechanism)
+    assert release.charged == xp.Cost(60)
+    truth = frame.groupby(["city", "year"]).agg(
+        n=("x", "size"), people=("p", "nunique"), s=("x", "sum"), m=("x", "mean"), v=("x", lambda x: x.var(ddof=0)),
+        median=("x", "median"), low=("x", lambda x: x.quantile(0.25)),
+    )  # fmt: skip
+    out = release.value.to_pandas()
+    for _, row in out.iloc[:-1].iterrows():
+        true = truth.loc[(row["city"], row["year"])]
+        wanted = true["people"] if unit != "row" else true["n"]
+        assert abs(row["people"] - wanted) <= row["people_error"] * 3
+        for name in ("n", "s", "m", "v"):
+            assert abs(row[name] - true[name]) <= row[f"{name}_error"] * 2, name
+        assert abs(row["median"] - true["median"]) < 1
+        assert abs(row["q"][0] - true["low"]) < 1
+    last = out.iloc[-1]
+    assert last["city"] == "total"
+    assert abs(last["n"] - len(frame)) <= last["n_error"]
+    assert abs(last["m"] - frame["x"].mean()) <= last["m_error"]
+    assert pd.isna(last["people"])
+    assert pd.isna(last["median"])
+
+
+def test_bounds_of_totals_hold_as_often_as_they_say() -> None:
+    noise, groups = xp.Laplace(epsilon="0.5", sensitivity=1), 12
+    sums = [abs(noise.sample(np.zeros(groups, np.int64), xp.SeededNoise(seed)).sum()) for seed in range(2000)]
+    bound = reach(noise, groups, 1 - 0.95)  # type: ignore[arg-type]
+    beyond = float(np.mean([total > bound for total in sums]))
+    assert beyond <= 0.05
+    assert bound < groups * noise.error_bound("0.95", n=groups)
+    assert float(np.mean([total > bound / 2 for total in sums])) > 0.05
+
+
+def test_a_ledger_keeps_answers(frame: pd.DataFrame, tmp_path: Any) -> None:
+    table = xp.read(frame, unit="row", neighbours="add-remove", key=1)
+    groups = table.by("city", keys=["a", "b"])
+    mechanism = groups.answers(epsilon=1, n=groups.count(), v=groups.variance("x", bounds=(0, 40)))
+    book = xp.Ledger.create(f"sqlite:///{tmp_path}/b.db", "x", epsilon=1, unit="row", neighbours="add-remove")
+    first = book.run(mechanism, key="k")
+    again = book.run(mechanism, key="k")
+    assert again.replayed
+    assert first.value == again.value
+    assert isinstance(again.value, Frame)
+
+
+def test_what_is_publicly_wrong_is_refused(frame: pd.DataFrame) -> None:
+    table = xp.read(frame, unit="row", neighbours="add-remove", key=1)
+    for values, keys, rule in (
+        ((), ["a"], "told apart"), (("city", "city"), [("a", "a")], "each once"), (("city",), "ab", "a list"),
+        (("city",), 5, "a list"), (("city",), [("a", 1)], "for each of 1"), (("city", "year"), ["a"], "for each of 2"),
+        (("city",), ["a", "a"], "different"), (("city",), [], "from 1"), (("city",), [1], "of another kind"),
+        (("city", "year"), {"city": ["a"]}, "need values of 'year'"), (("x",), [1.0], "a key needs"),
+        (("city",), pl.DataFrame({"town": ["a"]}), "need values of 'city'"),
+        (("city",), pa.table({"town": ["a"]}), "need values of 'city'"),
+    ):  # fmt: skip
+        with pytest.raises(InvalidValue, match=rule):
+            table.by(*values, keys=keys)
+    assert table.by("city", keys=pl.DataFrame({"city": ["a"]})).keys == ("a",)
+    assert table.by("city", keys=pa.table({"city": ["a"]})).keys == ("a",)
+    groups = table.by("city", keys=["a"])
+    for said, rule in (
+        ({}, "at least one"), ({"n": 5}, "name the statistics"), ({"city": groups.count()}, "different names"),
+        ({"n": groups.count(), "delta": "1e-6"}, "leave it out"),
+        ({"m": table.where("x > 0").median("x")}, "another table"),
+    ):  # fmt: skip
+        with pytest.raises(InvalidValue, match=rule):
+            groups.answers(epsilon=1, **said)
+    with pytest.raises(InvalidValue, match="at least 2e-12"):
+        groups.answers(epsilon="1e-12", n=groups.count(), m=groups.count(of="units"))
+    discovered = table.by("city")
+    with pytest.raises(InvalidValue, match="δ"):
+        discovered.answers(epsilon=1, n=discovered.count())
+    with pytest.raises(InvalidValue, match="needs stated keys"):
+        discovered.ask(lambda rows, e: rows.count().laplace(epsilon=e), epsilon=1)
+
+
+def test_frames() -> None:
+    out = Frame(("city", "n", "n_error"), (("Rome", 12, 3.5), ("<b>", None, None)))
+    assert out.to_csv() == "city,n,n_error\nRome,12,3.5\n<b>,,\n"
+    assert out.to_pandas()["n"].tolist()[0] == 12
+    assert out.to_polars()["n"].to_list() == out.to_arrow().column("n").to_pylist() == [12, None]
+    assert "&lt;b&gt;" in out._repr_html_()
+    with pytest.raises(InvalidValue, match="no column 'x'"):
+        out["x"]
+    assert str(out).splitlines()[1] == "Rome  12  3.5"
