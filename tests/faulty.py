@@ -10,11 +10,12 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import expost as xp
 from expost import Cost, Guarantee, Ledger
-from expost.ledger import MemoryStore, Request, Settings
+from expost.accounting.capacities import LedgerMeters
+from expost.ledger import MemoryStore, Settings
 from expost.ledger.entry import Note
 from expost.ledger.trail import Event, linked
 from expost.ledger.verify import Replay, replay
@@ -24,9 +25,18 @@ CLAIM = Guarantee({"small": "0.001", "large": "0.004"}, delta="1e-9")
 NAME = "study"
 
 
-def make(url: str, epsilon: int | str = 1000, settings: Settings | None = None) -> Ledger:
+ACCOUNTINGS: tuple[Literal["simple", "renyi"], ...] = ("simple", "renyi")
+
+
+def make(
+    url: str,
+    epsilon: int | str = 1000,
+    settings: Settings | None = None,
+    accounting: Literal["simple", "renyi"] = "simple",
+) -> Ledger:
+    limit = Cost.within(epsilon, 1e-3)
     return Ledger.create(
-        url, NAME, epsilon=epsilon, delta=1e-3, neighbours="add-remove", unit="person", settings=settings
+        url, NAME, limit, neighbours="add-remove", unit="person", settings=settings, accounting=accounting
     )
 
 
@@ -156,9 +166,10 @@ def follows_the_model(ledger: Ledger) -> None:
 
 def happen(model: MemoryStore | None, event: Event, entries: dict[int, xp.Entry]) -> MemoryStore:
     body = event.body
-    cost = {name: Cost.of_units(*body[name]) for name in ("limit", "charged") if name in body}
+    cost = {name: Cost.of_units(*body[name][:2]) for name in ("limit", "charged") if name in body}
     if event.kind == "create" or model is None:
-        return MemoryStore(body["name"], cost["limit"], body["neighbours"])
+        meters = LedgerMeters.from_json(body["accounting"]) if "accounting" in body else None
+        return MemoryStore(body["name"], cost["limit"], body["neighbours"], meters=meters)
     path = tuple(body.get("account", "").split("/"))
     if event.kind == "account":
         model.create_account(path, cost["limit"])
@@ -170,7 +181,8 @@ def happen(model: MemoryStore | None, event: Event, entries: dict[int, xp.Entry]
     elif event.kind == "reserve":
         assert event.entry is not None
         entry = entries[event.entry]
-        request = Request(entry.operation, path, entry.request.subject, entry.guarantee, entry.label, entry.key)
+        request = entry.request
+        assert request.account == path
         assert model.reserve(request, begin=body["begun"]).id == event.entry
     elif event.kind == "begin":
         model.begin(event.entry or 0)
@@ -182,6 +194,7 @@ def happen(model: MemoryStore | None, event: Event, entries: dict[int, xp.Entry]
         else:
             entry = (model.forfeit if event.kind == "forfeit" else model.void)(event.entry)
         assert entry.charged == cost["charged"]
+        assert list(entry.amounts or ()) == body["charged"][2:]
     return model
 
 
@@ -209,6 +222,3 @@ def linear(events: list[Event], told: list[dict[str, Any]]) -> None:
         first = max((at for at, _, until in known if until < fact["since"]), default=1)
         last = min((at for at, since, _ in known if since > fact["until"]), default=len(events) + 1)
         assert any(full[first - 1 : last]), "refused while it would have fitted all the time"
-
-
-__all__ = ["CLAIM", "NAME", "Worker", "acknowledged", "check", "child", "kill", "linear", "make", "replay"]

@@ -13,7 +13,7 @@ import pytest
 import expost as xp
 from expost import Cost, Guarantee, Ledger
 from expost.ledger import Settings
-from faulty import CLAIM, NAME, check, make
+from faulty import ACCOUNTINGS, CLAIM, NAME, check, make
 from soak import SOAK
 from toys import Fixed
 
@@ -117,20 +117,21 @@ def lost(disk: Disk, tmp_path: Path, every: int) -> int:
     return found
 
 
-def begin(disk: Disk, tmp_path: Path, synchronous: str = "EXTRA") -> Ledger:
+def begin(disk: Disk, tmp_path: Path, synchronous: str = "EXTRA", accounting: Any = "simple") -> Ledger:
     url = f"sqlite:///{tmp_path}/books.db"
-    ledger = make(url, settings=Settings(vfs=disk.name))
+    ledger = make(url, settings=Settings(vfs=disk.name), accounting=accounting)
     if synchronous != "EXTRA":
         ledger = Ledger.load(url, NAME, settings=Settings(vfs=disk.name, synchronous=synchronous))
     disk.cuts.clear()
     return ledger
 
 
-def test_a_power_cut_at_every_sync(disk: Disk, tmp_path: Path) -> None:
+@pytest.mark.parametrize("accounting", ACCOUNTINGS)
+def test_a_power_cut_at_every_sync(disk: Disk, tmp_path: Path, accounting: Any) -> None:
     """Only synced bytes are kept, with and without some of the others: all that was acknowledged is there."""
     chance = random.Random(6)
-    ledger = begin(disk, tmp_path)
-    count = 120 if SOAK else 20
+    ledger = begin(disk, tmp_path, accounting=accounting)
+    count = 120 if SOAK else 10
     spend(ledger, disk, count)
     assert len(disk.cuts) > 2 * count
     for number, (synced, written, told) in enumerate(disk.cuts):

@@ -9,12 +9,13 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import psycopg
 import pytest
 
 from expost import Cost, Ledger
-from faulty import NAME, Worker, acknowledged, check, child, kill, make
+from faulty import ACCOUNTINGS, NAME, Worker, acknowledged, check, child, kill, make
 from servers import Server
 from soak import SOAK
 
@@ -25,15 +26,20 @@ def spend(url: str, log: Path, seed: int) -> None:
     Worker(Ledger.load(url, NAME), log, seed).work()
 
 
-def set_up(url: str, epsilon: object = 1000) -> None:
-    make(url, epsilon).create_account("team", epsilon=100, delta=1e-3).create_account("alice", epsilon=50, delta=1e-3)
+Accounting: TypeAlias = Literal["simple", "renyi"]
 
 
-def test_clients_killed_at_random_moments(new_url: Callable[[], str], tmp_path: Path) -> None:
+def set_up(url: str, epsilon: int | str = 1000, accounting: Accounting = "simple") -> None:
+    ledger = make(url, epsilon, accounting=accounting)
+    ledger.create_account("team", epsilon=100, delta=1e-3).create_account("alice", epsilon=50, delta=1e-3)
+
+
+@pytest.mark.parametrize("accounting", ACCOUNTINGS)
+def test_clients_killed_at_random_moments(new_url: Callable[[], str], tmp_path: Path, accounting: Accounting) -> None:
     """Two at a time, each killed up to so many milliseconds after it began; the next ones find what was left."""
     url, chance = new_url(), random.Random(7)
-    set_up(url)
-    kills = SOAK or 40
+    set_up(url, accounting=accounting)
+    kills = SOAK or 20
     for number in range(kills // 2):
         pids = []
         for which in range(2):
@@ -60,8 +66,11 @@ def wait_for(logs: Iterable[Path]) -> None:
             time.sleep(0.001)
 
 
+@pytest.mark.parametrize("accounting", ACCOUNTINGS)
 @pytest.mark.parametrize("violence", ["terminate", "SIGKILL"])
-def test_backends_killed_at_random_moments(request: pytest.FixtureRequest, tmp_path: Path, violence: str) -> None:
+def test_backends_killed_at_random_moments(
+    request: pytest.FixtureRequest, tmp_path: Path, violence: str, accounting: Accounting
+) -> None:
     """The server's processes die under the clients' hands; the clients go on, and nothing is charged twice.
 
     After a SIGKILL the server stops all its processes and recovers: each such kill is one of the whole server, too.
@@ -71,10 +80,10 @@ def test_backends_killed_at_random_moments(request: pytest.FixtureRequest, tmp_p
     else:
         server = Server()
         request.addfinalizer(server.remove)
-    url, chance = server.new_database(f"kill_{violence.lower()}_{os.getpid()}"), random.Random(8)
-    set_up(url)
+    url, chance = server.new_database(f"kill_{violence.lower()}_{accounting}_{os.getpid()}"), random.Random(8)
+    set_up(url, accounting=accounting)
     ledger = Ledger.load(url, NAME)
-    kills, period = SOAK or 12, 0.05
+    kills, period = SOAK or 6, 0.05
     working = [True]
 
     def work(number: int) -> None:
