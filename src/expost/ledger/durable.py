@@ -192,7 +192,7 @@ class DurableStore:
         digest = sha256(text) if text is not None else None
         if text is None and request.operation != "reserve":
             digest = codec.digest_of(output)
-        return self._end(Settle(entry, part, digest, text))._replace(part=part)
+        return self._end(Settle(entry, part, digest, text))
 
     def forfeit(self, entry: int) -> Entry:
         """Charge the worst case."""
@@ -398,4 +398,6 @@ class DurableStore:
             check_text(request.key, "a key", LONGEST)
         subject = codec.described(request.subject, keyed=request.key is not None)
         check_text(subject.text, "how a mechanism prints", 10**6)
+        if subject is request.subject and not subject.data:
+            return request
         return request._replace(subject=subject._replace(data=()))

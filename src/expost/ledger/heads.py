@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import lru_cache
 
 from expost.canonical import sha256
@@ -142,8 +141,10 @@ def _locked(file: int) -> bool:
 def _unlock(file: int) -> None:
     """At once, even if a process was forked meanwhile and has the file open."""
     if fcntl is not None:
-        with suppress(OSError):
+        try:  # noqa: SIM105  # after every commit
             fcntl.flock(file, fcntl.LOCK_UN)
+        except OSError:
+            pass
 
 
 def _record(name: str, head: Head) -> bytes:

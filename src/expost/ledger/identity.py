@@ -10,19 +10,14 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 _HERE = -100  # AT_FDCWD: names are relative to the working directory
 _WANTED = 0x4 | 0x100  # STATX_NLINK, STATX_INO
 _RESULT = struct.Struct("<I12xI12xQ96xII")  # mask, links, inode, and the device's two numbers
-_SIZE = 256
-
-
-class Identity(NamedTuple):
-    """A file, whatever its name."""
-
-    device: int
-    inode: int
+_Buffer = ctypes.c_char * 256
+Identity: TypeAlias = tuple[int, int, int]
+"""A file, whatever its name: its inode, and the two numbers of its device."""
 
 
 def _library() -> Any:
@@ -37,19 +32,13 @@ def _library() -> Any:
 _statx = _library()
 
 
-def identified(path: str) -> tuple[Identity, int]:
+def identified(path: bytes) -> tuple[Identity, int]:
     """The file of that name, and how many names it has. Raises ``OSError``."""
-    if _statx is None:
-        return _stat(path)
-    result = ctypes.create_string_buffer(_SIZE)
-    if _statx(_HERE, os.fsencode(path), 0, _WANTED, result):
-        return _stat(path)  # it raises, or the kernel is older than the library
-    mask, links, inode, major, minor = _RESULT.unpack_from(result)
-    if mask & _WANTED != _WANTED:
-        return _stat(path)
-    return Identity(os.makedev(major, minor), inode), links
-
-
-def _stat(path: str) -> tuple[Identity, int]:
-    found = os.stat(path)
-    return Identity(found.st_dev, found.st_ino), found.st_nlink
+    if _statx is not None:
+        result = _Buffer()
+        failed = _statx(_HERE, path, 0, _WANTED, result)
+        mask, links, inode, major, minor = _RESULT.unpack_from(result)
+        if not failed and mask & _WANTED == _WANTED:
+            return (inode, major, minor), links
+    found = os.stat(path)  # it raises; or the kernel is older than the library
+    return (found.st_ino, os.major(found.st_dev), os.minor(found.st_dev)), found.st_nlink

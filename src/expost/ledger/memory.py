@@ -15,6 +15,7 @@ from expost.guarantee import Guarantee, Neighbours, Part
 from expost.ledger.engine import Returned, Settings, alone
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
 from expost.ledger.rules import (
+    TIMED,
     Begin,
     Change,
     Close,
@@ -153,7 +154,8 @@ class MemoryStore:
         if self._done < len(self._changes):
             self._complete()
         before = self.at
-        self.at = tick(before, self._clock(), operation)
+        if type(operation) in TIMED:
+            self.at = tick(before, self._clock(), operation)
         try:
             change = change_of(self, operation)
         except BaseException:

@@ -417,6 +417,8 @@ TICKS: frozenset[type] = frozenset({CreateAccount, RaiseLimit, Close, DropOutput
 
 SETS: frozenset[type] = frozenset({Create, SetClock})
 """Operations that set the clock of the books to what the machine's clock shows."""
+TIMED = TICKS | SETS
+"""All that look at the machine's clock."""
 
 
 def full_hour(at: int) -> int:

@@ -50,7 +50,7 @@ class SqliteEngine:
         if not create and not os.path.exists(path):
             raise InvalidValue(f"there is no ledger file {path!r}: create a ledger there first")
         self.settings = settings
-        self._path, self._create, self.read_only = path, create, read_only
+        self._path, self._name, self._create, self.read_only = path, os.fsencode(path), create, read_only
         self.heads = Heads(path) if settings.heads else None
         self._owners: dict[tuple[Process, int], str] = {}
         self._writer: apsw.Connection | None = None
@@ -146,7 +146,7 @@ class SqliteEngine:
         """Before every commit: the file that is written, its log, and the file in which their users lock them, are
         those of that name, since the writer opened them."""
         self._check_file()
-        log, locks = self._beside("-wal"), self._beside("-shm")
+        log, locks = self._beside(b"-wal"), self._beside(b"-shm")
         if self._log is None:
             self._log = log, locks
         if self._log[0] != log:
@@ -157,7 +157,7 @@ class SqliteEngine:
     def _check_file(self) -> None:
         """The file is the one of that name, and has no other name."""
         try:
-            found, names = identified(self._path)
+            found, names = identified(self._name)
         except OSError:
             raise self._moved("was removed or renamed") from None
         if found != self._identity:
@@ -165,12 +165,12 @@ class SqliteEngine:
         if names > 1:
             raise self._moved(f"has {names} names (hard links), and each would have a log of its own")
 
-    def _beside(self, ending: str) -> Identity:
+    def _beside(self, ending: bytes) -> Identity:
         try:
-            return identified(self._path + ending)[0]
+            return identified(self._name + ending)[0]
         except OSError:
-            what = "write-ahead log" if ending == "-wal" else "locks"
-            raise self._moved(f"lost its {what} (the file ending in {ending})") from None
+            what = "write-ahead log" if ending == b"-wal" else "locks"
+            raise self._moved(f"lost its {what} (the file ending in {ending.decode()})") from None
 
     def _moved(self, what: str) -> LedgerUnavailable:
         return LedgerUnavailable(
@@ -180,7 +180,7 @@ class SqliteEngine:
 
     def _identify(self) -> None:
         if self._identity is None:
-            self._identity = identified(self._path)[0]
+            self._identity = identified(self._name)[0]
         self._check_file()
 
     # ---- reading

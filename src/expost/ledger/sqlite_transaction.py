@@ -28,6 +28,7 @@ from expost.ledger.rows import (
 )
 from expost.ledger.rules import (
     HOUR,
+    TIMED,
     TRUST,
     Change,
     Close,
@@ -143,7 +144,8 @@ class Transaction:
 
     def _take(self, operation: Operation) -> Entry | None:
         before = self.at
-        self.at = tick(before, self._now, operation)
+        if type(operation) in TIMED:
+            self.at = tick(before, self._now, operation)
         try:
             change = change_of(self, operation)
         except ExpostError:
@@ -275,15 +277,15 @@ class Transaction:
         if lease is None:
             self._ensure_alive()
         self._count += 1
-        self._run(
+        self._execute(
             "INSERT INTO expost_entry (ledger, number, account, operation, subject, fingerprint, claim, label, key, "
             "epsilon, delta, meters, owner, lease, lease_until, begun, reserved_at, reserved_line) "
             "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-            self._ledger, self._count, self._account(request.account)[0], request.operation, subject.text,
+            (self._ledger, self._count, self._account(request.account)[0], request.operation, subject.text,
             subject.fingerprint, claim, request.label, request.key, worst.epsilon_units, worst.delta_units,
             None if request.tariff is None else numbers_text(request.tariff.worst.amounts),
             self.owner if lease is None else None, lease, None if lease is None else self._now + lease,
-            int(operation.begun), self.at, self.sequence,
+            int(operation.begun), self.at, self.sequence),
         )  # fmt: skip
 
     def _update_entry(self, operation: Operation, entry: Entry) -> None:
