@@ -21,7 +21,7 @@ DEEPEST_JSON = 20
 _STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"')
 _HEADERS = {
     b"x-content-type-options": b"nosniff",
-    b"referrer-policy": b"no-referrer",
+    b"referrer-policy": b"same-origin",
     b"cache-control": b"no-store",
     b"x-frame-options": b"DENY",
     b"cross-origin-opener-policy": b"same-origin",

@@ -12,6 +12,7 @@ import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse, Response
 
 from expost._version import __version__
 from expost.errors import ExpostError
@@ -19,6 +20,7 @@ from expost.service.api import asking, engines, governing, operating, reading
 from expost.service.asked import Fault, InvalidRequest
 from expost.service.config import ServerConfig, read_config
 from expost.service.core import Service
+from expost.service.dashboard import pages
 from expost.service.limits import Limits, ProblemReply
 from expost.service.logs import set_up_logs
 from expost.service.problems import TITLES, Refusal, problem_of
@@ -46,8 +48,10 @@ def create_app(service: Service) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.service = service
-    for router in (asking.router, reading.router, governing.router, engines.router, operating.router):
-        app.include_router(router)
+    for group in (asking, reading, governing, engines, operating, pages):
+        app.include_router(group.router)
+    app.mount("/static", pages.STATIC)
+    app.add_exception_handler(pages.SignInNeeded, _sign_in)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _unknown)
     for kind in (Refusal, InvalidRequest, ExpostError):
@@ -60,14 +64,24 @@ def behind_limits(app: FastAPI, config: ServerConfig) -> Limits:
     return Limits(app, config.largest_request, secure=config.behind_proxy or config.certificate is not None)
 
 
-async def _refused(request: Request, error: Exception) -> ProblemReply:
-    return ProblemReply(problem_of(error))
+async def _refused(request: Request, error: Exception) -> Response:
+    return _shown(request, problem_of(error))
 
 
-async def _unknown(request: Request, error: Exception) -> ProblemReply:
+async def _unknown(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     status = error.status_code if error.status_code in TITLES else 400
-    return ProblemReply(Refusal(status, TITLES[status]))
+    return _shown(request, Refusal(status, TITLES[status]))
+
+
+async def _sign_in(request: Request, error: Exception) -> Response:
+    return RedirectResponse("/sign-in", 303)
+
+
+def _shown(request: Request, refusal: Refusal) -> Response:
+    """Browsers get a page, programs problem details."""
+    for_browsers = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/v1/")
+    return pages.refusal_page(request, refusal) if for_browsers else ProblemReply(refusal)
 
 
 async def _invalid(request: Request, error: Exception) -> ProblemReply:

@@ -81,7 +81,7 @@ async def export_ledger(here: Here, token: Auditor) -> StreamingResponse:
     """The whole audit trail as lines of JSON, each with its hash. It holds no answers, only their hashes."""
     ledger = _whole(token)
     headers = {"content-disposition": 'attachment; filename="trail.jsonl"'}
-    return StreamingResponse(_exported(here, ledger), media_type="application/jsonl", headers=headers)
+    return StreamingResponse(exported_lines(here, ledger), media_type="application/jsonl", headers=headers)
 
 
 @router.get("/events", response_class=PlainTextResponse, responses=refusals())
@@ -109,7 +109,8 @@ async def events(here: Service, token: AccessToken, account: str, *, once: bool 
             return
 
 
-def _exported(here: Service, ledger: str) -> Iterator[str]:
+def exported_lines(here: Service, ledger: str) -> Iterator[str]:
+    """The trail as it is exported."""
     for event in here.window.events(ledger, 0):
         yield json.dumps({"line": json.loads(event.line), "hash": event.hash}, ensure_ascii=True) + "\n"
 

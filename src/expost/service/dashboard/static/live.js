@@ -1,0 +1,24 @@
+// Keeps open pages current. Everything here works without it.
+"use strict";
+const cells = (account, what) => document.querySelectorAll(`[data-account="${CSS.escape(account)}"] [data-of="${what}"]`);
+const source = new EventSource("/live");
+source.addEventListener("balances", (event) => {
+  for (const balance of JSON.parse(event.data)) {
+    for (const what of ["limit", "spent", "reserved", "remaining"]) {
+      for (const cell of cells(balance.account, what)) cell.textContent = balance[what].epsilon;
+    }
+    const limit = Number(balance.limit.epsilon) || 1;
+    for (const what of ["spent", "reserved"]) {
+      const share = 100 * Number(balance[what].epsilon) / limit;
+      for (const bar of document.querySelectorAll(`[data-account="${CSS.escape(balance.account)}"] [data-bar="${what}"]`)) {
+        bar.setAttribute("width", `${share}%`);
+        if (what === "reserved") bar.setAttribute("x", `${100 * Number(balance.spent.epsilon) / limit}%`);
+      }
+    }
+  }
+});
+source.addEventListener("job", (event) => {
+  const waiting = document.querySelector("[data-waiting]");
+  if (waiting && waiting.dataset.waiting === JSON.parse(event.data).id) location.reload();
+});
+window.addEventListener("pagehide", () => source.close());

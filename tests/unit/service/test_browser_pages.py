@@ -1,0 +1,108 @@
+"""The dashboard in a real browser: sign in, plan, ask, see the charge on another page, sign out."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+import browser
+from serving import Running
+from soak import some
+
+AXE = Path(__file__).resolve().parents[3] / "build" / "axe"
+PROGRAM = browser.program()
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="there is no browser, and none could be installed")
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=PROGRAM, args=["--no-sandbox", "--disable-gpu"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def said() -> list[str]:
+    """What pages complained about."""
+    return []
+
+
+def new_page(chromium: Browser, running: Running, who: str, said: list[str], **options: Any) -> Page:
+    page = chromium.new_context(**options).new_page()
+    page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(f"{running.address}/")
+    page.fill("#token", running.secrets[who])
+    page.keyboard.press("Enter")
+    page.wait_for_selector("h1:has-text('Budgets')")
+    return page
+
+
+def test_an_analysts_day(chromium: Browser, running: Running, said: list[str]) -> None:
+    page = new_page(chromium, running, "bob", said)
+    second = new_page(chromium, running, "bob", said)
+    spent = second.locator("[data-account='people/bob'] [data-of=spent]")
+    before = spent.inner_text()
+    page.click("text=Ask")
+    page.click("text=count >> nth=0")
+    page.fill("#f-where", "age >= 60")
+    page.fill("#f-epsilon", "0.125")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=at worst")
+    assert "± " in page.inner_text("[aria-label='What it would cost']")
+    page.click("text=Ask, and pay")
+    page.wait_for_selector(".answer")
+    since = time.monotonic()
+    while spent.inner_text() == before and time.monotonic() - since < 2:
+        time.sleep(0.02)
+    assert spent.inner_text() != before  # within two seconds, without a reload
+    page.click("text=Sign out")
+    page.wait_for_selector("h1:has-text('Sign in')")
+    assert said == []
+
+
+PAGES = {"alice": ("/", "/ask", "/ask/people/histogram", "/jobs", "/entries"), "custodian": ("/reviews", "/audit")}
+
+
+LOOKS = [(1280, "light"), (1280, "dark"), (360, "light"), (360, "dark")]
+
+
+@pytest.mark.parametrize(("width", "scheme"), some(LOOKS, 3))
+def test_pages_fit_and_are_accessible(
+    chromium: Browser, running: Running, said: list[str], width: int, scheme: str
+) -> None:
+    script = axe()
+    for who, paths in PAGES.items():
+        page = new_page(chromium, running, who, said, viewport={"width": width, "height": 800}, color_scheme=scheme)
+        for path in paths:
+            page.goto(f"{running.address}{path}")
+            page.wait_for_selector("h1")
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+            if script is not None:
+                page.evaluate(script)  # not by a tag, which the policy forbids
+                found = page.evaluate("axe.run()")["violations"]
+                serious = [each["id"] for each in found if each["impact"] in ("serious", "critical")]
+                assert serious == [], (path, serious)
+        if script is not None:  # a fault that it must find
+            page.evaluate("document.querySelector('main').append(document.createElement('button'))")
+            assert any(each["impact"] == "critical" for each in page.evaluate("axe.run()")["violations"])
+        page.context.close()
+    assert said == []
+
+
+def axe() -> str | None:
+    """The checker's text, from npm, where that can be had; it is no part of the project."""
+    file = AXE / "node_modules" / "axe-core" / "axe.min.js"
+    if not file.exists() and shutil.which("npm") is not None:
+        AXE.mkdir(parents=True, exist_ok=True)
+        command = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(AXE), "axe-core@4"]
+        subprocess.run(command, timeout=60, check=False, capture_output=True)
+    return file.read_text() if file.exists() else None
