@@ -59,7 +59,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         The ledger that is charged. Without one, a ledger of just the worst case is made for each fit.
 
     A fit that is good enough costs ``factor`` times its ε. Any other costs its ε, and factor − 1 times the largest ε
-    of all candidates. Candidates are fixed before the data is looked at.
+    of all candidates. Candidates are fixed before the data is looked at. How long a search took tells the number of
+    runs, which must stay private.
 
     After ``fit``: ``best_estimator_``, ``best_params_``, ``best_index_``, ``best_score_`` (with noise),
     ``good_enough_`` and ``release_``, the receipt. The mechanism is :class:`expost.Tuning`.

@@ -117,6 +117,28 @@ def test_the_most_frequent_keys(relation: Any) -> None:
     assert found.reserved.delta <= 1e-6
 
 
+@pytest.mark.parametrize(
+    ("unit", "expected"),
+    [
+        ("row", {"big": 400, "mid": 300, "few": 1}),
+        (xp.Unit("person", rows=3, groups=2), {"big": 200, "mid": 150, "few": 1}),
+    ],
+)
+def test_the_most_frequent_keys_of_rows_and_of_people(unit: Any, expected: dict[str, int]) -> None:
+    """A row counts once. A person has two rows of one city; one of them has a third city, which makes two groups."""
+    rows = (
+        "SELECT 'p' || (i // 2), CASE WHEN i < 400 THEN 'big' ELSE 'mid' END FROM range(600) t(i) UNION ALL "
+        "SELECT 'q' || (i // 2), 'mid' FROM range(100) t(i) UNION ALL SELECT 'p0', 'few'"
+    )
+    question = table(unit, rows=rows).discover("city")
+    assert dict(question.exact()) == expected
+    top = question.top(3, epsilon=6, delta=1e-6)
+    assert top.choice.groups == (1 if unit == "row" else 2)
+    released = xp.Ledger(epsilon=6, delta=1e-5, noise=xp.SeededNoise(2)).run(top)
+    assert released.value == ("big", "mid")
+    assert released.charged == xp.Cost(6, delta=top.guarantee.worst_case.exact_delta)
+
+
 def test_the_most_frequent_are_counted_in_units() -> None:
     with pytest.raises(xp.InvalidValue, match="units"):
         table(xp.Unit("person", rows=2)).discover("city", of="rows").top(2, epsilon=1, delta=1e-6)

@@ -60,7 +60,8 @@ class Tuning(Mechanism[Any, Tuned]):
 
     An output that is good enough costs ``factor`` times its candidate's ε. Any other costs its candidate's ε, and
     factor − 1 times the largest ε of all candidates. δ is that of an average candidate times ``mean_runs``. Neighbours
-    exchange a record (``"substitute"``): scores are of a public number of records.
+    exchange a record (``"substitute"``): scores are of a public number of records. The number of runs must stay
+    private, and so must the time that they took.
 
     >>> from expost import CorrectPredictions, OutputPerturbation
     >>> models = [OutputPerturbation(epsilon=e, norm=1) for e in (0.1, 1)]

@@ -160,7 +160,7 @@ class _Test:
         return self._rows(both, _PARTS * self._error), self._events(both, rest * self._error), moment
 
     def _rows(self, both: list[_Ordered], error: float) -> tuple[PartShown, ...]:
-        """For each part the event, of any ordered pair, that promised the most."""
+        """For each part, the cheapest first, the event of any ordered pair that showed the most."""
         each = error / (len(both) * len(self._labels))
         found: dict[int, PartShown] = {}
         for sides in both:
@@ -172,7 +172,7 @@ class _Test:
                     claimed = float(self._epsilons[part])
                     hits = sides.hits(event, self._epsilons)
                     found[part] = PartShown(self._labels[part], claimed, shown, sides.pair, sides.order, hits)
-        return tuple(found.values())
+        return tuple(sorted(found.values(), key=lambda row: row.claimed))
 
     def _events(self, both: list[_Ordered], error: float) -> tuple[EventShown, ...]:
         """The few events that promised to violate the guarantee most."""

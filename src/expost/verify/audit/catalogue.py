@@ -51,6 +51,16 @@ def _fitted(mechanism: Mechanism[Any, Any]) -> Subject:
     return Subject(mechanism, [(rows, _last_changed(rows))])
 
 
+def _counted(mechanism: m.TopK) -> Subject:
+    """Counts at the bar, and a label that enters because of one person."""
+    bar = mechanism.margin
+    pairs: list[tuple[Any, Any]] = [
+        ({"a": bar, "b": bar}, {"a": bar, "b": bar + 1}),
+        ({"a": bar, "b": 1, "c": 1}, {"a": bar, "b": 1, "c": 2}),
+    ]
+    return Subject(mechanism, pairs)
+
+
 def _last_changed(rows: Any) -> Any:
     """The last target is 0."""
     others = rows.copy()
@@ -82,13 +92,16 @@ _SUBJECTS: dict[str, Callable[[], Subject]] = {
         m.AdaptiveSparseVector(threshold=0, at_most=2, epsilon=4, sensitivity=1), neighbours.answers()
     ),
     "NoiseReduction": lambda: Subject(
-        m.NoiseReduction(epsilon=1, sensitivity=1, levels=8, until=m.AbsoluteError(within=2)), neighbours.numbers()
+        m.NoiseReduction(epsilon=2, sensitivity=1, levels=4, ratio=2, until=m.Decided(threshold=3, confidence="0.6")),
+        [*neighbours.numbers(), (3, 4)],
     ),
     "GaussianReduction": lambda: Subject(
-        m.GaussianReduction(rho=0.25, delta=0.01, sensitivity=1, levels=4, until=m.AbsoluteError(within=4)),
+        m.GaussianReduction(
+            rho=1, delta=0.01, sensitivity=1, levels=3, ratio=2, until=m.Decided(threshold=2, confidence="0.6")
+        ),
         neighbours.numbers(),
     ),
-    "TopK": lambda: Subject(m.TopK(k=2, epsilon=1, delta=0.05), [({"a": 3, "b": 2}, {"a": 3, "b": 3})]),
+    "TopK": lambda: _counted(m.TopK(k=2, epsilon=4, delta=0.05, candidates=2)),
     "Histogram": lambda: _values(m.Histogram(epsilon=1, edges=(0, 1, 2, 4))),
     "Mean": lambda: _values(m.Mean(**_BOUNDS)),
     "Variance": lambda: _values(m.Variance(**_BOUNDS)),

@@ -27,14 +27,14 @@ def asked(mechanism: Interactive[AnInteraction], script: Callable[[AnInteraction
     return run
 
 
-def played(limit: Cost, script: Callable[[Ledger, Any], Any]) -> SampleOne:
+def played(limit: Cost, script: Callable[[Ledger, Any], Any], **accounting: Any) -> SampleOne:
     """The composition game: an adversary spends from a new ledger as it likes, and its output is what it saw.
 
     ``script(ledger, data)`` hands the data to the ledger's mechanisms only, and returns its view. Audit it with
-    ``Guarantee.uniform`` of the limit.
+    ``Guarantee.uniform`` of the limit. ``accounting`` is what else the ledger is made with.
     """
 
     def run(data: Any, noise: NoiseSource) -> Any:
-        return script(Ledger(limit, noise=noise), data)
+        return script(Ledger(limit, noise=noise, **accounting), data)
 
     return run

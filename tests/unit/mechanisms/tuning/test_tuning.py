@@ -118,6 +118,24 @@ def test_tuning_is_not_charged_as_one_run() -> None:
     assert check(one, xp.Guarantee({0: Fraction(log(3) + 1e-9)}))
 
 
+def test_the_number_of_runs_must_stay_private() -> None:
+    """Where it is published beside the outcome, not even three runs pay for it."""
+    x, y, stop = response(Fraction(1, 4)), response(Fraction(3, 4)), Fraction(1, 10)
+
+    def shown(run: Mapping[Outcome, Fraction]) -> dict[Any, Fraction]:
+        found: dict[Any, Fraction] = {"more": (1 - stop) ** 6}
+        for runs in range(1, 7):
+            chance, none = stop * (1 - stop) ** (runs - 1), run[0, 0] ** runs
+            found |= {(runs, 0): chance * none, (runs, 1): chance * (1 - none)}
+        return found
+
+    seen = FiniteMechanism({"x": shown(x), "y": shown(y)}, [("x", "y")], lambda output: "any")
+    assert not check(seen, xp.Guarantee({"any": 3 * Fraction(log(3) + 1e-9)}))
+    hidden = FiniteMechanism({"x": geometric_law(x, by_score, stop), "y": geometric_law(y, by_score, stop)},
+                             [("x", "y")], of_candidate)  # fmt: skip
+    assert check(hidden, xp.Guarantee({0: 3 * Fraction(log(3) + 1e-9)}))
+
+
 def test_two_runs_are_nearly_reached_by_default() -> None:
     x, y = ([(i, score, float(p)) for (i, score), p in OPPOSED[side].items()] for side in "xy")
     ratio = 3 * slope(x, 1, 0, 1e-5) / slope(y, 1, 0, 1e-5)
