@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
-from expost.accounting.amounts import Amounts
+from expost.accounting.amounts import NO_AMOUNTS, Amounts
 from expost.accounting.meters import Priced, Round
 from expost.accounting.renyi.orders import as_order
 from expost.accounting.renyi.prices import Prices
@@ -25,6 +26,14 @@ class Charge(NamedTuple):
 
     cost: Cost
     amounts: Amounts
+
+
+def together(charges: Iterable[Charge]) -> Charge:
+    """All of them."""
+    cost, amounts = _NOTHING, NO_AMOUNTS
+    for each in charges:
+        cost, amounts = cost + each.cost, amounts.more(each.amounts)
+    return Charge(cost, amounts)
 
 
 class Tariff:

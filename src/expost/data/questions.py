@@ -31,6 +31,7 @@ from expost.mechanisms.reduction.levels import Reduced
 from expost.noise import NoiseSource
 
 if TYPE_CHECKING:
+    from expost.accounting.renyi import Prices
     from expost.data.table import Of, PrivateTable
 
 _LEVELS = 40  # of noise reduction: from ε down to a six-thousandth
@@ -181,6 +182,14 @@ class OnNumbers(TableMechanism[Out]):
     def guarantee(self) -> Guarantee:
         """That of the mechanism."""
         return self.noise.guarantee
+
+    def renyi_prices(self, order: Number) -> Prices:
+        """Those of the mechanism."""
+        return self.noise.renyi_prices(order)
+
+    def gaussian_prices(self) -> Prices | None:
+        """Those of the mechanism."""
+        return self.noise.gaussian_prices()
 
     def check(self, data: Any) -> None:
         """The mechanism can be run on that many numbers."""

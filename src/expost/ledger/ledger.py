@@ -397,7 +397,9 @@ class Ledger:
         >>> quote.worst, quote.best, quote.fits
         (Cost(1.5), Cost(0.5), False)
         """
-        return quoted(self._store, self._path, planned, simple_alone=self._simple_alone)
+        from expost.ledger.imagined import Imagined
+
+        return quoted(Imagined.of(self), planned)
 
     def statement(self, *, by: Literal["entry", "day"] = "entry") -> str:
         """A table for people: what was reserved, charged and refunded, for each entry, or for each account and day."""

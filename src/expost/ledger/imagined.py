@@ -1,0 +1,104 @@
+"""Balances to try things out on: what would have room, and what would remain. Nothing is reserved."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
+
+from expost.accounting.amounts import NO_AMOUNTS
+from expost.accounting.tariff import Charge
+from expost.guarantee import Guarantee, Part
+from expost.ledger.entry import Balance, Manner
+from expost.ledger.metered import remaining, shown, with_reserved
+from expost.ledger.prices import prices_of
+from expost.mechanism import Mechanism
+
+if TYPE_CHECKING:
+    from expost.accounting.capacities import LedgerMeters
+    from expost.cost import Cost
+    from expost.ledger.ledger import Ledger
+
+
+class Imagined(NamedTuple):
+    """The balances of an account and of all above it, as they would be after some charges."""
+
+    meters: LedgerMeters | None
+    levels: tuple[Balance, ...]
+    simple_alone: bool = False
+    """Whether one of them has no meter but the simple sum, although the ledger has others."""
+
+    @classmethod
+    def of(cls, ledger: Ledger) -> Imagined:
+        """A ledger or account as it is now."""
+        return cls(ledger._store.meters, ledger._store.balances(ledger._path), ledger._simple_alone)
+
+    @property
+    def remaining(self) -> Cost:
+        """What could still be asked for."""
+        return remaining(self.meters, self.levels)
+
+    def charges(self, plan: Mechanism | Guarantee, cheapest: Part | None = None) -> tuple[Charge, Charge]:
+        """What a request costs at worst, and at best: at ``cheapest``, or else the least on each meter.
+
+        A mechanism is taken to run in one go if it can.
+        """
+        guarantee = plan if isinstance(plan, Guarantee) else plan.guarantee
+        tariff = prices_of(self.meters, _manner(plan), plan, guarantee, simple_alone=self.simple_alone)
+        if tariff is not None:
+            return tariff.worst, tariff.best if cheapest is None else tariff.of(cheapest)
+        best = guarantee.best_case if cheapest is None else guarantee.cost_of(cheapest)
+        return Charge(guarantee.worst_case, NO_AMOUNTS), Charge(best, NO_AMOUNTS)
+
+    def after(self, charge: Charge) -> Imagined | None:
+        """The balances with this charge as well; None if it has no room at some level."""
+        levels = [_charged(level, charge) for level in self.levels]
+        found = tuple(level for level in levels if level is not None)
+        return self._replace(levels=found) if len(found) == len(levels) else None
+
+    def emptied(self) -> Imagined:
+        """Nothing remains."""
+        return self._replace(levels=tuple(level._replace(closed=True) for level in self.levels))
+
+    def shown(self, charge: Charge) -> Cost:
+        """A charge for people: ε and δ, or the ρ of noise that takes no δ."""
+        return charge.cost if self.meters is None else shown(self.meters, charge)
+
+    def taken(self, charge: Charge) -> float:
+        """The share of its limit that a charge takes, on the meter where that is least; above 1 if it does not fit."""
+        return max(_taken(level, charge) for level in self.levels)
+
+
+def _manner(plan: Mechanism | Guarantee) -> Manner:
+    if isinstance(plan, Guarantee):
+        return "reserve"
+    return "open" if type(plan).sample is Mechanism.sample else "run"
+
+
+def _charged(level: Balance, charge: Charge) -> Balance | None:
+    if level.meters is not None:
+        return with_reserved(level, charge)
+    return level._replace(reserved=level.reserved + charge.cost) if level.has_room(charge.cost) else None
+
+
+def _taken(level: Balance, charge: Charge) -> float:
+    held, (cost, amounts), limit = level.held, charge, level.limit
+    simple = _share(cost.epsilon_units, limit.epsilon_units)
+    if held is None:
+        return max(simple, _share(cost.delta_units, limit.delta_units))
+    capacity = held.capacity
+    shares = [
+        inf if amounts.unpriced else simple,
+        _share(amounts.renyi, capacity.renyi),
+        inf if amounts.foreign else max(
+            _share(amounts.normal, capacity.normal), _share(amounts.others, capacity.others)
+        ),
+    ]  # fmt: skip
+    return max(min(shares), _share(cost.delta_units, capacity.delta))
+
+
+def _share(used: int, most: int) -> float:
+    """Of a capacity, which may be absent."""
+    if most < 0 or (used and not most):
+        return inf
+    return float(Fraction(used, most)) if used else 0.0
