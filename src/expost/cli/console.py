@@ -107,4 +107,7 @@ def short(cost: Cost, *, up: bool) -> str:
     places = 10**6
     units = cost.epsilon_units
     rounded = -(-units // places) * places if up else units // places * places
-    return str(Cost.of_units(rounded if units > 10 * places else units, cost.delta_units))
+    simple = Cost.of_units(rounded if units > 10 * places else units, cost.delta_units)
+    rho = getattr(cost, "rho_units", 0)  # where there are several meters
+    said = [f"{simple}"] if simple or not rho else []
+    return " or ".join([*said, *([f"ρ {rho / 1e12:.4g}"] if rho else [])])

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from expost.cli.balances import entry_facts, entry_row, show_balance
 from expost.cli.console import Json, guarded, out
-from expost.cli.ledger import Name, Url, Who, Why, app, entry_facts, entry_row, head_of, ledger_at, show_balance
+from expost.cli.ledger import Name, Url, Who, Why, app, head_of, ledger_at
 from expost.cli.tables import print_json, print_table
 from expost.errors import InvalidValue
 

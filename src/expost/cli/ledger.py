@@ -6,17 +6,17 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from expost.cli.balances import balance_facts, entry_facts, entry_row, show_balance
 from expost.cli.console import Json, guarded, out
 from expost.cli.tables import print_json, print_json_rows, print_table
 from expost.errors import InvalidValue
 
 if TYPE_CHECKING:
     from expost.ledger import Entry, Head, Ledger
-    from expost.ledger.statement import Totals
 
 app = typer.Typer(
     name="ledger",
@@ -41,6 +41,13 @@ class State(StrEnum):
     SETTLED = "settled"
     FORFEITED = "forfeited"
     VOIDED = "voided"
+
+
+class AddingUp(StrEnum):
+    """How charges add up."""
+
+    SIMPLE = "simple"
+    RENYI = "renyi"
 
 
 class By(StrEnum):
@@ -78,17 +85,23 @@ def create(
     unit: Annotated[str, typer.Option(metavar="TEXT", help=_UNIT, show_default=False)],
     neighbours: Annotated[Neighbours, typer.Option(help="What its claims are about.", show_default=False)],
     delta: Delta = "0",
+    accounting: Annotated[
+        AddingUp, typer.Option(help="How charges add up: ε alone, or on several meters (needs a δ).")
+    ] = AddingUp.SIMPLE,
     as_json: Json = False,
 ) -> None:
     """Make a ledger.
 
-    An SQLite file is made if there is none.
+    An SQLite file is made if there is none. How charges add up stays as it is: expost plan says which fits more.
 
     Example: expost ledger create sqlite:///clinic.db patients --epsilon 3 --unit patient --neighbours add-remove
     """
     from expost.ledger import Ledger
 
-    made = Ledger.create(url, name, _number(epsilon), _number(delta), neighbours=neighbours.value, unit=unit)
+    made = Ledger.create(
+        url, name, _number(epsilon), _number(delta),
+        neighbours=neighbours.value, unit=unit, accounting=accounting.value,
+    )  # fmt: skip
     show_balance(made, as_json)
 
 
@@ -141,7 +154,7 @@ def show(
         return
     found = [ledger_at(url, summary.name, None) for summary in ledgers(url)]
     if as_json:
-        print_json(list(_all_facts(found)))
+        print_json([balance_facts(ledger) for ledger in found])
     for ledger in found if not as_json else ():
         show_balance(ledger, as_json)
 
@@ -155,7 +168,7 @@ def accounts(url: Url, name: Name, as_json: Json = False) -> None:
     """
     found = list(_below(ledger_at(url, name, None)))
     if as_json:
-        print_json(list(_all_facts(found)))
+        print_json([balance_facts(ledger) for ledger in found])
         return
     rows = (
         (ledger.name, *map(str, (ledger.limit, ledger.spent, ledger.reserved, ledger.remaining)), _closed(ledger))
@@ -212,9 +225,9 @@ def statement(
     ledger = ledger_at(url, name, account)
     if as_json:
         totals = totals_of(ledger)
-        rows = iter((day_rows if by is By.DAY else entry_rows)(totals.entries))
+        rows = iter((day_rows if by is By.DAY else entry_rows)(totals.entries, priced=len(ledger.meters) > 1))
         headings = next(rows)
-        print_json_rows((dict(zip(headings, row, strict=True)) for row in rows), _facts(ledger, totals))
+        print_json_rows((dict(zip(headings, row, strict=True)) for row in rows), balance_facts(ledger, totals))
     else:
         for line in ledger.statement_lines(by=by.value):
             out.print(line, soft_wrap=True)
@@ -389,60 +402,6 @@ def head_of(text: str) -> Head:
     if not line.isdecimal() or len(digest) != 64 or set(digest) - set("0123456789abcdef"):
         raise InvalidValue(f"a head is LINE:HASH, as verify prints it, got {text!r}")
     return Head(int(line), digest)
-
-
-def show_balance(ledger: Ledger, as_json: bool) -> None:
-    """Print a balance."""
-    from expost.ledger.statement import totals_of
-
-    totals = totals_of(ledger)
-    if as_json:
-        print_json(_facts(ledger, totals))
-        return
-    closed = ", closed" * totals.closed
-    title = f"{ledger.name} (unit {ledger.unit}, neighbours {ledger.neighbours}{closed})"
-    lines = [title, *(f"  {what:9}  {cost}" for what, cost in totals.costs.items())]
-    out.print("\n".join(lines), soft_wrap=True)
-
-
-def _facts(ledger: Ledger, totals: Totals) -> dict[str, Any]:
-    return {
-        "name": ledger.name,
-        "unit": ledger.unit,
-        "neighbours": ledger.neighbours,
-        "closed": totals.closed,
-        **{what: cost.to_json() for what, cost in totals.costs.items()},
-    }
-
-
-def _all_facts(ledgers: Iterable[Ledger]) -> Iterator[dict[str, Any]]:
-    from expost.ledger.statement import totals_of
-
-    return (_facts(ledger, totals_of(ledger)) for ledger in ledgers)
-
-
-def entry_row(entry: Entry) -> tuple[str, ...]:
-    """An entry as cells of a table."""
-    when, part = f"{entry.when:%Y-%m-%d %H:00}", "" if entry.part is None else str(entry.part)
-    costs = ("" if cost is None else str(cost) for cost in (entry.reserved, entry.charged, entry.refunded))
-    return str(entry.id), when, entry.account, entry.what, entry.state, part, *costs
-
-
-def entry_facts(entry: Entry) -> dict[str, Any]:
-    """What a ledger's line says about an entry. Not what was published."""
-    return {
-        "id": entry.id,
-        "account": entry.account,
-        "operation": entry.operation,
-        "what": entry.what,
-        "key": entry.key,
-        "state": entry.state,
-        "part": entry.part,
-        "reserved": entry.reserved.to_json(),
-        "charged": None if entry.charged is None else entry.charged.to_json(),
-        "refunded": None if entry.refunded is None else entry.refunded.to_json(),
-        "reserved_at": entry.when.isoformat(),
-    }
 
 
 def _closed(ledger: Ledger) -> str:

@@ -292,6 +292,8 @@ def _show_plan(planned: Plan) -> None:
         f"afterwards: {short(planned.worst, up=False)} at worst, {short(planned.best, up=False)} at best",
         soft_wrap=True,
     )
+    if planned.which_fits_more:
+        out.print(planned.which_fits_more, soft_wrap=True)
 
 
 def _plan_json(planned: Plan) -> dict[str, Any]:
@@ -314,6 +316,7 @@ def _plan_json(planned: Plan) -> dict[str, Any]:
             for line in planned.lines
         ],
         "fits": planned.fits,
+        "takes": {accounting: share._asdict() for accounting, share in planned.takes.items()},
     }
 
 
@@ -333,13 +336,15 @@ def _how(outcome: Outcome) -> Padding:
 
 
 def _show_result(result: Result, report: Path | None) -> None:
-    table = Table("#", "question", "reserved", "charged", "refunded", box=None, pad_edge=False)
+    prices = ["Rényi price"] if len(result.ledger.meters) > 1 else []
+    table = Table("#", "question", "reserved", "charged", "refunded", *prices, box=None, pad_edge=False)
     for outcome in result.outcomes:
         for place, receipt in enumerate(outcome.receipts):
             again = f" ({place + 1})" if place else ""
             what = Text(outcome.question.name + again + (", stored" if receipt.stored else ""))
             costs = short(receipt.reserved, up=True), short(receipt.charged, up=True), short(receipt.refunded, up=False)
-            table.add_row(str(receipt.entry), what, *costs)
+            price = "" if receipt.amounts is None else f"{receipt.amounts.renyi / 1e12:.4g}"
+            table.add_row(str(receipt.entry), what, *costs, *[price for _ in prices])
     ledger, withheld = result.ledger, result.asked - result.answered
     name = f"{ledger.name} (rehearsal)" if result.rehearsal else ledger.name
     out.print()

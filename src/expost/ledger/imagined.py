@@ -6,17 +6,17 @@ from fractions import Fraction
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from expost.accounting.amounts import NO_AMOUNTS
-from expost.accounting.tariff import Charge
+from expost.accounting.amounts import NO_AMOUNTS, nothing_counted
+from expost.accounting.tariff import Charge, together
+from expost.cost import Cost
 from expost.guarantee import Guarantee, Part
 from expost.ledger.entry import Balance, Manner
-from expost.ledger.metered import remaining, shown, with_reserved
+from expost.ledger.metered import charge_shown, remaining, with_reserved
 from expost.ledger.prices import prices_of
 from expost.mechanism import Mechanism
 
 if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
-    from expost.cost import Cost
     from expost.ledger.ledger import Ledger
 
 
@@ -33,6 +33,11 @@ class Imagined(NamedTuple):
         """A ledger or account as it is now."""
         return cls(ledger._store.meters, ledger._store.balances(ledger._path), ledger._simple_alone)
 
+    @classmethod
+    def holding(cls, remaining: Cost) -> Imagined:
+        """A ledger with the simple sum in which this remains."""
+        return cls(None, (Balance(remaining, Cost(0), Cost(0)),))
+
     @property
     def remaining(self) -> Cost:
         """What could still be asked for."""
@@ -44,17 +49,23 @@ class Imagined(NamedTuple):
         A mechanism is taken to run in one go if it can.
         """
         guarantee = plan if isinstance(plan, Guarantee) else plan.guarantee
-        tariff = prices_of(self.meters, _manner(plan), plan, guarantee, simple_alone=self.simple_alone)
-        if tariff is not None:
+        if self.meters is not None:
+            tariff = prices_of(self.meters, _manner(plan), plan, guarantee, simple_alone=self.simple_alone)
             return tariff.worst, tariff.best if cheapest is None else tariff.of(cheapest)
         best = guarantee.best_case if cheapest is None else guarantee.cost_of(cheapest)
         return Charge(guarantee.worst_case, NO_AMOUNTS), Charge(best, NO_AMOUNTS)
 
-    def after(self, charge: Charge) -> Imagined | None:
-        """The balances with this charge as well; None if it has no room at some level."""
-        levels = [_charged(level, charge) for level in self.levels]
+    def after(self, *charges: Charge) -> Imagined | None:
+        """The balances with these charges as well; None if they have no room at some level."""
+        levels = [_charged(level, together(charges)) for level in self.levels]
         found = tuple(level for level in levels if level is not None)
         return self._replace(levels=found) if len(found) == len(levels) else None
+
+    def unspent(self) -> Imagined:
+        """The account by itself, as if nothing had been charged or reserved."""
+        own = self.levels[-1]
+        counted = None if own.held is None else nothing_counted(own.held.capacity)
+        return self._replace(levels=(Balance(own.limit, Cost(0), Cost(0), meters=counted),))
 
     def emptied(self) -> Imagined:
         """Nothing remains."""
@@ -62,7 +73,7 @@ class Imagined(NamedTuple):
 
     def shown(self, charge: Charge) -> Cost:
         """A charge for people: ε and δ, or the ρ of noise that takes no δ."""
-        return charge.cost if self.meters is None else shown(self.meters, charge)
+        return charge.cost if self.meters is None else charge_shown(self.meters, charge)
 
     def taken(self, charge: Charge) -> float:
         """The share of its limit that a charge takes, on the meter where that is least; above 1 if it does not fit."""

@@ -99,7 +99,7 @@ def _remaining(meters: LedgerMeters, level: Balance) -> tuple[int, int, int]:
     return found.epsilon, level.remaining.delta_units, found.rho
 
 
-def shown(meters: LedgerMeters, charge: Charge) -> Remaining:
+def charge_shown(meters: LedgerMeters, charge: Charge) -> Remaining:
     """A charge for people: ε and δ, or the ρ of noise that takes no δ."""
     cost, amounts = charge
     rho = -(-Fraction(amounts.renyi) // meters.order) if amounts.unpriced else 0
@@ -118,7 +118,9 @@ def metered_refusal(
     short = [pair for pair in zip(names, levels, strict=True) if with_reserved(pair[1], request.tariff.worst) is None]
     left = {name: Remaining.of(*_remaining(meters, level)) for name, level in short}
     shortest = min(left, key=lambda name: left[name].epsilon_units)
-    return BudgetExceeded(shown(meters, request.tariff.worst), left[shortest], shortest, remaining(meters, levels))
+    return BudgetExceeded(
+        charge_shown(meters, request.tariff.worst), left[shortest], shortest, remaining(meters, levels)
+    )
 
 
 def as_counted(numbers: Iterable[int]) -> Counted | None:

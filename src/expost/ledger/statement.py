@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from expost.cost import Cost
+from expost.cost import Cost, decimal_text
 from expost.ledger.entry import Balance, Entry, View
 from expost.ledger.metered import remaining
 from expost.ledger.readings import meter_lines, readings
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from expost.ledger.ledger import Ledger
 
 _HEADINGS = ("#", "account", "what", "state", "part", "reserved", "charged", "refunded")
+_PRICE = "Rényi price"
 _WIDEST = 44  # characters of a cell
 
 
@@ -62,24 +64,32 @@ def statement_lines(
 def lines_of(name: str, view: View, meters: LedgerMeters | None, by: Literal["entry", "day"]) -> Iterator[str]:
     """The statement of an account: its entries or days, its balance, and what its meters show."""
     table, own = entry_rows if by == "entry" else day_rows, view.levels[-1]
-    lines = statement_lines(name, lambda: table(view.entries), own, remaining(meters, view.levels))
+    rows = partial(table, view.entries, priced=meters is not None)
+    lines = statement_lines(name, rows, own, remaining(meters, view.levels))
     return chain(lines, meter_lines(readings(meters, own)))
 
 
-def entry_rows(entries: Iterable[Entry]) -> Iterator[tuple[str, ...]]:
-    """One row an entry. A voided entry charged nothing; an open one shows what it holds."""
-    return chain([_HEADINGS], map(_row, entries))
+def entry_rows(entries: Iterable[Entry], *, priced: bool = False) -> Iterator[tuple[str, ...]]:
+    """One row an entry. A voided entry charged nothing; an open one shows what it holds.
+
+    ``priced`` adds the Rényi price that was charged.
+    """
+    if not priced:
+        return chain([_HEADINGS], map(_row, entries))
+    return chain([(*_HEADINGS, _PRICE)], ((*_row(entry), _price(entry)) for entry in entries))
 
 
-def day_rows(entries: Iterable[Entry]) -> list[tuple[str, ...]]:
+def day_rows(entries: Iterable[Entry], *, priced: bool = False) -> list[tuple[str, ...]]:
     """One row per account and day (UTC) of reservation: what was reserved, and what was charged and refunded of it."""
     days: dict[tuple[str, str], list[Cost]] = defaultdict(lambda: [Cost(0)] * 3)
+    prices: Counter[tuple[str, str]] = Counter()
     for entry in entries:
-        sums = days[f"{entry.when:%Y-%m-%d}", entry.account]
+        day = f"{entry.when:%Y-%m-%d}", entry.account
         for column, cost in enumerate((entry.reserved, entry.charged, entry.refunded)):
-            sums[column] = sums[column] + (cost or Cost(0))
-    return [("day", "account", "reserved", "charged", "refunded"), *(
-        (day, account, *map(str, sums)) for (day, account), sums in sorted(days.items())
+            days[day][column] += cost or Cost(0)
+        prices[day] += 0 if entry.amounts is None else entry.amounts.renyi
+    return [("day", "account", "reserved", "charged", "refunded", *([_PRICE] * priced)), *(
+        (*day, *map(str, sums), *([decimal_text(prices[day], 12)] * priced)) for day, sums in sorted(days.items())
     )]  # fmt: skip
 
 
@@ -94,6 +104,10 @@ def _row(entry: Entry) -> tuple[str, ...]:
         _shown(entry.charged),
         _shown(entry.refunded),
     )
+
+
+def _price(entry: Entry) -> str:
+    return "" if entry.amounts is None else decimal_text(entry.amounts.renyi, 12)
 
 
 def _shown(cost: Cost | None) -> str:

@@ -130,7 +130,7 @@ class _ConfigReader(StudyReader):
     def config(self, given: Mapping[str, Any]) -> ServerConfig:
         self.unknown(given, _TOP, (), "")
         server, ledger = self._part(given, "server", _SERVER), self._part(given, "ledger", _LEDGER)
-        self.ledger({"url": ledger.get("url", "memory:")})
+        self.ledger({"url": ledger.get("url", "memory:")}, {})
         if ledger.get("url") == "memory:":
             self.problem(("ledger", "url"), "[ledger] a service needs a durable ledger: sqlite:///… or postgresql://…")
         host, port = self._address(server)

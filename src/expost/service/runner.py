@@ -102,7 +102,7 @@ class Runner:
         try:
             account = served.account(job.path)
             study = asked_of(json.loads(job.body)).study(served.about, job.path, account.limit, job.key)
-            outcomes, stopped = ask_questions(served.questions(study), account)
+            outcomes, stopped = ask_questions(served.questions(study, account), account)
         except LedgerUnavailable:
             raise
         except (ExpostError, InvalidRequest) as error:

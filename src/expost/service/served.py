@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from expost.cost import Cost
 from expost.data import PrivateTable
 from expost.errors import InvalidStudy, InvalidValue, UnknownEntry
 from expost.ledger import Ledger
+from expost.ledger.imagined import Imagined
 from expost.service.asked import Inquiry
 from expost.service.blank import blank_table
 from expost.service.config import DataSet, ServerConfig
@@ -32,14 +34,21 @@ class Served:
     def plan(self, asked: Inquiry, account: tuple[str, ...], limit: Cost, remaining: Cost) -> tuple[Study, Plan]:
         """What questions would cost. Touches no data, and not the table either. Raises ``InvalidRequest``."""
         study = asked.study(self.about, account, limit)
+        budget = Imagined.of(self.account(account)) if self._has_meters else Imagined.holding(remaining)
         try:
-            return study, plan_questions(Questions(study, self._columns(study, self.blank), self.size), remaining)
+            questions = Questions(study, self._columns(study, self.blank), self.size, budget)
+            return study, plan_questions(questions, budget)
         except InvalidStudy as error:
             raise asked.refusal(error) from None
 
-    def questions(self, study: Study) -> Questions:
-        """A study's questions about the private table."""
-        return Questions(study, self._columns(study, self.table), self.size)
+    @cached_property
+    def _has_meters(self) -> bool:
+        """Whether what remains is more than a cost; that does not change."""
+        return len(self.ledger.meters) > 1
+
+    def questions(self, study: Study, account: Ledger) -> Questions:
+        """A study's questions about the private table, paid by an account."""
+        return Questions(study, self._columns(study, self.table), self.size, Imagined.of(account))
 
     def account(self, path: tuple[str, ...]) -> Ledger:
         """The account of that path, which begins with the ledger's name. Raises ``UnknownEntry``."""

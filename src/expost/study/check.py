@@ -10,6 +10,7 @@ import numpy as np
 from expost.cost import Cost
 from expost.data import Column, PrivateTable
 from expost.errors import InvalidValue
+from expost.ledger.imagined import Imagined
 from expost.mechanism import Mechanism
 from expost.study.kinds import KINDS
 from expost.study.kinds.kind import Answer, Asked
@@ -31,16 +32,49 @@ class TooLittle(Exception):
 class Questions:
     """The questions of a study, for a table of ``size`` units; None if that is private, or was not looked at."""
 
-    def __init__(self, study: Study, table: PrivateTable, size: int | None) -> None:
+    def __init__(self, study: Study, table: PrivateTable, size: int | None, budget: Imagined) -> None:
         self.study, self.table, self._known = study, table, size
+        self.meters = None if budget.simple_alone else budget.meters
         self.size = 0 if table.neighbours != "substitute" else NOMINAL_SIZE if size is None else size
         self._built: dict[tuple[object, ...], Built] = {}
 
-    def asked(self, question: Question, cost: Cost, earlier: Mapping[str, Answer]) -> Asked:
+    def asked(self, question: Question, cost: Cost, earlier: Mapping[str, Answer], *, replayed: bool = False) -> Asked:
         """A question with its ε and δ, and the earlier answers that it names."""
         named = KINDS[question.kind].refers_to(question.values).values()
         own = {name: earlier[name] for name in named if name in earlier}
-        return Asked(question, self.table, cost.epsilon, cost.exact_delta, self.size, own)
+        epsilon, delta = cost.epsilon, cost.exact_delta
+        return Asked(question, self.table, epsilon, delta, self.size, own, self.meters, replayed)
+
+    def cost(self, question: Question, budget: Imagined, earlier: Mapping[str, Answer]) -> Cost:
+        """What a question asks for, given what remains.
+
+        Where parts of one answer differ in cost, a share of what remains may have no room on a meter whose price of
+        the costliest part is above that of an answer with one part: then it is the most that has room.
+        """
+        limit, remaining = self.study.limit, budget.remaining
+        cost = question.asks(limit, remaining)
+        if budget.meters is None or question.amount.of != "remaining" or not cost.epsilon_units:
+            return cost
+
+        def fits(units: int) -> bool:
+            return self._fits(question, Cost.of_units(units, cost.delta_units), budget, earlier)
+
+        low, high = 0, cost.epsilon_units
+        if fits(high):
+            return cost
+        while high - low > high // 1000:
+            middle = (low + high) // 2
+            low, high = (middle, high) if fits(middle) else (low, middle)
+        return Cost.of_units(low, cost.delta_units)
+
+    def _fits(self, question: Question, cost: Cost, budget: Imagined, earlier: Mapping[str, Answer]) -> bool:
+        asked = self.asked(question, cost, earlier)
+        try:
+            mechanism, _ = self.build(asked)
+        except TooLittle:
+            return False
+        worst, _ = KINDS[asked.question.kind].charges(asked, mechanism, budget)
+        return budget.after(worst) is not None
 
     def build(self, asked: Asked) -> Built:
         """Its mechanism. Raises ``InvalidValue`` for settings that are wrong whatever ε, else ``TooLittle``."""
@@ -59,7 +93,7 @@ class Questions:
 
     def _once(self, asked: Asked) -> Built:
         kind = KINDS[asked.question.kind]
-        key = (asked.question.name, asked.epsilon, asked.delta, *kind.facts(asked))
+        key = (asked.question.name, asked.epsilon, asked.delta, asked.replayed, *kind.facts(asked))
         if key not in self._built:
             on = asked.columns if kind.reads else None
             mechanism = kind.mechanism(asked)

@@ -141,7 +141,8 @@ class Stored:
 def asked_then(question: Question, entry: Entry) -> Cost:
     """What a question asked for when it was asked, from its reservation."""
     share = KINDS[question.kind].first_share(question)
-    return Cost.within(entry.reserved.exact_epsilon / share, entry.reserved.exact_delta)
+    worst = entry.guarantee.worst_case
+    return Cost.within(worst.exact_epsilon / share, worst.exact_delta)
 
 
 def stored_questions(study: Study, ledger: Ledger, size: int | None) -> dict[str, Stored]:

@@ -52,6 +52,7 @@ class StudyReader:
         self.path, self.text = path, text
         self.index = line_index(text) if index is None else index
         self.problems: list[tuple[int | None, str]] = []
+        self.metered = False
 
     def study(self, given: _Given) -> Study:
         """The study, or ``InvalidStudy`` with all that is wrong."""
@@ -64,7 +65,7 @@ class StudyReader:
             self.problem(("title",), "'title' is a text")
         self.types(sections["data"])
         self.privacy(sections["privacy"])
-        self.ledger(sections["ledger"])
+        self.ledger(sections["ledger"], sections["limit"])
         questions = self.questions(given.get("question"))
         self.refuse()
         return Study(
@@ -155,8 +156,8 @@ class StudyReader:
                 ("privacy", "size"), "[privacy] under add-remove the number of units is private: leave 'size' out"
             )
 
-    def ledger(self, given: _Given) -> None:
-        """An address, and names without slashes."""
+    def ledger(self, given: _Given, limit: _Given) -> None:
+        """An address, and names without slashes; a δ for Rényi accounting."""
         url = given.get("url")
         if isinstance(url, str) and url != "memory:" and not url.startswith(_ADDRESSES):
             shown = toml_text(url.partition("@")[2] or url)  # what comes before may be a password
@@ -165,6 +166,12 @@ class StudyReader:
             self.problem(("ledger", "name"), "[ledger] 'name' has no '/': write the account's path in 'account'")
         if not all(str(given.get("account", "x")).split("/")):
             self.problem(("ledger", "account"), "[ledger] 'account' is a path of names such as team/bob")
+        self.metered = given.get("accounting") == "renyi"
+        if self.metered and not limit.get("delta"):
+            self.problem(
+                ("ledger", "accounting"),
+                "[ledger] Rényi accounting needs a δ: state 'delta' in [limit], or leave 'accounting' out",
+            )
 
     # ---- questions
 
@@ -226,7 +233,8 @@ class StudyReader:
     def delta(self, given: _Given, kind: QuestionKind, place: Place, where: str) -> None:
         """A δ exactly where one is needed."""
         needed = kind.needs_delta(given)
-        if needed and "delta" not in given:
+        optional = self.metered and not kind.delta  # normal noise, which is priced without
+        if needed and "delta" not in given and not optional:
             self.problem(place, f"{where}'delta' is missing: {kind.name!r} needs a δ, such as 1e-6")
         elif not needed and "delta" in given:
             self.problem((*place, "delta"), f"{where}{kind.name!r} needs no δ: leave 'delta' out")

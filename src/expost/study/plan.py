@@ -6,22 +6,28 @@ its worst case can be reserved in the first, and cannot be asked at all if it ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple, TypeVar
 
+from expost.accounting.tariff import Charge, together
 from expost.cost import Cost
 from expost.errors import InvalidStudy, InvalidValue
+from expost.guarantee import Guarantee
 from expost.ledger import Ledger
+from expost.ledger.imagined import Imagined
+from expost.mechanism import Mechanism
 from expost.study.check import LineProblem, Questions, TooLittle, problem
 from expost.study.key import Stored, other_versions, stored_questions
 from expost.study.kinds import KINDS
-from expost.study.kinds.kind import Accuracy, Answer
+from expost.study.kinds.kind import Accuracy, Answer, Asked
 from expost.study.model import Question, Study
-from expost.study.sources import find_ledger, open_table, remaining_before
+from expost.study.sources import find_ledger, imagined, open_table
 
 Fit = Literal["stored", "lost", "fits", "may fit", "cannot fit"]
 _Found = TypeVar("_Found")
+ACCOUNTINGS: tuple[Literal["simple", "renyi"], ...] = ("simple", "renyi")
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,25 @@ class Plan:
     """What will remain at worst."""
     best: Cost
     """What will remain at best."""
+    takes: Mapping[str, Share] = field(default_factory=dict)
+    """What the questions take of the limit by each way to add up, while the ledger is not made and one can choose."""
+
+    @property
+    def which_fits_more(self) -> str:
+        """Which way to add up suits these questions, and by how much; empty if there is no choice."""
+        if len(self.takes) < len(ACCOUNTINGS):
+            return ""
+        simple, renyi = self.takes["simple"].worst, self.takes["renyi"].worst
+        ratio = max(simple, renyi) / min(simple, renyi)
+        better = "simple" if simple < renyi else "renyi"
+        stated = self.study.ledger.accounting or "simple"
+        remedy = "" if better == stated else f': state accounting = "{better}" in [ledger]'
+        if ratio < 1.005:
+            return "accounting: 'simple' and 'renyi' fit as much of these questions"
+        return (
+            f"accounting: {better!r} fits {ratio:.3g} times as much. At worst, questions with a stated ε take "
+            f"{100 * simple:.3g} % of the limit if ε's are added up, {100 * renyi:.3g} % with Rényi prices{remedy}"
+        )
 
     @property
     def fits(self) -> bool:
@@ -63,21 +88,22 @@ def plan_study(study: Study) -> Plan:
 
     Where the number of units is public, but not stated, stored answers about any number of them count.
     """
-    questions = Questions(study, open_table(study), study.privacy.size)
-    return _plan(_Walk(questions, find_ledger(study), study.privacy.size))
+    table, ledger = open_table(study), find_ledger(study)
+    budget = imagined(study, ledger)
+    questions = Questions(study, table, study.privacy.size, budget)
+    return _plan(_Walk(questions, ledger, budget, study.privacy.size), choose=ledger is None)
 
 
-def plan_questions(questions: Questions, remaining: Cost) -> Plan:
+def plan_questions(questions: Questions, budget: Imagined) -> Plan:
     """The plan of questions that were never asked before, where this remains."""
-    walk = _Walk(questions, None, None)
-    walk.low = walk.high = remaining
-    return _plan(walk)
+    return _plan(_Walk(questions, None, budget, None))
 
 
-def _plan(walk: _Walk) -> Plan:
-    before = walk.low
+def _plan(walk: _Walk, *, choose: bool = False) -> Plan:
+    before = walk.low.remaining
     lines = walk.through(walk.full_line)
-    return Plan(walk.study, tuple(lines), before, walk.low, walk.high)
+    takes = shares_of(walk.study.limit, walk.planned) if choose else {}
+    return Plan(walk.study, tuple(lines), before, walk.low.remaining, walk.high.remaining, takes)
 
 
 def other_version(study: Study, versions: str) -> str:
@@ -85,9 +111,9 @@ def other_version(study: Study, versions: str) -> str:
     return f"is asked again: the ledger has its answer about version {versions}, and [data] says {study.data.version!r}"
 
 
-def require_fit(questions: Questions, ledger: Ledger | None, size: int | None) -> None:
+def require_fit(questions: Questions, ledger: Ledger | None, budget: Imagined, size: int | None) -> None:
     """Refuse a study with a question that is wrong, or that cannot be asked whatever comes out before."""
-    walk = _Walk(questions, ledger, size)
+    walk = _Walk(questions, ledger, budget, size)
     found = zip(questions.study.questions, walk.through(walk.at_best), strict=True)
     unfit = [(question.line, f"question {question.name!r} {why}") for question, (_, fit, why) in found
              if fit == "cannot fit"]  # fmt: skip
@@ -102,13 +128,15 @@ def _refuse(study: Study, problems: list[LineProblem]) -> None:
 class _Walk:
     """What remains in the two imagined ledgers."""
 
-    def __init__(self, questions: Questions, ledger: Ledger | None, size: int | None) -> None:
+    def __init__(self, questions: Questions, ledger: Ledger | None, budget: Imagined, size: int | None) -> None:
         study = questions.study
         self.questions, self.study = questions, study
         self.stored: Mapping[str, Stored] = {} if ledger is None else stored_questions(study, ledger, size)
         self.versions = {} if ledger is None else other_versions(study, ledger)
-        self.low = self.high = remaining_before(study, ledger)
+        self.low = self.high = budget
         self.stand_ins: dict[str, Answer] = {}
+        self.planned: list[PlannedQuestion] = []
+        """What would be asked for sure with a stated ε, as often as it may be."""
 
     def through(self, each: Callable[[Question], _Found]) -> list[_Found]:
         """All questions in order; what is wrong with any of them is raised at the end, all of it."""
@@ -130,15 +158,16 @@ class _Walk:
         if stored is not None:
             self.questions.check(question, self.stand_ins)
             return Cost(0), "lost" if stored.last.state == "forfeited" else "stored", stored.why
-        price = self.price(question, self.high)
+        found, left = self.asking(question, self.high), self.high.remaining
         conditional = question.only_if is not None or KINDS[question.kind].may_lack(question)
-        if price is not None and price[0] <= self.high:
-            self.high -= Cost(0) if conditional else price[1]
-            return price[1], "fits", ""
-        best, asked = (None, "something") if price is None else (price[1], f"{price[0]}")
+        if found is not None and self.high.after(found.worst) is not None:
+            if not conditional:
+                self.high = self.high.after(found.best) or self.high.emptied()
+            return self.high.shown(found.best), "fits", ""
+        best, asked = (None, "something") if found is None else map(self.high.shown, (found.best, found.worst))
         if conditional:  # it may never be asked, as in a second run after it was not
-            return best, "may fit", f"would not fit if it were asked: it reserves {asked}, and {self.high} remains"
-        return best, "cannot fit", f"cannot fit: it reserves {asked}, and at best {self.high} would remain"
+            return best, "may fit", f"would not fit if it were asked: it reserves {asked}, and {left} remains"
+        return best, "cannot fit", f"cannot fit: it reserves {asked}, and at best {left} would remain"
 
     def full_line(self, question: Question) -> PlanLine:
         """Its best and its worst case, and what can be expected of its answer."""
@@ -150,16 +179,12 @@ class _Walk:
             line = replace(line, why=other_version(self.study, self.versions[question.name]))
         return replace(line, accuracy=self.accuracy(question, low) or self.accuracy(question, high))
 
-    def accuracy(self, question: Question, remaining: Cost) -> Accuracy | None:
+    def accuracy(self, question: Question, budget: Imagined) -> Accuracy | None:
         """What can be expected of its answer, if this remains when it is asked."""
-        cost = question.asks(self.study.limit, remaining)
-        if not cost.epsilon_units or not cost <= remaining:
+        found = self.asking(question, budget)
+        if found is None or budget.after(found.worst) is None:
             return None
-        asked = self.questions.asked(question, cost, self.stand_ins)
-        try:
-            return KINDS[question.kind].accuracy(asked, self.questions.build(asked)[0])
-        except TooLittle:
-            return None
+        return KINDS[question.kind].accuracy(found.asked, found.mechanism)
 
     def line(self, question: Question) -> PlanLine:
         """Its best and its worst case."""
@@ -168,46 +193,88 @@ class _Walk:
             return self.again(question, self.stored[question.name])
         if fit == "lost":
             return PlanLine(question, Cost(0), best, fit, why)
-        price = self.price(question, self.low)
-        worst = None if price is None else price[0]
+        found = self.asking(question, self.low)
+        worst = None if found is None else self.low.shown(found.worst)
         if fit != "fits":
             return PlanLine(question, worst, best, fit, why)
-        if worst is None or not worst <= self.low:
-            why = f"fits only if earlier questions are refunded: at worst {self.low} remains"
-            self.low = Cost(0)  # if it does fit, it may take everything; if not, the run ends
+        if found is None or (after := self.low.after(found.worst)) is None:
+            why = f"fits only if earlier questions are refunded: at worst {self.low.remaining} remains"
+            self.low = self.low.emptied()  # if it does fit, it may take everything; if not, the run ends
             return PlanLine(question, worst, best, "may fit", why)
-        worst += self.repeated(question, self.low - worst)
-        self.low -= worst
-        return PlanLine(question, worst, best, "fits", "")
+        again, self.low = self.repeated(question, after)
+        if question.amount.of != "remaining":  # such a question takes what there is
+            self.planned += [found] * (1 + len(again))
+        return PlanLine(question, self.low.shown(together([found.worst, *again])), best, "fits", "")
 
     def again(self, question: Question, stored: Stored) -> PlanLine:
         """A question that was asked before: free, but for what may follow if a run was interrupted."""
-        more = stored.unfinished + self.repeated(question, self.low, stored.attempts)
-        self.low = self.low - more if more <= self.low else Cost(0)
+        rest, _ = self.low.charges(Guarantee.uniform(stored.unfinished.exact_epsilon))
+        after = self.low.after(rest)
+        more, self.low = self.repeated(question, after or self.low.emptied(), stored.attempts)
         why = stored.why
-        if question.repeat is not None and more.epsilon_units:
+        if question.repeat is not None and (rest.cost or more):
             why += f"; asked again if that did not end as {question.repeat.until!r}"
-        return PlanLine(question, more, Cost(0), "stored", why)
+        return PlanLine(question, self.low.shown(together([rest, *more])), Cost(0), "stored", why)
 
-    def repeated(self, question: Question, remaining: Cost, times: int = 1) -> Cost:
-        """What repetitions cost at worst, after a number of times."""
-        spent, repeat = Cost(0), question.repeat
-        for _ in range(times, repeat.at_most if repeat else 1):
-            asked = question.asks(self.study.limit, remaining)
-            floor = repeat.floor.epsilon_units if repeat else 0
-            if remaining.epsilon_units < floor or not asked <= remaining or not asked.epsilon_units:
+    def repeated(self, question: Question, budget: Imagined, times: int = 1) -> tuple[list[Charge], Imagined]:
+        """What repetitions cost at worst, after a number of times, and what remains then."""
+        charges: list[Charge] = []
+        for _ in range(times, question.repeat.at_most if question.repeat else 1):
+            floor = question.repeat.floor.epsilon_units if question.repeat else 0
+            found = self.asking(question, budget) if budget.remaining.epsilon_units >= floor else None
+            after = None if found is None else budget.after(found.worst)
+            if found is None or after is None:
                 break
-            spent, remaining = spent + asked, remaining - asked
-        return spent
+            charges, budget = [*charges, found.worst], after
+        return charges, budget
 
-    def price(self, question: Question, remaining: Cost) -> tuple[Cost, Cost] | None:
-        """Worst and best, if this remains when it is asked; None if that is too little to ask anything."""
-        cost = question.asks(self.study.limit, remaining)
+    def asking(self, question: Question, budget: Imagined) -> PlannedQuestion | None:
+        """It, if this remains when it is asked; None if that is too little to ask anything."""
+        cost = self.questions.cost(question, budget, self.stand_ins)
         if not cost.epsilon_units:
             self.questions.check(question, self.stand_ins)
             return None
         asked = self.questions.asked(question, cost, self.stand_ins)
         try:
-            return KINDS[question.kind].price(asked, self.questions.build(asked)[0])
+            mechanism, _ = self.questions.build(asked)
         except TooLittle:
             return None
+        return PlannedQuestion(asked, mechanism, *KINDS[question.kind].charges(asked, mechanism, budget))
+
+
+class PlannedQuestion(NamedTuple):
+    """A question with its mechanism, and what that costs."""
+
+    asked: Asked
+    mechanism: Mechanism
+    worst: Charge
+    best: Charge
+
+
+class Share(NamedTuple):
+    """What questions take of a limit. Above 1 they do not fit."""
+
+    worst: float
+    best: float
+
+
+def shares_of(limit: Cost, planned: Iterable[PlannedQuestion]) -> dict[str, Share]:
+    """What questions take of a new ledger's limit, by each way to add up that it has room for."""
+    found: dict[str, Share] = {}
+    questions = list(planned)
+    for accounting in ACCOUNTINGS if questions else ():
+        with suppress(InvalidValue):  # no δ, or too little of it
+            budget = Imagined.of(Ledger(limit, accounting=accounting))
+            charged = [_charges(each, budget) for each in questions]
+            found[accounting] = Share(*(budget.taken(together(charges)) for charges in zip(*charged, strict=True)))
+    return found
+
+
+def _charges(found: PlannedQuestion, budget: Imagined) -> tuple[Charge, Charge]:
+    """What a question costs. By the simple sum, normal noise that has no δ would be Laplace noise."""
+    asked, kind = found.asked, KINDS[found.asked.question.kind]
+    if budget.meters is not None or not found.worst.amounts.unpriced or asked.delta:
+        return kind.charges(asked, found.mechanism, budget)
+    values = {key: value for key, value in asked.question.values.items() if key != "noise"}
+    pure = replace(asked, question=replace(asked.question, values=values))
+    return kind.charges(pure, kind.mechanism(pure), budget)

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from expost._version import __version__
-from expost.cost import Cost
+from expost.cost import Cost, decimal_text
 from expost.errors import InvalidValue
-from expost.ledger import Ledger
+from expost.ledger import Ledger, MeterReading
 from expost.study.run import Outcome, Receipt, Result
 
 VERSION = 1
@@ -38,7 +38,8 @@ def record_of(result: Result) -> dict[str, Any]:
             "size": result.size,
         },
         "ledger": {"name": ledger.name, "head": _head(ledger), "durable": study.ledger.url != "memory:",
-                   "limit": _cost(ledger.limit), "spent": _cost(ledger.spent), "remaining": _cost(ledger.remaining)},
+                   "limit": _cost(ledger.limit), "spent": _cost(ledger.spent), "remaining": _cost(ledger.remaining),
+                   "meters": [_meter(reading) for reading in ledger.meters]},
         "expost": __version__,
         "text": _PASSWORD.sub("://…@", study.text),
         "questions": [outcome_record(outcome) for outcome in result.outcomes],
@@ -99,7 +100,7 @@ def outcome_record(outcome: Outcome) -> dict[str, Any]:
         "how": outcome.how,
         "notice": "" if answer is None else answer.notice,
         "bars": None if answer is None or answer.bars is None else dict(answer.bars),
-        "asked": _cost(outcome.asked),
+        "asked": _cost(outcome.asked_cost),
         "receipts": [_receipt(receipt) for receipt in outcome.receipts],
     }
 
@@ -112,7 +113,14 @@ def _receipt(receipt: Receipt) -> dict[str, Any]:
         "charged": _cost(receipt.charged),
         "refunded": _cost(receipt.refunded),
         "stored": receipt.stored,
+        **({} if receipt.amounts is None else {"renyi": decimal_text(receipt.amounts.renyi, 12)}),
     }
+
+
+def _meter(reading: MeterReading) -> dict[str, Any]:
+    capacity = None if reading.capacity is None else decimal_text(reading.capacity, 12)
+    used = decimal_text(reading.spent + reading.reserved, 12)
+    return {"name": reading.name, "capacity": capacity, "used": used, "full": reading.is_full}
 
 
 def _head(ledger: Ledger) -> str:
@@ -122,7 +130,7 @@ def _head(ledger: Ledger) -> str:
 
 
 def _cost(cost: Cost) -> dict[str, str]:
-    return {"epsilon": cost.epsilon_text, "delta": str(cost).partition("δ ")[2] or "0"}
+    return {"epsilon": cost.epsilon_text, "delta": decimal_text(cost.delta_units, 18)}
 
 
 def plain_value(value: Any) -> Any:

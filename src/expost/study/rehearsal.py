@@ -23,7 +23,7 @@ _Bounds = tuple[float, float]
 
 def rehearsal_of(study: Study) -> Study:
     """The study with a ledger of its own, in memory, that has the same limit; and without a stated number of units."""
-    ledger = LedgerSection("memory:", study.ledger.name)
+    ledger = LedgerSection("memory:", study.ledger.name, accounting=study.ledger.accounting)
     return replace(study, ledger=ledger, privacy=replace(study.privacy, size=None))
 
 

@@ -15,6 +15,7 @@ from expost.errors import InvalidValue
 from expost.study.svg import MOST_BARS, bars, budget
 
 _COSTS = {"reserved": ROUND_UP, "charged": ROUND_UP, "refunded": ROUND_DOWN}
+_PRICE = "Rényi price"
 REHEARSED = (
     "This is a rehearsal. Its rows were made up from the schema and the bounds: no number here is about the data, and "
     "nothing was charged."
@@ -118,21 +119,39 @@ def _receipt(record: Mapping[str, Any]) -> str:
         for place, receipt in enumerate(question["receipts"], 1):
             costs = [Decimal(receipt[name]["epsilon"]) for name in _COSTS]
             totals = [total + cost for total, cost in zip(totals, costs, strict=True)]
+            price = f'<td class="n" data-name="{_PRICE}">{_brief(receipt["renyi"])}</td>' if "renyi" in receipt else ""
             rows.append(
                 f'<tr><td class="n" data-name="entry">{receipt["entry"]}</td>'
                 f'<td class="w">{escape(receipt["what"])}</td>'
-                f'{_amounts(costs)}<td class="n" data-name="δ">{escape(receipt["charged"]["delta"])}</td></tr>'
+                f'{_amounts(costs)}<td class="n" data-name="δ">{escape(receipt["charged"]["delta"])}</td>{price}</tr>'
             )
             again = f" ({place})" if place > 1 else ""
             drawn.append((question["name"] + again, float(costs[0]), float(costs[1])))
-    head = "".join(f'<th scope="col" class="n">{name}</th>' for name in (*_COSTS, "δ"))
+    meters = record["ledger"].get("meters", [])
+    priced = [_PRICE] * (len(meters) > 1)
+    under = "<td></td>" * (1 + len(priced))
+    head = "".join(f'<th scope="col" class="n">{name}</th>' for name in (*_COSTS, "δ", *priced))
     plot = budget(drawn, "What was charged of what was reserved, in ε")
     return (
         "<section><h2>Receipt</h2>\n<p>Before a question is asked, its worst case is reserved. What its answer cannot "
         "have leaked is refunded. Amounts are in ε.</p>\n"
         f'{plot if drawn else ""}<table><thead><tr><th scope="col" class="n">entry</th>'
         f'<th scope="col">what</th>{head}</tr></thead><tbody>{"".join(rows)}</tbody>'
-        f'<tfoot><tr><td></td><td class="w">total</td>{_amounts(totals)}<td></td></tr></tfoot></table></section>\n'
+        f'<tfoot><tr><td></td><td class="w">total</td>{_amounts(totals)}{under}</tr></tfoot>'
+        f"</table>{_meters(meters) if priced else ''}</section>\n"
+    )
+
+
+def _meters(meters: Iterable[Mapping[str, Any]]) -> str:
+    """What several meters show."""
+    used = {
+        meter["name"]: "not here, the limit is too small" if meter["capacity"] is None else
+        f"{_brief(meter['used'])} of {_brief(meter['capacity'])}" + (", full" if meter["full"] else "")
+        for meter in meters
+    }  # fmt: skip
+    return (
+        "<p>This ledger counts on several meters. A question is asked if at least one of them has room for its worst "
+        "case, and all are charged. Normal noise that takes no δ has no ε, but a Rényi price.</p>" + _listed(used)
     )
 
 

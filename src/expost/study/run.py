@@ -11,7 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from expost.cost import Cost
+from expost.accounting.amounts import Amounts
+from expost.accounting.tariff import Charge
+from expost.cost import Cost, decimal_text
 from expost.errors import (
     AlreadyReserved,
     BudgetExceeded,
@@ -23,6 +25,7 @@ from expost.errors import (
     UnknownEntry,
 )
 from expost.ledger import Entry, Ledger
+from expost.ledger.imagined import Imagined
 from expost.mechanism import Mechanism, Release
 from expost.noise import NoiseSource
 from expost.study.check import Built, Questions, TooLittle
@@ -33,7 +36,7 @@ from expost.study.kinds.kind import Answer, Asked, Unanswerable, Unscaled
 from expost.study.model import Condition, Question, Study
 from expost.study.plan import require_fit
 from expost.study.rehearsal import made_up_table, rehearsal_of
-from expost.study.sources import find_ledger, new_ledger, open_table, public_size
+from expost.study.sources import find_ledger, imagined, new_ledger, open_table, public_size
 
 OutcomeState = Literal["answered", "withheld", "skipped", "lost", "not possible", "not reached"]
 
@@ -50,6 +53,8 @@ class Receipt:
     """Whether it was in the ledger already, so that nothing was sampled now."""
     release: Release | None = field(default=None, compare=False, repr=False)
     """What was published; None if it was lost."""
+    amounts: Amounts | None = None
+    """What was charged on other meters, if the ledger has any."""
 
     @property
     def refunded(self) -> Cost:
@@ -65,16 +70,29 @@ class Outcome:
     state: OutcomeState
     answer: Answer | None = None
     why: str = ""
-    asked: Cost = field(default_factory=lambda: Cost(0))
-    """What all attempts asked for: what classic accounting would charge."""
+    asked: tuple[Charge, ...] = ()
+    """What each attempt asked for: what classic accounting would charge."""
     receipts: tuple[Receipt, ...] = ()
+
+    @property
+    def asked_cost(self) -> Cost:
+        """What all attempts asked for, in the simple sum."""
+        return sum((each.cost for each in self.asked), Cost(0))
 
     @property
     def how(self) -> dict[str, str]:
         """How its answer was made and what that cost, in words, by subject."""
-        charged = sum((receipt.charged for receipt in self.receipts), Cost(0))
-        spared = "" if charged == self.asked else f", of {self.asked} asked for"
+        prices = [receipt.amounts.renyi for receipt in self.receipts if receipt.amounts is not None]
+        charged = _said(sum((receipt.charged for receipt in self.receipts), Cost(0)), sum(prices) if prices else None)
+        asked = _said(self.asked_cost, sum(each.amounts.renyi for each in self.asked) if prices else None)
+        spared = "" if charged == asked else f", of {asked} asked for"
         return {} if self.answer is None else {**self.answer.how, "charged": f"{charged}{spared}"}
+
+
+def _said(cost: Cost, price: int | None) -> str:
+    """A charge in words. Noise that takes no δ has no ε, but a Rényi price."""
+    priced = "" if price is None else f"Rényi price {decimal_text(price, 12)}"
+    return ", ".join(text for text in (f"{cost}" if cost or not priced else "", priced) if text)
 
 
 @dataclass(frozen=True)
@@ -104,10 +122,10 @@ class Result:
     @property
     def classic(self) -> int:
         """How many of them, at the same ε, would fit under the same limit if each were charged its worst case."""
-        total, count = Cost(0), 0
+        budget, count = Imagined.of(self.ledger).unspent(), 0
         for outcome in self.outcomes:
-            if outcome.state in ("answered", "withheld") and total + outcome.asked <= self.study.limit:
-                total, count = total + outcome.asked, count + 1
+            after = budget.after(*outcome.asked) if outcome.state in ("answered", "withheld") else None
+            budget, count = (budget, count) if after is None else (after, count + 1)
         return count
 
 
@@ -133,9 +151,10 @@ def run_study(
     table = made_up_table(study) if rehearse else open_table(study)
     study = rehearsal_of(study) if rehearse else study
     size = public_size(study, table)
-    questions = Questions(study, table, size)
     ledger = find_ledger(study, noise)
-    require_fit(questions, ledger, size)
+    budget = imagined(study, ledger)
+    questions = Questions(study, table, size, budget)
+    require_fit(questions, ledger, budget, size)
     ledger = ledger or new_ledger(study, noise)
     outcomes, error = ask_questions(questions, ledger, progress)
     return Result(study, outcomes, size, ledger, error, rehearse)
@@ -176,14 +195,15 @@ class _Run:
         if question.only_if is not None and not self.holds(question.only_if):
             return Outcome(question, "skipped", why=f"{question.only_if.text} does not hold"), None
         receipts: list[Receipt] = []
-        asked, answer = Cost(0), None
+        asked: list[Charge] = []
+        answer: Answer | None = None
 
         def ended(state: OutcomeState, why: Exception | str = "") -> Outcome:
-            return Outcome(question, state, answer, str(why), asked, tuple(receipts))
+            return Outcome(question, state, answer, str(why), tuple(asked), tuple(receipts))
 
         for attempt in range(1, (question.repeat.at_most if question.repeat else 1) + 1):
             try:
-                cost, answer = self.attempt(question, attempt, receipts)
+                worst, answer = self.attempt(question, attempt, receipts)
             except Unanswerable as error:
                 return ended("skipped" if isinstance(error, Unscaled) else "not possible", error), None
             except _Lost as error:
@@ -192,7 +212,7 @@ class _Run:
                 if isinstance(error, BudgetExceeded) and answer is not None:  # a repetition that no longer fits
                     break
                 return ended("lost" if isinstance(error, EngineFailed) else "not possible", error), error
-            asked += cost
+            asked.append(worst)
             if self.over(question, answer, attempt):
                 break
         return ended("withheld" if answer is not None and "withheld" in answer.outcomes else "answered"), None
@@ -217,27 +237,28 @@ class _Run:
             return False
         return answer.number > condition.number if condition.sign == ">" else answer.number < condition.number
 
-    def attempt(self, question: Question, attempt: int, receipts: list[Receipt]) -> tuple[Cost, Answer]:
+    def attempt(self, question: Question, attempt: int, receipts: list[Receipt]) -> tuple[Charge, Answer]:
         """One attempt: what it asked for, and its answer. Steps that are stored are not sampled again."""
         kind, key = KINDS[question.kind], self.key(question, attempt)
         stored = self.stored(key)
         try:
             cost = self.cost(question, stored)
+            asked = self.questions.asked(question, cost, self.answers, replayed=stored is not None)
+            mechanism, on = self.built(asked, cost)
+            worst = self.worst(asked, mechanism, new=stored is None)
         except BudgetExceeded:
             if self.stored(key) != stored:  # another run reserved it since
                 raise UnderWay(question.label) from None
             raise
-        asked = self.questions.asked(question, cost, self.answers)
-        mechanism, on = self.built(asked, cost)
         release = self.release(mechanism, on, key, question.label, stored, receipts)
         if kind.then is None:
-            return release.reserved, self.answer(asked, mechanism, release)
+            return worst, self.answer(asked, mechanism, release)
         following = kind.then(asked, release)
         if following is not None:
             key = self.key(question, attempt, VALUES)
             mechanism = following
             release = self.release(mechanism, None, key, question.label + VALUES, self.stored(key), receipts)
-        return cost, self.answer(asked, mechanism, release)
+        return worst, self.answer(asked, mechanism, release)
 
     def answer(self, asked: Asked, mechanism: Mechanism, release: Release) -> Answer:
         """What was released, and how it was made."""
@@ -263,13 +284,21 @@ class _Run:
         """What it asks for now; or what it asked for then, from its reservation."""
         if stored is not None:
             return asked_then(question, stored)
-        remaining = self.ledger.remaining
-        cost = question.asks(self.study.limit, remaining)
+        budget = Imagined.of(self.ledger)
+        cost = self.questions.cost(question, budget, self.answers)
         if not cost.epsilon_units:
-            raise BudgetExceeded(Cost.of_units(1, cost.delta_units), remaining, self.ledger.name)
-        if not cost <= remaining:
-            raise BudgetExceeded(cost, remaining, self.ledger.name)
+            raise BudgetExceeded(Cost.of_units(1, cost.delta_units), budget.remaining, self.ledger.name)
+        if budget.meters is None and not cost <= budget.remaining:
+            raise BudgetExceeded(cost, budget.remaining, self.ledger.name)
         return cost
+
+    def worst(self, asked: Asked, mechanism: Mechanism, *, new: bool) -> Charge:
+        """What it costs at worst. A new one has room for all of its steps on one of several meters."""
+        budget = Imagined.of(self.ledger)
+        worst, _ = KINDS[asked.question.kind].charges(asked, mechanism, budget)
+        if new and budget.meters is not None and budget.after(worst) is None:
+            raise BudgetExceeded(budget.shown(worst), budget.remaining, self.ledger.name)
+        return worst
 
     def built(self, asked: Asked, cost: Cost) -> Built:
         """The mechanism, and the columns that it reads."""
@@ -289,14 +318,15 @@ class _Run:
                 made = self.ledger.run(mechanism, on=on, key=key, label=label)
             except (AlreadyReserved, KeyConflict):  # since we looked
                 raise UnderWay(label) from None
-            receipts.append(Receipt(made.entry.id, label, made.reserved, made.charged, False, made))
+            entry = made.entry
+            receipts.append(Receipt(entry.id, label, made.reserved, made.charged, False, made, entry.amounts))
             return made
         if stored.state == "reserved":
             raise UnderWay(label)
         assert stored.charged is not None
         if stored.state != "settled":
-            receipts.append(Receipt(stored.id, label, stored.reserved, stored.charged, True))
+            receipts.append(Receipt(stored.id, label, stored.reserved, stored.charged, True, None, stored.amounts))
             raise _Lost(LOST)
         release = Release(mechanism, self.ledger.output(key), stored, replayed=True)
-        receipts.append(Receipt(stored.id, label, stored.reserved, stored.charged, True, release))
+        receipts.append(Receipt(stored.id, label, stored.reserved, stored.charged, True, release, stored.amounts))
         return release

@@ -11,6 +11,7 @@ from expost.cost import Cost, decimal_text
 from expost.data import PrivateTable, Unit, read
 from expost.errors import InvalidValue, UnknownEntry
 from expost.ledger import Ledger, ledgers
+from expost.ledger.imagined import Imagined
 from expost.noise import NoiseSource
 from expost.study.model import SQLITE, Study
 from expost.study.people import who_of
@@ -114,6 +115,7 @@ def find_ledger(study: Study, noise: NoiseSource | None = None) -> Ledger | None
         return None
     ledger = Ledger.load(url, section.name, noise=noise)
     check_same(study, ledger)
+    _check_accounting(study, ledger)
     if section.account is not None:
         ledger = _account(study, ledger, section.account)
     if ledger.limit != study.limit:
@@ -158,16 +160,24 @@ def new_ledger(study: Study, noise: NoiseSource | None = None) -> Ledger:
     """The ledger that the study describes, new."""
     section, privacy, limit = study.ledger, study.privacy, study.limit
     if section.url == "memory:":
-        return Ledger(limit, name=section.name, neighbours=privacy.neighbours, unit=privacy.ledger_unit, noise=noise)
+        return Ledger(
+            limit, name=section.name, neighbours=privacy.neighbours, unit=privacy.ledger_unit, noise=noise,
+            accounting=section.accounting or "simple",
+        )  # fmt: skip
     return Ledger.create(
         study.ledger_url, section.name, limit,
-        neighbours=privacy.neighbours, unit=privacy.ledger_unit, noise=noise,
+        neighbours=privacy.neighbours, unit=privacy.ledger_unit, noise=noise, accounting=section.accounting or "simple",
     )  # fmt: skip
 
 
-def remaining_before(study: Study, ledger: Ledger | None) -> Cost:
+def imagined(study: Study, ledger: Ledger | None) -> Imagined:
     """What a study may spend now: its limit, if its ledger does not exist yet."""
-    return study.limit if ledger is None else ledger.remaining
+    if ledger is not None:
+        return Imagined.of(ledger)
+    try:
+        return Imagined.of(Ledger(study.limit, accounting=study.ledger.accounting or "simple"))
+    except InvalidValue as error:
+        raise study.wrong("ledger.accounting", in_toml(str(error))) from None
 
 
 def _exists(url: str, name: str) -> bool:
@@ -193,6 +203,18 @@ def check_same(study: Study, ledger: Ledger) -> None:
             )
 
 
+def _check_accounting(study: Study, ledger: Ledger) -> None:
+    """How a ledger adds up is fixed when it is made."""
+    theirs, ours = "renyi" if len(ledger.meters) > 1 else "simple", study.ledger.accounting
+    if ours not in (None, theirs):
+        raise study.wrong(
+            "ledger.accounting",
+            f"ledger {study.ledger.name!r} was made with accounting {theirs!r}, and the study says {ours!r}: that is "
+            f"fixed when a ledger is made. Write {theirs!r}, or take another ledger, "
+            f"{_create_command(study, ledger.limit, '-2')}",
+        )
+
+
 def _account(study: Study, ledger: Ledger, path: str) -> Ledger:
     account = ledger
     for name in path.split("/"):
@@ -216,6 +238,7 @@ def _create_command(study: Study, limit: Cost, suffix: str = "") -> str:
     privacy = study.privacy
     words = ["ledger", "create", _shown(study), study.ledger.name + suffix, "--unit", privacy.ledger_unit]
     words += ["--neighbours", privacy.neighbours, *_limits(limit)]
+    words += ["--accounting", study.ledger.accounting] if study.ledger.accounting else []
     return f"expost {shlex.join(words)}"
 
 

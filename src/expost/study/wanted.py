@@ -13,7 +13,7 @@ from expost.study.check import Questions
 from expost.study.kinds import KINDS
 from expost.study.kinds.kind import Accuracy, number_text
 from expost.study.model import Question, Study
-from expost.study.sources import open_table
+from expost.study.sources import imagined, open_table
 
 _LEAST, _MOST = 1e-6, 100.0
 
@@ -43,7 +43,7 @@ def _named(study: Study, name: str) -> Question:
 
 def _accuracy_of(study: Study, question: Question) -> Callable[[float], Accuracy | None]:
     """The accuracy that an ε buys; None if it buys nothing, or that is not known."""
-    questions = Questions(study, open_table(study), study.privacy.size)
+    questions = Questions(study, open_table(study), study.privacy.size, imagined(study, None))
     kind = KINDS[question.kind]
     delta = question.delta_of(study.limit)
     earlier = {each.name: KINDS[each.kind].stand_in for each in study.questions}

@@ -97,6 +97,23 @@ def test_a_ledger_of_another_limit(tmp_path: Path) -> None:
     golden("mistake-other-limit", shown(tmp_path, "plan", str(study)))
 
 
+def test_the_accounting_of_a_ledger_stays(tmp_path: Path) -> None:
+    study = write_study(tmp_path, COUNT)
+    Ledger.create(
+        f"sqlite:///{tmp_path}/books.db", "people", 4, 1e-5, neighbours="substitute", unit="visitor (one row each)"
+    )
+    study.write_text(study.read_text().replace('name = "people"', 'name = "people"\naccounting = "renyi"', 1))
+    golden("mistake-other-accounting", shown(tmp_path, "run", str(study)))
+
+
+def test_plan_with_several_meters(tmp_path: Path) -> None:
+    many = [COUNT.replace('"old"', f'"old{age}"').replace("60", f"{age}").replace("0.5", "0.05") for age in (50, 60)]
+    noisy = QUESTION + 'name = "ages"\nkind = "histogram"\ncolumn = "age"\nbins = 8\nbounds = [0, 80]\n'
+    study = write_study(tmp_path, *many, noisy + 'epsilon = 0.1\nnoise = "best"\n')
+    study.write_text(study.read_text().replace('name = "people"', 'name = "people"\naccounting = "renyi"', 1))
+    golden("plan-renyi", shown(tmp_path, "plan", str(study)))
+
+
 def test_no_ledger_there(tmp_path: Path) -> None:
     (tmp_path / "books.db").write_bytes(b"this is no database, and longer than a header of one would be " * 20)
     text = shown(tmp_path, "run", str(write_study(tmp_path, COUNT)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from expost.accounting.renyi.known import (
     laplace_noise,
     normal_noise,
+    normal_noise_worth,
     randomized_response,
     zcdp,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "epsilon_at",
     "laplace_noise",
     "normal_noise",
+    "normal_noise_worth",
     "randomized_response",
     "sampled_normal_noise",
     "slope_for",

@@ -5,10 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 
 from expost import bracket
+from expost.accounting.normal import epsilon_of_normal_noise
 from expost.accounting.renyi.orders import as_order
 from expost.accounting.renyi.tangent import decay
 from expost.checks import as_positive, as_whole
-from expost.cost import Number, exact
+from expost.cost import Cost, Number, exact, said
+from expost.errors import InvalidValue
 
 _DIGITS = 60
 
@@ -27,6 +29,18 @@ def normal_noise(order: Number, noise_multiplier: Number) -> Fraction:
     Proof: lem-renyi-normal
     """
     return zcdp(order, 1 / (2 * as_positive(noise_multiplier, "noise_multiplier") ** 2))
+
+
+def normal_noise_worth(order: Number, epsilon: Number, delta: Number) -> Fraction:
+    """The ε, at this δ, of normal noise that costs at most what every pure ε costs at the order. Rounds down.
+
+    Proof: lem-renyi-normal, lem-slopes
+    """
+    price = randomized_response(order, epsilon, 2)
+    found = epsilon_of_normal_noise(2 * price / as_order(order), exact(delta, "δ")) if price else None
+    if found is None or Cost.within(found.lower).epsilon_units == 0:
+        raise InvalidValue(f"ε {said(epsilon)} is too little for normal noise at δ {said(delta)}: state another δ")
+    return Cost.within(found.lower).exact_epsilon
 
 
 def laplace_noise(order: Number, epsilon: Number, steps: int | None) -> Fraction:

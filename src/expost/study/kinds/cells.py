@@ -61,7 +61,7 @@ def _histogram(asked: Asked) -> Mechanism:
     cells = _cells(asked, rest=True)
     if cells.fixed and asked.get("noise", "laplace") == "laplace":
         return cells.balanced(epsilon=asked.epsilon)
-    return noisy(asked, cells)
+    return noisy(asked, cells, cells.balanced if cells.fixed else None)
 
 
 def _discover(asked: Asked) -> Mechanism:

@@ -8,9 +8,13 @@ from fractions import Fraction
 from math import ceil, floor, log10
 from typing import Any
 
+from expost.accounting.capacities import LedgerMeters
+from expost.accounting.tariff import Charge
 from expost.cost import Cost
 from expost.data import Column, PrivateTable
 from expost.errors import InvalidValue
+from expost.guarantee import Guarantee
+from expost.ledger.imagined import Imagined
 from expost.mechanism import Mechanism, Release
 from expost.study.grammar import Key
 from expost.study.model import Question
@@ -57,6 +61,10 @@ class Asked:
     size: int
     """The public number of units, or 0 where it is private."""
     earlier: Mapping[str, Answer] = field(default_factory=dict)
+    meters: LedgerMeters | None = None
+    """By which its noise is priced, if the ledger has others than the simple sum."""
+    replayed: bool = False
+    """Whether it was asked before, and ε and δ are those of its mechanism then."""
 
     def __getitem__(self, key: str) -> Any:
         return self.question.values[key]
@@ -149,14 +157,15 @@ class QuestionKind:
     stand_in: Answer | None = None
     """Stands for its answer while later questions are planned."""
 
-    def price(self, asked: Asked, mechanism: Mechanism) -> tuple[Cost, Cost]:
+    def charges(self, asked: Asked, mechanism: Mechanism, budget: Imagined) -> tuple[Charge, Charge]:
         """What it costs at worst and at best."""
-        guarantee = mechanism.guarantee
-        best = guarantee.best_case
-        if self.cheapest is not None:
-            best = guarantee.cost_of(mechanism.part_of(self.cheapest(mechanism)))
-        worst = guarantee.worst_case if self.then is None else Cost.within(Fraction(str(asked.epsilon)), asked.delta)
-        return worst, best
+        cheapest = None if self.cheapest is None else mechanism.part_of(self.cheapest(mechanism))
+        worst, best = budget.charges(mechanism, cheapest)
+        if self.then is None:
+            return worst, best
+        whole, _ = budget.charges(Guarantee.uniform(Cost.within(Fraction(str(asked.epsilon))).exact_epsilon))
+        price = whole.amounts.renyi + worst.amounts.renyi  # the second question has less than the whole ε
+        return Charge(whole.cost, whole.amounts._replace(renyi=price)), best
 
     def needs_delta(self, values: Mapping[str, Any]) -> bool:
         """Whether it needs a δ with these settings."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from expost.cost import Cost
-from expost.data import CountedMean, Noisy, NoisyMean, NoisyUntil, Question
+from expost.accounting.renyi import normal_noise_worth
+from expost.cost import DELTA_UNITS, Cost
+from expost.data import BalancedCounts, CountedMean, Noisy, NoisyMean, NoisyUntil, Question
 from expost.errors import InvalidValue
 from expost.mechanism import Mechanism
 from expost.study.grammar import Key, share_of
@@ -30,25 +32,42 @@ _BOUNDS = Key("bounds", "pair", "the lowest and the highest value that counts; o
 NOISE = Key(
     "noise",
     "text",
-    "laplace, the default, or gaussian, which needs a delta",
-    choices=("laplace", "gaussian"),
-    needs_delta=("gaussian",),
+    "laplace, the default; gaussian, which needs a delta, unless accounting is renyi; or best, the more accurate one",
+    choices=("laplace", "gaussian", "best"),
+    needs_delta=("gaussian", "best"),
 )
 
 
-def noisy(asked: Asked, question: Question[Any]) -> Noisy[Any]:
-    """The question with the noise that was asked for."""
-    if asked.get("noise", "laplace") == "gaussian":
-        return question.gaussian(epsilon=asked.epsilon, delta=asked.delta)
-    return question.laplace(epsilon=asked.epsilon)
+def noisy(
+    asked: Asked, question: Question[Any], pure: Callable[..., Noisy[Any] | BalancedCounts] | None = None
+) -> Noisy[Any] | BalancedCounts:
+    """The question with the noise that was asked for. ``pure`` is the one that needs no δ, Laplace noise if None."""
+    wanted, pure = asked.get("noise", "laplace"), pure or question.laplace
+    if wanted == "laplace" or (asked.replayed and not asked.delta):
+        return pure(epsilon=asked.epsilon)
+    if "by" in asked.question.values:
+        raise InvalidValue("groups are asked with Laplace noise: leave 'noise' out, or ask for a histogram")
+    epsilon, delta = (asked.epsilon, asked.delta) if asked.delta else _worth(asked)
+    normal = question.gaussian(epsilon=epsilon, delta=delta)
+    if wanted == "gaussian" or asked.replayed:
+        return normal
+    return min(pure(epsilon=asked.epsilon), normal, key=lambda one: one.error_bound(CONFIDENCE))
 
 
-def _with_noise(asked: Asked, question: Question[Any]) -> Noisy[Any] | NoisyUntil:
+def _worth(asked: Asked) -> tuple[Fraction, Fraction]:
+    """The (ε, δ) of normal noise that costs at most the Rényi price of the question's ε."""
+    if asked.meters is None:
+        raise InvalidValue("normal noise needs a δ where the simple sum is the only meter: state 'delta'")
+    delta = Fraction(asked.meters.delta, DELTA_UNITS)
+    return normal_noise_worth(asked.meters.order, Fraction(str(asked.epsilon)), delta), delta
+
+
+def _with_noise(asked: Asked, question: Question[Any]) -> Mechanism:
     """The question with the noise that was asked for, or that the wanted accuracy allows."""
     wanted = asked.get("accuracy")
     if wanted is None:
         return noisy(asked, question)
-    if asked.get("noise", "laplace") == "gaussian":
+    if asked.get("noise", "laplace") != "laplace":
         raise InvalidValue("an accuracy is reached with Laplace noise: leave 'noise' out, or state an ε instead")
     if "by" in asked.question.values:
         raise InvalidValue("an accuracy is of one answer, not of several groups: leave 'by' out, or state an ε instead")

@@ -1,0 +1,78 @@
+"""Balances and entries of ledgers, as text and as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from expost.cli.console import out
+from expost.cli.tables import print_json
+
+if TYPE_CHECKING:
+    from expost.ledger import Entry, Ledger
+    from expost.ledger.statement import Totals
+
+
+def show_balance(ledger: Ledger, as_json: bool) -> None:
+    """Print a balance."""
+    from expost.ledger.statement import totals_of
+
+    totals = totals_of(ledger)
+    if as_json:
+        print_json(balance_facts(ledger, totals))
+        return
+    closed = ", closed" * totals.closed
+    title = f"{ledger.name} (unit {ledger.unit}, neighbours {ledger.neighbours}{closed})"
+    lines = [title, *(f"  {what:9}  {cost}" for what, cost in totals.costs.items())]
+    lines += [f"  {reading}" for reading in ledger.meters if len(ledger.meters) > 1]
+    out.print("\n".join(lines), soft_wrap=True)
+
+
+def balance_facts(ledger: Ledger, totals: Totals | None = None) -> dict[str, Any]:
+    """What is known of an account, for other programs."""
+    from expost.ledger.statement import totals_of
+
+    totals = totals or totals_of(ledger)
+    return {
+        "name": ledger.name,
+        "unit": ledger.unit,
+        "neighbours": ledger.neighbours,
+        "closed": totals.closed,
+        **{what: cost.to_json() for what, cost in totals.costs.items()},
+        **_meters(ledger),
+    }
+
+
+def _meters(ledger: Ledger) -> dict[str, Any]:
+    """What several meters show, in units of 10⁻¹², and the ρ of normal noise that remains."""
+    from expost.ledger import Remaining
+
+    left = ledger.remaining
+    if not isinstance(left, Remaining):
+        return {}
+    return {"meters": [reading._asdict() for reading in ledger.meters], "remaining_rho": left.rho_text}
+
+
+def entry_row(entry: Entry) -> tuple[str, ...]:
+    """An entry as cells of a table."""
+    when, part = f"{entry.when:%Y-%m-%d %H:00}", "" if entry.part is None else str(entry.part)
+    costs = ("" if cost is None else str(cost) for cost in (entry.reserved, entry.charged, entry.refunded))
+    return str(entry.id), when, entry.account, entry.what, entry.state, part, *costs
+
+
+def entry_facts(entry: Entry) -> dict[str, Any]:
+    """What a ledger's line says about an entry. Not what was published."""
+    return {
+        "id": entry.id,
+        "account": entry.account,
+        "operation": entry.operation,
+        "what": entry.what,
+        "key": entry.key,
+        "state": entry.state,
+        "part": entry.part,
+        "reserved": entry.reserved.to_json(),
+        "charged": None if entry.charged is None else entry.charged.to_json(),
+        "refunded": None if entry.refunded is None else entry.refunded.to_json(),
+        **({} if entry.reserved_amounts is None else {"reserved_amounts": entry.reserved_amounts._asdict()}),
+        **({} if entry.amounts is None else {"charged_amounts": entry.amounts._asdict()}),
+        "reserved_at": entry.when.isoformat(),
+    }

@@ -1,0 +1,261 @@
+"""Studies whose ledger counts on several meters: what fits, what it costs, and which accounting a plan recommends."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from expost import BudgetExceeded, Cost, InvalidStudy, Ledger
+from expost.accounting.renyi import tangent_prices
+from expost.guarantee import Guarantee
+from expost.mechanisms import Gaussian
+from expost.study import plan_study, read_study, record_of, report_html, run_study
+from expost.study.model import Study
+from expost.study.run import Result
+from studies import ABOVE, question, write_study
+
+BANDS = question("bands", "histogram", column="age", bins=8, bounds=[0, 80], epsilon=0.05)
+
+
+def write_metered(folder: Path, *questions: str, accounting: str = "renyi", epsilon: str = "1") -> Path:
+    path = write_study(folder, *questions)
+    text = path.read_text().replace("epsilon = 4", f"epsilon = {epsilon}", 1)
+    path.write_text(text.replace('name = "people"', f'name = "people"\naccounting = "{accounting}"', 1))
+    return path
+
+
+def metered(folder: Path, *questions: str, **settings: str) -> Study:
+    return read_study(write_metered(folder, *questions, **settings))
+
+
+def counts(times: int, epsilon: float) -> list[str]:
+    return [question(f"q{age}", "count", where=f"age > {age}", epsilon=epsilon) for age in range(times)]
+
+
+def renyi_price(result: Result, place: int) -> int:
+    amounts = result.outcomes[place].receipts[0].amounts
+    assert amounts is not None
+    return amounts.renyi
+
+
+def test_more_small_questions_fit_than_in_the_simple_sum(tmp_path: Path) -> None:
+    many = counts(60, 0.02)
+    (tmp_path / "simple").mkdir()
+    assert not plan_study(metered(tmp_path / "simple", *many, accounting="simple")).fits
+    plan = plan_study(metered(tmp_path, *many))
+    assert plan.fits
+    assert [line.fit for line in plan.lines] == ["fits"] * 60
+    result = run_study(plan.study)
+    assert result.answered == result.classic == 60
+    assert result.ledger.spent == Cost("1.2")
+    assert run_study(plan.study).ledger.spent == Cost("1.2")  # stored
+
+
+def test_a_plan_says_which_accounting_fits_more(tmp_path: Path) -> None:
+    path = write_metered(tmp_path, *counts(20, 0.02), question("all", "count", where="age > 9", epsilon="rest"))
+    plan = plan_study(read_study(path))
+    simple, renyi = plan.takes["simple"], plan.takes["renyi"]
+    assert simple.worst == pytest.approx(0.4)
+    assert simple.worst / renyi.worst > 2
+    assert f"'renyi' fits {simple.worst / renyi.worst:.3g} times as much" in plan.which_fits_more
+    assert "questions with a stated ε take 40 % of the limit" in plan.which_fits_more
+    assert plan.which_fits_more.endswith("with Rényi prices")
+    path.write_text(path.read_text().replace('accounting = "renyi"\n', ""))
+    assert plan_study(read_study(path)).which_fits_more.endswith(': state accounting = "renyi" in [ledger]')
+    run_study(read_study(path))
+    assert plan_study(read_study(path)).which_fits_more == ""  # it is made, and stays as it is
+
+
+def test_a_few_large_questions_fit_as_much_either_way(tmp_path: Path) -> None:
+    plan = plan_study(metered(tmp_path, *counts(2, 0.5)))
+    assert plan.fits
+    assert plan.which_fits_more.endswith("'simple' and 'renyi' fit as much of these questions")
+
+
+def test_questions_with_a_delta_of_their_own_have_a_quarter_of_it(tmp_path: Path) -> None:
+    asked = question("words", "discover", column="city", epsilon=0.1, delta=2e-6)
+    plan = plan_study(metered(tmp_path, asked))
+    assert plan.before.delta_units == 25 * 10**11
+    assert plan.takes["renyi"].worst == pytest.approx(0.8)
+    assert "'simple' fits 4 times as much" in plan.which_fits_more
+    assert plan.which_fits_more.endswith(': state accounting = "simple" in [ledger]')
+
+
+@pytest.mark.parametrize("accounting", ["simple", "renyi"])
+def test_a_limit_without_delta_gives_no_choice(tmp_path: Path, accounting: str) -> None:
+    path = write_metered(tmp_path, BANDS, accounting=accounting)
+    path.write_text(path.read_text().replace("delta = 1e-5\n", "", 1))
+    if accounting == "simple":
+        assert plan_study(read_study(path)).which_fits_more == ""
+        return
+    with pytest.raises(InvalidStudy, match=r"Rényi accounting needs a δ: state 'delta' in \[limit\]"):
+        read_study(path)
+
+
+def test_a_limit_that_is_too_small_for_any_order_says_which_delta_would_do(tmp_path: Path) -> None:
+    path = write_metered(tmp_path, BANDS, epsilon="1e-6")
+    path.write_text(path.read_text().replace("delta = 1e-5", "delta = 1e-9", 1))
+    study = read_study(path)
+    for step in (plan_study, run_study):
+        with pytest.raises(InvalidStudy, match=r"no room for Rényi prices at any order: a δ of \S+ would do"):
+            step(study)
+    assert not (tmp_path / "books.db").exists()
+
+
+@pytest.mark.parametrize(("made", "stated"), [("simple", "renyi"), ("renyi", "simple")])
+def test_the_accounting_of_a_ledger_stays(tmp_path: Path, made: str, stated: str) -> None:
+    path = write_metered(tmp_path, BANDS, accounting=made)
+    run_study(read_study(path))
+    path.write_text(path.read_text().replace(f'accounting = "{made}"', f'accounting = "{stated}"'))
+    for step in (plan_study, run_study):
+        with pytest.raises(InvalidStudy, match=f"was made with accounting '{made}', and the study says '{stated}'"):
+            step(read_study(path))
+    path.write_text(path.read_text().replace(f'accounting = "{stated}"\n', ""))
+    assert run_study(read_study(path)).outcomes[0].receipts[0].stored
+
+
+# ---- normal noise
+
+
+def test_normal_noise_without_a_delta_costs_what_its_epsilon_costs(tmp_path: Path) -> None:
+    normal = BANDS.replace('"bands"', '"normal"') + 'noise = "gaussian"\n'
+    result = run_study(metered(tmp_path, BANDS, normal))
+    laplace, gaussian = (outcome.answer for outcome in result.outcomes)
+    assert laplace is not None
+    assert gaussian is not None
+    assert gaussian.error < laplace.error  # type: ignore[operator]
+    order = result.ledger._store.meters.order  # type: ignore[union-attr]
+    price = tangent_prices(Guarantee.uniform("0.05"), order).worst
+    assert 0.999 * price < renyi_price(result, 1) <= price
+    assert result.outcomes[1].receipts[0].charged == Cost(0)
+    assert result.outcomes[1].how["charged"].startswith("Rényi price 0.02")
+    again = run_study(result.study)
+    assert again.outcomes[1].answer == gaussian
+
+
+@pytest.mark.parametrize(("amount", "chosen"), [("epsilon = 0.05", "normal"), ("epsilon = 2.5", "Laplace")])
+def test_the_best_noise_is_the_one_that_moves_the_answer_less(tmp_path: Path, amount: str, chosen: str) -> None:
+    """With little ε a normal number is nearer to 0 than a Laplace number of the same Rényi price."""
+    study = metered(tmp_path, BANDS.replace("epsilon = 0.05", amount) + 'noise = "best"\n', epsilon="3")
+    result = run_study(study)
+    assert result.outcomes[0].how["noise"].startswith(chosen)
+    assert run_study(study).outcomes[0].answer == result.outcomes[0].answer
+
+
+def test_the_best_noise_of_a_simple_ledger_needs_a_delta(tmp_path: Path) -> None:
+    with pytest.raises(InvalidStudy, match="'delta' is missing"):
+        metered(tmp_path, BANDS + 'noise = "best"\n', accounting="simple")
+    study = metered(tmp_path, BANDS + 'noise = "best"\ndelta = 1e-6\n', accounting="simple")
+    result = run_study(study)
+    assert result.ledger.spent == Cost("0.05")  # nobody is in many cells: Laplace noise, without δ
+    assert run_study(study).outcomes[0].answer == result.outcomes[0].answer
+
+
+def test_normal_noise_is_cheaper_where_a_person_is_in_many_cells(tmp_path: Path) -> None:
+    path = write_metered(tmp_path, BANDS, BANDS.replace('"bands"', '"best"') + 'noise = "best"\n')
+    text = path.read_text().replace('unit = "row"\nwho = "visitor"', 'unit = "person"\nrows = 8\ngroups = 8')
+    path.write_text(text)
+    laplace, best = (line.accuracy for line in plan_study(read_study(path)).lines)
+    assert laplace is not None
+    assert best is not None
+    assert best.error < laplace.error / 2
+
+
+def test_groups_are_asked_with_laplace_noise(tmp_path: Path) -> None:
+    by = question("n", "count", where="age > 1", by="city", by_keys=["Rome"], epsilon=0.1, noise="gaussian")
+    with pytest.raises(InvalidStudy, match="groups are asked with Laplace noise"):
+        plan_study(metered(tmp_path, by))
+
+
+def test_an_account_with_the_simple_sum_alone_needs_a_delta_for_normal_noise(tmp_path: Path) -> None:
+    url, unit = f"sqlite:///{tmp_path}/books.db", "visitor (one row each)"
+    ledger = Ledger.create(url, "people", epsilon=1, delta=1e-5, neighbours="substitute", unit=unit, accounting="renyi")
+    ledger.create_account("small", Cost("0.1", "1e-5"))
+    asked = BANDS + 'noise = "gaussian"\n'
+    path = write_metered(tmp_path, asked, epsilon="0.1")
+    path.write_text(path.read_text().replace('name = "people"', 'name = "people"\naccount = "small"', 1))
+    with pytest.raises(InvalidStudy, match="the simple sum is the only meter: state 'delta'"):
+        plan_study(read_study(path))
+    path.write_text(path.read_text() + "delta = 1e-6\n")
+    result = run_study(read_study(path))
+    assert result.ledger.spent == Cost("0.05", "1e-6")
+
+
+# ---- amounts of what remains, repetitions, and questions with two steps
+
+
+def test_what_remains_is_asked_for_although_parts_differ_in_cost(tmp_path: Path) -> None:
+    """A sparse vector's worst part costs more than one answer of the same ε: it gets the most that has room."""
+    few = counts(24, 0.05)
+    left = plan_study(metered(tmp_path, *few)).worst.epsilon
+    study = metered(tmp_path, *few, ABOVE.format(threshold=9000, amount='epsilon = "rest"'))
+    worst = plan_study(study).lines[-1].worst
+    assert worst is not None
+    assert 0.7 * left < worst.epsilon < left
+    assert run_study(study).outcomes[-1].receipts[0].reserved == worst
+
+
+def test_a_question_of_two_steps_has_room_for_both_before_the_first(tmp_path: Path) -> None:
+    large = question("large", "large", column="age", bins=8, bounds=[0, 80], threshold=9, at_most=8, epsilon=0.3)
+    study = metered(tmp_path, *counts(55, 0.02), large)
+    with pytest.raises(InvalidStudy, match=r"cannot fit: it reserves ε 0\.3"):
+        run_study(study)
+    fits = metered(tmp_path, *counts(30, 0.02), large)
+    result = run_study(fits)
+    assert result.answered == 31
+    assert [receipt.what for receipt in result.outcomes[-1].receipts] == ["large", "large: values"]
+
+
+def test_a_repeated_question_stops_where_the_budget_ends(tmp_path: Path) -> None:
+    amount = 'epsilon = 0.4\nrepeat = { until = "none", floor = 0.01, at_most = 9 }'
+    result = run_study(metered(tmp_path, ABOVE.format(threshold=70, amount=amount)))
+    assert 2 <= len(result.outcomes[0].receipts) < 9
+    assert result.error is None
+
+
+def test_what_another_run_spends_meanwhile_is_refused(tmp_path: Path) -> None:
+    study = metered(tmp_path, *counts(2, 0.4))
+
+    def spend(asked: object, outcome: object) -> None:
+        if outcome is not None:
+            ledger = Ledger.load(study.ledger_url, "people")
+            ledger.reserve(Guarantee.uniform(ledger.remaining.exact_epsilon)).settle("released")
+
+    result = run_study(study, progress=spend)
+    assert isinstance(result.error, BudgetExceeded)
+    assert [outcome.state for outcome in result.outcomes] == ["answered", "not possible"]
+
+
+# ---- records and reports
+
+
+def test_records_and_reports_show_all_meters(tmp_path: Path) -> None:
+    result = run_study(metered(tmp_path, BANDS, BANDS.replace('"bands"', '"n"') + 'noise = "gaussian"\n'))
+    record = json.loads(json.dumps(record_of(result)))
+    names = [meter["name"] for meter in record["ledger"]["meters"]]
+    assert names[0] == "simple sum (ε)"
+    assert names[1].startswith("Rényi prices at order")
+    assert Fraction(record["questions"][0]["receipts"][0]["renyi"]) > 0
+    assert record["ledger"]["remaining"]["delta"] == "2.5e-6"
+    page = report_html(record)
+    assert '<th scope="col" class="n">Rényi price</th>' in page
+    assert "This ledger counts on several meters" in page
+    del record["ledger"]["meters"]  # a record from before there were any
+    assert "several meters" not in report_html(record)
+
+
+def test_normal_noise_is_never_dearer_than_the_epsilon_it_stands_for() -> None:
+    from expost.accounting.renyi import normal_noise_worth
+    from expost.errors import InvalidValue
+
+    for order in ("1.5", "7.25", "24.5", "1000"):
+        for epsilon in ("1e-3", "0.05", "1", "20"):
+            worth = normal_noise_worth(order, epsilon, "1e-9")
+            noise = Gaussian(epsilon=worth, delta="1e-9", sensitivity=1)
+            price = tangent_prices(Guarantee.uniform(epsilon), order).worst
+            assert price * 0.99999 - 2 <= noise.renyi_prices(order).worst <= price + 1
+    with pytest.raises(InvalidValue, match="too little for normal noise at δ"):
+        normal_noise_worth(24, "1e-9", "1e-5")
