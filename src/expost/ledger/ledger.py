@@ -397,9 +397,7 @@ class Ledger:
         >>> quote.worst, quote.best, quote.fits
         (Cost(1.5), Cost(0.5), False)
         """
-        from expost.ledger.imagined import Imagined
-
-        return quoted(Imagined.of(self), planned)
+        return quoted(self, planned)
 
     def statement(self, *, by: Literal["entry", "day"] = "entry") -> str:
         """A table for people: what was reserved, charged and refunded, for each entry, or for each account and day."""

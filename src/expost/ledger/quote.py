@@ -12,7 +12,7 @@ from expost.ledger.arguments import as_guarantees
 from expost.mechanism import Mechanism
 
 if TYPE_CHECKING:
-    from expost.ledger.imagined import Imagined
+    from expost.ledger.ledger import Ledger
 
 
 class Quote(NamedTuple):
@@ -33,10 +33,12 @@ class Quote(NamedTuple):
         return self.has_room if self.worst_amounts is not None else self.worst <= self.remaining
 
 
-def quoted(now: Imagined, planned: Iterable[Mechanism | Guarantee]) -> Quote:
+def quoted(ledger: Ledger, planned: Iterable[Mechanism | Guarantee]) -> Quote:
     """What mechanisms would cost together, on every meter. Mechanisms are taken to run in one go if they can."""
     from expost.accounting.tariff import together
+    from expost.ledger.imagined import Imagined
 
+    now = Imagined.of(ledger)
     plans: Any = list(planned) if isinstance(planned, Iterable) else planned
     as_guarantees(plans)
     priced = [now.charges(plan) for plan in plans]
