@@ -178,8 +178,8 @@ class _Writer:
 
 def ordered(claim: Guarantee) -> dict[str, Any]:
     """A guarantee as plain JSON values, its parts in a fixed order: equal guarantees, equal values."""
-    told = claim.to_json()
-    return {**told, "parts": sorted(told["parts"], key=canonical)}
+    written = claim.to_json()
+    return {**written, "parts": sorted(written["parts"], key=canonical)}
 
 
 def _refuse(whose: str, why: str) -> NoReturn:

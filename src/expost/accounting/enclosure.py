@@ -10,7 +10,7 @@ from expost.bracket import Bracket
 
 TOLERANCE = 2e-4
 """How wide a bracket may be, relative to its upper end, unless one says otherwise."""
-ALL_LOST = "δ is no more than what these steps lose whatever ε is"
+ALL_LOST = "δ is at most what these steps lose whatever ε is"
 _TRIES = 4
 
 

@@ -41,7 +41,7 @@ FEW_KINDS = 8
 _SHARE = 0.8
 _TILTS = 96
 _CUTOFFS = 24
-_WORTH = 4.0  # in ln δ: less is no reason to keep large losses apart
+_WORTH = 4.0  # in ln δ: for less, large losses are not kept apart
 
 
 @dataclass(frozen=True)

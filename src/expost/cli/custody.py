@@ -177,7 +177,7 @@ def import_ledger(
 ) -> None:
     """Build a ledger from an export, with its trail as it is.
 
-    An export holds no outputs: keys stand for what was published, and are never sampled again.
+    An export holds no outputs: the keys of what was published are kept, and never sampled again.
 
     Example: expost ledger import sqlite:///new.db patients trail.jsonl --by "data office" --reason "new server"
     """

@@ -21,7 +21,7 @@ from expost.noise.grid import FARTHEST
 
 _MOST = 10_000  # cells: the time of a draw grows like their number to the power of 1.5
 _AT_ONCE = 2**14  # numbers drawn at once
-_SAFE = 2**40  # so many cells of this size add up without overflow
+_SAFE = 2**40  # cells of this size add up without overflow
 
 
 @dataclass(frozen=True, kw_only=True)

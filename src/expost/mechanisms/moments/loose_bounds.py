@@ -19,7 +19,7 @@ _WIDER = 3  # doublings beyond the distance that nearly all records have
 
 
 def needed(size: int, epsilon: Fraction) -> Fraction:
-    """How much of ε suffices for so many records: a sixteenth, more for few, and at most half."""
+    """How much of ε suffices for this number of records: a sixteenth, more for few, and at most half."""
     return min(epsilon / 2, max(epsilon / 16, Fraction(_NEEDED, size)))
 
 

@@ -73,7 +73,7 @@ class WithinInterval(FixedCost[NDArray[Any], Winsorized]):
 
     @abstractmethod
     def _statistic(self, points: NDArray[np.int64], width: Fraction) -> tuple[int, int, Fraction]:
-        """A whole-numbered statistic of points from 0 to 2^20, its sensitivity, and what one of it stands for."""
+        """A whole-numbered statistic of points from 0 to 2^20, its sensitivity, and what one unit of it is."""
 
     @abstractmethod
     def _shown(self, value: Fraction, interval: Interval) -> float:
@@ -102,7 +102,7 @@ class _Moment(WithinInterval):
             raise InvalidValue("scales=0 takes the bounds as they are, and there are none: give bounds=")
 
     def range_of(self, size: int) -> TypicalRange:
-        """The mechanism that chooses the interval for so many records.
+        """The mechanism that chooses the interval for n records.
 
         Unless a share was given, it gets a quarter of ε; more, but at most three quarters, where few records call
         for it. Finding bounds, where none were given, comes on top of that.

@@ -15,7 +15,7 @@ from expost.cost import exact
 from expost.errors import InvalidValue
 from expost.mechanisms.numbers import whole_numbers
 
-_FARTHEST = 2**53  # multiples of the step beyond this are not told apart as floats
+_FARTHEST = 2**53  # multiples of the step beyond this are not distinct floats
 _DEFAULT_CELLS = 2**20
 _FINEST = Fraction(1, 10**300)
 _COARSEST = 10**200  # 2^60 of it are a float

@@ -281,7 +281,7 @@ def place(level: Fraction, size: int) -> Fraction:
 
 
 def target(level: Fraction, size: int, neighbours: Neighbours) -> Target:
-    """A quantile among so many records."""
+    """A quantile among n records."""
     return Target(place(level, size), _unit(level, neighbours))
 
 

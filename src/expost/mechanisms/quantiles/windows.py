@@ -3,7 +3,7 @@
 A candidate that is off by k ranks weighs e^−(rate·k). The same weights come about in two steps: draw how many ranks to
 give way, c with weight e^−(rate·c), and take every candidate between the records c ranks below the quantile and c ranks
 above it. The number of these candidates is a difference of two order statistics. So nothing is listed but windows, and
-windows are put in blocks whose largest stands for all, with a coin that makes up for the difference.
+windows are put in blocks that count as their largest, with a coin that makes up for the difference.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Candidate: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Target:
-    """The quantile among n records as a place in their order, and how many ranks one unit of the score stands for."""
+    """The quantile among n records as a place in their order, and how many ranks one unit of the score is."""
 
     place: Fraction
     unit: Fraction
@@ -95,7 +95,7 @@ class Blocks:
         return self.width * low * (one - next_high) >> bits, -(-self.width * high * (one - next_low) >> bits)
 
     def keeps(self, source: NoiseSource, block: int, bits: int) -> bool:
-        """A coin for what rounding up the block's mass to so many bits has added."""
+        """A coin that makes up for rounding the block's mass up to this number of bits."""
         rounded = self.mass(block, bits)[1]
 
         def share(wanted: int) -> Bounds:

@@ -1,7 +1,7 @@
 """Linear regression by votes: fit on disjoint blocks, and release the cell that most fits agree on.
 
 Records are dealt to blocks by their index, so one person changes one block and one vote. The coefficients of each
-block are snapped to a cell of a grid. If one cell leads by so many votes that a person cannot change the winner, its
+block are snapped to a cell of a grid. If one cell leads by enough votes that a person cannot change the winner, its
 centre needs no noise. In case the fits straddle an edge there are further grids, shifted by a fraction of a cell.
 """
 

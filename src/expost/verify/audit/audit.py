@@ -218,7 +218,7 @@ class _Learnt:
 
 
 def _scored(outputs: list[list[Any]], parts: list[Any], learn: int) -> list[Side]:
-    """Scores that are learnt from the first so many samples of each side, of all others."""
+    """Scores of all other samples, learnt from the first ``learn`` of each side."""
     first, second = (side[:learn] for side in outputs)
     scores: tuple[LikelihoodScore, ...] = (Classifier(first, second), Frequencies(first, second))
     return [

@@ -20,7 +20,7 @@ Numbers = NDArray[np.floating[Any]]
 Mask = NDArray[np.bool_]
 
 _DEVIATIONS = 3.0  # standard errors by which candidates are discounted
-_CLASSES = 8  # values of E that are told apart in one event
+_CLASSES = 8  # values of E that are distinguished in one event
 _LARGEST = 700.0  # e^700 is about the largest float
 
 

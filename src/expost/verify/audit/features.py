@@ -15,7 +15,7 @@ FeatureRows = NDArray[np.float64]
 
 _WIDEST = 24  # numbers of an output; what comes after is not looked at
 _HUGE = 1e300
-_OTHER = -1e9  # codes of things that are no numbers start below it
+_OTHER = -1e9  # codes of what is not a number start below it
 
 
 def output_key(output: Any) -> Hashable:

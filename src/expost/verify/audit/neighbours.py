@@ -70,7 +70,7 @@ def search(
     samples: int = 2_000,
     seed: int = 0,
 ) -> list[DatabasePair]:
-    """Random pairs, the most telling first: each is audited with few samples.
+    """Random pairs, those with the largest excess over the guarantee first: each is audited with few samples.
 
     ``propose`` makes a pair of neighbours from a source of randomness.
 
@@ -81,8 +81,8 @@ def search(
     source = Random(seed)
     pairs: Sequence[DatabasePair] = [propose(source) for _ in range(tries)]
 
-    def told(pair: DatabasePair) -> float:
+    def excess(pair: DatabasePair) -> float:
         found = audit(mechanism, [pair], samples=samples, seed=seed)
         return max(row.shown - row.claimed for row in found.parts)
 
-    return sorted(pairs, key=told, reverse=True)
+    return sorted(pairs, key=excess, reverse=True)

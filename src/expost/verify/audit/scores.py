@@ -129,7 +129,7 @@ def _best_cut(values: Numbers, sides: Numbers, column: int) -> tuple[float, int,
 
 
 def _likelihood(ones: Any, total: Any) -> Any:
-    """The log-likelihood of so many ones, at their own rate."""
+    """The log-likelihood of a number of ones, at their own rate."""
     rate = (ones + 0.5) / (total + 1)
     return ones * np.log(rate) + (total - ones) * np.log(1 - rate)
 
