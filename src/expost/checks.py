@@ -6,14 +6,30 @@ was given.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from math import floor
 from numbers import Integral
 from sys import float_info
-from typing import Any
+from typing import Any, TypeAlias
 
 from expost.cost import Cost, Number, exact, said
 from expost.errors import InvalidValue
+
+FieldRule: TypeAlias = Callable[..., Any]
+"""Takes what was given and the parameter's name, and gives what is kept; or raises ``InvalidValue``."""
+_SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
+
+
+def settle(record: object, **rules: FieldRule) -> None:
+    """Keep in a frozen record what the rules of its fields make of what was given, in this order."""
+    for name, rule in rules.items():
+        object.__setattr__(record, name, rule(getattr(record, name), _SYMBOLS.get(name, name)))
+
+
+def optional(rule: FieldRule) -> FieldRule:
+    """The same rule for a field that may be None."""
+    return lambda given, name: None if given is None else rule(given, name)
 
 
 def as_whole(given: Any, name: str, least: int = 1, most: int | None = None) -> int:
@@ -116,11 +132,11 @@ def requested_epsilon(given: Number, name: str = "ε") -> float:
     return within.epsilon
 
 
-def requested_delta(given: Number) -> float:
+def requested_delta(given: Number, name: str = "δ") -> float:
     """The δ that a request gets: rounded down to 10⁻¹⁸, above 0 and below 1."""
     within = Cost.within(0, given)
     if not 0 < within.exact_delta < 1:
-        raise InvalidValue(f"this mechanism needs a δ of at least 1e-18 and below 1, got {said(given)}")
+        raise InvalidValue(f"this mechanism needs a {name} of at least 1e-18 and below 1, got {said(given)}")
     return within.delta
 
 

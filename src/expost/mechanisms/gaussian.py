@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from expost.accounting.normal import epsilon_of_zcdp, normal_noise_for, normal_quantile
 from expost.accounting.renyi import Prices, normal_noise, zcdp
-from expost.checks import requested_delta, requested_epsilon, whole_sensitivity
+from expost.checks import requested_delta, requested_epsilon, settle, whole_sensitivity
 from expost.cost import EPSILON_UNITS, Number, exact
 from expost.guarantee import Guarantee, Neighbours
 from expost.mechanisms.additive import Additive
@@ -61,8 +61,7 @@ class Gaussian(Additive):
     neighbours: Neighbours | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
-        object.__setattr__(self, "delta", requested_delta(self.delta))
+        settle(self, epsilon=requested_epsilon, delta=requested_delta)
         super().__post_init__()
         self._ratio()
 
@@ -146,8 +145,7 @@ class DiscreteGaussian(Additive):
     neighbours: Neighbours | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", requested_epsilon(self.rho, "ρ"))
-        object.__setattr__(self, "delta", requested_delta(self.delta))
+        settle(self, rho=requested_epsilon, delta=requested_delta)
         super().__post_init__()
 
     @property

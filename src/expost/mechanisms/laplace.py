@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from expost import bracket
 from expost.accounting.renyi import Prices, laplace_noise
-from expost.checks import requested_epsilon, whole_sensitivity
+from expost.checks import requested_epsilon, settle, whole_sensitivity
 from expost.cost import Number, exact
 from expost.guarantee import Guarantee, Neighbours
 from expost.mechanisms.additive import Additive
@@ -56,7 +56,7 @@ class Laplace(Additive):
     neighbours: Neighbours | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
+        settle(self, epsilon=requested_epsilon)
         super().__post_init__()
 
     @property

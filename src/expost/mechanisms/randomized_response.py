@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from math import exp, log, sqrt
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.accounting.renyi import Prices, randomized_response
-from expost.checks import as_confidence, as_whole, requested_epsilon
+from expost.checks import as_confidence, as_whole, requested_epsilon, settle
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
@@ -53,8 +54,7 @@ class RandomizedResponse(Calibrated[Numeric, Any]):
     neighbours: Neighbours | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
-        object.__setattr__(self, "choices", as_whole(self.choices, "choices", 2, FARTHEST))
+        settle(self, epsilon=requested_epsilon, choices=partial(as_whole, least=2, most=FARTHEST))
         if as_neighbours(self.neighbours) == "add-remove":
             raise InvalidValue(
                 "randomised response is about people who answer differently, neighbours='substitute': "

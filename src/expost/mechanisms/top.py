@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from math import ceil, floor
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost import bracket
-from expost.checks import as_whole, requested_delta, requested_epsilon
+from expost.checks import as_whole, requested_delta, requested_epsilon, settle
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
@@ -68,10 +68,8 @@ class TopK(Mechanism[Any, tuple[Any, ...]]):
     candidates: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", as_whole(self.k, "k", most=10_000))
-        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
-        object.__setattr__(self, "delta", requested_delta(self.delta))
-        object.__setattr__(self, "groups", as_whole(self.groups, "groups"))
+        settle(self, k=partial(as_whole, most=10_000), epsilon=requested_epsilon, delta=requested_delta)
+        settle(self, groups=as_whole)
         if self.candidates is not None:
             object.__setattr__(self, "candidates", as_whole(self.candidates, "candidates", least=self.k, most=10**6))
         if not self.rate:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from math import floor, fsum, isqrt, sqrt
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost import bracket
-from expost.checks import as_flag, as_whole, finite, requested_epsilon
+from expost.checks import as_flag, as_whole, finite, optional, requested_epsilon, settle
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
@@ -69,19 +70,13 @@ class _Linear(Mechanism[NDArray[Any], LinearModel]):
     missing: Number = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
-        object.__setattr__(self, "norm", finite(self.norm, "norm"))
-        object.__setattr__(self, "missing", finite(self.missing, "missing"))
+        settle(self, epsilon=requested_epsilon, norm=finite, missing=finite)
         if not 1e-100 <= float(self.norm) <= 1e100:
             raise InvalidValue(f"norm is the public length of the longest row, above 0, got {self.norm!r}")
-        object.__setattr__(self, "classes", as_whole(self.classes, "classes", 2))
+        settle(self, classes=partial(as_whole, least=2))
         if self.loss not in CURVATURE:
             raise InvalidValue(f"loss is 'logistic' or 'huber', got {self.loss!r}")
-        if self.regularizer is not None:
-            object.__setattr__(self, "regularizer", as_regularizer(self.regularizer))
-        object.__setattr__(self, "intercept", as_flag(self.intercept, "intercept"))
-        if self.features is not None:
-            object.__setattr__(self, "features", as_features(self.features))
+        settle(self, regularizer=optional(as_regularizer), intercept=as_flag, features=optional(as_features))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -239,8 +234,7 @@ class ObjectivePerturbation(_Linear):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.lean is not None:
-            object.__setattr__(self, "lean", as_lean(self.lean))
+        settle(self, lean=optional(as_lean))
 
     def _setting(self, size: int, columns: int, epsilon: Fraction) -> Setting:
         lean, regularizer = self.lean, self.regularizer
@@ -350,9 +344,9 @@ def noisy_weights(
     return tuple(float(max(-farthest, min(farthest, number)) * step) for number in numbers)
 
 
-def as_features(columns: Any) -> tuple[int, ...]:
+def as_features(columns: Any, name: str) -> tuple[int, ...]:
     """Numbers of columns, at least one, none twice."""
     numbers = tuple(columns)
     if not numbers or len(set(numbers)) < len(numbers) or any(type(n) is not int or n < 0 for n in numbers):
-        raise InvalidValue(f"features are different numbers of columns, counted from 0, got {columns!r}")
+        raise InvalidValue(f"{name} are different numbers of columns, counted from 0, got {columns!r}")
     return numbers

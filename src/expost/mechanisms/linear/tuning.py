@@ -43,17 +43,17 @@ def _within(regularizer: float) -> float:
     return float(min(max(regularizer, LEAST_REGULARIZER), MOST_REGULARIZER))
 
 
-def as_regularizer(number: Any) -> float:
+def as_regularizer(number: Any, name: str) -> float:
     """Λ as a float, within bounds that the solver is made for."""
-    given = finite(number, "regularizer")
+    given = finite(number, name)
     if not LEAST_REGULARIZER <= given <= MOST_REGULARIZER:
-        raise InvalidValue(f"regularizer lies between {LEAST_REGULARIZER:g} and {MOST_REGULARIZER:g}, got {number!r}")
+        raise InvalidValue(f"{name} lies between {LEAST_REGULARIZER:g} and {MOST_REGULARIZER:g}, got {number!r}")
     return given
 
 
-def as_lean(number: Any) -> float:
+def as_lean(number: Any, name: str) -> float:
     """How much the loss leans."""
-    given = finite(number, "lean")
+    given = finite(number, name)
     if not 0 <= given <= MOST_LEAN:
-        raise InvalidValue(f"lean lies between 0, for the loss as it is, and {MOST_LEAN:g}, got {number!r}")
+        raise InvalidValue(f"{name} lies between 0, for the loss as it is, and {MOST_LEAN:g}, got {number!r}")
     return given

@@ -5,19 +5,20 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from math import ceil, log
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import as_share, as_whole, finite, requested_epsilon, split_epsilon
+from expost.checks import as_interval, as_share, as_whole, finite, optional, requested_epsilon, settle, split_epsilon
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
 from expost.mechanisms.fixed_cost import FixedCost
 from expost.mechanisms.moments.loose_bounds import needed
 from expost.mechanisms.moments.staircase import Staircase
-from expost.mechanisms.moments.typical_range import Interval, TypicalRange, optional_interval, records
+from expost.mechanisms.moments.typical_range import Interval, TypicalRange, records
 from expost.mechanisms.stability.order import check_records
 from expost.noise import NoiseSource
 
@@ -43,9 +44,7 @@ class WithinInterval(FixedCost[NDArray[Any], Winsorized]):
     missing: Number
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
-        object.__setattr__(self, "bounds", optional_interval(self.bounds))
-        object.__setattr__(self, "missing", finite(self.missing, "missing"))
+        settle(self, epsilon=requested_epsilon, bounds=optional(as_interval), missing=finite)
 
     def check(self, data: Any) -> None:
         """A one-dimensional array of at least one number; how many is public."""
@@ -93,7 +92,7 @@ class _Moment(WithinInterval):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "scales", as_whole(self.scales, "scales", least=0, most=16))
+        settle(self, scales=partial(as_whole, least=0, most=16))
         if self.range_share is not None:
             as_share(self.range_share, "range_share")
         if self.scales:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import as_interval, equal_share, finite, requested_epsilon
+from expost.checks import as_interval, equal_share, finite, requested_epsilon, settle
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.mechanisms.fixed_cost import FixedCost
@@ -37,12 +37,12 @@ class _Paired(FixedCost[NDArray[Any], Any]):
     missing: Number
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
+        settle(self, epsilon=requested_epsilon)
         if self.bounds is not None:
             if not isinstance(self.bounds, tuple | list) or len(self.bounds) != 2:
                 raise InvalidValue(f"bounds are two pairs (lowest, highest), one for each column, got {self.bounds!r}")
             object.__setattr__(self, "bounds", tuple(as_interval(pair) for pair in self.bounds))
-        object.__setattr__(self, "missing", finite(self.missing, "missing"))
+        settle(self, missing=finite)
         _ = equal_share(self.epsilon, 3), self.bounds or self._finder
 
     def check(self, data: Any) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import as_interval, as_whole, equal_share, finite, requested_epsilon
+from expost.checks import as_interval, as_whole, equal_share, finite, optional, requested_epsilon, settle
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours, as_neighbours
@@ -69,10 +69,8 @@ class TypicalRange(FixedCost[NDArray[Any], Interval]):
     missing: Number = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
-        object.__setattr__(self, "bounds", optional_interval(self.bounds))
-        object.__setattr__(self, "missing", finite(self.missing, "missing"))
-        object.__setattr__(self, "scales", as_whole(self.scales, "scales", least=0, most=16))
+        settle(self, epsilon=requested_epsilon, bounds=optional(as_interval), missing=finite)
+        settle(self, scales=partial(as_whole, least=0, most=16))
         if as_neighbours(self.neighbours) is None:
             raise InvalidValue(
                 "neighbours is 'add-remove' or 'substitute': the number of records is private, or public"
@@ -150,8 +148,3 @@ def records(data: Any, bounds: tuple[float, float] | None, missing: float) -> ND
     values = np.array(data, np.float64)
     values[np.isnan(values)] = missing
     return np.clip(values, *(bounds or (-LARGEST_RECORD, LARGEST_RECORD)), out=values)
-
-
-def optional_interval(bounds: Any) -> tuple[float, float] | None:
-    """Bounds, or None where they are to be found."""
-    return None if bounds is None else as_interval(bounds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from math import ceil, floor
 from typing import Any, NamedTuple
 
@@ -19,7 +19,9 @@ from expost.checks import (
     as_share,
     as_whole,
     finite,
+    optional,
     requested_epsilon,
+    settle,
 )
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
@@ -88,11 +90,8 @@ class QuantileLadder(Mechanism[NDArray[Any] | Tally, Rung]):
     test_share: Number = Fraction(1, 3)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
-        if self.bounds is not None:
-            object.__setattr__(self, "bounds", as_bounds(self.bounds))
-        object.__setattr__(self, "missing", finite(self.missing, "missing"))
-        object.__setattr__(self, "rungs", as_whole(self.rungs, "rungs", most=100))
+        settle(self, epsilon=requested_epsilon, bounds=optional(as_bounds), missing=finite)
+        settle(self, rungs=partial(as_whole, most=100))
         as_probability(self.quantile, "quantile")
         as_positive(self.within, "within")
         as_confidence(self.confidence)

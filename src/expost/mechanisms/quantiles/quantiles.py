@@ -12,7 +12,16 @@ from typing import Any
 from numpy.typing import NDArray
 
 from expost import bracket
-from expost.checks import as_bounds, as_confidence, as_probability, as_whole, finite, requested_epsilon
+from expost.checks import (
+    as_bounds,
+    as_confidence,
+    as_probability,
+    as_whole,
+    finite,
+    optional,
+    requested_epsilon,
+    settle,
+)
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours, as_neighbours
@@ -41,10 +50,7 @@ class Ranked(FixedCost[NDArray[Any] | Tally, Out], Calibrated[NDArray[Any] | Tal
     missing: Number
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
-        if self.bounds is not None:
-            object.__setattr__(self, "bounds", as_bounds(self.bounds))
-        object.__setattr__(self, "missing", finite(self.missing, "missing"))
+        settle(self, epsilon=requested_epsilon, bounds=optional(as_bounds), missing=finite)
         if as_neighbours(self.neighbours) is None:
             raise InvalidValue(
                 "neighbours is 'add-remove' or 'substitute': the number of records is private, or public"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from expost import bracket
 from expost.accounting.renyi import Prices, zcdp
 from expost.accounting.renyi.prices import units_above
-from expost.checks import requested_delta, requested_epsilon
+from expost.checks import requested_delta, requested_epsilon, settle
 from expost.cost import Number, exact
 from expost.guarantee import Guarantee, Neighbours
 from expost.mechanisms.gaussian import l2_on_grid, normal_reach
@@ -72,8 +72,7 @@ class GaussianReduction(Leveled):
     until: StoppingRule | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", requested_epsilon(self.rho, "ρ"))
-        object.__setattr__(self, "delta", requested_delta(self.delta))
+        settle(self, rho=requested_epsilon, delta=requested_delta)
         super().__post_init__()
         self._check_levels(self.rhos, "ρ")
 

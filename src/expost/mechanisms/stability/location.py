@@ -24,8 +24,10 @@ from expost.checks import (
     as_probability,
     as_whole,
     finite,
+    optional,
     requested_delta,
     requested_epsilon,
+    settle,
     split_epsilon,
 )
 from expost.cost import Number, exact
@@ -165,10 +167,7 @@ class _Located(Wrapper[Any, float | Withheld]):
 
     def __post_init__(self) -> None:
         as_positive(self.proposed, "the proposed sensitivity")
-        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
-        object.__setattr__(self, "bounds", None if self.bounds is None else as_bounds(self.bounds))
-        object.__setattr__(self, "missing", finite(self.missing, "missing"))
-        object.__setattr__(self, "delta", requested_delta(self.delta))
+        settle(self, epsilon=requested_epsilon, bounds=optional(as_bounds), missing=finite, delta=requested_delta)
         _ = self._proposal.grid, self.guarantee
 
     @property

@@ -21,7 +21,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from expost.checks import requested_delta, requested_epsilon
+from expost.checks import requested_delta, requested_epsilon, settle
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part
@@ -279,5 +279,4 @@ class Chain(Mechanism[Any, tuple[Any, ...]]):
 
 
 def _settle(mechanism: Any) -> None:
-    object.__setattr__(mechanism, "test_epsilon", requested_epsilon(mechanism.test_epsilon, "test_epsilon"))
-    object.__setattr__(mechanism, "delta", requested_delta(mechanism.delta))
+    settle(mechanism, test_epsilon=requested_epsilon, delta=requested_delta)

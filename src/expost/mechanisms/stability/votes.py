@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import as_bounds, as_flag, as_whole, equal_share, finite, requested_delta
+from expost.checks import as_bounds, as_flag, as_whole, equal_share, finite, requested_delta, settle
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.mechanism import WITHHELD, Withheld
@@ -121,14 +121,8 @@ class StableRegression(Wrapper[NDArray[Any], Coefficients | Withheld]):
     missing: Number = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "blocks", as_whole(self.blocks, "blocks"))
-        object.__setattr__(self, "grids", as_whole(self.grids, "grids"))
-        object.__setattr__(self, "bounds", as_bounds(self.bounds))
-        object.__setattr__(self, "target_bounds", as_bounds(self.target_bounds, "target_bounds"))
-        object.__setattr__(self, "intercept", as_flag(self.intercept, "intercept"))
-        object.__setattr__(self, "missing", finite(self.missing, "missing"))
-        object.__setattr__(self, "delta", requested_delta(self.delta))
-        object.__setattr__(self, "cell", _widths(self.cell))
+        settle(self, blocks=as_whole, grids=as_whole, bounds=as_bounds, target_bounds=as_bounds)
+        settle(self, intercept=as_flag, missing=finite, delta=requested_delta, cell=_widths)
         _ = self.guarantee
 
     @cached_property
@@ -187,10 +181,10 @@ def _fit(features: NDArray[np.float64], target: NDArray[np.float64]) -> NDArray[
         return np.zeros(features.shape[1])
 
 
-def _widths(cell: Any) -> Any:
+def _widths(cell: Any, name: str) -> Any:
     """One width for all coefficients, or a tuple of one each."""
     one_each = isinstance(cell, tuple | list | np.ndarray)
-    widths = tuple(finite(width, "cell") for width in (cell if one_each else (cell,)))
-    if not widths or any(exact(width, "cell") <= 0 for width in widths):
+    widths = tuple(finite(width, name) for width in (cell if one_each else (cell,)))
+    if not widths or any(exact(width, name) <= 0 for width in widths):
         raise InvalidValue(f"the width of a cell is above 0, got {cell!r}")
     return widths if one_each else widths[0]

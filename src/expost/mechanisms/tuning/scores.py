@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from expost.checks import as_interval, as_whole, finite
+from expost.checks import as_interval, as_whole, finite, settle
 from expost.errors import InvalidValue
 from expost.mechanisms.numbers import shape_of
 from expost.noise import NoiseSource, discrete_laplace
@@ -72,7 +73,7 @@ class CorrectPredictions(Score):
     classes: int = 2
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", as_whole(self.classes, "classes", 2))
+        settle(self, classes=partial(as_whole, least=2))
 
     @property
     def sensitivity(self) -> int:
@@ -108,7 +109,7 @@ class MeanAbsoluteError(Score):
     bounds: Any
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bounds", as_interval(self.bounds))
+        settle(self, bounds=as_interval)
         finite(self.bounds[1] - self.bounds[0], "the distance of the bounds")
 
     @property
