@@ -10,7 +10,7 @@ from pathlib import Path
 import coverage
 import pytest
 
-collect_ignore = ["docs/conf.py", "docs/mathml.py"]
+collect_ignore = ["docs/conf.py", "docs/gallery.py", "docs/mathml.py"]
 """They need what only ``make docs`` installs."""
 
 

@@ -59,8 +59,9 @@ def _bounds(asked: Asked) -> str:
 def _share(privacy: Privacy, kind: QuestionKind) -> str:
     if privacy.unit == "row":
         return "one row"
-    cells = f", in at most {privacy.groups} cells" if privacy.groups and kind.cells else ""
-    return f"at most {privacy.rows} rows count{cells}"
+    rows = "one row counts" if privacy.rows == 1 else f"at most {privacy.rows} rows count"
+    cells = f", in at most {privacy.groups} cell{'s' * (privacy.groups != 1)}" if privacy.groups and kind.cells else ""
+    return rows + cells
 
 
 def _missing(asked: Asked, kind: QuestionKind) -> str:

@@ -1,0 +1,74 @@
+"""Pages that show a session at the prompt: files with a caption are written, commands run, and what they print compared.
+
+After the first run of a study numbers are noise, and only the words are compared. An ellipsis stands for anything.
+With EXPOST_GOLDEN=update a page gets what was printed, unless it leaves lines out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import shlex
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from expost.cli.main import app
+
+_BLOCK = re.compile(r"```\{code-block\} \w+\n:caption: (\S+)\n\n(.*?)```|```console\n(.*?)```", re.DOTALL)
+_NUMBER = re.compile(r"[0-9a-f]{64}|-?\d[\d,]*(\.\d+)?(e-?\d+)?")
+
+
+def replay(page: Path, folder: Path) -> int:
+    """Follow a page in a folder, the current one; returns the number of commands."""
+    text, noisy, commands = page.read_text(encoding="utf-8"), False, 0
+    for block in _BLOCK.finditer(text):
+        name, content, session = block.groups()
+        if name:
+            (folder / name).write_text(content, encoding="utf-8")
+            continue
+        fresh = ""
+        for command, shown in _steps(session):
+            commands += 1
+            said = _run(command)
+            noisy = noisy or command.startswith("expost run")
+            if os.environ.get("EXPOST_GOLDEN") != "update":
+                assert _matches(shown, said, noisy), f"{page.name}: $ {command}\n{said}\nand the page has\n{shown}"
+            fresh += f"$ {command}\n{shown if '…' in shown else said}"
+        text = text.replace(session, fresh)
+    if os.environ.get("EXPOST_GOLDEN") == "update":
+        page.write_text(text, encoding="utf-8")
+    return commands
+
+
+def _steps(session: str) -> Iterator[tuple[str, str]]:
+    for step in re.split(r"^\$ ", session, flags=re.MULTILINE)[1:]:
+        command, _, shown = step.partition("\n")
+        yield command, shown
+
+
+def _run(command: str) -> str:
+    program, *arguments = shlex.split(command)
+    if program == "python":
+        printed = StringIO()
+        with redirect_stdout(printed):
+            runpy.run_path(arguments[0], run_name="__main__")
+        said = printed.getvalue()
+    else:
+        assert program == "expost", command
+        said = CliRunner().invoke(app, arguments).output
+    return "".join(f"{line.rstrip()}\n" for line in said.splitlines())
+
+
+def _matches(shown: str, said: str, noisy: bool) -> bool:
+    shown, said = (_words(text) if noisy else re.sub("[0-9a-f]{64}", "#", text) for text in (shown, said))
+    return re.fullmatch(re.escape(shown).replace("…", ".*"), said, re.DOTALL) is not None
+
+
+def _words(text: str) -> str:
+    """Without numbers, and without the spaces and ends of lines that depend on their lengths."""
+    return re.sub(r"[\s─]+", " ", _NUMBER.sub("#", text))
