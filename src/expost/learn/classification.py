@@ -109,20 +109,13 @@ class _PerturbedClassifier(_LinearClassifier):
     ledger: Ledger | None = None
 
     def _mechanism(self, classes: int) -> Mechanism:
-        given = {
-            "epsilon": self.epsilon,
-            "norm": self.norm,
-            "classes": classes,
-            "loss": self.loss,
-            "regularizer": self.regularizer,
-            "intercept": self.fit_intercept,
-            "missing": self.missing,
-        }
+        given = self._settings(classes=classes, loss=self.loss)
+        del given["perturbation"]
         if self.perturbation == "objective":
-            return ObjectivePerturbation(**given, lean=self.lean)
+            return ObjectivePerturbation(**given)
         if self.perturbation != "output":
             raise InvalidValue(f"perturbation is 'objective' or 'output', got {self.perturbation!r}")
-        if self.lean is not None:
+        if given.pop("lean") is not None:
             raise InvalidValue(f"lean is for perturbation='objective'; with 'output' leave it out, got {self.lean!r}")
         return OutputPerturbation(**given)
 
@@ -240,17 +233,7 @@ class TestedLogisticRegression(_Probabilities, _LinearClassifier):
     ledger: Ledger | None = None
 
     def _mechanism(self, classes: int) -> Mechanism:
-        return _Tested(
-            epsilon=self.epsilon,
-            test_share=self.test_share,
-            threshold=self.threshold,
-            norm=self.norm,
-            held_out=self.held_out,
-            classes=classes,
-            regularizer=self.regularizer,
-            intercept=self.fit_intercept,
-            missing=self.missing,
-        )
+        return _Tested(**self._settings(classes=classes))
 
 
 def _declared(classes: Any, labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -78,6 +78,12 @@ class PrivateEstimator(BaseEstimator):
     def _score(self, known: Any) -> Score:
         """How good a release is, for a search."""
 
+    def _settings(self, **own: Any) -> dict[str, Any]:
+        """The parameters as mechanisms take them: without the ledger, and with ``fit_intercept`` as ``intercept``."""
+        given = {**self.get_params(deep=False), **own}
+        del given["ledger"]
+        return {name.removeprefix("fit_"): value for name, value in given.items()}
+
     def _run(self, mechanism: Mechanism[Any, Out], rows: NDArray[Any], target: NDArray[Any]) -> Release[Out]:
         """The release for this data, the target last. Without a ledger, one of just the budget pays, and warns."""
         if self.ledger is None:

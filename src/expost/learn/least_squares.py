@@ -42,7 +42,7 @@ class PrivateLinearRegression(LinearPredictor):
     def _made_for(self, size: int, features: int, known: Any) -> LinearRegression:
         one_for_all = isinstance(self.bounds, tuple | list) and len(self.bounds) == 2 and np.ndim(self.bounds[0]) == 0
         bounds = [self.bounds] * features if one_for_all else self.bounds
-        return LinearRegression(epsilon=self.epsilon, bounds=bounds, target_bounds=self.target_bounds)
+        return LinearRegression(**self._settings(bounds=bounds))
 
     def _keep(self, value: LinearFit, known: Any) -> None:
         self.coef_, self.intercept_ = np.array(value.coefficients), value.intercept

@@ -56,16 +56,7 @@ class StableRegressor(LinearPredictor):
     ledger: Ledger | None = None
 
     def _made_for(self, size: int, features: int, known: Any) -> StableRegression:
-        return StableRegression(
-            cell=self.cell,
-            blocks=min(self.blocks, size),
-            bounds=self.bounds,
-            target_bounds=self.target_bounds,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            grids=self.grids,
-            intercept=self.fit_intercept,
-        )
+        return StableRegression(**self._settings(blocks=min(self.blocks, size)))
 
     def _keep(self, value: Any, known: Any) -> None:
         self.withheld_ = isinstance(value, Withheld)
