@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from expost.guarantee import Neighbours, Part, as_neighbours
+from expost.guarantee import Neighbours, as_neighbours
 from expost.mechanisms.accuracy import Calibrated
-from expost.mechanisms.fixed_cost import RELEASED
+from expost.mechanisms.fixed_cost import FixedCost
 from expost.mechanisms.numbers import GridNoise, Numeric, shape_of
 
 
-class Additive(GridNoise, Calibrated[Numeric, Any]):
-    """A mechanism that adds noise on a grid. Subclasses say which, how much, and what that guarantees."""
+class Additive(GridNoise, FixedCost[Numeric, Any], Calibrated[Numeric, Any]):
+    """A mechanism that adds noise on a grid: pure ε, unless a subclass guarantees something else."""
 
     neighbours: Neighbours | None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         as_neighbours(self.neighbours)
-
-    def part_of(self, output: Any) -> Part:
-        """All outputs cost the same."""
-        return RELEASED
 
     def describe(self, output: Any) -> str:
         """What came out, and how far off it may be."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from expost.cost import Number
-from expost.guarantee import Guarantee, Neighbours, Part
+from expost.guarantee import Guarantee, Part
 from expost.mechanism import In, Mechanism, Out
 
 RELEASED = "released"
@@ -13,19 +13,14 @@ RELEASED = "released"
 
 
 class FixedCost(Mechanism[In, Out]):
-    """A mechanism with ε for every output: of records that are exchanged, unless it says otherwise."""
+    """A mechanism with ε for every output: of its own ``neighbours``, or, without such a field, by substitution."""
 
     epsilon: Number
 
     @property
-    def _relation(self) -> Neighbours | None:
-        """Which databases are neighbours."""
-        return "substitute"
-
-    @property
     def guarantee(self) -> Guarantee:
         """ε for every output."""
-        return Guarantee.uniform(self.epsilon, neighbours=self._relation)
+        return Guarantee.uniform(self.epsilon, neighbours=getattr(self, "neighbours", "substitute"))
 
     def part_of(self, output: Any) -> Part:
         """All outputs cost the same."""

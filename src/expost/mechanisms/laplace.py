@@ -13,7 +13,7 @@ from expost import bracket
 from expost.accounting.renyi import Prices, laplace_noise
 from expost.checks import requested_epsilon, settle, whole_sensitivity
 from expost.cost import Number, exact
-from expost.guarantee import Guarantee, Neighbours
+from expost.guarantee import Neighbours
 from expost.mechanisms.additive import Additive
 from expost.mechanisms.numbers import Shape
 from expost.noise import NoiseSource, discrete_laplace, vector
@@ -58,11 +58,6 @@ class Laplace(Additive):
     def __post_init__(self) -> None:
         settle(self, epsilon=requested_epsilon)
         super().__post_init__()
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """ε for every output."""
-        return Guarantee.uniform(self.epsilon, neighbours=self.neighbours)
 
     def renyi_prices(self, order: Number) -> Prices:
         """Of the noise's own law, for whichever kind of data it has the least steps.

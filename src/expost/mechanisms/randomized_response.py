@@ -15,9 +15,9 @@ from expost.accounting.renyi import Prices, randomized_response
 from expost.checks import as_confidence, as_whole, requested_epsilon, settle
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
-from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
+from expost.guarantee import Neighbours, as_neighbours
 from expost.mechanisms.accuracy import Calibrated
-from expost.mechanisms.fixed_cost import RELEASED
+from expost.mechanisms.fixed_cost import FixedCost
 from expost.mechanisms.numbers import Numeric, shape_of, whole_numbers
 from expost.noise import NoiseSource, bernoulli_exp, vector
 from expost.noise.fixed import exp_minus
@@ -25,7 +25,7 @@ from expost.noise.grid import FARTHEST
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomizedResponse(Calibrated[Numeric, Any]):
+class RandomizedResponse(FixedCost[Numeric, Any], Calibrated[Numeric, Any]):
     """Randomised response: one of several answers for each person, the truth e^ε times as likely as each lie.
 
     Parameters
@@ -62,21 +62,12 @@ class RandomizedResponse(Calibrated[Numeric, Any]):
             )
         object.__setattr__(self, "neighbours", "substitute")
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """ε for every output."""
-        return Guarantee.uniform(self.epsilon, neighbours=self.neighbours)
-
     def renyi_prices(self, order: Number) -> Prices:
         """Of one person's answer.
 
         Proof: lem-renyi-response
         """
         return Prices.uniform(randomized_response(order, self.epsilon, self.choices))
-
-    def part_of(self, output: Any) -> Part:
-        """All outputs cost the same."""
-        return RELEASED
 
     def check(self, data: Any) -> None:
         """Whole numbers."""

@@ -77,11 +77,6 @@ class Exponential(FixedCost[NDArray[Any], int], Calibrated[NDArray[Any], int]):
             Grid.of(self.grid)
         check_monotone(self.monotone, self.neighbours)
 
-    @property
-    def _relation(self) -> Neighbours | None:
-        """Those that were declared."""
-        return self.neighbours
-
     def check(self, data: Any) -> None:
         """A one-dimensional array of at least one score."""
         shape = shape_of(data)

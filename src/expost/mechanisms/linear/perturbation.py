@@ -20,9 +20,8 @@ from expost import bracket
 from expost.checks import as_flag, as_whole, finite, optional, requested_epsilon, settle
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
-from expost.guarantee import Guarantee, Part
-from expost.mechanism import WITHHELD, Mechanism, Withheld
-from expost.mechanisms.fixed_cost import RELEASED
+from expost.mechanism import WITHHELD, Withheld
+from expost.mechanisms.fixed_cost import FixedCost
 from expost.mechanisms.linear.model import LinearModel, chosen, signs_of, unit_rows
 from expost.mechanisms.linear.solver import CURVATURE, FloatArray, LossName, Problem, gradient_error, minimise
 from expost.mechanisms.linear.tuning import (
@@ -57,7 +56,7 @@ class Setting:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Linear(Mechanism[NDArray[Any], LinearModel]):
+class _Linear(FixedCost[NDArray[Any], LinearModel]):
     """What both ways of adding noise have in common."""
 
     epsilon: Number
@@ -77,11 +76,6 @@ class _Linear(Mechanism[NDArray[Any], LinearModel]):
         if self.loss not in CURVATURE:
             raise InvalidValue(f"loss is 'logistic' or 'huber', got {self.loss!r}")
         settle(self, regularizer=optional(as_regularizer), intercept=as_flag, features=optional(as_features))
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """ε for every output."""
-        return Guarantee.uniform(self.epsilon, neighbours="substitute")
 
     @property
     def problems(self) -> int:
@@ -129,10 +123,6 @@ class _Linear(Mechanism[NDArray[Any], LinearModel]):
     @abstractmethod
     def _weights(self, setting: Setting, rows: FloatArray, noise: NoiseSource) -> tuple[float, ...]:
         """The noisy weights of one problem."""
-
-    def part_of(self, output: LinearModel) -> Part:
-        """All outputs cost the same."""
-        return RELEASED
 
     def describe(self, output: LinearModel | Withheld) -> str:
         """What kind of model came out."""

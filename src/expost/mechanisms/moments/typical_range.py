@@ -84,11 +84,6 @@ class TypicalRange(FixedCost[NDArray[Any], Interval]):
         if self.penalty is not None:
             as_whole(self.penalty, "penalty", least=0, most=2**40)
 
-    @property
-    def _relation(self) -> Neighbours:
-        """Those that were declared."""
-        return self.neighbours
-
     def check(self, data: Any) -> None:
         """A one-dimensional array of numbers; none at all will do, if there are bounds."""
         dimensions = shape_of(data).dimensions

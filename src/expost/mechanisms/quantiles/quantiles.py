@@ -62,11 +62,6 @@ class Ranked(FixedCost[NDArray[Any] | Tally, Out], Calibrated[NDArray[Any] | Tal
     def levels(self) -> tuple[Fraction, ...]:
         """The quantiles that are chosen, each from 0 to 1."""
 
-    @property
-    def _relation(self) -> Neighbours:
-        """Those that were declared."""
-        return self.neighbours
-
     def check(self, data: Any) -> None:
         """A one-dimensional array of numbers, or a tally of them."""
         self._lattice(floats=has_floats(data, type(self).__name__))
