@@ -35,6 +35,9 @@ def audit(
     ] = None,
     confidence: Annotated[float, typer.Option(help="A true guarantee is refuted with at most the rest.")] = 0.99,
     seed: Annotated[int, typer.Option(help="The same seed and samples, the same result.")] = 0,
+    order: Annotated[
+        float | None, typer.Option(help="Test Rényi prices at this order, too.", show_default=False)
+    ] = None,
     processes: Annotated[
         int | None, typer.Option(help="Processes that draw samples; all cores by default.", show_default=False)
     ] = None,
@@ -58,7 +61,7 @@ def audit(
         raise InvalidValue(f"say what to audit: a Python file, --all, or one of {', '.join(catalogue.names())}")
     options: dict[str, Any] = {"samples": samples, "seconds": seconds, "confidence": confidence, "seed": seed}
     options["processes"] = processes or os.cpu_count() or 1
-    asked = [(name, _subject(name)) for name in wanted]
+    asked = [(name, _at(order, _subject(name), everything)) for name in wanted]
     with _bar() as bar:
         found = [run(**subject, **options, progress=_progress(bar, name)) for name, subject in asked]
     if json:
@@ -89,6 +92,16 @@ def _subject(name: str) -> dict[str, Any]:
     if missing:
         raise InvalidValue(f"{name} defines no {' and no '.join(missing)}: an audit needs `mechanism` and `pairs`")
     return {word: defined[word] for word in _NAMES if word in defined}
+
+
+def _at(order: float | None, subject: dict[str, Any], everything: bool) -> dict[str, Any]:
+    """The subject with the order, unless it has its own. Of all mechanisms, those whose prices have a δ go without."""
+    if order is None or "order" in subject:
+        return subject
+    mechanism = subject["mechanism"]
+    if everything and mechanism.renyi_prices(order).delta:
+        return subject
+    return {**subject, "order": order}
 
 
 def _progress(bar: Progress, name: str) -> Callable[[float], None]:

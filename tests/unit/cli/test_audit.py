@@ -31,6 +31,15 @@ def test_a_mechanism_of_the_library() -> None:
     assert "answered" in found.stdout
 
 
+def test_an_order_of_rényi_prices() -> None:
+    found = RUN.invoke(app, ["audit", "Laplace", *FEW, "--order", "8"])
+    assert found.exit_code == 0
+    assert "Rényi moment" in found.stdout
+    refused = RUN.invoke(app, ["audit", "StableMedian", *FEW, "--order", "8"])
+    assert refused.exit_code == 2
+    assert "audit the guarantee instead" in refused.stderr
+
+
 def test_a_wrong_function_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(WRONG)
     found = RUN.invoke(app, ["audit", str(tmp_path / "mine.py"), *FEW, "--json", "--plot", str(tmp_path / "one.png")])
