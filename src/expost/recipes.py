@@ -19,7 +19,7 @@ from typing import Any, Generic, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import as_positive, as_share, whole_sensitivity
+from expost.checks import as_positive, as_share, as_whole, whole_sensitivity
 from expost.cost import Cost, Number, exact
 from expost.errors import BudgetExceeded, InvalidValue
 from expost.guarantee import Neighbours
@@ -320,7 +320,7 @@ def top_until(
     ``epsilon`` is the whole budget, or "rest" for all that remains: k shares, of which each label costs one, and so
     does each answer that there is no further label. ``delta`` is charged every time that it is asked. What was found is
     left out of the data for the next time. ``on``, ``groups`` and ``candidates`` are as for
-    :class:`~expost.mechanisms.TopK`.
+    :class:`~expost.mechanisms.TopK`; or ``on`` is ``table.discover(…)``, whose table says what a unit is.
 
     >>> counts = {"Paris": 2140, "Lyon": 520, "Nice": 340, "Metz": 3}
     >>> ledger = Ledger(epsilon=8, delta=1e-5)
@@ -329,16 +329,17 @@ def top_until(
 
     Proof: thm-top-until
     """
-    total = _total(ledger, epsilon, delta)
-    first = TopK(k=k, epsilon=total.exact_epsilon, delta=delta, groups=groups, candidates=candidates)
+    total, wanted = _total(ledger, epsilon, delta), as_whole(k, "k", most=10_000)
+    asker = _of_table if hasattr(on, "top") else _of_counts
+    ask = asker(on, wanted, total.exact_epsilon, delta, groups, candidates)
     found: list[Any] = []
     releases: list[Release[tuple[Any, ...]]] = []
-    shares, exhausted = first.k, False
-    while shares and len(found) < first.k:
-        wanted = min(shares, first.k - len(found))
-        top = replace(first, k=wanted, epsilon=wanted * first.rate, candidates=candidates or 10 * first.k)
+    shares, exhausted = wanted, False
+    while shares and len(found) < wanted:
+        most = min(shares, wanted - len(found))
+        mechanism, data = ask(most, found)
         try:
-            release = ledger.run(top, on=_without(on, found), label=label and f"{label}: {len(releases) + 1}")
+            release = ledger.run(mechanism, on=data, label=label and f"{label}: {len(releases) + 1}")
         except BudgetExceeded:
             if not releases:
                 raise
@@ -346,9 +347,34 @@ def top_until(
             break
         releases.append(release)
         found += release.value
-        shares -= min(len(release.value) + 1, wanted)
-    summary = f"{len(found)} of {first.k} labels in {len(releases)} call{'s' * (len(releases) != 1)}"
+        shares -= min(len(release.value) + 1, most)
+    summary = f"{len(found)} of {wanted} labels in {len(releases)} call{'s' * (len(releases) != 1)}"
     return RecipeResult(tuple(found), tuple(releases), summary, exhausted)
+
+
+_AskTop = Callable[[int, list[Any]], tuple[Mechanism[Any, tuple[Any, ...]], Any]]
+"""The mechanism that looks for so many labels beside those that were found, and its data."""
+
+
+def _of_counts(
+    on: Any, k: int, epsilon: Fraction, delta: Number, groups: int, candidates: int | None
+) -> _AskTop:  # fmt: skip
+    first = TopK(k=k, epsilon=epsilon, delta=delta, groups=groups, candidates=candidates)
+
+    def ask(most: int, found: list[Any]) -> tuple[TopK, Any]:
+        again = replace(first, k=most, epsilon=most * first.rate, candidates=candidates or 10 * k)
+        return again, _without(on, found)
+
+    return ask
+
+
+def _of_table(
+    on: Any, k: int, epsilon: Fraction, delta: Number, groups: int, candidates: int | None
+) -> _AskTop:  # fmt: skip
+    if groups != 1 or candidates is not None:
+        raise InvalidValue("the unit of the table says how many labels a person has: leave out groups= and candidates=")
+    share = Cost.within(epsilon / k).exact_epsilon
+    return lambda most, found: (on.top(most, epsilon=most * share, delta=delta, without=tuple(found)), None)
 
 
 def _without(on: Any, found: list[Any]) -> Any:

@@ -75,9 +75,12 @@ class Discovery(Planned):
         """Release what, with Laplace noise, has at least as much as no single unit is likely to reach."""
         return Discovered(self, epsilon, delta)
 
-    def top(self, k: int, *, epsilon: Number, delta: Number) -> MostFrequent:
-        """Release the k values that most units have, without counts: charged by how many were found."""
-        return MostFrequent(self, k, epsilon, delta)
+    def top(self, k: int, *, epsilon: Number, delta: Number, without: tuple[Any, ...] = ()) -> MostFrequent:
+        """Release the k values that most units have, without counts: charged by how many were found.
+
+        ``without`` are values that are known already, and left out. :func:`~expost.recipes.top_until` asks again.
+        """
+        return MostFrequent(self, k, epsilon, delta, tuple(without))
 
     @property
     def title(self) -> str:
@@ -152,6 +155,8 @@ class MostFrequent(TableMechanism[tuple[Any, ...]]):
     k: int
     epsilon: Number
     delta: Number
+    without: tuple[Any, ...] = ()
+    """Values that are left out: public ones, such as those that were published before."""
 
     def __post_init__(self) -> None:
         if self.question.of != "units":
@@ -184,7 +189,8 @@ class MostFrequent(TableMechanism[tuple[Any, ...]]):
 
     def sample(self, data: Any, noise: NoiseSource) -> tuple[Any, ...]:
         """The keys that were chosen."""
-        return self.choice.sample(dict(self.question.exact()), noise)
+        known = frozenset(self.without)
+        return self.choice.sample({key: count for key, count in self.question.exact() if key not in known}, noise)
 
     def describe(self, output: Any) -> str:
         """How many were found."""

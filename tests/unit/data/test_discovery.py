@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import expost as xp
 from expost.data.discovery import Discovered, leak
+from expost.recipes import top_until
 
 Law = NDArray[np.float64]
 
@@ -137,6 +138,21 @@ def test_the_most_frequent_keys_of_rows_and_of_people(unit: Any, expected: dict[
     released = xp.Ledger(epsilon=6, delta=1e-5, noise=xp.SeededNoise(2)).run(top)
     assert released.value == ("big", "mid")
     assert released.charged == xp.Cost(6, delta=top.guarantee.worst_case.exact_delta)
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "substitute"])
+def test_the_most_frequent_are_asked_for_again(relation: Any) -> None:
+    """Two cities and the end cost three shares, then two more ends: what was found is left out the next time."""
+    question = table(xp.Unit("person", rows=1), rows=MANY, neighbours=relation).discover("city")
+    ledger = xp.Ledger(epsilon=10, delta=1e-5, noise=xp.SeededNoise(1))
+    found = top_until(ledger, question, k=5, epsilon=10, delta=1e-6, label="cities")
+    assert found.value == ("big", "mid")
+    assert [release.part for release in found.releases] == [2, 0, 0]
+    assert found.charged.exact_epsilon <= 10
+    assert float(found.charged.epsilon) == pytest.approx(10)
+    assert question.top(1, epsilon=1, delta=1e-6, without=("big",)) != question.top(1, epsilon=1, delta=1e-6)
+    with pytest.raises(xp.InvalidValue, match="leave out groups="):
+        top_until(ledger, question, k=5, epsilon=1, delta=1e-6, groups=2)
 
 
 def test_the_most_frequent_are_counted_in_units() -> None:
