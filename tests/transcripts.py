@@ -1,4 +1,4 @@
-"""Pages that show a session at the prompt: files with a caption are written, commands run, and what they print compared.
+"""Pages that show a session at the prompt: files with a caption are written, commands run, and their output compared.
 
 After the first run of a study numbers are noise, and only the words are compared. An ellipsis stands for anything.
 With EXPOST_GOLDEN=update a page gets what was printed, unless it leaves lines out.
