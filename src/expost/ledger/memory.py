@@ -136,7 +136,8 @@ class MemoryStore:
         return entry
 
     def _apply(self, operation: Operation) -> Change | None:
-        self._refuse_forked()
+        if here() is not self._process:
+            raise self._forked()
         lock = self._lock
         if lock._is_owned():
             raise LedgerUnavailable(
@@ -169,12 +170,12 @@ class MemoryStore:
     def _complete(self) -> None:
         """Let changes take effect that were appended. Idempotent: safe to repeat after an interrupt, or during one."""
         while (position := self._done) < len(self._changes):
-            at, change = self._changes[position]
-            self.at = at
-            for depth, (limit, spent, reserved, closed, _, held) in enumerate(change.levels, 1):
-                self._accounts[change.path[:depth]] = Balance(limit, spent, reserved, closed, position + 1, held)
-            if change.entry is not None:
-                self._keep(change, change.entry)
+            self.at, change = self._changes[position]
+            _, path, levels, entry, _ = change
+            for depth, (limit, spent, reserved, closed, _, held) in enumerate(levels, 1):
+                self._accounts[path[:depth]] = Balance(limit, spent, reserved, closed, position + 1, held)
+            if entry is not None:
+                self._keep(change, entry)
             self._done = position + 1  # a signal handler may have read, and so completed, in between
 
     def _keep(self, change: Change, entry: Entry) -> None:
@@ -190,14 +191,12 @@ class MemoryStore:
             if request.key is not None:
                 self._keys[request.key] = number
 
-    def _refuse_forked(self) -> None:
+    def _forked(self) -> LedgerUnavailable:
         """A forked copy can be read, but would spend the budget, or publish for one charge, a second time."""
-        if here() is not self._process:
-            raise LedgerUnavailable(
-                f"ledger {self.root[0]!r} lives in the memory of process {self._process.number}, and this is a "
-                "forked copy: it can be read, but only that process can reserve and settle; use Ledger.create(…) to "
-                "share one"
-            )
+        return LedgerUnavailable(
+            f"ledger {self.root[0]!r} lives in the memory of process {self._process.number}, and this is a forked "
+            "copy: it can be read, but only that process can reserve and settle; use Ledger.create(…) to share one"
+        )
 
     # ---- what the rules ask for
 

@@ -347,23 +347,25 @@ BEGIN RETURN encode(sha256(convert_to(p_head || E'\n' || p_line, 'UTF8')), 'hex'
 -- Who the server says it is, as JSON.
 CREATE FUNCTION expost_user() RETURNS TEXT LANGUAGE plpgsql AS $$
 BEGIN RETURN to_json(regexp_replace(session_user::text, '[^ -~]', '?', 'g'))::text; END $$;
-CREATE FUNCTION expost_check_durable() RETURNS VOID LANGUAGE plpgsql AS $$
+CREATE FUNCTION expost_is_durable() RETURNS BOOLEAN LANGUAGE plpgsql AS $$
 BEGIN
   IF current_setting('synchronous_commit') = 'off' OR current_setting('fsync') = 'off'
     OR current_setting('full_page_writes') = 'off' THEN
     RAISE EXCEPTION 'expost: fsync, full_page_writes or synchronous_commit is off, so a commit could be lost: turn it on'
       USING ERRCODE = 'EX001';
   END IF;
+  RETURN TRUE;
 END $$;
 
 -- The functions below have the rights of the tables' owner, and find functions and operators in the schema of the tables:
 -- nobody else may create any there. Every name in here is qualified.
-CREATE FUNCTION expost_check_schema() RETURNS VOID LANGUAGE plpgsql AS $$
+CREATE FUNCTION expost_is_own_schema() RETURNS BOOLEAN LANGUAGE plpgsql AS $$
 BEGIN
   IF pg_catalog.has_schema_privilege('public'::pg_catalog.name, pg_catalog.current_schema()::pg_catalog.text, 'CREATE') THEN
     RAISE EXCEPTION 'expost: everybody may create functions in the schema of the tables, and so change what is charged: REVOKE CREATE ON SCHEMA % FROM PUBLIC',
       pg_catalog.current_schema() USING ERRCODE = 'EX001';
   END IF;
+  RETURN TRUE;
 END $$;
 -- Whether the session's own role may decide what owners of ledgers decide.
 CREATE FUNCTION expost_governs() RETURNS BOOLEAN LANGUAGE plpgsql AS $$
@@ -384,22 +386,21 @@ DECLARE
   v_prices JSONB; v_fresh BOOLEAN; v_part TEXT; v_output TEXT; v_digest TEXT; v_accounts BIGINT[]; v_epsilons BIGINT[];
   v_deltas BIGINT[];
   v_ok BOOLEAN; v_number BIGINT; v_epsilon BIGINT; v_delta BIGINT; v_held BIGINT; v_held_delta BIGINT; v_account BIGINT;
-  v_names TEXT[] := '{}'; v_places INT[];
-  -- the accounts of this batch, as they are now
-  v_paths TEXT[] := '{}'; v_ids BIGINT[] := '{}'; v_limit BIGINT[] := '{}'; v_limit_delta BIGINT[] := '{}'; v_spent BIGINT[] := '{}';
-  v_spent_delta BIGINT[] := '{}'; v_reserved BIGINT[] := '{}'; v_reserved_delta BIGINT[] := '{}';
-  v_closed BIGINT[] := '{}'; v_lines_of BIGINT[] := '{}';
+  v_names TEXT[]; v_places INT[];
+  -- the accounts of this batch, as they are now; NULL while there are none, as each value given here is one more expression
+  v_paths TEXT[]; v_ids BIGINT[]; v_count INT := 0; v_limit BIGINT[]; v_limit_delta BIGINT[]; v_spent BIGINT[];
+  v_spent_delta BIGINT[]; v_reserved BIGINT[]; v_reserved_delta BIGINT[];
+  v_closed BIGINT[]; v_lines_of BIGINT[];
   -- what is to be written
-  v_numbers BIGINT[] := '{}'; v_sequences BIGINT[] := '{}'; v_lines TEXT[] := '{}'; v_hashes TEXT[] := '{}';
+  v_numbers BIGINT[]; v_sequences BIGINT[]; v_lines TEXT[]; v_hashes TEXT[];
   v_ended BIGINT[] := '{}'; v_keys TEXT[] := '{}'; v_outs JSONB := '[]'; v_first BIGINT; v_beats INT := 0; v_lost BIGINT[];
   v_forget BOOLEAN := FALSE;
   -- on several meters: what each account counts, 14 numbers each, what this step adds to what is charged and reserved, and
   -- what its entry is charged or reserves
-  v_counts BIGINT[] := '{}'; v_worst BIGINT[]; v_paid BIGINT[]; v_kept BIGINT[]; v_amounts TEXT; v_price JSONB;
-  v_others TEXT := ''; v_all_amounts TEXT[] := '{}'; v_texts TEXT[] := '{}';
+  v_counts BIGINT[]; v_worst BIGINT[]; v_paid BIGINT[]; v_kept BIGINT[]; v_amounts TEXT; v_price JSONB;
+  v_others TEXT := ''; v_all_amounts TEXT[]; v_texts TEXT[];
 BEGIN
-  PERFORM expost_check_schema();
-  PERFORM expost_check_durable();
+  v_ok := expost_is_own_schema() AND expost_is_durable();  -- an assignment takes less than a query
   v_user := expost_user();
   SELECT sequence, entries, at, head, neighbours, accounting INTO STRICT v_book FROM expost_ledger WHERE id = p_ledger FOR UPDATE;
   IF v_book.sequence < p_known THEN
@@ -424,8 +425,8 @@ BEGIN
   FOR i IN 1 .. v_steps LOOP
     v_step := p_steps->(i - 1);
     v_do := v_step->>'do'; v_ok := TRUE; v_kind := NULL; v_places := '{}'; v_lost := '{}';
-    v_sequences[i] := NULL; v_numbers[i] := NULL; v_part := NULL; v_output := NULL; v_digest := NULL;
-    v_all_amounts[i] := NULL;
+    v_part := NULL; v_output := NULL; v_digest := NULL;
+    IF v_steps > 1 THEN v_sequences[i] := NULL; v_numbers[i] := NULL; v_all_amounts[i] := NULL; END IF;
     IF v_do IS NULL OR v_do NOT IN ('beat', 'recover', 'reserve', 'begin', 'settle', 'forfeit', 'void') THEN
       RAISE EXCEPTION 'expost: % is not a step of expost_spend: it takes beat, recover, reserve, begin, settle, forfeit, void',
         v_do USING ERRCODE = 'EX001';
@@ -479,9 +480,11 @@ BEGIN
         v_ok := cardinality(v_names) > 0 AND coalesce(v_prices->>'neighbours' = v_book.neighbours, TRUE);
       ELSE
         v_number := CASE WHEN v_do = 'recover' THEN v_lost[j] ELSE (v_step->>'entry')::bigint END;
-        SELECT e.state, e.begun, e.account, e.epsilon, e.delta, e.meters, e.operation, e.key, e.claim, e.lease, o.role
+        SELECT e.state, e.begun, e.account, e.epsilon, e.delta, e.meters, e.operation, e.key, e.lease, o.role, a.path, c.prices
           INTO v_entry
-          FROM expost_entry e LEFT JOIN expost_owner o ON o.id = e.owner WHERE e.ledger = p_ledger AND e.number = v_number;
+          FROM expost_entry e LEFT JOIN expost_owner o ON o.id = e.owner LEFT JOIN expost_account a ON a.id = e.account
+            LEFT JOIN expost_claim c ON c.ledger = e.ledger AND c.digest = e.claim
+          WHERE e.ledger = p_ledger AND e.number = v_number;
         IF NOT FOUND THEN
           IF v_number BETWEEN 1 AND v_book.entries THEN
             RAISE EXCEPTION 'expost: entry % was removed', v_number USING ERRCODE = 'integrity_constraint_violation';
@@ -499,7 +502,7 @@ BEGIN
             v_outs := v_outs || '[{}]';
             EXIT;
           END IF;
-          SELECT string_to_array(path, '/') INTO v_names FROM expost_account WHERE id = v_entry.account;
+          v_names := string_to_array(v_entry.path, '/');
         END IF;
       END IF;
       IF v_ok THEN
@@ -510,7 +513,7 @@ BEGIN
           IF v_place IS NULL THEN
             SELECT * INTO v_row FROM expost_account WHERE ledger = p_ledger AND path = v_name;
             IF NOT FOUND THEN v_ok := FALSE; EXIT; END IF;
-            v_place := cardinality(v_ids) + 1;
+            v_count := v_count + 1; v_place := v_count;
             v_paths[v_place] := v_name; v_ids[v_place] := v_row.id;
             v_limit[v_place] := v_row.epsilon_limit; v_limit_delta[v_place] := v_row.delta_limit;
             v_spent[v_place] := v_row.epsilon_spent; v_spent_delta[v_place] := v_row.delta_spent;
@@ -580,9 +583,8 @@ BEGIN
         v_delta := CASE WHEN v_do = 'void' THEN 0 ELSE v_entry.delta END;
         IF v_do = 'settle' THEN
           v_part := v_step->>'part'; v_output := v_step->>'output'; v_digest := v_step->>'digest';
-          v_price := NULL;
-          SELECT coalesce(prices->(expost_plain(v_part)::text), prices->'') INTO v_price FROM expost_claim
-            WHERE ledger = p_ledger AND digest = v_entry.claim AND expost_is_label(v_part);
+          v_price := CASE WHEN expost_is_label(v_part) THEN
+            coalesce(v_entry.prices->(expost_plain(v_part)::text), v_entry.prices->'') END;
           IF v_entry.meters IS NULL THEN
             v_epsilon := (v_price #>> '{}')::bigint;
           ELSE
@@ -632,12 +634,14 @@ BEGIN
       v_book.head := expost_link(v_book.head, v_line);
       v_lines[v_book.sequence - v_first] := v_line;
       v_hashes[v_book.sequence - v_first] := v_book.head;
-      v_numbers[i] := v_number;
-      v_sequences[i] := v_book.sequence;
-      v_accounts[i] := v_account;
-      v_epsilons[i] := CASE WHEN v_do = 'reserve' THEN v_held ELSE v_epsilon END;
-      v_deltas[i] := CASE WHEN v_do = 'reserve' THEN v_held_delta ELSE v_delta END;
-      v_all_amounts[i] := v_amounts;
+      IF v_steps > 1 THEN
+        v_numbers[i] := v_number;
+        v_sequences[i] := v_book.sequence;
+        v_accounts[i] := v_account;
+        v_epsilons[i] := CASE WHEN v_do = 'reserve' THEN v_held ELSE v_epsilon END;
+        v_deltas[i] := CASE WHEN v_do = 'reserve' THEN v_held_delta ELSE v_delta END;
+        v_all_amounts[i] := v_amounts;
+      END IF;
       IF v_do = 'recover' OR (v_steps = 1 AND v_do NOT IN ('reserve', 'begin')) THEN
         v_state := CASE v_kind WHEN 'settle' THEN 'settled' WHEN 'forfeit' THEN 'forfeited' ELSE 'voided' END;
         UPDATE expost_entry SET state = v_state, begun = (v_kind <> 'void')::int, part = v_part,
@@ -687,7 +691,7 @@ BEGIN
       v_now + lease, begun::int, v_book.at, step.sequence
     FROM step WHERE step.sequence IS NOT NULL AND "do" = 'reserve';
   END IF;
-  IF cardinality(v_lines) = 1 AND cardinality(v_ids) = 1 THEN
+  IF v_count = 1 AND v_book.sequence = v_first + 1 THEN
     WITH event AS (
       INSERT INTO expost_event VALUES (p_ledger, v_book.sequence, v_line, v_book.head)
     ), account AS (
@@ -750,8 +754,7 @@ DECLARE
   v_capacity TEXT := (SELECT string_agg(value, ',' ORDER BY place)
     FROM jsonb_array_elements_text(p_values->'capacity') WITH ORDINALITY AS one(value, place));
 BEGIN
-  PERFORM expost_check_schema();
-  PERFORM expost_check_durable();
+  PERFORM expost_is_own_schema() AND expost_is_durable();
   v_names := string_to_array(p_path, '/');
   IF p_path IS NULL OR '' = ANY (v_names) OR (p_kind = 'create') <> (p_ledger = 0) OR p_kind = 'create' AND cardinality(v_names) > 1 THEN
     RAISE EXCEPTION 'expost: % is not the name of a ledger or an account', p_path USING ERRCODE = 'EX001';
