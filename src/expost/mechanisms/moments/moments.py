@@ -84,11 +84,15 @@ class WithinInterval(FixedCost[NDArray[Any], Winsorized]):
         return f"{output.value:.6g} ± {output.noise:.3g} at 95 %, {between}"
 
 
+@dataclass(frozen=True, kw_only=True)
 class _Moment(WithinInterval):
     """A moment within a typical range."""
 
-    range_share: Number | None
-    scales: int
+    epsilon: Number
+    bounds: Any = None
+    range_share: Number | None = None
+    scales: int = 10
+    missing: Number = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -156,12 +160,6 @@ class Mean(_Moment):
     Proof: thm-moments
     """
 
-    epsilon: Number
-    bounds: Any = None
-    range_share: Number | None = None
-    scales: int = 10
-    missing: Number = 0
-
     def _statistic(self, points: NDArray[np.int64], width: Fraction) -> tuple[int, int, Fraction]:
         return int(points.sum()), POINTS, width / (POINTS * len(points))
 
@@ -186,12 +184,6 @@ class Variance(_Moment):
 
     Proof: thm-moments
     """
-
-    epsilon: Number
-    bounds: Any = None
-    range_share: Number | None = None
-    scales: int = 10
-    missing: Number = 0
 
     def _noisy(
         self, points: NDArray[np.int64], width: Fraction, epsilon: Fraction, noise: NoiseSource

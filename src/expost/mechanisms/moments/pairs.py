@@ -29,12 +29,13 @@ class Estimate(NamedTuple):
     noise: float
 
 
+@dataclass(frozen=True, kw_only=True)
 class _Paired(FixedCost[NDArray[Any], Any]):
     """What statistics of two columns share: a pair of bounds, and rows of two numbers."""
 
     epsilon: Number
-    bounds: Any
-    missing: Number
+    bounds: Any = None
+    missing: Number = 0
 
     def __post_init__(self) -> None:
         settle(self, epsilon=requested_epsilon)
@@ -105,10 +106,6 @@ class Covariance(_Paired):
     Proof: thm-covariance
     """
 
-    epsilon: Number
-    bounds: Any = None
-    missing: Number = 0
-
     def sample(self, data: Any, noise: NoiseSource) -> Estimate:
         """The covariance with noise."""
         intervals, left = self._intervals(data, noise)
@@ -140,10 +137,6 @@ class Correlation(_Paired):
 
     Proof: thm-covariance
     """
-
-    epsilon: Number
-    bounds: Any = None
-    missing: Number = 0
 
     def sample(self, data: Any, noise: NoiseSource) -> float:
         """The correlation of noisy moments."""
