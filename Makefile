@@ -93,6 +93,7 @@ $(PEERS)/diffprivlib/.installed: benchmarks/peers/diffprivlib.txt
 docs: $(VENV)/.docs
 	$(BIN)/python -m paper docs/figures > /dev/null
 	$(BIN)/python docs/gallery.py docs/figures
+	$(BIN)/python docs/what_fits.py docs/figures
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
