@@ -61,7 +61,7 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports --no-cache > $(VENV)/rooms.txt || (cat $(VENV)/rooms.txt; false)
 
 soak: $(VENV)/.dev
-	EXPOST_CASES=$(CASES) $(BIN)/pytest -n 2 --dist worksteal tests/conformance/test_expressions.py -o faulthandler_timeout=3600
+	EXPOST_CASES=$(CASES) $(BIN)/pytest -n 2 --dist worksteal tests/conformance/test_expressions.py tests/conformance/test_spark.py -o faulthandler_timeout=3600
 	EXPOST_SOAK=$(KILLS) $(BIN)/pytest -n 2 --dist worksteal tests/faults tests/laws tests/statistical tests/unit -o faulthandler_timeout=1800
 
 format: $(VENV)/.dev

@@ -118,7 +118,7 @@ def kept_groups(
         return rows, groups
     content = [*groups, *(f"c{i}" for i in range(len(cells)))]
     listed = ", ".join(content)
-    numbered = [f"row_number() OVER (PARTITION BY u, {listed} ORDER BY {listed}) AS j"]
+    numbered = [f"row_number() OVER (PARTITION BY u, {listed}{query.any_order(table)}) AS j"]
     if unit.groups < unit.rows:
         order = table.engine.scramble(table.key, [query.UNIT, *groups])
         numbered.append(f"dense_rank() OVER (PARTITION BY u ORDER BY {order}, {', '.join(groups)}) AS q")

@@ -66,6 +66,11 @@ def base(table: PrivateTable, value: Tree | None = None, cell: str = VALUE, *, d
     return f"SELECT * FROM {nested(rows)} WHERE {CELL} IS NOT NULL" if drop else rows
 
 
+def any_order(table: PrivateTable) -> str:
+    """For windows in which the order of rows does not matter: nothing, where an engine takes that."""
+    return str(getattr(table.engine, "any_order", ""))
+
+
 def valued(table: PrivateTable, value: Tree) -> str:
     """Text by its bytes: equal for what is the same, and nothing else."""
     written = rendered(table, value)
@@ -77,7 +82,7 @@ def kept_rows(table: PrivateTable, value: Tree, cell: str, *, drop: bool, cells:
     rows, unit = base(table, value, cell, drop=drop), table.unit
     if unit.column is None:
         return rows
-    numbered = [UNIT, CELL, "row_number() OVER (PARTITION BY u, c) AS j"]
+    numbered = [UNIT, CELL, f"row_number() OVER (PARTITION BY u, c{any_order(table)}) AS j"]
     cut = unit.groups < unit.rows and (cells is None or unit.groups < cells)
     if cut:
         groups = table.engine.scramble(table.key, [UNIT, CELL])
@@ -108,7 +113,9 @@ def kept_tuples(table: PrivateTable, values: Sequence[Tree], cells: Sequence[str
     if owner is None:
         return rows
     all_cells = ", ".join(names)
-    inner = nested(f"SELECT *, row_number() OVER (PARTITION BY u, {all_cells}) AS j FROM {nested(rows)}")
+    inner = nested(
+        f"SELECT *, row_number() OVER (PARTITION BY u, {all_cells}{any_order(table)}) AS j FROM {nested(rows)}"
+    )
     order = table.engine.scramble(table.key, [UNIT, *names, "j"])
     placed = f"SELECT *, row_number() OVER (PARTITION BY u ORDER BY {order}, {all_cells}, j) AS p FROM {inner}"
     return f"SELECT {all_cells} FROM {nested(placed)} WHERE p <= {table.unit.rows}"

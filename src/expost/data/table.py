@@ -44,6 +44,7 @@ def read(
     decimal: str | None = None,
     encoding: str | None = None,
     partitions: Mapping[str, str] | None = None,
+    engine: Literal["duckdb", "spark"] | None = None,
     size: int | None = None,
     key: int | None = None,
 ) -> PrivateTable:
@@ -53,7 +54,8 @@ def read(
     rows are read together; a ``.duckdb`` file or an open connection to DuckDB, with ``table``; the address of a
     PostgreSQL database, with ``table``; a frame of pandas, Polars (lazy ones are collected), Arrow (a table, a batch, a
     list or a reader of batches) or DuckDB (a relation). Frames, and tables of PostgreSQL, are copied when they are
-    read: what becomes of them later changes nothing.
+    read: what becomes of them later changes nothing. A frame of Spark (or its session, with ``table``) is asked where
+    it is, by Spark; so are Parquet files with ``engine="spark"``.
 
     ``unit`` is whose privacy is protected: ``"row"``, or ``Unit("person", rows=10)`` for the values of a column, with
     the most rows of each that count. ``neighbours`` is which databases differ by one unit: ``"add-remove"``, or
@@ -81,19 +83,19 @@ def read(
 
     ``source`` may also be an :class:`~expost.data.Engine` of your own.
     """
-    engine = _engine(source, table, Form(schema, delimiter, quote, decimal, encoding, partitions))
+    found = _engine(source, table, Form(schema, delimiter, quote, decimal, encoding, partitions), engine)
     whose, relation = as_unit(unit), as_neighbours(neighbours)
     if relation is None:
         raise InvalidValue("neighbours is missing: 'add-remove' or 'substitute'")
     if whose.column is not None:
         try:
-            owner = find_column(whose.column, engine.schema)
+            owner = find_column(whose.column, found.schema)
         except InvalidValue as error:
             error.about = ("unit",)
             raise
-        if engine.schema[owner] in ("number", "other"):
+        if found.schema[owner] in ("number", "other"):
             raise InvalidValue(
-                f"column {owner!r} holds {engine.schema[owner]!r} and cannot identify units: take a column of whole "
+                f"column {owner!r} holds {found.schema[owner]!r} and cannot identify units: take a column of whole "
                 "numbers or text",
                 about=("unit",),
             )
@@ -104,9 +106,9 @@ def read(
         raise InvalidValue(f"size is the number of units, got {said(size)}")
     if key is not None and (isinstance(key, bool) or not isinstance(key, int)):
         raise InvalidValue("a key is a whole number")
-    columns, secret = tuple(engine.schema.items()), secrets.randbits(128) if key is None else key
+    columns, secret = tuple(found.schema.items()), secrets.randbits(128) if key is None else key
     return PrivateTable(
-        engine.name, whose, relation, columns, (), size, engine, secret, key, delimiter, quote, decimal, encoding
+        found.name, whose, relation, columns, (), size, found, secret, key, delimiter, quote, decimal, encoding
     )
 
 
@@ -422,9 +424,15 @@ def _remedy(value: str, tree: Tree, kinds: tuple[Kind, ...]) -> str:
     return "derive what is meant"
 
 
-def _engine(source: Any, table: str | None, form: Form) -> Engine:
+def _engine(source: Any, table: str | None, form: Form, engine: str | None) -> Engine:
+    if engine not in (None, "duckdb", "spark"):
+        raise InvalidValue(f"engine is what computes, 'duckdb' or 'spark'; got {said(engine)}")
     if isinstance(source, Engine):
         return source
+    if engine == "spark" or type(source).__module__.startswith("pyspark."):
+        from expost.data.spark import Spark
+
+        return Spark.of(source, table, form)
     try:
         from expost.data.duckdb import DuckDB
     except ModuleNotFoundError as error:  # pragma: no cover - the development environment has it

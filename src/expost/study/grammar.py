@@ -131,6 +131,7 @@ SECTIONS: dict[str, tuple[Key, ...]] = {
         Key("decimal", "text", "the decimal sign of a CSV file's numbers, a point by default; with a comma, fields are "
             "separated by semicolons by default", choices=(".", ",")),
         Key("encoding", "text", "how a CSV file is written, utf-8 by default", choices=ENCODINGS),
+        Key("engine", "text", "what computes: duckdb by default, or spark, for Parquet", choices=("duckdb", "spark")),
         Key("schema", "words", "the types of a CSV file's columns, which it does not state itself: integer, number, "
             "text, boolean, date, timestamp. Columns left out are text, and a value that does not fit is empty"),
         Key("version", "text", "change it when the data changes: stored answers belong to a version"),

@@ -89,6 +89,7 @@ class Data:
     quote: str | None = None
     decimal: str | None = None
     encoding: str | None = None
+    engine: Literal["duckdb", "spark"] | None = None
     schema: Mapping[str, str] | None = None
     version: str = "1"
 

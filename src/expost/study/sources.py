@@ -40,6 +40,7 @@ def stated_table(study: Study) -> PrivateTable:
             quote=data.quote,
             decimal=data.decimal,
             encoding=data.encoding,
+            engine=data.engine,
             size=study.privacy.size,
         )
     except InvalidValue as error:

@@ -36,7 +36,7 @@ def _add(
     gives: Kind,
     meaning: Callable[..., Any],
     duckdb: str | Callable[[Sequence[str]], str],
-    **more: bool,
+    **more: Any,
 ) -> None:
     kinds = (takes,) if isinstance(takes, str) else tuple(takes)
     _TABLE.append(Operator(name, kinds, gives, meaning, duckdb, **more))
@@ -219,12 +219,13 @@ def lower(text: str) -> str:
     return _mapped(text, str.lower, _LOWER)
 
 
-def _upper(text: str) -> str:
+def upper(text: str) -> str:
+    """Capital letters, one for one."""
     return _mapped(text, str.upper, _UPPER)
 
 
 _add("lower", "text", "text", lower, "lower($0)")
-_add("upper", "text", "text", _upper, "upper($0)")
+_add("upper", "text", "text", upper, "upper($0)")
 _add("trim", "text", "text", lambda a: a.strip(" "), "trim($0, ' ')")
 _add("ltrim", "text", "text", lambda a: a.lstrip(" "), "ltrim($0, ' ')")
 _add("rtrim", "text", "text", lambda a: a.rstrip(" "), "rtrim($0, ' ')")
@@ -344,24 +345,31 @@ def _quoted(text: str) -> str:
 
 def left(count: int) -> Operator:
     """The first characters of a text."""
-    return Operator("left", ("text",), "text", lambda a: a[:count], f"left($0, {count})")
+    return Operator("left", ("text",), "text", lambda a: a[:count], f"left($0, {count})", stated=(count,))
 
 
 def right(count: int) -> Operator:
     """The last characters of a text."""
-    return Operator("right", ("text",), "text", lambda a: a[len(a) - min(count, len(a)) :], f"right($0, {count})")
+    meaning: Callable[[str], str] = lambda a: a[len(a) - min(count, len(a)) :]  # noqa: E731
+    return Operator("right", ("text",), "text", meaning, f"right($0, {count})", stated=(count,))
 
 
 def substring(start: int, count: int) -> Operator:
     """``count`` characters of a text from a place on; the first is 1."""
     return Operator(
-        "substring", ("text",), "text", lambda a: a[start - 1 :][:count], f"substring($0, {start}, {count})"
+        "substring",
+        ("text",),
+        "text",
+        lambda a: a[start - 1 :][:count],
+        f"substring($0, {start}, {count})",
+        stated=(start, count),
     )
 
 
 def like(pattern: str) -> Operator:
     """Whether a whole text has the form of a pattern: % is any text, _ any character."""
-    return Operator("LIKE", ("text",), "boolean", lambda a: patterns.is_like(a, pattern), _duckdb_like(pattern))
+    matched = _duckdb_like(pattern)
+    return Operator("LIKE", ("text",), "boolean", lambda a: patterns.is_like(a, pattern), matched, stated=(pattern,))
 
 
 def _duckdb_like(pattern: str) -> Callable[[Sequence[str]], str]:
@@ -381,7 +389,12 @@ def regexp_matches(pattern: str) -> Operator:
     read = patterns.regular(pattern)
     rendered = _quoted(read.re2)
     return Operator(
-        "regexp_matches", ("text",), "boolean", read.found_in, lambda said: f"regexp_matches({said[0]}, {rendered})"
+        "regexp_matches",
+        ("text",),
+        "boolean",
+        read.found_in,
+        lambda said: f"regexp_matches({said[0]}, {rendered})",
+        stated=(read.re2,),
     )
 
 

@@ -39,6 +39,8 @@ class Operator:
     """Takes any number of the last kind, at least one."""
     prefix: bool = False
     """Decided by the first characters of a text if all else is stated, so that the text need not be cut."""
+    stated: tuple[Any, ...] = ()
+    """The part of it that is stated: a length, a pattern."""
 
     def uses(self, arguments: int) -> tuple[int, ...]:
         """How often each argument occurs in what is rendered."""

@@ -85,7 +85,7 @@ def test_small_and_capital_letters_of_every_script() -> None:
         "SELECT lower(chr(c)), upper(chr(c)) FROM (SELECT unnest(?::INT[]) AS c)", [codes]
     ).fetchall()
     for code, (small, capital) in zip(codes, found, strict=True):
-        assert (operators.lower(chr(code)), operators._upper(chr(code))) == (small, capital), hex(code)
+        assert (operators.lower(chr(code)), operators.upper(chr(code))) == (small, capital), hex(code)
 
 
 VALUES: dict[str, Any] = {

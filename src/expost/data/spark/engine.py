@@ -1,0 +1,154 @@
+"""Spark as an engine: rows stay where they are, are cut down and added up there, and only aggregates are collected."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.data.duckdb.sql import fill, prefix_decides
+from expost.data.expression import Kind, Tree
+from expost.data.expression.tree import LONGEST_READ, Call, Reference, Stated
+from expost.data.files import Form
+from expost.data.spark import sources
+from expost.data.spark.rendering import SPARK_TYPES, rendering, spark_identifier, spark_stated, spark_string
+from expost.errors import EngineFailed, InvalidValue
+
+
+class Spark:
+    """A frame of Spark that is a plain scan, a table of a session, or Parquet files.
+
+    Queries run in a session of ours, whose settings leave everybody else's alone. Spark's own logs, its web pages and
+    its event log may show exact counts of what it did: keep them as private as the data.
+    """
+
+    ordered = False
+    any_order = " ORDER BY NULL"
+    """Spark numbers no rows without being told an order."""
+
+    def __init__(self, session: Any, name: str, origin: str) -> None:
+        self._session, self.name, self._origin = session, name, origin
+        self.types: Mapping[str, str] = dict(session.table(sources.VIEW).dtypes)
+        self.schema: Mapping[str, Kind] = {column: sources.spark_kind(kind) for column, kind in self.types.items()}
+
+    @classmethod
+    def of(cls, source: Any, table: str | None, form: Form) -> Spark:
+        """The engine for a frame, a session and a table, or a path."""
+        form.refuse("tables in Spark")
+        return cls(*sources.open_source(source, table))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Spark) and self._origin == other._origin
+
+    def __hash__(self) -> int:
+        return hash(self._origin)
+
+    # ---- what queries are made of
+
+    @property
+    def source(self) -> str:
+        """The view of our session."""
+        return sources.VIEW
+
+    def quote(self, name: str) -> str:
+        """In backquotes."""
+        return spark_identifier(name)
+
+    def render(self, tree: Tree, derived: Collection[str] = ()) -> str:
+        """Spark's SQL for an expression, none of which can fail."""
+        if isinstance(tree, Stated):
+            return spark_stated(tree)
+        if isinstance(tree, Reference):
+            return self._whole(tree.name, derived)
+        written, template = [self._argument(tree, part, derived) for part in tree.arguments], rendering(tree)
+        return fill(template, written) if isinstance(template, str) else template(written)
+
+    def _argument(self, call: Call, part: Tree, derived: Collection[str]) -> str:
+        rendered = self.render(part, derived)
+        if not isinstance(part, Reference) or part.kind != "text" or prefix_decides(call, part):
+            return rendered
+        cut = f"left({rendered}, {LONGEST_READ})"
+        return f"(CASE WHEN octet_length({rendered}) > {LONGEST_READ} THEN {cut} ELSE {rendered} END)"
+
+    def _whole(self, name: str, derived: Collection[str]) -> str:
+        """A column as a value of its kind: text with marks for what is not UTF-8, times within the years 1 to 9999."""
+        column = self.quote(name)
+        if name in derived:
+            return column
+        kind = self.schema[name]
+        if kind == "text":
+            return f"make_valid_utf8(collate(CAST({column} AS STRING), 'UTF8_BINARY'))"
+        if kind in ("date", "timestamp"):
+            type_ = SPARK_TYPES[kind]
+            last = "9999-12-31" if kind == "date" else "9999-12-31 23:59:59.999999"
+            low, high = f"CAST('0001-01-01' AS {type_})", f"CAST('{last}' AS {type_})"
+            plain = f"CAST({column} AS {type_})"
+            return f"(CASE WHEN {plain} BETWEEN {low} AND {high} THEN least(greatest({plain}, {low}), {high}) END)"
+        if self.types[name].startswith("decimal"):
+            return f"CAST(CAST({column} AS STRING) AS DOUBLE)"
+        return f"CAST({column} AS {SPARK_TYPES[kind]})"
+
+    def owner(self, name: str) -> str:
+        """The column; text by its bytes."""
+        return self.bytes_of(self._whole(name, ())) if self.schema[name] == "text" else self.quote(name)
+
+    def bytes_of(self, text: str) -> str:
+        """In UTF-8."""
+        return f"CAST({text} AS BINARY)"
+
+    def scramble(self, key: int, columns: Sequence[str]) -> str:
+        """Spark's 64-bit hash, twice."""
+        return f"xxhash64(xxhash64({spark_string(str(key))}, {', '.join(columns)}), {spark_string(str(key))})"
+
+    def total(self, column: str) -> str:
+        """Of 38 digits."""
+        return f"sum(CAST({column} AS DECIMAL(38, 0)))"
+
+    # ---- running them
+
+    def check(self, query: str) -> str:
+        """One SELECT, which Spark has analysed."""
+        if not query.startswith("SELECT "):
+            raise InvalidValue("the question does not make one query: write it more plainly")
+        failed = self._failure(lambda: self._session.sql(query))[0]
+        if failed == "AnalysisException" or failed == "ParseException":
+            raise InvalidValue(f"{self.name}: Spark cannot read the question ({failed}): is the table still there?")
+        if failed:
+            self._raise(failed)
+        return query
+
+    def fetch(self, query: str) -> list[tuple[Any, ...]]:
+        """All at once: aggregates only."""
+        failed, rows = self._failure(lambda: self._session.sql(query).collect())
+        if failed:
+            self._raise(failed)
+        return [tuple(map(_plain, row)) for row in rows]
+
+    def arrays(self, query: str) -> list[NDArray[np.float64]]:
+        """By way of Arrow."""
+        failed, table = self._failure(lambda: self._session.sql(query).toArrow())
+        if failed:
+            self._raise(failed)
+        return [
+            np.array([np.nan if value is None else float(value) for value in column.to_pylist()], np.float64)
+            for column in table.columns
+        ]
+
+    def _failure(self, work: Any) -> tuple[str, Any]:
+        """The kind of a failure, or nothing, and what came out. Messages of Spark quote data and whole plans."""
+        try:
+            return "", work()
+        except Exception as error:
+            return type(error).__name__, None
+
+    def _raise(self, failed: str) -> None:
+        context = self._session.sparkContext
+        if context._jsc is None or context._jsc.sc().isStopped():
+            raise InvalidValue("the Spark session is closed: start another, and read the table again")
+        raise EngineFailed(failed)
+
+
+def _plain(value: Any) -> Any:
+    return bytes(value) if isinstance(value, bytearray) else value
