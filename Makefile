@@ -7,6 +7,7 @@
 #   make quick    what changes most, in half a minute
 #   make lint     style, types, rooms
 #   make soak     the long forms: a thousand kills of each ledger, many random questions to hostile tables, all cases
+#   make adapters the tests of libraries that have environments of their own: diffprivlib, and Opacus (torch: 1.1 GB)
 #   make bench    the benchmarks, or one subject: make bench ONLY=ledger
 #   make docs     the documentation, in docs/_build/html
 #   make wheel    the wheel, built and used in an empty environment
@@ -21,9 +22,10 @@ KILLS  ?= 1000
 CASES  ?= 20000
 VENV   := .venv
 BIN    := $(VENV)/bin
+PEERS  := .venvs
 PIP     = $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo examples paper test quick lint soak bench docs wheel release proofs format clean
+.PHONY: demo examples paper adapters test quick lint soak bench docs wheel release proofs format clean
 
 demo: $(VENV)/.demo
 	rm -rf build/demo
@@ -47,7 +49,7 @@ paper: $(VENV)/.dev
 # Databases that tests make are in memory where it is large enough: waiting for a disk proves nothing, and takes long.
 test quick: export TMPDIR := $(shell df -k --output=avail /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 4000000 {print "/dev/shm"}')
 test: export OPENBLAS_NUM_THREADS = 1  # two workers on two cores leave none for more
-test: lint $(VENV)/.browser
+test: lint $(VENV)/.browser $(PEERS)/diffprivlib/.installed
 	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=
 	$(BIN)/python tests/coverage_floor.py
 
@@ -64,6 +66,9 @@ soak: $(VENV)/.dev
 	EXPOST_CASES=$(CASES) $(BIN)/pytest -n 2 --dist worksteal tests/conformance/test_expressions.py tests/conformance/test_spark.py -o faulthandler_timeout=3600
 	EXPOST_SOAK=$(KILLS) $(BIN)/pytest -n 2 --dist worksteal tests/faults tests/laws tests/statistical tests/unit -o faulthandler_timeout=1800
 
+adapters: $(VENV)/.dev $(PEERS)/diffprivlib/.installed $(PEERS)/opacus/.installed
+	$(BIN)/pytest tests/unit/adapters
+
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -71,10 +76,9 @@ format: $(VENV)/.dev
 # ---- benchmarks: ours and the peers on the same work in one run
 
 ONLY ?= $(filter-out report,$(basename $(notdir $(wildcard benchmarks/*.py))))
-PEERS := .venvs
 
 bench: export PYTHONPATH = .
-bench: $(VENV)/.dev $(PEERS)/opendp/.installed $(PEERS)/diffprivlib/.installed
+bench: $(VENV)/.dev $(PEERS)/opendp/.installed $(PEERS)/diffprivlib/.installed $(PEERS)/opacus/.installed
 	for subject in $(ONLY); do $(BIN)/python benchmarks/$$subject.py || exit 1; done
 	$(BIN)/python benchmarks/report.py
 
@@ -84,6 +88,11 @@ $(PEERS)/opendp/.installed: benchmarks/peers/opendp.txt
 	touch $@
 
 $(PEERS)/diffprivlib/.installed: benchmarks/peers/diffprivlib.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip --quiet --disable-pip-version-check install -r $<
+	touch $@
+
+$(PEERS)/opacus/.installed: benchmarks/peers/opacus.txt
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip --quiet --disable-pip-version-check install -r $<
 	touch $@
@@ -132,7 +141,7 @@ $(VENV)/.demo: $(VENV)/.installed
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.installed
-	$(PIP) install -c constraints.txt -e '.[accounting,cli,client,data,frames,learn,plots,postgres,service,spark]' --group lint --group test
+	$(PIP) install -c constraints.txt -e '.[accounting,cli,client,data,frames,learn,opendp,plots,postgres,service,spark]' --group lint --group test
 	touch $@
 
 # The report is looked at in a browser: Debian's is installed if there is none and the machine lets us.

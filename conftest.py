@@ -13,6 +13,9 @@ import pytest
 collect_ignore = ["docs/conf.py", "docs/gallery.py", "docs/mathml.py"]
 """They need what only ``make docs`` installs."""
 
+collect_ignore = ["tests/elsewhere", "src/expost/adapters/diffprivlib.py"]
+"""Needs libraries that are in environments of their own: `tests/unit/adapters/test_elsewhere.py` runs it there."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Lists of paths, from the root, in pyproject.toml."""

@@ -4,7 +4,7 @@ import json
 import sys
 import time
 
-from diffprivlib import BudgetAccountant  # type: ignore[import-not-found]
+from diffprivlib import BudgetAccountant
 
 charges = int(sys.argv[1])
 accountant = BudgetAccountant(epsilon=10, delta=0)

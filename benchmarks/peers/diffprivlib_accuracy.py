@@ -6,8 +6,8 @@ import warnings
 from typing import Any
 
 import numpy as np
-from diffprivlib.models import LinearRegression  # type: ignore[import-not-found]
-from diffprivlib.tools import histogram, mean, quantile, var  # type: ignore[import-not-found]
+from diffprivlib.models import LinearRegression
+from diffprivlib.tools import histogram, mean, quantile, var
 
 warnings.simplefilter("ignore")
 BINS = 20

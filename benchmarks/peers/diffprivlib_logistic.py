@@ -6,7 +6,7 @@ import time
 import warnings
 
 import numpy as np
-from diffprivlib.models import LogisticRegression  # type: ignore[import-not-found]
+from diffprivlib.models import LogisticRegression
 from sklearn.linear_model import LogisticRegression as Plain
 
 warnings.simplefilter("ignore")

@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from diffprivlib.tools import quantile  # type: ignore[import-not-found]
+from diffprivlib.tools import quantile
 
 warnings.simplefilter("ignore")
 

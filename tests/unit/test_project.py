@@ -64,7 +64,7 @@ def test_public_names_are_there_and_lazy() -> None:
     assert loaded.strip() == "['expost._version']"
 
 
-@pytest.mark.parametrize("package", ["expost", "expost.learn"])
+@pytest.mark.parametrize("package", ["expost", "expost.adapters", "expost.learn"])
 def test_the_type_checker_and_the_loader_know_the_same_names(package: str) -> None:
     module = importlib.import_module(package)
     (written,) = [node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.If)]

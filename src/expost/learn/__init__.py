@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from expost.learn.classification import PrivateLinearSVC as PrivateLinearSVC
     from expost.learn.classification import PrivateLogisticRegression as PrivateLogisticRegression
     from expost.learn.classification import TestedLogisticRegression as TestedLogisticRegression
+    from expost.learn.expected import EXPECTED_FAILED_CHECKS as EXPECTED_FAILED_CHECKS
+    from expost.learn.expected import expected_failed_checks as expected_failed_checks
     from expost.learn.least_squares import PrivateLinearRegression as PrivateLinearRegression
     from expost.learn.regression import StableRegressor as StableRegressor
     from expost.learn.scaling import PublicScaler as PublicScaler
@@ -20,6 +22,7 @@ else:
 
     _ROOMS = {
         "expost.learn.classification": ("PrivateLinearSVC", "PrivateLogisticRegression", "TestedLogisticRegression"),
+        "expost.learn.expected": ("EXPECTED_FAILED_CHECKS", "expected_failed_checks"),
         "expost.learn.least_squares": ("PrivateLinearRegression",),
         "expost.learn.regression": ("StableRegressor",),
         "expost.learn.search": ("PrivateSearchCV",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from expost.errors import (
     AlreadyReserved,
@@ -20,6 +20,9 @@ from expost.guarantee import Part
 from expost.ledger.entry import Entry, Request
 from expost.ledger.store import Store
 from expost.mechanism import Mechanism, Out, Release
+
+if TYPE_CHECKING:
+    from expost.ledger.ledger import Ledger
 
 Found = TypeVar("Found")
 
@@ -194,3 +197,15 @@ def refuse_used_key(store: Store, request: Request) -> None:
     earlier = unseen(store.earlier, request)
     if earlier is not None:
         raise AlreadyReserved(earlier)
+
+
+def reserve_elsewhere(
+    ledger: Ledger, mechanism: Mechanism, *, label: str | None, key: str | None, lease: float | None
+) -> Reservation:
+    """Reserve for a mechanism that runs outside of ledgers, at its own prices. It can be voided until ``begin()``.
+
+    As ``ledger.reserve`` of its guarantee, but with the Rényi prices that are known of it, and its fingerprint.
+    """
+    request = ledger._request("reserve", mechanism, mechanism.guarantee, label, key)
+    entry = unseen(ledger._store.reserve, request, begin=False, lease=lease)
+    return Reservation(ledger._store, entry)

@@ -14,8 +14,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
+import expost.learn
 from expost import InvalidValue, Ledger, LedgerUnavailable, SeededNoise, UnrecordedWarning
-from expost.learn import PrivateLogisticRegression, PublicScaler, private_score
+from expost.learn import (
+    EXPECTED_FAILED_CHECKS,
+    PrivateLogisticRegression,
+    PublicScaler,
+    expected_failed_checks,
+    private_score,
+)
 
 RNG = np.random.default_rng(1)
 X = RNG.uniform(0, 10, (400, 2))
@@ -96,7 +103,15 @@ def test_bounds_that_are_none(bounds: Any, said: str) -> None:
 
 
 def test_scikit_learn_accepts_the_scaler() -> None:
-    check_estimator(PublicScaler(bounds=(-10, 10)), on_skip=None)
+    scaler = PublicScaler(bounds=(-10, 10))
+    check_estimator(scaler, on_skip=None, expected_failed_checks=expected_failed_checks(scaler))
+
+
+def test_every_estimator_says_which_checks_it_may_fail_and_why() -> None:
+    kinds = {name for name in vars(expost.learn)["__all__"] if isinstance(getattr(expost.learn, name), type)}
+    assert set(EXPECTED_FAILED_CHECKS) == kinds
+    reasons = [reason for found in EXPECTED_FAILED_CHECKS.values() for reason in found.values()]
+    assert all(len(reason) > 20 for reason in reasons)
 
 
 def test_a_private_score_is_near_the_exact_one_and_is_charged() -> None:
