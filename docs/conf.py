@@ -1,5 +1,6 @@
 """How the documentation is built: `make docs`."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -26,7 +27,6 @@ autodoc_member_order = "bysource"
 # What scikit-learn adds to estimators, documented with links into its own pages.
 autodoc_default_options = {"exclude-members": "set_fit_request, set_predict_request, set_score_request"}
 autodoc_typehints = "description"
-autodoc_typehints_description_target = "documented"
 templates_path = ["templates"]
 html_math_renderer = "mathml"
 html_static_path = ["static"]
@@ -34,7 +34,10 @@ html_css_files = ["expost.css"]
 napoleon_google_docstring = False
 html_theme = "furo"
 html_title = "expost"
+html_show_copyright = False
 exclude_patterns = ["_build", "figures", "templates"]
+
+LABEL = re.compile(r"\b(?:thm|lem|prop|cor|def|ex)-[\w-]+")
 
 
 def end_parameters(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
@@ -46,6 +49,12 @@ def end_parameters(app: object, what: str, name: str, obj: object, options: obje
             break
 
 
+def link_proofs(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Let a docstring's last line, ``Proof: label``, lead to the proof."""
+    lines[:] = [LABEL.sub(r":prf:ref:`\g<0>`", line) if line.startswith("Proof: ") else line for line in lines]
+
+
 def setup(app: object) -> None:
     """Before napoleon reads a docstring (priority 500)."""
-    app.connect("autodoc-process-docstring", end_parameters, priority=400)  # type: ignore[attr-defined]
+    for mend in (end_parameters, link_proofs):
+        app.connect("autodoc-process-docstring", mend, priority=400)  # type: ignore[attr-defined]
