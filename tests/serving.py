@@ -79,6 +79,14 @@ class Running:
         self.secrets: dict[str, str] = {}
         self._make(epsilon)
 
+    @classmethod
+    def beside(cls, other: Running, file: Path) -> Running:
+        """A second process for the same data, ledger and tokens."""
+        found = object.__new__(cls)
+        found.folder, found.log, found.url, found.file = other.folder, other.folder / "log2", other.url, file
+        found._process, found.address, found.secrets = None, "", other.secrets
+        return found
+
     def _make(self, epsilon: float) -> None:
         for name in ("people", "others"):
             ledger = Ledger.create(self.url, name, epsilon, 1e-5, neighbours="substitute", unit=UNIT)

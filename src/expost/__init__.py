@@ -115,6 +115,8 @@ if TYPE_CHECKING:
     from expost.recipes import release_large as release_large
     from expost.recipes import top_until as top_until
     from expost.recipes import try_until_one_passes as try_until_one_passes
+    from expost.service.client import connect as connect
+    from expost.service.client import connect_async as connect_async
 else:
     from importlib import import_module
 
@@ -212,6 +214,7 @@ else:
         ),
         "expost.noise": ("SeededNoise", "NoiseSource", "SystemNoise"),
         "expost.recipes": ("location_and_spread", "refine_until", "release_large", "top_until", "try_until_one_passes"),
+        "expost.service.client": ("connect", "connect_async"),
     }
     _HOME = {name: room for room, names in _ROOMS.items() for name in names}
     __all__ = ["__version__", *_HOME]

@@ -72,10 +72,10 @@ def test_an_analysts_day(chromium: Browser, running: Running, said: list[str]) -
 PAGES = {"alice": ("/", "/ask", "/ask/people/histogram", "/jobs", "/entries"), "custodian": ("/reviews", "/audit")}
 
 
-LOOKS = [(1280, "light"), (1280, "dark"), (360, "light"), (360, "dark")]
+LOOKS = [(360, "dark"), (1280, "light"), (1280, "dark"), (360, "light")]
 
 
-@pytest.mark.parametrize(("width", "scheme"), some(LOOKS, 3))
+@pytest.mark.parametrize(("width", "scheme"), some(LOOKS, 4))
 def test_pages_fit_and_are_accessible(
     chromium: Browser, running: Running, said: list[str], width: int, scheme: str
 ) -> None:

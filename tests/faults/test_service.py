@@ -1,0 +1,191 @@
+"""The service under kills, concurrency and two processes: never two charges, never an answer without one."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from expost import Cost, Ledger
+from serving import COUNT, Running, answer, submit
+from soak import SOAK
+
+KILLS = min(SOAK, 100) or 2
+CLIENTS, EACH = (16, 200) if SOAK else (8, 10)
+
+
+@contextmanager
+def started(running: Running) -> Iterator[Running]:
+    try:
+        yield running.start()
+    finally:
+        running.stop()
+
+
+def keyed(ledger: Ledger) -> dict[str, Any]:
+    """Entries that a question made, by key."""
+    found = [entry for entry in ledger.entries() if entry.operation == "run"]
+    assert len({entry.key for entry in found}) == len(found)
+    return {str(entry.key): entry for entry in found}
+
+
+def check(running: Running, answers: dict[str, dict[str, Any]]) -> None:
+    """Every answer has its one charge, and every charge is of a job that was accepted; the trail verifies."""
+    ledger = Ledger.load(running.url, "people")
+    entries = {entry.id: entry for entry in keyed(ledger).values()}
+    paid: set[int] = set()
+    for job in answers.values():
+        for question in job["result"]["questions"]:
+            for receipt in question["receipts"]:
+                entry = entries[receipt["entry"]]
+                assert entry.id not in paid, "one charge is that of one job"
+                paid.add(entry.id)
+                assert entry.charged == Cost.from_json(receipt["charged"])
+                assert (receipt["output"] is not None) == (entry.state == "settled")
+            assert question["state"] != "answered" or question["receipts"]
+    assert {entry.id for entry in entries.values()} == paid
+    assert ledger.spent == sum((entry.charged for entry in entries.values()), Cost(0))
+    assert ledger.spent <= ledger.limit
+    assert ledger.reserved == Cost(0)
+    ledger.verify()
+
+
+def test_killed_in_the_middle_of_jobs(new_url: Callable[[], str], tmp_path: Path) -> None:
+    """Jobs with slow questions; the process dies at random moments, starts again, and clients repeat their keys."""
+    running = Running(tmp_path, new_url(), epsilon=100_000, server='name = "one"')
+    chance, answers = random.Random(5), dict[str, dict[str, Any]]()
+    slow = {"name": "fit", "kind": "logistic_regression", "features": ["ratio"], "target": "old", "norm": 1,
+            "threshold": 0.5, "test_share": 0.1, "missing": 0, "epsilon": 0.5}  # fmt: skip
+    derive = {"ratio": "age / 80", "old": "CASE WHEN age >= 40 THEN 1 ELSE 0 END"}
+    keys: list[str] = []
+    for number in range(KILLS):
+        running.start()
+        new = [f"job-{number}-{n}" for n in range(4)]
+        keys += new
+        with running.client("alice") as client, suppress(httpx.TransportError):
+            for key in new:
+                submit(client, key, {**COUNT, "epsilon": 0.5}, slow, derive=derive)
+            time.sleep(chance.uniform(0, 0.25))
+        running.kill()
+    with started(running), running.client("alice") as client:
+        for key in keys:
+            accepted = submit(client, key, {**COUNT, "epsilon": 0.5}, slow, derive=derive)
+            assert accepted.status_code == 202, accepted.text
+            answers[key] = answer(client, accepted.json()["id"])
+        for key in keys:  # once more: the same answers, and no charge
+            again = submit(client, key, {**COUNT, "epsilon": 0.5}, slow, derive=derive)
+            assert again.json() == answers[key]
+    check(running, answers)
+    states = [each["state"] for job in answers.values() for each in job["result"]["questions"]]
+    assert states.count("answered") > 0
+
+
+def test_many_clients_against_a_limit_for_half_of_them(new_url: Callable[[], str], tmp_path: Path) -> None:
+    """Exactly half of the jobs fit, whoever comes first; the other half is refused, and charged nothing."""
+    jobs = CLIENTS * EACH
+    running = Running(tmp_path, new_url(), epsilon=jobs / 2 * 0.5, server="answer_every = 0.1\nqueue = 4000")
+    question = {**COUNT, "epsilon": 0.5}
+
+    def work(client_number: int) -> list[dict[str, Any]]:
+        who = ("alice", "bob")[client_number % 2]
+        found = []
+        with running.client(who) as client:
+            for n in range(EACH):
+                reply = submit(client, f"{client_number}-{n}", question)
+                found.append({"reply": reply.status_code, "job": reply.json()})
+            for each in found:
+                if each["reply"] == 202:
+                    each["done"] = answer(client, each["job"]["id"])
+        return found
+
+    with started(running), ThreadPoolExecutor(CLIENTS) as pool:
+        done = [each for found in pool.map(work, range(CLIENTS)) for each in found]
+    answered = [each["done"] for each in done if each.get("done", {}).get("result", {}).get("state") == "answered"]
+    refused = [each for each in done if each["reply"] == 409 or each.get("done", {})["result"]["state"] == "refused"]
+    assert len(answered) == jobs // 2
+    assert len(refused) == jobs - jobs // 2
+    ledger = Ledger.load(running.url, "people")
+    assert (ledger.spent, ledger.remaining.epsilon_units) == (Cost(jobs / 2 * 0.5), 0)
+    assert len(keyed(ledger)) == jobs // 2
+    assert "people" not in json.dumps([each["done"]["result"]["problem"] for each in refused if "done" in each])
+    ledger.verify()
+
+
+def test_one_key_from_many_clients_at_once(sqlite_url: Callable[[], str], tmp_path: Path) -> None:
+    running = Running(tmp_path, sqlite_url())
+
+    def work(_: int) -> tuple[int, str]:
+        with running.client("alice") as client:
+            reply = submit(client, "same", COUNT)
+            return reply.status_code, reply.json()["id"]
+
+    with started(running), ThreadPoolExecutor(8) as pool:
+        found = set(pool.map(work, range(32)))
+        with running.client("alice") as client:
+            answer(client, next(iter(found))[1])
+    assert len(found) == 1
+    assert len(keyed(running.ledger())) == 1
+
+
+def test_two_processes_on_postgres(postgres_url: Callable[[], str], tmp_path: Path) -> None:
+    """Any of them takes a job, any of them shows it; one is killed, and comes back under its name."""
+    first = Running(tmp_path, postgres_url(), server='name = "first"')
+    other = tmp_path / "second.toml"
+    other.write_text(first.file.read_text().replace('name = "first"', 'name = "second"'))
+    second = Running.beside(first, other)
+    answers = {}
+    with started(first), started(second):
+        for number in range(10):
+            with first.client("alice") as one, second.client("alice") as two:
+                asked, shown = (one, two) if number % 2 else (two, one)
+                accepted = submit(asked, f"k{number}", COUNT).json()
+                assert submit(shown, f"k{number}", COUNT).json()["id"] == accepted["id"]
+                if number == 5:
+                    first.kill()
+                    first.start()
+                    shown = two
+                answers[f"k{number}"] = answer(shown, accepted["id"])
+    check(first, answers)
+
+
+def test_the_database_goes_away(tmp_path: Path) -> None:
+    """503, and nothing is sampled; when it is back, everything goes on."""
+    from servers import Server
+
+    server = Server()
+    try:
+        running = Running(tmp_path, server.url)
+        with started(running), running.client("alice") as client:
+            answer(client, submit(client, "before", COUNT).json()["id"])
+            server.stop("immediate")
+            reply = submit(client, "during", COUNT)
+            assert reply.status_code == 503, reply.text
+            assert reply.headers["content-type"] == "application/problem+json"
+            server.start()
+            accepted = submit(client, "after", COUNT)
+            assert accepted.status_code == 202
+            answer(client, accepted.json()["id"])
+        spent = Ledger.load(running.url, "people").spent
+        assert spent in (Cost(0.02), Cost(0.03))  # "during" may have been recorded; it is charged at most once
+    finally:
+        server.remove()
+
+
+def test_a_graceful_stop_keeps_what_is_ready(sqlite_url: Callable[[], str], tmp_path: Path) -> None:
+    running = Running(tmp_path, sqlite_url(), server="answer_every = 20\nmargin = 0")
+    with started(running), running.client("alice") as client:
+        jobs = [submit(client, f"k{n}", COUNT).json()["id"] for n in range(3)]
+        time.sleep(0.3)
+    assert len(keyed(running.ledger())) == 3
+    text = running.file.read_text().replace("answer_every = 20", "answer_every = 0.1")
+    running.file.write_text(text)
+    with started(running), running.client("alice") as client:
+        assert [answer(client, job)["result"]["state"] for job in jobs] == ["answered"] * 3
+    assert len(keyed(running.ledger())) == 3
