@@ -1,6 +1,7 @@
 # Each target sets up what it needs on a machine that has Python ≥ 3.11 and make.
 #
 #   make demo     the main job, from nothing: a study of real people, its answers, receipt and report
+#   make demo-service  the same data behind a service: three analysts ask through the client
 #   make examples the examples in Python
 #   make paper    the paper's figures and tables, recomputed, in build/paper
 #   make test     every check: style, types, rooms, tests, coverage
@@ -25,13 +26,19 @@ BIN    := $(VENV)/bin
 PEERS  := .venvs
 PIP     = $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo examples paper adapters test quick lint soak bench docs wheel release proofs format clean
+.PHONY: demo examples paper adapters test quick lint soak bench docs wheel release proofs format clean demo-service
 
 demo: $(VENV)/.demo
 	rm -rf build/demo
 	$(BIN)/python examples/randhie.py build/demo
 	$(BIN)/expost plan examples/randhie.toml
 	$(BIN)/expost run examples/randhie.toml --record build/demo/randhie.run.json --report build/demo/randhie.html
+
+demo-service: $(VENV)/.demo
+	$(PIP) install -c constraints.txt -e '.[cli,client,data,service]'
+	rm -rf build/demo-service
+	$(BIN)/python examples/randhie.py build/demo-service
+	$(BIN)/python examples/service/demo.py build/demo-service
 
 examples: $(VENV)/.dev
 	$(BIN)/python examples/coin.py

@@ -93,8 +93,12 @@ class Running:
             if name == "people":
                 ledger.create_account("alice", epsilon, 1e-5)
                 ledger.create_account("bob", epsilon, 1e-5)
+        self.add_tokens(*WHO)
+
+    def add_tokens(self, *who: tuple[str, str, str]) -> None:
+        """More tokens: names, roles and accounts."""
         database = ServiceTables(self.url)
-        for name, role, account in WHO:
+        for name, role, account in who:
             self.secrets[name] = make_token(database, role, account, name=name, days=1)[1]
         database.close()
 
