@@ -32,6 +32,40 @@ class Frame:
     names: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
 
+    @classmethod
+    def of_release(cls, release: Any) -> Frame:
+        """What was published: a row for each key, or one row, with the error at 95 % where it is one number."""
+        value, question = release.value, getattr(release.mechanism, "question", None)
+        if isinstance(value, Frame):
+            return value
+        error = _error(release.mechanism)
+        if isinstance(value, dict):
+            name = getattr(question, "text", "key")
+            return cls((name, "value", "error"), tuple((key, each, error) for key, each in value.items()))
+        several = value if isinstance(value, tuple | list) else [value]
+        return cls(("value", "error"), tuple((each, error) for each in several))
+
+    @classmethod
+    def of_entries(cls, entries: Any) -> Frame:
+        """The entries of a ledger: ``Frame.of_entries(ledger.entries())``."""
+        names = (
+            "id",
+            "account",
+            "what",
+            "state",
+            "reserved_epsilon",
+            "reserved_delta",
+            "charged_epsilon",
+            "charged_delta",
+        )
+        rows = []
+        for each in entries:
+            charged = (None, None) if each.charged is None else (each.charged.epsilon, each.charged.delta)
+            account, what = "/".join(each.request.account), each.request.label or f"{each.request.subject}"
+            costs = (each.reserved.epsilon, each.reserved.delta, *charged)
+            rows.append((each.id, account, what, f"{getattr(each.state, 'value', each.state)}", *costs))
+        return cls(names, tuple(rows))
+
     def __getitem__(self, name: str) -> list[Any]:
         """A column."""
         if name not in self.names:
@@ -100,6 +134,14 @@ class Frame:
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
         ]
         return "\n".join(text + ([f"… {len(self)} rows in all"] if len(self) > _MOST_SHOWN else []))
+
+
+def _error(mechanism: Any) -> float | None:
+    """The error bound at 95 % of a mechanism that has one for all of its outputs."""
+    try:
+        return float(mechanism.error_bound("0.95"))
+    except (AttributeError, TypeError):
+        return None
 
 
 def _numeric(column: list[Any]) -> bool:

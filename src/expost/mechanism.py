@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     from expost.accounting.renyi import Prices
+    from expost.frame import Frame
     from expost.ledger import Entry
 
     In = TypeVar("In", contravariant=True, default=Any)
@@ -171,6 +172,18 @@ class Release(Generic[Published]):
     def withheld(self) -> bool:
         """Whether the mechanism published no answer."""
         return self.value is WITHHELD
+
+    @property
+    def frame(self) -> Frame:
+        """What was published as a :class:`~expost.frame.Frame`: ``.frame.to_pandas()``, ``.frame.to_csv()``."""
+        from expost.frame import Frame
+
+        return Frame.of_release(self)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"{self.frame._repr_html_()}<p>{escape(str(self))}</p>"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Release):

@@ -17,6 +17,7 @@ from math import floor, inf, nextafter
 from typing import TYPE_CHECKING
 
 from expost.data.expression import Tree, parse
+from expost.data.lookups import LookupStep
 
 if TYPE_CHECKING:
     from expost.data.table import Of, PrivateTable
@@ -27,8 +28,13 @@ VALUE, UNIT, CELL = "v", "u", "c"
 def relation(table: PrivateTable) -> str:
     """The table's rows, filtered and with its derived columns, for FROM."""
     rows, schema, derived = table.engine.source, dict(table.engine.schema), list[str]()
-    for step in table.steps:
-        value = table.engine.render(parse(step.expression, schema), derived)
+    for place, step in enumerate(table.steps):
+        tree = parse(step.expression, schema)
+        value = table.engine.render(tree, derived)
+        if isinstance(step, LookupStep):
+            key = table.engine.quote(f"expost key {place}")
+            written = table.engine.bytes_of(value) if tree.kind == "text" else value
+            rows, value = nested(f"SELECT *, {written} AS {key} FROM {rows}"), step.rendered(table.engine, tree, key)
         if step.column is None:
             rows = nested(f"SELECT * FROM {rows} WHERE {value}")
         else:

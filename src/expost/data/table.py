@@ -18,9 +18,11 @@ from expost.data.expression.tree import Reference
 from expost.data.files import Form
 from expost.data.groups import Groups
 from expost.data.histograms import Histogram
+from expost.data.lookups import lookup_steps
 from expost.data.moments import Moments
 from expost.data.quantiles import Ranks
 from expost.data.questions import Count
+from expost.data.steps import TableStep
 from expost.data.sums import Clipped, Mean, Sum
 from expost.data.unit import Unit, as_unit
 from expost.data.winsorized import WinsorizedMean
@@ -112,14 +114,6 @@ def read(
     )
 
 
-@dataclass(frozen=True)
-class TableStep:
-    """A filter, or a derived column."""
-
-    expression: str
-    column: str | None = None
-
-
 @dataclass(frozen=True, repr=False)
 class PrivateTable:
     """Private rows: ask it questions, and run these with a ledger. Printing it shows no data.
@@ -180,6 +174,20 @@ class PrivateTable:
                 raise InvalidValue(f"{name!r} would be NULL in every row: give it a kind, with CAST(NULL AS TEXT)")
             steps = (*table.steps, TableStep(expression, name))
             table = replace(table, columns=(*table.columns, (name, kind)), steps=steps)
+        return table
+
+    def join(self, public: Any, *, on: str, keep: Literal["all", "matched"] = "all") -> PrivateTable:
+        """With the columns of a public table, looked up by ``on``, a column of both, which names each of its rows once.
+
+        Rows whose key is not there have NULL in these columns, or are left out, with ``keep="matched"``.
+        """
+        table, (steps, kinds) = self, lookup_steps(self, public, on, keep)
+        for step in steps:
+            table._has_room()
+            if step.column is not None and step.column.lower() in (known.lower() for known, _ in table.columns):
+                raise InvalidValue(f"there is a column {step.column!r} already: rename that of the public table")
+            more = () if step.column is None else ((step.column, kinds[step.column]),)
+            table = replace(table, columns=(*table.columns, *more), steps=(*table.steps, step))
         return table
 
     def by(self, *values: Any, keys: Any = None) -> Groups:
@@ -378,7 +386,7 @@ class PrivateTable:
         weights: dict[str, int] = {}
         for step in self.steps:
             if step.column is not None:
-                weights[step.column] = weight(parse(step.expression, self.schema), weights)
+                weights[step.column] = step.size + weight(parse(step.expression, self.schema), weights)
         return weights
 
     def _has_room(self) -> None:
@@ -390,7 +398,7 @@ class PrivateTable:
     @property
     def title(self) -> str:
         """Its name and its filters."""
-        wheres = [step.expression for step in self.steps if step.column is None]
+        wheres = [step.said for step in self.steps if step.column is None]
         return f"{self.name} where {' and '.join(wheres)}" if wheres else self.name
 
     def __repr__(self) -> str:
@@ -404,12 +412,12 @@ class PrivateTable:
             else f"each {unit.column!r} is a unit; at most {unit.rows} rows and {unit.groups} groups of each count, "
             "chosen by a keyed hash; rows without one do not count"
         )
-        derived = {step.column: step.expression for step in self.steps if step.column is not None}
+        derived = {step.column: step.said for step in self.steps if step.column is not None}
         width = max((len(name) for name, _ in self.columns), default=0)
         lines = [f"private table {self.name!r}", f"  unit        {whose}", f"  neighbours  {self.neighbours}"]
         if self.declared is not None:
             lines.append(f"  units       {self.declared}")
-        lines += [f"  where       {step.expression}" for step in self.steps if step.column is None]
+        lines += [f"  where       {step.said}" for step in self.steps if step.column is None]
         for name, kind in self.columns:
             meant = f" = {derived[name]}" if name in derived else ""
             lines.append(f"  {name:<{width}}  {kind}{meant}")

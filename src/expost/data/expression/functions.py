@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from expost.cost import said
@@ -122,6 +123,32 @@ def _if(reader: Reader) -> Tree:
     return choice(reader, [(arguments[0], arguments[1])], arguments[2])
 
 
+def _bin(reader: Reader) -> Tree:
+    """The lower edge of the bin that a value is in, [a, b); NULL outside."""
+    tree, *edges = reader.listed() or [Stated(None, None)]
+    stated = [
+        each.value
+        for each in edges
+        if isinstance(each, Stated) and isinstance(each.value, int | float) and not isinstance(each.value, bool)
+    ]
+    if len(stated) != len(edges) or len(edges) < 2 or any(a >= b for a, b in pairwise(stated)):
+        raise reader.wrong("bin() has a value and stated edges that ascend, two or more: bin(age, 0, 18, 65)")
+    lows = [call(reader, "AND", call(reader, ">=", tree, a), call(reader, "<", tree, b)) for a, b in pairwise(edges)]
+    return choice(reader, list(zip(lows, edges[:-1], strict=True)), Stated(None, None))
+
+
+def _clip(reader: Reader) -> Tree:
+    """The value, or the end that it is beyond. NULL and NaN stay."""
+    arguments = reader.listed()
+    if len(arguments) != 3:
+        raise reader.wrong("clip() has a value, the least and the most: clip(age, 0, 100)")
+    tree, low, high = arguments
+    beyond = [(call(reader, "<", tree, low), low), (call(reader, ">", tree, high), high)]
+    if tree.kind == "number":
+        beyond.insert(0, (call(reader, "isnan", tree), tree))
+    return choice(reader, beyond, tree)
+
+
 # ---- with a part that is stated
 
 
@@ -227,6 +254,8 @@ _SPECIAL: dict[str, Callable[[Reader], Tree]] = {
     "cast": _cast,
     "try_cast": _cast,
     "if": _if,
+    "bin": _bin,
+    "clip": _clip,
     "round": _round,
     "regexp_matches": _regexp,
     "extract": _extract,

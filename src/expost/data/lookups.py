@@ -1,0 +1,131 @@
+"""Joins with public tables: what a key is looked up as, row by row.
+
+A lookup is an expression, not a join of the engine: a binary search among the public keys. So it depends on its row
+alone, keeps the order of rows, and gives at most one row for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+
+from expost.cost import said
+from expost.data.expression import Kind, Tree, is_text
+from expost.data.expression.tree import Stated
+from expost.data.steps import TableStep
+from expost.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from expost.data.engine import Engine
+    from expost.data.table import PrivateTable
+
+MOST_LOOKED_UP = 5_000
+_KINDS: dict[type, Kind] = {
+    bool: "boolean", int: "integer", float: "number", str: "text", datetime: "timestamp", date: "date",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LookupStep(TableStep):
+    """A column that is looked up by a key; or, without a column, a filter that keeps rows whose key is there."""
+
+    keys: tuple[Any, ...] = ()
+    """Each once, in the engine's order."""
+    values: tuple[Any, ...] = ()
+    kind: Kind = "boolean"
+
+    @property
+    def said(self) -> str:
+        """What is looked up by what."""
+        where = "is in a public table" if self.column is None else "looked up in a public table"
+        return f"{self.expression} {where}"
+
+    @property
+    def size(self) -> int:
+        """A part for each comparison."""
+        return len(self.keys)
+
+    def rendered(self, engine: Engine, tree: Tree, key: str) -> str:
+        """The engine's expression, for a key that has a name of its own."""
+        written = [engine.render(Stated(each, tree.kind)) for each in self.keys]
+        if tree.kind == "text":
+            written = [engine.bytes_of(each) for each in written]
+        return self._searched(engine, written, key, 0, len(written))
+
+    def _searched(self, engine: Engine, written: Sequence[str], key: str, first: int, last: int) -> str:
+        if last - first == 1:
+            found = engine.render(Stated(self.values[first], self.kind))
+            return f"CASE WHEN {key} = {written[first]} THEN {found} END"
+        middle = (first + last) // 2
+        below, above = (self._searched(engine, written, key, *ends) for ends in ((first, middle), (middle, last)))
+        return f"CASE WHEN {key} < {written[middle]} THEN {below} ELSE {above} END"
+
+
+def lookup_steps(table: PrivateTable, public: Any, on: str, keep: str) -> tuple[list[LookupStep], dict[str, Kind]]:
+    """The steps that add the columns of a public table, and their kinds."""
+    if keep not in ("all", "matched"):
+        raise InvalidValue(f"keep is which rows stay, 'all' or 'matched'; got {said(keep)}")
+    tree = table.expression(on, ("text", "integer", "boolean"), "a key")
+    columns = _columns(public)
+    if on not in columns:
+        raise InvalidValue(f"the public table has no column {on!r}: it has {', '.join(map(repr, columns))}")
+    keys = columns.pop(on)
+    if not 1 <= len(keys) <= MOST_LOOKED_UP or len(set(keys)) < len(keys):
+        raise InvalidValue(f"a public table has each key once, from 1 to {MOST_LOOKED_UP}; it has {len(keys)} rows")
+    wanted = {"text": str, "integer": int, "boolean": bool}[str(tree.kind)]
+    if any(type(key) is not wanted for key in keys) or (wanted is str and not all(map(is_text, keys))):
+        raise InvalidValue(f"{on!r} holds {tree.kind}, and some keys of the public table are of another kind")
+    order = sorted(range(len(keys)), key=lambda place: keys[place].encode() if wanted is str else keys[place])
+    ordered = tuple(keys[place] for place in order)
+    kinds = {name: _kind(name, values) for name, values in columns.items()}
+    steps = [
+        LookupStep(on, name, ordered, tuple(_value(values[place], kinds[name]) for place in order), kinds[name])
+        for name, values in columns.items()
+    ]
+    if keep == "matched":
+        steps.append(LookupStep(on, None, ordered, (True,) * len(ordered)))
+    return steps, kinds
+
+
+def _columns(public: Any) -> dict[str, list[Any]]:
+    """The columns of a frame of pandas or Polars, of a table of Arrow, or of a mapping."""
+    if hasattr(public, "to_pydict"):
+        found = public.to_pydict()
+    elif hasattr(public, "columns"):
+        found = {str(name): public[name].to_list() for name in public.columns}
+    elif isinstance(public, dict):
+        found = {str(name): list(values) for name, values in public.items()}
+    else:
+        raise InvalidValue(f"a public table is a frame, or a mapping from columns to values; got {said(public)}")
+    if len({len(values) for values in found.values()}) != 1:
+        raise InvalidValue("the columns of a public table are of one length")
+    return {name: [_plain(value) for value in values] for name, values in found.items()}
+
+
+def _plain(value: Any) -> Any:
+    for way in ("to_pydatetime", "item"):
+        value = getattr(value, way)() if hasattr(value, way) else value
+    return None if value is None or type(value).__name__ in ("NAType", "NaTType") else value
+
+
+def _kind(name: str, values: Sequence[Any]) -> Kind:
+    found = {type(value) for value in values if value is not None and value == value}
+    if found == {int, float}:
+        found = {float}
+    if len(found) != 1 or (kind := _KINDS.get(found.pop())) is None:
+        raise InvalidValue(
+            f"column {name!r} of the public table holds values of one kind: numbers, texts, dates or booleans"
+        )
+    if kind == "text" and not all(is_text(value) for value in values if value is not None and value == value):
+        raise InvalidValue(f"column {name!r} of the public table has text that cannot be written in UTF-8")
+    if kind == "integer" and any(not -(2**63) <= value < 2**63 for value in values if value is not None):
+        raise InvalidValue(f"column {name!r} of the public table has whole numbers of more than 64 bits")
+    return kind
+
+
+def _value(value: Any, kind: Kind) -> Any:
+    if value is None or (value != value and kind != "number"):
+        return None
+    return float(value) if kind == "number" else value

@@ -1,0 +1,102 @@
+"""Public tables that are looked up, bins and bounds in expressions, and answers as frames."""
+
+from datetime import date
+from typing import Any
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import expost as xp
+from expost.data.expression import evaluate, parse
+from expost.errors import InvalidValue
+from expost.frame import Frame
+
+REGIONS = {"zip": ["10", "é", "2", "it's"], "region": ["N", "S", None, "N"], "weight": [1, 2.5, float("nan"), 3],
+           "day": [date(2020, 1, 1)] * 4, "ok": [True, False, True, True]}  # fmt: skip
+
+
+@pytest.fixture
+def table() -> xp.PrivateTable:
+    frame = pd.DataFrame({"zip": ["10", "é", "2", "it's", "1", None, "10"], "n": [1, 20, 70, 5, 17, 18, 65]})
+    return xp.read(frame, unit="row", neighbours="substitute", key=1)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [dict, pd.DataFrame, lambda d: pl.DataFrame(d, strict=False), pa.table],
+    ids=["dict", "pandas", "polars", "arrow"],
+)
+def test_columns_are_looked_up_row_by_row(table: xp.PrivateTable, make: Any) -> None:
+    joined = table.join(make(REGIONS), on="zip")
+    assert joined.schema["day"] in ("date", "timestamp")
+    assert joined.count().exact() == 7
+    assert joined.histogram("region", keys=["N", "S"]).exact().tolist() == [3, 1, 3]
+    assert joined.sum("weight", bounds=(0, 9), grid=0.5, missing=9).exact() == (1 + 2.5 + 9 + 3 + 9 + 9 + 1) * 2
+    assert joined.where("ok AND day = TIMESTAMP '2020-01-01 00:00:00'").count().exact() == 4
+    matched = table.join(make(REGIONS), on="zip", keep="matched")
+    assert (matched.count().exact(), matched.fewest, joined.fewest) == (5, 0, 1)
+    assert "zip is in a public table" in repr(matched)
+    assert joined.column("n").shape == (7,)
+
+
+def test_a_lookup_does_not_depend_on_other_rows() -> None:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT 'k' || (i % 7) AS k, i AS n FROM range(50) r(i)")
+    public = {"k": [f"k{i}" for i in range(5)], "v": list(range(5))}
+    table = xp.read(connection, table="t", unit="row", neighbours="add-remove", key=1).join(public, on="k")
+    question = table.histogram("v", keys=[0, 1, 2, 3, 4])
+    whole = question.exact()
+    for gone in range(0, 50, 9):
+        connection.execute(f"DELETE FROM t WHERE n = {gone}")
+        less = question.exact()
+        assert abs(whole - less).sum() == question.sensitivity.l1 == 1
+        whole = less
+
+
+def test_what_is_publicly_wrong_is_refused(table: xp.PrivateTable) -> None:
+    for public, said, rule in (
+        ({"zip": ["1", "1"], "r": [1, 2]}, {}, "each key once"), ({"zip": [], "r": []}, {}, "from 1 to"),
+        ({"zip": [1], "r": [1]}, {}, "of another kind"), ({"zap": ["1"]}, {}, "no column 'zip'"),
+        ({"zip": ["1"], "n": [1]}, {}, "already"), ({"zip": ["1"], "r": [[1]]}, {}, "of one kind"),
+        ({"zip": ["1", "2"], "r": [1, "a"]}, {}, "of one kind"), ({"zip": ["1"], "r": [2**70]}, {}, "64 bits"),
+        ({"zip": ["1"], "r": [1, 2]}, {}, "one length"), (5, {}, "a frame, or a mapping"),
+        ({"zip": ["1"], "r": [1]}, {"keep": "some"}, "'all' or 'matched'"),
+    ):  # fmt: skip
+        with pytest.raises(InvalidValue, match=rule):
+            table.join(public, on="zip", **said)
+
+
+def test_bins_and_bounds() -> None:
+    schema: Any = {"n": "integer", "x": "number"}
+    for text, row, value in (
+        ("bin(n, 0, 18, 65)", {"n": 17}, 0), ("bin(n, 0, 18, 65)", {"n": 18}, 18),
+        ("bin(n, 0, 18, 65)", {"n": 65}, None),
+        ("bin(x, 0, 0.5, 1)", {"x": 0.7}, 0.5), ("bin(x, 0, 0.5, 1)", {"x": float("nan")}, None),
+        ("bin(n, 0, 1)", {"n": None}, None), ("clip(n, 2, 30)", {"n": 1}, 2), ("clip(n, 2, 30)", {"n": 31}, 30),
+        ("clip(n, 2, 30)", {"n": None}, None), ("clip(x, 0, 1)", {"x": float("inf")}, 1.0),
+    ):  # fmt: skip
+        assert evaluate(parse(text, schema), row) == value, text
+    missing = evaluate(parse("clip(x, 0, 1)", schema), {"x": float("nan")})
+    assert missing != missing
+    for text in ("bin(n, 1)", "bin(n, 2, 1)", "bin(n, n, 1)", "clip(n, 1)"):
+        with pytest.raises(InvalidValue, match=r"bin\(\) has|clip\(\) has"):
+            parse(text, schema)
+
+
+def test_answers_and_entries_are_frames(table: xp.PrivateTable) -> None:
+    book = xp.Ledger(epsilon=5, delta=1e-6, noise=xp.SeededNoise(1))
+    cells = book.run(table.histogram("zip", keys=["10", "2"]).laplace(epsilon=1))
+    assert cells.frame.names == ("zip", "value", "error")
+    assert cells.frame["zip"] == ["10", "2", "other"]
+    assert cells.frame["error"][0] == cells.mechanism.error_bound("0.95")  # type: ignore[attr-defined]
+    one = book.run(table.where("n > 5").count().laplace(epsilon=1))
+    assert one.frame.rows == ((one.value, one.mechanism.error_bound("0.95")),)  # type: ignore[attr-defined]
+    assert "<table>" in one._repr_html_()
+    many = book.run(table.quantile("n", [0.25, 0.75], bounds=(0, 99)).permute_and_flip(epsilon=1))
+    assert len(many.frame) == 2
+    entries = Frame.of_entries(book.entries())
+    assert entries["charged_epsilon"] == [1.0, 1.0, 1.0]
+    assert entries.to_polars()["state"].to_list() == ["settled"] * 3
