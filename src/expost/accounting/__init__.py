@@ -1,4 +1,4 @@
-"""ARITHMETIC on facts: filters, meters, composition, Rényi prices, early stopping. Pure functions, certified bounds.
+"""Arithmetic on costs: filters, meters, composition, Rényi prices, early stopping. Pure functions, certified bounds.
 
 Composition and early stopping load numpy when they are first used.
 """

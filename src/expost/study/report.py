@@ -178,7 +178,7 @@ def _guarantee(record: Mapping[str, Any]) -> str:
 
 
 def _provenance(record: Mapping[str, Any]) -> str:
-    """What somebody needs who wants to check it, or to hand it to a board."""
+    """What is needed to check it, or to hand it to a review board."""
     ledger, privacy = record["ledger"], record["privacy"]
     kept = f"“{ledger['name']}”" if ledger.get("durable", True) else "none: in memory, for a trial"
     facts = {

@@ -84,7 +84,7 @@ def _place(error: InvalidValue) -> str:
 
 
 def _check_who(study: Study, table: PrivateTable) -> None:
-    """A row must not be called by the name of somebody who may have several."""
+    """A row must not be named after a unit that may have several rows."""
     unit, who = study.privacy.unit, study.privacy.who
     if who.lower() != unit.lower() and who.lower() in (name.lower() for name in table.schema):
         raise study.wrong(

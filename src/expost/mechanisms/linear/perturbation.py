@@ -79,7 +79,7 @@ class _Linear(FixedCost[NDArray[Any], LinearModel]):
 
     @property
     def problems(self) -> int:
-        """One for two classes, else one a class."""
+        """One for two classes, else one per class."""
         return 1 if self.classes == 2 else self.classes
 
     def setting(self, size: int, features: int) -> Setting:

@@ -1,4 +1,4 @@
-"""Spread and dependence: variances, covariances, correlations, and means of which extremes do not decide."""
+"""Spread and dependence: variances, covariances, correlations, and means that extreme values do not dominate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outputs as rows of numbers, for whoever tells two laws apart by their samples."""
+"""Outputs as rows of numbers, for scores that distinguish two laws by their samples."""
 
 from __future__ import annotations
 
