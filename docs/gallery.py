@@ -48,8 +48,8 @@ def refunds(axes: Any) -> None:
     reserved, charged = (
         sum(getattr(release, kind).epsilon for release in releases) for kind in ("reserved", "charged")
     )
-    axes.set_title(f"Reserved ε {reserved:.1f} in all, charged {charged:.2f}: a limit of 2 is enough", loc="left")
-    axes.legend(loc="lower right")
+    axes.set_title(f"Reserved ε {reserved:.1f} in all, charged {charged:.2f}", loc="left")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.4, -0.2), ncols=2, fontsize=10)
 
 
 def sparse_vector(axes: Any) -> None:
@@ -59,7 +59,7 @@ def sparse_vector(axes: Any) -> None:
     axes.plot(above, [guarantee.worst_case.epsilon] * 21, color=GREY, lw=3, label="worst case: what others charge")
     parts = [mechanism.part_of(np.arange(100) < number) for number in above]
     axes.plot(above, [guarantee.epsilon_of(part) for part in parts], color=BLUE, lw=3, label="charged")
-    axes.set(xlabel="values above the threshold, of at most 20", ylabel="ε", ylim=0)
+    axes.set(xlabel="values above the threshold, of at most 20", ylabel="ε", ylim=0, xticks=range(0, 21, 5))
     axes.legend(loc="lower right")
 
 
@@ -126,7 +126,7 @@ def draw(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context(LOOK):
         for plot in PLOTS:
-            figure = Figure(figsize=(8, 4), layout="constrained")
+            figure = Figure(figsize=(5.6, 3.5), layout="constrained")
             plot(figure.subplots())
             figure.savefig(folder / f"{plot.__name__}.svg", metadata={"Date": None})
 

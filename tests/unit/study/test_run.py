@@ -732,7 +732,7 @@ def test_a_stated_size_is_checked_before_any_charge(tmp_path: Path) -> None:
 
 
 def test_spread_and_dependence_leave_empty_values_out(tmp_path: Path) -> None:
-    """Before, an empty value counted as 0 unless something else was said: a variance of 33 came out as 630."""
+    """Before, an empty value counted as 0 unless something else was said: a variance of 33 came out as 914 ± 0.02."""
     asked = (
         question("spread", "variance", column="late", bounds=[0, 100], epsilon=20),
         question("line", "regression", features=["late"], target="cost", bounds=[0, 80], target_bounds=[0, 200],
