@@ -4,7 +4,7 @@ import json
 import sys
 from typing import Any
 
-import opendp.prelude as dp  # type: ignore[import-not-found]
+import opendp.prelude as dp
 
 dp.enable_features("contrib", "floating-point")
 

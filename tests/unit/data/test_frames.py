@@ -15,6 +15,7 @@ import polars as pl
 import psycopg
 import pyarrow as pa
 import pytest
+from pyarrow.parquet import write_table as write_parquet
 
 import expost as xp
 from expost.errors import EngineFailed, InvalidValue
@@ -342,3 +343,39 @@ def test_a_server_that_is_not_there_shows_no_password() -> None:
     with pytest.raises(EngineFailed) as failed:
         read("postgresql://me:secret@127.0.0.1:1/x?connect_timeout=2", table="t")
     assert "secret" not in str(failed.value)
+
+
+def test_a_marker_in_the_data_is_told_nowhere(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    """While every question runs on every input. Answers are not printed."""
+    caplog.set_level(logging.DEBUG)
+    rows = {"person": [MARK] * 3 + ["q"], "city": [MARK, "a", "b", None], "n": [1, 2, 3, 4]}
+    table = pa.table(rows)
+    write_parquet(table, tmp_path / "t.parquet")
+    inputs = [
+        table,
+        pd.DataFrame(rows),
+        pl.DataFrame(rows),
+        pl.LazyFrame(rows),
+        table.to_batches(),
+        tmp_path / "t.parquet",
+    ]
+    ledger = xp.Ledger(epsilon=10_000, delta=1e-3, noise=xp.SeededNoise(1))
+    for source in inputs:
+        private = read(source, unit=xp.Unit("person", rows=2, groups=1), key=1)
+        groups = private.by("city", keys=["a", "b"])
+        for mechanism in (
+            private.count().laplace(epsilon=1), private.count(of="units").laplace(epsilon=1),
+            private.where(f"city <> '{'x'}'").sum("n", bounds=(0, 5)).laplace(epsilon=1),
+            private.histogram("city", keys=["a"]).laplace(epsilon=1), private.median("n").permute_and_flip(epsilon=1),
+            private.variance("n", bounds=(0, 5)).laplace(epsilon=1),
+            private.discover("city").laplace(epsilon=1, delta="1e-6"),
+            groups.answers(epsilon=1, n=groups.count(), m=groups.mean("n", bounds=(0, 5))),
+            private.by("city").answers(epsilon=1, delta="1e-6"),
+            private.join({"city": ["a"], "w": [1]}, on="city").sum("w", bounds=(0, 1)).laplace(epsilon=1),
+        ):  # fmt: skip
+            print(ledger.run(mechanism), repr(mechanism), repr(private), private)
+    out, err = capfd.readouterr()
+    assert "count of rows" in out
+    assert MARK not in out + err + caplog.text + ledger.statement()
