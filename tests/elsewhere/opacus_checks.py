@@ -88,9 +88,14 @@ def step_past_opacus(training: Training) -> None:
     training.optimizer.original_optimizer.step()
 
 
+def replace_loader(training: Training) -> None:
+    training.loader = parts()[2]
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
+        (replace_loader, "not Opacus's"),
         (change_noise, "the noise multiplier changed"),
         (change_clipping, "the clipping norm changed"),
         (change_sampling, "the sample rate changed"),

@@ -37,7 +37,14 @@ def checked_leaves(event: Any, neighbours: Neighbours) -> list[tuple[Any, int]]:
             raise InvalidValue(
                 "RandomizedResponseDpEvent is about a record that is exchanged: say neighbours='substitute'"
             )
-    return [(leaf, count) for leaf, count in leaves if count]
+    return [(_with_tuples(leaf), count) for leaf, count in leaves if count]
+
+
+def _with_tuples(leaf: Any) -> Any:
+    """A mixture, which may hold lists, as a value that can be told from others."""
+    if type(leaf).__name__ != "MixtureOfGaussiansDpEvent":
+        return leaf
+    return type(leaf)(leaf.standard_deviation, tuple(leaf.sensitivities), tuple(leaf.sampling_probs))
 
 
 def _leaves(event: Any, times: int) -> Iterator[tuple[Any, int]]:
@@ -68,6 +75,8 @@ def _check_leaf(event: Any) -> None:
         raise InvalidValue(f"{kind} {reason}, and nothing is guessed: leave it out, or charge it by a guarantee")
     for name, rule in _CHECKS[kind].items():
         rule(getattr(event, name), f"{name} of a {kind}")
+    if kind == "MixtureOfGaussiansDpEvent" and abs(sum(event.sampling_probs) - 1) > 1e-9:
+        raise InvalidValue(f"the probabilities of a mixture add up to 1, got {said(event.sampling_probs)}")
     if kind == "SampledWithoutReplacementDpEvent" and event.sample_size > event.source_dataset_size:
         raise InvalidValue(f"a sample of {event.sample_size} is larger than its data set: {event.source_dataset_size}")
 

@@ -110,7 +110,10 @@ class Watch:
 
     def changed(self, taken: int) -> str | None:
         """What has changed since the beginning; None if nothing has."""
-        now = self._now()
+        try:
+            now = self._now()
+        except (AttributeError, TypeError):
+            return "a part of the training was replaced by one that is not Opacus's"
         if now != self._facts:
             which = next(i for i, (one, other) in enumerate(zip(now, self._facts, strict=True)) if one != other)
             return f"{_FACTS[which]} changed"

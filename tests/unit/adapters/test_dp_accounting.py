@@ -117,6 +117,7 @@ SUBCLASS = type("GaussianDpEvent", (dp.GaussianDpEvent,), {})
         (dp.SelfComposedDpEvent(NORMAL, True), "a whole number"),
         (dp.SelfComposedDpEvent(dp.SelfComposedDpEvent(NORMAL, 10**5), 10**5), "at most 10000000 steps"),
         (dp.PoissonSampledDpEvent(1.5, dp.GaussianDpEvent(1.0)), "is a probability"),
+        (dp.dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.6]), "add up to 1"),
         (dp.ZCDpEvent(-1.0), "not negative"),
         (dp.ZCDpEvent(float("inf")), "finite"),
         (dp.SampledWithoutReplacementDpEvent(10, 20, dp.GaussianDpEvent(1.0)), "larger than its data set"),
@@ -141,6 +142,14 @@ def test_an_event_that_holds_itself() -> None:
         event_guarantee(event, delta=1e-6, neighbours="add-remove")
 
 
+def test_an_event_that_grows_later_is_planned_as_it_was() -> None:
+    parts = [NORMAL]
+    mechanism = training(event=dp.ComposedDpEvent(parts), count=2, stops=(2,))
+    before = mechanism.fingerprint, mechanism.renyi_prices(8)
+    parts.append(dp.GaussianDpEvent(0.1))
+    assert (mechanism.fingerprint, mechanism.renyi_prices(8)) == before
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -154,6 +163,22 @@ def test_an_event_that_holds_itself() -> None:
 def test_public_mistakes(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(xp.InvalidValue, match=said):
         event_guarantee(NORMAL, **{"delta": 1e-6, "neighbours": "add-remove", **settings})
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        dp.dp_event.MixtureOfGaussiansDpEvent(2.0, [0.0, 1.0], [0.5, 0.5]),
+        dp.dp_event.TruncatedSubsampledGaussianDpEvent(100, 0.1, 5, 1.0),
+        dp.dp_event.RepeatAndSelectDpEvent(dp.GaussianDpEvent(5.0), 2.0, 1.0),
+        dp.PoissonSampledDpEvent(0.1, dp.SelfComposedDpEvent(dp.GaussianDpEvent(3.0), 4)),
+    ],
+)
+def test_rarer_events_cost_no_less_than_they_say(event: Any) -> None:
+    charged = event_guarantee(event, delta=1e-5, neighbours="add-remove").worst_case
+    made = [kind() for kind in (PLDAccountant, RdpAccountant)]
+    theirs = [each.compose(event).get_epsilon(float_below(1e-5)) for each in made if each.supports(event)]
+    assert charged.exact_epsilon >= Fraction(float(min(theirs)))
 
 
 def test_nothing_costs_nothing() -> None:
