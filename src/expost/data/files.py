@@ -48,11 +48,21 @@ def as_paths(source: Any) -> tuple[str, ...]:
             "read takes a path, a list of paths, an open DuckDB connection with table=…, or a frame of pandas, Polars, "
             f"Arrow, DuckDB or Spark; got {type(wrong).__name__}"
         )
-    paths = tuple(str(Path(path) / "**" / "*.parquet") if Path(path).is_dir() else str(path) for path in listed)
+    paths = tuple(_of_folder(Path(path)) if Path(path).is_dir() else str(path) for path in listed)
     ways = {ending(path) for path in paths}
     if len(paths) > 1 and (len(ways) > 1 or "database" in ways):
         raise InvalidValue("files that are read together are all Parquet, or all CSV")
     return paths
+
+
+def _of_folder(folder: Path) -> str:
+    """The Parquet files in a folder."""
+    if folder.suffix.lower() in (".csv", ".tsv", ".txt", ".gz", ".duckdb", ".db"):
+        raise InvalidValue(
+            f"{folder} cannot be read: it is a folder, and folders hold Parquet files; name other files by a pattern, "
+            f"as in {str(folder / '*.csv')!r}"
+        )
+    return str(folder / "**" / "*.parquet")
 
 
 @dataclass(frozen=True)
