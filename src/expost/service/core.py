@@ -98,6 +98,8 @@ class Service:
             return known[0]
         found = await asyncio.to_thread(find_session if session else find_token, self.database, secret)
         self._tokens.pop(key, None)
+        if found is not None and found.path[0] not in self.config.ledgers:
+            found = None  # a ledger that is no longer served
         if found is not None:
             if len(self._tokens) > 10_000:
                 self._tokens.clear()

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path
 
+from expost.canonical import sha256
 from expost.cost import Number
 from expost.errors import UnknownEntry
 from expost.guarantee import Guarantee, Part
@@ -55,8 +56,8 @@ async def forfeit_reservation(here: Here, token: External, key: EngineKey) -> di
 
 
 def _key(token: AccessToken, key: str) -> str:
-    """Keys are per account."""
-    return f"engine {token.account} {key}"
+    """Keys are per account; a hash of its name, so that no two pairs of account and key read the same."""
+    return f"engine {sha256(token.account)[:32]} {key}"
 
 
 def _reservation(here: Service, token: AccessToken, key: str) -> Reservation:
