@@ -14,6 +14,8 @@ from typing import Any
 import httpx
 
 from expost import Cost, Ledger
+from expost.ledger.entry import Note
+from expost.ledger.transfer import back_up, move_ledger
 from serving import COUNT, Running, answer, submit
 from soak import SOAK
 
@@ -176,6 +178,33 @@ def test_the_database_goes_away(tmp_path: Path) -> None:
         assert spent in (Cost(0.02), Cost(0.03))  # "during" may have been recorded; it is charged at most once
     finally:
         server.remove()
+
+
+def test_backed_up_and_moved(postgres_url: Callable[[], str], tmp_path: Path) -> None:
+    """A backup has everything. A moved ledger has its trail, and what was asked under a key is not sampled again."""
+    running = Running(tmp_path)
+    with started(running), running.client("alice") as client:
+        first = answer(client, submit(client, "k", COUNT).json()["id"])
+    back_up(running.url, str(tmp_path / "copy.db"))
+    restored, moved = tmp_path / "restored.toml", tmp_path / "moved.toml"
+    restored.write_text(running.file.read_text().replace("books.db", "copy.db"))
+    copy = Running.beside(running, restored)
+    with started(copy), copy.client("alice") as client:
+        assert submit(client, "k", COUNT).json() == first  # tokens and jobs are there, too
+    target, url = postgres_url(), running.url
+    for name in ("people", "others"):
+        move_ledger(url, name, target, Note("custodian", "to the server"))
+    moved.write_text(running.file.read_text().replace(url, target))
+    running.url = target
+    running.add_tokens(("alice", "analyst", "people/alice"))
+    there = Running.beside(running, moved)
+    with started(there), there.client("alice") as client:
+        again = answer(client, submit(client, "k", COUNT).json()["id"])
+    receipts = [job["result"]["questions"][0]["receipts"][0] for job in (first, again)]
+    assert receipts[1] == receipts[0] | {"stored": True}
+    ledger = Ledger.load(target, "people")
+    assert ledger.spent == Cost(0.01)
+    ledger.verify()
 
 
 def test_a_graceful_stop_keeps_what_is_ready(sqlite_url: Callable[[], str], tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ from expost.study.model import LedgerSection, Study
 from expost.study.parse import StudyReader
 
 MOST_QUESTIONS = 100
+_ANYWHERE = "service:"
+"""Instead of the ledger's address: keys stay the same when a ledger is moved."""
 
 
 class Fault(NamedTuple):
@@ -56,7 +58,7 @@ class Inquiry:
         except InvalidStudy as error:
             raise self.refusal(error) from None
         self._refuse_kinds(study, data)
-        ledger = LedgerSection(study.ledger.url, account[0], "/".join(account[1:]) or None)
+        ledger = LedgerSection(_ANYWHERE, account[0], "/".join(account[1:]) or None)
         return replace(study, file=data.study.file, title=data.title, limit=limit, ledger=ledger, job=job)
 
     def refusal(self, error: InvalidStudy) -> InvalidRequest:
