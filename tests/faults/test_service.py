@@ -120,22 +120,6 @@ def test_many_clients_against_a_limit_for_half_of_them(new_url: Callable[[], str
     ledger.verify()
 
 
-def test_one_key_from_many_clients_at_once(sqlite_url: Callable[[], str], tmp_path: Path) -> None:
-    running = Running(tmp_path, sqlite_url())
-
-    def work(_: int) -> tuple[int, str]:
-        with running.client("alice") as client:
-            reply = submit(client, "same", COUNT)
-            return reply.status_code, reply.json()["id"]
-
-    with started(running), ThreadPoolExecutor(8) as pool:
-        found = set(pool.map(work, range(32)))
-        with running.client("alice") as client:
-            answer(client, next(iter(found))[1])
-    assert len(found) == 1
-    assert len(keyed(running.ledger())) == 1
-
-
 def test_two_processes_on_postgres(postgres_url: Callable[[], str], tmp_path: Path) -> None:
     """Any of them takes a job, any of them shows it; one is killed, and comes back under its name."""
     first = Running(tmp_path, postgres_url(), server='name = "first"')

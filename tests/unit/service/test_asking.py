@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -248,3 +249,19 @@ def test_reading(running: Running) -> None:
             5,
         ]
         assert 'expost_epsilon{ledger="people",of="limit"} 1000' in client.get("/metrics").text
+
+
+def test_one_key_from_many_clients_at_once(running: Running) -> None:
+    before, same = running.ledger().account("alice").spent, key()
+
+    def work(_: int) -> tuple[int, str]:
+        with running.client("alice") as client:
+            reply = submit(client, same, COUNT)
+            return reply.status_code, reply.json()["id"]
+
+    with ThreadPoolExecutor(8) as pool:
+        found = set(pool.map(work, range(24)))
+    assert len(found) == 1
+    with running.client("alice") as client:
+        answer(client, next(iter(found))[1])
+    assert running.ledger().account("alice").spent - before == Cost(0.01)
