@@ -129,6 +129,29 @@ def test_training_that_stops_early_pays_what_the_filter_of_the_field_pays() -> N
         assert charged.amounts[0].units[0] <= stop * once * 10**12 + 1
 
 
+def test_a_ledger_charges_training_at_every_stop_at_most_what_a_renyi_filter_does() -> None:
+    from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
+    from dp_accounting.rdp import RdpAccountant
+
+    stops = (5, 10, 20, 40)
+    training = xp.Iterative(
+        steps=(GaussianNoise("1.8", "0.06"),) * 40, stops=stops, delta="1e-5", sensitivity=1, neighbours="add-remove"
+    )
+    once = PoissonSampledDpEvent(0.06, GaussianDpEvent(1.8))
+    for stop in stops:
+        ledger = xp.Ledger(8, "1e-5", accounting=xp.RenyiAccounting(order=8))
+        with ledger.open(training) as run:
+            for step in run:
+                step.batch(1)
+                step(0.0)
+                if step.number == stop:
+                    break
+        peer = RdpAccountant([8]).compose(SelfComposedDpEvent(once, stop))._rdp[0]  # in floating point
+        (entry,) = ledger.entries()
+        assert entry.charged == xp.Cost(0)  # no δ, and nothing that the simple sum could count
+        assert 0.999 * peer < ledger.meters[1].spent / 1e12 <= peer * (1 + 1e-9) + 1e-12
+
+
 def test_questions_to_tables_have_the_prices_of_their_noise() -> None:
     import duckdb
 
