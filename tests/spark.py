@@ -1,10 +1,20 @@
-"""A session of Spark for tests: one for the whole run of a worker, quiet and small."""
+"""A session of Spark for tests, one for the whole run of a worker, quiet and small; and hostile rows in it."""
 
 from __future__ import annotations
 
+import random
 import shutil
+from collections.abc import Callable
 from functools import cache
+from itertools import count
+from pathlib import Path
 from typing import Any
+
+import duckdb
+import pyarrow.parquet as pq
+
+import expost as xp
+from hostile_tables import Row, fill
 
 WHY_NOT = "" if shutil.which("java") else "Java is not installed, and Spark needs it"
 
@@ -25,3 +35,52 @@ def session() -> Any:
     }.items():
         builder = builder.config(setting, value)
     return builder.getOrCreate()
+
+
+def write_parquet(some: list[Row], path: Path) -> None:
+    """Hostile rows as Parquet, which has no whole numbers of 128 bits and no dates without an end."""
+    connection = duckdb.connect(config={"threads": 1})
+    fill(connection, some)
+    finite = [f"CASE WHEN isfinite({name}) THEN {name} END AS {name}" for name in "dtz"]
+    finite.append("CASE WHEN isfinite(e) THEN e::TIMESTAMP END AS e")
+    whole = f"SELECT * REPLACE (TRY_CAST(h AS BIGINT) AS h, {', '.join(finite)}) FROM t"
+    connection.execute(f"COPY ({whole}) TO '{path}' (FORMAT parquet)")
+
+
+def of_file(path: Path) -> Any:
+    return session().read.parquet(str(path))
+
+
+def of_values(path: Path) -> Any:
+    """Rows that are part of the plan: Spark computes with them while it optimizes."""
+    return session().createDataFrame(pq.read_table(path), of_file(path).schema)
+
+
+def of_memory(path: Path) -> Any:
+    """Columns in memory, with the least and the largest value of each."""
+    return of_file(path).cache()
+
+
+def of_checkpoint(path: Path) -> Any:
+    return of_file(path).localCheckpoint()
+
+
+FRAMES = [of_file, of_values, of_memory, of_checkpoint]
+
+
+def in_spark(folder: Path) -> Callable[[random.Random, Any], Callable[[list[Row]], xp.PrivateTable]]:
+    """Frames of one kind for a table and its neighbours, as the search for leaks reads them."""
+    files = (folder / f"{number}.parquet" for number in count())
+
+    def of(chance: random.Random, unit: Any) -> Callable[[list[Row]], xp.PrivateTable]:
+        frame = chance.choice(FRAMES)
+
+        def read(some: list[Row]) -> xp.PrivateTable:
+            session().catalog.clearCache()
+            path = next(files)
+            write_parquet(some, path)
+            return xp.read(frame(path), unit=unit, neighbours="add-remove", key=7)
+
+        return read
+
+    return of

@@ -21,7 +21,7 @@ import expost as xp
 from expost.data.expression import evaluate, parse
 from expost.data.expression.operators import TABLE
 from expost.data.unit import as_unit
-from fuzz_tables import Search, judged, operators
+from fuzz_tables import Search, in_duckdb, judged, operators
 from hostile_tables import (
     COLUMNS,
     KINDS,
@@ -217,5 +217,6 @@ def test_what_the_search_in_any_version_looks_for() -> None:
     assert [found and found[0] for found in kinds] == [None, "a failure that depends on rows"]
     moved = judged([("answered", far), ("answered", ([{0: 2}], near[1]))])
     assert moved == ("an answer that moves too far", "moved by (3, 9, 3), claimed (1, 1, 1)")
+    assert judged([("failed", "Error")] * 2) == ("a failure on all neighbours", "Error")
     assert judged([("refused", None)] * 2) is None
-    assert Search(1, operators(None)).table() == []
+    assert Search(1, operators(None), in_duckdb()).table() == []

@@ -17,9 +17,10 @@ from expost.data.expression import evaluate, operators, parse
 from expost.data.expression.operators import TABLE
 from expost.data.spark import rendering
 from expost.errors import EngineFailed, InvalidValue
-from hostile_tables import KINDS, expression, fill, rows, same
+from fuzz_tables import Search
+from hostile_tables import KINDS, expression, rows, same
 from soak import some
-from spark import WHY_NOT, session
+from spark import WHY_NOT, in_spark, of_file, session, write_parquet
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 CASES = int(os.environ.get("EXPOST_CASES", "75"))
@@ -31,22 +32,11 @@ def test_every_operator_has_a_rendering() -> None:
     assert set(operators.CASTS) == set(rendering.SPARK_CASTS)
 
 
-def written(folder: Path, people: int, seed: int) -> list[Any]:
-    """Hostile rows as Parquet, which has no whole numbers of 128 bits and no dates without an end."""
-    connection, made = duckdb.connect(), rows(random.Random(seed), people)
-    fill(connection, made)
-    finite = [f"CASE WHEN isfinite({name}) AND year({name}) < 280000 THEN {name} END AS {name}" for name in "dtz"]
-    whole = f"SELECT * EXCLUDE (e) REPLACE (TRY_CAST(h AS BIGINT) AS h, {', '.join(finite)}), e::TIMESTAMP AS e FROM t"
-    whole = whole.replace("e::TIMESTAMP", "CASE WHEN isfinite(e) THEN e::TIMESTAMP END")
-    connection.execute(f"COPY ({whole}) TO '{folder}/t.parquet' (FORMAT parquet)")
-    return made
-
-
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> tuple[xp.PrivateTable, list[Any]]:
-    folder = tmp_path_factory.mktemp("spark")
-    hostile_rows = written(folder, 25, 5)
-    return xp.read(session().read.parquet(f"{folder}/t.parquet"), unit="row", neighbours="add-remove"), hostile_rows
+    path, hostile_rows = tmp_path_factory.mktemp("spark") / "t.parquet", rows(random.Random(5), 25)
+    write_parquet(hostile_rows, path)
+    return xp.read(of_file(path), unit="row", neighbours="add-remove"), hostile_rows
 
 
 def test_every_row_has_the_value_of_the_reference(hostile: tuple[xp.PrivateTable, list[Any]]) -> None:
@@ -71,6 +61,13 @@ def test_every_row_has_the_value_of_the_reference(hostile: tuple[xp.PrivateTable
                 assert same(value, expected), f"{text}: {value!r} instead of {expected!r} for {row.written}"
         compared += len(trees)
     assert refused < compared
+
+
+def test_no_answer_moves_too_far_and_none_fails(tmp_path: Path) -> None:
+    """Random questions to a few hostile tables and to all of their neighbours."""
+    search = Search(3, list(TABLE), in_spark(tmp_path))
+    assert [line for _ in range(max(CASES // 75, 1)) for line in search.table(8)] == []
+    assert search.asked > 5
 
 
 # ---- questions
