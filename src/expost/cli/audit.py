@@ -63,7 +63,10 @@ def audit(
     options["processes"] = processes or os.cpu_count() or 1
     asked = [(name, _at(order, _subject(name), everything)) for name in wanted]
     with _bar() as bar:
-        found = [run(**subject, **options, progress=_progress(bar, name)) for name, subject in asked]
+        found = [
+            run(**subject, **options, progress=_progress(bar, f"{name} ({number} of {len(asked)})"))
+            for number, (name, subject) in enumerate(asked, 1)
+        ]
     if json:
         print_json([one.to_json() for one in found])
     else:
@@ -105,6 +108,9 @@ def _at(order: float | None, subject: dict[str, Any], everything: bool) -> dict[
 
 
 def _progress(bar: Progress, name: str) -> Callable[[float], None]:
+    """In place of the one before: there are more mechanisms than a terminal has lines."""
+    for finished in bar.task_ids:
+        bar.remove_task(finished)
     task = bar.add_task(name, total=1.0)
     return lambda share: bar.update(task, completed=share)
 

@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from rich.progress import Progress
 from typer.testing import CliRunner
 
+from expost.cli.audit import _progress
 from expost.cli.main import app
 
 RUN = CliRunner()
@@ -69,3 +71,11 @@ def test_a_file_that_defines_nothing(tmp_path: Path) -> None:
     found = RUN.invoke(app, ["audit", str(tmp_path / "empty.py")])
     assert found.exit_code == 2
     assert "defines no mechanism and no pairs" in found.stderr
+
+
+def test_progress_of_many_mechanisms_is_one_line() -> None:
+    """There are more of them than a terminal has lines."""
+    shown = Progress(disable=True)
+    for name in ("Laplace", "Coin"):
+        _progress(shown, name)(0.5)
+    assert [(task.description, task.completed) for task in shown.tasks] == [("Coin", 0.5)]
