@@ -195,7 +195,9 @@ def test_a_graceful_stop_keeps_what_is_ready(sqlite_url: Callable[[], str], tmp_
     running = Running(tmp_path, sqlite_url(), server="answer_every = 20\nmargin = 0")
     with started(running), running.client("alice") as client:
         jobs = [submit(client, f"k{n}", COUNT).json()["id"] for n in range(3)]
-        time.sleep(0.3)
+        ledger, until = running.ledger(), time.monotonic() + 30
+        while (len(keyed(ledger)) < 3 or ledger.reserved) and time.monotonic() < until:
+            time.sleep(0.01)
     assert len(keyed(running.ledger())) == 3
     text = running.file.read_text().replace("answer_every = 20", "answer_every = 0.1")
     running.file.write_text(text)

@@ -213,14 +213,17 @@ def test_administration(running: Running) -> None:
         token = client.post(
             "/v1/admin/tokens", json={"role": "analyst", "account": name, "name": "n", "days": 1}
         ).json()
-        with httpx.Client(base_url=running.address, headers={"authorization": f"Bearer {token['secret']}"}) as new:
+        bearer = {"authorization": f"Bearer {token['secret']}"}
+        with httpx.Client(base_url=running.address, headers=bearer, timeout=60) as new:
             assert new.get("/v1/account").json()["account"] == name
             assert submit(new, "k", COUNT | {"epsilon": 0.6}).status_code == 409
             limit = {"account": name, "epsilon": "0.7", "reason": "board"}
             assert client.post("/v1/admin/limits", json=limit).json()["limit"]["epsilon"] == "0.7"
             assert client.post("/v1/admin/limits", json=limit | {"epsilon": "0.1"}).status_code == 422
             assert client.post("/v1/admin/closings", json={"account": name, "reason": "end"}).json()["closed"]
-            time.sleep(0.25)
+            until = time.monotonic() + 30
+            while not new.get("/v1/account").json()["closed"] and time.monotonic() < until:  # at the next answer time
+                time.sleep(0.01)
             assert submit(new, "k", COUNT).json()["error"] == "LedgerClosed"
             assert client.delete(f"/v1/admin/tokens/{token['id']}").status_code == 204
             assert new.get("/v1/account").status_code == 401

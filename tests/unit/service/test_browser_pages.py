@@ -14,10 +14,11 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 import browser
 from serving import Running
-from soak import some
+from soak import SOAK, some
 
 AXE = Path(__file__).resolve().parents[3] / "build" / "axe"
 PROGRAM = browser.program()
+PATIENCE = 2 if SOAK else 30  # seconds; a busy machine is no fault of the page
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="there is no browser, and none could be installed")
 
 
@@ -61,9 +62,9 @@ def test_an_analysts_day(chromium: Browser, running: Running, said: list[str]) -
     page.click("text=Ask, and pay")
     page.wait_for_selector(".answer")
     since = time.monotonic()
-    while spent.inner_text() == before and time.monotonic() - since < 2:
+    while spent.inner_text() == before and time.monotonic() - since < PATIENCE:
         time.sleep(0.02)
-    assert spent.inner_text() != before  # within two seconds, without a reload
+    assert spent.inner_text() != before  # without a reload
     page.click("text=Sign out")
     page.wait_for_selector("h1:has-text('Sign in')")
     assert said == []

@@ -52,7 +52,7 @@ def test_pages_are_for_their_roles_and_strict(running: Running) -> None:
 
 
 def test_nobody_is_shown_anything_without_signing_in(running: Running) -> None:
-    with httpx.Client(base_url=running.address, headers=HTML) as client:
+    with httpx.Client(base_url=running.address, headers=HTML, timeout=30) as client:
         for path in {each for pages in PAGES.values() for each in pages} | {"/live", "/audit/trail.jsonl"}:
             reply = client.get(path)
             assert (reply.status_code, reply.headers["location"]) == (303, "/sign-in")
