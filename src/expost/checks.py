@@ -167,7 +167,7 @@ def whole_sensitivity(given: Number) -> Fraction:
     if number < 1:
         raise InvalidValue(
             f"whole numbers that move at all move by 1, but the sensitivity is {given}: "
-            "declare at least 1, or give floats"
+            "declare at least 1; give floats only if the values have fractions"
         )
     return number
 
@@ -176,6 +176,7 @@ def check_monotone(monotone: bool, neighbours: str | None) -> None:
     """Refuse to take values as monotone under a relation for which counts are not."""
     if monotone and neighbours != "add-remove":
         raise InvalidValue(
-            "monotone values all move the same way when a record is added: say neighbours='add-remove', "
-            f"got {neighbours!r} (exchanging a record moves counts both ways)"
+            f"monotone values all move the same way when a record is added, and neighbours are {neighbours!r}: leave "
+            "monotone out, or say neighbours='add-remove' if that is what is protected (exchanging a record moves "
+            "counts both ways)"
         )

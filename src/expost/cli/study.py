@@ -283,10 +283,11 @@ def _show_plan(planned: Plan) -> None:
     for line in planned.lines:
         costs = ["nothing remains" if cost is None else short(cost, up=True) for cost in (line.worst, line.best)]
         condition = f"if {line.question.only_if.text}" if line.question.only_if else ""
-        expected = Text("" if line.accuracy is None else str(line.accuracy).removeprefix("± "))
-        table.add_row(line.question.name, line.question.kind, *costs, expected, Text(line.why or condition))
+        table.add_row(line.question.name, line.question.kind, *costs, Text(line.expected), Text(line.why or condition))
     out.print(Text(planned.study.title, style="bold"))
     out.print(table)
+    for said in planned.about_errors:
+        out.print(Text(said), soft_wrap=True)
     out.print(
         f"\n{planned.study.spends_from}: limit {planned.study.limit} · remaining now {planned.before} · remaining "
         f"afterwards: {short(planned.worst, up=False)} at worst, {short(planned.best, up=False)} at best",
@@ -308,8 +309,7 @@ def _plan_json(planned: Plan) -> dict[str, Any]:
                 "kind": line.question.kind,
                 "worst": None if line.worst is None else str(line.worst),
                 "best": None if line.best is None else str(line.best),
-                "error": None if line.accuracy is None else line.accuracy.error,
-                "error_of": "" if line.accuracy is None else line.accuracy.about,
+                **line.error_json(),
                 "fit": line.fit,
                 "why": line.why,
             }

@@ -42,7 +42,8 @@ class Column:
             _numeric(table, name)
         if table.neighbours != "substitute":
             raise InvalidValue(
-                "columns need a public number of units, and under 'add-remove' it is private: read the table with "
+                "columns need a public number of units, and under 'add-remove' it is private: ask the table itself, "
+                "for median(), quantile() or mean(); or, only if anybody may know that number, read it with "
                 "neighbours='substitute'"
             )
         if table.filtered:
@@ -54,7 +55,7 @@ class Column:
             raise InvalidValue(
                 f"columns need one row for each unit, and a unit may have {table.unit.rows}: ask the table itself, for "
                 f"median(), quantile() or mean(); or read it with unit=Unit({table.unit.column!r}, rows=1), which "
-                "keeps one row of each"
+                "leaves out all but one row of each"
             )
         if table.unit.column is None and not table.ordered:
             raise InvalidValue(
@@ -64,7 +65,7 @@ class Column:
         if table.unit.column is not None and len(names) > 1:
             raise InvalidValue(
                 f"several columns keep the order of the rows, and units by {table.unit.column!r} have none: write a "
-                "file with one row for each unit and read it with unit='row'"
+                "file with exactly one row for each unit, and read that with unit='row'"
             )
         return cls(table, tuple(names))
 

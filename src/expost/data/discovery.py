@@ -204,7 +204,9 @@ def least_threshold(rate: Fraction, alone: tuple[tuple[int, int], ...], delta: F
     while leak(high, rate, alone) > delta:
         high *= 2
         if high > FARTHEST:
-            raise InvalidValue(f"no threshold is high enough for a δ of {float(delta)}: take more ε")
+            raise InvalidValue(
+                f"no threshold is high enough for a δ of {float(delta)}: it takes a unit with fewer groups, or more ε"
+            )
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if leak(middle, rate, alone) <= delta else (middle, high)

@@ -239,13 +239,12 @@ class MeanMechanism(PureMechanism[Out]):
     def _error(self, confidence: Number, divisor: float) -> float:
         """How far noise moves the mean at most, if it was divided by ``divisor`` or more.
 
-        With the sum S of N differences from the middle, and noise s and c: (S + s)/(N + c) − S/N is
-        (s − c·S/N)/(N + c), and S/N is at most half as large as the bounds are apart. A divisor of 1 may
-        stand for less.
+        A divisor of 1 may stand for less. Proof: lem-mean-error
         """
-        low, high = self.question.value.bounds
+        value, (low, high) = self.question.value, self.question.value.bounds
         total, count = self._moved(confidence)
-        return min(high - low, (total + count * (high - low) / 2) / divisor) if divisor > 1 else high - low
+        farthest = (value.ends[1] - self.question.middle) * float(value.grid.step)
+        return min(high - low, (total + count * farthest) / divisor) if divisor > 1 else high - low
 
 
 @dataclass(frozen=True, repr=False)

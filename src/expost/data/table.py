@@ -342,8 +342,8 @@ class PrivateTable:
         """The number of units, which is public under substitution."""
         if self.neighbours != "substitute":
             raise InvalidValue(
-                "under 'add-remove' the number of units is private: ask count(of='units'), or read the table with "
-                "neighbours='substitute'"
+                "under 'add-remove' the number of units is private: ask count(of='units'); or, only if anybody may "
+                "know it, read the table with neighbours='substitute'"
             )
         if self.declared is not None:
             return self.declared

@@ -11,10 +11,13 @@ from expost.checks import requested_epsilon, split_epsilon
 from expost.cost import Number, exact
 from expost.data.quantiles import PrivateQuantiles, Ranks
 from expost.data.questions import Planned, PureMechanism
-from expost.data.sums import Clipped, Mean, NoisyMean
+from expost.data.sums import Clipped, CountedMean, Mean
 from expost.errors import InvalidValue
+from expost.mechanisms.moments.moments import Winsorized
 from expost.noise import NoiseSource
 from expost.noise.grid import Grid
+
+_CONFIDENCE = Fraction(95, 100)
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
@@ -71,8 +74,11 @@ class WinsorizedMean(Planned):
 
 
 @dataclass(frozen=True, repr=False)
-class NoisyWinsorizedMean(PureMechanism[float]):
+class NoisyWinsorizedMean(PureMechanism[Winsorized]):
     """A winsorised mean: private quantiles, and a noisy mean of the values clamped to them.
+
+    The output has the quantiles, and how far noise moved the mean between them at most, at 95 %
+    (``lem-mean-error``). How far the quantiles are off, and what clamping changes, is not in that.
 
     Parameters
     ----------
@@ -104,14 +110,18 @@ class NoisyWinsorizedMean(PureMechanism[float]):
         value = self.question.ranks.value
         widest = self.question.between(*(value.bounds if isinstance(value, Clipped) else (0.0, 1.0)))
         if widest is not None:
-            NoisyMean(widest, self._budgets[1]).check(data)
+            CountedMean(widest, self._budgets[1]).check(data)
 
-    def sample(self, data: Any, noise: NoiseSource) -> float:
+    def sample(self, data: Any, noise: NoiseSource) -> Winsorized:
         """The mean between the ends chosen; if these are all but the same, the lower one."""
-        low, high = self._ends.sample(data, noise)
+        low, high = map(float, self._ends.sample(data, noise))
         mean = self.question.between(low, high)
-        return float(low) if mean is None else NoisyMean(mean, self._budgets[1]).sample(data, noise)
+        if mean is None:
+            return Winsorized(low, low, high, high - low)
+        counted = CountedMean(mean, self._budgets[1])
+        found = counted.sample(data, noise)
+        return Winsorized(found[0], low, high, counted.error_bound(_CONFIDENCE, output=found))
 
     def describe(self, output: Any) -> str:
-        """The mean."""
-        return f"{self.question.title} {output:.6g}"
+        """The mean, and how far noise moved it at most."""
+        return f"{self.question.title} {output.value:.6g} ± {output.noise:.3g} at 95 %"

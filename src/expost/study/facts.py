@@ -7,7 +7,7 @@ from typing import Any
 from expost.data import BalancedCounts, CountedMean, Grouped, Noisy, NoisyMean, NoisyUntil
 from expost.mechanism import Mechanism
 from expost.mechanisms import Laplace
-from expost.study.kinds.kind import COUNTED, DROPPED, Answer, Asked, QuestionKind, number_text
+from expost.study.kinds.kind import COUNTED, DROPPED, Answer, Asked, NoBar, QuestionKind, number_text
 from expost.study.model import Privacy
 
 
@@ -24,6 +24,7 @@ def how_made(
         "empty values": _missing(asked, kind),
         "noise": _noise(kind, mechanism),
         "± covers": kind.covers * ("±" in answer.text),
+        "no error bar": _no_bar(asked, kind, mechanism, answer),
     }
     return {name: text for name, text in facts.items() if text}
 
@@ -68,6 +69,14 @@ def _missing(asked: Asked, kind: QuestionKind) -> str:
     if "missing" in asked.question.values:
         return f"count as {number_text(asked['missing'])}"
     return "do not count" if any(key.name == DROPPED.name for key in kind.keys) else ""
+
+
+def _no_bar(asked: Asked, kind: QuestionKind, mechanism: Mechanism, answer: Answer) -> str:
+    """Why an answer has none."""
+    if "±" in answer.text or answer.value is None:
+        return ""
+    found = kind.accuracy(asked, mechanism)
+    return found.why if isinstance(found, NoBar) and not found.later else ""
 
 
 def _noise(kind: QuestionKind, mechanism: Mechanism) -> str:

@@ -149,7 +149,9 @@ class StudyReader:
                     self.problem(("privacy", name), f'[privacy] {name!r} is for a unit that is a column, not "row"')
         elif "unit" in given and "rows" not in given:
             self.problem(
-                ("privacy", "unit"), f"[privacy] 'rows' is missing: the most rows that count of one {given['unit']!r}"
+                ("privacy", "unit"),
+                f"[privacy] 'rows' is missing: the most rows that count of one {given['unit']!r}. Choose it from what "
+                "is known, not from this data; more rows bring more noise, and fewer leave rows out",
             )
         if "size" in given and given.get("neighbours") == "add-remove":
             self.problem(
@@ -235,7 +237,11 @@ class StudyReader:
         needed = kind.needs_delta(given)
         optional = self.metered and not kind.delta  # normal noise, which is priced without
         if needed and "delta" not in given and not optional:
-            self.problem(place, f"{where}'delta' is missing: {kind.name!r} needs a δ, such as 1e-6")
+            self.problem(
+                place,
+                f"{where}'delta' is missing: {kind.name!r} needs a δ, such as 1e-6: "
+                "far below one in the number of units",
+            )
         elif not needed and "delta" in given:
             self.problem((*place, "delta"), f"{where}{kind.name!r} needs no δ: leave 'delta' out")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from expost.accounting.tariff import Charge, together
 from expost.cost import Cost
@@ -21,7 +21,7 @@ from expost.mechanism import Mechanism
 from expost.study.check import LineProblem, Questions, TooLittle, problem
 from expost.study.key import Stored, other_versions, stored_questions
 from expost.study.kinds import KINDS
-from expost.study.kinds.kind import Accuracy, Answer, Asked
+from expost.study.kinds.kind import Accuracy, Answer, Asked, NoBar
 from expost.study.model import Question, Study
 from expost.study.sources import find_ledger, imagined, open_table
 
@@ -41,8 +41,25 @@ class PlanLine:
     """Its best case, if all before it cost their best."""
     fit: Fit
     why: str
-    accuracy: Accuracy | None = None
-    """What can be expected of its answer, with what remains at worst; None if that is not known before."""
+    accuracy: Accuracy | NoBar | None = None
+    """What can be expected of its answer, with what remains at worst; None if it is stored, or cannot be asked."""
+
+    @property
+    def expected(self) -> str:
+        """How far noise will move its answer at most, in a few words."""
+        if isinstance(self.accuracy, NoBar):
+            return "with the answer" if self.accuracy.later else "none"
+        return "" if self.accuracy is None else str(self.accuracy).removeprefix("± ")
+
+    def error_json(self) -> dict[str, Any]:
+        """What is known of its accuracy, for other programs."""
+        known = self.accuracy if isinstance(self.accuracy, Accuracy) else None
+        return {
+            "error": None if known is None else known.error,
+            "error_of": "" if known is None else known.about,
+            "error_is_a_share": known is not None and known.relative,
+            "no_error": str(self.accuracy) if isinstance(self.accuracy, NoBar) else "",
+        }
 
 
 @dataclass(frozen=True)
@@ -76,6 +93,17 @@ class Plan:
             f"accounting: {better!r} fits {ratio:.3g} times as much. At worst, questions with a stated ε take "
             f"{100 * simple:.3g} % of the limit if ε's are added up, {100 * renyi:.3g} % with Rényi prices{remedy}"
         )
+
+    @property
+    def about_errors(self) -> list[str]:
+        """What ± covers, and why some answers have none, or none yet."""
+        bare: dict[str, list[str]] = {}
+        for line in self.lines:
+            if isinstance(line.accuracy, NoBar):
+                bare.setdefault(str(line.accuracy), []).append(line.question.name)
+        known = any(isinstance(line.accuracy, Accuracy) for line in self.lines)
+        covers = ["± covers noise, not what clipping to bounds or leaving out rows changes"] if known else []
+        return covers + [f"{', '.join(names)}: {why}" for why, names in bare.items()]
 
     @property
     def fits(self) -> bool:
@@ -179,7 +207,7 @@ class _Walk:
             line = replace(line, why=other_version(self.study, self.versions[question.name]))
         return replace(line, accuracy=self.accuracy(question, low) or self.accuracy(question, high))
 
-    def accuracy(self, question: Question, budget: Imagined) -> Accuracy | None:
+    def accuracy(self, question: Question, budget: Imagined) -> Accuracy | NoBar | None:
         """What can be expected of its answer, if this remains when it is asked."""
         found = self.asking(question, budget)
         if found is None or budget.after(found.worst) is None:

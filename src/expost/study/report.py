@@ -173,7 +173,8 @@ def _guarantee(record: Mapping[str, Any]) -> str:
         f"{escape(limit['delta'])}, {escape(privacy['neighbours'])} neighbours, {life}. Which "
         "question is asked next, and with how much ε, may depend on answers that were published before; the "
         "guarantee holds all the same. Ranges after ± are what noise moved an answer by at most, in 95 of 100 cases; "
-        "what clamping to bounds changes is not in them.</p></section>\n"
+        "what clamping to bounds and leaving out rows change is not in them. An answer without ± says why it has "
+        "none.</p></section>\n"
     )
 
 

@@ -90,7 +90,7 @@ def _check_who(study: Study, table: PrivateTable) -> None:
         raise study.wrong(
             "privacy.who",
             f"'who' is {who!r}, a column, and the unit is {unit!r}: protect that column's values with "
-            f"unit = {who!r} and 'rows', or call the unit something else",
+            f"unit = {who!r} and 'rows'. Only if no two rows have the same {who}, call the unit something else",
         )
 
 
@@ -199,8 +199,8 @@ def check_same(study: Study, ledger: Ledger) -> None:
             raise study.wrong(
                 "ledger.name",
                 f"ledger {study.ledger.name!r} has another {what}: {theirs!r}, and the study's is {ours!r}. A "
-                "guarantee for one is none for the other: take another ledger, "
-                f"{_create_command(study, ledger.limit, '-2')}",
+                f"guarantee for one is none for the other: make the study about the ledger's, in [privacy]. "
+                f"{_another(study)}",
             )
 
 
@@ -211,8 +211,7 @@ def _check_accounting(study: Study, ledger: Ledger) -> None:
         raise study.wrong(
             "ledger.accounting",
             f"ledger {study.ledger.name!r} was made with accounting {theirs!r}, and the study says {ours!r}: that is "
-            f"fixed when a ledger is made. Write {theirs!r}, or take another ledger, "
-            f"{_create_command(study, ledger.limit, '-2')}",
+            f"fixed when a ledger is made. Write {theirs!r}. {_another(study)}",
         )
 
 
@@ -232,6 +231,14 @@ def _account(study: Study, ledger: Ledger, path: str) -> Ledger:
                 f"expost {shlex.join(command)}",
             ) from None
     return account
+
+
+def _another(study: Study) -> str:
+    """How to make another ledger, and what that means for people who are in both."""
+    return (
+        "Another ledger has a limit of its own, which adds to this one's for the same people: if that is decided, "
+        f"{_create_command(study, study.limit, '-2')}"
+    )
 
 
 def _create_command(study: Study, limit: Cost, suffix: str = "") -> str:

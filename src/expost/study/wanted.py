@@ -11,7 +11,7 @@ from expost.cost import Cost
 from expost.errors import InvalidValue
 from expost.study.check import Questions
 from expost.study.kinds import KINDS
-from expost.study.kinds.kind import Accuracy, number_text
+from expost.study.kinds.kind import Accuracy, NoBar, number_text
 from expost.study.model import Question, Study
 from expost.study.sources import imagined, open_table
 
@@ -27,8 +27,6 @@ def epsilon_for(study: Study, name: str, error: float) -> tuple[float, Accuracy]
     if not error > 0:
         raise InvalidValue(f"{name}={error:g}: a wanted ± is above 0")
     found = _accuracy_of(study, question)
-    if found(_MOST) is None:
-        raise InvalidValue(f"question {name!r}: the accuracy of kind {question.kind!r} is not known before it is asked")
     return _least(found, error, question)
 
 
@@ -52,11 +50,16 @@ def _accuracy_of(study: Study, question: Question) -> Callable[[float], Accuracy
     def accuracy(epsilon: float) -> Accuracy | None:
         asked = questions.asked(question, Cost.within(Fraction(str(epsilon)), delta), stand_ins)
         try:
-            return kind.accuracy(asked, kind.mechanism(asked))
+            found = kind.accuracy(asked, kind.mechanism(asked))
         except InvalidValue:
             if epsilon == _MOST:
                 raise
             return None
+        if isinstance(found, NoBar):
+            raise InvalidValue(f"question {question.name!r}: {found}")
+        if found.relative:
+            raise InvalidValue(f"question {question.name!r} states its accuracy itself: leave 'accuracy' out of it")
+        return found
 
     return accuracy
 

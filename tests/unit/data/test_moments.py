@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import expost as xp
 from duck import insert
-from expost.data import NoisyMean, NoisyMoments, winsorized
+from expost.data import CountedMean, NoisyMean, NoisyMoments, winsorized
 from expost.errors import InvalidValue
 from expost.mechanisms.linear.box import STEPS
 
@@ -146,9 +146,38 @@ def test_winsorized_means_within_loose_bounds(visits: Any, relation: Any, unit: 
     ledger = xp.Ledger(epsilon=100, noise=xp.SeededNoise(1))
     mechanism = question.laplace(epsilon=8)
     assert mechanism.guarantee.worst_case == xp.Cost(8)
-    assert ledger.run(mechanism).value == pytest.approx(expected, abs=2)
+    found = ledger.run(mechanism).value
+    assert found.value == pytest.approx(expected, abs=2)
+    assert 0 < found.noise < 2
     loose = ledger.run(table.mean("x", bounds=(-1e6, 1e6)).laplace(epsilon=8)).value
     assert abs(loose - expected) > 2  # noise for the bounds
+
+
+def test_error_bars_of_winsorized_means_hold(connection: duckdb.DuckDBPyConnection) -> None:
+    values = np.arange(200) % 40 * 1.5
+    fill(connection, [("p", float(x), 0.0) for x in values])
+    table = xp.read(connection, table="t", unit="row", neighbours="add-remove", key=1)
+    mechanism = table.winsorized_mean("x", trim=0.1, bounds=(0, 1000)).laplace(epsilon=2)
+    found = [mechanism.sample(None, xp.SeededNoise(seed)) for seed in range(40)]
+    off = np.array([abs(each.value - np.clip(values, each.low, each.high).mean()) for each in found])
+    noise = np.array([each.noise for each in found])
+    assert (off > noise).mean() <= 0.05
+    assert (off > noise / 10).mean() > 0.05  # a tenth of it would not do
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_the_lemma_of_error_bars_on_every_small_case(width: int) -> None:
+    """Proof: lem-mean-error; with half of the width instead of h it is wrong where that is odd."""
+    middle, worst = width // 2, Fraction(0)
+    for count, moved, more in product((1, 2), (-2, 0, 2), (-1, 0, 2)):
+        if count + more <= 1:
+            continue
+        for total in {sum(values) - count * middle for values in product(range(width + 1), repeat=count)}:
+            shown = min(max(middle + Fraction(total + moved, count + more), Fraction(0)), Fraction(width))
+            off = abs(shown - middle - Fraction(total, count)) * (count + more)
+            assert off <= min(width * (count + more), abs(moved) + abs(more) * (width - middle))
+            worst = max(worst, off - abs(moved) - Fraction(abs(more) * width, 2))
+    assert (worst > 0) is (width % 2 == 1)
 
 
 def test_the_shares_of_a_winsorized_mean_add_up(
@@ -158,14 +187,14 @@ def test_the_shares_of_a_winsorized_mean_add_up(
     fill(connection, [("p", float(x % 10), 0.0) for x in range(100)])
     asked = []
 
-    def mean(question: Any, epsilon: Any) -> NoisyMean:
+    def mean(question: Any, epsilon: Any) -> CountedMean:
         asked.append((question.value.bounds, Fraction(epsilon)))
-        return NoisyMean(question, epsilon)
+        return CountedMean(question, epsilon)
 
-    monkeypatch.setattr(winsorized, "NoisyMean", mean)
+    monkeypatch.setattr(winsorized, "CountedMean", mean)
     for bounds in ((0, 9), None):
         mechanism = table.winsorized_mean("x", trim=0.2, bounds=bounds).laplace(epsilon=10_000)
-        assert mechanism.sample(None, xp.SeededNoise(1)) == pytest.approx(4.3, abs=0.01)
+        assert mechanism.sample(None, xp.SeededNoise(1)).value == pytest.approx(4.3, abs=0.01)
         (ends, rest) = asked.pop()
         assert Fraction(str(mechanism._ends.epsilon)) + rest == 10_000
         assert ends == (1.0, 7.0)
@@ -185,7 +214,8 @@ def test_where_all_values_are_the_same_that_is_the_mean(
     fill(connection, [("p", value, 0.0)] * 50)
     found = table.winsorized_mean("x", trim=0.1, bounds=bounds).laplace(epsilon=10_000).sample(None, xp.SeededNoise(1))
     expected = min(max(value, 0.0), 9.0) if bounds else float(np.float32(min(value, 3.4028234663852886e38)))
-    assert found == pytest.approx(expected)
+    assert found.value == pytest.approx(expected)
+    assert found.noise <= found.high - found.low + 1e-9
 
 
 @given(st.floats(-3e38, 3e38), st.floats(0, 3e38))
@@ -213,7 +243,7 @@ def test_no_row_causes_an_error(connection: duckdb.DuckDBPyConnection, rows: Any
         ):
             assert np.isfinite(question.laplace(epsilon=1).sample(None, xp.SeededNoise(1)))
         winsorized = table.winsorized_mean("x", trim=0.25, bounds=(0, 1), missing=missing)
-        assert 0 <= winsorized.laplace(epsilon=1).sample(None, xp.SeededNoise(1)) <= 1
+        assert 0 <= winsorized.laplace(epsilon=1).sample(None, xp.SeededNoise(1)).value <= 1
 
 
 def test_what_is_publicly_wrong_is_refused(connection: duckdb.DuckDBPyConnection) -> None:

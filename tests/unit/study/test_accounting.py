@@ -13,6 +13,7 @@ from expost.accounting.renyi import tangent_prices
 from expost.guarantee import Guarantee
 from expost.mechanisms import Gaussian
 from expost.study import plan_study, read_study, record_of, report_html, run_study
+from expost.study.kinds.kind import Accuracy
 from expost.study.model import Study
 from expost.study.run import Result
 from studies import ABOVE, question, write_study
@@ -159,8 +160,8 @@ def test_normal_noise_is_cheaper_where_a_person_is_in_many_cells(tmp_path: Path)
     text = path.read_text().replace('unit = "row"\nwho = "visitor"', 'unit = "person"\nrows = 8\ngroups = 8')
     path.write_text(text)
     laplace, best = (line.accuracy for line in plan_study(read_study(path)).lines)
-    assert laplace is not None
-    assert best is not None
+    assert isinstance(laplace, Accuracy)
+    assert isinstance(best, Accuracy)
     assert best.error < laplace.error / 2
 
 
@@ -177,7 +178,7 @@ def test_an_account_with_the_simple_sum_alone_needs_a_delta_for_normal_noise(tmp
     asked = BANDS + 'noise = "gaussian"\n'
     path = write_metered(tmp_path, asked, epsilon="0.1")
     path.write_text(path.read_text().replace('name = "people"', 'name = "people"\naccount = "small"', 1))
-    with pytest.raises(InvalidStudy, match="the simple sum is the only meter: state 'delta'"):
+    with pytest.raises(InvalidStudy, match="the simple sum is the only meter: leave 'noise' out, or state 'delta'"):
         plan_study(read_study(path))
     path.write_text(path.read_text() + "delta = 1e-6\n")
     result = run_study(read_study(path))

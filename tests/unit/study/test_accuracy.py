@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import expost as xp
-from expost.study import plan_study, read_study, run_study
+from expost.study import epsilon_for, plan_study, read_study, run_study
 from studies import question, write_study
 
 
@@ -36,6 +36,10 @@ def test_a_share_reserves_what_remains_and_pays_for_what_it_took(tmp_path: Path)
     assert first.worst is not None
     assert first.best is not None
     assert (first.worst.epsilon, second.fit) == (4, "may fit")
+    assert first.expected == "5 % of the answer if its ε is enough for that"
+    assert (first.error_json()["error"], first.error_json()["error_is_a_share"]) == (0.05, True)
+    with pytest.raises(xp.InvalidValue, match="states its accuracy itself"):
+        epsilon_for(study, "old", 5)
     assert 0 < first.best.epsilon < 0.001
     result = run_study(study)
     outcome = result.outcomes[0]
@@ -64,6 +68,29 @@ def test_a_share_of_a_sum_with_an_epsilon_at_most(tmp_path: Path) -> None:
     assert paid.receipts[0].charged.epsilon < 1
     assert "1 % would take more ε than was reserved" in few.answer.text
     assert few.receipts[0].charged == xp.Cost(1)
+
+
+def test_a_question_without_an_error_bar_says_why(tmp_path: Path) -> None:
+    spread = question("spread", "variance", column="age", bounds=[0, 100], epsilon=1)
+    clamped = question("clamped", "winsorized_mean", column="cost", trim=0.05, bounds=[0, 10_000], epsilon=1)
+    study = study_of(tmp_path, spread, clamped, count(epsilon=1))
+    planned = plan_study(study)
+    assert [line.expected for line in planned.lines] == ["none", "with the answer", "3"]
+    covers, *whys = planned.about_errors
+    assert covers == "± covers noise, not what clipping to bounds or leaving out rows changes"
+    assert [why.partition(": it")[0] for why in whys] == [
+        "spread: no error bar",
+        "clamped: the error bar comes with the answer",
+    ]
+    with pytest.raises(xp.InvalidValue, match="question 'spread': no error bar: it is computed from several noisy"):
+        epsilon_for(study, "spread", 5)
+    first, second, _ = run_study(study).outcomes
+    assert first.answer is not None
+    assert second.answer is not None
+    assert first.how["no error bar"] == whys[0].removeprefix("spread: no error bar: ")
+    assert (first.answer.error, "± covers" in first.how) == (None, False)
+    assert 0 < (second.answer.error or 0) < 20
+    assert second.how["± covers"].startswith("noise on the mean")
 
 
 def test_an_accuracy_that_is_not_affordable_does_not_fit(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from expost import Cost, InvalidValue, Ledger
 from expost.study import epsilon_for, parse_study, plan_study, read_study, run_study
+from expost.study.kinds.kind import Accuracy
 from expost.study.model import Study
 from studies import ABOVE, COUNT, question, write_study
 
@@ -136,7 +137,7 @@ def test_a_plan_has_the_accuracy_that_answers_then_have(tmp_path: Path) -> None:
     planned = {line.question.name: line.accuracy for line in plan_study(study).lines}
     for outcome in run_study(study).outcomes:
         accuracy, answer = planned[outcome.question.name], outcome.answer
-        assert accuracy is not None
+        assert isinstance(accuracy, Accuracy)
         assert answer is not None
         assert accuracy.error == answer.error, outcome.question.name
     assert all(line.accuracy is None for line in plan_study(study).lines), "they are stored now"
@@ -153,7 +154,7 @@ def test_the_epsilon_for_an_accuracy_is_the_least(tmp_path: Path, name: str, err
         text = study.text.replace("epsilon = 0.2", f"epsilon = {epsilon * share}")
         plan = plan_study(parse_study(text.replace("epsilon = 4\n", "epsilon = 400\n"), study.file))
         found = {line.question.name: line.accuracy for line in plan.lines}[name]
-        assert found is not None
+        assert isinstance(found, Accuracy)
         assert (found.error <= error) is enough
 
 
@@ -161,7 +162,7 @@ def test_the_epsilon_for_an_accuracy_is_the_least(tmp_path: Path, name: str, err
     ("name", "error", "said"),
     [
         ("olf", 5, "there is no question 'olf': did you mean 'old'?"),
-        ("busy", 5, "the accuracy of kind 'above' is not known before it is asked"),
+        ("busy", 5, "no error bar: names are chosen, and no number is released"),
         ("average", 1e-5, "no ε buys ± 1e-05: it is ± "),
     ],
 )

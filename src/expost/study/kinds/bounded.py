@@ -20,6 +20,7 @@ from expost.study.kinds.kind import (
     Accuracy,
     Answer,
     Asked,
+    NoBar,
     QuestionKind,
     number_text,
 )
@@ -93,6 +94,10 @@ def _line(asked: Asked, mechanism: Any, value: Any) -> Answer:
     return Answer(text, found, None, bars=found, released=value)
 
 
+def _no_bar(asked: Asked, mechanism: Any) -> NoBar:
+    return NoBar("coefficients are computed from noisy sums, and how far off that puts them depends on the data")
+
+
 BOUNDED = tuple(map(grouped, (
     QuestionKind(
         "median", "The median, chosen by rank.", (COLUMN, *_RANKS), _ranked, _placed, number=True,
@@ -123,6 +128,7 @@ BOUNDED = tuple(map(grouped, (
          Key("bounds", "pair", "features are moved into these bounds", required=True),
          Key("target_bounds", "pair", "the target is moved into these bounds", required=True), EMPTY, WHERE),
         _fitted, _line, noise="on sums of squares and products, or a median of slopes chosen by rank",
+        accuracy=_no_bar,
         example='features = ["age"]\ntarget = "cost"\nbounds = [0, 100]\ntarget_bounds = [0, 1000]',
     ),
 )))  # fmt: skip

@@ -21,6 +21,7 @@ from expost.study.kinds.kind import (
     Accuracy,
     Answer,
     Asked,
+    NoBar,
     QuestionKind,
     number_text,
 )
@@ -148,6 +149,10 @@ def _bars(asked: Asked, value: dict[Any, int], error: float, outcomes: tuple[str
     return Answer(text, named, error, outcomes, bars=named, released=value)
 
 
+def _names(asked: Asked, mechanism: Any) -> NoBar:
+    return NoBar("names are chosen, and no number is released")
+
+
 CELLS = (
     QuestionKind(
         "histogram", "How many rows, or units, have each of the stated values, or lie in each bin.",
@@ -163,12 +168,13 @@ CELLS = (
     QuestionKind(
         "top", "The values that most units have, most frequent first, without counts: charged by how many are found.",
         (COLUMN, Key("at_most", "whole", "the most values that are looked for", required=True), WHERE), _top, _most,
-        cells=True, noise="on the order (top-k)", delta=True, outcomes=("any", "none"),
+        cells=True, noise="on the order (top-k)", delta=True, outcomes=("any", "none"), accuracy=_names,
         example='column = "diagnosis"\nat_most = 3',
     ),
     QuestionKind(
         "above", "Which cells of a histogram are above a threshold (sparse vector): charged for those that are.",
         _LARGE, _find, _large, cells=True, noise=_SPARSE, cheapest=_none, outcomes=("any", "none"),
+        accuracy=_names,
         example='column = "diagnosis"\nkeys = ["flu", "cold"]\nthreshold = 500\nat_most = 2',
     ),
     QuestionKind(
@@ -177,6 +183,7 @@ CELLS = (
                       "default")),
         _find, _large, cells=True, noise=_SPARSE, then=_values, first_share=_find_share, cheapest=_none,
         outcomes=("any", "none"),
+        accuracy=lambda asked, mechanism: NoBar("it depends on the ε that finding cells leaves", later=True),
         example='column = "diagnosis"\nkeys = ["flu", "cold"]\nthreshold = 500\nat_most = 2',
     ),
 )  # fmt: skip

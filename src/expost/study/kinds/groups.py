@@ -9,7 +9,7 @@ from expost.data import Grouped, PrivateTable
 from expost.errors import InvalidValue
 from expost.mechanism import Mechanism
 from expost.study.grammar import Key
-from expost.study.kinds.kind import Accuracy, Answer, Asked, QuestionKind
+from expost.study.kinds.kind import Accuracy, Answer, Asked, NoBar, QuestionKind
 
 _BY = Key("by", "text", "ask about each group of rows: the column, or expression, that tells them apart")
 _BY_KEYS = Key("by_keys", "keys", "the values of 'by' that are asked about; other rows are in no group")
@@ -41,7 +41,7 @@ def grouped(kind: QuestionKind) -> QuestionKind:
         bars = {key: one.number for key, one in found.items() if one.number is not None}
         return Answer(text, {key: one.value for key, one in found.items()}, bars=bars or None, released=value)
 
-    def accuracy(asked: Asked, made: Any) -> Accuracy | None:
+    def accuracy(asked: Asked, made: Any) -> Accuracy | NoBar:
         if not isinstance(made, Grouped):
             return kind.accuracy(asked, made)
         first = made.mechanisms[0]

@@ -88,7 +88,7 @@ class Asked:
         if self.table.neighbours != "substitute":
             raise InvalidValue(
                 f"{self.question.kind!r} needs the number of units to be public: ask for a median, counts, sums or "
-                'histograms, or make it public with neighbours = "substitute" in [privacy]'
+                'histograms; or, only if anybody may know that number, state neighbours = "substitute" in [privacy]'
             )
         names = (self["column"],) if "column" in self.question.values else (*self["features"], self["target"])
         return self.table.column(*names)
@@ -105,9 +105,24 @@ class Accuracy:
     error: float
     about: str = ""
     """Of what, if not of the answer itself."""
+    relative: bool = False
+    """Whether the error is a share of the true answer."""
 
     def __str__(self) -> str:
-        return f"± {number_text(self.error)} {self.about}".rstrip()
+        shown = f"{number_text(100 * self.error)} % of the answer" if self.relative else number_text(self.error)
+        return f"± {shown} {self.about}".rstrip()
+
+
+@dataclass(frozen=True)
+class NoBar:
+    """Why nothing is known of an answer's accuracy before it is asked."""
+
+    why: str
+    later: bool = False
+    """Whether the answer will have an error bar all the same."""
+
+    def __str__(self) -> str:
+        return f"the error bar comes with the answer: {self.why}" if self.later else f"no error bar: {self.why}"
 
 
 class Unanswerable(Exception):
@@ -129,8 +144,8 @@ class QuestionKind:
     answer: Callable[[Asked, Any, Any], Answer]
     """From what was asked, its mechanism and its output."""
     example: str
-    accuracy: Callable[[Asked, Any], Accuracy | None] = lambda asked, mechanism: None
-    """What can be expected of an answer, where that is known before."""
+    accuracy: Callable[[Asked, Any], Accuracy | NoBar]
+    """What can be expected of an answer, or why that is not known before."""
     reads: bool = False
     """Whether it reads columns, one value for each unit, instead of asking the table itself."""
     delta: bool = False

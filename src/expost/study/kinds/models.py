@@ -17,7 +17,7 @@ from expost.mechanisms import (
     Tuning,
 )
 from expost.study.grammar import Key
-from expost.study.kinds.kind import FILLED, Answer, Asked, QuestionKind, number_text
+from expost.study.kinds.kind import FILLED, Answer, Asked, NoBar, QuestionKind, number_text
 from expost.study.kinds.robust import TESTED
 
 _FEATURES = (
@@ -90,6 +90,10 @@ def _weights(asked: Asked, model: LinearModel, outcome: str, after: str = "") ->
     return Answer(text + after, found, None, (outcome,), bars=found, released=model)
 
 
+def _no_bar(asked: Asked, mechanism: Any) -> NoBar:
+    return NoBar("what noise does to a model shows in its predictions, on records that it has not seen")
+
+
 MODELS = (
     QuestionKind(
         "logistic_regression", "A classifier that is released only if it is good on records it has not seen.",
@@ -99,7 +103,7 @@ MODELS = (
              required=True),
          Key("held_out", "number", "the share of records for the test; 0.3 by default"),
          Key("regularizer", "number", "how much large weights are penalized")),
-        _logistic, _tested, reads=True, outcomes=TESTED,
+        _logistic, _tested, reads=True, outcomes=TESTED, accuracy=_no_bar,
         noise="on the weights, and a private test on records held out",
         example='features = ["age", "cost"]\ntarget = "smoker"\nnorm = 1000\nmissing = 0\n'
                 "threshold = 0.8\ntest_share = 0.2",
@@ -113,7 +117,7 @@ MODELS = (
          Key("good_enough", "number", "a share of right predictions that is enough: then the candidate with the least "
              "ε is chosen. By default the best one is"),
          Key("held_out", "number", "the share of records for scores; 0.3 by default")),
-        _tuning, _tuned, reads=True, outcomes=("enough", "best"),
+        _tuning, _tuned, reads=True, outcomes=("enough", "best"), accuracy=_no_bar,
         noise="on the objective of each model, on each score, and in the number of runs",
         example='features = ["age", "cost"]\ntarget = "smoker"\nnorm = 1000\nmissing = 0\nregularizers = [0.001, 0.1]',
     ),
@@ -126,6 +130,7 @@ MODELS = (
          Key("patience", "number", "stop when the signal is at most this many times the noise; 2 by default"),
          Key("learning_rate", "number", "how far each step goes; 8 by default")),
         _descent, _trained, reads=True, delta=True, noise="normal, on every step", outcomes=("early", "full"),
+        accuracy=_no_bar,
         example='features = ["age", "cost"]\ntarget = "smoker"\nnorm = 1000\nmissing = 0\nsteps = 60\nevery = 15',
     ),
 )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from expost.data import NoisyMoments
 from expost.errors import InvalidValue
 from expost.mechanism import Mechanism
 from expost.mechanisms import TrimmedMean
@@ -19,6 +20,7 @@ from expost.study.kinds.kind import (
     WHERE,
     Answer,
     Asked,
+    NoBar,
     QuestionKind,
     number_text,
     with_error,
@@ -30,6 +32,10 @@ _TRIM = Key("trim", "number", "the share that is left out, or clamped, on either
 _COLUMNS = Key("columns", "texts", "two columns, or expressions such as cost / 100", required=True)
 _PAIRS = Key("bounds", "pairs", "the bounds of each of the two columns", required=True)
 _PAIRED = (_COLUMNS, _PAIRS, EMPTY, WHERE)
+_CLAMPED = (
+    "noise on the mean, in 95 of 100 cases; not how far the two quantiles are off, nor what clipping to them or "
+    "leaving out rows changes"
+)
 _SUMS = "on sums of values and of their products"
 _EXAMPLE = 'columns = ["age", "cost"]\nbounds = [[0, 100], [0, 1000]]'
 
@@ -66,29 +72,36 @@ def _number(asked: Asked, mechanism: Any, value: Any) -> Answer:
     return Answer(number_text(value), value, None, released=value)
 
 
+def _bar(asked: Asked, mechanism: Any) -> NoBar:
+    if isinstance(mechanism, NoisyMoments):
+        return NoBar("it is computed from several noisy sums, and how far off that puts it depends on the data")
+    return NoBar("it depends on the range that is found in the data", later=True)
+
+
 _TRIMMED = QuestionKind(
     "trimmed_mean", "The mean without the lowest and the highest values.",
-    (COLUMN, _TRIM, _LOOSE, FILLED), _trimmed, _number, reads=True, number=True,
+    (COLUMN, _TRIM, _LOOSE, FILLED), _trimmed, _number, reads=True, number=True, accuracy=_bar, covers=_CLAMPED,
     noise="two quantiles chosen by rank, then staircase noise for their distance",
     example='column = "cost"\ntrim = 0.1\nbounds = [0, 1000]\nmissing = 0',
 )  # fmt: skip
 MOMENTS = (*map(grouped, (
     QuestionKind(
         "variance", "The variance of a column.", (COLUMN, _LOOSE, EMPTY, WHERE), _variance, _number, number=True,
-        noise=_SUMS, example='column = "cost"\nbounds = [0, 1000]',
+        noise=_SUMS, accuracy=_bar, example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "covariance", "The covariance of two columns.", _PAIRED, _paired, _number, number=True, noise=_SUMS,
-        example=_EXAMPLE,
+        accuracy=_bar, example=_EXAMPLE,
     ),
     QuestionKind(
         "correlation", "The correlation of two columns, from -1 to 1.", _PAIRED, _paired, _number, number=True,
-        noise=_SUMS, example=_EXAMPLE,
+        noise=_SUMS, accuracy=_bar, example=_EXAMPLE,
     ),
     QuestionKind(
         "winsorized_mean", "The mean of values clamped to two of their quantiles, which are found privately first.",
         (COLUMN, _TRIM, _ANY, DROPPED, WHERE), _winsorized, _number, number=True,
-        noise="two quantiles chosen by rank, then Laplace on the sum",
+        noise="two quantiles chosen by rank, then Laplace, on the mean between them", accuracy=_bar,
+        covers=_CLAMPED,
         example='column = "cost"\ntrim = 0.05\nbounds = [0, 1000000]',
     ),
 )), _TRIMMED)  # fmt: skip

@@ -57,7 +57,9 @@ def noisy(
 def _worth(asked: Asked) -> tuple[Fraction, Fraction]:
     """The (ε, δ) of normal noise that costs at most the Rényi price of the question's ε."""
     if asked.meters is None:
-        raise InvalidValue("normal noise needs a δ where the simple sum is the only meter: state 'delta'")
+        raise InvalidValue(
+            "normal noise needs a δ where the simple sum is the only meter: leave 'noise' out, or state 'delta'"
+        )
     delta = Fraction(asked.meters.delta, DELTA_UNITS)
     return normal_noise_worth(asked.meters.order, Fraction(str(asked.epsilon)), delta), delta
 
@@ -86,7 +88,10 @@ def _count(asked: Asked) -> Mechanism:
     of = asked.get("count", "rows")
     question = asked.rows.count(of=of)
     if not question.sensitivity.l1:
-        raise InvalidValue(f"under substitute the number of {of} is public and needs no question: add a 'where'")
+        raise InvalidValue(
+            f"under substitute the number of {of} is public: leave this question out, which would cost ε for nothing, "
+            "or count some of them, with 'where'"
+        )
     return _with_noise(asked, question)
 
 
@@ -130,8 +135,10 @@ def _average(asked: Asked, mechanism: NoisyMean | CountedMean, value: Any) -> An
     return Answer(text, value[0], error, released=value)
 
 
-def _accuracy(asked: Asked, mechanism: Noisy[Any] | NoisyUntil) -> Accuracy | None:
-    return None if isinstance(mechanism, NoisyUntil) else Accuracy(float(mechanism.error_bound(CONFIDENCE)))
+def _accuracy(asked: Asked, mechanism: Noisy[Any] | NoisyUntil) -> Accuracy:
+    if isinstance(mechanism, NoisyUntil):
+        return Accuracy(float(share_of(asked["accuracy"]) or 0), "if its ε is enough for that", relative=True)
+    return Accuracy(float(mechanism.error_bound(CONFIDENCE)))
 
 
 def _average_accuracy(asked: Asked, mechanism: NoisyMean | CountedMean) -> Accuracy:

@@ -24,6 +24,7 @@ from expost.study.kinds.kind import (
     Accuracy,
     Answer,
     Asked,
+    NoBar,
     QuestionKind,
     Unscaled,
     number_text,
@@ -103,9 +104,22 @@ def _placed(asked: Asked, mechanism: Any, value: Any) -> Answer:
     return Answer(with_error(value, error), value, error, ("released",), released=value)
 
 
-def _placed_accuracy(asked: Asked, mechanism: Any) -> Accuracy | None:
+def _placed_accuracy(asked: Asked, mechanism: Any) -> Accuracy | NoBar:
     """Where the scale is stated, and not an earlier answer."""
-    return None if isinstance(asked["scale"], str) else Accuracy(_error(asked, mechanism), "if released")
+    if isinstance(asked["scale"], str):
+        return NoBar(f"it depends on the answer of {asked['scale']!r}", later=True)
+    return Accuracy(_error(asked, mechanism), "if released")
+
+
+def _widths(mechanism: StableRegression, number: int) -> list[float]:
+    """How far rounding moves each coefficient at most."""
+    widths = mechanism.cell if isinstance(mechanism.cell, tuple) else (mechanism.cell,) * number
+    return [float(exact(width, "cell")) / 2 for width in widths]
+
+
+def _rounded(asked: Asked, mechanism: StableRegression) -> Accuracy:
+    widest = max(_widths(mechanism, len(asked["features"]) + 1))
+    return Accuracy(widest, "each at most, if released")
 
 
 def _error(asked: Asked, mechanism: Any) -> float:
@@ -132,11 +146,10 @@ def _line(asked: Asked, mechanism: StableRegression, value: Any) -> Answer:
     if value is WITHHELD:
         return _WITHHELD
     names = [*asked["features"], "constant"]
-    widths = mechanism.cell if isinstance(mechanism.cell, tuple) else (mechanism.cell,) * len(names)
     found = dict(zip(names, value.values, strict=True))
     text = ", ".join(
-        f"{name} {number_text(number)} ± {number_text(float(exact(width, 'cell')) / 2)}"
-        for (name, number), width in zip(found.items(), widths, strict=True)
+        f"{name} {number_text(number)} ± {number_text(off)}"
+        for (name, number), off in zip(found.items(), _widths(mechanism, len(names)), strict=True)
     )
     return Answer(text, found, None, ("released",), bars=found, released=value)
 
@@ -155,6 +168,7 @@ ROBUST = (
         (COLUMN, Key("quantiles", "pair", "between which quantiles; [0.25, 0.75] by default"),
          Key("grid", "number", "the factor between bins; 2 by default"), FILLED),
         _spread, _bin, reads=True, delta=True, outcomes=TESTED, noise=_PTR,
+        accuracy=lambda asked, mechanism: NoBar("the answer is a range itself"),
         stand_in=Answer("", None, released=Bin(1, 1.0, 2.0)), example='column = "cost"\nmissing = 0',
     ),
     _of_ranks("stable_median", "The median.", example=""),
@@ -172,8 +186,9 @@ ROBUST = (
          Key("bounds", "pair", "features are moved into these bounds", required=True),
          Key("target_bounds", "pair", "the target is moved into these bounds", required=True),
          Key("grids", "whole", "the number of grids that are tried; 2 by default"), FILLED),
-        _regression, _line, reads=True, delta=True, outcomes=TESTED, noise=_PTR,
-        covers="half a cell, to which coefficients are rounded",
+        _regression, _line, reads=True, delta=True, outcomes=TESTED, noise=_PTR, accuracy=_rounded,
+        covers="half a cell, to which coefficients are rounded; not what clipping to bounds or leaving out rows "
+               "changes",
         example='features = ["age"]\ntarget = "cost"\ncell = 5\nblocks = 200\nbounds = [0, 100]\n'
                 "target_bounds = [0, 1000]\nmissing = 0",
     ),
