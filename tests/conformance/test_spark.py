@@ -199,6 +199,20 @@ def test_what_is_publicly_wrong_is_refused() -> None:
     assert session().conf.get("spark.sql.ansi.enabled") == "true"  # theirs
 
 
+def test_readers_that_fail_for_some_values_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("1,a\nx,b\n")
+    for mode in ("FAILFAST", "PERMISSIVE"):
+        parsed = session().read.csv(str(tmp_path / "t.csv"), schema="n int, s string", mode=mode)
+        with pytest.raises(InvalidValue, match=r"read by CSVFileFormat.*localCheckpoint"):
+            xp.read(parsed, unit="row", neighbours="add-remove")
+    assert xp.read(parsed.localCheckpoint(), unit="row", neighbours="add-remove").where("n > 0").count().exact() == 1
+    write_parquet([], tmp_path / "t.parquet")
+    for option in ("datetimeRebaseMode", "int96RebaseMode"):
+        careful = session().read.option(option, "exception").parquet(str(tmp_path / "t.parquet"))
+        with pytest.raises(InvalidValue, match="an old date makes an answer fail"):
+            xp.read(careful, unit="row", neighbours="add-remove")
+
+
 def test_a_closed_session_is_refused() -> None:
     class Closed:
         class sparkContext:  # noqa: N801

@@ -40,6 +40,8 @@ _PLAIN = {
     "org.apache.spark.sql.catalyst.plans.logical.View",
     "org.apache.spark.sql.catalyst.catalog.HiveTableRelation",
 }
+_TYPED = ("ParquetFileFormat", "OrcFileFormat", "ParquetTable", "OrcTable", "iceberg.spark.source.SparkTable")
+"""Readers, as the names of their classes end, that parse nothing and ask no other database."""
 _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "integer"),
     **dict.fromkeys(("float", "double", "decimal"), "number"),
@@ -134,8 +136,25 @@ def _refuse_plans(plan: Any) -> None:
             f"the frame is not a plain table but computes something ({name.rpartition('.')[2]}), and a value in it "
             "could make an answer fail: pass frame.localCheckpoint(), or where() and derive() of the table"
         )
+    if name.endswith((".LogicalRelation", ".DataSourceV2Relation")):
+        _refuse_readers(plan.relation() if name.endswith(".LogicalRelation") else plan.table())
     for place in range(children.size()):
         _refuse_plans(children.apply(place))
+
+
+def _refuse_readers(relation: Any) -> None:
+    """Only files of typed values, read as they are: parsing fails for some rows if options say so, and so do dates."""
+    files = relation.getClass().getSimpleName() == "HadoopFsRelation"
+    reader = (relation.fileFormat() if files else relation).getClass().getName()
+    if not reader.endswith(_TYPED):
+        raise InvalidValue(
+            f"the frame is read by {reader.rpartition('.')[2]}, and a value that it cannot read could make an answer "
+            "fail: pass frame.localCheckpoint(), or read Parquet or ORC files"
+        )
+    for option in ("datetimeRebaseMode", "int96RebaseMode") if files else ():
+        mode = relation.options().get(option)
+        if mode.isDefined() and mode.get().upper() == "EXCEPTION":
+            raise InvalidValue(f"with {option}='EXCEPTION' an old date makes an answer fail: write 'CORRECTED'")
 
 
 def _refuse_names(names: list[str]) -> None:
