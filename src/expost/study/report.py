@@ -56,7 +56,7 @@ svg .bar { fill: var(--accent); } svg .back { fill: var(--back); } svg .error { 
 @media print { :root { color-scheme: light; --ink: #000; --soft: #444; --paper: #fff; --card: #fff; --line: #bbb;
   --accent: #1f6f8b; --back: #b9dbe6; --error: #8a3b12; } body { max-width: none; padding: 0; font-size: 11pt;
   print-color-adjust: exact; -webkit-print-color-adjust: exact; } article, tr, .facts div { break-inside: avoid; }
-  h2, h3, h2 + p { break-after: avoid; } @page { margin: 18mm 15mm; } }
+  .facts strong { font-size: 1.2rem; } h2, h3, h2 + p { break-after: avoid; } @page { margin: 18mm 15mm; } }
 """
 
 

@@ -30,9 +30,9 @@ def bars(values: Mapping[str, float], error: float | None, title: str) -> str:
         parts += [_words(label, _short(value), y), _rect("bar", left, y, max(right - left, 0.2))]
         if reach:
             parts.append(_whisker(x(value - reach), x(value + reach), y + 29))
-    height = len(shown) * _ROW + 2
-    axis = _line("axis", x(0), 0, x(0), height) if low < 0 else ""
-    return _svg(height, title, "".join(parts) + axis)
+        if low < 0:
+            parts.append(_line("axis", x(0), y + 20, x(0), y + 38))  # beside the bar, not through its name
+    return _svg(len(shown) * _ROW + 2, title, "".join(parts))
 
 
 def budget(rows: Sequence[tuple[str, float, float]], title: str) -> str:
