@@ -66,8 +66,8 @@ def test_every_row_has_the_value_of_the_reference(hostile: tuple[xp.PrivateTable
 def test_no_answer_moves_too_far_and_none_fails(tmp_path: Path) -> None:
     """Random questions to a few hostile tables and to all of their neighbours."""
     search = Search(3, list(TABLE), in_spark(tmp_path))
-    assert [line for _ in range(max(CASES // 75, 1)) for line in search.table(8)] == []
-    assert search.asked > 5
+    assert [line for _ in range(max(CASES // 75, 1)) for line in search.table(5)] == []
+    assert search.asked > 2
 
 
 # ---- questions
@@ -145,7 +145,7 @@ def test_units_are_cut_down_by_their_own_rows(tmp_path: Path) -> None:
 
 
 def frame_of(given: list[Any]) -> Any:
-    return session().createDataFrame(given, "person string, city string, n bigint, x double")
+    return session().createDataFrame(given, "person string, city string, n bigint, x double").localCheckpoint()
 
 
 MARK = "zebra-7f3a"
@@ -168,6 +168,8 @@ def test_what_is_publicly_wrong_is_refused() -> None:
     frame = frame_of(ROWS[:2])
     with pytest.raises(InvalidValue, match=r"computes something \(Filter\).*localCheckpoint"):
         read(frame.where("n > 0"))
+    with pytest.raises(InvalidValue, match=r"computes something \(LogicalRDD\).*localCheckpoint"):
+        read(session().sparkContext.parallelize([1, 0]).map(lambda n: (1 // n,)).toDF("n bigint"))
     checked = frame.where("n > 0").localCheckpoint()
     assert read(checked).count().exact() == 1
     with pytest.raises(InvalidValue, match="many tables"):

@@ -131,7 +131,7 @@ def _refuse_plans(plan: Any) -> None:
     """Only what is scanned as it is: other plans compute by their own rules, and may fail for some values."""
     name = plan.getClass().getName()
     children = plan.children()
-    if name not in _PLAIN:
+    if name not in _PLAIN or (name.endswith(".LogicalRDD") and not plan.rdd().isCheckpointed()):
         raise InvalidValue(
             f"the frame is not a plain table but computes something ({name.rpartition('.')[2]}), and a value in it "
             "could make an answer fail: pass frame.localCheckpoint(), or where() and derive() of the table"
