@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,8 @@ from hypothesis import settings
 
 from servers import Server, new_schema
 from soak import SOAK
+
+os.environ.pop("COLUMNS", None)  # workers inherit one; pages and golden texts are as wide as a pipe
 
 settings.register_profile(
     "expost",
