@@ -286,7 +286,7 @@ class GroupAnswers(TableMechanism[Frame]):
         for name, each in zip(asked.names, asked.statistics, strict=True):
             names += [name, f"{name}_error"]
             if isinstance(each, Ranks):
-                error = float(each.error_in_ranks(self._rate(name), SHOWN_CONFIDENCE))
+                error = float(each.error_in_ranks(self._rate(name), SHOWN_CONFIDENCE, "add-remove"))
                 rows = [[*row, value, error] for row, value in zip(rows, chosen[name], strict=True)]
                 last += [None, None]
                 continue

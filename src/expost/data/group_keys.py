@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from expost.data.table import PrivateTable
 
 GroupKey = tuple[Any, ...]
+_MOST_COMBINED = 2**62
 
 
 def stated_keys(texts: Sequence[str], keys: Any) -> tuple[GroupKey, ...]:
@@ -68,6 +69,14 @@ class Places:
             sizes.append(len(ordered))
             places.append({value: place for place, value in enumerate(ordered)})
             parts.append(f"({query.key_of(written, f'k{column}')})")
+        combined = prod(sizes)
+        if combined > _MOST_COMBINED:
+            raise InvalidValue(
+                f"the keys of {len(sizes)} columns have more than 2^62 combinations of their values: derive one column "
+                "of several, or group by fewer"
+            )
+        if combined >= 2**31:  # an engine would multiply in 32 bits, and fail where a row has such a key
+            parts = [f"CAST({part} AS BIGINT)" for part in parts]
         self.together = " + ".join(
             part if column == len(sizes) - 1 else f"{part} * {prod(sizes[column + 1 :])}"
             for column, part in enumerate(parts)
@@ -78,7 +87,7 @@ class Places:
             for key in keys
         }
         self._ordered = sorted(numbers)
-        self.chosen = "m" if len(numbers) == prod(sizes) else query.key_of([str(n) for n in self._ordered], "m")
+        self.chosen = "m" if len(numbers) == combined else query.key_of([str(n) for n in self._ordered], "m")
         """The place of a key; where not all combinations are keys, among those that are."""
         found = self._ordered if self.chosen == "m" else range(len(self._ordered))
         self.key_at: dict[int, GroupKey] = {

@@ -11,6 +11,7 @@ from expost.checks import equal_share, requested_epsilon
 from expost.cost import Cost, Number, said
 from expost.data.aggregates import GroupAggregate, GroupCount, GroupMean, GroupSum, GroupVariance
 from expost.data.expression import Tree
+from expost.data.expression.tree import references
 from expost.data.group_answers import GroupAnswers, GroupQuestion
 from expost.data.group_keys import stated_keys
 from expost.data.histograms import listed_keys
@@ -113,13 +114,18 @@ class Groups(Planned):
         if len({*names, *(f"{name}_error" for name in statistics)}) < len(names) + len(statistics):
             raise InvalidValue(f"columns have different names, got {', '.join(map(repr, names))}")
         for name, each in statistics.items():
-            if isinstance(each, Ranks) and each.table != self.table:
+            if (isinstance(each, Ranks) and each.table != self.table) or not self._has(each):
                 raise InvalidValue(f"{name!r} is about another table: make it of these groups")
         keys = self.keys if self.more else tuple((key,) for key in self.keys)
         asked = GroupQuestion(
             self.table, self.texts, keys, tuple(statistics), tuple(statistics.values()), bool(total), self.trees
         )
         return GroupAnswers(asked, epsilon, delta)
+
+    def _has(self, statistic: GroupAggregate | Ranks) -> bool:
+        """Whether its columns are this table's, of the same kinds: else what is rendered might fail on some rows."""
+        tree = statistic.value.expression if isinstance(statistic, Ranks) else statistic.tree
+        return tree is None or all(self.table.schema.get(each.name) == each.kind for each in references(tree))
 
     @property
     def title(self) -> str:
@@ -179,8 +185,7 @@ class Grouped(PureMechanism[dict[Any, Any]]):
         if len(self.mechanisms) != len(self.question.keys):
             raise InvalidValue(f"there is a question for each of {len(self.question.keys)} groups")
         for key, mechanism in zip(self.question.keys, self.mechanisms, strict=True):
-            own = self.question.rows(key).steps
-            if not isinstance(mechanism, TableMechanism) or mechanism.question.table.steps[: len(own)] != own:
+            if not isinstance(mechanism, TableMechanism) or not _is_about(mechanism, self.question.rows(key)):
                 raise InvalidValue(f"the question about group {said(key)} asks its rows: make it of the rows given")
             if not mechanism.guarantee.worst_case <= share:
                 raise InvalidValue(f"a question about one group costs at most {share}: pass on the ε given, without δ")
@@ -200,3 +205,10 @@ class Grouped(PureMechanism[dict[Any, Any]]):
         """The answer of each group."""
         said_of = zip(self.question.keys, self.mechanisms, strict=True)
         return "; ".join(f"{key}: {mechanism.describe(output[key])}" for key, mechanism in said_of)
+
+
+def _is_about(mechanism: TableMechanism[Any], rows: PrivateTable) -> bool:
+    """Whether it asks these rows, or some of them, for the same unit and neighbours."""
+    asked: PrivateTable = mechanism.question.table
+    same = (asked.engine, asked.unit, asked.neighbours) == (rows.engine, rows.unit, rows.neighbours)
+    return same and asked.steps[: len(rows.steps)] == rows.steps

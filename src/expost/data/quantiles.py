@@ -175,12 +175,12 @@ class Ranks(Planned):
         step = self.value.grid.step
         return Tally(values.astype(np.int64) if step == 1 else values * float(step), counts.astype(np.int64))
 
-    def error_in_ranks(self, rate: Fraction, confidence: Number) -> int:
+    def error_in_ranks(self, rate: Fraction, confidence: Number, relation: Neighbours) -> int:
         """How many ranks the values chosen at this rate are off at most, all at once, with this confidence."""
         miss, levels = 1 - as_confidence(confidence), self.levels
         wrong = self.lattice.size ** len(levels) - 1
         score = max(ceil(bracket.log(wrong / miss).upper / rate) - 1, 0)
-        return max(ceil(target(level, 1, self.relation).unit * score) for level in levels)
+        return max(ceil(target(level, 1, relation).unit * score) for level in levels)
 
     def permute_and_flip(self, *, epsilon: Number) -> PrivateQuantiles:
         """The values chosen by how many ranks they are off: ε-differentially private."""
@@ -219,7 +219,7 @@ class PrivateQuantiles(PureMechanism[Any]):
 
         Proof: lem-quantile-error
         """
-        return self.question.error_in_ranks(self._rate, confidence)
+        return self.question.error_in_ranks(self._rate, confidence, self.question.relation)
 
     def describe(self, output: Any) -> str:
         """What was chosen, and how many ranks it may be off."""

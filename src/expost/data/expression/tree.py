@@ -89,13 +89,18 @@ class Call:
 Tree: TypeAlias = Stated | Reference | Call
 
 
-def columns(tree: Tree) -> Iterator[str]:
-    """The columns that an expression looks at."""
+def references(tree: Tree) -> Iterator[Reference]:
+    """The columns that an expression looks at, each with its kind, as often as it does."""
     if isinstance(tree, Reference):
-        yield tree.name
+        yield tree
     elif isinstance(tree, Call):
         for argument in tree.arguments:
-            yield from columns(argument)
+            yield from references(argument)
+
+
+def columns(tree: Tree) -> Iterator[str]:
+    """The names of the columns that an expression looks at."""
+    return (reference.name for reference in references(tree))
 
 
 def weight(tree: Tree, derived: Mapping[str, int]) -> int:
