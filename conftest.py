@@ -10,11 +10,11 @@ from pathlib import Path
 import coverage
 import pytest
 
-collect_ignore = ["docs/conf.py", "docs/gallery.py", "docs/mathml.py"]
-"""They need what only ``make docs`` installs."""
-
-collect_ignore = ["tests/elsewhere", "src/expost/adapters/diffprivlib.py"]
-"""Needs libraries that are in environments of their own: `tests/unit/adapters/test_elsewhere.py` runs it there."""
+collect_ignore = [
+    *("docs/conf.py", "docs/gallery.py", "docs/mathml.py"),  # need what only `make docs` installs
+    *("tests/elsewhere", "src/expost/adapters/diffprivlib.py"),  # `tests/unit/adapters/test_elsewhere.py` runs these
+]
+"""They need libraries that are in environments of their own."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
