@@ -38,6 +38,7 @@ def said() -> list[str]:
 
 def new_page(chromium: Browser, running: Running, who: str, said: list[str], **options: Any) -> Page:
     page = chromium.new_context(**options).new_page()
+    page.set_default_timeout(120_000)
     page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: said.append(str(error)))
     page.goto(f"{running.address}/")
