@@ -74,5 +74,7 @@ class Heterogeneous:
         """Bounds on the least ε at this δ. A δ below what the steps lose at every ε is refused."""
         found = compose(self.steps).epsilon(delta)
         if found.upper == inf:
-            raise InvalidValue(f"these steps lose more than δ {delta!r} whatever ε is: give a larger δ")
+            raise InvalidValue(
+                f"these steps lose more than δ {delta!r} whatever ε is: take less δ a step, or fewer steps"
+            )
         return Bracket(Fraction(found.lower), Fraction(found.upper))

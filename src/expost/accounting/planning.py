@@ -92,7 +92,9 @@ class _Planning:
         target = float(self._limit) * (1 - 1e-12) * scale
         found = self._recursion.prefix_epsilons([target * weight for weight in self._weights])
         if max(found) == inf:
-            raise InvalidValue(f"these steps lose more than δ {float(self._limit):g} at every ε: give a larger δ")
+            raise InvalidValue(
+                f"these steps lose more than δ {float(self._limit):g} at every ε: take less δ a step, or fewer steps"
+            )
         return [Cost(epsilon).exact_epsilon for epsilon in found]
 
     def _value(self, scale: float, directions: Sequence[bool] | None = None) -> dict[bool, float]:

@@ -40,7 +40,7 @@ def shape_of(data: Any) -> Shape:
     if isinstance(data, int | float) and not isinstance(data, np.generic):
         return Shape(isinstance(data, float), None)
     if isinstance(data, np.ma.MaskedArray):
-        raise InvalidValue("masked arrays are not read: fill them first, or make what is masked NaN")
+        raise InvalidValue("masked arrays are not read: make what is masked NaN, which follows missing=")
     dtype = getattr(data, "dtype", None)
     if not isinstance(dtype, np.dtype):
         raise InvalidValue(

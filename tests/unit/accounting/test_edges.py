@@ -69,7 +69,7 @@ def test_the_running_sum_agrees_with_composition_as_it_grows() -> None:
 
 
 def test_what_cannot_be_planned() -> None:
-    with pytest.raises(InvalidValue, match="larger δ"):
+    with pytest.raises(InvalidValue, match="fewer steps"):
         plan([ApproximateDP("0.1", "0.01")] * 10, [5, 10], Fraction(1, 10**6))
 
 

@@ -283,7 +283,7 @@ def test_stops_that_make_no_sense_are_refused(stops: list[int], epsilons: list[i
 
 
 def test_a_plan_for_too_small_a_delta_is_refused() -> None:
-    with pytest.raises(InvalidValue, match="larger δ"):
+    with pytest.raises(InvalidValue, match="fewer steps"):
         plan([(0.1, 1e-3)] * 10, [5, 10], 1e-6)
     with pytest.raises(InvalidValue):
         plan([(0.1, 0)] * 10, [5, 10], 0)

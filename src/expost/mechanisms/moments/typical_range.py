@@ -77,7 +77,8 @@ class TypicalRange(FixedCost[NDArray[Any], Interval]):
             )
         if self.bounds is None and self.neighbours != "substitute":
             raise InvalidValue(
-                "a range without bounds needs a public number of records: give bounds=, or neighbours='substitute'"
+                "a range without bounds needs a public number of records: give bounds=, or, only if anybody may know "
+                "that number, neighbours='substitute'"
             )
         if self.bounds is None:
             equal_share(self.epsilon, 32)  # a sixteenth is for two choices
