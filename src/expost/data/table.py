@@ -435,7 +435,7 @@ def _remedy(value: str, tree: Tree, kinds: tuple[Kind, ...]) -> str:
 def _engine(source: Any, table: str | None, form: Form, engine: str | None) -> Engine:
     if engine not in (None, "duckdb", "spark"):
         raise InvalidValue(f"engine is what computes, 'duckdb' or 'spark'; got {said(engine)}")
-    if isinstance(source, Engine):
+    if hasattr(type(source), "scramble") and isinstance(source, Engine):  # a frame's own attributes are not touched
         return source
     if engine == "spark" or type(source).__module__.startswith("pyspark."):
         from expost.data.spark import Spark
