@@ -115,8 +115,7 @@ class Ledger:
         """
         limit = arguments.as_limit(epsilon, delta)
         arguments.check_durable(name, neighbours, unit, noise)
-        meters = arguments.as_meters(accounting, limit)
-        create_ledger(url, Create(name, limit, neighbours, unit, meters), settings)
+        create_ledger(url, Create(name, limit, neighbours, unit, arguments.as_meters(accounting, limit)), settings)
         return cls.load(url, name, noise=noise, settings=settings)
 
     @classmethod
@@ -313,6 +312,12 @@ class Ledger:
         """The whole ledger's audit trail, or what is behind a line: every event, each linked to the one before."""
         return self._store.events(after)
 
+    @property
+    def head(self) -> Head:
+        """The audit trail's last line and its hash, read from its end and not verified: :meth:`verify` does that."""
+        *_, last = self.audit(self._store.balances(self._path[:1])[0].line - 1)
+        return Head(last.sequence, last.hash)
+
     def verify(self, known: Head | None = None, *, since: bool = False) -> Head:
         """Apply the audit trail to the rules again, and compare it with all balances and entries. Raises
         ``LedgerCorrupt``.
@@ -382,10 +387,7 @@ class Ledger:
         return self._noise
 
     def entries(self, *, last: int | None = None) -> Iterator[Entry]:
-        """The entries of this ledger and the accounts below it, or the last ones, in order of reservation.
-
-        All are as they were at one instant, when they were asked for.
-        """
+        """The entries of this ledger and the accounts below it, or the last ones, as reserved; all of one instant."""
         if last is not None:
             as_whole(last, "last", 1)
         return iter(self._store.view(self._path, last=last).entries)
@@ -405,8 +407,6 @@ class Ledger:
 
     def statement_lines(self, *, by: Literal["entry", "day"] = "entry") -> Iterator[str]:
         """The lines of a statement, one at a time: memory does not grow with the number of entries."""
-        if by not in ("entry", "day"):
-            raise InvalidValue(f"a statement is by 'entry' or by 'day', got {arguments.harmless(by)}")
         return lines_of(self.name, self._store.view(self._path), self._store.meters, by)
 
     # ---- one book, never two

@@ -392,7 +392,7 @@ class PostgresEngine:
         if self.read_only:
             if not self.rows("SELECT 1 WHERE to_regclass(?) IS NOT NULL", schema.MARK):
                 raise schema.NoTables("this database holds no ledgers, or this user may not see them")
-            return
+            return schema.refuse_unknown("postgres", self.rows(schema.DONE))
         until = time.monotonic() + self.settings.patience
         while not self._steady(lambda: self._migrated(until)):
             time.sleep(0.1)
@@ -415,15 +415,14 @@ class PostgresEngine:
 
 
 def _run_missing(connection: psycopg.Connection[Any]) -> None:
-    done_already = f"SELECT name, digest FROM {schema.MARK} ORDER BY number"
-    if _has_tables(connection) and not schema.missing("postgres", connection.execute(done_already).fetchall()):
+    if _has_tables(connection) and not schema.missing("postgres", connection.execute(schema.DONE).fetchall()):
         return
     with connection.transaction():
         connection.execute("SELECT set_config('lock_timeout', %s, TRUE)", (f"{_TURN * 1000:.0f}",))
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         if not _has_tables(connection):  # asked first: who may not create tables may still use them
             connection.execute(_MARK)
-        for name, text in schema.missing("postgres", connection.execute(done_already).fetchall()):
+        for name, text in schema.missing("postgres", connection.execute(schema.DONE).fetchall()):
             connection.execute(text)
             connection.execute(f"INSERT INTO {schema.MARK} (name, digest) VALUES (%s, %s)", (name, sha256(text)))
 

@@ -354,7 +354,7 @@ class SqliteEngine:
         if self.read_only:
             if not self.rows(find, schema.MARK):
                 raise InvalidValue(f"the database {self._path!r} holds no ledgers")
-            return
+            return schema.refuse_unknown("sqlite", self.rows(schema.DONE))
         writer = self._writing()
         if not self._create and not writer.execute(find, (schema.MARK,)).fetchall():
             raise InvalidValue(f"the database {self._path!r} holds no ledgers: create one there first")
@@ -363,7 +363,7 @@ class SqliteEngine:
         mark = f"CREATE TABLE IF NOT EXISTS {schema.MARK} (number INTEGER PRIMARY KEY, name TEXT NOT NULL, digest TEXT)"
 
         def done() -> Any:
-            return writer.execute(f"SELECT name, digest FROM {schema.MARK} ORDER BY number").fetchall()
+            return writer.execute(schema.DONE).fetchall()
 
         if writer.execute(find, (schema.MARK,)).fetchall() and not schema.missing("sqlite", done()):
             return

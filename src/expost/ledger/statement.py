@@ -9,6 +9,8 @@ from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from expost.cost import Cost, decimal_text
+from expost.errors import InvalidValue
+from expost.ledger.arguments import harmless
 from expost.ledger.entry import Balance, Entry, View
 from expost.ledger.metered import remaining
 from expost.ledger.readings import meter_lines, readings
@@ -63,6 +65,8 @@ def statement_lines(
 
 def lines_of(name: str, view: View, meters: LedgerMeters | None, by: Literal["entry", "day"]) -> Iterator[str]:
     """The statement of an account: its entries or days, its balance, and what its meters show."""
+    if by not in ("entry", "day"):
+        raise InvalidValue(f"a statement is by 'entry' or by 'day', got {harmless(by)}")
     table, own = entry_rows if by == "entry" else day_rows, view.levels[-1]
     rows = partial(table, view.entries, priced=meters is not None)
     lines = statement_lines(name, rows, own, remaining(meters, view.levels))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections import deque
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 from expost._version import __version__
 from expost.cost import Cost, decimal_text
 from expost.errors import InvalidValue
-from expost.ledger import Ledger, MeterReading
+from expost.ledger import MeterReading
 from expost.study.run import Outcome, Receipt, Result
 
 VERSION = 1
@@ -37,7 +36,7 @@ def record_of(result: Result) -> dict[str, Any]:
             "neighbours": study.privacy.neighbours,
             "size": result.size,
         },
-        "ledger": {"name": ledger.name, "head": _head(ledger), "durable": study.ledger.url != "memory:",
+        "ledger": {"name": ledger.name, "head": str(ledger.head), "durable": study.ledger.url != "memory:",
                    "limit": _cost(ledger.limit), "spent": _cost(ledger.spent), "remaining": _cost(ledger.remaining),
                    "meters": [_meter(reading) for reading in ledger.meters]},
         "expost": __version__,
@@ -121,12 +120,6 @@ def _meter(reading: MeterReading) -> dict[str, Any]:
     capacity = None if reading.capacity is None else decimal_text(reading.capacity, 12)
     used = decimal_text(reading.spent + reading.reserved, 12)
     return {"name": reading.name, "capacity": capacity, "used": used, "full": reading.is_full}
-
-
-def _head(ledger: Ledger) -> str:
-    """The last line of the audit trail and its hash, as ``expost ledger verify --known`` takes it."""
-    last = deque(ledger.audit(), 1).pop()
-    return f"{last.sequence}:{last.hash}"
 
 
 def _cost(cost: Cost) -> dict[str, str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import apsw
 import pytest
@@ -244,3 +244,33 @@ def test_a_head_from_before_lines_held_balances(tmp_path: Path) -> None:
 def test_without_a_head_there_is_nothing_to_start_at() -> None:
     with pytest.raises(xp.InvalidValue, match="starts at a head noted earlier: give known="):
         Ledger(epsilon=1).verify(since=True)
+
+
+class Reader(Ledger):
+    """Notes where a trail is read from."""
+
+    asked: ClassVar[list[int]] = []
+
+    def audit(self, after: int = 0) -> Iterator[Event]:
+        self.asked.append(after)
+        return super().audit(after)
+
+
+def test_the_head_is_read_from_the_end(new_url: Callable[[], str]) -> None:
+    """Also of an account, and where the last line is about an account only."""
+    Reader.asked.clear()
+    url = new_url()
+    ledger = make(url)
+    for _ in range(20):
+        ledger.reserve(Guarantee.uniform("0.001")).settle("any")
+    reader = Reader.load(url, "study")
+    assert reader.head == ledger.verify()
+    ledger.create_account("a", epsilon=1).close(by="me", reason="done")
+    assert reader.head == ledger.account("a").head == ledger.verify()
+    assert Reader.asked[0] == 40
+    assert Reader.asked[1] >= 40
+
+
+def test_the_head_of_a_new_ledger_in_memory() -> None:
+    ledger = Ledger(epsilon=1)
+    assert ledger.head == ledger.verify() == (1, next(ledger.audit()).hash)

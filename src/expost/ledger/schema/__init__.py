@@ -14,6 +14,8 @@ class NoTables(InvalidValue):
 
 MARK = "expost_schema"
 """The table of what was run."""
+DONE = f"SELECT name, digest FROM {MARK} ORDER BY number"
+"""What was run, in order."""
 
 
 def migrations(backend: str) -> list[tuple[str, str]]:
@@ -26,12 +28,26 @@ def migrations(backend: str) -> list[tuple[str, str]]:
 def missing(backend: str, done: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """What is still to be run, given the names and hashes of what was; refuses tables that it does not know."""
     known = migrations(backend)
-    for position, (name, digest) in enumerate(done):
-        if position >= len(known):
-            raise InvalidValue(f"this database was written by a newer expost (migration {name!r}): upgrade expost")
-        if known[position][0] != name or sha256(known[position][1]) != digest:
-            raise InvalidValue(
-                f"migration {name!r} of this database is not the one that expost knows as {known[position][0]!r}: "
-                "its tables cannot be trusted"
-            )
+    refuse_unknown(backend, done)
+    if len(done) > len(known):
+        raise InvalidValue(f"this database was written by a newer expost (migration {done[-1][0]!r}): upgrade expost")
     return known[len(done) :]
+
+
+def refuse_unknown(backend: str, done: list[tuple[str, str]]) -> None:
+    """Refuse tables made by other migrations than those of the same names here."""
+    for (ours, text), (name, digest) in zip(migrations(backend), done, strict=False):
+        if (ours, sha256(text)) != (name, digest):
+            raise InvalidValue(
+                f"the tables of this database were not made by this expost (its migration {name!r} differs from ours), "
+                f"and nothing was changed. If an expost before the first release made them: {_EARLIER[backend]}. "
+                "Otherwise somebody changed them: spend nothing from it until you know who"
+            )
+
+
+_EARLIER = {
+    "sqlite": "build the ledger anew in another file, from this one, and use this one no more: "
+    "expost ledger import NEW-URL NAME THIS-FILE --by … --reason …",
+    "postgres": "write an export with that expost, and build the ledger anew in another database, and use this one no "
+    "more: expost ledger import NEW-URL NAME EXPORT --by … --reason …",
+}
