@@ -1,7 +1,7 @@
 """Differential privacy that charges for what an output actually leaked, and refunds the rest.
 
-The names below are loaded when they are first used, so that importing expost costs next to nothing. Each is written
-twice: for the type checker, and for the loader.
+The names below are loaded when they are first used, so that importing expost costs next to nothing. The type checker
+finds them in the modules that are imported for it; the loader has a table of them.
 """
 
 from __future__ import annotations
@@ -18,27 +18,7 @@ if TYPE_CHECKING:
     from expost.data import PrivateTable as PrivateTable
     from expost.data import Unit as Unit
     from expost.data import read as read
-    from expost.errors import AlreadyExists as AlreadyExists
-    from expost.errors import AlreadyReserved as AlreadyReserved
-    from expost.errors import BudgetExceeded as BudgetExceeded
-    from expost.errors import Busy as Busy
-    from expost.errors import EngineFailed as EngineFailed
-    from expost.errors import ExpostError as ExpostError
-    from expost.errors import InteractionClosed as InteractionClosed
-    from expost.errors import InvalidStudy as InvalidStudy
-    from expost.errors import InvalidValue as InvalidValue
-    from expost.errors import KeyConflict as KeyConflict
-    from expost.errors import LedgerClosed as LedgerClosed
-    from expost.errors import LedgerCorrupt as LedgerCorrupt
-    from expost.errors import LedgerUnavailable as LedgerUnavailable
-    from expost.errors import MissingDependency as MissingDependency
-    from expost.errors import NeighbourMismatch as NeighbourMismatch
-    from expost.errors import ReservationClosed as ReservationClosed
-    from expost.errors import UnderWay as UnderWay
-    from expost.errors import UnknownEntry as UnknownEntry
-    from expost.errors import UnknownPart as UnknownPart
-    from expost.errors import UnrecordedWarning as UnrecordedWarning
-    from expost.errors import UnsettledWarning as UnsettledWarning
+    from expost.errors import *  # noqa: F403  # all of its names are public
     from expost.guarantee import Guarantee as Guarantee
     from expost.ledger import Entry as Entry
     from expost.ledger import Ledger as Ledger
@@ -49,64 +29,7 @@ if TYPE_CHECKING:
     from expost.mechanism import Interaction as Interaction
     from expost.mechanism import Mechanism as Mechanism
     from expost.mechanism import Release as Release
-    from expost.mechanisms import AbsoluteError as AbsoluteError
-    from expost.mechanisms import AdaptiveSparseVector as AdaptiveSparseVector
-    from expost.mechanisms import ByGroup as ByGroup
-    from expost.mechanisms import Chain as Chain
-    from expost.mechanisms import Coin as Coin
-    from expost.mechanisms import CorrectPredictions as CorrectPredictions
-    from expost.mechanisms import Correlation as Correlation
-    from expost.mechanisms import Covariance as Covariance
-    from expost.mechanisms import Decided as Decided
-    from expost.mechanisms import DiscreteGaussian as DiscreteGaussian
-    from expost.mechanisms import DistributionFunction as DistributionFunction
-    from expost.mechanisms import Exponential as Exponential
-    from expost.mechanisms import FirstStable as FirstStable
-    from expost.mechanisms import Gaussian as Gaussian
-    from expost.mechanisms import GaussianReduction as GaussianReduction
-    from expost.mechanisms import Histogram as Histogram
-    from expost.mechanisms import InterquartileRange as InterquartileRange
-    from expost.mechanisms import Iterative as Iterative
-    from expost.mechanisms import Laplace as Laplace
-    from expost.mechanisms import LeastSquares as LeastSquares
-    from expost.mechanisms import LinearModel as LinearModel
-    from expost.mechanisms import LinearRegression as LinearRegression
-    from expost.mechanisms import LogisticDescent as LogisticDescent
-    from expost.mechanisms import Mean as Mean
-    from expost.mechanisms import MeanAbsoluteError as MeanAbsoluteError
-    from expost.mechanisms import Median as Median
-    from expost.mechanisms import ModelTest as ModelTest
-    from expost.mechanisms import NoiseReduction as NoiseReduction
-    from expost.mechanisms import ObjectivePerturbation as ObjectivePerturbation
-    from expost.mechanisms import OutputPerturbation as OutputPerturbation
-    from expost.mechanisms import PermuteAndFlip as PermuteAndFlip
-    from expost.mechanisms import Proposal as Proposal
-    from expost.mechanisms import ProposeTestRelease as ProposeTestRelease
-    from expost.mechanisms import Quantile as Quantile
-    from expost.mechanisms import QuantileLadder as QuantileLadder
-    from expost.mechanisms import Quantiles as Quantiles
-    from expost.mechanisms import RandomizedResponse as RandomizedResponse
-    from expost.mechanisms import RelativeError as RelativeError
-    from expost.mechanisms import Score as Score
-    from expost.mechanisms import SparseVector as SparseVector
-    from expost.mechanisms import StableInterquantileRange as StableInterquantileRange
-    from expost.mechanisms import StableInterquartileRange as StableInterquartileRange
-    from expost.mechanisms import StableMedian as StableMedian
-    from expost.mechanisms import StableNoisyInterquartileRange as StableNoisyInterquartileRange
-    from expost.mechanisms import StableQuantile as StableQuantile
-    from expost.mechanisms import StableRegression as StableRegression
-    from expost.mechanisms import StableTrimmedMean as StableTrimmedMean
-    from expost.mechanisms import StoppingRule as StoppingRule
-    from expost.mechanisms import Tally as Tally
-    from expost.mechanisms import Tested as Tested
-    from expost.mechanisms import TestedLogisticRegression as TestedLogisticRegression
-    from expost.mechanisms import TestedRelease as TestedRelease
-    from expost.mechanisms import TheilSen as TheilSen
-    from expost.mechanisms import TopK as TopK
-    from expost.mechanisms import TrimmedMean as TrimmedMean
-    from expost.mechanisms import Tuning as Tuning
-    from expost.mechanisms import TypicalRange as TypicalRange
-    from expost.mechanisms import Variance as Variance
+    from expost.mechanisms import *  # noqa: F403  # so are these
     from expost.noise import NoiseSource as NoiseSource
     from expost.noise import SeededNoise as SeededNoise
     from expost.noise import SystemNoise as SystemNoise
