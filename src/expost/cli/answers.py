@@ -6,9 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from expost.cli.console import Json, guarded, out
+from expost.cli.console import Account, Json, argument, option, out, write
 from expost.cli.tables import print_json, print_table
 from expost.errors import InvalidValue
 
@@ -20,20 +18,11 @@ if TYPE_CHECKING:
 _LONGEST = 60
 
 
-@guarded
 def list_answers(
-    source: Annotated[
-        str, typer.Argument(metavar="STUDY|URL", help="A study file, or a ledger's address.", show_default=False)
-    ],
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="The ledger's name, after an address.", show_default=False)
-    ] = None,
-    account: Annotated[
-        str | None, typer.Option(metavar="PATH", help="An account below it, such as clinic/alice.", show_default=False)
-    ] = None,
-    csv: Annotated[
-        Path | None, typer.Option("--csv", metavar="FILE", help="Write them as CSV.", show_default=False)
-    ] = None,
+    source: Annotated[str, argument("STUDY|URL", "A study file, or a ledger's address.")],
+    name: Annotated[str | None, argument("NAME", "The ledger's name, after an address.")] = None,
+    account: Account = None,
+    csv: Annotated[Path | None, option("Write them as CSV.", "--csv", metavar="FILE")] = None,
     as_json: Json = False,
 ) -> None:
     """List what was published: every stored answer, free.
@@ -49,7 +38,7 @@ def list_answers(
     ledger, study = _source(source, name, account)
     found = published(ledger, study)
     if csv is not None:
-        _write(csv, as_csv(found))
+        write(csv, as_csv(found))
     if as_json:
         print_json(as_rows(found))
     elif csv is not None:
@@ -79,10 +68,3 @@ def _row(answer: Published) -> tuple[str, ...]:
     shown = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
     note = "not what the study asks now" if answer.current is False else ""
     return str(answer.entry), answer.question, answer.version, shown, str(answer.charged), note
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InvalidValue(f"{path} cannot be written: {error.strerror}") from None

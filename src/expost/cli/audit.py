@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from expost.cli.console import FAILED, Json, err, guarded, out
+from expost.cli.console import FAILED, Json, err, option, out
 from expost.cli.tables import print_json, print_table
 from expost.errors import InvalidValue
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _NAMES = ("mechanism", "pairs", "guarantee", "part_of", "many", "order", "prices")
 
 
-@guarded
 def audit(
     subjects: Annotated[
         list[str] | None,
@@ -30,20 +29,12 @@ def audit(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every mechanism of the library.")] = False,
     samples: Annotated[int, typer.Option(help="Outputs of each database of each pair.")] = 20_000,
-    seconds: Annotated[
-        float | None, typer.Option(help="About how long each may take, instead of --samples.", show_default=False)
-    ] = None,
+    seconds: Annotated[float | None, option("About how long each may take, instead of --samples.")] = None,
     confidence: Annotated[float, typer.Option(help="A true guarantee is refuted with at most the rest.")] = 0.99,
     seed: Annotated[int, typer.Option(help="The same seed and samples, the same result.")] = 0,
-    order: Annotated[
-        float | None, typer.Option(help="Test Rényi prices at this order, too.", show_default=False)
-    ] = None,
-    processes: Annotated[
-        int | None, typer.Option(help="Processes that draw samples; all cores by default.", show_default=False)
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw what is shown against what is guaranteed.", show_default=False)
-    ] = None,
+    order: Annotated[float | None, option("Test Rényi prices at this order, too.")] = None,
+    processes: Annotated[int | None, option("Processes that draw samples; all cores by default.")] = None,
+    plot: Annotated[Path | None, option("Draw what is shown against what is guaranteed.")] = None,
     json: Json = False,
 ) -> None:
     """Try to refute privacy guarantees: samples on neighbouring databases, and the event that tells them apart best.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
-from typing import Annotated, ParamSpec, TypeVar
+from pathlib import Path
+from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
 from rich.console import Console
@@ -27,7 +29,20 @@ from expost.errors import (
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 
+
+def argument(metavar: str, text: str) -> Any:
+    """An argument, whose default is not shown."""
+    return typer.Argument(metavar=metavar, help=text, show_default=False)
+
+
+def option(text: str, *names: str, **more: Any) -> Any:
+    """An option, whose default is not shown."""
+    return typer.Option(*names, help=text, show_default=False, **more)
+
+
+Account = Annotated[str | None, option("An account below it, such as clinic/alice.", metavar="PATH")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead, for other programs.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 OK = 0
 FAILED = 1
 """It could not be run, or a check failed."""
@@ -100,6 +115,40 @@ def guarded(command: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
             raise typer.Exit(130) from None
 
     return run
+
+
+class Commands(typer.Typer):
+    """Commands that fail with a message and an exit code, never with a stack trace."""
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(
+            name=name, help=text, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
+        )
+
+    def add(self, name: str | None = None) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
+        """Adds a function as a command; under its own name unless another is given."""
+        return lambda command: self.command(name)(guarded(command))
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Says which file cannot be written, if one cannot."""
+    try:
+        yield
+    except OSError as error:
+        raise InvalidValue(f"{path} cannot be written: {error.strerror}") from None
+
+
+def write(path: Path, text: str) -> None:
+    """Write a text file."""
+    with writing(path):
+        path.write_text(text, encoding="utf-8")
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask, unless it was answered on the command line; ends the command if the answer is no."""
+    if not yes:
+        typer.confirm(question, abort=True, err=True)
 
 
 def short(cost: Cost, *, up: bool) -> str:

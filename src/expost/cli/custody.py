@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from expost.cli.balances import entry_facts, entry_row, show_balance
-from expost.cli.console import Json, guarded, out
-from expost.cli.ledger import Name, Url, Who, Why, app, head_of, ledger_at
-from expost.cli.tables import print_json, print_table
+from expost.cli.console import Json, Yes, argument, confirm, option, out, writing
+from expost.cli.ledger import Name, Url, Who, Why, app, head_facts, head_of, head_text, ledger_at
+from expost.cli.tables import print_json, print_table, tell
 from expost.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 # ---- open entries
 
 
-@app.command("open")
-@guarded
+@app.add("open")
 def open_entries(url: Url, name: Name, as_json: Json = False) -> None:
     """List entries that have not ended, and who holds them.
 
@@ -38,13 +37,12 @@ def open_entries(url: Url, name: Name, as_json: Json = False) -> None:
     print_table(("#", "when (UTC)", "account", "what", "held by", "until (UTC)"), rows, right=(0,))
 
 
-@app.command()
-@guarded
+@app.add()
 def forfeit(
     url: Url,
     name: Name,
-    entry: Annotated[int, typer.Argument(metavar="ID", help="The entry's number.", show_default=False)],
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    entry: Annotated[int, argument("ID", "The entry's number.")],
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Charge the worst case of an open entry, now.
@@ -54,21 +52,17 @@ def forfeit(
 
     Example: expost ledger forfeit sqlite:///clinic.db patients 17
     """
-    if not yes:
-        typer.confirm(f"Charge the worst case of entry {entry}?", abort=True, err=True)
+    confirm(f"Charge the worst case of entry {entry}?", yes)
     ended = ledger_at(url, name, None, read_only=False).reservation(entry).forfeit()
-    if as_json:
-        print_json(entry_facts(ended))
-    else:
-        out.print(f"entry {ended.id} of {ended.account}: forfeited, charged {ended.charged}", soft_wrap=True)
+    text = f"entry {ended.id} of {ended.account}: forfeited, charged {ended.charged}"
+    tell(as_json, entry_facts(ended), text)
 
 
-@app.command()
-@guarded
+@app.add()
 def watch(
     url: Url,
     name: Name,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where heads are noted.", show_default=False)],
+    file: Annotated[Path, argument("FILE", "Where heads are noted.")],
     every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 60,
     once: Annotated[bool, typer.Option("--once", help="Look once, and end.")] = False,
 ) -> None:
@@ -87,9 +81,10 @@ def watch(
     while True:
         head = store.verify(known := _noted(file), since=known is not None)
         balance = store.balances((name,))[-1]
-        facts = {"name": name, "line": head.sequence, "hash": head.hash, "open": len(store.open_entries())}
+        facts = head_facts(name, head) | {"open": len(store.open_entries())}
         if known != head:
-            _note_head(file, head)
+            with writing(file), file.open("a") as heads:
+                heads.write(f"{head}\n")
         costs = {"limit": balance.limit, "spent": balance.spent, "reserved": balance.reserved}
         print_json(facts | {what: cost.to_json() for what, cost in costs.items()})
         if once:
@@ -102,22 +97,13 @@ def _noted(file: Path) -> Head | None:
     return head_of(lines[-1]) if lines else None
 
 
-def _note_head(file: Path, head: Head) -> None:
-    try:
-        with file.open("a") as heads:
-            heads.write(f"{head}\n")
-    except OSError as error:
-        raise InvalidValue(f"{file} cannot be written: {error.strerror}") from None
-
-
 # ---- copies
 
 
-@app.command()
-@guarded
+@app.add()
 def backup(
     url: Url,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new SQLite file.", show_default=False)],
+    file: Annotated[Path, argument("FILE", "A new SQLite file.")],
     as_json: Json = False,
 ) -> None:
     """Copy all ledgers of a database into a file, and verify them there.
@@ -128,17 +114,15 @@ def backup(
     """
     from expost.ledger import transfer
 
-    heads = transfer.back_up(url, str(file.absolute()))
-    _copied([(name, head) for name, head in heads], as_json)
+    _copied(transfer.back_up(url, str(file.absolute())), as_json)
 
 
-@app.command()
-@guarded
+@app.add()
 def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A backup.", show_default=False)],
+    file: Annotated[Path, argument("FILE", "A backup.")],
     url: Url,
     name: Name,
-    known: Annotated[str, typer.Option(metavar="LINE:HASH", help="The last head that was noted.", show_default=False)],
+    known: Annotated[str, option("The last head that was noted.", metavar="LINE:HASH")],
     by: Who,
     reason: Why,
     as_json: Json = False,
@@ -158,19 +142,11 @@ def restore(
     _copied([(name, transfer.copy_ledger(source, name, url, Note(by, reason)))], as_json)
 
 
-@app.command("import")
-@guarded
+@app.add("import")
 def import_ledger(
     url: Url,
     name: Name,
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="An export, or an SQLite file of an expost before its first release.",
-            show_default=False,
-        ),
-    ],
+    file: Annotated[Path, argument("FILE", "An export, or an SQLite file of an expost before its first release.")],
     by: Who,
     reason: Why,
     as_json: Json = False,
@@ -196,12 +172,11 @@ def import_ledger(
     _copied([(name, head)], as_json)
 
 
-@app.command()
-@guarded
+@app.add()
 def move(
     url: Url,
     name: Name,
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="The other database.", show_default=False)],
+    target: Annotated[str, argument("TARGET", "The other database.")],
     by: Who,
     reason: Why,
     as_json: Json = False,
@@ -219,16 +194,15 @@ def move(
 
 def _copied(heads: list[tuple[str, Head]], as_json: bool) -> None:
     if as_json:
-        print_json([{"name": name, "line": head.sequence, "hash": head.hash} for name, head in heads])
+        print_json([head_facts(name, head) for name, head in heads])
     for name, head in heads if not as_json else ():
-        out.print(f"{name}: {head.sequence} lines, and everything adds up\nhead {head}", soft_wrap=True)
+        out.print(head_text(name, head), soft_wrap=True)
 
 
 # ---- the clock, and retention
 
 
-@app.command()
-@guarded
+@app.add()
 def clock(url: Url, name: Name, by: Who, reason: Why, as_json: Json = False) -> None:
     """Confirm the clock, or repair the clock of the books.
 
@@ -243,15 +217,14 @@ def clock(url: Url, name: Name, by: Who, reason: Why, as_json: Json = False) -> 
     show_balance(ledger_at(url, name, None), as_json)
 
 
-@app.command("drop-outputs")
-@guarded
+@app.add("drop-outputs")
 def drop_outputs(
     url: Url,
     name: Name,
-    upto: Annotated[int, typer.Option(min=1, help="The last entry whose output is dropped.", show_default=False)],
+    upto: Annotated[int, option("The last entry whose output is dropped.", min=1)],
     by: Who,
     reason: Why,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Drop the outputs kept for entries up to a number.
@@ -263,8 +236,7 @@ def drop_outputs(
     from expost.ledger.address import open_store
     from expost.ledger.entry import Note
 
-    if not yes:
-        typer.confirm(f"Drop outputs of {name!r} up to entry {upto} for ever?", abort=True, err=True)
+    confirm(f"Drop outputs of {name!r} up to entry {upto} for ever?", yes)
     open_store(url, name).drop_outputs(upto, Note(by, reason))
     show_balance(ledger_at(url, name, None), as_json)
 

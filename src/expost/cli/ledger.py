@@ -4,90 +4,50 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from expost.cli.balances import balance_facts, entry_facts, entry_row, show_balance
-from expost.cli.console import Json, guarded, out
-from expost.cli.tables import print_json, print_json_rows, print_table
+from expost.cli.console import Account, Commands, Json, Yes, argument, confirm, option, out, writing
+from expost.cli.tables import print_json, print_json_rows, print_table, tell
 from expost.errors import InvalidValue
+from expost.guarantee import Neighbours
 
 if TYPE_CHECKING:
     from expost.ledger import Entry, Head, Ledger
 
-app = typer.Typer(
-    name="ledger",
-    help="Keep durable ledgers, in SQLite or PostgreSQL.\n\n"
+app = Commands(
+    "ledger",
+    "Keep durable ledgers, in SQLite or PostgreSQL.\n\n"
     "Addresses are sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/database.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
 )
 
 
-class Neighbours(StrEnum):
-    """What two data sets differ in."""
-
-    ADD_REMOVE = "add-remove"
-    SUBSTITUTE = "substitute"
-
-
-class State(StrEnum):
-    """The states of an entry."""
-
-    RESERVED = "reserved"
-    SETTLED = "settled"
-    FORFEITED = "forfeited"
-    VOIDED = "voided"
-
-
-class AddingUp(StrEnum):
-    """How charges add up."""
-
-    SIMPLE = "simple"
-    RENYI = "renyi"
-
-
-class By(StrEnum):
-    """What a row of a statement is."""
-
-    ENTRY = "entry"
-    DAY = "day"
-
-
 _UNIT = 'Who one record is about. Studies say "patient (column patient)" or "visit (one row each)".'
-Url = Annotated[
-    str, typer.Argument(metavar="URL", help="The database, such as sqlite:///study.db.", show_default=False)
-]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The ledger's name.", show_default=False)]
-Account = Annotated[
-    str | None, typer.Option(metavar="PATH", help="An account below it, such as clinic/alice.", show_default=False)
-]
-Epsilon = Annotated[str, typer.Option(metavar="NUMBER", help="The limit's ε.", show_default=False)]
+Url = Annotated[str, argument("URL", "The database, such as sqlite:///study.db.")]
+Name = Annotated[str, argument("NAME", "The ledger's name.")]
+Epsilon = Annotated[str, option("The limit's ε.", metavar="NUMBER")]
 Delta = Annotated[str, typer.Option(metavar="NUMBER", help="The limit's δ.")]
-Who = Annotated[str, typer.Option("--by", metavar="TEXT", help="Who decided it.", show_default=False)]
-Why = Annotated[
-    str, typer.Option("--reason", metavar="TEXT", help="Why. It is written to the audit trail.", show_default=False)
-]
+Who = Annotated[str, option("Who decided it.", "--by", metavar="TEXT")]
+Why = Annotated[str, option("Why. It is written to the audit trail.", "--reason", metavar="TEXT")]
 
 
 # ---- making
 
 
-@app.command()
-@guarded
+@app.add()
 def create(
     url: Url,
     name: Name,
     epsilon: Epsilon,
-    unit: Annotated[str, typer.Option(metavar="TEXT", help=_UNIT, show_default=False)],
-    neighbours: Annotated[Neighbours, typer.Option(help="What its claims are about.", show_default=False)],
+    unit: Annotated[str, option(_UNIT, metavar="TEXT")],
+    neighbours: Annotated[Neighbours, option("What its claims are about.")],
     delta: Delta = "0",
     accounting: Annotated[
-        AddingUp, typer.Option(help="How charges add up: ε alone, or on several meters (needs a δ).")
-    ] = AddingUp.SIMPLE,
+        Literal["simple", "renyi"], typer.Option(help="How charges add up: ε alone, or on several meters (needs a δ).")
+    ] = "simple",
     as_json: Json = False,
 ) -> None:
     """Make a ledger.
@@ -99,18 +59,16 @@ def create(
     from expost.ledger import Ledger
 
     made = Ledger.create(
-        url, name, _number(epsilon), _number(delta),
-        neighbours=neighbours.value, unit=unit, accounting=accounting.value,
-    )  # fmt: skip
+        url, name, _number(epsilon), _number(delta), neighbours=neighbours, unit=unit, accounting=accounting
+    )
     show_balance(made, as_json)
 
 
-@app.command("add-account")
-@guarded
+@app.add("add-account")
 def add_account(
     url: Url,
     name: Name,
-    path: Annotated[str, typer.Argument(metavar="PATH", help="The account, such as clinic/alice.", show_default=False)],
+    path: Annotated[str, argument("PATH", "The account, such as clinic/alice.")],
     epsilon: Epsilon,
     delta: Delta = "0",
     as_json: Json = False,
@@ -122,22 +80,17 @@ def add_account(
     Example: expost ledger add-account sqlite:///clinic.db patients alice --epsilon 1
     """
     above, _, last = path.rpartition("/")
-    show_balance(
-        ledger_at(url, name, above or None, read_only=False).create_account(last, _number(epsilon), _number(delta)),
-        as_json,
-    )
+    ledger = ledger_at(url, name, above or None, read_only=False)
+    show_balance(ledger.create_account(last, _number(epsilon), _number(delta)), as_json)
 
 
 # ---- reading
 
 
-@app.command()
-@guarded
+@app.add()
 def show(
     url: Url,
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="The ledger's name; all without.", show_default=False)
-    ] = None,
+    name: Annotated[str | None, argument("NAME", "The ledger's name; all without.")] = None,
     account: Account = None,
     as_json: Json = False,
 ) -> None:
@@ -155,12 +108,12 @@ def show(
     found = [ledger_at(url, summary.name, None) for summary in ledgers(url)]
     if as_json:
         print_json([balance_facts(ledger) for ledger in found])
-    for ledger in found if not as_json else ():
+        return
+    for ledger in found:
         show_balance(ledger, as_json)
 
 
-@app.command()
-@guarded
+@app.add()
 def accounts(url: Url, name: Name, as_json: Json = False) -> None:
     """List a ledger's accounts with their balances.
 
@@ -170,21 +123,20 @@ def accounts(url: Url, name: Name, as_json: Json = False) -> None:
     if as_json:
         print_json([balance_facts(ledger) for ledger in found])
         return
-    rows = (
-        (ledger.name, *map(str, (ledger.limit, ledger.spent, ledger.reserved, ledger.remaining)), _closed(ledger))
-        for ledger in found
-    )
+    costs = ((each.limit, each.spent, each.reserved, each.remaining) for each in found)
+    rows = ((each.name, *map(str, own), "closed" * each.closed) for each, own in zip(found, costs, strict=True))
     print_table(("account", "limit", "spent", "reserved", "remaining", ""), rows)
 
 
-@app.command()
-@guarded
+@app.add()
 def entries(
     url: Url,
     name: Name,
     account: Account = None,
-    state: Annotated[State | None, typer.Option(help="Only those of this state.", show_default=False)] = None,
-    last: Annotated[int | None, typer.Option(min=1, help="Only the last ones.", show_default=False)] = None,
+    state: Annotated[
+        Literal["reserved", "settled", "forfeited", "voided"] | None, option("Only those of this state.")
+    ] = None,
+    last: Annotated[int | None, option("Only the last ones.", min=1)] = None,
     as_json: Json = False,
 ) -> None:
     """List entries: who, what for, which part, what it cost.
@@ -207,13 +159,14 @@ def entries(
     )
 
 
-@app.command()
-@guarded
+@app.add()
 def statement(
     url: Url,
     name: Name,
     account: Account = None,
-    by: Annotated[By, typer.Option(help="A row for each entry, or for each account and day.")] = By.ENTRY,
+    by: Annotated[
+        Literal["entry", "day"], typer.Option(help="A row for each entry, or for each account and day.")
+    ] = "entry",
     as_json: Json = False,
 ) -> None:
     """Print a statement: reserved, charged, refunded.
@@ -225,19 +178,18 @@ def statement(
     ledger = ledger_at(url, name, account)
     if as_json:
         totals = totals_of(ledger)
-        rows = iter((day_rows if by is By.DAY else entry_rows)(totals.entries, priced=len(ledger.meters) > 1))
+        rows = iter((day_rows if by == "day" else entry_rows)(totals.entries, priced=len(ledger.meters) > 1))
         headings = next(rows)
         print_json_rows((dict(zip(headings, row, strict=True)) for row in rows), balance_facts(ledger, totals))
     else:
-        for line in ledger.statement_lines(by=by.value):
+        for line in ledger.statement_lines(by=by):
             out.print(line, soft_wrap=True)
 
 
 # ---- looking after it
 
 
-@app.command()
-@guarded
+@app.add()
 def recover(url: Url, name: Name, as_json: Json = False) -> None:
     """Charge the worst case of what ended processes left.
 
@@ -248,23 +200,15 @@ def recover(url: Url, name: Name, as_json: Json = False) -> None:
     from expost.ledger.address import open_store
 
     count = open_store(url, name).recover()
-    if as_json:
-        print_json({"name": name, "forfeited": count})
-    elif count:
-        out.print(f"{count} left behind: forfeited, and charged the worst case")
-    else:
-        out.print("nothing was left behind")
+    left = f"{count} left behind: forfeited, and charged the worst case" if count else "nothing was left behind"
+    tell(as_json, {"name": name, "forfeited": count}, left)
 
 
-@app.command()
-@guarded
+@app.add()
 def verify(
     url: Url,
     name: Name,
-    known: Annotated[
-        str | None,
-        typer.Option(metavar="LINE:HASH", help="A head noted earlier: is it still there?", show_default=False),
-    ] = None,
+    known: Annotated[str | None, option("A head noted earlier: is it still there?", metavar="LINE:HASH")] = None,
     since: Annotated[bool, typer.Option("--since", help="Verify only what came after that head.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -281,19 +225,14 @@ def verify(
     if since and earlier is None:
         raise InvalidValue("--since starts at a head noted earlier: give --known LINE:HASH, too")
     head = open_store(url, name, read_only=True).verify(earlier, since=since)
-    if as_json:
-        print_json({"name": name, "line": head.sequence, "hash": head.hash})
-        return
-    out.print(f"{name}: {head.sequence} lines, and everything adds up", soft_wrap=True)
-    out.print(f"head {head.sequence}:{head.hash}", soft_wrap=True)
+    tell(as_json, head_facts(name, head), head_text(name, head))
 
 
-@app.command()
-@guarded
+@app.add()
 def export(
     url: Url,
     name: Name,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write; must not exist.", show_default=False)],
+    file: Annotated[Path, argument("FILE", "Where to write; must not exist.")],
     as_json: Json = False,
 ) -> None:
     """Write the audit trail as JSON lines.
@@ -305,28 +244,23 @@ def export(
     if file.exists():
         raise InvalidValue(f"{file} exists already: export to another file")
     ledger = ledger_at(url, name, None)
-    try:
+    with writing(file):
         head = ledger.export(file)
-    except OSError as error:
-        raise InvalidValue(f"{file} cannot be written: {error.strerror}") from None
-    if as_json:
-        print_json({"name": name, "file": str(file), "line": head.sequence, "hash": head.hash})
-    else:
-        out.print(f"{head.sequence} lines in {file}\nhead {head.sequence}:{head.hash}", soft_wrap=True)
+    facts = {"name": name, "file": str(file), **head_facts(name, head)}
+    tell(as_json, facts, f"{head.sequence} lines in {file}\nhead {head}")
 
 
 # ---- the owner's business
 
 
-@app.command("raise")
-@guarded
+@app.add("raise")
 def raise_limit(
     url: Url,
     name: Name,
     by: Who,
     reason: Why,
-    epsilon: Annotated[str | None, typer.Option(metavar="NUMBER", help="The new ε.", show_default=False)] = None,
-    delta: Annotated[str | None, typer.Option(metavar="NUMBER", help="The new δ.", show_default=False)] = None,
+    epsilon: Annotated[str | None, option("The new ε.", metavar="NUMBER")] = None,
+    delta: Annotated[str | None, option("The new δ.", metavar="NUMBER")] = None,
     account: Account = None,
     as_json: Json = False,
 ) -> None:
@@ -343,15 +277,14 @@ def raise_limit(
     show_balance(ledger, as_json)
 
 
-@app.command()
-@guarded
+@app.add()
 def close(
     url: Url,
     name: Name,
     by: Who,
     reason: Why,
     account: Account = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Close for ever: nothing more is reserved.
@@ -361,8 +294,7 @@ def close(
     Example: expost ledger close sqlite:///clinic.db patients --by "data office" --reason "project ended"
     """
     ledger = ledger_at(url, name, account, read_only=False)
-    if not yes:
-        typer.confirm(f"Close {ledger.name!r} for ever?", abort=True, err=True)
+    confirm(f"Close {ledger.name!r} for ever?", yes)
     ledger.close(by=by, reason=reason)
     show_balance(ledger, as_json)
 
@@ -404,5 +336,11 @@ def head_of(text: str) -> Head:
     return Head(int(line), digest)
 
 
-def _closed(ledger: Ledger) -> str:
-    return "closed" if ledger.closed else ""
+def head_facts(name: str, head: Head) -> dict[str, Any]:
+    """The head of a ledger's audit trail, for other programs."""
+    return {"name": name, "line": head.sequence, "hash": head.hash}
+
+
+def head_text(name: str, head: Head) -> str:
+    """The same for people, who note it."""
+    return f"{name}: {head.sequence} lines, and everything adds up\nhead {head}"

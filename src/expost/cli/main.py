@@ -10,25 +10,20 @@ from expost._version import __version__
 from expost.cli import custody, ledger, service, study
 from expost.cli.answers import list_answers
 from expost.cli.audit import audit
-from expost.cli.console import CODES, out
+from expost.cli.console import CODES, Commands, out
 
-app = typer.Typer(
-    name="expost",
-    help=(
-        "Private answers that are charged only for what they leaked.\n\n"
-        f"Example: expost init visits.csv -o visits.toml, then plan it and run it.\n\n{CODES}"
-    ),
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
+app = Commands(
+    "expost",
+    "Private answers that are charged only for what they leaked.\n\n"
+    f"Example: expost init visits.csv -o visits.toml, then plan it and run it.\n\n{CODES}",
 )
-app.command()(study.init)
-app.command()(study.plan)
-app.command()(study.run)
-app.command()(study.report)
-app.command("answers")(list_answers)
-app.command()(audit)
-app.command()(service.serve)
+app.add()(study.init)
+app.add()(study.plan)
+app.add()(study.run)
+app.add()(study.report)
+app.add("answers")(list_answers)
+app.add()(audit)
+app.add()(service.serve)
 assert custody  # adds commands to the ledger's
 app.add_typer(ledger.app)
 app.add_typer(service.tokens)

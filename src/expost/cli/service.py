@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from expost.cli.console import Json, guarded, out
-from expost.cli.tables import print_json, print_table
+from expost.cli.console import Commands, Json, argument, option, out
+from expost.cli.tables import print_json, print_table, tell
 from expost.errors import InvalidValue, MissingDependency, UnknownEntry
 
 if TYPE_CHECKING:
     from expost.service.config import ServerConfig
     from expost.service.database import ServiceTables
 
-tokens = typer.Typer(
-    name="token",
-    help="Make, list and revoke tokens of a service.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-File = Annotated[Path, typer.Argument(metavar="SERVER", help="The server's file, server.toml.", show_default=False)]
+tokens = Commands("token", "Make, list and revoke tokens of a service.")
+File = Annotated[Path, argument("SERVER", "The server's file, server.toml.")]
 
 
-class RoleName(StrEnum):
-    """What a token may do."""
-
-    CUSTODIAN = "custodian"
-    ANALYST = "analyst"
-    AUDITOR = "auditor"
-    ENGINE = "engine"
-
-
-@guarded
 def serve(file: File) -> None:
     """Serve data sets to analysts with tokens.
 
@@ -49,15 +33,12 @@ def serve(file: File) -> None:
     run_server(file)
 
 
-@tokens.command()
-@guarded
+@tokens.add()
 def add(
     file: File,
-    role: Annotated[RoleName, typer.Option(help="What it may do.", show_default=False)],
-    account: Annotated[
-        str, typer.Option(metavar="PATH", help="The ledger, or an account of it: patients/alice.", show_default=False)
-    ],
-    name: Annotated[str, typer.Option(metavar="TEXT", help="Whose it is.", show_default=False)],
+    role: Annotated[Literal["custodian", "analyst", "auditor", "engine"], option("What it may do.")],
+    account: Annotated[str, option("The ledger, or an account of it: patients/alice.", metavar="PATH")],
+    name: Annotated[str, option("Whose it is.", metavar="TEXT")],
     days: Annotated[float, typer.Option(help="How long it lives.")] = 90,
     as_json: Json = False,
 ) -> None:
@@ -69,16 +50,12 @@ def add(
 
     config, database = _opened(file)
     _check_account(config, account)
-    made, secret = make_token(database, role.value, account, name=name, days=days)
+    made, secret = make_token(database, role, account, name=name, days=days)
     database.close()
-    if as_json:
-        print_json(made.facts() | {"secret": secret})
-    else:
-        out.print(secret, soft_wrap=True)
+    tell(as_json, made.facts() | {"secret": secret}, secret)
 
 
-@tokens.command("list")
-@guarded
+@tokens.add("list")
 def list_all(file: File, as_json: Json = False) -> None:
     """List tokens, without their secrets.
 
@@ -102,11 +79,8 @@ def list_all(file: File, as_json: Json = False) -> None:
     print_table(("id", "role", "account", "name", "until", ""), rows)
 
 
-@tokens.command()
-@guarded
-def revoke(
-    file: File, token: Annotated[str, typer.Argument(metavar="ID", help="The token's id.", show_default=False)]
-) -> None:
+@tokens.add()
+def revoke(file: File, token: Annotated[str, argument("ID", "The token's id.")]) -> None:
     """Revoke a token. A running service knows within a second.
 
     Example: expost token revoke server.toml 1f0c2d3e4a5b6c7d

@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from expost.cli.console import FAILED, INVALID, Json, err, fail, guarded, out, short
+from expost.cli.console import FAILED, INVALID, Json, argument, err, fail, option, out, short, write
 from expost.cli.tables import print_json
 from expost.errors import InvalidValue
 
@@ -22,22 +22,18 @@ if TYPE_CHECKING:
     from expost.study import Outcome, Plan, Result
     from expost.study.model import Question, Study
 
-StudyFile = Annotated[Path, typer.Argument(help="A study file (TOML).", metavar="STUDY", show_default=False)]
+StudyFile = Annotated[Path, argument("STUDY", "A study file (TOML).")]
 
 
-@guarded
 def init(
-    data: Annotated[str, typer.Argument(help="A CSV, Parquet or .duckdb file.", metavar="DATA", show_default=False)],
+    data: Annotated[str, argument("DATA", "A CSV, Parquet or .duckdb file.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the study.")] = Path("study.toml"),
     table: Annotated[str | None, typer.Option(help="The table of a .duckdb file.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="The character between the fields of a CSV file.")] = None,
     decimal: Annotated[str | None, typer.Option(help="The decimal sign of a CSV file's numbers.")] = None,
     encoding: Annotated[str | None, typer.Option(help="How a CSV file is written, such as latin-1.")] = None,
     bounds: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="What is known of a column without this data.", metavar="COLUMN=LOW,HIGH", show_default=False
-        ),
+        list[str] | None, option("What is known of a column without this data.", metavar="COLUMN=LOW,HIGH")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing study.")] = False,
 ) -> None:
@@ -57,7 +53,7 @@ def init(
     text = starter(
         data, file=output, table=table, delimiter=delimiter, decimal=decimal, encoding=encoding, bounds=known
     )
-    _write(output, text)
+    write(output, text)
     if "[data.schema]" in text:
         out.print(
             f"The types in [data.schema] were guessed from the values of {data}. They are public from now on: check "
@@ -107,12 +103,10 @@ def _plain(number: float) -> float:
     return int(number) if number.is_integer() else number
 
 
-@guarded
 def plan(
     study: StudyFile,
     for_accuracy: Annotated[
-        list[str] | None,
-        typer.Option(help="Show the ε that a wanted ± needs.", metavar="QUESTION=ERROR", show_default=False),
+        list[str] | None, option("Show the ε that a wanted ± needs.", metavar="QUESTION=ERROR")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -141,16 +135,11 @@ def plan(
         raise typer.Exit(INVALID)
 
 
-@guarded
 def run(
     study: StudyFile,
     as_json: Json = False,
-    record: Annotated[
-        Path | None, typer.Option(help="Where to write the record; by default beside the study.", show_default=False)
-    ] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="Also write the report, an HTML page.", show_default=False)
-    ] = None,
+    record: Annotated[Path | None, option("Where to write the record; by default beside the study.")] = None,
+    report: Annotated[Path | None, option("Also write the report, an HTML page.")] = None,
     rehearse: Annotated[
         bool, typer.Option("--rehearse", help="Ask made-up rows instead: free, and no value is read.")
     ] = False,
@@ -201,21 +190,16 @@ def run(
     if kept_at is not None:
         write_record(kept, kept_at)
     if report is not None:
-        _write(report, report_html(kept))
+        write(report, report_html(kept))
     if result.error is not None:
         raise typer.Exit(fail(result.error))
     if any(outcome.state in ("lost", "not possible") for outcome in result.outcomes):
         raise typer.Exit(FAILED)
 
 
-@guarded
 def report(
-    study: Annotated[
-        Path, typer.Argument(help="A study that was run, or its record.", metavar="STUDY", show_default=False)
-    ],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write it; by default beside.", show_default=False)
-    ] = None,
+    study: Annotated[Path, argument("STUDY", "A study that was run, or its record.")],
+    output: Annotated[Path | None, option("Where to write it; by default beside.", "--output", "-o")] = None,
 ) -> None:
     """Write the report of the last run, one HTML page.
 
@@ -228,7 +212,7 @@ def report(
 
     source = study if study.suffix == ".json" else record_path(study)
     path = output or source.with_name(source.name.removesuffix(".run.json").removesuffix(".json") + ".html")
-    _write(path, report_html(read_record(source)))
+    write(path, report_html(read_record(source)))
     out.print(f"{path}", soft_wrap=True)
 
 
@@ -269,13 +253,6 @@ def _check_writable(path: Path) -> None:
         raise InvalidValue(f"{path.name} cannot be written: there is no folder {path.parent}")
     if path.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
         raise InvalidValue(f"{path} cannot be written: choose another place")
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InvalidValue(f"{path} cannot be written: {error.strerror}") from None
 
 
 def _show_plan(planned: Plan) -> None:

@@ -37,6 +37,14 @@ def print_json(value: Any) -> None:
     typer.echo(_json(value))
 
 
+def tell(as_json: bool, facts: Any, text: str) -> None:
+    """Print facts for other programs, or text for people."""
+    if as_json:
+        print_json(facts)
+    else:
+        out.print(text, soft_wrap=True)
+
+
 def print_json_rows(rows: Iterable[Any], facts: dict[str, Any] | None = None) -> None:
     """Print one JSON document as its rows come: a list, or facts that end with ``rows``. Memory does not grow."""
     margin, end = ("  ", "]") if facts is None else ("    ", "  ]\n}")
