@@ -6,22 +6,34 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, isqrt
 
-import numpy as np
-from numpy.typing import NDArray
-
 from expost.accounting.normal import epsilon_of_zcdp, normal_noise_for, normal_quantile
 from expost.accounting.renyi import Prices, normal_noise, zcdp
 from expost.checks import requested_delta, requested_epsilon, settle, whole_sensitivity
 from expost.cost import EPSILON_UNITS, Number, exact
 from expost.guarantee import Guarantee, Neighbours
 from expost.mechanisms.additive import Additive
-from expost.mechanisms.numbers import GridNoise, Shape, root_above
-from expost.noise import NoiseSource, discrete_gaussian, rounded_gaussian, vector
+from expost.mechanisms.numbers import GridNoise, NoiseLaw, Shape, root_above
+from expost.noise import discrete_gaussian, rounded_gaussian, vector
 from expost.noise.grid import Grid
+
+ROUNDED_NORMAL = NoiseLaw(rounded_gaussian, vector.rounded_gaussian)
+
+
+class RoundedNormal(Additive):
+    """A mechanism that adds rounded normal noise."""
+
+    _law = ROUNDED_NORMAL
+
+    def _reach(self, parameter: Fraction, miss: Fraction) -> int:
+        """|X| > t means that the normal number was at least t + ½ away from 0.
+
+        Proof: lem-gaussian-error
+        """
+        return max(ceil(normal_reach(parameter, miss) - Fraction(1, 2)), 0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gaussian(Additive):
+class Gaussian(RoundedNormal):
     """The Gaussian mechanism: data plus rounded normal noise, (ε, δ)-private by the exact ("analytic") analysis.
 
     Parameters
@@ -92,19 +104,6 @@ class Gaussian(Additive):
         grid, sensitivity = l2_on_grid(self, shape, min(ratio, Fraction(1)))
         return grid, (ratio * sensitivity) ** 2
 
-    def _one(self, noise: NoiseSource, parameter: Fraction) -> int:
-        return rounded_gaussian(noise, parameter)
-
-    def _many(self, noise: NoiseSource, parameter: Fraction, size: int) -> NDArray[np.int64]:
-        return vector.rounded_gaussian(noise, parameter, size)
-
-    def _reach(self, parameter: Fraction, miss: Fraction) -> int:
-        """|X| > t means that the normal number was at least t + ½ away from 0.
-
-        Proof: lem-gaussian-error
-        """
-        return max(ceil(normal_reach(parameter, miss) - Fraction(1, 2)), 0)
-
 
 @dataclass(frozen=True, kw_only=True)
 class DiscreteGaussian(Additive):
@@ -136,6 +135,7 @@ class DiscreteGaussian(Additive):
     """
 
     _buys = "rho"
+    _law = NoiseLaw(discrete_gaussian, vector.discrete_gaussian)
 
     rho: Number
     delta: Number
@@ -165,12 +165,6 @@ class DiscreteGaussian(Additive):
         rho = exact(self.rho, "ρ")
         grid, sensitivity = l2_on_grid(self, shape, 1 / (1 + rho))
         return grid, sensitivity**2 / (2 * rho)
-
-    def _one(self, noise: NoiseSource, parameter: Fraction) -> int:
-        return discrete_gaussian(noise, parameter)
-
-    def _many(self, noise: NoiseSource, parameter: Fraction, size: int) -> NDArray[np.int64]:
-        return vector.discrete_gaussian(noise, parameter, size)
 
     def _reach(self, parameter: Fraction, miss: Fraction) -> int:
         """|X| > t is at most as likely as a normal number at least t away from 0.

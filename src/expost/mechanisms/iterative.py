@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import ceil
 from typing import Any
 
 import numpy as np
@@ -22,9 +21,9 @@ from expost.cost import EPSILON_UNITS, Cost, Number, exact
 from expost.errors import InteractionClosed, InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
 from expost.mechanism import Interaction, Mechanism, fixed
-from expost.mechanisms.gaussian import l2_on_grid, normal_reach
-from expost.mechanisms.numbers import GridNoise, Shape, root_above
-from expost.noise import NoiseSource, rounded_gaussian, vector
+from expost.mechanisms.gaussian import ROUNDED_NORMAL, l2_on_grid
+from expost.mechanisms.numbers import GridNoise, NoiseLaw, Shape
+from expost.noise import NoiseSource, vector
 from expost.noise.grid import Grid
 
 Rule = Callable[[tuple[Any, ...]], bool]
@@ -107,7 +106,7 @@ class Iterative(Mechanism[Any, tuple[Any, ...]]):
         if isinstance(step, GaussianNoise | LaplaceNoise):
             if self.sensitivity is None:
                 raise InvalidValue("steps that add noise need the sensitivity of the values that they are given")
-            self._noise_of(step)
+            self._run_by(step)
         elif not isinstance(step, Mechanism):
             raise InvalidValue(
                 f"a step is GaussianNoise(…), LaplaceNoise(…) or a mechanism, got a {type(step).__name__}"
@@ -189,7 +188,10 @@ class Iterative(Mechanism[Any, tuple[Any, ...]]):
         """How far it went."""
         return f"{len(output)} of at most {len(self.steps)} steps"
 
-    def _noise_of(self, step: GaussianNoise | LaplaceNoise) -> GridNoise:
+    def _run_by(self, step: GaussianNoise | LaplaceNoise | Mechanism) -> GridNoise | Mechanism:
+        """What takes the value of a step, and gives its output."""
+        if isinstance(step, Mechanism):
+            return step
         kind = NormalStepNoise if isinstance(step, GaussianNoise) else LaplaceStepNoise
         assert self.sensitivity is not None
         return kind(
@@ -198,14 +200,6 @@ class Iterative(Mechanism[Any, tuple[Any, ...]]):
             grid=self.grid,
             missing=self.missing,
         )
-
-    def _answer(self, index: int, value: Any, noise: NoiseSource) -> Any:
-        step = self.steps[index]
-        return step.sample(value, noise) if isinstance(step, Mechanism) else self._noise_of(step).sample(value, noise)
-
-    def _check_value(self, index: int, value: Any) -> None:
-        step = self.steps[index]
-        (step if isinstance(step, Mechanism) else self._noise_of(step)).check(value)
 
 
 class Run(Interaction):
@@ -236,11 +230,12 @@ class Run(Interaction):
         with self._lock:  # of two threads that take one step, the second is refused before anything is sampled
             if index != len(self._transcript):
                 raise InteractionClosed(f"step {index + 1} was taken already, or is not next")
-            self._iterative._check_value(index, value)
-            return self._answer(lambda: self._evaluate(index, value))
+            taken = self._iterative._run_by(self._iterative.steps[index])
+            taken.check(value)
+            return self._answer(lambda: self._evaluate(taken, value))
 
-    def _evaluate(self, index: int, value: Any) -> Any:
-        output = self._iterative._answer(index, value, self._noise)
+    def _evaluate(self, step: GridNoise | Mechanism, value: Any) -> Any:
+        output = step.sample(value, self._noise)
         return fixed(output) if isinstance(output, np.ndarray) else output
 
     def has_sample(self, index: int) -> bool:
@@ -308,6 +303,8 @@ class NormalStepNoise(GridNoise):
     Proof: thm-iterative
     """
 
+    _law = ROUNDED_NORMAL
+
     noise_multiplier: Number
     sensitivity: Number
     grid: Number | None
@@ -318,15 +315,6 @@ class NormalStepNoise(GridNoise):
         grid, sensitivity = l2_on_grid(self, shape, min(multiplier, Fraction(1)))
         return grid, (multiplier * sensitivity) ** 2
 
-    def _one(self, noise: NoiseSource, parameter: Fraction) -> int:
-        return rounded_gaussian(noise, parameter)
-
-    def _many(self, noise: NoiseSource, parameter: Fraction, size: int) -> NDArray[np.int64]:
-        return vector.rounded_gaussian(noise, parameter, size)
-
-    def _reach(self, parameter: Fraction, miss: Fraction) -> int:
-        return ceil(normal_reach(parameter, miss))
-
 
 @dataclass(frozen=True, kw_only=True)
 class LaplaceStepNoise(NormalStepNoise):
@@ -335,25 +323,16 @@ class LaplaceStepNoise(NormalStepNoise):
     Proof: thm-iterative
     """
 
+    _law = NoiseLaw(lambda noise, rate: int(vector.rounded_laplace(noise, rate, 1)[0]), vector.rounded_laplace)
+
     def _calibrate(self, shape: Shape) -> tuple[Grid, Fraction]:
         if shape.size > 1:
             raise InvalidValue("a Laplace step is for a single number; for arrays take GaussianNoise, or a mechanism")
-        multiplier, sensitivity = (
-            exact(self.noise_multiplier, "noise_multiplier"),
-            exact(self.sensitivity, "sensitivity"),
-        )
+        multiplier = exact(self.noise_multiplier, "noise_multiplier")
+        sensitivity = exact(self.sensitivity, "sensitivity")
         grid = self.grid_for(shape, sensitivity * min(multiplier, Fraction(1)))
         moved = Fraction(grid.l1(sensitivity, 1)) if shape.floats else whole_sensitivity(self.sensitivity)
         return grid, 1 / (multiplier * moved)
-
-    def _one(self, noise: NoiseSource, parameter: Fraction) -> int:
-        return int(self._many(noise, parameter, 1)[0])
-
-    def _many(self, noise: NoiseSource, parameter: Fraction, size: int) -> NDArray[np.int64]:
-        return vector.rounded_laplace(noise, parameter, size)
-
-    def _reach(self, parameter: Fraction, miss: Fraction) -> int:
-        return ceil(root_above(1 / (miss * parameter) ** 2))
 
 
 def _rate(step: Any) -> Fraction:

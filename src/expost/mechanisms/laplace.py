@@ -6,17 +6,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
-import numpy as np
-from numpy.typing import NDArray
-
 from expost import bracket
 from expost.accounting.renyi import Prices, laplace_noise
 from expost.checks import requested_epsilon, settle, whole_sensitivity
 from expost.cost import Number, exact
 from expost.guarantee import Neighbours
 from expost.mechanisms.additive import Additive
-from expost.mechanisms.numbers import Shape
-from expost.noise import NoiseSource, discrete_laplace, vector
+from expost.mechanisms.numbers import NoiseLaw, Shape
+from expost.noise import discrete_laplace, vector
 from expost.noise.fixed import exp_minus
 from expost.noise.grid import Grid
 
@@ -49,6 +46,8 @@ class Laplace(Additive):
     Proof: thm-laplace
     """
 
+    _law = NoiseLaw(discrete_laplace, vector.discrete_laplace)
+
     epsilon: Number
     sensitivity: Number
     grid: Number | None = None
@@ -74,12 +73,6 @@ class Laplace(Additive):
         if shape.floats:
             return grid, epsilon / grid.l1(sensitivity, shape.size)
         return grid, epsilon / floor(whole_sensitivity(self.sensitivity))
-
-    def _one(self, noise: NoiseSource, parameter: Fraction) -> int:
-        return discrete_laplace(noise, parameter)
-
-    def _many(self, noise: NoiseSource, parameter: Fraction, size: int) -> NDArray[np.int64]:
-        return vector.discrete_laplace(noise, parameter, size)
 
     def _reach(self, parameter: Fraction, miss: Fraction) -> int:
         """|X| > t has probability 2·e^−(rate·(t+1))/(1 + e^−rate).

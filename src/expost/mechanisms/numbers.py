@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, isqrt, prod
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import as_confidence, as_positive, as_whole
+from expost.checks import as_positive
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.noise import NoiseSource, SystemNoise
@@ -51,12 +52,22 @@ def shape_of(data: Any) -> Shape:
     return Shape(dtype.kind == "f", None if isinstance(data, np.generic) else tuple(map(int, data.shape)))
 
 
+class NoiseLaw(NamedTuple):
+    """Whole-numbered noise with one parameter, a rate or a variance: how it is drawn."""
+
+    one: Callable[[NoiseSource, Fraction], int]
+    many: Callable[[NoiseSource, Fraction, int], NDArray[np.int64]]
+    """Also where parameters out of range are refused."""
+
+
 class GridNoise(ABC):
     """Whole-numbered noise for whole numbers, or for floats on a grid.
 
     Subclasses say how much noise, and which. Data and results are clamped to ±2^60 steps; NaN counts as
     ``missing``.
     """
+
+    _law: ClassVar[NoiseLaw]
 
     sensitivity: Number
     grid: Number | None
@@ -72,22 +83,10 @@ class GridNoise(ABC):
     def _calibrate(self, shape: Shape) -> tuple[Grid, Fraction]:
         """The grid, and the parameter (rate or variance) of the noise on it. A function of public facts."""
 
-    @abstractmethod
-    def _one(self, noise: NoiseSource, parameter: Fraction) -> int:
-        """The noise for one number."""
-
-    @abstractmethod
-    def _many(self, noise: NoiseSource, parameter: Fraction, size: int) -> NDArray[np.int64]:
-        """The noise for ``size`` numbers; also where parameters out of range are refused."""
-
-    @abstractmethod
-    def _reach(self, parameter: Fraction, miss: Fraction) -> int:
-        """A number of steps that the noise exceeds with probability at most ``miss``."""
-
     def check(self, data: Any) -> None:
         """Numbers, of a kind and a size that the noise can be made for."""
         _, parameter = self._calibrate(shape_of(data))
-        self._many(SystemNoise(), parameter, 0)
+        self._law.many(SystemNoise(), parameter, 0)
 
     def sample(self, data: Any, noise: NoiseSource) -> Any:
         """The data with noise. Whole numbers stay whole.
@@ -98,9 +97,9 @@ class GridNoise(ABC):
         grid, parameter = self._calibrate(shape)
         points = self.points(data, grid)
         if shape.dimensions is None:
-            total = within_reach(points + self._one(noise, parameter))
+            total = within_reach(points + self._law.one(noise, parameter))
             return grid.value(total) if shape.floats else total
-        totals = self._many(noise, parameter, shape.size).reshape(shape.dimensions)
+        totals = self._law.many(noise, parameter, shape.size).reshape(shape.dimensions)
         totals += points
         np.clip(totals, -FARTHEST, FARTHEST, out=totals)
         return grid.values(totals) if shape.floats else totals
@@ -111,16 +110,6 @@ class GridNoise(ABC):
         if shape.dimensions is None:
             return grid.round(float(data), missing) if shape.floats else within_reach(int(data))
         return grid.round_all(np.asarray(data), missing) if shape.floats else whole_numbers(data)
-
-    def error_bound(self, confidence: Number, *, n: int = 1, floats: bool = False) -> float:
-        """How far off the result is at most, with this confidence: all ``n`` values at once.
-
-        ``floats`` asks for float data, whose rounding to the grid is then included.
-        """
-        level = as_confidence(confidence)
-        grid, parameter = self._calibrate(Shape(floats, (as_whole(n, "n"),)))
-        steps = self._reach(parameter, (1 - level) / n)
-        return grid.value(2 * steps + 1) / 2 if floats else steps
 
     def grid_for(self, shape: Shape, finest: Fraction) -> Grid:
         """The grid given, or one with a thousand steps in ``finest``."""

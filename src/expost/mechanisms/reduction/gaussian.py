@@ -5,10 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import ceil
-
-import numpy as np
-from numpy.typing import NDArray
 
 from expost import bracket
 from expost.accounting.renyi import Prices, zcdp
@@ -16,17 +12,17 @@ from expost.accounting.renyi.prices import units_above
 from expost.checks import requested_delta, requested_epsilon, settle
 from expost.cost import Number, exact
 from expost.guarantee import Guarantee, Neighbours
-from expost.mechanisms.gaussian import l2_on_grid, normal_reach
+from expost.mechanisms.gaussian import RoundedNormal, l2_on_grid
 from expost.mechanisms.numbers import Shape, root_above
 from expost.mechanisms.reduction.levels import Leveled
 from expost.mechanisms.reduction.rules import RelativeError, StoppingRule
-from expost.noise import NoiseSource, rounded_gaussian, vector
+from expost.noise import NoiseSource
 from expost.noise.grid import Grid
 from expost.noise.path import normal_paths
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianReduction(Leveled):
+class GaussianReduction(Leveled, RoundedNormal):
     """Noise reduction with normal noise ("Brownian mechanism"): for vectors, and for ledgers that count Rényi prices.
 
     The answers are roundings of one path: data plus a Brownian motion that runs backwards. All answers together reveal
@@ -126,16 +122,3 @@ class GaussianReduction(Leveled):
         """
         of_rule = StoppingRule.miss_per_level if isinstance(rule, RelativeError) else type(rule).miss_per_level
         return of_rule(rule, tuple(self._parameters(shape)), self._rounding(shape), shape.size)
-
-    def _one(self, noise: NoiseSource, parameter: Fraction) -> int:
-        return rounded_gaussian(noise, parameter)
-
-    def _many(self, noise: NoiseSource, parameter: Fraction, size: int) -> NDArray[np.int64]:
-        return vector.rounded_gaussian(noise, parameter, size)
-
-    def _reach(self, parameter: Fraction, miss: Fraction) -> int:
-        """As for :class:`~expost.Gaussian`.
-
-        Proof: lem-gaussian-error
-        """
-        return max(ceil(normal_reach(parameter, miss) - Fraction(1, 2)), 0)
