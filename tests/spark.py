@@ -21,6 +21,7 @@ WHY_NOT = "" if shutil.which("java") else "Java is not installed, and Spark need
 
 @cache
 def session() -> Any:
+    """Spark's; of one that was stopped, ``session.cache_clear()`` makes a new one, in the same machine of Java."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[2]").appName("tests")

@@ -151,10 +151,13 @@ class TableMechanism(Mechanism[None, Out]):
     question: Planned
 
     def check(self, data: Any) -> None:
-        """There is nothing to run it on but its table."""
+        """There is nothing to run it on but its table, which can still be asked."""
         if data is not None:
             raise InvalidValue("a question knows its table: run it without on=…")
         _ = self.question.plan
+        refuse_closed = getattr(self.question.table.engine, "refuse_closed", None)
+        if refuse_closed is not None:  # since the question was planned
+            refuse_closed()
 
     def part_of(self, output: Any) -> Part:
         """All outputs cost the same."""

@@ -440,7 +440,7 @@ def _engine(source: Any, table: str | None, form: Form, engine: str | None) -> E
     if engine == "spark" or type(source).__module__.startswith("pyspark."):
         from expost.data.spark import Spark
 
-        return Spark.of(source, table, form)
+        return Spark.of(source, table, form, engine)
     try:
         from expost.data.duckdb import DuckDB
     except ModuleNotFoundError as error:  # pragma: no cover - the development environment has it

@@ -28,19 +28,21 @@ class Spark:
     any_order = " ORDER BY NULL"
     """Spark numbers no rows without being told an order."""
 
-    def __init__(self, session: Any, name: str, origin: str) -> None:
+    def __init__(self, session: Any, name: str, origin: Any) -> None:
         self._session, self.name, self._origin = session, name, origin
         self.types: Mapping[str, str] = dict(session.table(sources.VIEW).dtypes)
         self.schema: Mapping[str, Kind] = {column: sources.spark_kind(kind) for column, kind in self.types.items()}
 
     @classmethod
-    def of(cls, source: Any, table: str | None, form: Form) -> Spark:
+    def of(cls, source: Any, table: str | None, form: Form, engine: str | None = None) -> Spark:
         """The engine for a frame, a session and a table, or a path."""
+        if engine == "duckdb":
+            raise InvalidValue("a frame of Spark is asked by Spark: leave out engine='duckdb'")
         form.refuse("tables in Spark")
         return cls(*sources.open_source(source, table))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Spark) and self._origin == other._origin
+        return isinstance(other, Spark) and bool(self._origin == other._origin)
 
     def __hash__(self) -> int:
         return hash(self._origin)
@@ -112,12 +114,17 @@ class Spark:
         """One SELECT, which Spark has analysed."""
         if not query.startswith("SELECT "):
             raise InvalidValue("the question does not make one query: write it more plainly")
+        self.refuse_closed()
         failed = self._failure(lambda: self._session.sql(query))[0]
         if failed == "AnalysisException" or failed == "ParseException":
             raise InvalidValue(f"{self.name}: Spark cannot read the question ({failed}): is the table still there?")
         if failed:
             self._raise(failed)
         return query
+
+    def refuse_closed(self) -> None:
+        """Nothing can be asked of a session that was stopped."""
+        sources.refuse_closed(self._session)
 
     def fetch(self, query: str) -> list[tuple[Any, ...]]:
         """All at once: aggregates only."""
@@ -144,9 +151,7 @@ class Spark:
             return type(error).__name__, None
 
     def _raise(self, failed: str) -> None:
-        context = self._session.sparkContext
-        if context._jsc is None or context._jsc.sc().isStopped():
-            raise InvalidValue("the Spark session is closed: start another, and read the table again")
+        self.refuse_closed()
         raise EngineFailed(failed)
 
 

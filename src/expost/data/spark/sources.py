@@ -2,46 +2,24 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from expost.cost import said
 from expost.data.expression import Kind
+from expost.data.spark.plans import rows_of
+from expost.data.spark.settings import session_beside
 from expost.errors import EngineFailed, InvalidValue, MissingDependency
 
 VIEW = "expost_source"
-SPARK_SETTINGS = {
-    "spark.sql.ansi.enabled": "false",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.timestampType": "TIMESTAMP_NTZ",
-    "spark.sql.caseSensitive": "false",
-    "spark.sql.variable.substitute": "false",
-    "spark.sql.parser.escapedStringLiterals": "false",
-    "spark.sql.parquet.filterPushdown": "false",
-    "spark.sql.orc.filterPushdown": "false",
-    "spark.sql.parquet.aggregatePushdown": "false",
-    "spark.sql.parquet.mergeSchema": "false",
-    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
-    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
-    "spark.sql.files.ignoreCorruptFiles": "false",
-    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
-    "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
-    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
-    "spark.sql.cbo.enabled": "false",
+_DISCREET = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.eventLog.enabled": "false",
+    "spark.log.level": "ERROR",
 }
-"""What decides results, or lets a reader look at statistics, as our queries need it: of our own session."""
-_PLAIN = {
-    "org.apache.spark.sql.execution.LogicalRDD",
-    "org.apache.spark.sql.execution.datasources.LogicalRelation",
-    "org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation",
-    "org.apache.spark.sql.catalyst.plans.logical.LocalRelation",
-    "org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias",
-    "org.apache.spark.sql.catalyst.plans.logical.View",
-    "org.apache.spark.sql.catalyst.catalog.HiveTableRelation",
-}
-_TYPED = ("ParquetFileFormat", "OrcFileFormat", "ParquetTable", "OrcTable", "iceberg.spark.source.SparkTable")
-"""Readers, as the names of their classes end, that parse nothing and ask no other database."""
+"""Of a session that we start: its pages, its event log and its other logs would show exact counts."""
 _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "integer"),
     **dict.fromkeys(("float", "double", "decimal"), "number"),
@@ -52,26 +30,18 @@ _KINDS: dict[str, Kind] = {
 }
 
 
-def is_spark(source: Any) -> bool:
-    """Whether it is a frame or a session of Spark."""
-    if "pyspark" not in sys.modules:
-        return False
-    from pyspark.sql import DataFrame, SparkSession
-
-    return isinstance(source, DataFrame | SparkSession)
-
-
 def start_session() -> Any:
-    """The session that is there, or a local one."""
-    try:
-        from pyspark.sql import SparkSession
-    except ModuleNotFoundError as error:
-        raise MissingDependency("tables in Spark", str(error.name), "spark") from None
+    """The session that is there, or a new one, of which nothing is shown."""
+    from pyspark.sql import SparkSession
+
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
+    builder = SparkSession.builder
+    for setting, value in _DISCREET.items():
+        builder = builder.config(setting, value)
     try:
-        return SparkSession.builder.getOrCreate()
+        return builder.getOrCreate()
     except Exception as error:  # no Java, mostly
         failed = type(error).__name__
     raise InvalidValue(
@@ -79,88 +49,85 @@ def start_session() -> Any:
     )
 
 
-def open_source(source: Any, table: str | None) -> tuple[Any, str, str]:
+def open_source(source: Any, table: str | None) -> tuple[Any, str, Any]:
     """Our session, in which the rows are a view; what they are called; and what tells them apart from others."""
-    from pyspark.sql import SparkSession
-
     try:
-        if isinstance(source, str | Path):
-            theirs, path = start_session(), str(source)
-            return *_ours(theirs, theirs.read.parquet(path)), path, f"{theirs.sparkContext.applicationId}: {path}"
-        theirs = source if isinstance(source, SparkSession) else source.sparkSession
-        _refuse_closed(theirs)
-        if isinstance(source, SparkSession):
-            if not isinstance(table, str) or not table:
-                raise InvalidValue("a session has many tables: name one with table='visits'")
-            name = f"spark:{table}"
-            return *_ours(theirs, theirs.table(table)), name, f"{theirs.sparkContext.applicationId}: {name}"
-        if table is not None:
-            raise InvalidValue(f"a frame is one table: leave out table={table!r}")
-        return *_ours(theirs, source), "spark frame", f"{id(source)}"
-    except (InvalidValue, EngineFailed, MissingDependency):
-        raise
-    except Exception as error:
-        failed = type(error).__name__
-    if failed == "AnalysisException":
-        raise InvalidValue(f"Spark cannot read {said(table or str(source))}: is the name or path right?")
-    raise EngineFailed(failed)
+        from pyspark.sql import SparkSession
+        from pyspark.sql.classic.dataframe import DataFrame
+    except ModuleNotFoundError:
+        raise MissingDependency("tables in Spark", "pyspark", "spark") from None
+    if isinstance(source, SparkSession):
+        return _of_table(source, table)
+    if table is not None:
+        raise InvalidValue(f"a frame or a path is one table: leave out table={table!r}, or pass a session with it")
+    if isinstance(source, DataFrame):
+        return _of_frame(source)
+    return _of_paths(source)
 
 
-def _refuse_closed(theirs: Any) -> None:
-    context = theirs.sparkContext
+def _of_table(theirs: Any, table: str | None) -> tuple[Any, str, Any]:
+    if not isinstance(table, str) or not table:
+        raise InvalidValue("a session has many tables: name one with table='visits'")
+    refuse_closed(theirs)
+    name = f"spark:{table}"
+    ours = _viewed(theirs, lambda _: theirs.table(table), f"table {said(table)}: is its name right?")
+    return ours, name, f"{theirs.sparkContext.applicationId}: {name}"
+
+
+def _of_frame(frame: Any) -> tuple[Any, str, Any]:
+    refuse_closed(frame.sparkSession)
+    return _viewed(frame.sparkSession, lambda _: frame, "the frame: are its files still there?"), "spark frame", frame
+
+
+def _of_paths(source: Any) -> tuple[Any, str, Any]:
+    """Parquet files, all of whose types agree; read in our session from the beginning."""
+    listed = source if isinstance(source, list | tuple) and source else [source]
+    if not all(isinstance(path, str | Path) for path in listed):
+        raise InvalidValue(
+            "engine='spark' reads a frame of Spark, a session with table='visits', or paths of Parquet files; got "
+            f"{type(source).__module__}.{type(source).__name__}: frames of Spark Connect cannot be read, and others "
+            "are read without engine="
+        )
+    theirs, paths = start_session(), [str(path) for path in listed]
+    name = ", ".join(paths)
+    wrong = f"{said(name)}: is the path right, are all files Parquet, and do their columns agree?"
+    ours = _viewed(theirs, lambda session: session.read.option("mergeSchema", "true").parquet(*paths), wrong)
+    return ours, name, f"{theirs.sparkContext.applicationId}: {name}"
+
+
+def refuse_closed(session: Any) -> None:
+    """Refuse a session that was stopped."""
+    context = session.sparkContext
     if context._jsc is None or context._jsc.sc().isStopped():
         raise InvalidValue("the Spark session is closed: start another, and read the table again")
 
 
-def _ours(theirs: Any, frame: Any) -> tuple[Any]:
-    """A session of ours with the frame as a view: its settings hold for our queries, and theirs for theirs."""
-    from pyspark.sql.classic.dataframe import DataFrame
+def _viewed(theirs: Any, frame_in: Callable[[Any], Any], wrong: str) -> Any:
+    """A session of ours with the rows as a view; ``wrong`` says what cannot be read, and what may be the matter.
 
-    plan = frame._jdf.queryExecution().analyzed()
-    _refuse_plans(plan)
-    _refuse_names(frame.columns)
-    ours = theirs.newSession()
-    for setting, value in SPARK_SETTINGS.items():
-        ours.conf.set(setting, value)
-    dataset = theirs._jvm.org.apache.spark.sql.classic.Dataset.ofRows(ours._jsparkSession, plan)
-    DataFrame(dataset, ours).createOrReplaceTempView(VIEW)
-    return (ours,)
-
-
-def _refuse_plans(plan: Any) -> None:
-    """Only what is scanned as it is: other plans compute by their own rules, and may fail for some values."""
-    name = plan.getClass().getName()
-    children = plan.children()
-    if name not in _PLAIN or (name.endswith(".LogicalRDD") and not plan.rdd().isCheckpointed()):
-        raise InvalidValue(
-            f"the frame is not a plain table but computes something ({name.rpartition('.')[2]}), and a value in it "
-            "could make an answer fail: pass frame.localCheckpoint(), or where() and derive() of the table"
-        )
-    if name.endswith((".LogicalRelation", ".DataSourceV2Relation")):
-        _refuse_readers(plan.relation() if name.endswith(".LogicalRelation") else plan.table())
-    for place in range(children.size()):
-        _refuse_plans(children.apply(place))
-
-
-def _refuse_readers(relation: Any) -> None:
-    """Only files of typed values, read as they are: parsing fails for some rows if options say so, and so do dates."""
-    files = relation.getClass().getSimpleName() == "HadoopFsRelation"
-    reader = (relation.fileFormat() if files else relation).getClass().getName()
-    if not reader.endswith(_TYPED):
-        raise InvalidValue(
-            f"the frame is read by {reader.rpartition('.')[2]}, and a value that it cannot read could make an answer "
-            "fail: pass frame.localCheckpoint(), or read Parquet or ORC files"
-        )
-    for option in ("datetimeRebaseMode", "int96RebaseMode") if files else ():
-        mode = relation.options().get(option)
-        if mode.isDefined() and mode.get().upper() == "EXCEPTION":
-            raise InvalidValue(f"with {option}='EXCEPTION' an old date makes an answer fail: write 'CORRECTED'")
+    Messages of Spark are not passed on: they may quote data.
+    """
+    try:
+        ours = session_beside(theirs)
+        frame = frame_in(ours)
+        _refuse_names(frame.columns)
+        rows_of(frame, ours).createOrReplaceTempView(VIEW)
+        return ours
+    except (InvalidValue, EngineFailed):
+        raise
+    except Exception as error:
+        failed = type(error).__name__
+    if failed in ("AnalysisException", "ParseException", "SparkException", "Py4JJavaError"):
+        raise InvalidValue(f"Spark cannot read {wrong} ({failed})")
+    raise EngineFailed(failed)
 
 
 def _refuse_names(names: list[str]) -> None:
     seen: set[str] = set()
     for name in names:
-        if not name or name.lower() in seen:
+        if not name:
+            raise InvalidValue("the frame has a column without a name: give it one")
+        if name.lower() in seen:
             raise InvalidValue(f"the frame has two columns {name!r}, capitals aside: rename one of them")
         seen.add(name.lower())
 
