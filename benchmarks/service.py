@@ -8,21 +8,21 @@ database. The question is a sum over a table of two hundred thousand rows of ten
 from __future__ import annotations
 
 import asyncio
-import os
-import secrets
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
+from urllib.parse import urlsplit
 
 import duckdb
-import httpx
 
 import expost as xp
+from expost.ledger.address import opened
 from report import ROOT, Row, at_least, report
 
 sys.path.insert(0, str(ROOT / "tests"))
@@ -42,34 +42,48 @@ rows = 10
 neighbours = "add-remove"
 """
 CONSTANT = """
-import sys, socket, uvicorn
+import uvicorn
 from fastapi import FastAPI
 app = FastAPI()
 @app.get("/constant")
 async def constant():
     return {"account": "people/alice", "limit": {"epsilon": "1000", "delta": "1e-5"}}
-sock = socket.socket(); sock.bind(("127.0.0.1", 0)); print(sock.getsockname()[1], flush=True)
-uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False)).run(sockets=[sock])
+class Server(uvicorn.Server):
+    async def startup(self, sockets=None):
+        await super().startup(sockets)
+        print(self.servers[0].sockets[0].getsockname()[1], flush=True)
+Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error", access_log=False)).run()
+"""
+LISTENERS = """
+import asyncio, httpx, sys
+async def one(client, heard):
+    async with client.stream("GET", "/v1/events") as reply:
+        async for _ in reply.aiter_text():
+            heard.release()
+async def listen():
+    heard = asyncio.Semaphore(0)
+    async with httpx.AsyncClient(base_url=sys.argv[1], headers={"authorization": sys.argv[2]}, timeout=None,
+            limits=httpx.Limits(max_connections=200)) as client:
+        tasks = [asyncio.create_task(one(client, heard)) for _ in range(100)]
+        for _ in tasks:
+            await heard.acquire()
+        print(len(tasks), flush=True)
+        await asyncio.gather(*tasks)
+asyncio.run(listen())
 """
 
 
 def main() -> None:
-    rows: list[Row] = []
-    with tempfile.TemporaryDirectory() as folder:
-        rows += jobs("SQLite", Path(folder), lambda: f"sqlite:///{folder}/{secrets.token_hex(4)}.db")
+    rows = [jobs("SQLite", lambda: "sqlite:///books.db")]
     server = Server(on_disk=True)
-    with tempfile.TemporaryDirectory() as folder:
-        rows += jobs("PostgreSQL", Path(folder), lambda: new_schema(server))
+    rows.append(jobs("PostgreSQL", lambda: new_schema(server)))
     server.remove()
-    with tempfile.TemporaryDirectory() as folder:
-        rows += balances(Path(folder))
-    report("service", rows)
+    report("service", rows + balances())
 
 
 def prepared(folder: Path, url: str) -> Running:
-    target = folder / "visits.parquet"
-    if not target.exists():
-        duckdb.sql(f"COPY (SELECT i % 10000 AS person, i % 50 AS cost FROM range(200000) t(i)) TO '{target}'")
+    data = folder / "visits.parquet"
+    duckdb.sql(f"COPY (SELECT i % 10000 AS person, i % 50 AS cost FROM range(200000) t(i)) TO '{data}'")
     running = Running(folder, url, server="answer_every = 0.5\nqueue = 1000000\njobs_at_once = 16", more=DATA)
     ledger = xp.Ledger.create(running.url, "visits", 10**6, neighbours="add-remove", unit="person (column person)")
     ledger.create_account("alice", 10**6)
@@ -77,15 +91,19 @@ def prepared(folder: Path, url: str) -> Running:
     return running
 
 
-def jobs(database: str, folder: Path, url: Callable[[], str]) -> list[Row]:
+# ---- jobs
+
+
+def jobs(database: str, url: Callable[[], str]) -> Row:
     ours, peers = [], []
     for turn in range(TURNS):
-        running = prepared(folder, url())
-        ours.append(served(running, turn))
-        peers.append(at_home(running))
+        with tempfile.TemporaryDirectory() as folder:
+            running = prepared(Path(folder), url())
+            ours.append(served(running, turn))
+            peers.append(at_home(running))
     ratios = [one / other for one, other in zip(ours, peers, strict=True)]
     name = f"jobs from 16 connections, {database}, against 16 threads"
-    return [at_least(name, median(ours), median(peers), "1/s", median(ratios), 0.7)]
+    return at_least(name, median(ours), median(peers), "1/s", median(ratios), 0.7)
 
 
 def served(running: Running, turn: int) -> float:
@@ -98,16 +116,12 @@ def served(running: Running, turn: int) -> float:
 
     since = time.monotonic()
     crowd(work)
-    while settled(running) < CALLERS * EACH:
-        time.sleep(0.05)
+    with opened(running.url, read_only=True) as engine:
+        while engine.rows("SELECT count(*) FROM expost_entry WHERE state = 'settled'")[0][0] < CALLERS * EACH:
+            time.sleep(0.02)
     took = time.monotonic() - since
     running.kill()
     return CALLERS * EACH / took
-
-
-def settled(running: Running) -> int:
-    ledger = xp.Ledger.load(running.url, "visits", read_only=True)
-    return sum(entry.state == "settled" for entry in ledger.entries())
 
 
 def at_home(running: Running) -> float:
@@ -132,66 +146,77 @@ def crowd(work: Callable[[int], None]) -> None:
         thread.join()
 
 
-def balances(folder: Path) -> list[Row]:
-    running = prepared(folder, f"sqlite:///{folder}/books.db").start()
-    command = [sys.executable, "-c", CONSTANT]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ)) as constant:
-        assert constant.stdout is not None
-        peer = f"http://127.0.0.1:{constant.stdout.readline().strip()}/constant"
-        own, secret = f"{running.address}/v1/account", running.secrets["alice"]
-        turns = [(rate(own, secret), rate(peer, ""), listened(running, own, secret)) for _ in range(TURNS)]
-        constant.terminate()
-    running.stop()
-    alone, constants, heard = (median(each) for each in zip(*turns, strict=True))
-    listening = median(with_them / without for without, _, with_them in turns)
+# ---- balances
+
+
+def balances() -> list[Row]:
+    with tempfile.TemporaryDirectory() as folder:
+        running = prepared(Path(folder), "sqlite:///books.db").start()
+        turns = balance_turns(running)
+        running.stop()
+    alone, constants, heard, around = (median(each) for each in zip(*turns, strict=True))
+    of_constant = median(mine / other for mine, other, _, _ in turns)
+    of_alone = median(with_them / without for _, _, with_them, without in turns)
     return [
-        at_least(
-            "balances, against a constant reply", alone, constants, "1/s", median(a / c for a, c, _ in turns), 0.5
-        ),
-        at_least("balances with 100 listeners, against none", heard, alone, "1/s", listening, 0.95),
+        at_least("balances, against a constant reply", alone, constants, "1/s", of_constant, 0.5),
+        at_least("balances with 100 listeners, against none", heard, around, "1/s", of_alone, 0.95),
     ]
 
 
+def balance_turns(running: Running) -> list[tuple[float, float, float, float]]:
+    """Alone; the constant reply; with listeners; and without them, before and after."""
+    own, secret = f"{running.address}/v1/account", running.secrets["alice"]
+    turns = []
+    with talking(CONSTANT) as constant:
+        peer = f"http://127.0.0.1:{said(constant)}/constant"
+        for _ in range(TURNS):
+            constants, alone = rate(peer, ""), rate(own, secret)
+            with talking(LISTENERS, running.address, f"Bearer {secret}") as listeners:
+                assert said(listeners) == "100"
+                heard = rate(own, secret)
+            turns.append((alone, constants, heard, (alone + rate(own, secret)) / 2))
+    return turns
+
+
 def rate(url: str, secret: str) -> float:
-    """Replies per second to sixteen connections of one client."""
+    """Replies per second to sixteen connections. The client is plain sockets: what is measured is the server."""
+    parts = urlsplit(url)
+    token = f"Authorization: Bearer {secret}\r\n" if secret else ""
+    request = f"GET {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\n{token}\r\n".encode()
+
+    async def one(stop: float) -> int:
+        reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+        count = 0
+        while time.monotonic() < stop:
+            writer.write(request)
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200 "), head
+            await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0]))
+            count += 1
+        writer.close()
+        return count
 
     async def work() -> float:
-        headers = {"authorization": f"Bearer {secret}"} if secret else {}
-        limits = httpx.Limits(max_connections=CALLERS)
-        async with httpx.AsyncClient(headers=headers, limits=limits) as client:
-            stop, count = time.monotonic() + SECONDS, 0
-
-            async def one() -> None:
-                nonlocal count
-                while time.monotonic() < stop:
-                    (await client.get(url)).raise_for_status()
-                    count += 1
-
-            since = time.monotonic()
-            await asyncio.gather(*(one() for _ in range(CALLERS)))
-            return count / (time.monotonic() - since)
+        since = time.monotonic()
+        counts = await asyncio.gather(*(one(since + SECONDS) for _ in range(CALLERS)))
+        return sum(counts) / (time.monotonic() - since)
 
     return asyncio.run(work())
 
 
-def listened(running: Running, url: str, secret: str) -> float:
-    """The same, while a hundred others listen to live events."""
-    script = (
-        "import asyncio, httpx, sys\n"
-        "async def one(client):\n"
-        "    async with client.stream('GET', '/v1/events') as reply:\n"
-        "        async for _ in reply.aiter_text(): pass\n"
-        "async def main():\n"
-        "    async with httpx.AsyncClient(base_url=sys.argv[1], headers={'authorization': sys.argv[2]}, timeout=None,\n"
-        "            limits=httpx.Limits(max_connections=200)) as client:\n"
-        "        await asyncio.gather(*(one(client) for _ in range(100)))\n"
-        "asyncio.run(main())\n"
-    )
-    with subprocess.Popen([sys.executable, "-c", script, running.address, f"Bearer {secret}"]) as listeners:
-        time.sleep(2.5)
-        found = rate(url, secret)
-        listeners.kill()
-    return found
+@contextmanager
+def talking(script: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", script, *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def said(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
 
 
 if __name__ == "__main__":

@@ -57,6 +57,9 @@ class Service:
         self.bell = Bell(self.jobs, self.runner, self.window, config.answer_every)
         self.stopping = False
         self._tokens: dict[str, tuple[AccessToken, float]] = {}
+        self._revoked: frozenset[str] = frozenset()
+        self._looked_until = 0.0
+        self._looking = asyncio.Lock()
         self._ringing: asyncio.Task[None] | None = None
         self._rehearsing = asyncio.Semaphore(1)
 
@@ -109,10 +112,16 @@ class Service:
     def forget_tokens(self) -> None:
         """Look every token up again: one was revoked, or somebody signed out."""
         self._tokens.clear()
+        self._looked_until = 0.0
 
-    def is_live(self, token: AccessToken) -> bool:
-        """Whether a token has not ended meanwhile."""
-        return any(each.id == token.id and each.valid for each in list_tokens(self.database, [token.account]))
+    async def is_live(self, token: AccessToken) -> bool:
+        """Whether a token has not ended meanwhile. Looked up once for all who listen."""
+        async with self._looking:
+            if self._looked_until < time.monotonic():
+                found = await asyncio.to_thread(list_tokens, self.database)
+                self._revoked = frozenset(each.id for each in found if each.revoked)
+                self._looked_until = time.monotonic() + _REMEMBERED
+        return token.valid and token.id not in self._revoked
 
     async def account(self, token: AccessToken, wanted: str | None = None) -> str:
         """The account that is asked about: the token's own, or one below it. Others do not exist."""

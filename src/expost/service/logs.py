@@ -27,6 +27,8 @@ class JsonLines(logging.Formatter):
 
 def set_up_logs(level: int = logging.INFO) -> None:
     """Everything to standard error, as lines of JSON."""
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # nobody reads them
+    logging._srcfile = None  # nor which line of the source it was
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     root = logging.getLogger()

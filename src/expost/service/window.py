@@ -6,7 +6,8 @@ balance, an entry or a line of the trail that is younger than the last answer ti
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -40,6 +41,7 @@ class Window:
     def __init__(self, database: ServiceTables, ledgers: tuple[str, ...]) -> None:
         self._database, self._ledgers = database, ledgers
         self._books: dict[str, _Book] = {}
+        self._texts: dict[str, str] = {}
         self.refresh()
 
     def refresh(self) -> None:
@@ -54,7 +56,9 @@ class Window:
             if name not in books:
                 books[name] = _Book(ledger, sequence, entries, meters_of_text(accounting), {})
             books[name].balances[path] = balance_of_row(amounts)
-        self._books = books
+        if books != self._books:
+            self._books = books
+            self._texts = {}  # after the books: a text that is kept is about them
 
     def knows(self, account: str) -> bool:
         """Whether there was such an account."""
@@ -87,6 +91,21 @@ class Window:
             "remaining": self.remaining(account).to_json(),
             "closed": any(level.closed for level in levels),
         }
+
+    def balance_text(self, account: str) -> str:
+        """The same as JSON."""
+        return self._kept(account, lambda: self.balance(account))
+
+    def balances_text(self, account: str) -> str:
+        """An account and all below it, as JSON."""
+        return self._kept(f"{account}/", lambda: [self.balance(each) for each in self.below(account)])
+
+    def _kept(self, name: str, make: Callable[[], Any]) -> str:
+        """A text that is made once for all who ask, until something changes."""
+        texts = self._texts
+        if name not in texts:
+            texts[name] = json.dumps(make(), ensure_ascii=False)
+        return texts[name]
 
     def entries(self, account: str, last: int | None = None) -> Iterator[Entry]:
         """The entries of an account and of those below it, or the last ones."""

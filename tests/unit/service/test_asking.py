@@ -254,6 +254,25 @@ def test_reading(running: Running) -> None:
         assert 'expost_epsilon{ledger="people",of="limit"} 1000' in client.get("/metrics").text
 
 
+def test_a_listener_hears_changes_until_its_token_is_revoked(running: Running) -> None:
+    with running.client("custodian") as client:
+        wanted = {"role": "analyst", "account": "people/alice", "name": "listener", "days": 1}
+        token = client.post("/v1/admin/tokens", json=wanted).json()
+        with httpx.Client(base_url=running.address, headers={"authorization": f"Bearer {token['secret']}"}) as own:
+            heard: list[str] = []
+            with own.stream("GET", "/v1/events") as reply:
+                for line in reply.iter_lines():
+                    heard += [line] if line.startswith("event: ") else []
+                    if heard == ["event: balances"] and line.startswith("data: "):
+                        submit(own, key(), COUNT)
+                    if heard[-1:] == ["event: job"]:
+                        client.delete(f"/v1/admin/tokens/{token['id']}")
+            assert heard[0] == "event: balances"
+            assert heard[-1] == "event: job"
+            assert len(heard) >= 3  # at the latest with the job came its charge
+            assert own.get("/v1/events").status_code == 401
+
+
 def test_one_key_from_many_clients_at_once(running: Running) -> None:
     before, same = running.ledger().account("alice").spent, key()
 

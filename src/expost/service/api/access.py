@@ -23,7 +23,12 @@ def service_of(request: Request) -> Service:
     return found
 
 
-Here = Annotated[Service, Depends(service_of)]
+async def _here(request: Request) -> Service:
+    """The same, for routes: one that is not async would take a thread per request."""
+    return service_of(request)
+
+
+Here = Annotated[Service, Depends(_here)]
 
 
 def allow(*roles: Role) -> Any:

@@ -20,7 +20,7 @@ from expost.service.problems import Refusal
 from expost.service.tokens import AccessToken
 
 
-def allowed(here: Here) -> None:
+async def allowed(here: Here) -> None:
     """These routes do not exist unless they were switched on."""
     if not here.config.external_engines:
         raise Refusal(404, "external engines are off here")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
-from fastapi.responses import PlainTextResponse, StreamingResponse
+from fastapi.responses import PlainTextResponse, Response, StreamingResponse
 
 from expost.service.api.access import AnyReader, Auditor, Here, refusals
 from expost.service.api.models import AccountModel, AccountPath, EntryModel, EventModel, HeadModel
@@ -20,21 +21,21 @@ from expost.service.tokens import AccessToken
 
 router = APIRouter(prefix="/v1", tags=["reading"])
 Which = Annotated[AccountPath | None, Query(description="The token's own account, or one below it.")]
-_CHECKED_EVERY = 5
-"""Answer times after which a listener's token is looked at again."""
+_SILENT = 15.0
+"""Seconds after which a listener gets an empty line: that a connection is gone shows when it is written to."""
 
 
 @router.get("/account", response_model=AccountModel, responses=refusals())
-async def show_account(here: Here, token: AnyReader, account: Which = None) -> JsonReply:
+async def show_account(here: Here, token: AnyReader, account: Which = None) -> Response:
     """A balance, as of the last answer time."""
-    return JsonReply(here.window.balance(await here.account(token, account)))
+    return Response(here.window.balance_text(await here.account(token, account)), media_type="application/json")
 
 
 @router.get("/accounts", response_model=list[AccountModel], responses=refusals())
-async def list_accounts(here: Here, token: AnyReader) -> JsonReply:
+async def list_accounts(here: Here, token: AnyReader) -> Response:
     """The balances of the token's account and of all below it."""
     top = await here.account(token)
-    return JsonReply([here.window.balance(each) for each in here.window.below(top)])
+    return Response(here.window.balances_text(top), media_type="application/json")
 
 
 @router.get("/entries", response_model=list[EntryModel], responses=refusals())
@@ -93,20 +94,19 @@ async def listen(here: Here, token: AnyReader, once: bool = False) -> StreamingR
 
 async def events(here: Service, token: AccessToken, account: str, *, once: bool = False) -> AsyncIterator[str]:
     """The balance now, and at each answer time what has changed; ``once`` ends it after the first."""
-    shown, rung = "", 0
-    while not here.stopping:
-        now = json.dumps([here.window.balance(each) for each in here.window.below(account)])
-        said = f"event: balances\ndata: {now}\n\n" if now != shown else ""
-        for job in here.bell.answered.get(account, ()) if rung and token.role == "analyst" else ():
+    shown, sent_at = "", 0.0
+    while not here.stopping and await here.is_live(token):
+        balances = here.window.balances_text(account)
+        said = f"event: balances\ndata: {balances}\n\n" if balances != shown else ""
+        for job in here.bell.answered.get(account, ()) if shown and token.role == "analyst" else ():
             said += f'event: job\ndata: {{"id": "{job}"}}\n\n'
-        shown = now
-        yield said or ": \n\n"
+        shown, now = balances, time.monotonic()
+        if said or now - sent_at >= _SILENT:
+            sent_at = now
+            yield said or ": \n\n"
         if once:
             return
         await here.bell.wait()
-        rung += 1
-        if rung % _CHECKED_EVERY == 0 and not await asyncio.to_thread(here.is_live, token):
-            return
 
 
 def exported_lines(here: Service, ledger: str) -> Iterator[str]:
