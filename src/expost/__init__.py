@@ -107,6 +107,7 @@ else:
             "ObjectivePerturbation",
             "OutputPerturbation",
             "PermuteAndFlip",
+            "PrivateRange",
             "Proposal",
             "ProposeTestRelease",
             "Quantile",

@@ -26,9 +26,10 @@ from expost.fingerprint import say
 from expost.ledger import codec
 from expost.mechanisms.linear.box import LinearFit
 from expost.mechanisms.linear.tested_logistic import ErrorTest
+from expost.mechanisms.moments.geometric_cells import Interval
 from expost.mechanisms.moments.moments import Winsorized
-from expost.mechanisms.moments.pairs import Estimate
-from expost.mechanisms.moments.typical_range import Interval
+from expost.mechanisms.moments.pairs import Estimate, FoundCorrelation
+from expost.mechanisms.moments.private_range import FoundRange
 from expost.mechanisms.quantiles.distribution import StepFunction
 from expost.mechanisms.quantiles.ladder import Rung
 from expost.mechanisms.reduction.levels import Reduced
@@ -190,6 +191,8 @@ MECHANISMS: list[xp.Mechanism] = [
         candidates=(MODEL,), score=xp.MeanAbsoluteError(bounds=(0, 9)), held_out="0.3", good_enough="0.5", factor="1.5",
         runs=20,
     ),
+    xp.PrivateRange(epsilon=1, neighbours="substitute"),
+    xp.PrivateRange(epsilon=1, neighbours="add-remove", missing=1),
     xp.TypicalRange(epsilon=1, bounds=(0, 9), neighbours="substitute"),
     xp.TypicalRange(epsilon=1, bounds=(0, 9), neighbours="add-remove", penalty=3, scales=4, missing=1),
     xp.Variance(epsilon=1, bounds=(0, 9)),
@@ -221,6 +224,9 @@ OUTPUTS: dict[str, Any] = {
     "an interval": Interval(0.0, 2.5),
     "a covariance": Estimate(1.5, 0.25),
     "a mean": Winsorized(1.5, 0.0, 2.5, 0.25),
+    "a mean without bounds": Winsorized(1.5, 0.0, 2.5, 0.25, 3),
+    "a correlation without bounds": FoundCorrelation(0.5, 3),
+    "a range": FoundRange(0.0, 2.5, 3),
     "a rung of a ladder": Rung(45.5, 3, True),
     "a reduced answer": Reduced(45.5, 3, True),
     "a tuned output": Tuned(3, 45.5, 0.75, True),

@@ -20,7 +20,7 @@ from expost.data.sums import Clipped, as_missing
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours
 from expost.mechanisms import Tally
-from expost.mechanisms.moments.loose_bounds import LARGEST_RECORD
+from expost.mechanisms.moments.geometric_cells import LARGEST_RECORD
 from expost.mechanisms.quantiles.candidates import Candidates, Lattice, Unbounded
 from expost.mechanisms.quantiles.ordered import arrange
 from expost.mechanisms.quantiles.quantiles import target

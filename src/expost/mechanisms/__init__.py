@@ -21,6 +21,7 @@ from expost.mechanisms.moments.moments import Mean as Mean
 from expost.mechanisms.moments.moments import Variance as Variance
 from expost.mechanisms.moments.pairs import Correlation as Correlation
 from expost.mechanisms.moments.pairs import Covariance as Covariance
+from expost.mechanisms.moments.private_range import PrivateRange as PrivateRange
 from expost.mechanisms.moments.trimmed import TrimmedMean as TrimmedMean
 from expost.mechanisms.moments.typical_range import TypicalRange as TypicalRange
 from expost.mechanisms.quantiles.distribution import DistributionFunction as DistributionFunction

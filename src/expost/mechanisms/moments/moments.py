@@ -16,9 +16,10 @@ from expost.checks import as_interval, as_share, as_whole, finite, optional, req
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
 from expost.mechanisms.fixed_cost import FixedCost
-from expost.mechanisms.moments.loose_bounds import needed
+from expost.mechanisms.moments.geometric_cells import Interval, records
+from expost.mechanisms.moments.optional_bounds import OptionalBounds
 from expost.mechanisms.moments.staircase import Staircase
-from expost.mechanisms.moments.typical_range import Interval, TypicalRange, records
+from expost.mechanisms.moments.typical_range import TypicalRange
 from expost.mechanisms.stability.order import check_records
 from expost.noise import NoiseSource
 
@@ -34,6 +35,16 @@ class Winsorized(NamedTuple):
     low: float
     high: float
     noise: float
+    level: int = 0
+    """At which the search for the interval ended; 0 if there were bounds."""
+
+
+class Clamp(NamedTuple):
+    """An interval that records are clamped to, what is left of ε, and the level of the search for it, if any."""
+
+    interval: Interval
+    left: Fraction
+    level: int = 0
 
 
 class WithinInterval(FixedCost[NDArray[Any], Winsorized]):
@@ -52,11 +63,11 @@ class WithinInterval(FixedCost[NDArray[Any], Winsorized]):
 
     def sample(self, data: Any, noise: NoiseSource) -> Winsorized:
         """The interval, and the statistic of what is clamped to it."""
-        interval, left = self._interval(data, noise)
+        values = records(data, self.bounds, float(self.missing))
+        interval, left, level = self._clamp(values, noise)
         low, high = interval
-        points = points_of(records(data, self.bounds, float(self.missing)), interval)
-        value, reach = self._noisy(points, Fraction(high) - Fraction(low), left, noise)
-        return Winsorized(self._shown(value, interval), low, high, float(reach))
+        value, reach = self._noisy(points_of(values, interval), Fraction(high) - Fraction(low), left, noise)
+        return Winsorized(self._shown(value, interval), low, high, float(reach), level)
 
     def _noisy(
         self, points: NDArray[np.int64], width: Fraction, epsilon: Fraction, noise: NoiseSource
@@ -67,7 +78,7 @@ class WithinInterval(FixedCost[NDArray[Any], Winsorized]):
         return (whole + stairs.draw(noise)) * unit, stairs.reach(_MISS) * unit
 
     @abstractmethod
-    def _interval(self, data: Any, noise: NoiseSource) -> tuple[Interval, Fraction]:
+    def _clamp(self, values: NDArray[np.float64], noise: NoiseSource) -> Clamp:
         """The interval for the records, and what is left of ε."""
 
     @abstractmethod
@@ -85,7 +96,7 @@ class WithinInterval(FixedCost[NDArray[Any], Winsorized]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Moment(WithinInterval):
+class _Moment(OptionalBounds[NDArray[Any], Winsorized], WithinInterval):
     """A moment within a typical range."""
 
     epsilon: Number
@@ -99,22 +110,27 @@ class _Moment(WithinInterval):
         settle(self, scales=partial(as_whole, least=0, most=16))
         if self.range_share is not None:
             as_share(self.range_share, "range_share")
-        if self.scales:
+        if self.bounds is None:
+            if not self.scales:
+                raise InvalidValue("scales=0 takes the bounds as they are, and there are none: give bounds=")
+            _ = self.guarantee
+        elif self.scales:
             _ = self.range_of(1), self.range_of(2**40)
-        elif self.bounds is None:
-            raise InvalidValue("scales=0 takes the bounds as they are, and there are none: give bounds=")
+
+    @property
+    def _search_share(self) -> Number:
+        return super()._search_share if self.range_share is None else self.range_share
 
     def range_of(self, size: int) -> TypicalRange:
-        """The mechanism that chooses the interval for n records.
+        """The mechanism that chooses the interval for n records, within the bounds.
 
         Unless a share was given, it gets a quarter of ε; more, but at most three quarters, where few records call
-        for it. Finding bounds, where none were given, comes on top of that.
+        for it.
         """
         whole = exact(self.epsilon, "ε")
         if self.range_share is None:
             wanted = Fraction(4 * (log(2.0 ** (self.scales + 2)) + 6)) / size
-            finding = 0 if self.bounds is not None else needed(size, whole)
-            share = min(3 * whole / 4, max(whole / 4, wanted) + finding)
+            share = min(3 * whole / 4, max(whole / 4, wanted))
         else:
             share = whole * exact(self.range_share, "range_share")
         spent = requested_epsilon(share)
@@ -122,13 +138,16 @@ class _Moment(WithinInterval):
         rest: dict[str, Any] = {"penalty": penalty, "scales": self.scales, "missing": self.missing}
         return TypicalRange(epsilon=spent, bounds=self.bounds, neighbours="substitute", **rest)
 
-    def _interval(self, data: Any, noise: NoiseSource) -> tuple[Interval, Fraction]:
+    def _clamp(self, values: NDArray[np.float64], noise: NoiseSource) -> Clamp:
         """The interval for the records, and what is left of ε; without scales, the bounds and all of it."""
+        if self.bounds is None:
+            (interval,), level = self._search.find([values], noise)
+            return Clamp(interval, self._budgets[1], level)
         whole = Cost.within(self.epsilon).exact_epsilon
         if not self.scales:
-            return Interval(*self.bounds), whole
-        chooser = self.range_of(len(data))
-        return chooser.sample(data, noise), whole - exact(chooser.epsilon, "ε")
+            return Clamp(Interval(*self.bounds), whole)
+        chooser = self.range_of(len(values))
+        return Clamp(chooser.sample(values, noise), whole - exact(chooser.epsilon, "ε"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,9 +164,11 @@ class Mean(_Moment):
     epsilon
         The whole budget.
     bounds
-        Between which all records lie, or count as lying. None for records of any size: a part of ε finds bounds.
+        Between which all records lie, or count as lying. None for records of any size: a search as that of
+        :class:`PrivateRange` finds an interval, and what it does not use is refunded. The part is its level.
     range_share
-        The share of ε for the interval. By default a quarter, and up to three quarters if there are few records.
+        The share of ε for the interval. By default a quarter, and up to three quarters if there are few records;
+        without bounds a half.
     scales
         How often the bounds are halved at most in search of the interval. 0 takes the bounds, with all of ε for the
         noise: the choice for tight ones.

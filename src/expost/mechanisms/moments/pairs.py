@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from expost.checks import as_interval, equal_share, finite, requested_epsilon, settle
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
-from expost.mechanisms.fixed_cost import FixedCost
+from expost.mechanisms.moments.geometric_cells import Interval, records
 from expost.mechanisms.moments.moments import POINTS, points_of
+from expost.mechanisms.moments.optional_bounds import OptionalBounds
 from expost.mechanisms.moments.staircase import Staircase
-from expost.mechanisms.moments.typical_range import Interval, TypicalRange, records
 from expost.mechanisms.numbers import shape_of
 from expost.noise import NoiseSource
 
@@ -27,15 +27,25 @@ class Estimate(NamedTuple):
 
     value: float
     noise: float
+    level: int = 0
+    """At which the search for the ranges of both columns ended; 0 if there were bounds."""
+
+
+class FoundCorrelation(NamedTuple):
+    """A correlation without bounds, and the level at which the search for the ranges of both columns ended."""
+
+    value: float
+    level: int
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Paired(FixedCost[NDArray[Any], Any]):
+class _Paired(OptionalBounds[NDArray[Any], Any]):
     """What statistics of two columns share: a pair of bounds, and rows of two numbers."""
 
     epsilon: Number
     bounds: Any = None
     missing: Number = 0
+    _columns: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         settle(self, epsilon=requested_epsilon)
@@ -44,7 +54,7 @@ class _Paired(FixedCost[NDArray[Any], Any]):
                 raise InvalidValue(f"bounds are two pairs (lowest, highest), one for each column, got {self.bounds!r}")
             object.__setattr__(self, "bounds", tuple(as_interval(pair) for pair in self.bounds))
         settle(self, missing=finite)
-        _ = equal_share(self.epsilon, 3), self.bounds or self._finder
+        _ = equal_share(self.epsilon, 3), self.guarantee
 
     def check(self, data: Any) -> None:
         """Rows of two numbers, at least one row; how many is public."""
@@ -52,24 +62,28 @@ class _Paired(FixedCost[NDArray[Any], Any]):
         if dimensions is None or len(dimensions) != 2 or dimensions[1] != 2 or not 1 <= dimensions[0] <= _MOST:
             raise InvalidValue(f"the data has two columns and from 1 to {_MOST:,} rows, got shape {dimensions}")
 
-    def _intervals(self, data: Any, noise: NoiseSource) -> tuple[tuple[Interval, Interval], Fraction]:
-        """The bounds and all of ε or, if there are none, a typical range of each column for a quarter, and the rest."""
-        whole = exact(self.epsilon, "ε")
-        if self.bounds is not None:
-            first, second = (Interval(*ends) for ends in self.bounds)
-            return (first, second), whole
-        first, second = (self._finder.sample(column, noise) for column in np.asarray(data).T)
-        return (first, second), whole - 2 * exact(self._finder.epsilon, "ε")
-
-    @property
-    def _finder(self) -> TypicalRange:
-        return TypicalRange(epsilon=equal_share(self.epsilon, 4), neighbours="substitute", missing=self.missing)
-
-    def _points(self, data: Any, intervals: tuple[Interval, Interval]) -> NDArray[np.int64]:
-        """Both columns in whole steps of a millionth of their intervals."""
+    def _clamped(self, data: Any, noise: NoiseSource) -> _Clamped:
+        """Both columns within the bounds and all of ε; or, if there are none, within their ranges, and the rest."""
         missing = float(self.missing)
-        columns = zip(np.asarray(data).T, intervals, strict=True)
-        return np.array([points_of(records(values, ends, missing), ends) for values, ends in columns])
+        if self.bounds is not None:
+            columns = [
+                records(values, ends, missing) for values, ends in zip(np.asarray(data).T, self.bounds, strict=True)
+            ]
+            intervals, left, level = tuple(Interval(*ends) for ends in self.bounds), exact(self.epsilon, "ε"), 0
+        else:
+            columns = [records(values, None, missing) for values in np.asarray(data).T]
+            (intervals, level), left = self._search.find(columns, noise), self._budgets[1]
+        points = np.array([points_of(values, ends) for values, ends in zip(columns, intervals, strict=True)])
+        return _Clamped(points, intervals, left, level)
+
+
+class _Clamped(NamedTuple):
+    """Both columns in whole steps of a millionth of their intervals, what is left of ε, and the level of the search."""
+
+    points: NDArray[np.int64]
+    intervals: tuple[Interval, ...]
+    left: Fraction
+    level: int
 
 
 def comoment(first: NDArray[np.int64], second: NDArray[np.int64]) -> int:
@@ -89,7 +103,8 @@ class Covariance(_Paired):
     """The covariance of two columns (divided by n), with pure ε.
 
     The data is an array with a row of two numbers per person; neighbours exchange one, and n is public. Values are
-    clamped to their bounds. Where there are none, a :class:`TypicalRange` of each column is found with a quarter of ε.
+    clamped to their bounds. Where there are none, a search as that of :class:`PrivateRange` finds a range of each
+    column with at most half of ε, and what it does not use is refunded. The part is its level.
 
     Parameters
     ----------
@@ -108,13 +123,12 @@ class Covariance(_Paired):
 
     def sample(self, data: Any, noise: NoiseSource) -> Estimate:
         """The covariance with noise."""
-        intervals, left = self._intervals(data, noise)
-        first, second = self._points(data, intervals)
+        (first, second), intervals, left, level = self._clamped(data, noise)
         stairs = _stairs(left, len(first))
         widths = [Fraction(high) - Fraction(low) for low, high in intervals]
         unit, most = widths[0] * widths[1] / (POINTS * len(first)) ** 2, widths[0] * widths[1] / 4
         value = (comoment(first, second) + stairs.draw(noise)) * unit
-        return Estimate(float(min(max(value, -most), most)), float(stairs.reach(Fraction(1, 20)) * unit))
+        return Estimate(float(min(max(value, -most), most)), float(stairs.reach(Fraction(1, 20)) * unit), level)
 
     def describe(self, output: Any) -> str:
         """The value and its noise."""
@@ -125,7 +139,8 @@ class Covariance(_Paired):
 class Correlation(_Paired):
     """The correlation of two columns (Pearson's), with pure ε: from two variances and a covariance with a third each.
 
-    The value is between −1 and 1, and 0 where a noisy variance is not above 0.
+    The value is between −1 and 1, and 0 where a noisy variance is not above 0. Without bounds it comes with the level
+    of the search for ranges, as a :class:`FoundCorrelation`.
 
     Parameters
     ----------
@@ -138,10 +153,13 @@ class Correlation(_Paired):
     Proof: thm-covariance
     """
 
-    def sample(self, data: Any, noise: NoiseSource) -> float:
+    def sample(self, data: Any, noise: NoiseSource) -> float | FoundCorrelation:
         """The correlation of noisy moments."""
-        intervals, left = self._intervals(data, noise)
-        first, second = self._points(data, intervals)
+        (first, second), _, left, level = self._clamped(data, noise)
+        value = self._noisy(first, second, left, noise)
+        return value if self.bounds is not None else FoundCorrelation(value, level)
+
+    def _noisy(self, first: NDArray[np.int64], second: NDArray[np.int64], left: Fraction, noise: NoiseSource) -> float:
         stairs = _stairs(equal_share(left, 3), len(first))
         pairs = ((first, first), (second, second), (first, second))
         one, other, both = (comoment(*pair) + stairs.draw(noise) for pair in pairs)
@@ -151,4 +169,4 @@ class Correlation(_Paired):
 
     def describe(self, output: Any) -> str:
         """The value."""
-        return f"{output:.3f}"
+        return f"{output if isinstance(output, float) else output.value:.3f}"

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from expost.checks import as_share, split_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
-from expost.mechanisms.moments.moments import POINTS, WithinInterval, shown_within
-from expost.mechanisms.moments.typical_range import Interval, records
+from expost.mechanisms.moments.geometric_cells import Interval
+from expost.mechanisms.moments.moments import POINTS, Clamp, WithinInterval, shown_within
 from expost.mechanisms.quantiles.quantiles import Quantiles
 from expost.noise import NoiseSource
 
@@ -72,9 +72,8 @@ class TrimmedMean(WithinInterval):
             missing=self.missing,
         )  # fmt: skip
 
-    def _interval(self, data: Any, noise: NoiseSource) -> tuple[Interval, Fraction]:
-        low, high = self._ends.sample(records(data, self.bounds, float(self.missing)), noise)
-        return Interval(low, high), self._budgets[1]
+    def _clamp(self, values: NDArray[np.float64], noise: NoiseSource) -> Clamp:
+        return Clamp(Interval(*self._ends.sample(values, noise)), self._budgets[1])
 
     def _statistic(self, points: NDArray[np.int64], width: Fraction) -> tuple[int, int, Fraction]:
         size, left_out = len(points), int(len(points) * exact(self.trim, "trim"))

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import as_interval, as_whole, equal_share, finite, optional, requested_epsilon, settle
-from expost.cost import Number, exact
+from expost.checks import as_interval, as_whole, finite, requested_epsilon, settle
+from expost.cost import Number
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours, as_neighbours
 from expost.mechanisms.fixed_cost import FixedCost
-from expost.mechanisms.moments.loose_bounds import LARGEST_RECORD, loose_bounds, needed
+from expost.mechanisms.moments.geometric_cells import Interval, records
 from expost.mechanisms.numbers import shape_of
 from expost.mechanisms.selection import PermuteAndFlip
 from expost.noise import NoiseSource
-
-_SCALES = 6  # halvings of bounds that were found: they are sixteen times too wide at most, for most data
-
-
-class Interval(NamedTuple):
-    """From ``low`` to ``high``, both included."""
-
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,16 +27,14 @@ class TypicalRange(FixedCost[NDArray[Any], Interval]):
     The candidates are the bounds, their halves, quarters and so on, each size also shifted by half of itself. One
     that leaves out k records and is j times halved scores −k + ``penalty``·j; permute-and-flip chooses.
 
-    Without bounds, a part of ε finds them first: around a median, several times as far as nearly all records reach.
-    It is a sixteenth, and up to a half if there are few records.
+    Without any bounds, :class:`PrivateRange` finds a range.
 
     Parameters
     ----------
     epsilon
         The whole budget.
     bounds
-        Between which all candidates lie. They may be very loose: every doubling costs a step of ``scales``. None for
-        records of any size, under ``"substitute"``.
+        Between which all candidates lie. They may be very loose: every doubling costs a step of ``scales``.
     neighbours
         ``"substitute"`` or ``"add-remove"``; the latter needs half the noise.
     penalty
@@ -62,51 +51,33 @@ class TypicalRange(FixedCost[NDArray[Any], Interval]):
     """
 
     epsilon: Number
-    bounds: Any = None
+    bounds: Any
     neighbours: Neighbours
     penalty: int | None = None
     scales: int = 10
     missing: Number = 0
 
     def __post_init__(self) -> None:
-        settle(self, epsilon=requested_epsilon, bounds=optional(as_interval), missing=finite)
+        settle(self, epsilon=requested_epsilon, bounds=as_interval, missing=finite)
         settle(self, scales=partial(as_whole, least=0, most=16))
         if as_neighbours(self.neighbours) is None:
             raise InvalidValue(
                 "neighbours is 'add-remove' or 'substitute': the number of records is private, or public"
             )
-        if self.bounds is None and self.neighbours != "substitute":
-            raise InvalidValue(
-                "a range without bounds needs a public number of records: give bounds=, or, only if anybody may know "
-                "that number, neighbours='substitute'"
-            )
-        if self.bounds is None:
-            equal_share(self.epsilon, 32)  # a sixteenth is for two choices
         if self.penalty is not None:
             as_whole(self.penalty, "penalty", least=0, most=2**40)
 
     def check(self, data: Any) -> None:
-        """A one-dimensional array of numbers; none at all will do, if there are bounds."""
+        """A one-dimensional array of numbers; none at all will do."""
         dimensions = shape_of(data).dimensions
         if dimensions is None or len(dimensions) != 1:
             raise InvalidValue(f"a range is about a one-dimensional array, got shape {dimensions}: try .ravel()")
-        if self.bounds is None and not dimensions[0]:
-            raise InvalidValue("a range without bounds needs at least one record: give bounds=")
 
     def sample(self, data: Any, noise: NoiseSource) -> Interval:
         """The interval chosen."""
-        if self.bounds is None:
-            return self._bounded(data, noise).sample(data, noise)
         lows, highs, _ = self.candidates
         chosen = self._choice.sample(-self.shortfalls(records(data, self.bounds, float(self.missing))), noise)
         return Interval(float(lows[chosen]), float(highs[chosen]))
-
-    def _bounded(self, data: Any, noise: NoiseSource) -> TypicalRange:
-        """The same with bounds that were found, and the rest of ε."""
-        whole = exact(self.epsilon, "ε")
-        spent = equal_share(needed(len(data), whole), 2) * 2
-        bounds = loose_bounds(records(data, None, float(self.missing)), spent, noise)
-        return replace(self, epsilon=whole - spent, bounds=bounds, scales=min(self.scales, _SCALES))
 
     def shortfalls(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """For each candidate the records outside, and the penalty for every halving that it lacks.
@@ -137,10 +108,3 @@ class TypicalRange(FixedCost[NDArray[Any], Interval]):
         return PermuteAndFlip(
             epsilon=self.epsilon, sensitivity=1, monotone=self.neighbours == "add-remove", neighbours=self.neighbours
         )
-
-
-def records(data: Any, bounds: tuple[float, float] | None, missing: float) -> NDArray[np.float64]:
-    """The records as floats within the bounds, or of single precision; NaN is ``missing``. Each on its own."""
-    values = np.array(data, np.float64)
-    values[np.isnan(values)] = missing
-    return np.clip(values, *(bounds or (-LARGEST_RECORD, LARGEST_RECORD)), out=values)

@@ -14,7 +14,7 @@ from expost.errors import InvalidValue
 from expost.mechanisms.numbers import shape_of
 from expost.mechanisms.quantiles.candidates import Candidates
 
-_MOST_ALIKE = 2**32  # records of one value in a tally: a constant, and all of them add up in 64 bits
+MOST_ALIKE = 2**32  # records of one value in a tally: a constant, and all of them add up in 64 bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class _Counted(Ordered):
 
     def __init__(self, tally: Tally, lattice: Candidates, missing: float) -> None:
         indices = lattice.indices(np.asarray(tally.values), missing)
-        counts = np.clip(np.asarray(tally.counts), 0, _MOST_ALIKE).astype(np.int64)
+        counts = np.clip(np.asarray(tally.counts), 0, MOST_ALIKE).astype(np.int64)
         if np.any(indices[1:] < indices[:-1]):
             order = np.argsort(indices, kind="stable")
             indices, counts = indices[order], counts[order]

@@ -127,6 +127,7 @@ _SUBJECTS: dict[str, Callable[[], Subject]] = {
     "StableRegression": lambda: _fitted(
         m.StableRegression(cell=0.5, blocks=4, bounds=(0, 4), target_bounds=(0, 4), epsilon=1, delta=0.05)
     ),
+    "PrivateRange": lambda: _values(m.PrivateRange(epsilon=1, neighbours="add-remove")),
     "TypicalRange": lambda: _values(m.TypicalRange(**_RANKED)),
     "Iterative": lambda: Subject(
         m.Iterative(steps=(GaussianNoise(2),) * 3, stops=(1, 3), delta=0.01, sensitivity=1, compute=_itself),

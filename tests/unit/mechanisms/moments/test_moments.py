@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import expost as xp
+from expost.mechanisms.moments.geometric_cells import Interval, records
 from expost.mechanisms.moments.moments import POINTS, _Moment, points_of
 from expost.mechanisms.moments.staircase import Staircase
-from expost.mechanisms.moments.typical_range import Interval, records
 from expost.verify import check, tabulate
 from quantile_model import data_sets, neighbours
 
@@ -145,7 +145,7 @@ def test_rules_for_private_values() -> None:
     mean = xp.Mean(epsilon=1000, bounds=(0, 8), scales=0, missing=2)
     assert mean.sample(data, NOISE).value == pytest.approx((2 + 8 + 0 + 4) / 4, abs=0.05)
     same = xp.Mean(epsilon=1, bounds=(3, 3)).sample(np.array([1, 9]), NOISE)
-    assert same == (3.0, 3.0, 3.0, 0.0)
+    assert same == (3.0, 3.0, 3.0, 0.0, 0)
     assert xp.TypicalRange(epsilon=1, bounds=(0, 1), neighbours="add-remove").sample(np.array([]), NOISE).low >= 0
 
 
@@ -181,8 +181,8 @@ def test_shapes_are_refused_before_any_charge(data: Any) -> None:
 @pytest.mark.parametrize("moment", [xp.Mean, xp.Variance])
 def test_one_record_counts_little_at_the_ends_of_what_bounds_may_be(moment: Any, bounds: tuple[float, float]) -> None:
     mechanism = moment(epsilon="1e-9", bounds=bounds)
-    interval = mechanism._interval(EXTREMES, NOISE)[0]
-    points = points_of(records(EXTREMES, mechanism.bounds, 0.0), interval)
+    values = records(EXTREMES, mechanism.bounds, 0.0)
+    points = points_of(values, mechanism._clamp(values, NOISE).interval)
     assert points.min() >= 0
     assert points.max() <= POINTS
     assert all(map(np.isfinite, mechanism.sample(EXTREMES, NOISE)))

@@ -1,94 +1,71 @@
-"""Ranges, means, variances and covariances without bounds: what is spent on finding them, and how good they are."""
+"""Means, variances and covariances without bounds: what finding a range costs, and how good they are."""
 
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import expost as xp
 from expost.errors import InvalidValue
-from expost.mechanisms.moments import loose_bounds as module
-from expost.mechanisms.moments.loose_bounds import LARGEST_RECORD, exponents, loose_bounds, needed
+from expost.ledger import codec
+from expost.mechanisms.moments.moments import Winsorized
+from expost.mechanisms.moments.pairs import Estimate
+from expost.mechanisms.moments.private_range import LEVELS
 
 NOISE = xp.SeededNoise(11)
 EXTREMES = np.array([np.inf, -np.inf, np.nan, 1.7e308, -1.7e308, 5e-324, -0.0, 1e-100, 3.0])
 WITHOUT: list[xp.Mechanism] = [
     xp.Mean(epsilon=1), xp.Variance(epsilon=1), xp.TrimmedMean(trim=0.1, epsilon=1),
-    xp.TypicalRange(epsilon=1, neighbours="substitute"),
 ]  # fmt: skip
+ROWS = np.random.default_rng(6).normal(size=(50_000, 2))
 
 
-@given(st.floats(-1e38, 1e38), st.floats(-1e38, 1e38))
-def test_an_exponent_is_the_least_power_of_two_above_the_distance(value: float, centre: float) -> None:
-    (found,) = exponents(np.array([value]), centre).tolist()
-    distance = abs(Fraction(value - centre))
-    assert found == 128 or distance < Fraction(2) ** found
-    assert found == -126 or Fraction(2) ** (found - 1) <= distance
+@pytest.mark.parametrize("share", [None, "0.3"])
+@pytest.mark.parametrize("kind", [xp.Mean, xp.Variance])
+def test_a_moment_costs_its_noise_and_the_level_of_the_search(kind: Any, share: Any) -> None:
+    moment = kind(epsilon=1, range_share=share)
+    for_range = Fraction(share or "1/2")
+    prices = {level: for_range / 2 ** (LEVELS - level) + 1 - for_range for level in range(1, LEVELS + 1)}
+    assert moment.guarantee == xp.Guarantee(prices, neighbours="substitute")
+    assert moment.guarantee.worst_case == xp.Cost(1)
+    assert kind(epsilon=1, range_share=share, bounds=(0, 1)).guarantee == xp.Guarantee.uniform(
+        1, neighbours="substitute"
+    )
 
 
-def test_one_record_moves_one_exponent() -> None:
-    mine, theirs = (exponents(np.array(data), 3.0) for data in ([1.0, 5.0, 9.0], [1.0, 1e300, 9.0]))
-    assert (mine != theirs).tolist() == [False, True, False]
+@pytest.mark.parametrize("kind", [xp.Covariance, xp.Correlation])
+def test_two_columns_cost_their_noise_and_the_level_of_the_search(kind: Any) -> None:
+    prices = {level: Fraction(1, 2) / 2 ** (LEVELS - level) + Fraction(1, 2) for level in range(1, LEVELS + 1)}
+    assert kind(epsilon=1).guarantee == xp.Guarantee(prices, neighbours="substitute")
+    assert kind(epsilon=1).part_of(kind(epsilon=1).sample(ROWS, NOISE)) < LEVELS
 
 
-def spent(monkeypatch: pytest.MonkeyPatch, mechanism: xp.Mechanism, size: int) -> tuple[Fraction, list[Fraction]]:
-    """ε for the final choice of an interval, and for each of the choices before."""
-    asked: list[Fraction] = []
-
-    def recorded(kind: Any) -> Any:
-        def make(**parameters: Any) -> Any:
-            asked.append(Fraction(parameters["epsilon"]))
-            return kind(**parameters)
-
-        return make
-
-    monkeypatch.setattr(module, "Median", recorded(xp.Median))
-    monkeypatch.setattr(module, "Quantile", recorded(xp.Quantile))
-    finder = mechanism if isinstance(mechanism, xp.TypicalRange) else mechanism.range_of(size)  # type: ignore[attr-defined]
-    bounded = finder._bounded(np.linspace(0, 1, size), NOISE)
-    return Fraction(str(bounded.epsilon)), asked
+@pytest.mark.parametrize("mechanism", [xp.Mean(epsilon=1), xp.Variance(epsilon=1)], ids=lambda one: type(one).__name__)
+def test_a_ledger_is_refunded_what_the_range_did_not_take(mechanism: Any) -> None:
+    ledger = xp.Ledger(epsilon=2, noise=xp.SeededNoise(1))
+    large = ledger.run(mechanism, on=np.random.default_rng(0).normal(size=50_000))
+    assert large.part == large.value.level < LEVELS
+    assert large.refunded.exact_epsilon == Fraction(1, 2) - Fraction(1, 2) / 2 ** (LEVELS - large.value.level)
+    small = ledger.run(mechanism, on=np.arange(50.0))
+    assert (small.value.level, small.refunded) == (LEVELS, xp.Cost(0))
 
 
-@pytest.mark.parametrize("size", [1, 10, 1000, 10**5])
-@pytest.mark.parametrize("epsilon", ["0.01", "1", "20"])
-def test_what_finding_bounds_costs_comes_out_of_epsilon(
-    monkeypatch: pytest.MonkeyPatch, size: int, epsilon: str
-) -> None:
-    finder = xp.TypicalRange(epsilon=epsilon, neighbours="substitute")
-    rest, choices = spent(monkeypatch, finder, size)
-    assert len(choices) == 2
-    assert rest + sum(choices) == Fraction(epsilon)
-    assert Fraction(epsilon) / 16 - Fraction(1, 10**9) <= sum(choices) <= Fraction(epsilon) / 2
+def test_groups_are_charged_what_the_costliest_search_took() -> None:
+    means = xp.ByGroup(mechanism=xp.Mean(epsilon=1), groups=("a", "b"), split="record")
+    rng = np.random.default_rng(0)
+    groups = {"a": rng.normal(size=50_000), "b": rng.normal(size=5_000)}
+    release = xp.Ledger(epsilon=1, noise=xp.SeededNoise(1)).run(means, on=groups)
+    levels = [release.value[group].level for group in ("a", "b")]
+    assert levels[0] < levels[1]
+    assert release.charged == xp.Mean(epsilon=1).guarantee.cost_of(levels[1])
 
 
-@pytest.mark.parametrize("size", [1, 10, 1000, 10**5])
-def test_finding_a_range_leaves_a_quarter_for_the_noise(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    rest, choices = spent(monkeypatch, xp.Mean(epsilon=1), size)
-    assert rest + sum(choices) <= Fraction(3, 4)
-
-
-def test_few_records_need_more_of_epsilon() -> None:
-    assert needed(100, Fraction(1)) == Fraction(1, 2)
-    assert needed(1000, Fraction(1)) == Fraction(1, 4)
-    assert needed(10**6, Fraction(1)) == Fraction(1, 16)
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        np.random.default_rng(0).normal(size=5000),
-        1e12 + 1e9 * np.random.default_rng(1).normal(size=5000),
-        1e-9 * np.random.default_rng(2).lognormal(size=5000),
-        np.repeat([0.0, 7.0], [4000, 1000]),
-    ],
-)
-def test_bounds_are_loose_but_not_more(data: Any) -> None:
-    low, high = loose_bounds(data, Fraction(1), NOISE)
-    assert np.mean((low <= data) & (data <= high)) > 0.99
-    assert high - low < 40 * np.ptp(data)
+def test_what_was_kept_before_there_were_levels_is_read() -> None:
+    """Outputs of older ledgers have none: they were found within bounds, or for all of ε."""
+    kept = '{"$record":["expost:Winsorized",[["value",1],["low",0],["high",2],["noise",3]]]}'
+    assert codec.decode(kept) == Winsorized(1, 0, 2, 3, 0)
+    assert codec.decode('{"$record":["expost:Estimate",[["value",1],["noise",3]]]}') == Estimate(1, 3, 0)
 
 
 @pytest.mark.parametrize("mechanism", WITHOUT, ids=lambda one: type(one).__name__)
@@ -119,22 +96,16 @@ def test_covariances_of_any_size() -> None:
     rows = np.column_stack([first, 1e-3 * first + rng.normal(size=20_000)])
     found = [xp.Covariance(epsilon=4).sample(rows, NOISE).value for _ in range(10)]
     assert np.median(found) == pytest.approx(np.asarray(np.cov(rows.T))[0, 1], rel=0.1)
-    likeness = [xp.Correlation(epsilon=4).sample(rows, NOISE) for _ in range(10)]
+    correlation: Any = xp.Correlation(epsilon=4)
+    likeness = [correlation.sample(rows, NOISE).value for _ in range(10)]
     assert np.median(likeness) == pytest.approx(np.asarray(np.corrcoef(rows.T))[0, 1], abs=0.1)
 
 
 def test_what_cannot_be_found_is_refused() -> None:
-    with pytest.raises(InvalidValue, match="public number of records"):
-        xp.TypicalRange(epsilon=1, neighbours="add-remove")
-    with pytest.raises(InvalidValue, match="at least one record"):
-        xp.TypicalRange(epsilon=1, neighbours="substitute").check(np.array([]))
+    with pytest.raises(InvalidValue, match="bounds are a pair"):
+        xp.TypicalRange(epsilon=1, bounds=None, neighbours="substitute")
     with pytest.raises(InvalidValue, match="there are none"):
         xp.Mean(epsilon=1, scales=0)
     for tiny in (xp.Mean, xp.Variance, xp.Covariance, xp.Correlation):
         with pytest.raises(InvalidValue, match="split"):
             tiny(epsilon="1e-11")
-
-
-def test_ends_are_of_single_precision() -> None:
-    low, high = loose_bounds(np.full(1000, 1e300), Fraction(5), NOISE)
-    assert -LARGEST_RECORD <= low <= high <= LARGEST_RECORD
