@@ -111,7 +111,9 @@ class Running:
             )  # fmt: skip
         assert self._process.stdout is not None
         said = self._process.stdout.readline()
-        assert said.startswith("serving "), self.log.read_text()[-3000:]
+        if not said.startswith("serving "):
+            self.kill()
+            raise AssertionError(self.log.read_text()[-3000:])
         self.address = said.split()[1]
         return self
 

@@ -7,8 +7,9 @@ import ipaddress
 import json
 import re
 import socket
+import ssl
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -185,9 +186,10 @@ class _ConfigReader(StudyReader):
         """Tokens and answers do not cross a network in the clear."""
         tls = server.get("tls")
         if tls is not None and self.table(tls, _TLS, ("server", "tls"), "[server] tls: "):
-            for name, file in tls.items():
-                if not (self.path.parent / file).is_file():
-                    self.problem(("server", "tls"), f"[server] tls: there is no file {file!r} for {name!r}")
+            gone = [(name, file) for name, file in tls.items() if not (self.path.parent / file).is_file()]
+            wrong = [f"there is no file {file!r} for {name!r}" for name, file in gone]
+            for what in wrong or _unusable(self.path.parent, tls["certificate"], tls["key"]):
+                self.problem(("server", "tls"), f"[server] tls: {what}")
         if not is_loopback(host) and tls is None and not server.get("behind_proxy"):
             self.problem(
                 ("server", "listen"),
@@ -262,6 +264,21 @@ class _ConfigReader(StudyReader):
         except InvalidStudy as error:
             self.problems += [(line, f"[data.{name}] {what}") for line, what in error.problems]
             return None
+
+
+def _unusable(folder: Path, certificate: str, key: str) -> Iterator[str]:
+    """What is wrong with a certificate and its key, if anything is."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(folder / certificate, folder / key, password="")
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            yield f"the key in {key!r} is not that of the certificate in {certificate!r}"
+        elif "ENCRYPTED" in (folder / key).read_text(errors="replace"):
+            yield f"the key in {key!r} is protected by a password, which nobody is there to type: store it without one"
+        else:
+            yield f"{certificate!r} is not a certificate and {key!r} is not its key, as PEM files"
+    except OSError:
+        yield f"{certificate!r} or {key!r} cannot be read"
 
 
 def is_loopback(host: str) -> bool:
