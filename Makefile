@@ -112,6 +112,7 @@ docs: $(VENV)/.docs
 	$(BIN)/python docs/what_fits.py docs/figures
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build/html
 	$(BIN)/python docs/offline.py docs/_build/html
+	$(BIN)/python tests/looks.py docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 # ---- proofs: no part of `make test`, for Coq and its libraries take 362 MB

@@ -4,6 +4,8 @@ import re
 import sys
 from pathlib import Path
 
+from docutils import nodes
+
 from expost import __version__
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -54,7 +56,14 @@ def link_proofs(app: object, what: str, name: str, obj: object, options: object,
     lines[:] = [LABEL.sub(r":prf:ref:`\g<0>`", line) if line.startswith("Proof: ") else line for line in lines]
 
 
+def end_blocks(app: object, tree: nodes.document) -> None:
+    """Cut the blank line at the end of a block, which doctest needs before a fence."""
+    for block in tree.findall(nodes.literal_block):
+        block.children = [nodes.Text(block.astext().rstrip())] if len(block) == 1 else block.children
+
+
 def setup(app: object) -> None:
     """Before napoleon reads a docstring (priority 500)."""
+    app.connect("doctree-read", end_blocks)  # type: ignore[attr-defined]
     for mend in (end_parameters, link_proofs):
         app.connect("autodoc-process-docstring", mend, priority=400)  # type: ignore[attr-defined]

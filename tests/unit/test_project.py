@@ -233,3 +233,10 @@ def test_the_reference_has_a_page_for_the_module_of_every_public_name(package: s
     homes = {name: getattr(getattr(module, name), "__module__", "") for name in module.__all__}
     rooms = {name: home for name, home in homes.items() if home.startswith("expost.")}
     assert {name: home for name, home in rooms.items() if home not in listed} == {}
+
+
+def test_examples_in_the_docs_are_in_fences() -> None:
+    """Outside of one, three angle brackets are three quotations."""
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        outside = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        assert not re.findall(r"^>>>.*", outside, re.MULTILINE), page.name

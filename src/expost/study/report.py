@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from decimal import ROUND_DOWN, ROUND_UP, Decimal
 from html import escape
-from math import exp
+from math import ceil, exp
 from typing import Any
 
 from expost.errors import InvalidValue
@@ -29,7 +29,7 @@ _STYLE = """
 body { margin: 0 auto; max-width: 60rem; padding: 2rem 1.25rem 4rem; background: var(--paper); color: var(--ink);
   font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; overflow-wrap: anywhere; }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .25rem; } h2 { font-size: 1.3rem; margin: 2.5rem 0 .75rem; }
-h3 { font-size: 1.05rem; margin: 0; } p { margin: .4rem 0; } .soft { color: var(--soft); }
+h3 { font-size: 1.05rem; margin: 0; } dl + h3 { margin-top: 1.5rem; } p { margin: .4rem 0; } .soft { color: var(--soft); }
 .facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .75rem; margin: 1.5rem 0; }
 .facts div, article { background: var(--card); border: 1px solid var(--line); border-radius: .6rem;
   padding: .9rem 1rem; }
@@ -56,7 +56,7 @@ svg .bar { fill: var(--accent); } svg .back { fill: var(--back); } svg .error { 
 @media print { :root { color-scheme: light; --ink: #000; --soft: #444; --paper: #fff; --card: #fff; --line: #bbb;
   --accent: #1f6f8b; --back: #b9dbe6; --error: #8a3b12; } body { max-width: none; padding: 0; font-size: 11pt;
   print-color-adjust: exact; -webkit-print-color-adjust: exact; } article, tr, .facts div { break-inside: avoid; }
-  .facts strong { font-size: 1.2rem; } h2, h3, h2 + p { break-after: avoid; } @page { margin: 18mm 15mm; } }
+  .facts strong { font-size: 1.2rem; } h2, h3, h2 + p { break-after: avoid; } .receipt { break-before: page; } @page { margin: 18mm 15mm; } }
 """
 
 
@@ -133,7 +133,8 @@ def _receipt(record: Mapping[str, Any]) -> str:
     head = "".join(f'<th scope="col" class="n">{name}</th>' for name in (*_COSTS, "δ", *priced))
     plot = budget(drawn, "What was charged of what was reserved, in ε")
     return (
-        "<section><h2>Receipt</h2>\n<p>Before a question is asked, its worst case is reserved. What its answer cannot "
+        '<section class="receipt"><h2>Receipt</h2>'
+        "\n<p>Before a question is asked, its worst case is reserved. What its answer cannot "
         "have leaked is refunded. Amounts are in ε.</p>\n"
         f'{plot if drawn else ""}<table><thead><tr><th scope="col" class="n">entry</th>'
         f'<th scope="col">what</th>{head}</tr></thead><tbody>{"".join(rows)}</tbody>'
@@ -165,11 +166,12 @@ def _guarantee(record: Mapping[str, Any]) -> str:
     when = "now and later" if durable else "in this one run"
     life = "for the ledger's whole life" if durable else "for this run alone: without a ledger, another adds to it"
     rows = "" if privacy["rows"] is None else f" At most {privacy['rows']} rows of each count."
+    begins = "A real run would promise the following. " if record.get("rehearsal") else ""
     return (
-        f"<section><h2>The guarantee</h2>\n<p>Take two data sets that differ in {change}. Whatever is published "
+        f"<section><h2>The guarantee</h2>\n<p>{begins}Take two data sets that differ in {change}. Whatever is published "
         f"from ledger “{escape(record['ledger']['name'])}”, {when}, is at most {factor} times as likely with "
-        f"one as with the other{slack}. So nobody who reads it can tell much about any one {who}, whatever else they "
-        f"know.{rows}</p>\n<p>This is (ε, δ)-differential privacy with ε {_brief(limit['epsilon'])} and δ "
+        f"one as with the other{slack}. So whoever would be right about one {who} 1 time in 100 without it is right at "
+        f"most {_guess(limit['epsilon'])} times in 100 with it, whatever else they know{slack}.{rows}</p>\n<p>This is (ε, δ)-differential privacy with ε {_brief(limit['epsilon'])} and δ "
         f"{escape(limit['delta'])}, {escape(privacy['neighbours'])} neighbours, {life}. Which "
         "question is asked next, and with how much ε, may depend on answers that were published before; the "
         "guarantee holds all the same. Ranges after ± are what noise moved an answer by at most, in 95 of 100 cases; "
@@ -185,15 +187,20 @@ def _provenance(record: Mapping[str, Any]) -> str:
     facts = {
         "data": f"{record['data']['path']}, version {record['data']['version']}",
         "protected": f"one {privacy['who']}; {privacy['neighbours']} neighbours",
-        f"number of each {privacy['who']}": "private" if privacy["size"] is None else f"{privacy['size']:,}, public",
+        "their number": "private" if privacy["size"] is None else f"{privacy['size']:,}, public",
         "ledger": kept,
         "its audit trail ends at": ledger["head"],
         "made by": f"expost {record['expost']}, {record['when']}",
         "without refunds": f"{record['classic']} of the {record['asked']} questions asked would have fit",
     }
+    check = (
+        "The ledger's audit trail has every charge. Its owner can show, with “expost ledger verify”, that the trail "
+        "still contains the line below, unchanged."
+        if ledger.get("durable", True)
+        else "This run kept its ledger in memory. It ended with the run, and nobody can check its charges later."
+    )
     return (
-        f"<section><h2>How to check this</h2>\n<p>The ledger's audit trail has every charge. Its owner can show, with "
-        f"“expost ledger verify”, that the trail still contains the line below, unchanged.</p>{_listed(facts)}\n"
+        f"<section><h2>How to check this</h2>\n<p>{check}</p>{_listed(facts)}\n"
         f"<h3>The study</h3>\n<pre>{escape(record['text'])}</pre></section>\n</main>\n"
     )
 
@@ -211,6 +218,12 @@ def _amounts(numbers: Iterable[Decimal]) -> str:
         f'<td class="n" data-name="{name}">{f"{number:f}".rstrip("0").rstrip(".")}</td>'
         for name, number in zip(_COSTS, rounded, strict=True)
     )
+
+
+def _guess(epsilon: str) -> str:
+    """How often in 100 a guess is right at most that was right once in 100, rounded up: ε multiplies its odds."""
+    odds = exp(min(float(epsilon), 700)) / 99
+    return f"{ceil(1000 * odds / (1 + odds)) / 10:g}"
 
 
 def _brief(number: str) -> str:

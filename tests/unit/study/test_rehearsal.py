@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from expost.cli.main import app
 from expost.data.duckdb.engine import DuckDB
-from expost.study import read_study, run_study
+from expost.study import plan_study, read_study, run_study
 from expost.study.kinds import KINDS
 from studies import CANARY, COUNT, EVERYTHING, question, write_study
 
@@ -24,6 +24,12 @@ def test_every_kind_can_be_rehearsed(tmp_path: Path) -> None:
     assert set(KINDS) - {outcome.question.kind for outcome in result.outcomes} <= {"tuned_classifier"}  # takes long
     assert {outcome.state for outcome in result.outcomes} <= {"answered", "withheld", "skipped"}
     assert [each.name for each in tmp_path.iterdir() if each.suffix == ".db"] == []
+    expected = {line.question.name: line.expected for line in plan_study(read_study(path)).lines}
+    for outcome in result.outcomes:
+        if outcome.state == "answered" and outcome.answer is not None and "none above" not in outcome.answer.text:
+            has = "±" in outcome.answer.text or "off by at most" in outcome.answer.text
+            assert has != ("no error bar" in outcome.how), outcome.question.name
+            assert has or expected[outcome.question.name] != "with the answer", outcome.question.name
 
 
 def test_rows_lie_within_the_bounds_and_not_where_the_data_is(tmp_path: Path) -> None:

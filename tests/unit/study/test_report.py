@@ -11,6 +11,7 @@ from browser import program
 from expost import InvalidValue, __version__
 from expost.study import read_record, read_study, record_of, report_html, run_study, write_record
 from expost.study.svg import bars
+from looks import faults
 from studies import COUNT, write_study
 
 BANDS = """
@@ -83,6 +84,7 @@ def test_it_says_everything(page: Path) -> None:
         "one visitor replaced",
         "e^4",
         "(about 54.6)",
+        "is right at most 35.6 times in 100 with it",
         "clipping to bounds",
         "0 to 19",
         "How to check this",
@@ -106,6 +108,21 @@ def browser() -> str:
     if found is None:
         pytest.skip("not run: there is no chromium or google-chrome on PATH, and make test could not install Debian's")
     return found
+
+
+BAD = """<!doctype html><body style="background: white"><p style="color: #999">faint</p>
+<p style="width: 2000px">wide</p><div style="overflow: hidden; width: 9em"><p style="white-space: nowrap">
+much longer than the box that it is in</p></div><script>console.error("said")</script>"""
+
+
+def test_it_looks_well_in_every_view(page: Path) -> None:
+    """Wide and narrow, light and dark; a page with one fault of each kind is the control."""
+    control = page.with_name("bad.html")
+    control.write_text(BAD)
+    found = "\n".join(faults([page, control], browser()))
+    for fault in ("wider than the window", "contrast of 2.8: faint", "cut: much longer than", "dark: said"):
+        assert fault in found, found
+    assert page.name not in found, found
 
 
 def test_a_browser_opens_it(page: Path) -> None:

@@ -73,7 +73,7 @@ def _number(asked: Asked, mechanism: Any, value: Any) -> Answer:
 
 
 def _bar(asked: Asked, mechanism: Any) -> NoBar:
-    if isinstance(mechanism, NoisyMoments):
+    if isinstance(mechanism, NoisyMoments) or asked.question.kind == "correlation":
         return NoBar("it is computed from several noisy sums, and how far off that puts it depends on the data")
     return NoBar("it depends on the range that is found in the data", later=True)
 
