@@ -33,13 +33,14 @@ const scrolls = element => { for (let at = element; at; at = at.parentElement)
 const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 for (let node; node = walk.nextNode();) {
   const element = node.parentElement, style = getComputedStyle(element), range = document.createRange();
-  if (!node.data.trim() || style.visibility === 'hidden' || element.closest('script, style, .visually-hidden')) continue;
+  if (!node.data.trim() || style.visibility === 'hidden') continue;
+  if (element.closest('script, style, .visually-hidden')) continue;
   range.selectNodeContents(node);
   const box = range.getBoundingClientRect(), text = node.data.trim().slice(0, 40);
   if (!box.width || !box.height) continue;
   if (!scrolls(element)) for (let at = element; at; at = at.parentElement) {
-    const edge = at.getBoundingClientRect().right;
-    if (getComputedStyle(at).overflowX === 'hidden' && box.left < edge && box.right > edge + 1) seen.add(`cut: ${text}`);
+    const edge = at.getBoundingClientRect().right, cut = box.left < edge && box.right > edge + 1;
+    if (cut && getComputedStyle(at).overflowX === 'hidden') seen.add(`cut: ${text}`);
   }
   if (element.closest('svg')) continue;
   const under = ground(element), pair = [light(over(numbers(style.color), under)), light(under)].sort((a, b) => b - a);

@@ -29,7 +29,8 @@ _STYLE = """
 body { margin: 0 auto; max-width: 60rem; padding: 2rem 1.25rem 4rem; background: var(--paper); color: var(--ink);
   font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; overflow-wrap: anywhere; }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .25rem; } h2 { font-size: 1.3rem; margin: 2.5rem 0 .75rem; }
-h3 { font-size: 1.05rem; margin: 0; } dl + h3 { margin-top: 1.5rem; } p { margin: .4rem 0; } .soft { color: var(--soft); }
+h3 { font-size: 1.05rem; margin: 0; } dl + h3 { margin-top: 1.5rem; }
+p { margin: .4rem 0; } .soft { color: var(--soft); }
 .facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .75rem; margin: 1.5rem 0; }
 .facts div, article { background: var(--card); border: 1px solid var(--line); border-radius: .6rem;
   padding: .9rem 1rem; }
@@ -56,7 +57,8 @@ svg .bar { fill: var(--accent); } svg .back { fill: var(--back); } svg .error { 
 @media print { :root { color-scheme: light; --ink: #000; --soft: #444; --paper: #fff; --card: #fff; --line: #bbb;
   --accent: #1f6f8b; --back: #b9dbe6; --error: #8a3b12; } body { max-width: none; padding: 0; font-size: 11pt;
   print-color-adjust: exact; -webkit-print-color-adjust: exact; } article, tr, .facts div { break-inside: avoid; }
-  .facts strong { font-size: 1.2rem; } h2, h3, h2 + p { break-after: avoid; } .receipt { break-before: page; } @page { margin: 18mm 15mm; } }
+  .facts strong { font-size: 1.2rem; } h2, h3, h2 + p { break-after: avoid; }
+  .receipt { break-before: page; } @page { margin: 18mm 15mm; } }
 """
 
 
@@ -168,10 +170,11 @@ def _guarantee(record: Mapping[str, Any]) -> str:
     rows = "" if privacy["rows"] is None else f" At most {privacy['rows']} rows of each count."
     begins = "A real run would promise the following. " if record.get("rehearsal") else ""
     return (
-        f"<section><h2>The guarantee</h2>\n<p>{begins}Take two data sets that differ in {change}. Whatever is published "
-        f"from ledger “{escape(record['ledger']['name'])}”, {when}, is at most {factor} times as likely with "
-        f"one as with the other{slack}. So whoever would be right about one {who} 1 time in 100 without it is right at "
-        f"most {_guess(limit['epsilon'])} times in 100 with it, whatever else they know{slack}.{rows}</p>\n<p>This is (ε, δ)-differential privacy with ε {_brief(limit['epsilon'])} and δ "
+        f"<section><h2>The guarantee</h2>\n<p>{begins}Take two data sets that differ in {change}. Whatever is "
+        f"published from ledger “{escape(record['ledger']['name'])}”, {when}, is at most {factor} times as likely with "
+        f"one as with the other{slack}. So whoever would be right about one {who} 1 time in 100 without it is right "
+        f"at most {_guess(limit['epsilon'])} times in 100 with it, whatever else they know{slack}.{rows}</p>\n"
+        f"<p>This is (ε, δ)-differential privacy with ε {_brief(limit['epsilon'])} and δ "
         f"{escape(limit['delta'])}, {escape(privacy['neighbours'])} neighbours, {life}. Which "
         "question is asked next, and with how much ε, may depend on answers that were published before; the "
         "guarantee holds all the same. Ranges after ± are what noise moved an answer by at most, in 95 of 100 cases; "
