@@ -5,6 +5,9 @@ the query alone, written by hand, on a connection of its own, as DuckDB sets it 
 down to their rows as ours does. Ours keeps a file's footer from one question to the next, which DuckDB does if told:
 where the footer is all that is read, a second peer is told, and that row has no goal. Each number is the median of
 runs taken in turn, now one and now the other first, after one that warms up.
+
+A frame of pandas is compared with the same rows as a Parquet file, both ours: the frame was copied when it was read,
+which has a row of its own, against pandas reading the file, and no goal.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import duckdb
+import pandas as pd
 
 import expost as xp
 from report import Row, at_most, report
@@ -25,7 +29,9 @@ SIZE = 20_000_000
 PEOPLE = 2_000_000
 MOST = 10
 RUNS, RUNS_WITH_UNITS = 15, 5
-GOAL = 1.2
+GOAL, FRAME_GOAL = 1.2, 1.3
+FRAME = 10_000_000
+CARRIERS = [f"{letter}{letter}" for letter in "ABCDEFGHIJKLMN"]
 FOOTER = 0.010
 """Seconds: where next to nothing is read, planning, ledger and noise are all there is."""
 
@@ -35,7 +41,9 @@ def write(path: Path) -> None:
     duckdb.sql(
         f"""COPY (
             SELECT CAST(random() * {PEOPLE} AS BIGINT) AS person, CAST(random() * 90 AS INTEGER) AS age,
-                   random() * 1000 AS amount
+                   random() * 1000 AS amount, list_value({", ".join(map(repr, CARRIERS))})[
+                       1 + CAST(floor(random() * {len(CARRIERS)}) AS INTEGER)] AS carrier,
+                   1 + CAST(floor(random() * 12) AS INTEGER) AS month
             FROM range({SIZE})
         ) TO '{path}' (FORMAT parquet)"""
     )
@@ -62,6 +70,44 @@ def compare(name: str, ask: Callable[[], xp.Mechanism], raw: str, peer: duckdb.D
 def within(row: Row) -> Row:
     """The goal is a time, not a ratio."""
     return replace(row, goal=f"≤ {FOOTER * 1000:.0f} ms", holds=row.ours <= FOOTER)
+
+
+def grouped(people: xp.PrivateTable, raw: str, peer: duckdb.DuckDBPyConnection) -> Row:
+    """How many flights of each carrier in each month, and their mean amount, of at most ten rows of each person."""
+    groups = people.by("carrier", "month", keys={"carrier": CARRIERS, "month": list(range(1, 13))})
+    content = "carrier, month, amount"
+    numbered = f"SELECT person, {content}, row_number() OVER (PARTITION BY person, {content}) AS j FROM {raw}"
+    order = f"hash(hash('12345678901234567890', person, {content}, j)), {content}, j"
+    kept = f"SELECT {content}, row_number() OVER (PARTITION BY person ORDER BY {order}) AS p FROM ({numbered})"
+    return compare(
+        f"counts and means of {SIZE:,} rows by carrier and month, at most {MOST} rows a person",
+        lambda: groups.answers(epsilon=0.1, n=groups.count(), mean=groups.mean("amount", bounds=(0, 1000))),
+        f"SELECT carrier, month, count(*), avg(amount) FROM ({kept}) WHERE p <= {MOST} GROUP BY carrier, month",
+        peer,
+        RUNS_WITH_UNITS,
+    )
+
+
+def frames(raw: str, folder: Path) -> list[Row]:
+    """A filtered count of a frame, against the same rows as a file; of numbers, and of texts."""
+    path = folder / "frame.parquet"
+    duckdb.sql(f"COPY (SELECT * FROM {raw} LIMIT {FRAME}) TO '{path}' (FORMAT parquet)")
+    frame, ledger = pd.read_parquet(path), xp.Ledger(epsilon=1000)
+    held, file = (xp.read(each, unit="row", neighbours="add-remove") for each in (frame, path))
+    rows = []
+    for condition in ("age >= 18", "carrier = 'CC' AND month > 6"):
+
+        def ask(table: xp.PrivateTable, condition: str = condition) -> object:
+            return ledger.run(table.where(condition).count().laplace(epsilon=0.1))
+
+        mine, theirs = medians(lambda: ask(held), lambda: ask(file), RUNS)
+        name = f"count of {FRAME:,} rows where {condition}: a pandas frame, the same Parquet file"
+        rows.append(at_most(name, mine, theirs, "s", mine / theirs, FRAME_GOAL))
+    mine, theirs = medians(
+        lambda: xp.read(frame, unit="row", neighbours="add-remove"), lambda: pd.read_parquet(path), RUNS_WITH_UNITS
+    )
+    name = f"reading a pandas frame of {FRAME:,} rows, once; pandas reads its file"
+    return [*rows, Row(name, mine, theirs, "s", mine / theirs, "no goal: it is done once", True)]
 
 
 def main() -> None:
@@ -113,6 +159,8 @@ def main() -> None:
                     peer,
                     RUNS_WITH_UNITS,
                 ),
+                grouped(people, raw, peer),
+                *frames(raw, Path(folder)),
                 within(
                     compare(
                         f"count of all {SIZE:,} rows, which stands in the file's footer",

@@ -94,6 +94,10 @@ class GroupAggregate(ABC):
     def present(self, numbers: Sequence[int], measures: Sequence[Measure], groups: int) -> tuple[Any, float]:
         """The answer and its error at 95 %, from the noisy numbers of so many groups together."""
 
+    def of_size(self, values: int) -> tuple[int, ...]:
+        """The numbers of a group of so many values, as far as its error depends on them."""
+        return (0,)
+
 
 def _noise(epsilon: Fraction, moved: int, relation: Neighbours) -> Laplace:
     return Laplace(epsilon=epsilon, sensitivity=moved, neighbours=relation)
@@ -211,6 +215,10 @@ class GroupMean(GroupAggregate):
         counted = _noise(epsilon / 2, touched.counts, touched.neighbours)
         return Measure(table.engine.total(cell), summed), Measure(f"count({cell})", counted)
 
+    def of_size(self, values: int) -> tuple[int, ...]:
+        """A sum and a count."""
+        return 0, values
+
     def present(self, numbers: Sequence[int], measures: Sequence[Measure], groups: int) -> tuple[Any, float]:
         """Within the bounds. With noise s and c on a sum of N differences, its mean moves by (s − c·mean)/(N + c)."""
         low, high = self.value.bounds
@@ -262,6 +270,10 @@ class GroupVariance(GroupAggregate):
             Measure(total(cell), noise, STEPS),
             Measure(total(f"{cell} * {cell}"), noise),
         )
+
+    def of_size(self, values: int) -> tuple[int, ...]:
+        """A count and two sums."""
+        return values * STEPS**2, 0, 0
 
     def present(self, numbers: Sequence[int], measures: Sequence[Measure], groups: int) -> tuple[Any, float]:
         """Within what it can be; the three errors all at once."""

@@ -216,6 +216,13 @@ class GroupAnswers(TableMechanism[Frame]):
         touched = self.question.touched
         return self._share(name) / (2 * touched.rows * (1 if touched.neighbours == "add-remove" else 2))
 
+    def error_of(self, name: str, values: int) -> float:
+        """The error at 95 % of a statistic of one group that has so many values; of a quantile in ranks."""
+        each = self.question.statistics[self.question.names.index(name)]
+        if isinstance(each, Ranks):
+            return float(each.error_in_ranks(self._rate(name), SHOWN_CONFIDENCE, "add-remove"))
+        return each.present(each.of_size(values), self._measures[name], 1)[1]
+
     def check(self, data: Any) -> None:
         """All queries can be run, and the noise can be made."""
         super().check(data)
@@ -286,7 +293,7 @@ class GroupAnswers(TableMechanism[Frame]):
         for name, each in zip(asked.names, asked.statistics, strict=True):
             names += [name, f"{name}_error"]
             if isinstance(each, Ranks):
-                error = float(each.error_in_ranks(self._rate(name), SHOWN_CONFIDENCE, "add-remove"))
+                error = self.error_of(name, 0)
                 rows = [[*row, value, error] for row, value in zip(rows, chosen[name], strict=True)]
                 last += [None, None]
                 continue

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from expost.data import BalancedCounts, CountedMean, Grouped, Noisy, NoisyMean, NoisyUntil
+from expost.data import BalancedCounts, CountedMean, GroupAnswers, Grouped, Noisy, NoisyMean, NoisyUntil
 from expost.mechanism import Mechanism
 from expost.mechanisms import Laplace
+from expost.study.kinds.groups import columns_of, keys_of
 from expost.study.kinds.kind import COUNTED, DROPPED, Answer, Asked, NoBar, QuestionKind, number_text
 from expost.study.model import Privacy
 
@@ -17,10 +18,10 @@ def how_made(
     """What a reader has to know of an answer, by subject; public facts only."""
     facts = {
         "asked of": _subject(asked),
-        "for each": f"{asked['by']}: {', '.join(map(str, asked['by_keys']))}" if "by" in asked.question.values else "",
+        "for each": _groups(asked) if "by" in asked.question.values else "",
         "rows": f"where {asked['where']}" if "where" in asked.question.values else "all",
         "bounds": _bounds(asked),
-        f"of each {privacy.whose}": _share(privacy, kind),
+        f"of each {privacy.whose}": _share(privacy, kind, isinstance(mechanism, GroupAnswers)),
         "empty values": _missing(asked, kind),
         "noise": _noise(kind, mechanism),
         "± covers": kind.covers * ("±" in answer.text),
@@ -57,10 +58,21 @@ def _bounds(asked: Asked) -> str:
     return f"{between.join(ranges)}; {outside}" if ranges else ""
 
 
-def _share(privacy: Privacy, kind: QuestionKind) -> str:
+def _groups(asked: Asked) -> str:
+    """The columns that tell groups apart, each with the values that are asked about."""
+    names, keys = columns_of(asked.question.values), keys_of(asked.question.values)
+    if "by_keys" not in asked.question.values:
+        return " and ".join(f"{name} that enough units have" if name == names[-1] else name for name in names)
+    return "; ".join(f"{name}: {', '.join(map(str, keys[name]))}" for name in names)
+
+
+def _share(privacy: Privacy, kind: QuestionKind, in_groups: bool) -> str:
     if privacy.unit == "row":
         return "one row"
     rows = "one row counts" if privacy.rows == 1 else f"at most {privacy.rows} rows count"
+    if in_groups:
+        groups = privacy.groups or privacy.rows
+        return f"{rows}, in at most {groups} group{'s' * (groups != 1)}"
     cells = f", in at most {privacy.groups} cell{'s' * (privacy.groups != 1)}" if privacy.groups and kind.cells else ""
     return rows + cells
 
@@ -82,6 +94,8 @@ def _no_bar(asked: Asked, kind: QuestionKind, mechanism: Mechanism, answer: Answ
 def _noise(kind: QuestionKind, mechanism: Mechanism) -> str:
     if isinstance(mechanism, Grouped):
         return _noise(kind, mechanism.mechanisms[0])
+    if isinstance(mechanism, GroupAnswers) and mechanism.question.aggregates:
+        return "Laplace, on the numbers of every group"
     if isinstance(mechanism, NoisyMean | CountedMean):
         counted = mechanism.question.count_sensitivity.l1
         return "Laplace, on the sum" + (" and on the number of values" if counted else "")

@@ -13,7 +13,7 @@ from expost.data.encodings import ENCODINGS
 KeyType = Literal[
     "text", "mark", "number", "numbers", "whole", "texts", "pair", "pairs", "keys", "bins", "words", "widths", "scale",
     "repeat", "switch", "table", "positive", "times", "floor", "epsilon", "share", "delta", "own epsilon", "own delta",
-    "accuracy",
+    "accuracy", "columns", "group keys",
 ]  # fmt: skip
 
 
@@ -35,6 +35,16 @@ def _text(value: Any) -> bool:
 
 def _pair(value: Any) -> bool:
     return _list_of(_number)(value) and len(value) == 2
+
+
+def _key(value: Any) -> bool:
+    return isinstance(value, str | int)
+
+
+def _group_keys(value: Any) -> bool:
+    if isinstance(value, dict):
+        return bool(value) and all(map(_list_of(_key), value.values()))
+    return _list_of(lambda each: _key(each) or _list_of(_key)(each))(value)
 
 
 def _epsilon(value: Any) -> bool:
@@ -64,7 +74,10 @@ HOLDS: dict[KeyType, tuple[str, Callable[[Any], bool]]] = {
     "texts": ('a list of texts, such as ["age", "cost"]', _list_of(_text)),
     "pair": ("a pair of numbers, such as [0, 100]", _pair),
     "pairs": ("a list of pairs of numbers, such as [[0, 100], [0, 9]]", _list_of(_pair)),
-    "keys": ('a list of values, such as ["flu", "cold"]', _list_of(lambda v: isinstance(v, str | int))),
+    "keys": ('a list of values, such as ["flu", "cold"]', _list_of(_key)),
+    "columns": ('a text, or a list of texts, such as ["city", "year"]', lambda v: _text(v) or _list_of(_text)(v)),
+    "group keys": ('a list of values, such as ["Rome", "Oslo"]; for several columns a list of lists, or a table such '
+                   'as { city = ["Rome", "Oslo"], year = [2024, 2025] }, for all combinations', _group_keys),
     "bins": ("a whole number of bins, or a list of edges", lambda v: _whole(v) or _list_of(_number)(v)),
     "words": ('a table of texts, such as { age = "integer" }',
               lambda v: isinstance(v, dict) and all(map(_text, v.values()))),

@@ -15,6 +15,7 @@ from expost.data.duckdb import DuckDB
 from expost.study import plan_study, read_study, record_of, run_study
 from expost.study.kinds import KINDS
 from expost.study.model import Question
+from expost.study.report import report_html
 from expost.study.run import Outcome, Result
 from golden import check as golden
 from studies import ABOVE, CANARY, COUNT, EVERYTHING, PEOPLE, question, write_study
@@ -173,9 +174,67 @@ def test_quantiles_need_no_bounds(tmp_path: Path) -> None:
     assert "bounds" not in found["middle"].how
 
 
-def test_groups_need_what_tells_them_apart_and_which_there_are(tmp_path: Path) -> None:
-    with pytest.raises(InvalidStudy, match="give both, or none"):
-        run_study(read_study(write_study(tmp_path, question("c", "count", by="city", epsilon=1))))
+@pytest.mark.parametrize(
+    ("said", "what"),
+    [
+        ({"kind": "count", "by": "city"}, "'delta' is missing"),
+        ({"kind": "count", "by_keys": ["Rome"]}, "state it, or leave 'by_keys' out"),
+        ({"kind": "count", "by_total": True}, "state it, or leave 'by_total' out"),
+        ({"kind": "correlation", "by": "city", "columns": ["age", "cost"], "bounds": [[0, 9], [0, 9]]}, "in 'by_keys'"),
+        ({"kind": "count", "by": ["city", "age"], "by_keys": ["Rome"]}, "a value for each of 2 columns"),
+        ({"kind": "count", "by": ["city", "age"], "by_keys": [["Rome", "old"]]}, "age"),
+        ({"kind": "count", "by": "city", "by_keys": [["Rome"], 1.5]}, "a list of lists"),
+        ({"kind": "count", "by": ["city", "city"], "by_keys": [["Rome", "Rome"]]}, "each once"),
+    ],
+)
+def test_groups_need_what_tells_them_apart_and_which_there_are(tmp_path: Path, said: dict[str, Any], what: str) -> None:
+    with pytest.raises(InvalidStudy, match=what):
+        run_study(read_study(write_study(tmp_path, question("c", **{"epsilon": 1, **said}))))
+
+
+TWO: dict[str, Any] = {"by": ["city", "age < 40"], "by_total": True, "epsilon": 60}
+"""Groups by two columns."""
+KEYS = [[city, young] for city in ("Rome", "Oslo") for young in (True, False)]
+
+
+@pytest.mark.parametrize("unit", ["row", "person"])
+def test_groups_by_several_columns_have_one_epsilon(tmp_path: Path, unit: str) -> None:
+    """One person has two rows in all groups together, so the noise is for two rows, however many groups there are."""
+    within: dict[str, Any] = {"column": "age", "bounds": [0, 100]}
+    asked = (
+        question("counts", "count", by_keys=KEYS, **TWO),
+        question("means", "mean", by_keys=KEYS, **within, **TWO),
+        question("quarters", "quantiles", quantiles=[0.25, 0.75], by_keys=KEYS, **within, **TWO),
+        question("middle half", "interquartile_range", by_keys=KEYS, **within, **TWO).replace("middle half", "half"),
+        question("lines", "covariance", columns=["age", "cost"], bounds=[[0, 80], [0, 200]], by_keys=KEYS, **{
+            key: said for key, said in TWO.items() if key != "by_total"}),
+        question("found", "count", count="units", delta=1e-6, **TWO),
+    )  # fmt: skip
+    path = of_people(write_study(tmp_path, *asked, epsilon=400, url="memory:"), "add-remove")
+    if unit == "row":
+        path.write_text(path.read_text().replace('unit = "person"\nrows = 2', 'unit = "row"'))
+    study = read_study(path)
+    lines = plan_study(study).lines
+    assert [line.fit for line in lines] == ["fits"] * 6
+    assert lines[1].expected.endswith("each, if 1,000 values count")
+    result = run_study(study, noise=SeededNoise(1))
+    found = {outcome.question.name: outcome for outcome in result.outcomes}
+    cells = ["Rome, True", "Rome, False", "Oslo, True", "Oslo, False"]
+    assert value(found, "counts") == pytest.approx({**dict.fromkeys(cells, 1000), "total": 4000}, abs=20)
+    young = {cell: 19.5 if "True" in cell else 59.5 for cell in cells}
+    assert value(found, "means") == pytest.approx({**young, "total": 39.5}, abs=1)
+    assert value(found, "quarters")["Oslo, False"] == pytest.approx({"0.25": 49, "0.75": 69}, abs=2)
+    assert value(found, "half") == pytest.approx(dict.fromkeys(cells, 20), abs=3)
+    assert value(found, "lines")["Rome, True"] == pytest.approx(266, rel=0.2)
+    assert len(value(found, "found")) == 6  # three cities
+    assert found["counts"].how["for each"] == "city: Rome, Oslo; age < 40: True, False"
+    assert result.ledger.spent == Cost(360, "1e-6")
+    one = question("counts", "count", by="city", by_keys=["Rome"], epsilon=60)
+    alone = of_people(write_study(tmp_path, one, epsilon=400, url="memory:"), "add-remove")
+    if unit == "person":
+        assert plan_study(read_study(alone)).lines[0].expected == lines[0].expected
+    assert json.loads(json.dumps(record_of(result)))["answered"] == 6
+    assert "Oslo, False" in report_html(record_of(result))
 
 
 def test_a_covariance_is_of_two_columns(tmp_path: Path) -> None:

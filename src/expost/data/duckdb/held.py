@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from expost.data.frames import PlainColumn
 
 _LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb", "_duckdb")
-_ARROW = "_expost_arrow"
+_ARROW, _HELD = "_expost_arrow", "expost_held"
 
 
 def library_of(source: Any) -> str | None:
@@ -44,14 +44,24 @@ def copied(columns: Sequence[PlainColumn], table: str) -> duckdb.DuckDBPyConnect
     if all(column.values is None for column in columns):
         raise InvalidValue("no column can be read: all are lists, structures, bytes, durations or the like")
     connection = sources.open_database(":memory:")
+    connection.execute(f"ATTACH ':memory:' AS {_HELD} (COMPRESS)").execute(f"USE {_HELD}")
     made = [
         f"{column.sql.replace('$0', f'c{place}')} AS {identifier(column.name)}" for place, column in enumerate(columns)
     ]
     try:
         connection.register(_ARROW, arrow_table(columns))
-        connection.execute(f"CREATE TABLE {identifier(table)} AS SELECT {', '.join(made)} FROM {_ARROW}")
+        rows = f"SELECT {', '.join(made)} FROM {_ARROW}"
+        described = connection.execute(f"DESCRIBE {rows}").fetchall()
+        typed = [f"{identifier(name)} {kind}{_kept_as(kind)}" for name, kind, *_ in described]
+        connection.execute(f"CREATE TABLE {identifier(table)} ({', '.join(typed)})")
+        connection.execute(f"INSERT INTO {identifier(table)} {rows}").execute("CHECKPOINT")
         connection.unregister(_ARROW)
         return connection
     except Exception as error:  # whatever it is, it may quote data
         kind = type(error).__name__
     raise EngineFailed(kind)  # outside, so that not even the context quotes data
+
+
+def _kept_as(kind: str) -> str:
+    """Texts are compressed, so that each different one is looked at once; numbers are read faster as they are."""
+    return "" if kind == "VARCHAR" else " USING COMPRESSION uncompressed"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 from expost.cost import exact
-from expost.data import PrivateQuantiles
+from expost.data import Groups, PrivateQuantiles, PrivateTable, Ranks
 from expost.mechanism import Mechanism
 from expost.noise.grid import Grid
 from expost.study.grammar import Key
@@ -21,6 +22,7 @@ from expost.study.kinds.kind import (
     Answer,
     Asked,
     NoBar,
+    OfGroups,
     QuestionKind,
     number_text,
 )
@@ -35,15 +37,18 @@ _QUARTILES = (Fraction(1, 4), Fraction(3, 4))
 
 
 def _ranked(asked: Asked) -> Mechanism:
+    return _ranks_of(asked, asked.rows).permute_and_flip(epsilon=asked.epsilon)
+
+
+def _ranks_of(asked: Asked, rows: PrivateTable | Groups) -> Ranks:
     grid = Grid.within(exact(asked["grid"], "grid")).step if "grid" in asked.question.values else None
-    ranks = asked.rows.quantile(
+    return rows.quantile(
         asked["column"],
         _levels(asked),
         bounds=tuple(asked["bounds"]) if "bounds" in asked.question.values else None,
         missing=asked.get("missing", "drop"),
         grid=grid,
     )
-    return ranks.permute_and_flip(epsilon=asked.epsilon)
 
 
 def _levels(asked: Asked) -> Any:
@@ -51,13 +56,13 @@ def _levels(asked: Asked) -> Any:
     return named.get(asked.question.kind) or asked.get("quantiles", asked.get("quantile"))
 
 
-def _placed(asked: Asked, mechanism: PrivateQuantiles, value: float) -> Answer:
-    return Answer(f"{number_text(value)} ({_off(asked, mechanism)})", value, None, released=value)
+def _placed(asked: Asked, value: float, off: str) -> Answer:
+    return Answer(f"{number_text(value)} ({off})", value, None, released=value)
 
 
-def _range(asked: Asked, mechanism: PrivateQuantiles, value: tuple[float, float]) -> Answer:
+def _range(asked: Asked, value: tuple[float, float], off: str) -> Answer:
     low, high = value
-    text = f"{number_text(high - low)}, from {number_text(low)} to {number_text(high)} ({_off(asked, mechanism)})"
+    text = f"{number_text(high - low)}, from {number_text(low)} to {number_text(high)} ({off})"
     return Answer(text, high - low, None, released=value)
 
 
@@ -65,16 +70,32 @@ def _ranks_off(asked: Asked, mechanism: PrivateQuantiles) -> Accuracy:
     return Accuracy(float(mechanism.error_bound(CONFIDENCE)), "ranks")
 
 
-def _several(asked: Asked, mechanism: PrivateQuantiles, value: Any) -> Answer:
+def _several(asked: Asked, value: Any, off: str) -> Answer:
     found = dict(zip(map(str, asked["quantiles"]), value if isinstance(value, tuple) else (value,), strict=True))
     listed = ", ".join(f"{level}: {number_text(number)}" for level, number in found.items())
-    return Answer(f"{listed} ({_off(asked, mechanism)})", found, None, bars=found, released=value)
+    return Answer(f"{listed} ({off})", found, None, bars=found, released=value)
 
 
 def _off(asked: Asked, mechanism: PrivateQuantiles) -> str:
     of = f" of {asked.size:,}" if asked.size and mechanism.question.relation == "substitute" else ""
-    off = mechanism.error_bound(CONFIDENCE)
-    return f"off by at most {off:,}{of} rank{'s' * (off != 1)}"
+    return _ranks_text(mechanism.error_bound(CONFIDENCE), of)
+
+
+def _ranks_text(off: float, of: str = "") -> str:
+    return f"off by at most {number_text(off)}{of} rank{'s' * (off != 1)}"
+
+
+_Told = Callable[[Asked, Any, str], Answer]
+
+
+def _of_all(told: _Told) -> Callable[[Asked, PrivateQuantiles, Any], Answer]:
+    """The answer about all rows."""
+    return lambda asked, mechanism, value: told(asked, value, _off(asked, mechanism))
+
+
+def _of_each(told: _Told) -> OfGroups:
+    """The answers about each group of rows."""
+    return OfGroups(_ranks_of, lambda asked, value, error: told(asked, value, _ranks_text(error)), "ranks each")
 
 
 def _fitted(asked: Asked) -> Mechanism:
@@ -100,25 +121,26 @@ def _no_bar(asked: Asked, mechanism: Any) -> NoBar:
 
 BOUNDED = tuple(map(grouped, (
     QuestionKind(
-        "median", "The median, chosen by rank.", (COLUMN, *_RANKS), _ranked, _placed, number=True,
-        noise=_CHOSEN, accuracy=_ranks_off,
+        "median", "The median, chosen by rank.", (COLUMN, *_RANKS), _ranked, _of_all(_placed), number=True,
+        noise=_CHOSEN, accuracy=_ranks_off, of_groups=_of_each(_placed),
         example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "quantile", "A quantile, chosen by rank.",
         (COLUMN, Key("quantile", "number", "which one, between 0 and 1", required=True), *_RANKS),
-        _ranked, _placed, number=True, noise=_CHOSEN, accuracy=_ranks_off,
+        _ranked, _of_all(_placed), number=True, noise=_CHOSEN, accuracy=_ranks_off, of_groups=_of_each(_placed),
         example='column = "cost"\nquantile = 0.9\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "quantiles", "Several quantiles at once, chosen jointly by rank.",
         (COLUMN, Key("quantiles", "numbers", "which ones, from 0 to 1, ascending", required=True), *_RANKS),
-        _ranked, _several, noise=_CHOSEN, accuracy=_ranks_off,
+        _ranked, _of_all(_several), noise=_CHOSEN, accuracy=_ranks_off, of_groups=_of_each(_several),
         example='column = "cost"\nquantiles = [0.1, 0.5, 0.9]\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "interquartile_range", "How far the middle half of the data spreads, from quartiles chosen by rank.",
-        (COLUMN, *_RANKS), _ranked, _range, number=True, noise=_CHOSEN, accuracy=_ranks_off,
+        (COLUMN, *_RANKS), _ranked, _of_all(_range), number=True, noise=_CHOSEN, accuracy=_ranks_off,
+        of_groups=_of_each(_range),
         example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(

@@ -11,7 +11,8 @@ from typing import Any
 from expost.accounting.capacities import LedgerMeters
 from expost.accounting.tariff import Charge
 from expost.cost import Cost
-from expost.data import Column, PrivateTable
+from expost.data import Column, Groups, PrivateTable, Ranks
+from expost.data.aggregates import GroupAggregate
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee
 from expost.ledger.imagined import Imagined
@@ -134,6 +135,17 @@ class Unscaled(Unanswerable):
 
 
 @dataclass(frozen=True)
+class OfGroups:
+    """How a kind is asked about all groups of rows in one charge."""
+
+    statistic: Callable[[Asked, Groups], GroupAggregate | Ranks]
+    answer: Callable[[Asked, Any, float], Answer]
+    """From the value of one group, and its error."""
+    about: str = "each"
+    """What the error is of."""
+
+
+@dataclass(frozen=True)
 class QuestionKind:
     """One kind of question."""
 
@@ -171,6 +183,8 @@ class QuestionKind:
     """Whether it counts cells, of which one unit may be in several."""
     stand_in: Answer | None = None
     """Stands for its answer while later questions are planned."""
+    of_groups: OfGroups | None = None
+    """How groups are asked all at once; None if each is asked by itself."""
 
     def charges(self, asked: Asked, mechanism: Mechanism, budget: Imagined) -> tuple[Charge, Charge]:
         """What it costs at worst and at best."""
@@ -184,7 +198,8 @@ class QuestionKind:
 
     def needs_delta(self, values: Mapping[str, Any]) -> bool:
         """Whether it needs a δ with these settings."""
-        return self.delta or any(values.get(key.name) in key.needs_delta for key in self.keys if key.needs_delta)
+        discovered = "by" in values and "by_keys" not in values and self.of_groups is not None
+        return self.delta or discovered or any(values.get(key.name) in key.needs_delta for key in self.keys)
 
     def refers_to(self, values: Mapping[str, Any]) -> dict[str, str]:
         """The earlier questions that its settings name, by key."""

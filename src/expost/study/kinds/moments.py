@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from expost.data import NoisyMoments
+from expost.data import Groups, NoisyMoments
+from expost.data.aggregates import GroupVariance
 from expost.errors import InvalidValue
 from expost.mechanism import Mechanism
 from expost.mechanisms import TrimmedMean
 from expost.mechanisms.moments.moments import Winsorized
 from expost.mechanisms.moments.pairs import Estimate
 from expost.study.grammar import Key
-from expost.study.kinds.groups import grouped
+from expost.study.kinds.groups import OF_TYPICAL_SIZE, grouped
 from expost.study.kinds.kind import (
     COLUMN,
     DROPPED,
@@ -21,10 +22,12 @@ from expost.study.kinds.kind import (
     Answer,
     Asked,
     NoBar,
+    OfGroups,
     QuestionKind,
     number_text,
     with_error,
 )
+from expost.study.kinds.numbers import of_group
 
 _LOOSE = Key("bounds", "pair", "values are moved into these bounds, which may be loose", required=True)
 _ANY = Key("bounds", "pair", "values are moved into these bounds, which may be loose; without them they have any size")
@@ -43,6 +46,10 @@ _EXAMPLE = 'columns = ["age", "cost"]\nbounds = [[0, 100], [0, 1000]]'
 def _variance(asked: Asked) -> Mechanism:
     question = asked.rows.variance(asked["column"], bounds=tuple(asked["bounds"]), missing=asked.get("missing", "drop"))
     return question.noisy(epsilon=asked.epsilon)
+
+
+def _variances(asked: Asked, groups: Groups) -> GroupVariance:
+    return groups.variance(asked["column"], bounds=tuple(asked["bounds"]), missing=asked.get("missing", "drop"))
 
 
 def _paired(asked: Asked) -> Mechanism:
@@ -87,7 +94,8 @@ _TRIMMED = QuestionKind(
 MOMENTS = (*map(grouped, (
     QuestionKind(
         "variance", "The variance of a column.", (COLUMN, _LOOSE, EMPTY, WHERE), _variance, _number, number=True,
-        noise=_SUMS, accuracy=_bar, example='column = "cost"\nbounds = [0, 1000]',
+        noise=_SUMS, accuracy=_bar, of_groups=OfGroups(_variances, of_group, OF_TYPICAL_SIZE),
+        example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "covariance", "The covariance of two columns.", _PAIRED, _paired, _number, number=True, noise=_SUMS,

@@ -8,11 +8,12 @@ from typing import Any
 
 from expost.accounting.renyi import normal_noise_worth
 from expost.cost import DELTA_UNITS, Cost
-from expost.data import BalancedCounts, CountedMean, Noisy, NoisyMean, NoisyUntil, Question
+from expost.data import BalancedCounts, CountedMean, Groups, Noisy, NoisyMean, NoisyUntil, Question
+from expost.data.aggregates import GroupCount, GroupMean, GroupSum
 from expost.errors import InvalidValue
 from expost.mechanism import Mechanism
 from expost.study.grammar import Key, share_of
-from expost.study.kinds.groups import grouped
+from expost.study.kinds.groups import OF_TYPICAL_SIZE, grouped
 from expost.study.kinds.kind import (
     ACCURACY,
     COLUMN,
@@ -23,6 +24,7 @@ from expost.study.kinds.kind import (
     Accuracy,
     Answer,
     Asked,
+    OfGroups,
     QuestionKind,
     number_text,
     with_error,
@@ -45,8 +47,6 @@ def noisy(
     wanted, pure = asked.get("noise", "laplace"), pure or question.laplace
     if wanted == "laplace" or (asked.replayed and not asked.delta):
         return pure(epsilon=asked.epsilon)
-    if "by" in asked.question.values:
-        raise InvalidValue("groups are asked with Laplace noise: leave 'noise' out, or ask for a histogram")
     epsilon, delta = (asked.epsilon, asked.delta) if asked.delta else _worth(asked)
     normal = question.gaussian(epsilon=epsilon, delta=delta)
     if wanted == "gaussian" or asked.replayed:
@@ -71,8 +71,6 @@ def _with_noise(asked: Asked, question: Question[Any]) -> Mechanism:
         return noisy(asked, question)
     if asked.get("noise", "laplace") != "laplace":
         raise InvalidValue("an accuracy is reached with Laplace noise: leave 'noise' out, or state an ε instead")
-    if "by" in asked.question.values:
-        raise InvalidValue("an accuracy is of one answer, not of several groups: leave 'by' out, or state an ε instead")
     if isinstance(wanted, str):
         return question.reduced(epsilon=asked.epsilon, within=share_of(wanted) or 0)
     found = question.laplace_within(wanted)
@@ -105,6 +103,33 @@ def _mean(asked: Asked) -> Mechanism:
     if not question.count_sensitivity.l1:
         return question.laplace(epsilon=asked.epsilon)
     return question.counted(epsilon=asked.epsilon)
+
+
+def _plain(asked: Asked) -> None:
+    """What can be asked about groups."""
+    if asked.get("noise", "laplace") != "laplace":
+        raise InvalidValue("groups are asked with Laplace noise: leave 'noise' out, or ask for a histogram")
+    if "accuracy" in asked.question.values:
+        raise InvalidValue("an accuracy is of one answer, not of several groups: leave 'by' out, or state an ε instead")
+
+
+def _counts(asked: Asked, groups: Groups) -> GroupCount:
+    _plain(asked)
+    return groups.count(of=asked.get("count", "rows"))
+
+
+def _sums(asked: Asked, groups: Groups) -> GroupSum:
+    _plain(asked)
+    return groups.sum(asked["column"], bounds=tuple(asked["bounds"]), **asked.given("missing"))
+
+
+def _means(asked: Asked, groups: Groups) -> GroupMean:
+    return groups.mean(asked["column"], bounds=tuple(asked["bounds"]), **asked.given("missing"))
+
+
+def of_group(asked: Asked, value: Any, error: float) -> Answer:
+    """A number of a group."""
+    return Answer(with_error(value, error), value, error, released=value)
 
 
 def _number(asked: Asked, mechanism: Noisy[Any] | NoisyUntil, value: Any) -> Answer:
@@ -152,17 +177,17 @@ def _average_accuracy(asked: Asked, mechanism: NoisyMean | CountedMean) -> Accur
 NUMBERS = tuple(map(grouped, (
     QuestionKind(
         "count", "How many rows, or units, there are.", (WHERE, COUNTED, NOISE, ACCURACY), _count, _number,
-        accuracy=_accuracy, number=True,
+        accuracy=_accuracy, number=True, of_groups=OfGroups(_counts, of_group),
         example='where = "visits > 0"',
     ),
     QuestionKind(
         "sum", "The sum of a column.", (COLUMN, _BOUNDS, DROPPED, WHERE, NOISE, ACCURACY), _sum, _number,
-        accuracy=_accuracy, number=True,
+        accuracy=_accuracy, number=True, of_groups=OfGroups(_sums, of_group),
         example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "mean", "The mean of a column.", (COLUMN, _BOUNDS, DROPPED, WHERE), _mean, _average,
-        accuracy=_average_accuracy, number=True,
+        accuracy=_average_accuracy, number=True, of_groups=OfGroups(_means, of_group, OF_TYPICAL_SIZE),
         example='column = "cost"\nbounds = [0, 1000]',
     ),
 )))  # fmt: skip
