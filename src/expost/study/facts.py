@@ -7,7 +7,7 @@ from typing import Any
 from expost.data import BalancedCounts, CountedMean, GroupAnswers, Grouped, Noisy, NoisyMean, NoisyUntil
 from expost.mechanism import Mechanism
 from expost.mechanisms import Laplace
-from expost.study.kinds.groups import columns_of, keys_of
+from expost.study.kinds.groups import group_columns, group_keys
 from expost.study.kinds.kind import COUNTED, DROPPED, Answer, Asked, NoBar, QuestionKind, number_text
 from expost.study.model import Privacy
 
@@ -60,7 +60,7 @@ def _bounds(asked: Asked) -> str:
 
 def _groups(asked: Asked) -> str:
     """The columns that tell groups apart, each with the values that are asked about."""
-    names, keys = columns_of(asked.question.values), keys_of(asked.question.values)
+    names, keys = group_columns(asked.question.values), group_keys(asked.question.values)
     if "by_keys" not in asked.question.values:
         return " and ".join(f"{name} that enough units have" if name == names[-1] else name for name in names)
     return "; ".join(f"{name}: {', '.join(map(str, keys[name]))}" for name in names)

@@ -8,7 +8,7 @@ from typing import Any
 
 from expost.data import PrivateTable, read
 from expost.data.expression import Kind
-from expost.study.kinds.groups import keys_of
+from expost.study.kinds.groups import group_keys
 from expost.study.model import LedgerSection, Study
 from expost.study.sources import derived, stated_table, whose
 
@@ -67,7 +67,7 @@ def _keys(study: Study) -> Iterator[tuple[str, list[Any]]]:
         if "keys" in question.values:
             yield question.values["column"], question.values["keys"]
         if "by_keys" in question.values:
-            yield from keys_of(question.values).items()
+            yield from group_keys(question.values).items()
 
 
 def _owner(kind: Kind, units: int) -> str:

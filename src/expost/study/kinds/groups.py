@@ -70,15 +70,15 @@ def grouped(kind: QuestionKind) -> QuestionKind:
     return replace(kind, keys=(*kind.keys, *keys), mechanism=mechanism, answer=answer, accuracy=accuracy)
 
 
-def columns_of(asked: Mapping[str, Any]) -> list[str]:
+def group_columns(asked: Mapping[str, Any]) -> list[str]:
     """What tells groups apart; nothing if it is not asked about groups."""
     named = asked.get("by", [])
     return [named] if isinstance(named, str) else list(named)
 
 
-def keys_of(asked: Mapping[str, Any]) -> dict[str, list[Any]]:
+def group_keys(asked: Mapping[str, Any]) -> dict[str, list[Any]]:
     """The values of each column that are asked about, each once."""
-    names, keys = columns_of(asked), asked.get("by_keys", [])
+    names, keys = group_columns(asked), asked.get("by_keys", [])
     if isinstance(keys, dict):
         return {name: list(keys.get(name, ())) for name in names}
     listed = [key if isinstance(key, list) else [key] for key in keys]
@@ -90,7 +90,7 @@ def keys_of(asked: Mapping[str, Any]) -> dict[str, list[Any]]:
 def _groups(asked: Asked, table: PrivateTable) -> Groups:
     keys = asked.get("by_keys")
     listed = [tuple(key) if isinstance(key, list) else key for key in keys] if isinstance(keys, list) else keys
-    return table.by(*columns_of(asked.question.values), keys=listed)
+    return table.by(*group_columns(asked.question.values), keys=listed)
 
 
 def _refuse_alone(asked: Asked) -> None:
