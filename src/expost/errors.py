@@ -64,9 +64,10 @@ class NeighbourMismatch(InvalidValue):
 
     def __str__(self) -> str:
         remedy = (
-            "convert the guarantee with guarantee.under('substitute'), or read the table with neighbours='substitute'"
+            "convert the guarantee with guarantee.under('substitute'); or, only if anybody may know how many units "
+            "there are, read the table with neighbours='substitute'"
             if (self.claimed, self.expected) == ("add-remove", "substitute")
-            else f"declare sensitivities, mechanisms and tables for {self.expected!r} neighbours"
+            else f"work out sensitivities for {self.expected!r} neighbours anew; declare mechanisms and tables for them"
         )
         return f"{self.where} is for {self.expected!r} neighbours, the guarantee for {self.claimed!r}: {remedy}"
 
@@ -81,7 +82,7 @@ class AlreadyExists(InvalidValue):
 
     def __str__(self) -> str:
         if self.kind == "ledger":
-            remedy = "load it, or take another name"
+            remedy = "load it; another has a limit of its own, which adds to this one's for the same people"
         else:
             remedy = f"account({self.name.rpartition('/')[2]!r}) finds it"
         return f"{self.kind} {self.name!r} exists already: {remedy}"
@@ -127,7 +128,7 @@ class UnknownPart(ExpostError, LookupError):
         if type(self.part) not in (int, str, tuple):
             kind = type(self.part).__name__
             return f"{self.part!r} is not a part: parts are ints, strings and tuples of them, not {kind}"
-        return f"{self.part!r} is not a part of {self.guarantee!r}: list it, or pass otherwise="
+        return f"{self.part!r} is not a part of {self.guarantee!r}: list it with what it can leak, or pass otherwise="
 
 
 class UnknownEntry(ExpostError, LookupError):
@@ -195,7 +196,7 @@ class LedgerClosed(ExpostError):
         self.ledger = ledger
 
     def __str__(self) -> str:
-        return f"{self.ledger!r} was closed by its owner and reserves nothing more: take a new ledger for new data"
+        return f"{self.ledger!r} was closed by its owner and reserves nothing more; a new ledger is for other people"
 
 
 class LedgerUnavailable(ExpostError):
@@ -223,7 +224,8 @@ class AlreadyReserved(ExpostError):
         elif self.entry.operation == "reserve":
             remedy = "settle it through ledger.reservation(key)"
         else:
-            remedy = "it is still running; if whoever ran it is gone, ledger.reservation(key).forfeit() ends it"
+            gone = "if whoever ran it is gone, ledger.reservation(key).forfeit() ends it, at its worst case"
+            remedy = f"it is still running; {gone}"
         return f"key {self.entry.key!r} is that of entry {self.entry.id}, which is {self.entry.state}: {remedy}"
 
 
@@ -240,10 +242,11 @@ class KeyConflict(ExpostError):
         self.entry = entry
 
     def __str__(self) -> str:
-        taken = f"key {self.key!r} is taken by another account"
+        taken, again = f"key {self.key!r} is taken by another account", ""
         if self.entry is not None:
             taken = f"key {self.key!r} is that of entry {self.entry.id}, a request with another {self.differs}"
-        return f"{taken}: a key is for one request only; take a new key"
+            again = "repeat that request as it was to get its answer again, or "
+        return f"{taken}: {again}take a new key for a new request, which is charged anew"
 
 
 class ReservationClosed(ExpostError):

@@ -84,7 +84,10 @@ class DurableStore:
         rows = engine.rows("SELECT id, neighbours, unit, accounting FROM expost_ledger WHERE name = ?", address.name)
         if not rows:
             known = ", ".join(repr(name) for (name,) in engine.rows("SELECT name FROM expost_ledger ORDER BY name"))
-            raise UnknownEntry(f"there is no ledger {address.name!r} there (it has {known or 'none'}): create it")
+            raise UnknownEntry(
+                f"there is no ledger {address.name!r} there (it has {known or 'none'}): check its name, "
+                "or begin a new budget (expost ledger create)"
+            )
         self.address = address
         self.root: Path = (address.name,)
         self._ledger, self._neighbours, self.unit, accounting = rows[0]
@@ -139,7 +142,8 @@ class DurableStore:
         if len(rows) < len(path):
             known = ", ".join(map(repr, self.accounts(path[: len(rows)]))) or "none"
             raise UnknownEntry(
-                f"{names[len(rows) - 1]!r} has no account {path[len(rows)]!r} (it has {known}): create it"
+                f"{names[len(rows) - 1]!r} has no account {path[len(rows)]!r} (it has {known}): check its name, or "
+                "create it"
             )
         return rows
 

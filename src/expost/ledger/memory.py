@@ -218,7 +218,9 @@ class MemoryStore:
             if path[:depth] not in found:
                 known = ", ".join(map(repr, self._names(path[: depth - 1]))) or "none"
                 above = "/".join(path[: depth - 1])
-                raise UnknownEntry(f"{above!r} has no account {path[depth - 1]!r} (it has {known}): create it")
+                raise UnknownEntry(
+                    f"{above!r} has no account {path[depth - 1]!r} (it has {known}): check its name, or create it"
+                )
         return tuple(found[path[: depth + 1]] for depth in range(len(path)))
 
     def entry(self, number: int) -> Entry:

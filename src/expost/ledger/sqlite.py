@@ -48,7 +48,9 @@ class SqliteEngine:
         if version < OLDEST_LIBRARY:
             raise InvalidValue(f"SQLite {apsw.sqlite_lib_version()} can corrupt its log: install a newer apsw")
         if not create and not os.path.exists(path):
-            raise InvalidValue(f"there is no ledger file {path!r}: create a ledger there first")
+            raise InvalidValue(
+                f"there is no ledger file {path!r}: check the path, or begin a new budget there (expost ledger create)"
+            )
         self.settings = settings
         self._path, self._name, self._create, self.read_only = path, os.fsencode(path), create, read_only
         self.heads = Heads(path) if settings.heads else None
@@ -357,7 +359,10 @@ class SqliteEngine:
             return schema.refuse_unknown("sqlite", self.rows(schema.DONE))
         writer = self._writing()
         if not self._create and not writer.execute(find, (schema.MARK,)).fetchall():
-            raise InvalidValue(f"the database {self._path!r} holds no ledgers: create one there first")
+            raise InvalidValue(
+                f"the database {self._path!r} holds no ledgers: check the path, or begin a new budget there "
+                "(expost ledger create)"
+            )
         if writer.execute("PRAGMA journal_mode = WAL").get != "wal":
             raise InvalidValue(f"{self._path!r} cannot keep a write-ahead log: put the ledger on a local disk")
         mark = f"CREATE TABLE IF NOT EXISTS {schema.MARK} (number INTEGER PRIMARY KEY, name TEXT NOT NULL, digest TEXT)"

@@ -19,7 +19,7 @@ from expost.service.bell import Bell
 from expost.service.config import ServerConfig
 from expost.service.database import ServiceTables
 from expost.service.jobs import JobRequest, Jobs, ServiceJob
-from expost.service.problems import Refusal
+from expost.service.problems import KEY_TAKEN, Refusal
 from expost.service.results import ended, result_of, result_text
 from expost.service.runner import Runner
 from expost.service.served import Served, open_data
@@ -181,7 +181,7 @@ class Service:
         accepting = self.jobs.accept(request, now, now + int(self.config.margin * 1e6))
         verdict, job = await asyncio.wrap_future(accepting)
         if verdict == "conflict":
-            raise Refusal(409, "the key was used before, for another request: take a new key", error="KeyConflict")
+            raise Refusal(409, KEY_TAKEN, error="KeyConflict")
         if verdict == "full":
             raise Refusal(429, f"{self.config.queue} jobs wait for answers already: try again later", error="Busy")
         if verdict == "new" and job.state == "accepted":
@@ -243,7 +243,9 @@ def _only_one(url: str) -> IO[bytes] | None:
         return None
     path = url.removeprefix(SQLITE)
     if not os.path.exists(path):
-        raise InvalidValue(f"there is no ledger file {path!r}: expost ledger create makes one")
+        raise InvalidValue(
+            f"there is no ledger file {path!r}: check the path, or begin a new budget there (expost ledger create)"
+        )
     lock = open(f"{path}-service", "wb")  # noqa: SIM115 - it is held until the service stops
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

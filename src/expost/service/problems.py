@@ -53,6 +53,11 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (InvalidValue, 422),
 )
 
+KEY_TAKEN = (
+    "the key was used before, for another request: repeat that one as it was to get its answer again, or take a new "
+    "key, which is charged anew"
+)
+
 
 class Refusal(Exception):
     """Why a request is refused, as problem details."""
@@ -103,9 +108,9 @@ def _words(error: Exception) -> str:
     if isinstance(error, LedgerClosed):
         return "nothing more can be spent here: it was closed. Nothing was charged"
     if isinstance(error, LedgerUnavailable):
-        return "the database does not answer; nothing was sampled: try again"
+        return "the database does not answer, and nothing was delivered: try again, under the same key"
     if isinstance(error, KeyConflict):
-        return "the key was used before, for another request: take a new key"
+        return KEY_TAKEN
     if isinstance(error, UnknownEntry):
         return "there is nothing of that name"
     return str(error)

@@ -109,10 +109,13 @@ def _served(config: ServerConfig, about: DataSet) -> Served:
     )  # fmt: skip
     try:
         ledger = Ledger.load(config.url, about.ledger)
-    except (UnknownEntry, InvalidValue) as error:
+    except InvalidValue as error:
+        raise study.wrong("ledger.name", str(error)) from None
+    except UnknownEntry as error:
         raise study.wrong(
             "ledger.name",
-            f"{error}. Create it with: expost ledger create URL {about.ledger} --unit '{study.privacy.ledger_unit}' "
+            f"{error}. If nothing was ever published about these people, create it: expost ledger create "
+            f"URL {about.ledger} --unit '{study.privacy.ledger_unit}' "
             f"--neighbours {study.privacy.neighbours} --epsilon … --delta …",
         ) from None
     check_same(study, ledger)
