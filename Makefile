@@ -11,7 +11,7 @@
 #   make adapters the tests of libraries that have environments of their own: diffprivlib, and Opacus (torch: 1.1 GB)
 #   make bench    the benchmarks, or one subject: make bench ONLY=ledger
 #   make docs     the documentation, in docs/_build/html
-#   make wheel    the wheel, built and used in an empty environment
+#   make wheel    the wheel, built and used in empty environments, with every tutorial from pip install on
 #   make release  everything that a release must pass, and its files in dist
 #   make proofs   the machine-checked proofs: installs Coq where it may (Debian, root), compiles and checks them
 
@@ -72,6 +72,7 @@ lint: $(VENV)/.dev
 soak: $(VENV)/.dev
 	EXPOST_CASES=$(CASES) $(BIN)/pytest -n 2 --dist worksteal tests/conformance/test_expressions.py tests/conformance/test_spark.py -o faulthandler_timeout=3600
 	EXPOST_SOAK=$(KILLS) $(BIN)/pytest -n 2 --dist worksteal tests/faults tests/laws tests/statistical tests/unit -o faulthandler_timeout=1800
+	$(BIN)/python tests/wheel.py build/wheel
 
 adapters: $(VENV)/.dev $(PEERS)/diffprivlib/.installed $(PEERS)/opacus/.installed
 	$(BIN)/pytest tests/unit/adapters

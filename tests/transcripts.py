@@ -10,7 +10,7 @@ import os
 import re
 import runpy
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -23,8 +23,8 @@ _BLOCK = re.compile(r"```\{code-block\} \w+\n:caption: (\S+)\n\n(.*?)```|```cons
 _NUMBER = re.compile(r"[0-9a-f]{64}|-?\d[\d,]*(\.\d+)?(e-?\d+)?")
 
 
-def replay(page: Path, folder: Path) -> int:
-    """Follow a page in a folder, the current one; returns the number of commands."""
+def replay(page: Path, folder: Path, run: Callable[[str], str] | None = None) -> int:
+    """Follow a page in a folder, the current one; returns the number of commands. ``run`` gives what one prints."""
     text, noisy, commands = page.read_text(encoding="utf-8"), False, 0
     for block in _BLOCK.finditer(text):
         name, content, session = block.groups()
@@ -34,7 +34,7 @@ def replay(page: Path, folder: Path) -> int:
         fresh = ""
         for command, shown in _steps(session):
             commands += 1
-            said = _run(command)
+            said = trimmed((run or _run)(command))
             noisy = noisy or command.startswith("expost run")
             same = _matches(shown, said, noisy)
             if os.environ.get("EXPOST_GOLDEN") != "update":
@@ -62,6 +62,11 @@ def _run(command: str) -> str:
     else:
         assert program == "expost", command
         said = CliRunner().invoke(app, arguments).output
+    return said
+
+
+def trimmed(said: str) -> str:
+    """Without spaces at the ends of lines."""
     return "".join(f"{line.rstrip()}\n" for line in said.splitlines())
 
 
