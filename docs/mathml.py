@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import unescape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,10 @@ SHORT = 24
 
 def _translated(latex: str, display: str) -> Element:
     formula = convert_to_element(_SIZED.sub("", latex.strip()), display=display)
-    for operator in formula.iter("mo"):
-        if operator.get("movablelimits"):  # a word, such as max: browsers would put wide spaces around it
-            operator.attrib.update(lspace="0.1em", rspace="0.1em")
+    for part in formula.iter():
+        part.text = part.text and unescape(part.text)  # signs are left as entities, for a text
+        if part.get("movablelimits"):  # a word, such as max: browsers would put wide spaces around it
+            part.attrib.update(lspace="0.1em", rspace="0.1em")
     return formula
 
 
