@@ -97,9 +97,5 @@ def _imported(module: str) -> Any:
 def _exported(kind: type) -> str | None:
     """The name under which this package, or one directly below, exports a class."""
     packages = ("expost", ".".join(kind.__module__.split(".")[:2]))
-    names = (f"{package}:{kind.__qualname__}" for package in packages if _lists(package, kind.__qualname__))
+    names = (f"{package}:{kind.__qualname__}" for package in packages)
     return next((name for name in names if find(name) is kind), None)
-
-
-def _lists(package: str, name: str) -> bool:
-    return name in getattr(sys.modules.get(package), "__all__", ())

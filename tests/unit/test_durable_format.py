@@ -19,6 +19,7 @@ import pytest
 
 import expost as xp
 import expost.data
+from exports import exported
 from expost.accounting import GaussianNoise, LaplaceNoise
 from expost.canonical import canonical
 from expost.data.unit import ROW
@@ -323,7 +324,7 @@ def test_questions_about_tables_say_what_they_are(table: xp.PrivateTable) -> Non
 def test_every_public_mechanism_is_there(table: xp.PrivateTable) -> None:
     public = {kind for name in vars(xp)["__all__"] if inspect.isclass(kind := getattr(xp, name)) and is_concrete(kind)}
     assert public == {type(mechanism) for mechanism in MECHANISMS}
-    here = {kind for name in expost.data.__all__ if inspect.isclass(kind := getattr(expost.data, name))}
+    here = {kind for name in exported(expost.data) if inspect.isclass(kind := getattr(expost.data, name))}
     assert {kind for kind in here if is_concrete(kind)} == {type(one) for one in questions(table)}
 
 

@@ -13,6 +13,7 @@ import pytest
 
 import expost as xp
 import expost.mechanisms
+from exports import exported
 
 ROOT = Path(__file__).resolve().parents[2]
 THEORY = "\n".join(page.read_text() for page in sorted((ROOT / "docs").glob("theory*.md")))
@@ -68,9 +69,8 @@ def reexported(node: ast.ImportFrom) -> list[str]:
     """What type checkers export of an import: names that are imported as themselves, or all that a module has."""
     if [name.name for name in node.names] != ["*"]:
         return [name.name for name in node.names if name.asname == name.name]
-    source = Path(inspect.getfile(importlib.import_module(str(node.module))))
-    inner = [each for each in ast.parse(source.read_text()).body if isinstance(each, ast.ImportFrom)]
-    return [*defined_in(source), *(name for each in inner for name in reexported(each))]
+    module = importlib.import_module(str(node.module))
+    return [*defined_in(Path(inspect.getfile(module))), *exported(module)]
 
 
 @pytest.mark.parametrize("package", ["expost", "expost.adapters", "expost.learn"])
@@ -230,7 +230,7 @@ def test_the_reference_has_a_page_for_the_module_of_every_public_name(package: s
     for name in listed:
         importlib.import_module(name)
     module = importlib.import_module(f"expost{package}")
-    homes = {name: getattr(getattr(module, name), "__module__", "") for name in module.__all__}
+    homes = {name: getattr(getattr(module, name), "__module__", "") for name in exported(module)}
     rooms = {name: home for name, home in homes.items() if home.startswith("expost.")}
     assert {name: home for name, home in rooms.items() if home not in listed} == {}
 

@@ -1,51 +1,33 @@
 """Private input: tables behind an engine, bounded to a privacy unit, and questions that know their own sensitivity."""
 
-from expost.data.column import Column
-from expost.data.discovery import Discovered, Discovery, MostFrequent
-from expost.data.engine import Engine
-from expost.data.expression import ALLOWED
-from expost.data.group_answers import GroupAnswers
-from expost.data.groups import Grouped, Groups
-from expost.data.histograms import Above, BalancedCounts, Histogram
-from expost.data.moments import Moments, NoisyMoments, OnColumns
-from expost.data.quantiles import PrivateQuantiles, Ranks
-from expost.data.questions import Count, Noisy, NoisyUntil, Question
-from expost.data.sensitivity import Sensitivity
-from expost.data.sums import CountedMean, Mean, NoisyMean, Sum
-from expost.data.table import PrivateTable, read
-from expost.data.unit import Unit
-from expost.data.winsorized import NoisyWinsorizedMean, WinsorizedMean
-
-__all__ = [
-    "ALLOWED",
-    "Above",
-    "BalancedCounts",
-    "Column",
-    "Count",
-    "CountedMean",
-    "Discovered",
-    "Discovery",
-    "Engine",
-    "GroupAnswers",
-    "Grouped",
-    "Groups",
-    "Histogram",
-    "Mean",
-    "Moments",
-    "MostFrequent",
-    "Noisy",
-    "NoisyMean",
-    "NoisyMoments",
-    "NoisyUntil",
-    "NoisyWinsorizedMean",
-    "OnColumns",
-    "PrivateQuantiles",
-    "PrivateTable",
-    "Question",
-    "Ranks",
-    "Sensitivity",
-    "Sum",
-    "Unit",
-    "WinsorizedMean",
-    "read",
-]
+from expost.data.column import Column as Column
+from expost.data.discovery import Discovered as Discovered
+from expost.data.discovery import Discovery as Discovery
+from expost.data.discovery import MostFrequent as MostFrequent
+from expost.data.engine import Engine as Engine
+from expost.data.expression import ALLOWED as ALLOWED
+from expost.data.group_answers import GroupAnswers as GroupAnswers
+from expost.data.groups import Grouped as Grouped
+from expost.data.groups import Groups as Groups
+from expost.data.histograms import Above as Above
+from expost.data.histograms import BalancedCounts as BalancedCounts
+from expost.data.histograms import Histogram as Histogram
+from expost.data.moments import Moments as Moments
+from expost.data.moments import NoisyMoments as NoisyMoments
+from expost.data.moments import OnColumns as OnColumns
+from expost.data.quantiles import PrivateQuantiles as PrivateQuantiles
+from expost.data.quantiles import Ranks as Ranks
+from expost.data.questions import Count as Count
+from expost.data.questions import Noisy as Noisy
+from expost.data.questions import NoisyUntil as NoisyUntil
+from expost.data.questions import Question as Question
+from expost.data.sensitivity import Sensitivity as Sensitivity
+from expost.data.sums import CountedMean as CountedMean
+from expost.data.sums import Mean as Mean
+from expost.data.sums import NoisyMean as NoisyMean
+from expost.data.sums import Sum as Sum
+from expost.data.table import PrivateTable as PrivateTable
+from expost.data.table import read as read
+from expost.data.unit import Unit as Unit
+from expost.data.winsorized import NoisyWinsorizedMean as NoisyWinsorizedMean
+from expost.data.winsorized import WinsorizedMean as WinsorizedMean

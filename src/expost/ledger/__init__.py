@@ -1,30 +1,17 @@
 """MONEY: who may spend how much, and what was spent."""
 
-from expost.ledger.address import Summary, ledgers
-from expost.ledger.engine import Settings
-from expost.ledger.entry import Balance, Entry, Remaining, Request
-from expost.ledger.ledger import Ledger
-from expost.ledger.memory import MemoryStore
-from expost.ledger.quote import Quote
-from expost.ledger.readings import MeterReading
-from expost.ledger.reservation import Reservation
-from expost.ledger.store import Store
-from expost.ledger.trail import Event, Head
-
-__all__ = [
-    "Balance",
-    "Entry",
-    "Event",
-    "Head",
-    "Ledger",
-    "MemoryStore",
-    "MeterReading",
-    "Quote",
-    "Remaining",
-    "Request",
-    "Reservation",
-    "Settings",
-    "Store",
-    "Summary",
-    "ledgers",
-]
+from expost.ledger.address import Summary as Summary
+from expost.ledger.address import ledgers as ledgers
+from expost.ledger.engine import Settings as Settings
+from expost.ledger.entry import Balance as Balance
+from expost.ledger.entry import Entry as Entry
+from expost.ledger.entry import Remaining as Remaining
+from expost.ledger.entry import Request as Request
+from expost.ledger.ledger import Ledger as Ledger
+from expost.ledger.memory import MemoryStore as MemoryStore
+from expost.ledger.quote import Quote as Quote
+from expost.ledger.readings import MeterReading as MeterReading
+from expost.ledger.reservation import Reservation as Reservation
+from expost.ledger.store import Store as Store
+from expost.ledger.trail import Event as Event
+from expost.ledger.trail import Head as Head

@@ -3,36 +3,20 @@
 At one order a part with a third of the worst ε costs about a ninth, and stopping early costs no extra δ.
 """
 
-from __future__ import annotations
-
-from expost.accounting.renyi.known import (
-    laplace_noise,
-    normal_noise,
-    normal_noise_worth,
-    randomized_response,
-    zcdp,
-)
-from expost.accounting.renyi.orders import as_order, best_order, capacity, delta_at, epsilon_at
-from expost.accounting.renyi.prices import Prices
-from expost.accounting.renyi.sampled import sampled_normal_noise
-from expost.accounting.renyi.tangent import balanced_slope, slope_for, steepest_slope, tangent_price, tangent_prices
-
-__all__ = [
-    "Prices",
-    "as_order",
-    "balanced_slope",
-    "best_order",
-    "capacity",
-    "delta_at",
-    "epsilon_at",
-    "laplace_noise",
-    "normal_noise",
-    "normal_noise_worth",
-    "randomized_response",
-    "sampled_normal_noise",
-    "slope_for",
-    "steepest_slope",
-    "tangent_price",
-    "tangent_prices",
-    "zcdp",
-]
+from expost.accounting.renyi.known import laplace_noise as laplace_noise
+from expost.accounting.renyi.known import normal_noise as normal_noise
+from expost.accounting.renyi.known import normal_noise_worth as normal_noise_worth
+from expost.accounting.renyi.known import randomized_response as randomized_response
+from expost.accounting.renyi.known import zcdp as zcdp
+from expost.accounting.renyi.orders import as_order as as_order
+from expost.accounting.renyi.orders import best_order as best_order
+from expost.accounting.renyi.orders import capacity as capacity
+from expost.accounting.renyi.orders import delta_at as delta_at
+from expost.accounting.renyi.orders import epsilon_at as epsilon_at
+from expost.accounting.renyi.prices import Prices as Prices
+from expost.accounting.renyi.sampled import sampled_normal_noise as sampled_normal_noise
+from expost.accounting.renyi.tangent import balanced_slope as balanced_slope
+from expost.accounting.renyi.tangent import slope_for as slope_for
+from expost.accounting.renyi.tangent import steepest_slope as steepest_slope
+from expost.accounting.renyi.tangent import tangent_price as tangent_price
+from expost.accounting.renyi.tangent import tangent_prices as tangent_prices
