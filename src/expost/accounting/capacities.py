@@ -197,10 +197,8 @@ def affordable(meters: LedgerMeters, capacity: Capacity, simple_left: int, used:
     return Affordable(max((each.epsilon for each in found), default=0), max((each.rho for each in found), default=0))
 
 
-def meters_of(accounting: Any, limit: Cost) -> LedgerMeters | None:
-    """The meters that a ledger is to have; None for the simple sum alone."""
-    if accounting == "simple":
-        return None
+def meters_of(accounting: Any, limit: Cost) -> LedgerMeters:
+    """The meters that a ledger is to have beside the simple sum."""
     if accounting == "renyi":
         return RenyiAccounting().under(limit)
     if isinstance(accounting, RenyiAccounting):

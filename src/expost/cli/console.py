@@ -14,17 +14,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from expost import errors
 from expost.cost import Cost
-from expost.errors import (
-    BudgetExceeded,
-    ExpostError,
-    InvalidValue,
-    KeyConflict,
-    LedgerClosed,
-    LedgerCorrupt,
-    LedgerUnavailable,
-    UnknownEntry,
-)
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
@@ -56,13 +47,13 @@ UNAVAILABLE = 4
 CODES = "Exit codes: 0 done · 1 it could not be run · 2 wrong usage or study · 3 over budget · 4 ledger trouble."
 
 _CODES: tuple[tuple[type[Exception], int], ...] = (
-    (BudgetExceeded, EXCEEDED),
-    (LedgerUnavailable, UNAVAILABLE),
-    (LedgerCorrupt, UNAVAILABLE),
-    (LedgerClosed, UNAVAILABLE),
-    (InvalidValue, INVALID),
-    (UnknownEntry, INVALID),
-    (KeyConflict, INVALID),
+    (errors.BudgetExceeded, EXCEEDED),
+    (errors.LedgerUnavailable, UNAVAILABLE),
+    (errors.LedgerCorrupt, UNAVAILABLE),
+    (errors.LedgerClosed, UNAVAILABLE),
+    (errors.InvalidValue, INVALID),
+    (errors.UnknownEntry, INVALID),
+    (errors.KeyConflict, INVALID),
 )
 
 _WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120
@@ -97,7 +88,7 @@ def guarded(command: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
     def run(*args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
         try:
             return command(*args, **kwargs)
-        except ExpostError as error:
+        except errors.ExpostError as error:
             raise typer.Exit(fail(error)) from None
         except (typer.Exit, typer.Abort):
             raise
@@ -136,7 +127,7 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InvalidValue(f"{path} cannot be written: {error.strerror}") from None
+        raise errors.InvalidValue(f"{path} cannot be written: {error.strerror}") from None
 
 
 def write(path: Path, text: str) -> None:

@@ -66,9 +66,7 @@ def as_note(by: str, reason: str) -> Note:
 
 
 def check_lease(seconds: Any) -> None:
-    """Refuse what is not a number of seconds; None is no lease."""
-    if seconds is None:
-        return
+    """Refuse what is not a number of seconds."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < 1e9:
         raise InvalidValue(f"a lease is a positive number of seconds, got {harmless(seconds)}")
 

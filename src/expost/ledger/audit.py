@@ -194,11 +194,9 @@ class Audit(Replay):
             same = entry_of_row(row) == entry and sha256(text) == row[5]
         except (LedgerCorrupt, AttributeError):
             same = False
-        held = (*paid, row[21])
-        due = (worst.epsilon_units, worst.delta_units, numbers_text(entry.reserved_amounts))
-        if not same or held != due or row[17] != one.reserved:
-            raise differ(f"entry {number} is not what the audit trail says about it")
-        if (row[18], row[19]) != (ended, one.digest):
+        held = (*paid, row[21], *row[17:20])
+        amounts = numbers_text(entry.reserved_amounts)
+        if not same or held != (worst.epsilon_units, worst.delta_units, amounts, one.reserved, ended, one.digest):
             raise differ(f"entry {number} is not what the audit trail says about it")
         if row[20] and not keeps_output(entry.operation, entry.key, entry.state):
             raise differ(f"the output kept for entry {number} is not the one that was published")

@@ -152,12 +152,9 @@ def _read_record(content: Any) -> Any:
 
 def _defaults(kind: Any) -> dict[str, Any]:
     """The fields that a class has learned since may be missing: they are at their defaults."""
-    plain = {field.name: field.default for field in dataclasses.fields(kind)}
-    made = {field.name: field.default_factory for field in dataclasses.fields(kind)}
-    missing = dataclasses.MISSING
-    return {name: value for name, value in plain.items() if value is not missing} | {
-        name: make() for name, make in made.items() if make is not missing
-    }
+    fields, missing = dataclasses.fields(kind), dataclasses.MISSING
+    plain = {field.name: field.default for field in fields if field.default is not missing}
+    return plain | {field.name: field.default_factory() for field in fields if field.default_factory is not missing}
 
 
 _READERS: dict[str, Callable[[Any], Any]] = {

@@ -12,7 +12,7 @@ from expost.cost import Cost
 from expost.errors import InvalidValue, LedgerCorrupt, LedgerUnavailable, ReservationClosed, UnknownEntry
 from expost.forks import Process, here
 from expost.guarantee import Neighbours, Part
-from expost.ledger import codec
+from expost.ledger import codec, rules
 from expost.ledger.audit import Audit, keeps_output
 from expost.ledger.engine import Beat, Recover, Settings, SnapshotLost, Step, is_out_of_reach
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
@@ -20,21 +20,6 @@ from expost.ledger.left import LeftBehind
 from expost.ledger.liveness import heart
 from expost.ledger.pages import Pages
 from expost.ledger.rows import BALANCE, ENTRY, NONSENSE, balance_of_row, entry_of_row, meters_of_text
-from expost.ledger.rules import (
-    Begin,
-    Close,
-    CreateAccount,
-    DropOutputs,
-    Forfeit,
-    RaiseLimit,
-    Reserve,
-    SetClock,
-    Settle,
-    Void,
-    foreign_prices,
-    refuse_relation,
-    same_request,
-)
 from expost.ledger.since import AuditSince, TooEarly
 from expost.ledger.texts import LONGEST, check_text, checked_note, masked
 from expost.ledger.trail import Event, Head
@@ -79,6 +64,9 @@ class DurableStore:
     Proof: thm-durable
     """
 
+    neighbours: Neighbours | None
+    """The relation that every guarantee in these books is about."""
+
     def __init__(self, writer: Writer, address: Address) -> None:
         engine = writer.engine
         rows = engine.rows("SELECT id, neighbours, unit, accounting FROM expost_ledger WHERE name = ?", address.name)
@@ -90,7 +78,7 @@ class DurableStore:
             )
         self.address = address
         self.root: Path = (address.name,)
-        self._ledger, self._neighbours, self.unit, accounting = rows[0]
+        self._ledger, self.neighbours, self.unit, accounting = rows[0]
         self.meters: LedgerMeters | None = meters_of_text(accounting)
         self._engine, self._writer = engine, writer
         self._left = LeftBehind(engine, self._ledger, self.meters)
@@ -98,12 +86,6 @@ class DurableStore:
         self._open: dict[int, Entry] = {}
         self._orphans: set[int] = set()
         self._sound = True
-
-    @property
-    def neighbours(self) -> Neighbours | None:
-        """The relation that every guarantee in these books is about."""
-        relation: Neighbours = self._neighbours
-        return relation
 
     @property
     def manner(self) -> tuple[Settings | None, bool]:
@@ -116,7 +98,7 @@ class DurableStore:
         """A new account under an existing one."""
         check_text(path[-1], "an account's name")
         check_text("/".join(path), "an account's name, behind those above it,", LONGEST)
-        self._do(CreateAccount(path, limit))
+        self._do(rules.CreateAccount(path, limit))
 
     def accounts(self, path: Path) -> tuple[str, ...]:
         """The names directly below an account."""
@@ -149,19 +131,19 @@ class DurableStore:
 
     def raise_limit(self, path: Path, epsilon: Cost | None, delta: Cost | None, note: Note) -> None:
         """Allow more from now on."""
-        self._do(RaiseLimit(path, epsilon, delta, checked_note(note)))
+        self._do(rules.RaiseLimit(path, epsilon, delta, checked_note(note)))
 
     def close(self, path: Path, note: Note) -> None:
         """Reserve nothing more, here and below."""
-        self._do(Close(path, checked_note(note)))
+        self._do(rules.Close(path, checked_note(note)))
 
     def set_clock(self, note: Note) -> None:
         """Accept what the clock shows, though it is far from the last line."""
-        self._do(SetClock(checked_note(note)))
+        self._do(rules.SetClock(checked_note(note)))
 
     def drop_outputs(self, upto: int, note: Note) -> None:
         """Remove the outputs kept for entries up to a number. Everything else stays, and no key becomes free."""
-        self._do(DropOutputs(self._known(upto), checked_note(note)))
+        self._do(rules.DropOutputs(self._known(upto), checked_note(note)))
 
     # ---- entries
 
@@ -171,14 +153,14 @@ class DurableStore:
             return None
         check_text(request.key, "a key", LONGEST)
         found = self._engine.rows(f"{ENTRY} AND e.key = ?", self._ledger, request.key)
-        return same_request(entry_of_row(found[0]), request) if found else None
+        return rules.same_request(entry_of_row(found[0]), request) if found else None
 
     def reserve(self, request: Request, *, begin: bool, lease: float | None = None) -> Entry:
         """Reserve the worst case at every level, or at none; durable before this returns."""
         kept = self._check(request)
         if not self._sound:
             raise self._changed()
-        entry = self._entry_of(Reserve(kept, begin, lease=None if lease is None else max(1, int(lease * 1e6))))
+        entry = self._entry_of(rules.Reserve(kept, begin, lease=None if lease is None else max(1, int(lease * 1e6))))
         self._open[entry.id] = entry
         if lease is None:
             self._watch()
@@ -186,7 +168,7 @@ class DurableStore:
 
     def begin(self, entry: int) -> None:
         """From here on the entry can no longer be voided."""
-        self._do(Begin(self._known(entry)))
+        self._do(rules.Begin(self._known(entry)))
 
     def settle(self, entry: int, part: Part, output: Any) -> Entry:
         """Charge what came out and refund the rest; part and output are on the disk before this returns."""
@@ -196,12 +178,12 @@ class DurableStore:
         digest = sha256(text) if text is not None else None
         if text is None and request.operation != "reserve":
             digest = codec.digest_of(output)
-        return self._end(Settle(entry, part, digest, text))
+        return self._end(rules.Settle(entry, part, digest, text))
 
     def forfeit(self, entry: int) -> Entry:
         """Charge the worst case."""
         try:
-            return self._end(Forfeit(self._known(entry)))
+            return self._end(rules.Forfeit(self._known(entry)))
         except (ReservationClosed, UnknownEntry):
             raise
         except BaseException:
@@ -210,7 +192,7 @@ class DurableStore:
 
     def void(self, entry: int) -> Entry:
         """Charge nothing; only while sampling has not begun."""
-        return self._end(Void(self._known(entry)))
+        return self._end(rules.Void(self._known(entry)))
 
     def output(self, entry: int) -> Any:
         """The output that was kept for an entry with a key."""
@@ -376,7 +358,7 @@ class DurableStore:
         assert isinstance(entry, Entry)
         return entry
 
-    def _end(self, step: Settle | Forfeit | Void) -> Entry:
+    def _end(self, step: rules.Settle | rules.Forfeit | rules.Void) -> Entry:
         try:
             entry = self._entry_of(step)
         except ReservationClosed as closed:
@@ -393,9 +375,9 @@ class DurableStore:
 
     def _check(self, request: Request) -> Request:
         """The request as it is kept; refuses what no database can keep."""
-        refuse_relation(self, request.guarantee.neighbours)  # type: ignore[arg-type]
+        rules.refuse_relation(self, request.guarantee.neighbours)  # type: ignore[arg-type]
         if (request.tariff is None) != (self.meters is None):
-            raise foreign_prices()
+            raise rules.foreign_prices()
         if request.label is not None:
             check_text(request.label, "a label")
         if request.key is not None:

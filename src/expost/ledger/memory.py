@@ -12,26 +12,9 @@ from expost.cost import Cost
 from expost.errors import LedgerUnavailable, UnknownEntry
 from expost.forks import here
 from expost.guarantee import Guarantee, Neighbours, Part
+from expost.ledger import rules
 from expost.ledger.engine import Returned, Settings, alone
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
-from expost.ledger.rules import (
-    TIMED,
-    Begin,
-    Change,
-    Close,
-    Create,
-    CreateAccount,
-    Forfeit,
-    Operation,
-    RaiseLimit,
-    Reserve,
-    SetClock,
-    Settle,
-    Void,
-    change_of,
-    same_request,
-    tick,
-)
 from expost.ledger.trail import GENESIS, Event, Head, link, trail_line
 from expost.ledger.verify import Replay, differ
 
@@ -75,30 +58,30 @@ class MemoryStore:
         self._outputs: dict[int, Any] = {}
         self._keys: dict[str, int] = {}
         self._guarantees: set[Guarantee | Tariff] = set()
-        self._changes: list[tuple[int, Change]] = []
+        self._changes: list[tuple[int, rules.Change]] = []
         """What happened, and when, in order."""
         self._done = 0
         """How many of the changes took effect in everything above."""
         self.at = 0
-        self._apply(Create(name, limit, neighbours, unit, meters))
+        self._apply(rules.Create(name, limit, neighbours, unit, meters))
 
     # ---- operations
 
     def create_account(self, path: Path, limit: Cost) -> None:
         """A new account under an existing one."""
-        self._apply(CreateAccount(path, limit))
+        self._apply(rules.CreateAccount(path, limit))
 
     def raise_limit(self, path: Path, epsilon: Cost | None, delta: Cost | None, note: Note) -> None:
         """Allow more from now on."""
-        self._apply(RaiseLimit(path, epsilon, delta, note))
+        self._apply(rules.RaiseLimit(path, epsilon, delta, note))
 
     def close(self, path: Path, note: Note) -> None:
         """Reserve nothing more, here and below."""
-        self._apply(Close(path, note))
+        self._apply(rules.Close(path, note))
 
     def set_clock(self, note: Note) -> None:
         """Accept what the clock shows, though it is far from the last line."""
-        self._apply(SetClock(note))
+        self._apply(rules.SetClock(note))
 
     def check(self) -> None:
         """Nothing changes these books by hand."""
@@ -107,35 +90,35 @@ class MemoryStore:
         """Reserve the worst case at every level, or at none. It is bound to this process's life, lease or not."""
         if request.key is not None:
             self.earlier(request)  # raises a conflict before the lock is taken: fingerprints take their time
-        return self._entry_of(Reserve(request, begin))
+        return self._entry_of(rules.Reserve(request, begin))
 
     def begin(self, entry: int) -> None:
         """From here on the entry can no longer be voided."""
-        self._apply(Begin(entry))
+        self._apply(rules.Begin(entry))
 
     def settle(self, entry: int, part: Part, output: Any) -> Entry:
         """Charge what came out and refund the rest."""
         kept = None if output is None or self.entry(entry).key is None else copy.deepcopy(output)
-        return self._entry_of(Settle(entry, part, None, kept))
+        return self._entry_of(rules.Settle(entry, part, None, kept))
 
     def forfeit(self, entry: int) -> Entry:
         """Charge the worst case."""
-        return self._entry_of(Forfeit(entry))
+        return self._entry_of(rules.Forfeit(entry))
 
     def void(self, entry: int) -> Entry:
         """Charge nothing; only while sampling has not begun."""
-        return self._entry_of(Void(entry))
+        return self._entry_of(rules.Void(entry))
 
     def recover(self) -> int:
         """Nothing survives this process, so there is never anything to recover."""
         return 0
 
-    def _entry_of(self, operation: Operation) -> Entry:
+    def _entry_of(self, operation: rules.Operation) -> Entry:
         change: Any = self._apply(operation)
         entry: Entry = change.entry
         return entry
 
-    def _apply(self, operation: Operation) -> Change | None:
+    def _apply(self, operation: rules.Operation) -> rules.Change | None:
         if here() is not self._process:
             raise self._forked()
         lock = self._lock
@@ -151,14 +134,14 @@ class MemoryStore:
             if lock._is_owned():  # interrupted between taking it and the block, or before it was left
                 lock.release()
 
-    def _decided(self, operation: Operation) -> Change | None:
+    def _decided(self, operation: rules.Operation) -> rules.Change | None:
         if self._done < len(self._changes):
             self._complete()
         before = self.at
-        if type(operation) in TIMED:
-            self.at = tick(before, self._clock(), operation)
+        if type(operation) in rules.TIMED:
+            self.at = rules.tick(before, self._clock(), operation)
         try:
-            change = change_of(self, operation)
+            change = rules.change_of(self, operation)
         except BaseException:
             self.at = before
             raise
@@ -178,12 +161,12 @@ class MemoryStore:
                 self._keep(change, entry)
             self._done = position + 1  # a signal handler may have read, and so completed, in between
 
-    def _keep(self, change: Change, entry: Entry) -> None:
+    def _keep(self, change: rules.Change, entry: Entry) -> None:
         operation, number = change.operation, entry.id
         self._entries[number - 1 : number] = [entry]  # in one step, as a handler may do the same before it
-        if type(operation) is Settle and operation.output is not None:
+        if type(operation) is rules.Settle and operation.output is not None:
             self._outputs[number] = operation.output
-        elif type(operation) is Reserve:
+        elif type(operation) is rules.Reserve:
             request = entry.request
             if change.first:
                 self.neighbours = self.neighbours or request.guarantee.neighbours
@@ -255,7 +238,7 @@ class MemoryStore:
         """The entry of the request's key."""
         key = request.key
         found = None if key is None else self._read(lambda: self.keyed(key))
-        return None if found is None else same_request(found, request)
+        return None if found is None else rules.same_request(found, request)
 
     def output(self, entry: int) -> Any:
         """The output that was kept for an entry with a key; a copy, so that nobody changes it."""

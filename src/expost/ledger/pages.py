@@ -25,8 +25,7 @@ class Pages:
 
     def __iter__(self) -> Iterator[Entry]:
         entries = (_as_of(row, self._line) for row in self._rows(down=self._last is not None))
-        last: Iterator[Entry] = entries if self._last is None else reversed(list(islice(entries, self._last)))
-        return last
+        return entries if self._last is None else iter(list(islice(entries, self._last))[::-1])
 
     def _rows(self, *, down: bool) -> Iterator[Any]:
         if len(self._path) == 1:
