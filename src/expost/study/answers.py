@@ -90,20 +90,10 @@ def plain(value: Any) -> Any:
 
 def as_rows(answers: Iterable[Published]) -> list[dict[str, Any]]:
     """Answers as rows for other programs."""
-    return [
-        {
-            "entry": answer.entry,
-            "when": answer.when.isoformat(),
-            "account": answer.account,
-            "question": answer.question,
-            "label": answer.label,
-            "version": answer.version,
-            "current": answer.current,
-            "value": answer.value,
-            **answer.charged.to_json(),
-        }
-        for answer in answers
-    ]
+    rows = [{**vars(answer), "when": answer.when.isoformat(), **answer.charged.to_json()} for answer in answers]
+    for row in rows:
+        del row["charged"]
+    return rows
 
 
 def as_csv(answers: Iterable[Published]) -> str:

@@ -93,6 +93,11 @@ class Data:
     schema: Mapping[str, str] | None = None
     version: str = "1"
 
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How it is read: all but where it is, and which version that is."""
+        return {name: value for name, value in vars(self).items() if name not in ("path", "version")}
+
 
 @dataclass(frozen=True)
 class Privacy:

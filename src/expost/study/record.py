@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from expost._version import __version__
-from expost.cost import Cost, decimal_text
+from expost.cost import decimal_text
 from expost.errors import InvalidValue
 from expost.ledger import MeterReading
 from expost.study.run import Outcome, Receipt, Result
@@ -37,7 +37,8 @@ def record_of(result: Result) -> dict[str, Any]:
             "size": result.size,
         },
         "ledger": {"name": ledger.name, "head": str(ledger.head), "durable": study.ledger.url != "memory:",
-                   "limit": _cost(ledger.limit), "spent": _cost(ledger.spent), "remaining": _cost(ledger.remaining),
+                   "limit": ledger.limit.to_json(), "spent": ledger.spent.to_json(),
+                   "remaining": ledger.remaining.to_json(),
                    "meters": [_meter(reading) for reading in ledger.meters]},
         "expost": __version__,
         "text": _PASSWORD.sub("://…@", study.text),
@@ -99,7 +100,7 @@ def outcome_record(outcome: Outcome) -> dict[str, Any]:
         "how": outcome.how,
         "notice": "" if answer is None else answer.notice,
         "bars": None if answer is None or answer.bars is None else dict(answer.bars),
-        "asked": _cost(outcome.asked_cost),
+        "asked": outcome.asked_cost.to_json(),
         "receipts": [_receipt(receipt) for receipt in outcome.receipts],
     }
 
@@ -108,9 +109,9 @@ def _receipt(receipt: Receipt) -> dict[str, Any]:
     return {
         "entry": receipt.entry,
         "what": receipt.what,
-        "reserved": _cost(receipt.reserved),
-        "charged": _cost(receipt.charged),
-        "refunded": _cost(receipt.refunded),
+        "reserved": receipt.reserved.to_json(),
+        "charged": receipt.charged.to_json(),
+        "refunded": receipt.refunded.to_json(),
         "stored": receipt.stored,
         **({} if receipt.amounts is None else {"renyi": decimal_text(receipt.amounts.renyi, 12)}),
     }
@@ -120,10 +121,6 @@ def _meter(reading: MeterReading) -> dict[str, Any]:
     capacity = None if reading.capacity is None else decimal_text(reading.capacity, 12)
     used = decimal_text(reading.spent + reading.reserved, 12)
     return {"name": reading.name, "capacity": capacity, "used": used, "full": reading.is_full}
-
-
-def _cost(cost: Cost) -> dict[str, str]:
-    return {"epsilon": cost.epsilon_text, "delta": decimal_text(cost.delta_units, 18)}
 
 
 def plain_value(value: Any) -> Any:

@@ -28,21 +28,9 @@ def open_table(study: Study) -> PrivateTable:
 
 def stated_table(study: Study) -> PrivateTable:
     """The table that the study names."""
-    data = study.data
+    neighbours, size = study.privacy.neighbours, study.privacy.size
     try:
-        return read(
-            study.source,
-            unit=whose(study),
-            neighbours=study.privacy.neighbours,
-            table=data.table,
-            schema=data.schema,
-            delimiter=data.delimiter,
-            quote=data.quote,
-            decimal=data.decimal,
-            encoding=data.encoding,
-            engine=data.engine,
-            size=study.privacy.size,
-        )
+        return read(study.source, unit=whose(study), neighbours=neighbours, size=size, **study.data.reading)
     except InvalidValue as error:
         raise study.wrong(_place(error), in_toml(str(error))) from None
 

@@ -103,19 +103,17 @@ class AuditResult:
             "confidence": self.confidence,
             "seed": self.seed,
             "delta": self.guarantee.delta,
-            "parts": [
-                {"part": json.loads(json.dumps(row.part, default=repr)), "claimed": row.claimed,
-                 "shown": None if row.shown == -inf else row.shown, "pair": row.pair, "order": row.order,
-                 "hits": list(row.hits), "refuted": row.refuted}
-                for row in self.parts
-            ],
-            "events": [
-                {"claimed": row.claimed, "shown": row.shown, "pair": row.pair, "order": row.order,
-                 "hits": list(row.hits), "outputs": list(row.outputs), "refuted": row.refuted}
-                for row in self.events
-            ],
+            "parts": [_facts(row) for row in self.parts],
+            "events": [_facts(row) for row in self.events],
             "moment": self.moment,
-        }  # fmt: skip
+        }
+
+
+def _facts(row: PartShown | EventShown) -> dict[str, Any]:
+    """A row for JSON, where nothing is infinite and parts are lists, numbers or texts."""
+    facts = {**vars(row), "shown": None if row.shown == -inf else row.shown, "refuted": row.refuted}
+    found: dict[str, Any] = json.loads(json.dumps(facts, default=repr))
+    return found
 
 
 def _text(epsilon: float) -> str:
