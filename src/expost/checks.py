@@ -21,9 +21,12 @@ FieldRule: TypeAlias = Callable[..., Any]
 _SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 
 
-def settle(record: object, **rules: FieldRule) -> None:
-    """Keep in a frozen record what the rules of its fields make of what was given, in this order."""
-    for name, rule in rules.items():
+def settle(record: object, *usual: str, **rules: FieldRule) -> None:
+    """Keep in a frozen record what the rules of its fields make of what was given, in this order.
+
+    Fields that are only named have the rule that their name has everywhere.
+    """
+    for name, rule in {**{name: _USUAL[name] for name in usual}, **rules}.items():
         object.__setattr__(record, name, rule(getattr(record, name), _SYMBOLS.get(name, name)))
 
 
@@ -159,6 +162,14 @@ def equal_share(given: Number, shares: int) -> Fraction:
     if not units:
         raise InvalidValue(f"ε must be at least {shares}e-12, because it is split in {shares}, got {said(given)}")
     return Cost.of_units(units).exact_epsilon
+
+
+_USUAL: dict[str, FieldRule] = {
+    "epsilon": requested_epsilon,
+    "delta": requested_delta,
+    "rho": requested_epsilon,
+    "missing": finite,
+}
 
 
 def whole_sensitivity(given: Number) -> Fraction:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from expost import bracket
-from expost.checks import requested_delta, requested_epsilon
+from expost.checks import settle
 from expost.cost import Number, exact
 from expost.data import query, sensitivity
 from expost.data.expression import Tree
@@ -102,8 +102,7 @@ class Discovered(TableMechanism[dict[Any, int]]):
     delta: Number
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
-        object.__setattr__(self, "delta", requested_delta(self.delta))
+        settle(self, "epsilon", "delta")
         if bracket.exp(-self.rate).upper > 1 - exact(self.delta, "δ"):
             raise InvalidValue(f"ε {self.epsilon} is too small for a δ of {self.delta}: a smaller δ will do")
         _ = self.threshold
@@ -161,8 +160,7 @@ class MostFrequent(TableMechanism[tuple[Any, ...]]):
     def __post_init__(self) -> None:
         if self.question.of != "units":
             raise InvalidValue("the most frequent values are those that most units have: take of='units'")
-        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
-        object.__setattr__(self, "delta", requested_delta(self.delta))
+        settle(self, "epsilon", "delta")
         _ = self.choice
 
     @cached_property

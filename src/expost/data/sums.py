@@ -8,7 +8,7 @@ from functools import cached_property
 from math import ceil, floor
 from typing import TYPE_CHECKING, Any
 
-from expost.checks import as_share, requested_epsilon
+from expost.checks import as_share, settle
 from expost.cost import Cost, Number, exact, said
 from expost.data import query, sensitivity
 from expost.data.expression import Tree
@@ -197,7 +197,7 @@ class MeanMechanism(PureMechanism[Out]):
     count_share: Number = "1/2"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
+        settle(self, "epsilon")
         _ = self._shares
 
     @cached_property

@@ -8,7 +8,7 @@ from math import ceil, floor
 
 from expost import bracket
 from expost.accounting.renyi import Prices, laplace_noise
-from expost.checks import requested_epsilon, settle, whole_sensitivity
+from expost.checks import settle, whole_sensitivity
 from expost.cost import Number, exact
 from expost.guarantee import Neighbours
 from expost.mechanisms.additive import Additive
@@ -55,7 +55,7 @@ class Laplace(Additive):
     neighbours: Neighbours | None = None
 
     def __post_init__(self) -> None:
-        settle(self, epsilon=requested_epsilon)
+        settle(self, "epsilon")
         super().__post_init__()
 
     def renyi_prices(self, order: Number) -> Prices:

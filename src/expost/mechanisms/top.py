@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost import bracket
-from expost.checks import as_whole, requested_delta, requested_epsilon, settle
+from expost.checks import as_whole, settle
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
@@ -68,7 +68,7 @@ class TopK(Mechanism[Any, tuple[Any, ...]]):
     candidates: int | None = None
 
     def __post_init__(self) -> None:
-        settle(self, k=partial(as_whole, most=10_000), epsilon=requested_epsilon, delta=requested_delta)
+        settle(self, "epsilon", "delta", k=partial(as_whole, most=10_000))
         settle(self, groups=as_whole)
         if self.candidates is not None:
             object.__setattr__(self, "candidates", as_whole(self.candidates, "candidates", least=self.k, most=10**6))

@@ -19,15 +19,7 @@ from numpy.typing import NDArray
 from expost.data import files
 from expost.data.duckdb import held, postgres, sources
 from expost.data.duckdb.settings import CAREFUL, careful, refuse_locked, refuse_shadows
-from expost.data.duckdb.sql import (
-    fill,
-    identifier,
-    kind_of,
-    prefix_decides,
-    stated,
-    string,
-    whole,
-)
+from expost.data.duckdb.sql import fill, identifier, kind_of, prefix_decides, stated, string, whole
 from expost.data.expression import Kind, Tree
 from expost.data.expression.tree import LONGEST_READ, Call, Reference, Stated
 from expost.errors import EngineFailed, InvalidValue

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost import bracket
-from expost.checks import as_flag, as_whole, finite, optional, requested_epsilon, settle
+from expost.checks import as_flag, as_whole, finite, optional, settle
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.mechanism import WITHHELD, Withheld
@@ -69,7 +69,7 @@ class _Linear(FixedCost[NDArray[Any], LinearModel]):
     missing: Number = 0
 
     def __post_init__(self) -> None:
-        settle(self, epsilon=requested_epsilon, norm=finite, missing=finite)
+        settle(self, "epsilon", "missing", norm=finite)
         if not 1e-100 <= float(self.norm) <= 1e100:
             raise InvalidValue(f"norm is the public length of the longest row, above 0, got {self.norm!r}")
         settle(self, classes=partial(as_whole, least=2))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from expost.cost import Number, exact
@@ -50,11 +50,8 @@ class LinearRegression(BoundedFit):
     def method(self, *, n: int) -> LeastSquares | TheilSen:
         """The mechanism for n records."""
         few = len(self.bounds) == 1 and n * exact(self.epsilon, "ε") < _MUCH
-        kind: Any = TheilSen if few else LeastSquares
-        chosen: LeastSquares | TheilSen = kind(
-            epsilon=self.epsilon, bounds=self.bounds, target_bounds=self.target_bounds, missing=self.missing
-        )
-        return chosen
+        given: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        return TheilSen(**given) if few else LeastSquares(**given)
 
     def sample(self, data: Any, noise: NoiseSource) -> LinearFit:
         """The fit of the method for this number of records."""

@@ -33,6 +33,7 @@ from expost.mechanisms.linear.tuning import MOST_REGULARIZER, output_regularizer
 from expost.mechanisms.numbers import root_above, shape_of
 from expost.noise import NoiseSource, discrete_laplace
 
+_OF_MODEL = ("epsilon", "norm", "classes", "intercept", "features", "missing")
 _STEPS = 2**40
 """Errors of single records are whole numbers of such parts."""
 
@@ -190,7 +191,7 @@ class TestedLogisticRegression(Mechanism[NDArray[Any], LinearModel | Withheld]):
         if not 0 <= exact(self.threshold, "threshold") <= 2:
             raise InvalidValue(f"threshold is an error, between 0 and 2, got {self.threshold!r}")
         checked = self.model(1)
-        for name in ("epsilon", "norm", "intercept", "features", "missing"):
+        for name in _OF_MODEL:
             object.__setattr__(self, name, getattr(checked, name))
         _ = self.test_epsilon, self.guarantee
 
@@ -206,15 +207,9 @@ class TestedLogisticRegression(Mechanism[NDArray[Any], LinearModel | Withheld]):
 
     def model(self, training: int) -> OutputPerturbation:
         """What trains the model, on ``training`` records."""
-        return OutputPerturbation(
-            epsilon=self.epsilon,
-            norm=self.norm,
-            classes=self.classes,
-            regularizer=self.regularizer if self.regularizer is not None else self._regularizer(training),
-            intercept=self.intercept,
-            features=self.features,
-            missing=self.missing,
-        )
+        given: dict[str, Any] = {name: getattr(self, name) for name in _OF_MODEL}
+        chosen = self.regularizer if self.regularizer is not None else self._regularizer(training)
+        return OutputPerturbation(regularizer=chosen, **given)
 
     def _regularizer(self, training: int) -> float:
         """That of output perturbation, but at least 10·ln 10/nε of the test: see ``regularizer`` above."""

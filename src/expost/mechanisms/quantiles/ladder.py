@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from math import ceil, floor
@@ -11,18 +11,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from expost import bracket
-from expost.checks import (
-    as_bounds,
-    as_confidence,
-    as_positive,
-    as_probability,
-    as_share,
-    as_whole,
-    finite,
-    optional,
-    requested_epsilon,
-    settle,
-)
+from expost.checks import as_bounds, as_confidence, as_positive, as_probability, as_share, as_whole, optional, settle
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part
@@ -90,7 +79,7 @@ class QuantileLadder(Mechanism[NDArray[Any] | Tally, Rung]):
     test_share: Number = Fraction(1, 3)
 
     def __post_init__(self) -> None:
-        settle(self, epsilon=requested_epsilon, bounds=optional(as_bounds), missing=finite)
+        settle(self, "epsilon", "missing", bounds=optional(as_bounds))
         settle(self, rungs=partial(as_whole, most=100))
         as_probability(self.quantile, "quantile")
         as_positive(self.within, "within")
@@ -119,13 +108,7 @@ class QuantileLadder(Mechanism[NDArray[Any] | Tally, Rung]):
         )
         miss = 1 - as_confidence(self.confidence)
         threshold = ceil(bracket.log(self.rungs / miss).upper / plain.rate) - plain.centre
-        return SparseVector(
-            threshold=max(threshold, 0),
-            at_most=1,
-            epsilon=self._test_epsilon,
-            sensitivity=1,
-            neighbours=self.neighbours,
-        )
+        return replace(plain, threshold=max(threshold, 0))
 
     @cached_property
     def guarantee(self) -> Guarantee:

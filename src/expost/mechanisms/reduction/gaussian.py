@@ -9,7 +9,7 @@ from functools import cached_property
 from expost import bracket
 from expost.accounting.renyi import Prices, zcdp
 from expost.accounting.renyi.prices import units_above
-from expost.checks import requested_delta, requested_epsilon, settle
+from expost.checks import settle
 from expost.cost import Number, exact
 from expost.guarantee import Guarantee, Neighbours
 from expost.mechanisms.gaussian import RoundedNormal, l2_on_grid
@@ -68,7 +68,7 @@ class GaussianReduction(Leveled, RoundedNormal):
     until: StoppingRule | None = None
 
     def __post_init__(self) -> None:
-        settle(self, rho=requested_epsilon, delta=requested_delta)
+        settle(self, "rho", "delta")
         super().__post_init__()
         self._check_levels(self.rhos, "ρ")
 

@@ -14,14 +14,7 @@ from numpy.typing import NDArray
 from expost.cost import Number
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
-from expost.mechanisms.sparse_vector.comparisons import (
-    CHUNK,
-    Asking,
-    Points,
-    Thresholded,
-    above_text,
-    finite_bars,
-)
+from expost.mechanisms.sparse_vector.comparisons import CHUNK, Asking, Points, Thresholded, above_text, finite_bars
 from expost.noise import NoiseSource, vector
 
 _SHARES_FOR = np.array([0, 2, 1])  # below, above, far above

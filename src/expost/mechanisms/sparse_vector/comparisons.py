@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import as_positive, as_whole, check_monotone, requested_epsilon, settle, split_epsilon
+from expost.checks import as_positive, as_whole, check_monotone, settle, split_epsilon
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours, as_neighbours
@@ -53,7 +53,7 @@ class Thresholded(Mechanism[NDArray[Any], NDArray[Any]]):
         exact(self.missing, "missing")
         as_neighbours(self.neighbours)
         check_monotone(self.monotone, self.neighbours)
-        settle(self, epsilon=requested_epsilon)
+        settle(self, "epsilon")
         _ = self.halves
         object.__setattr__(self, "grid", self._grid.value(1))
         object.__setattr__(self, "threshold", self._shown(self.bars(self.threshold)))

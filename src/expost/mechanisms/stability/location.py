@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import floor
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +23,8 @@ from expost.checks import (
     as_positive,
     as_probability,
     as_whole,
-    finite,
     optional,
     requested_delta,
-    requested_epsilon,
     settle,
     split_epsilon,
 )
@@ -167,7 +165,7 @@ class _Located(Wrapper[Any, float | Withheld]):
 
     def __post_init__(self) -> None:
         as_positive(self.proposed, "the proposed sensitivity")
-        settle(self, epsilon=requested_epsilon, bounds=optional(as_bounds), missing=finite, delta=requested_delta)
+        settle(self, "epsilon", "missing", "delta", bounds=optional(as_bounds))
         _ = self._proposal.grid, self.guarantee
 
     @property
@@ -197,8 +195,7 @@ class _Located(Wrapper[Any, float | Withheld]):
 
     def sample(self, data: Any, noise: NoiseSource) -> float | Withheld:
         """The value with noise, or ⊥."""
-        output: float | Withheld = self.inner.sample(self._proposal.once(data, self.inner.test.cap), noise)
-        return output
+        return cast("float | Withheld", self.inner.sample(self._proposal.once(data, self.inner.test.cap), noise))
 
     def error_bound(self, confidence: Number) -> float:
         """How far a value that is released is at most from the statistic of the clamped data, with this confidence.

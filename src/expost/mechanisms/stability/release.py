@@ -21,7 +21,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from expost.checks import requested_delta, requested_epsilon, settle
+from expost.checks import requested_epsilon, settle
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part
@@ -279,4 +279,4 @@ class Chain(Mechanism[Any, tuple[Any, ...]]):
 
 
 def _settle(mechanism: Any) -> None:
-    settle(mechanism, test_epsilon=requested_epsilon, delta=requested_delta)
+    settle(mechanism, "delta", test_epsilon=requested_epsilon)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import as_bounds, as_flag, as_whole, equal_share, finite, requested_delta, settle
+from expost.checks import as_bounds, as_flag, as_whole, equal_share, finite, settle
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.mechanism import WITHHELD, Withheld
@@ -122,7 +122,7 @@ class StableRegression(Wrapper[NDArray[Any], Coefficients | Withheld]):
 
     def __post_init__(self) -> None:
         settle(self, blocks=as_whole, grids=as_whole, bounds=as_bounds, target_bounds=as_bounds)
-        settle(self, intercept=as_flag, missing=finite, delta=requested_delta, cell=_widths)
+        settle(self, "missing", "delta", intercept=as_flag, cell=_widths)
         _ = self.guarantee
 
     @cached_property
