@@ -31,12 +31,6 @@ class Amounts(NamedTuple):
         v, w, x, y, z = other
         return Amounts(a + v, b + w, c + x, d + y, e + z)
 
-    def less(self, other: Amounts) -> Amounts:
-        """This without the other."""
-        a, b, c, d, e = self
-        v, w, x, y, z = other
-        return Amounts(a - v, b - w, c - x, d - y, e - z)
-
 
 NO_AMOUNTS = Amounts()
 

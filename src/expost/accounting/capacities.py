@@ -194,7 +194,7 @@ def affordable(meters: LedgerMeters, capacity: Capacity, simple_left: int, used:
         found.append(meter.affordable((capacity.renyi - used.renyi,)))
     if used.normal <= capacity.normal and used.others <= capacity.others and not used.foreign:
         found.append(Affordable(capacity.others - used.others, (capacity.normal - used.normal) // 2))
-    return Affordable(max((each.epsilon for each in found), default=0), max((each.rho for each in found), default=0))
+    return Affordable.any_of(found)
 
 
 def meters_of(accounting: Any, limit: Cost) -> LedgerMeters:

@@ -24,11 +24,9 @@ class Formula(Protocol):
 
     def delta(self, epsilon: Fraction, /) -> Bracket[Fraction]:
         """Bounds on the least δ at this ε."""
-        ...
 
     def epsilon(self, delta: Fraction, /) -> Bracket[Fraction]:
         """Bounds on the least ε at this δ, which is above what is lost at every ε."""
-        ...
 
 
 @dataclass(frozen=True)

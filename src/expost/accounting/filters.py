@@ -41,15 +41,12 @@ class Filter(Protocol[FilterState]):
 
     def start(self) -> FilterState:
         """The state before anything was charged."""
-        ...
 
     def charge(self, state: FilterState, cost: Cost) -> FilterState:
         """The state after a mechanism whose part cost ``cost``."""
-        ...
 
     def decide(self, state: FilterState, worst: Cost) -> Decision:
         """May a mechanism run that costs ``worst`` in its worst case?"""
-        ...
 
 
 def decide(rule: Filter[FilterState], charges: Iterable[Cost], worst: Cost) -> Decision:

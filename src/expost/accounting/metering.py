@@ -115,9 +115,7 @@ class MeterFilter:
         """The largest ε of a pure guarantee, and the largest ρ of normal noise without a δ, that may begin next."""
         pairs = zip(self.meters, state.amounts, strict=True)
         found = [meter.affordable(left) for meter, amount in pairs if (left := amount.left(meter.capacity)) is not None]
-        return Affordable(
-            max((each.epsilon for each in found), default=0), max((each.rho for each in found), default=0)
-        )
+        return Affordable.any_of(found)
 
     def worst(self, asked: Round) -> Metered:
         """What is reserved for a round: add it when the round begins, subtract it if it is voided."""

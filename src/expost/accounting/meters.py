@@ -6,6 +6,7 @@ beside others costs nothing. All amounts are whole numbers: of 10⁻¹⁸ for δ
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
@@ -28,15 +29,12 @@ class Priced(Protocol):
     @property
     def guarantee(self) -> Guarantee:
         """(P, E, δ)."""
-        ...
 
     def renyi_prices(self, order: Number) -> Prices:
         """The Rényi price of each part at an order."""
-        ...
 
     def gaussian_prices(self) -> Prices | None:
         """μ² of each part if the mechanism is as private as normal noise; else None."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -91,6 +89,11 @@ class Affordable:
     epsilon: int
     rho: int
 
+    @classmethod
+    def any_of(cls, found: Sequence[Affordable]) -> Affordable:
+        """What at least one of them allows."""
+        return cls(max((each.epsilon for each in found), default=0), max((each.rho for each in found), default=0))
+
 
 class Meter(Protocol):
     """One way to add up, fixed before the first round. It may count in several dimensions."""
@@ -98,20 +101,16 @@ class Meter(Protocol):
     @property
     def share(self) -> int:
         """What it takes of the limit's δ."""
-        ...
 
     @property
     def capacity(self) -> tuple[int, ...]:
         """What the sum in each dimension may reach."""
-        ...
 
     def prices(self, asked: Round) -> tuple[Prices, ...] | None:
         """What the parts of a round cost in each dimension; None if the round has no price here."""
-        ...
 
     def affordable(self, left: tuple[int, ...]) -> Affordable:
         """What one round may cost if this is left."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -143,10 +143,8 @@ def normal_noise_for(epsilon: Fraction, delta: Fraction) -> Fraction:
         low, high = high, 2 * high
     while high - low > high / 10**9:
         middle = Fraction(round((low + high) / 2 * 2**60), 2**60)
-        if delta_of_normal_noise(middle, epsilon).upper > delta:
-            low = middle
-        else:
-            high = middle
+        private = delta_of_normal_noise(middle, epsilon).upper <= delta
+        low, high = (low, middle) if private else (middle, high)
     return high
 
 

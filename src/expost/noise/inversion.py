@@ -66,8 +66,5 @@ def invert(law: Law, uniform: Uniform) -> int:
             high, step = low, 2 * step
     while high - low > 1:  # X ≥ low and X < high
         middle = (low + high) // 2
-        if uniform.reaches(law, middle):
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if uniform.reaches(law, middle) else (low, middle)
     return low

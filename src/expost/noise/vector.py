@@ -54,7 +54,7 @@ def geometric(source: NoiseSource, rate: Fraction, size: Size) -> Integers:
 
     Proof: thm-split
     """
-    return _Split.geometric(check_rate(rate)).draw(source, _count(size)).reshape(size)
+    return _geometric_split(check_rate(rate)).draw(source, _count(size)).reshape(size)
 
 
 def discrete_laplace(source: NoiseSource, rate: Fraction, size: Size) -> Integers:
@@ -62,7 +62,7 @@ def discrete_laplace(source: NoiseSource, rate: Fraction, size: Size) -> Integer
 
     Proof: thm-split
     """
-    return _Split.laplace(check_rate(rate)).draw(source, _count(size)).reshape(size)
+    return _laplace_split(check_rate(rate)).draw(source, _count(size)).reshape(size)
 
 
 def completed(source: NoiseSource, rate: Fraction, number: int) -> int:
@@ -81,7 +81,7 @@ def geometric_reaches(source: NoiseSource, rate: Fraction, margins: Integers) ->
 
     Proof: thm-split
     """
-    return _Split.geometric(check_rate(rate)).reaches(source, margins.ravel()).reshape(margins.shape)
+    return _geometric_split(check_rate(rate)).reaches(source, margins.ravel()).reshape(margins.shape)
 
 
 def laplace_reaches(source: NoiseSource, rate: Fraction, margins: Integers) -> NDArray[np.bool_]:
@@ -89,7 +89,7 @@ def laplace_reaches(source: NoiseSource, rate: Fraction, margins: Integers) -> N
 
     Proof: thm-split
     """
-    return _Split.laplace(check_rate(rate)).reaches(source, margins.ravel()).reshape(margins.shape)
+    return _laplace_split(check_rate(rate)).reaches(source, margins.ravel()).reshape(margins.shape)
 
 
 def rounded_laplace(source: NoiseSource, rate: Fraction, size: Size) -> Integers:
@@ -201,14 +201,6 @@ class _Split:
         for bits in digits:
             self._digits.append((position, Digit(rate * (1 << position), 1 << bits)))
             position += bits
-
-    @classmethod
-    def geometric(cls, rate: Fraction) -> _Split:
-        return _geometric_split(rate)
-
-    @classmethod
-    def laplace(cls, rate: Fraction) -> _Split:
-        return _laplace_split(rate)
 
     def draw(self, source: NoiseSource, size: int) -> Integers:
         high = draw(source, self._top, size)

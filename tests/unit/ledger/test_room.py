@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import sub
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,7 +52,7 @@ ROOM = [
 @pytest.mark.parametrize("before", [NO_AMOUNTS, Amounts(3, 4, 5)])
 def test_room_on_one_meter_suffices(past: int, amounts: Amounts, fits: bool, before: Amounts) -> None:
     limit, half = Cost.of_units(10, 200), Cost.of_units(5, 50)
-    rest = amounts.less(before)
+    rest = Amounts(*map(sub, amounts, before))
     for spent, reserved in ((before, NO_AMOUNTS), (NO_AMOUNTS, before)):
         level = Balance(limit, half, Cost(0), meters=(*CAPACITY, *spent, *reserved))
         after = with_reserved(level, Charge(Cost.of_units(5 + past, 50), rest))

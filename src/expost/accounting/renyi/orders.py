@@ -56,9 +56,7 @@ def epsilon_at(order: Number, price: Number, delta: Number) -> Fraction:
 
     Proof: lem-renyi-capacity
     """
-    order, share = as_order(order), _as_delta(delta)
-    gained = bracket.log(order * share).lower / (order - 1) - bracket.log(1 - 1 / order).upper
-    return max(exact(price, "a price") - gained, Fraction(0))
+    return max(exact(price, "a price") - capacity(order, 0, delta), Fraction(0))
 
 
 def delta_at(order: Number, price: Number, epsilon: Number) -> Fraction:
