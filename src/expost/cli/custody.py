@@ -10,7 +10,7 @@ import typer
 
 from expost.cli.balances import entry_facts, entry_row, show_balance
 from expost.cli.console import Json, Yes, argument, confirm, option, out, writing
-from expost.cli.ledger import Name, Url, Who, Why, app, head_facts, head_of, head_text, ledger_at
+from expost.cli.ledger import Name, Url, Who, Why, app, head_facts, head_of, head_text, ledger_at, note_of, store_at
 from expost.cli.tables import print_json, print_table, tell
 from expost.errors import InvalidValue
 
@@ -26,10 +26,9 @@ def open_entries(url: Url, name: Name, as_json: Json = False) -> None:
 
     Example: expost ledger open sqlite:///clinic.db patients
     """
-    from expost.ledger.address import open_store
     from expost.ledger.texts import described_owner
 
-    found = open_store(url, name, read_only=True).open_entries()
+    found = store_at(url, name, read_only=True).open_entries()
     if as_json:
         print_json([entry_facts(one.entry) | {"owner": one.owner, "lease_until": one.lease_until} for one in found])
         return
@@ -75,9 +74,7 @@ def watch(
     """
     import time
 
-    from expost.ledger.address import open_store
-
-    store = open_store(url, name, read_only=True)
+    store = store_at(url, name, read_only=True)
     while True:
         head = store.verify(known := _noted(file), since=known is not None)
         balance = store.balances((name,))[-1]
@@ -134,12 +131,10 @@ def restore(
     Example: expost ledger restore monday.db sqlite:///clinic.db patients --known 7:9f86… --by me --reason "disk died"
     """
     from expost.ledger import transfer
-    from expost.ledger.address import open_store
-    from expost.ledger.entry import Note
 
     source = f"sqlite:///{file.absolute()}"
-    open_store(source, name, read_only=True).verify(head_of(known))
-    _copied([(name, transfer.copy_ledger(source, name, url, Note(by, reason)))], as_json)
+    store_at(source, name, read_only=True).verify(head_of(known))
+    _copied([(name, transfer.copy_ledger(source, name, url, note_of(by, reason)))], as_json)
 
 
 @app.add("import")
@@ -158,13 +153,12 @@ def import_ledger(
     Example: expost ledger import sqlite:///new.db patients trail.jsonl --by "data office" --reason "new server"
     """
     from expost.ledger import transfer
-    from expost.ledger.entry import Note
 
     if not file.exists():
         raise InvalidValue(f"there is no file {file}: give an export, or an SQLite file")
     with file.open("rb") as start:
         database = start.read(15) == b"SQLite format 3"
-    note = Note(by, reason)
+    note = note_of(by, reason)
     if database:
         head = transfer.import_early(str(file), name, url, note)
     else:
@@ -186,9 +180,8 @@ def move(
     Example: expost ledger move sqlite:///clinic.db patients postgresql://host/db --by me --reason "more machines"
     """
     from expost.ledger import transfer
-    from expost.ledger.entry import Note
 
-    head = transfer.move_ledger(url, name, target, Note(by, reason))
+    head = transfer.move_ledger(url, name, target, note_of(by, reason))
     _copied([(name, head)], as_json)
 
 
@@ -210,10 +203,8 @@ def clock(url: Url, name: Name, by: Who, reason: Why, as_json: Json = False) -> 
 
     Example: expost ledger clock sqlite:///clinic.db patients --by me --reason "the clock was ten years ahead"
     """
-    from expost.ledger.address import open_store
-    from expost.ledger.entry import Note
 
-    open_store(url, name).set_clock(Note(by, reason))
+    store_at(url, name).set_clock(note_of(by, reason))
     show_balance(ledger_at(url, name, None), as_json)
 
 
@@ -233,11 +224,9 @@ def drop_outputs(
 
     Example: expost ledger drop-outputs sqlite:///clinic.db patients --upto 900 --by me --reason "kept two years"
     """
-    from expost.ledger.address import open_store
-    from expost.ledger.entry import Note
 
     confirm(f"Drop outputs of {name!r} up to entry {upto} for ever?", yes)
-    open_store(url, name).drop_outputs(upto, Note(by, reason))
+    store_at(url, name).drop_outputs(upto, note_of(by, reason))
     show_balance(ledger_at(url, name, None), as_json)
 
 

@@ -17,6 +17,8 @@ from expost.guarantee import Neighbours
 
 if TYPE_CHECKING:
     from expost.ledger import Entry, Head, Ledger
+    from expost.ledger.durable import DurableStore
+    from expost.ledger.entry import Note
 
 app = Commands(
     "ledger",
@@ -197,9 +199,8 @@ def recover(url: Url, name: Name, as_json: Json = False) -> None:
 
     Example: expost ledger recover sqlite:///clinic.db patients
     """
-    from expost.ledger.address import open_store
 
-    count = open_store(url, name).recover()
+    count = store_at(url, name).recover()
     left = f"{count} left behind: forfeited, and charged the worst case" if count else "nothing was left behind"
     tell(as_json, {"name": name, "forfeited": count}, left)
 
@@ -219,12 +220,11 @@ def verify(
 
     Example: expost ledger verify sqlite:///clinic.db patients --known 7:9f86d081884c7d65…
     """
-    from expost.ledger.address import open_store
 
     earlier = None if known is None else head_of(known)
     if since and earlier is None:
         raise InvalidValue("--since starts at a head noted earlier: give --known LINE:HASH, too")
-    head = open_store(url, name, read_only=True).verify(earlier, since=since)
+    head = store_at(url, name, read_only=True).verify(earlier, since=since)
     tell(as_json, head_facts(name, head), head_text(name, head))
 
 
@@ -310,6 +310,20 @@ def ledger_at(url: str, name: str, account: str | None, *, read_only: bool = Tru
     for below in account.split("/") if account else ():
         ledger = ledger.account(below)
     return ledger
+
+
+def store_at(url: str, name: str, *, read_only: bool = False) -> DurableStore:
+    """The books that a command is about, as they are: nothing is recovered."""
+    from expost.ledger.address import open_store
+
+    return open_store(url, name, read_only=read_only)
+
+
+def note_of(by: str, reason: str) -> Note:
+    """Who decided, and why."""
+    from expost.ledger.entry import Note
+
+    return Note(by, reason)
 
 
 def _below(ledger: Ledger) -> Iterator[Ledger]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from expost.accounting.renyi import Prices
 from expost.cost import Number
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import In, Mechanism, Out
-
-if TYPE_CHECKING:
-    from expost.accounting.renyi import Prices
 
 
 class Wrapper(Mechanism[In, Out]):
