@@ -7,8 +7,9 @@ from typing import Any
 from expost.data import BalancedCounts, CountedMean, GroupAnswers, Grouped, Noisy, NoisyMean, NoisyUntil
 from expost.mechanism import Mechanism
 from expost.mechanisms import Laplace
+from expost.study.kinds import keys
 from expost.study.kinds.groups import group_columns, group_keys
-from expost.study.kinds.kind import COUNTED, DROPPED, Answer, Asked, NoBar, QuestionKind, number_text
+from expost.study.kinds.kind import Answer, Asked, NoBar, QuestionKind, number_text
 from expost.study.model import Privacy
 
 
@@ -43,7 +44,7 @@ def _subject(asked: Asked) -> str:
         return f"{asked['target']} by {', '.join(asked['features'])}"
     if "columns" in asked.question.values:
         return " and ".join(asked["columns"])
-    return str(asked.get("column", "rows" if asked.get(COUNTED.name, "rows") == "rows" else "units"))
+    return str(asked.get("column", "rows" if asked.get(keys.COUNTED.name, "rows") == "rows" else "units"))
 
 
 def _bounds(asked: Asked) -> str:
@@ -80,7 +81,7 @@ def _share(privacy: Privacy, kind: QuestionKind, in_groups: bool) -> str:
 def _missing(asked: Asked, kind: QuestionKind) -> str:
     if "missing" in asked.question.values:
         return f"count as {number_text(asked['missing'])}"
-    return "do not count" if any(key.name == DROPPED.name for key in kind.keys) else ""
+    return "do not count" if any(key.name == keys.DROPPED.name for key in kind.keys) else ""
 
 
 def _no_bar(asked: Asked, kind: QuestionKind, mechanism: Mechanism, answer: Answer) -> str:

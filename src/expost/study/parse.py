@@ -12,8 +12,8 @@ from typing import Any
 from expost.cost import Cost, exact
 from expost.errors import InvalidStudy
 from expost.study.grammar import AMOUNTS, COMMON, REPEAT, SECTIONS, TOP, Key
-from expost.study.kinds import KINDS
-from expost.study.kinds.kind import ACCURACY, QuestionKind
+from expost.study.kinds import KINDS, keys
+from expost.study.kinds.kind import QuestionKind
 from expost.study.lines import Place, line_index, line_of
 from expost.study.model import Amount, Condition, Data, LedgerSection, Privacy, Question, Repeat, Study
 from expost.study.toml import toml_text
@@ -212,7 +212,7 @@ class StudyReader:
         enough = len(amounts) == 1 or (not amounts and "accuracy" in given)
         if not enough:
             found = f"has {' and '.join(amounts)}" if amounts else "has no ε"
-            or_accuracy = ", or an accuracy" if not amounts and ACCURACY in own.keys else ""
+            or_accuracy = ", or an accuracy" if not amounts and keys.ACCURACY in own.keys else ""
             self.problem(place, f"{where}{found}: give one of {', '.join(AMOUNTS)}{or_accuracy}")
         if not sound or not enough:
             return None

@@ -11,27 +11,15 @@ from expost.data import Groups, PrivateQuantiles, PrivateTable, Ranks
 from expost.mechanism import Mechanism
 from expost.noise.grid import Grid
 from expost.study.grammar import Key
+from expost.study.kinds import keys
 from expost.study.kinds.groups import grouped
-from expost.study.kinds.kind import (
-    COLUMN,
-    CONFIDENCE,
-    DROPPED,
-    EMPTY,
-    WHERE,
-    Accuracy,
-    Answer,
-    Asked,
-    NoBar,
-    OfGroups,
-    QuestionKind,
-    number_text,
-)
+from expost.study.kinds.kind import CONFIDENCE, Accuracy, Answer, Asked, NoBar, OfGroups, QuestionKind, number_text
 
 _BOUNDS = Key("bounds", "pair", "the lowest and the highest answer; values are moved into these bounds. Without them "
               "values may have any size, and it takes more of them for an answer")  # fmt: skip
 _GRID = Key("grid", "number", "what values were measured to, such as 0.01; values are rounded to a power of two that "
             "is not larger. By default 1 for whole numbers, and otherwise about a millionth of the bounds")  # fmt: skip
-_RANKS = (_BOUNDS, _GRID, DROPPED, WHERE)
+_RANKS = (_BOUNDS, _GRID, keys.DROPPED, keys.WHERE)
 _CHOSEN = "chosen at random by rank (permute-and-flip)"
 _QUARTILES = (Fraction(1, 4), Fraction(3, 4))
 
@@ -121,34 +109,31 @@ def _no_bar(asked: Asked, mechanism: Any) -> NoBar:
 
 BOUNDED = tuple(map(grouped, (
     QuestionKind(
-        "median", "The median, chosen by rank.", (COLUMN, *_RANKS), _ranked, _of_all(_placed), number=True,
+        "median", "The median, chosen by rank.", (keys.COLUMN, *_RANKS), _ranked, _of_all(_placed), number=True,
         noise=_CHOSEN, accuracy=_ranks_off, of_groups=_of_each(_placed),
         example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "quantile", "A quantile, chosen by rank.",
-        (COLUMN, Key("quantile", "number", "which one, between 0 and 1", required=True), *_RANKS),
+        (keys.COLUMN, keys.QUANTILE, *_RANKS),
         _ranked, _of_all(_placed), number=True, noise=_CHOSEN, accuracy=_ranks_off, of_groups=_of_each(_placed),
         example='column = "cost"\nquantile = 0.9\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "quantiles", "Several quantiles at once, chosen jointly by rank.",
-        (COLUMN, Key("quantiles", "numbers", "which ones, from 0 to 1, ascending", required=True), *_RANKS),
+        (keys.COLUMN, Key("quantiles", "numbers", "which ones, from 0 to 1, ascending", required=True), *_RANKS),
         _ranked, _of_all(_several), noise=_CHOSEN, accuracy=_ranks_off, of_groups=_of_each(_several),
         example='column = "cost"\nquantiles = [0.1, 0.5, 0.9]\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "interquartile_range", "How far the middle half of the data spreads, from quartiles chosen by rank.",
-        (COLUMN, *_RANKS), _ranked, _of_all(_range), number=True, noise=_CHOSEN, accuracy=_ranks_off,
+        (keys.COLUMN, *_RANKS), _ranked, _of_all(_range), number=True, noise=_CHOSEN, accuracy=_ranks_off,
         of_groups=_of_each(_range),
         example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "regression", "Linear regression: least squares, or for one feature and little data the median of slopes.",
-        (Key("features", "texts", "the columns that explain", required=True),
-         Key("target", "text", "the column that is explained", required=True),
-         Key("bounds", "pair", "features are moved into these bounds", required=True),
-         Key("target_bounds", "pair", "the target is moved into these bounds", required=True), EMPTY, WHERE),
+        (keys.FEATURES, keys.TARGET, keys.FEATURE_BOUNDS, keys.TARGET_BOUNDS, keys.EMPTY, keys.WHERE),
         _fitted, _line, noise="on sums of squares and products, or a median of slopes chosen by rank",
         accuracy=_no_bar,
         example='features = ["age"]\ntarget = "cost"\nbounds = [0, 100]\ntarget_bounds = [0, 1000]',

@@ -12,29 +12,18 @@ from expost.cost import Cost
 from expost.data import Above, BalancedCounts, Discovered, Histogram, Noisy
 from expost.mechanism import Mechanism, Release
 from expost.study.grammar import Key
-from expost.study.kinds.kind import (
-    COLUMN,
-    CONFIDENCE,
-    COUNTED,
-    MOST_LISTED,
-    WHERE,
-    Accuracy,
-    Answer,
-    Asked,
-    NoBar,
-    QuestionKind,
-    number_text,
-)
-from expost.study.kinds.numbers import NOISE, noisy
+from expost.study.kinds import keys
+from expost.study.kinds.kind import CONFIDENCE, MOST_LISTED, Accuracy, Answer, Asked, NoBar, QuestionKind, number_text
+from expost.study.kinds.numbers import noisy
 from expost.study.model import Question
 
 _CELLS = (
-    COLUMN,
+    keys.COLUMN,
     Key("keys", "keys", "the values that are counted"),
     Key("bins", "bins", "a number of bins between bounds, or a list of edges"),
     Key("bounds", "pair", "the lowest and the highest edge, for a number of bins"),
-    COUNTED,
-    WHERE,
+    keys.COUNTED,
+    keys.WHERE,
 )
 _LARGE = (
     *_CELLS,
@@ -156,19 +145,19 @@ def _names(asked: Asked, mechanism: Any) -> NoBar:
 CELLS = (
     QuestionKind(
         "histogram", "How many rows, or units, have each of the stated values, or lie in each bin.",
-        (*_CELLS, Key("other", "text", "what all other values are called; 'other' by default"), NOISE),
+        (*_CELLS, Key("other", "text", "what all other values are called; 'other' by default"), keys.NOISE),
         _histogram, _counts, accuracy=_each, cells=True, example='column = "age"\nbins = 10\nbounds = [0, 100]',
     ),
     QuestionKind(
         "discover", "Which values occur, and how many rows or units have them: values that enough units have.",
-        (COLUMN, COUNTED, WHERE), _discover, _discovered, accuracy=_shown_from, delta=True, cells=True,
+        (keys.COLUMN, keys.COUNTED, keys.WHERE), _discover, _discovered, accuracy=_shown_from, delta=True, cells=True,
         noise="Laplace, on counts; a value that few have is not shown", outcomes=("any", "none"),
         example='column = "diagnosis"',
     ),
     QuestionKind(
         "top", "The values that most units have, most frequent first, without counts: charged by how many are found.",
-        (COLUMN, Key("at_most", "whole", "the most values that are looked for", required=True), WHERE), _top, _most,
-        cells=True, noise="on the order (top-k)", delta=True, outcomes=("any", "none"), accuracy=_names,
+        (keys.COLUMN, Key("at_most", "whole", "the most values that are looked for", required=True), keys.WHERE), _top,
+        _most, cells=True, noise="on the order (top-k)", delta=True, outcomes=("any", "none"), accuracy=_names,
         example='column = "diagnosis"\nat_most = 3',
     ),
     QuestionKind(

@@ -207,26 +207,6 @@ class QuestionKind:
         return {key: name for key, name in named.items() if isinstance(name, str)}
 
 
-WHERE = Key("where", "text", "only rows for which this is true: age >= 18 AND city <> 'Rome'")
-DROPPED = Key("missing", "number", "what an empty value counts as; by default it does not count")
-EMPTY = Key("missing", "number", f"{DROPPED.help}. A number makes answers better where every unit has one row")
-FILLED = Key(
-    "missing",
-    "number",
-    "what an empty value counts as: every unit has a value here, and none is left out",
-    required=True,
-)
-COLUMN = Key("column", "text", "a column, or an expression such as cost / 100", required=True)
-ACCURACY = Key(
-    "accuracy",
-    "accuracy",
-    "instead of an ε: how far off noise may put the answer, with 95 % confidence, as a number, or as a share of the "
-    'truth such as "2 %". As little ε as that takes is charged; a share reserves all that remains, or the ε stated '
-    "beside it",
-)
-COUNTED = Key("count", "text", "what is counted: rows, or units", choices=("rows", "units"))
-
-
 def number_text(value: float) -> str:
     """A number as people read it."""
     if float(value).is_integer() and abs(value) < 1e15:

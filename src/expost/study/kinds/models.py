@@ -6,30 +6,24 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
+from expost import mechanisms
 from expost.cost import exact
 from expost.mechanism import WITHHELD, Mechanism
-from expost.mechanisms import (
-    CorrectPredictions,
-    LinearModel,
-    LogisticDescent,
-    ObjectivePerturbation,
-    TestedLogisticRegression,
-    Tuning,
-)
 from expost.study.grammar import Key
-from expost.study.kinds.kind import FILLED, Answer, Asked, NoBar, QuestionKind, number_text
+from expost.study.kinds import keys
+from expost.study.kinds.kind import Answer, Asked, NoBar, QuestionKind, number_text
 from expost.study.kinds.robust import TESTED
 
 _FEATURES = (
     Key("features", "texts", "the columns to predict from", required=True),
     Key("target", "text", "the column to predict: 0 or 1", required=True),
     Key("norm", "number", "the length of the longest row of features; longer ones are shortened", required=True),
-    FILLED,
+    keys.FILLED,
 )
 
 
 def _logistic(asked: Asked) -> Mechanism:
-    return TestedLogisticRegression(
+    return mechanisms.TestedLogisticRegression(
         epsilon=asked.epsilon,
         test_share=asked["test_share"],
         threshold=asked["threshold"],
@@ -49,24 +43,24 @@ def _tuning(asked: Asked) -> Mechanism:
     """A candidate for each regulariser and share. A search costs twice the ε of its winner."""
     own = Fraction(str(asked.epsilon)) / 2
     candidates = [
-        ObjectivePerturbation(
+        mechanisms.ObjectivePerturbation(
             epsilon=own * exact(share, "shares"), norm=asked["norm"], regularizer=regularizer, **asked.given("missing")
         )
         for share, regularizer in product(asked.get("shares", [1]), asked["regularizers"])
     ]
-    score, held_out = CorrectPredictions(), asked.get("held_out", 0.3)
-    return Tuning(candidates=tuple(candidates), score=score, held_out=held_out, **asked.given("good_enough"))
+    score, held_out = mechanisms.CorrectPredictions(), asked.get("held_out", 0.3)
+    return mechanisms.Tuning(candidates=tuple(candidates), score=score, held_out=held_out, **asked.given("good_enough"))
 
 
-def _tuned(asked: Asked, mechanism: Tuning, found: Any) -> Answer:
+def _tuned(asked: Asked, mechanism: mechanisms.Tuning, found: Any) -> Answer:
     candidate = mechanism.candidates[found.candidate]
-    assert isinstance(candidate, ObjectivePerturbation)
+    assert isinstance(candidate, mechanisms.ObjectivePerturbation)
     chosen = f" (regularizer {candidate.regularizer:g}, ε {candidate.epsilon:g}; score {found.score:.3f})"
     return _weights(asked, found.value, "enough" if found.met else "best", chosen)
 
 
 def _descent(asked: Asked) -> Mechanism:
-    return LogisticDescent(
+    return mechanisms.LogisticDescent(
         epsilon=asked.epsilon,
         delta=asked.delta,
         features=len(asked["features"]),
@@ -77,13 +71,13 @@ def _descent(asked: Asked) -> Mechanism:
     )
 
 
-def _trained(asked: Asked, mechanism: LogisticDescent, value: Any) -> Answer:
+def _trained(asked: Asked, mechanism: mechanisms.LogisticDescent, value: Any) -> Answer:
     outcome = "early" if len(value) < mechanism.steps else "full"
     after = f" (after {len(value)} of at most {mechanism.steps} steps)"
     return _weights(asked, mechanism.model(value, asked.size), outcome, after)
 
 
-def _weights(asked: Asked, model: LinearModel, outcome: str, after: str = "") -> Answer:
+def _weights(asked: Asked, model: mechanisms.LinearModel, outcome: str, after: str = "") -> Answer:
     names = [*asked["features"], "constant"]
     found = dict(zip(names, [*model.coefficients[0].tolist(), float(model.intercepts[0])], strict=True))
     text = ", ".join(f"{name} {number_text(number)}" for name, number in found.items())

@@ -12,21 +12,9 @@ from expost.mechanisms import TrimmedMean
 from expost.mechanisms.moments.moments import Winsorized
 from expost.mechanisms.moments.pairs import Estimate
 from expost.study.grammar import Key
+from expost.study.kinds import keys
 from expost.study.kinds.groups import OF_TYPICAL_SIZE, grouped
-from expost.study.kinds.kind import (
-    COLUMN,
-    DROPPED,
-    EMPTY,
-    FILLED,
-    WHERE,
-    Answer,
-    Asked,
-    NoBar,
-    OfGroups,
-    QuestionKind,
-    number_text,
-    with_error,
-)
+from expost.study.kinds.kind import Answer, Asked, NoBar, OfGroups, QuestionKind, number_text, with_error
 from expost.study.kinds.numbers import of_group
 
 _LOOSE = Key("bounds", "pair", "values are moved into these bounds, which may be loose", required=True)
@@ -34,7 +22,7 @@ _ANY = Key("bounds", "pair", "values are moved into these bounds, which may be l
 _TRIM = Key("trim", "number", "the share that is left out, or clamped, on either side, such as 0.05", required=True)
 _COLUMNS = Key("columns", "texts", "two columns, or expressions such as cost / 100", required=True)
 _PAIRS = Key("bounds", "pairs", "the bounds of each of the two columns", required=True)
-_PAIRED = (_COLUMNS, _PAIRS, EMPTY, WHERE)
+_PAIRED = (_COLUMNS, _PAIRS, keys.EMPTY, keys.WHERE)
 _CLAMPED = (
     "noise on the mean, in 95 of 100 cases; not how far the two quantiles are off, nor what clipping to them or "
     "leaving out rows changes"
@@ -87,14 +75,14 @@ def _bar(asked: Asked, mechanism: Any) -> NoBar:
 
 _TRIMMED = QuestionKind(
     "trimmed_mean", "The mean without the lowest and the highest values.",
-    (COLUMN, _TRIM, _LOOSE, FILLED), _trimmed, _number, reads=True, number=True, accuracy=_bar, covers=_CLAMPED,
-    noise="two quantiles chosen by rank, then staircase noise for their distance",
+    (keys.COLUMN, _TRIM, _LOOSE, keys.FILLED), _trimmed, _number, reads=True, number=True, accuracy=_bar,
+    covers=_CLAMPED, noise="two quantiles chosen by rank, then staircase noise for their distance",
     example='column = "cost"\ntrim = 0.1\nbounds = [0, 1000]\nmissing = 0',
 )  # fmt: skip
 MOMENTS = (*map(grouped, (
     QuestionKind(
-        "variance", "The variance of a column.", (COLUMN, _LOOSE, EMPTY, WHERE), _variance, _number, number=True,
-        noise=_SUMS, accuracy=_bar, of_groups=OfGroups(_variances, of_group, OF_TYPICAL_SIZE),
+        "variance", "The variance of a column.", (keys.COLUMN, _LOOSE, keys.EMPTY, keys.WHERE), _variance, _number,
+        number=True, noise=_SUMS, accuracy=_bar, of_groups=OfGroups(_variances, of_group, OF_TYPICAL_SIZE),
         example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
@@ -107,7 +95,7 @@ MOMENTS = (*map(grouped, (
     ),
     QuestionKind(
         "winsorized_mean", "The mean of values clamped to two of their quantiles, which are found privately first.",
-        (COLUMN, _TRIM, _ANY, DROPPED, WHERE), _winsorized, _number, number=True,
+        (keys.COLUMN, _TRIM, _ANY, keys.DROPPED, keys.WHERE), _winsorized, _number, number=True,
         noise="two quantiles chosen by rank, then Laplace, on the mean between them", accuracy=_bar,
         covers=_CLAMPED,
         example='column = "cost"\ntrim = 0.05\nbounds = [0, 1000000]',

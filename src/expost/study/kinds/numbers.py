@@ -13,31 +13,11 @@ from expost.data.aggregates import GroupCount, GroupMean, GroupSum
 from expost.errors import InvalidValue
 from expost.mechanism import Mechanism
 from expost.study.grammar import Key, share_of
+from expost.study.kinds import keys
 from expost.study.kinds.groups import OF_TYPICAL_SIZE, grouped
-from expost.study.kinds.kind import (
-    ACCURACY,
-    COLUMN,
-    CONFIDENCE,
-    COUNTED,
-    DROPPED,
-    WHERE,
-    Accuracy,
-    Answer,
-    Asked,
-    OfGroups,
-    QuestionKind,
-    number_text,
-    with_error,
-)
+from expost.study.kinds.kind import CONFIDENCE, Accuracy, Answer, Asked, OfGroups, QuestionKind, number_text, with_error
 
 _BOUNDS = Key("bounds", "pair", "the lowest and the highest value that counts; others are moved there", required=True)
-NOISE = Key(
-    "noise",
-    "text",
-    "laplace, the default; gaussian, which needs a delta, unless accounting is renyi; or best, the more accurate one",
-    choices=("laplace", "gaussian", "best"),
-    needs_delta=("gaussian", "best"),
-)
 
 
 def noisy(
@@ -176,17 +156,18 @@ def _average_accuracy(asked: Asked, mechanism: NoisyMean | CountedMean) -> Accur
 
 NUMBERS = tuple(map(grouped, (
     QuestionKind(
-        "count", "How many rows, or units, there are.", (WHERE, COUNTED, NOISE, ACCURACY), _count, _number,
-        accuracy=_accuracy, number=True, of_groups=OfGroups(_counts, of_group),
+        "count", "How many rows, or units, there are.", (keys.WHERE, keys.COUNTED, keys.NOISE, keys.ACCURACY), _count,
+        _number, accuracy=_accuracy, number=True, of_groups=OfGroups(_counts, of_group),
         example='where = "visits > 0"',
     ),
     QuestionKind(
-        "sum", "The sum of a column.", (COLUMN, _BOUNDS, DROPPED, WHERE, NOISE, ACCURACY), _sum, _number,
-        accuracy=_accuracy, number=True, of_groups=OfGroups(_sums, of_group),
+        "sum", "The sum of a column.",
+        (keys.COLUMN, _BOUNDS, keys.DROPPED, keys.WHERE, keys.NOISE, keys.ACCURACY), _sum, _number, accuracy=_accuracy,
+        number=True, of_groups=OfGroups(_sums, of_group),
         example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
-        "mean", "The mean of a column.", (COLUMN, _BOUNDS, DROPPED, WHERE), _mean, _average,
+        "mean", "The mean of a column.", (keys.COLUMN, _BOUNDS, keys.DROPPED, keys.WHERE), _mean, _average,
         accuracy=_average_accuracy, number=True, of_groups=OfGroups(_means, of_group, OF_TYPICAL_SIZE),
         example='column = "cost"\nbounds = [0, 1000]',
     ),

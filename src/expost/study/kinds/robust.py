@@ -5,22 +5,15 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
+from expost import mechanisms
 from expost.cost import exact
 from expost.errors import InvalidValue
 from expost.mechanism import WITHHELD, Mechanism
-from expost.mechanisms import (
-    StableInterquantileRange,
-    StableMedian,
-    StableQuantile,
-    StableRegression,
-    StableTrimmedMean,
-)
 from expost.mechanisms.stability.quantile_range import Bin
 from expost.study.grammar import Key
+from expost.study.kinds import keys
 from expost.study.kinds.kind import (
-    COLUMN,
     CONFIDENCE,
-    FILLED,
     Accuracy,
     Answer,
     Asked,
@@ -35,21 +28,21 @@ from expost.study.model import Question
 TESTED = ("released", "withheld")
 _PTR = "a private test of stability, then noise (propose-test-release)"
 _LOCATION = (
-    COLUMN,
+    keys.COLUMN,
     Key("scale", "scale",
         "about how far the data spreads: a number, or the name of an earlier stable_interquartile_range",
         required=True, refers_to="stable_interquartile_range"),
     Key("fallback", "number", "the scale if the earlier question withheld its answer"),
     Key("slack", "number", "a larger one makes an answer likelier and noisier; 4 by default, for a trimmed mean 2"),
     Key("bounds", "pair", "values are moved into these bounds, which makes answers better; none by default"),
-    FILLED,
+    keys.FILLED,
 )  # fmt: skip
 _WITHHELD = Answer("withheld: the data does not allow a safe answer at this ε", None, outcomes=("withheld",))
 
 
 def _spread(asked: Asked) -> Mechanism:
     low, high = asked.get("quantiles", (0.25, 0.75))
-    return StableInterquantileRange(
+    return mechanisms.StableInterquantileRange(
         low=low, high=high, epsilon=asked.epsilon, delta=asked.delta, **asked.given("grid", "missing")
     )
 
@@ -84,9 +77,9 @@ def _may_lack_scale(question: Question) -> bool:
 
 def _location(asked: Asked) -> Mechanism:
     statistic: Any = {
-        "stable_median": StableMedian,
-        "stable_quantile": StableQuantile,
-        "stable_trimmed_mean": StableTrimmedMean,
+        "stable_median": mechanisms.StableMedian,
+        "stable_quantile": mechanisms.StableQuantile,
+        "stable_trimmed_mean": mechanisms.StableTrimmedMean,
     }
     return statistic[asked.question.kind].scaled(  # type: ignore[no-any-return]
         _scale(asked),
@@ -111,13 +104,13 @@ def _placed_accuracy(asked: Asked, mechanism: Any) -> Accuracy | NoBar:
     return Accuracy(_error(asked, mechanism), "if released")
 
 
-def _widths(mechanism: StableRegression, number: int) -> list[float]:
+def _widths(mechanism: mechanisms.StableRegression, number: int) -> list[float]:
     """How far rounding moves each coefficient at most."""
     widths = mechanism.cell if isinstance(mechanism.cell, tuple) else (mechanism.cell,) * number
     return [float(exact(width, "cell")) / 2 for width in widths]
 
 
-def _rounded(asked: Asked, mechanism: StableRegression) -> Accuracy:
+def _rounded(asked: Asked, mechanism: mechanisms.StableRegression) -> Accuracy:
     widest = max(_widths(mechanism, len(asked["features"]) + 1))
     return Accuracy(widest, "each at most, if released")
 
@@ -131,7 +124,7 @@ def _regression(asked: Asked) -> Mechanism:
     cell, features = asked["cell"], len(asked["features"])
     if isinstance(cell, list) and len(cell) != features + 1:
         raise InvalidValue(f"'cell' is one width, or {features + 1}: one for each feature, the constant's last")
-    return StableRegression(
+    return mechanisms.StableRegression(
         cell=tuple(cell) if isinstance(cell, list) else cell,
         blocks=asked["blocks"],
         bounds=tuple(asked["bounds"]),
@@ -142,7 +135,7 @@ def _regression(asked: Asked) -> Mechanism:
     )
 
 
-def _line(asked: Asked, mechanism: StableRegression, value: Any) -> Answer:
+def _line(asked: Asked, mechanism: mechanisms.StableRegression, value: Any) -> Answer:
     if value is WITHHELD:
         return _WITHHELD
     names = [*asked["features"], "constant"]
@@ -165,27 +158,24 @@ def _of_ranks(name: str, help_: str, *own: Key, example: str) -> QuestionKind:
 ROBUST = (
     QuestionKind(
         "stable_interquartile_range", "How far the middle half of the data spreads, to within a factor. May withhold.",
-        (COLUMN, Key("quantiles", "pair", "between which quantiles; [0.25, 0.75] by default"),
-         Key("grid", "number", "the factor between bins; 2 by default"), FILLED),
+        (keys.COLUMN, Key("quantiles", "pair", "between which quantiles; [0.25, 0.75] by default"),
+         Key("grid", "number", "the factor between bins; 2 by default"), keys.FILLED),
         _spread, _bin, reads=True, delta=True, outcomes=TESTED, noise=_PTR,
         accuracy=lambda asked, mechanism: NoBar("the answer is a range itself"),
         stand_in=Answer("", None, released=Bin(1, 1.0, 2.0)), example='column = "cost"\nmissing = 0',
     ),
     _of_ranks("stable_median", "The median.", example=""),
-    _of_ranks("stable_quantile", "A quantile.", Key("quantile", "number", "which one, between 0 and 1", required=True),
-              example="quantile = 0.9\n"),
+    _of_ranks("stable_quantile", "A quantile.", keys.QUANTILE, example="quantile = 0.9\n"),
     _of_ranks("stable_trimmed_mean", "The mean without the lowest and the highest values.",
               Key("trim", "number", "the share left out on either side", required=True), example="trim = 0.1\n"),
     QuestionKind(
         "stable_regression", "Linear regression, where most parts of the data agree. May withhold.",
-        (Key("features", "texts", "the columns that explain", required=True),
-         Key("target", "text", "the column that is explained", required=True),
+        (keys.FEATURES, keys.TARGET,
          Key("cell", "widths", "how coarse coefficients are: one width, or one each, the constant's last",
              required=True),
          Key("blocks", "whole", "the number of parts that the data is dealt into", required=True),
-         Key("bounds", "pair", "features are moved into these bounds", required=True),
-         Key("target_bounds", "pair", "the target is moved into these bounds", required=True),
-         Key("grids", "whole", "the number of grids that are tried; 2 by default"), FILLED),
+         keys.FEATURE_BOUNDS, keys.TARGET_BOUNDS,
+         Key("grids", "whole", "the number of grids that are tried; 2 by default"), keys.FILLED),
         _regression, _line, reads=True, delta=True, outcomes=TESTED, noise=_PTR, accuracy=_rounded,
         covers="half a cell, to which coefficients are rounded; not what clipping to bounds or leaving out rows "
                "changes",
