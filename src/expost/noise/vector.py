@@ -17,22 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.errors import InvalidValue
-from expost.noise import scalar, strips
+from expost.noise import laws, scalar, strips
 from expost.noise.inversion import Uniform, invert
-from expost.noise.laws import (
-    CoinLaw,
-    Digit,
-    Finite,
-    GaussianLaw,
-    Geometric,
-    LaplaceLaw,
-    Law,
-    Lie,
-    Powers,
-    Rate,
-    Ratio,
-    Sign,
-)
 from expost.noise.source import NoiseSource
 from expost.noise.strips import Integers
 from expost.noise.tables import LARGEST, draw
@@ -97,7 +83,7 @@ def rounded_laplace(source: NoiseSource, rate: Fraction, size: Size) -> Integers
 
     Proof: lem-rounded-laplace
     """
-    sign = draw(source, Sign(check_rate(rate)), _count(size))
+    sign = draw(source, laws.Sign(check_rate(rate)), _count(size))
     magnitude = geometric(source, rate, _count(size))
     np.minimum(magnitude, LARGEST - 1, out=magnitude)
     magnitude += 1
@@ -110,7 +96,7 @@ def discrete_gaussian(source: NoiseSource, variance: Fraction, size: Size) -> In
     Proof: thm-strips
     """
     if check_variance(variance) <= _DIRECT**2:
-        return draw(source, GaussianLaw(variance), _count(size)).reshape(size)
+        return draw(source, laws.GaussianLaw(variance), _count(size)).reshape(size)
     return strips.discrete(source, variance, _count(size)).reshape(size)
 
 
@@ -130,7 +116,7 @@ def bernoulli(source: NoiseSource, probability: Fraction, size: Size) -> NDArray
     if not 0 <= probability <= 1:
         raise InvalidValue(f"a probability lies between 0 and 1, got {probability}")
     heads = probability.numerator
-    coins = draw(source, Finite.of((probability.denominator - heads, heads)), _count(size))
+    coins = draw(source, laws.Finite.of((probability.denominator - heads, heads)), _count(size))
     return coins.astype(np.bool_).reshape(size)
 
 
@@ -141,7 +127,7 @@ def bernoulli_exp(source: NoiseSource, rate: Fraction, size: Size) -> NDArray[np
     """
     if rate < 0:
         raise InvalidValue(f"e^−rate is a probability only for rate ≥ 0, got {rate}")
-    return draw(source, CoinLaw(rate), _count(size)).astype(np.bool_).reshape(size)
+    return draw(source, laws.CoinLaw(rate), _count(size)).astype(np.bool_).reshape(size)
 
 
 def lies(source: NoiseSource, rate: Fraction, choices: int, size: Size) -> Integers:
@@ -149,7 +135,7 @@ def lies(source: NoiseSource, rate: Fraction, choices: int, size: Size) -> Integ
 
     Proof: thm-randomized-response
     """
-    lying = draw(source, Lie(rate, choices), _count(size))
+    lying = draw(source, laws.Lie(rate, choices), _count(size))
     which = uniform(source, choices - 1, int(lying.sum()))
     lying[lying == 1] = which + 1
     return lying.reshape(size)
@@ -173,7 +159,7 @@ def uniform(source: NoiseSource, bound: int, size: Size) -> Integers:
     return kept[:wanted].reshape(size)
 
 
-def categorical(source: NoiseSource, exponents: Integers, weight: Rate | Ratio) -> int:
+def categorical(source: NoiseSource, exponents: Integers, weight: laws.Rate | laws.Ratio) -> int:
     """An index i with probability proportional to e^−(rate·exponents[i]), or ratio^exponents[i].
 
     Exponents are whole numbers ≥ 0, one of them 0. Equal exponents share one cell of the inversion, and
@@ -182,7 +168,7 @@ def categorical(source: NoiseSource, exponents: Integers, weight: Rate | Ratio) 
     Proof: lem-categorical
     """
     levels, counts = np.unique(exponents, return_counts=True)
-    law = Powers(weight, tuple(levels.tolist()), tuple(counts.tolist()))
+    law = laws.Powers(weight, tuple(levels.tolist()), tuple(counts.tolist()))
     level = invert(law, Uniform(source))
     return int(np.flatnonzero(exponents == levels[level])[source.below(int(counts[level]))])
 
@@ -193,13 +179,13 @@ class _Split:
     Proof: thm-split
     """
 
-    def __init__(self, top: Law, rate: Fraction, digits: tuple[int, ...]) -> None:
+    def __init__(self, top: laws.Law, rate: Fraction, digits: tuple[int, ...]) -> None:
         self._top = top
         self._bits = sum(digits)
         self._digits = []
         position = 0
         for bits in digits:
-            self._digits.append((position, Digit(rate * (1 << position), 1 << bits)))
+            self._digits.append((position, laws.Digit(rate * (1 << position), 1 << bits)))
             position += bits
 
     def draw(self, source: NoiseSource, size: int) -> Integers:
@@ -246,13 +232,13 @@ def _digits(rate: Fraction) -> tuple[int, ...]:
 @lru_cache(maxsize=256)
 def _geometric_split(rate: Fraction) -> _Split:
     digits = _digits(rate)
-    return _Split(Geometric(rate * (1 << sum(digits))), rate, digits)
+    return _Split(laws.Geometric(rate * (1 << sum(digits))), rate, digits)
 
 
 @lru_cache(maxsize=256)
 def _laplace_split(rate: Fraction) -> _Split:
     digits = _digits(rate)
-    return _Split(LaplaceLaw(rate, 1 << sum(digits)), rate, digits)
+    return _Split(laws.LaplaceLaw(rate, 1 << sum(digits)), rate, digits)
 
 
 def check_rate(rate: Fraction) -> Fraction:

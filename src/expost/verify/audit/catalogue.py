@@ -25,7 +25,9 @@ def subject(name: str) -> Subject:
     """The subject of that name. Raises ``InvalidValue`` if there is none."""
     if name not in _SUBJECTS:
         raise InvalidValue(f"there is no mechanism {name!r} to audit: it is one of {', '.join(_SUBJECTS)}")
-    return _SUBJECTS[name]()
+    kind, pairs, parameters = _SUBJECTS[name]
+    mechanism = kind(**parameters)
+    return Subject(mechanism, pairs(mechanism))
 
 
 def names() -> tuple[str, ...]:
@@ -33,124 +35,125 @@ def names() -> tuple[str, ...]:
     return tuple(_SUBJECTS)
 
 
-def _values(mechanism: Mechanism[Any, Any]) -> Subject:
-    return Subject(mechanism, neighbours.samples(0, 4, mechanism.guarantee.neighbours))
+_Pairs = list[tuple[Any, Any]]
 
 
-def _rows(mechanism: Mechanism[Any, Any]) -> Subject:
-    return Subject(mechanism, neighbours.tables(neighbours.samples(0, 4, mechanism.guarantee.neighbours)))
+def _number(mechanism: Any) -> _Pairs:
+    return neighbours.numbers()
 
 
-def _labelled(mechanism: Mechanism[Any, Any]) -> Subject:
-    rows = np.column_stack([np.repeat([0.0, 1.0], 8), np.repeat([0.0, 1.0], 8)])
-    return Subject(mechanism, [(rows, _last_changed(rows))])
+def _scores(mechanism: Any) -> _Pairs:
+    return neighbours.scores()
 
 
-def _fitted(mechanism: Mechanism[Any, Any]) -> Subject:
-    rows = np.column_stack([np.linspace(0, 4, 16)] * 2)
-    return Subject(mechanism, [(rows, _last_changed(rows))])
+def _answers(mechanism: Any) -> _Pairs:
+    return neighbours.answers()
 
 
-def _counted(mechanism: m.TopK) -> Subject:
-    """Counts at the bar, and a label that enters because of one person."""
-    bar = mechanism.margin
-    pairs: list[tuple[Any, Any]] = [
-        ({"a": bar, "b": bar}, {"a": bar, "b": bar + 1}),
-        ({"a": bar, "b": 1, "c": 1}, {"a": bar, "b": 1, "c": 2}),
-    ]
-    return Subject(mechanism, pairs)
+def _values(mechanism: Any) -> _Pairs:
+    return neighbours.samples(0, 4, mechanism.guarantee.neighbours)
 
 
-def _last_changed(rows: Any) -> Any:
+def _rows(mechanism: Any) -> _Pairs:
+    return neighbours.tables(_values(mechanism))
+
+
+def _labelled(mechanism: Any) -> _Pairs:
+    return _last_changed(np.column_stack([np.repeat([0.0, 1.0], 8)] * 2))
+
+
+def _fitted(mechanism: Any) -> _Pairs:
+    return _last_changed(np.column_stack([np.linspace(0, 4, 16)] * 2))
+
+
+def _last_changed(rows: Any) -> _Pairs:
     """The last target is 0."""
     others = rows.copy()
     others[-1, -1] = 0
-    return others
+    return [(rows, others)]
+
+
+def _counted(mechanism: m.TopK) -> _Pairs:
+    """Counts at the bar, and a label that enters because of one person."""
+    bar = mechanism.margin
+    return [
+        ({"a": bar, "b": bar}, {"a": bar, "b": bar + 1}),
+        ({"a": bar, "b": 1, "c": 1}, {"a": bar, "b": 1, "c": 2}),
+    ]
 
 
 def _itself(data: Any, so_far: tuple[Any, ...]) -> Any:
     return data
 
 
+_ONE: dict[str, Any] = {"epsilon": 1, "sensitivity": 1}
+_ABOVE: dict[str, Any] = {"threshold": 0, "epsilon": 4, "sensitivity": 1}
 _BOUNDS: dict[str, Any] = {"bounds": (0, 4), "epsilon": 1}
+_PAIRED: dict[str, Any] = {"bounds": ((0, 4), (0, 4)), "epsilon": 1}
 _RANKED: dict[str, Any] = {**_BOUNDS, "neighbours": "add-remove"}
-_SUBJECTS: dict[str, Callable[[], Subject]] = {
-    "Laplace": lambda: Subject(m.Laplace(epsilon=1, sensitivity=1), neighbours.numbers()),
-    "Gaussian": lambda: Subject(
-        m.Gaussian(epsilon=1, delta=0.01, sensitivity=1),
-        neighbours.numbers(),
+_STABLE: dict[str, Any] = {"epsilon": 1, "delta": 0.05}
+_PROPOSED: dict[str, Any] = {**_STABLE, "proposed": 2, "bounds": (0, 4)}
+_LINE: dict[str, Any] = {"epsilon": 1, "bounds": [(0, 4)], "target_bounds": (0, 4)}
+_MODEL: dict[str, Any] = {"epsilon": 1, "norm": 1}
+
+
+def _decided(threshold: int) -> dict[str, Any]:
+    """Levels that double, until it is known on which side of a threshold the data is."""
+    return {"sensitivity": 1, "ratio": 2, "until": m.Decided(threshold=threshold, confidence="0.6")}
+
+
+def _tuned() -> dict[str, Any]:
+    models = tuple(m.OutputPerturbation(epsilon=epsilon, norm=1) for epsilon in (0.5, 1))
+    return {"candidates": models, "score": m.CorrectPredictions(), "held_out": 0.5, "good_enough": 0.9, "runs": 4}
+
+
+_TABLE: tuple[tuple[type, Callable[[Any], _Pairs], dict[str, Any]], ...] = (
+    (m.Laplace, _number, _ONE),
+    (m.Gaussian, _number, {**_ONE, "delta": 0.01}),
+    (m.DiscreteGaussian, lambda _: neighbours.vectors(1), {"rho": 0.25, "delta": 0.01, "sensitivity": 1}),
+    (m.Coin, _number, _ONE),
+    (m.RandomizedResponse, _number, {"epsilon": 1, "choices": 3}),
+    (m.Exponential, _scores, _ONE),
+    (m.PermuteAndFlip, _scores, _ONE),
+    (m.SparseVector, _answers, {**_ABOVE, "at_most": 3}),
+    (m.AdaptiveSparseVector, _answers, {**_ABOVE, "at_most": 2}),
+    (m.NoiseReduction, lambda _: [*neighbours.numbers(), (3, 4)], {"epsilon": 2, "levels": 4, **_decided(3)}),
+    (m.GaussianReduction, _number, {"rho": 1, "delta": 0.01, "levels": 3, **_decided(2)}),
+    (m.TopK, _counted, {"k": 2, "epsilon": 4, "delta": 0.05, "candidates": 2}),
+    (m.Histogram, _values, {"epsilon": 1, "edges": (0, 1, 2, 4)}),
+    (m.Mean, _values, _BOUNDS),
+    (m.Variance, _values, _BOUNDS),
+    (m.TrimmedMean, _values, {**_BOUNDS, "trim": 0.25}),
+    (m.Covariance, _rows, _PAIRED),
+    (m.Correlation, _rows, _PAIRED),
+    (m.Median, _values, _RANKED),
+    (m.Quantile, _values, {**_RANKED, "quantile": 0.9}),
+    (m.Quantiles, _values, {**_RANKED, "quantiles": (0.25, 0.75)}),
+    (m.InterquartileRange, _values, _RANKED),
+    (m.DistributionFunction, _values, {**_RANKED, "points": 3}),
+    (m.QuantileLadder, _values, {**_RANKED, "quantile": 0.5, "within": 1}),
+    (m.StableMedian, _values, _PROPOSED),
+    (m.StableTrimmedMean, _values, {**_PROPOSED, "trim": 0.25}),
+    (m.StableInterquartileRange, _values, _STABLE),
+    (m.StableQuantile, _values, {**_PROPOSED, "quantile": 0.75}),
+    (m.StableInterquantileRange, _values, {**_STABLE, "low": 0.1, "high": 0.9}),
+    (m.StableNoisyInterquartileRange, _values, _STABLE),
+    (m.StableRegression, _fitted, {**_STABLE, "cell": 0.5, "blocks": 4, "bounds": (0, 4), "target_bounds": (0, 4)}),
+    (m.PrivateRange, _values, {"epsilon": 1, "neighbours": "add-remove"}),
+    (m.TypicalRange, _values, _RANKED),
+    (
+        m.Iterative,
+        _number,
+        {"steps": (GaussianNoise(2),) * 3, "stops": (1, 3), "delta": 0.01, "sensitivity": 1, "compute": _itself},
     ),
-    "DiscreteGaussian": lambda: Subject(m.DiscreteGaussian(rho=0.25, delta=0.01, sensitivity=1), neighbours.vectors(1)),
-    "Coin": lambda: Subject(m.Coin(epsilon=1, sensitivity=1), neighbours.numbers()),
-    "RandomizedResponse": lambda: Subject(m.RandomizedResponse(epsilon=1, choices=3), neighbours.numbers()),
-    "Exponential": lambda: Subject(m.Exponential(epsilon=1, sensitivity=1), neighbours.scores()),
-    "PermuteAndFlip": lambda: Subject(m.PermuteAndFlip(epsilon=1, sensitivity=1), neighbours.scores()),
-    "SparseVector": lambda: Subject(
-        m.SparseVector(threshold=0, at_most=3, epsilon=4, sensitivity=1), neighbours.answers()
-    ),
-    "AdaptiveSparseVector": lambda: Subject(
-        m.AdaptiveSparseVector(threshold=0, at_most=2, epsilon=4, sensitivity=1), neighbours.answers()
-    ),
-    "NoiseReduction": lambda: Subject(
-        m.NoiseReduction(epsilon=2, sensitivity=1, levels=4, ratio=2, until=m.Decided(threshold=3, confidence="0.6")),
-        [*neighbours.numbers(), (3, 4)],
-    ),
-    "GaussianReduction": lambda: Subject(
-        m.GaussianReduction(
-            rho=1, delta=0.01, sensitivity=1, levels=3, ratio=2, until=m.Decided(threshold=2, confidence="0.6")
-        ),
-        neighbours.numbers(),
-    ),
-    "TopK": lambda: _counted(m.TopK(k=2, epsilon=4, delta=0.05, candidates=2)),
-    "Histogram": lambda: _values(m.Histogram(epsilon=1, edges=(0, 1, 2, 4))),
-    "Mean": lambda: _values(m.Mean(**_BOUNDS)),
-    "Variance": lambda: _values(m.Variance(**_BOUNDS)),
-    "TrimmedMean": lambda: _values(m.TrimmedMean(trim=0.25, **_BOUNDS)),
-    "Covariance": lambda: _rows(m.Covariance(epsilon=1, bounds=((0, 4), (0, 4)))),
-    "Correlation": lambda: _rows(m.Correlation(epsilon=1, bounds=((0, 4), (0, 4)))),
-    "Median": lambda: _values(m.Median(**_RANKED)),
-    "Quantile": lambda: _values(m.Quantile(quantile=0.9, **_RANKED)),
-    "Quantiles": lambda: _values(m.Quantiles(quantiles=(0.25, 0.75), **_RANKED)),
-    "InterquartileRange": lambda: _values(m.InterquartileRange(**_RANKED)),
-    "DistributionFunction": lambda: _values(m.DistributionFunction(points=3, **_RANKED)),
-    "QuantileLadder": lambda: _values(m.QuantileLadder(quantile=0.5, within=1, **_RANKED)),
-    "StableMedian": lambda: _values(m.StableMedian(epsilon=1, delta=0.05, proposed=2, bounds=(0, 4))),
-    "StableTrimmedMean": lambda: _values(
-        m.StableTrimmedMean(trim=0.25, epsilon=1, delta=0.05, proposed=2, bounds=(0, 4))
-    ),
-    "StableInterquartileRange": lambda: _values(m.StableInterquartileRange(epsilon=1, delta=0.05)),
-    "StableQuantile": lambda: _values(
-        m.StableQuantile(quantile=0.75, epsilon=1, delta=0.05, proposed=2, bounds=(0, 4))
-    ),
-    "StableInterquantileRange": lambda: _values(m.StableInterquantileRange(low=0.1, high=0.9, epsilon=1, delta=0.05)),
-    "StableNoisyInterquartileRange": lambda: _values(m.StableNoisyInterquartileRange(epsilon=1, delta=0.05)),
-    "StableRegression": lambda: _fitted(
-        m.StableRegression(cell=0.5, blocks=4, bounds=(0, 4), target_bounds=(0, 4), epsilon=1, delta=0.05)
-    ),
-    "PrivateRange": lambda: _values(m.PrivateRange(epsilon=1, neighbours="add-remove")),
-    "TypicalRange": lambda: _values(m.TypicalRange(**_RANKED)),
-    "Iterative": lambda: Subject(
-        m.Iterative(steps=(GaussianNoise(2),) * 3, stops=(1, 3), delta=0.01, sensitivity=1, compute=_itself),
-        neighbours.numbers(),
-    ),
-    "LogisticDescent": lambda: _labelled(
-        m.LogisticDescent(epsilon=1, delta=0.01, features=1, norm=1, steps=4, every=2)
-    ),
-    "TestedLogisticRegression": lambda: _labelled(
-        m.TestedLogisticRegression(epsilon=1, test_share=0.5, threshold=0.5, norm=1)
-    ),
-    "Tuning": lambda: _labelled(
-        m.Tuning(
-            candidates=(m.OutputPerturbation(epsilon=0.5, norm=1), m.OutputPerturbation(epsilon=1, norm=1)),
-            score=m.CorrectPredictions(),
-            held_out=0.5,
-            good_enough=0.9,
-            runs=4,
-        )
-    ),
-    "LinearRegression": lambda: _fitted(m.LinearRegression(epsilon=1, bounds=[(0, 4)], target_bounds=(0, 4))),
-    "LeastSquares": lambda: _fitted(m.LeastSquares(epsilon=1, bounds=[(0, 4)], target_bounds=(0, 4))),
-    "TheilSen": lambda: _fitted(m.TheilSen(epsilon=1, bounds=[(0, 4)], target_bounds=(0, 4))),
-    "OutputPerturbation": lambda: _labelled(m.OutputPerturbation(epsilon=1, norm=1)),
-    "ObjectivePerturbation": lambda: _labelled(m.ObjectivePerturbation(epsilon=1, norm=1)),
-}
+    (m.LogisticDescent, _labelled, {**_MODEL, "delta": 0.01, "features": 1, "steps": 4, "every": 2}),
+    (m.TestedLogisticRegression, _labelled, {**_MODEL, "test_share": 0.5, "threshold": 0.5}),
+    (m.Tuning, _labelled, _tuned()),
+    (m.LinearRegression, _fitted, _LINE),
+    (m.LeastSquares, _fitted, _LINE),
+    (m.TheilSen, _fitted, _LINE),
+    (m.OutputPerturbation, _labelled, _MODEL),
+    (m.ObjectivePerturbation, _labelled, _MODEL),
+)
+"""A mechanism, pairs of databases for it, and its parameters."""
+_SUBJECTS = {kind.__name__: (kind, pairs, parameters) for kind, pairs, parameters in _TABLE}
