@@ -31,6 +31,7 @@ cause an error. Errors carry the objects that they are about, and can be pickled
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 class ExpostError(Exception):
     """The root of every error that expost raises on purpose."""
 
+    def __post_init__(self) -> None:
+        self.args = tuple(vars(self).values())  # by which errors with fields are shown, copied and pickled
+
 
 class InvalidValue(ExpostError, ValueError):
     """A public value breaks a rule. The message names the value, the rule and the remedy.
@@ -48,19 +52,20 @@ class InvalidValue(ExpostError, ValueError):
     parameter, such as ``("schema", "age")``. None where no caller needs it.
     """
 
+    about: str | tuple[str, ...] | None = None
+
     def __init__(self, *args: object, about: str | tuple[str, ...] | None = None) -> None:
         super().__init__(*args)
         self.about = about
 
 
+@dataclass(eq=False, repr=False)
 class NeighbourMismatch(InvalidValue):
     """A guarantee for one neighbour relation met another. Relations are never mixed silently."""
 
-    def __init__(self, claimed: str, expected: str, where: str) -> None:
-        super().__init__(claimed, expected, where)
-        self.claimed = claimed
-        self.expected = expected
-        self.where = where
+    claimed: str
+    expected: str
+    where: str
 
     def __str__(self) -> str:
         remedy = (
@@ -72,13 +77,12 @@ class NeighbourMismatch(InvalidValue):
         return f"{self.where} is for {self.expected!r} neighbours, the guarantee for {self.claimed!r}: {remedy}"
 
 
+@dataclass(eq=False, repr=False)
 class AlreadyExists(InvalidValue):
     """A ledger or an account of that name is there already: ``kind`` says which, ``name`` is its name."""
 
-    def __init__(self, kind: Literal["ledger", "account"], name: str) -> None:
-        super().__init__(kind, name)
-        self.kind = kind
-        self.name = name
+    kind: Literal["ledger", "account"]
+    name: str
 
     def __str__(self) -> str:
         if self.kind == "ledger":
@@ -88,13 +92,12 @@ class AlreadyExists(InvalidValue):
         return f"{self.kind} {self.name!r} exists already: {remedy}"
 
 
+@dataclass(eq=False, repr=False)
 class InvalidStudy(InvalidValue):
     """Something in a study file breaks a rule: ``problems`` are pairs of a line (or None) and what is wrong there."""
 
-    def __init__(self, file: str, problems: tuple[tuple[int | None, str], ...]) -> None:
-        super().__init__(file, problems)
-        self.file = file
-        self.problems = problems
+    file: str
+    problems: tuple[tuple[int | None, str], ...]
 
     def __str__(self) -> str:
         return "\n".join(
@@ -102,12 +105,11 @@ class InvalidStudy(InvalidValue):
         )
 
 
+@dataclass(eq=False, repr=False)
 class UnderWay(ExpostError):
     """Another run of a study is asking the same question, which is never sampled twice. ``label`` is the question's."""
 
-    def __init__(self, label: str) -> None:
-        super().__init__(label)
-        self.label = label
+    label: str
 
     def __str__(self) -> str:
         return (
@@ -116,13 +118,12 @@ class UnderWay(ExpostError):
         )
 
 
+@dataclass(eq=False, repr=False)
 class UnknownPart(ExpostError, LookupError):
     """A part that the guarantee does not know."""
 
-    def __init__(self, part: Any, guarantee: Any) -> None:
-        super().__init__(part, guarantee)
-        self.part = part
-        self.guarantee = guarantee
+    part: Any
+    guarantee: Any
 
     def __str__(self) -> str:
         if type(self.part) not in (int, str, tuple):
@@ -145,9 +146,7 @@ class BudgetExceeded(ExpostError):
 
     def __init__(self, requested: Cost, remaining: Cost, ledger: str, affordable: Cost | None = None) -> None:
         super().__init__(requested, remaining, ledger, affordable)
-        self.requested = requested
-        self.remaining = remaining
-        self.ledger = ledger
+        self.requested, self.remaining, self.ledger = requested, remaining, ledger
         self.affordable = remaining if affordable is None else affordable
 
     @property
@@ -188,12 +187,11 @@ class BudgetExceeded(ExpostError):
         )
 
 
+@dataclass(eq=False, repr=False)
 class LedgerClosed(ExpostError):
     """Its owner allows no further spending. Nothing was charged; what was reserved before can still end."""
 
-    def __init__(self, ledger: str) -> None:
-        super().__init__(ledger)
-        self.ledger = ledger
+    ledger: str
 
     def __str__(self) -> str:
         return f"{self.ledger!r} was closed by its owner and reserves nothing more; a new ledger is for other people"
@@ -211,12 +209,11 @@ class LedgerCorrupt(ExpostError):
     """The tables contradict their audit trail: somebody changed one of them by hand, or the disk did."""
 
 
+@dataclass(eq=False, repr=False)
 class AlreadyReserved(ExpostError):
     """The key was used before. ``entry`` is what the ledger holds under it."""
 
-    def __init__(self, entry: Any) -> None:
-        super().__init__(entry)
-        self.entry = entry
+    entry: Any
 
     def __str__(self) -> str:
         if self.entry.state != "reserved":
@@ -229,17 +226,16 @@ class AlreadyReserved(ExpostError):
         return f"key {self.entry.key!r} is that of entry {self.entry.id}, which is {self.entry.state}: {remedy}"
 
 
+@dataclass(eq=False, repr=False)
 class KeyConflict(ExpostError):
     """The key was used before, for another request.
 
     ``entry`` is what the ledger holds under it; None if that is another account's.
     """
 
-    def __init__(self, key: str, differs: str, entry: Any = None) -> None:
-        super().__init__(key, differs, entry)
-        self.key = key
-        self.differs = differs
-        self.entry = entry
+    key: str
+    differs: str
+    entry: Any = None
 
     def __str__(self) -> str:
         taken, again = f"key {self.key!r} is taken by another account", ""
@@ -249,13 +245,12 @@ class KeyConflict(ExpostError):
         return f"{taken}: {again}take a new key for a new request, which is charged anew"
 
 
+@dataclass(eq=False, repr=False)
 class ReservationClosed(ExpostError):
     """Settling, forfeiting or voiding what is no longer reserved. ``entry`` is how it ended."""
 
-    def __init__(self, entry: Any, attempted: str) -> None:
-        super().__init__(entry, attempted)
-        self.entry = entry
-        self.attempted = attempted
+    entry: Any
+    attempted: str
 
     def __str__(self) -> str:
         if self.entry.state == "reserved":
@@ -267,6 +262,7 @@ class InteractionClosed(ExpostError):
     """Asking an interaction that will not answer again."""
 
 
+@dataclass(eq=False, repr=False)
 class EngineFailed(ExpostError):
     """The engine behind a private table broke down: out of memory or disk, a file gone or damaged.
 
@@ -274,9 +270,7 @@ class EngineFailed(ExpostError):
     every guarantee: show this error only to people who may see the data.
     """
 
-    def __init__(self, kind: str) -> None:
-        super().__init__(kind)
-        self.kind = kind
+    kind: str
 
     def __str__(self) -> str:
         return (
@@ -285,14 +279,13 @@ class EngineFailed(ExpostError):
         )
 
 
+@dataclass(eq=False, repr=False)
 class MissingDependency(ExpostError, ImportError):
     """An optional package is not installed: ``package``, which ``what`` needs and the extra ``extra`` brings."""
 
-    def __init__(self, what: str, package: str, extra: str) -> None:
-        super().__init__(what, package, extra)
-        self.what = what
-        self.package = package
-        self.extra = extra
+    what: str
+    package: str
+    extra: str
 
     def __str__(self) -> str:
         return f"{self.what} need {self.package}: pip install 'expost[{self.extra}]'"
