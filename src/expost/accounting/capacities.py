@@ -197,8 +197,10 @@ def affordable(meters: LedgerMeters, capacity: Capacity, simple_left: int, used:
     return Affordable.any_of(found)
 
 
-def meters_of(accounting: Any, limit: Cost) -> LedgerMeters:
-    """The meters that a ledger is to have beside the simple sum."""
+def meters_of(accounting: Any, limit: Cost) -> LedgerMeters | None:
+    """The meters that a ledger is to have; None for the simple sum alone."""
+    if accounting == "simple":
+        return None
     if accounting == "renyi":
         return RenyiAccounting().under(limit)
     if isinstance(accounting, RenyiAccounting):
