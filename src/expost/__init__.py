@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from expost.cost import Cost as Cost
     from expost.data import PrivateTable as PrivateTable
     from expost.data import Unit as Unit
+    from expost.data import progress as progress
     from expost.data import read as read
     from expost.errors import *  # noqa: F403  # all of its names are public
+    from expost.frame import Frame as Frame
     from expost.guarantee import Guarantee as Guarantee
     from expost.ledger import Entry as Entry
     from expost.ledger import Ledger as Ledger
@@ -48,7 +50,7 @@ else:
         "expost.bracket": ("Bracket",),
         "expost.consistency": ("consistent",),
         "expost.cost": ("Cost",),
-        "expost.data": ("PrivateTable", "Unit", "read"),
+        "expost.data": ("PrivateTable", "Unit", "progress", "read"),
         "expost.errors": (
             "AlreadyExists",
             "AlreadyReserved",
@@ -72,6 +74,7 @@ else:
             "UnrecordedWarning",
             "UnsettledWarning",
         ),
+        "expost.frame": ("Frame",),
         "expost.guarantee": ("Guarantee",),
         "expost.ledger": ("Entry", "Ledger", "Quote", "Reservation", "ledgers"),
         "expost.mechanism": ("Interaction", "Mechanism", "Release", "WITHHELD"),

@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
-from expost.errors import InvalidValue, MissingDependency
+from expost.errors import InvalidValue
 
 _MOST_SHOWN = 20
+ERROR, IN_RANKS = "_error", "_error_in_ranks"
+"""How the columns of errors end: in the units of the value, or in ranks."""
+
+
+class AsFrame:
+    """What can be read as a :class:`Frame`."""
+
+    @property
+    def frame(self) -> Frame:
+        """Its rows."""
+        raise NotImplementedError
+
+    def to_pandas(self) -> Any:
+        """A frame of pandas."""
+        return self.frame.to_pandas()
+
+    def to_polars(self) -> Any:
+        """A frame of Polars."""
+        return self.frame.to_polars()
+
+    def to_arrow(self) -> Any:
+        """A table of Arrow."""
+        return self.frame.to_arrow()
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """CSV, also written to a file if one is named. Empty cells are empty."""
+        return self.frame.to_csv(path)
 
 
 @dataclass(frozen=True)
@@ -24,6 +48,8 @@ class Frame:
         What the columns are called.
     rows
         The rows, each as long as there are names.
+    total
+        Whether the last row is about all others together.
 
     >>> Frame(("city", "count", "count_error"), (("Rome", 12, 3), ("Oslo", 5, 3)))["count"]
     [12, 5]
@@ -31,10 +57,11 @@ class Frame:
 
     names: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
+    total: bool = False
 
     @classmethod
     def of_release(cls, release: Any) -> Frame:
-        """What was published: a row for each key, or one row, with the error at 95 % where it is one number."""
+        """What was published: a row for each key or quantile, or one row, with the error at 95 % where there is one."""
         value, question = release.value, getattr(release.mechanism, "question", None)
         if isinstance(value, Frame):
             return value
@@ -43,28 +70,11 @@ class Frame:
             name = getattr(question, "text", "key")
             return cls((name, "value", "error"), tuple((key, each, error) for key, each in value.items()))
         several = value if isinstance(value, tuple | list) else [value]
+        levels = getattr(question, "levels", None)
+        if levels is not None and len(levels) == len(several):
+            rows = tuple((float(level), each, error) for level, each in zip(levels, several, strict=True))
+            return cls(("quantile", "value", f"value{IN_RANKS}"), rows)
         return cls(("value", "error"), tuple((each, error) for each in several))
-
-    @classmethod
-    def of_entries(cls, entries: Any) -> Frame:
-        """The entries of a ledger: ``Frame.of_entries(ledger.entries())``."""
-        names = (
-            "id",
-            "account",
-            "what",
-            "state",
-            "reserved_epsilon",
-            "reserved_delta",
-            "charged_epsilon",
-            "charged_delta",
-        )
-        rows = []
-        for each in entries:
-            charged = (None, None) if each.charged is None else (each.charged.epsilon, each.charged.delta)
-            account, what = "/".join(each.request.account), each.request.label or f"{each.request.subject}"
-            costs = (each.reserved.epsilon, each.reserved.delta, *charged)
-            rows.append((each.id, account, what, f"{getattr(each.state, 'value', each.state)}", *costs))
-        return cls(names, tuple(rows))
 
     def __getitem__(self, name: str) -> list[Any]:
         """A column."""
@@ -93,6 +103,9 @@ class Frame:
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """CSV, also written to a file if one is named. Empty cells are empty."""
+        import csv
+        import io
+
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.names)
@@ -102,30 +115,43 @@ class Frame:
         return text.getvalue()
 
     def plot(self, value: str | None = None, ax: Any = None) -> Any:
-        """A bar for each row, with its error if there is one: needs matplotlib. Gives the axes."""
-        numbers = [name for name in self.names if _numeric(self[name]) and not name.endswith("_error")]
-        chosen = value or (numbers[-1] if numbers else None)
-        if chosen is None:
+        """A column of numbers: a bar for each row but the total, with its error; quantiles as points.
+
+        Needs matplotlib. ``value`` names the column, by default the last one of numbers. Gives the axes.
+        """
+        from expost.plots import draw_bars, draw_quantiles
+
+        numbers = [name for name in self.names if _numeric(self[name]) and not _is_error(name)]
+        if value is not None and value not in numbers:
+            raise InvalidValue(
+                f"{value!r} is not a column of numbers: {', '.join(map(repr, numbers)) or 'there is none'}"
+            )
+        if not numbers:
             raise InvalidValue("there is no column of numbers to plot")
-        kept = [row for row in range(len(self)) if self[chosen][row] is not None]
-        keys = [name for name in self.names[: self.names.index(chosen)] if name not in numbers[-1:]]
-        keys = [name for name in keys if not name.endswith("_error") and (not _numeric(self[name]) or name == keys[0])]
-        labels = [", ".join(str(self[name][row]) for name in keys) or str(row) for row in kept]
-        error = f"{chosen}_error"
-        bars = [self[error][row] or 0 for row in kept] if error in self.names else None
-        axes = _module("matplotlib.pyplot").subplots()[1] if ax is None else ax
-        axes.bar(labels, [self[chosen][row] for row in kept], yerr=bars)
-        axes.set_ylabel(chosen)
-        axes.tick_params(axis="x", rotation=45 if len(labels) > 6 else 0)
-        return axes
+        chosen = value or numbers[-1]
+        rows = self.rows[: len(self) - self.total]
+        kept = [dict(zip(self.names, row, strict=True)) for row in rows if row[self.names.index(chosen)] is not None]
+        values = [row[chosen] for row in kept]
+        if self.names[0] == "quantile" and chosen != "quantile":
+            return draw_quantiles([row["quantile"] for row in kept], values, chosen, ax)
+        keys = self._keys(chosen)
+        labels = [", ".join(_shown(row[name]) for name in keys) or str(place) for place, row in enumerate(kept)]
+        error = f"{chosen}{ERROR}" if f"{chosen}{ERROR}" in self.names else "error"
+        errors = [row.get(error) for row in kept]
+        return draw_bars(labels, values, None if None in errors else errors, chosen, ax)
+
+    def _keys(self, chosen: str) -> list[str]:
+        """The columns that say what a row is about: those before the first that has an error beside it."""
+        first = next(
+            (place for place, name in enumerate(self.names[:-1]) if _is_error(self.names[place + 1])), len(self.names)
+        )
+        return [name for name in self.names[:first] if name != chosen]
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.names)
-        body = "".join(
-            f"<tr>{''.join(f'<td>{escape(_shown(cell))}</td>' for cell in row)}</tr>" for row in self.rows[:_MOST_SHOWN]
-        )
+        from expost.markup import html_table
+
         more = f"<p>{len(self)} rows in all</p>" if len(self) > _MOST_SHOWN else ""
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+        return html_table(self.names, (map(_shown, row) for row in self.rows[:_MOST_SHOWN])) + more
 
     def __str__(self) -> str:
         lines = [self.names, *([_shown(cell) for cell in row] for row in self.rows[:_MOST_SHOWN])]
@@ -144,6 +170,10 @@ def _error(mechanism: Any) -> float | None:
         return None
 
 
+def _is_error(name: str) -> bool:
+    return name == "error" or name.endswith((ERROR, IN_RANKS))
+
+
 def _numeric(column: list[Any]) -> bool:
     known = [cell for cell in column if cell is not None]
     return bool(known) and all(isinstance(cell, int | float) and not isinstance(cell, bool) for cell in known)
@@ -159,7 +189,4 @@ def _module(name: str) -> Any:
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
-        package = name.partition(".")[0]
-        if package == "matplotlib":
-            raise MissingDependency("plots", package, "plots") from None
-        raise InvalidValue(f"{package} is not installed: {error.name} is missing; pip install {package}") from None
+        raise InvalidValue(f"{name} is not installed: {error.name} is missing; pip install {name}") from None

@@ -16,6 +16,7 @@ from expost.cost import Cost, Number, decimal_text
 from expost.errors import InteractionClosed, InvalidValue
 from expost.fingerprint import say
 from expost.forks import here
+from expost.frame import AsFrame, Frame
 from expost.guarantee import Guarantee, Part
 from expost.noise import NoiseSource
 from expost.text import shown
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     from expost.accounting.renyi import Prices
-    from expost.frame import Frame
     from expost.ledger import Entry
 
     In = TypeVar("In", contravariant=True, default=Any)
@@ -125,7 +125,7 @@ class Mechanism(ABC, Generic[In, Out]):
 
 
 @dataclass(frozen=True, eq=False)
-class Release(Generic[Published]):
+class Release(AsFrame, Generic[Published]):
     """What was published, and its receipt. Immutable.
 
     Parameters
@@ -175,10 +175,12 @@ class Release(Generic[Published]):
 
     @property
     def frame(self) -> Frame:
-        """What was published as a :class:`~expost.frame.Frame`: ``.frame.to_pandas()``, ``.frame.to_csv()``."""
-        from expost.frame import Frame
-
+        """What was published as a :class:`~expost.frame.Frame`; ``.to_pandas()``, ``.to_csv()`` … are its methods."""
         return Frame.of_release(self)
+
+    def plot(self, value: str | None = None, ax: Any = None) -> Any:
+        """Its numbers with their errors, as :meth:`~expost.frame.Frame.plot`."""
+        return self.frame.plot(value, ax)
 
     def _repr_html_(self) -> str:
         from html import escape

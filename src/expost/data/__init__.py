@@ -29,5 +29,6 @@ from expost.data.sums import Sum as Sum
 from expost.data.table import PrivateTable as PrivateTable
 from expost.data.table import read as read
 from expost.data.unit import Unit as Unit
+from expost.data.waiting import progress as progress
 from expost.data.winsorized import NoisyWinsorizedMean as NoisyWinsorizedMean
 from expost.data.winsorized import WinsorizedMean as WinsorizedMean

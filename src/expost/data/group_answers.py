@@ -23,7 +23,7 @@ from expost.data.quantiles import Ranks
 from expost.data.questions import Planned, TableMechanism
 from expost.data.sums import clamp
 from expost.errors import InvalidValue
-from expost.frame import Frame
+from expost.frame import ERROR, IN_RANKS, Frame
 from expost.guarantee import Guarantee
 from expost.mechanisms import Laplace
 from expost.noise import NoiseSource
@@ -148,7 +148,8 @@ class GroupAnswers(TableMechanism[Frame]):
     delta
         Where keys are discovered: how likely a key of one unit alone is released at most.
 
-    An error of a quantile is in ranks. The last row is the total, if it was asked for; it has what adds up.
+    The error of a quantile is in ranks, and its column says so. The last row is the total, if it was
+    asked for; it has what adds up.
 
     Proof: thm-group-by
     """
@@ -291,7 +292,7 @@ class GroupAnswers(TableMechanism[Frame]):
             rows = [[*row, count, error] for row, count in zip(rows, units, strict=True)]
         last: list[Any] = ["total", *([None] * (len(names) - 1))]
         for name, each in zip(asked.names, asked.statistics, strict=True):
-            names += [name, f"{name}_error"]
+            names += [name, f"{name}{IN_RANKS if isinstance(each, Ranks) else ERROR}"]
             if isinstance(each, Ranks):
                 error = self.error_of(name, 0)
                 rows = [[*row, value, error] for row, value in zip(rows, chosen[name], strict=True)]
@@ -302,7 +303,7 @@ class GroupAnswers(TableMechanism[Frame]):
             rows = [[*row, *pair] for row, pair in zip(rows, shown, strict=True)]
             adds = each.adds_up and bool(rows)
             last += each.present([sum(column) for column in numbers], measures, len(rows)) if adds else (None, None)
-        return Frame(tuple(names), tuple(map(tuple, [*rows, last] if asked.total else rows)))
+        return Frame(tuple(names), tuple(map(tuple, [*rows, last] if asked.total else rows)), asked.total)
 
     def describe(self, output: Frame) -> str:
         """How many groups."""

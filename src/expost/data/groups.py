@@ -19,6 +19,7 @@ from expost.data.quantiles import Ranks
 from expost.data.questions import Planned, PureMechanism, TableMechanism, as_of
 from expost.data.sums import Clipped
 from expost.errors import InvalidValue
+from expost.frame import ERROR, IN_RANKS
 from expost.noise import NoiseSource
 
 if TYPE_CHECKING:
@@ -111,7 +112,8 @@ class Groups(Planned):
         if wrong or (not statistics and self.keys):
             raise InvalidValue("name the statistics, at least one: answers(epsilon=1, n=groups.count())")
         names = [*self.texts, *([] if self.keys else ["units"]), *statistics]
-        if len({*names, *(f"{name}_error" for name in statistics)}) < len(names) + len(statistics):
+        errors = {f"{name}{end}" for name in statistics for end in (ERROR, IN_RANKS)}
+        if len({*names, *errors}) < len(names) + len(errors):
             raise InvalidValue(f"columns have different names, got {', '.join(map(repr, names))}")
         for name, each in statistics.items():
             if (isinstance(each, Ranks) and each.table != self.table) or not self._has(each):

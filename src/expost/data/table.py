@@ -22,6 +22,7 @@ from expost.data.lookups import lookup_steps
 from expost.data.moments import Moments
 from expost.data.quantiles import Ranks
 from expost.data.questions import Count
+from expost.data.showing import ShownTable
 from expost.data.steps import TableStep
 from expost.data.sums import Clipped, Mean, Sum
 from expost.data.unit import Unit, as_unit
@@ -115,7 +116,7 @@ def read(
 
 
 @dataclass(frozen=True, repr=False)
-class PrivateTable:
+class PrivateTable(ShownTable):
     """Private rows: ask it questions, and run these with a ledger. Printing it shows no data.
 
     A table never changes; :meth:`where` and :meth:`derive` give new ones. Questions know their sensitivity, and

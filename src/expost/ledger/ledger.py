@@ -16,7 +16,7 @@ from expost.ledger.address import create_ledger, open_store
 from expost.ledger.codec import described
 from expost.ledger.durable import Changed
 from expost.ledger.engine import Settings
-from expost.ledger.entry import Entry, Manner, Path, Request
+from expost.ledger.entry import Manner, Path, Request
 from expost.ledger.memory import MemoryStore
 from expost.ledger.metered import remaining
 from expost.ledger.prices import prices_of
@@ -24,6 +24,7 @@ from expost.ledger.quote import Quote, quoted
 from expost.ledger.readings import MeterReading, readings
 from expost.ledger.reservation import Reservation, refuse_used_key, spend, unseen
 from expost.ledger.rules import Create
+from expost.ledger.showing import Entries, ShownLedger
 from expost.ledger.statement import lines_of
 from expost.ledger.store import Store
 from expost.ledger.trail import Event, Head, write_export
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from expost.accounting.capacities import Accounting
 
 
-class Ledger:
+class Ledger(ShownLedger):
     """A privacy budget: a limit (ε, δ) that nobody who spends from it can pass.
 
     Parameters
@@ -386,11 +387,14 @@ class Ledger:
         """Where mechanisms draw their randomness from."""
         return self._noise
 
-    def entries(self, *, last: int | None = None) -> Iterator[Entry]:
-        """The entries of this ledger and the accounts below it, or the last ones, as reserved; all of one instant."""
+    def entries(self, *, last: int | None = None) -> Entries:
+        """The entries of this ledger and the accounts below it, or the last ones, as reserved; all of one instant.
+
+        An iterator that is also a frame: ``ledger.entries().to_pandas()``.
+        """
         if last is not None:
             as_whole(last, "last", 1)
-        return iter(self._store.view(self._path, last=last).entries)
+        return Entries(self._store.view(self._path, last=last).entries, priced=self._store.meters is not None)
 
     def quote(self, planned: Iterable[Mechanism | Guarantee]) -> Quote:
         """What mechanisms would cost at worst and at best, touching no data and charging nothing.
@@ -400,10 +404,6 @@ class Ledger:
         (Cost(1.5), Cost(0.5), False)
         """
         return quoted(self, planned)
-
-    def statement(self, *, by: Literal["entry", "day"] = "entry") -> str:
-        """A table for people: what was reserved, charged and refunded, for each entry, or for each account and day."""
-        return "\n".join(self.statement_lines(by=by))
 
     def statement_lines(self, *, by: Literal["entry", "day"] = "entry") -> Iterator[str]:
         """The lines of a statement, one at a time: memory does not grow with the number of entries."""

@@ -67,6 +67,8 @@ def lines_of(name: str, view: View, meters: LedgerMeters | None, by: Literal["en
     """The statement of an account: its entries or days, its balance, and what its meters show."""
     if by not in ("entry", "day"):
         raise InvalidValue(f"a statement is by 'entry' or by 'day', got {harmless(by)}")
+    if by not in ("entry", "day"):
+        raise InvalidValue(f"a statement is by 'entry' or by 'day', got {harmless(by)}")
     table, own = entry_rows if by == "entry" else day_rows, view.levels[-1]
     rows = partial(table, view.entries, priced=meters is not None)
     lines = statement_lines(name, rows, own, remaining(meters, view.levels))
@@ -85,6 +87,14 @@ def entry_rows(entries: Iterable[Entry], *, priced: bool = False) -> Iterator[tu
 
 def day_rows(entries: Iterable[Entry], *, priced: bool = False) -> list[tuple[str, ...]]:
     """One row per account and day (UTC) of reservation: what was reserved, and what was charged and refunded of it."""
+    days, prices = day_sums(entries)
+    return [("day", "account", "reserved", "charged", "refunded", *([_PRICE] * priced)), *(
+        (*day, *map(str, sums), *([decimal_text(prices[day], 12)] * priced)) for day, sums in sorted(days.items())
+    )]  # fmt: skip
+
+
+def day_sums(entries: Iterable[Entry]) -> tuple[dict[tuple[str, str], list[Cost]], Counter[tuple[str, str]]]:
+    """By day and account: what was reserved, charged and refunded; and the Rényi prices, in units."""
     days: dict[tuple[str, str], list[Cost]] = defaultdict(lambda: [Cost(0)] * 3)
     prices: Counter[tuple[str, str]] = Counter()
     for entry in entries:
@@ -92,9 +102,7 @@ def day_rows(entries: Iterable[Entry], *, priced: bool = False) -> list[tuple[st
         for column, cost in enumerate((entry.reserved, entry.charged, entry.refunded)):
             days[day][column] += cost or Cost(0)
         prices[day] += 0 if entry.amounts is None else entry.amounts.renyi
-    return [("day", "account", "reserved", "charged", "refunded", *([_PRICE] * priced)), *(
-        (*day, *map(str, sums), *([decimal_text(prices[day], 12)] * priced)) for day, sums in sorted(days.items())
-    )]  # fmt: skip
+    return days, prices
 
 
 def _row(entry: Entry) -> tuple[str, ...]:

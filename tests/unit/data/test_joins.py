@@ -12,7 +12,6 @@ import pytest
 import expost as xp
 from expost.data.expression import evaluate, parse
 from expost.errors import InvalidValue
-from expost.frame import Frame
 
 REGIONS = {"zip": ["10", "é", "2", "it's"], "region": ["N", "S", None, "N"], "weight": [1, 2.5, float("nan"), 3],
            "day": [date(2020, 1, 1)] * 4, "ok": [True, False, True, True]}  # fmt: skip
@@ -97,6 +96,6 @@ def test_answers_and_entries_are_frames(table: xp.PrivateTable) -> None:
     assert "<table>" in one._repr_html_()
     many = book.run(table.quantile("n", [0.25, 0.75], bounds=(0, 99)).permute_and_flip(epsilon=1))
     assert len(many.frame) == 2
-    entries = Frame.of_entries(book.entries())
+    entries = book.entries().frame
     assert entries["charged_epsilon"] == [1.0, 1.0, 1.0]
     assert entries.to_polars()["state"].to_list() == ["settled"] * 3

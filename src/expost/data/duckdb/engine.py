@@ -22,11 +22,14 @@ from expost.data.duckdb.settings import CAREFUL, careful, refuse_locked, refuse_
 from expost.data.duckdb.sql import fill, identifier, kind_of, prefix_decides, stated, string, whole
 from expost.data.expression import Kind, Tree
 from expost.data.expression.tree import LONGEST_READ, Call, Reference, Stated
+from expost.data.waiting import waiting
 from expost.errors import EngineFailed, InvalidValue
 
 if TYPE_CHECKING:
     from expost.data.frames import PlainColumn
 
+_INTERRUPTED = "Query interrupted"
+"""What DuckDB says instead of KeyboardInterrupt."""
 _VIEW, _BLANK = "expost_source", "expost_blank"
 
 
@@ -224,12 +227,15 @@ class DuckDB:
                 cursor = self._cursor()
                 if not self._shared:
                     refuse_shadows(cursor)
-                with nullcontext() if self._own else careful(cursor):
+                with nullcontext() if self._own else careful(cursor), waiting(self.name):
                     return read(cursor.execute(query))
         except InvalidValue:
             raise
         except Exception as error:  # whatever it is, it may quote data
             kind = type(error).__name__
+            interrupted = kind == "RuntimeError" and str(error) == _INTERRUPTED
+        if interrupted:
+            raise KeyboardInterrupt
         raise EngineFailed(kind)  # outside, so that not even the context quotes data
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:

@@ -115,7 +115,8 @@ def _all_at_once(asked: Asked, how: OfGroups) -> Mechanism:
 def _of_frame(asked: Asked, made: GroupAnswers, frame: Frame, how: OfGroups) -> dict[str, Answer]:
     """The answer of each group, and of all together, if that is there."""
     name, width = made.question.names[0], len(made.question.texts)
-    cells = list(zip(frame.rows, frame[name], frame[f"{name}_error"], strict=True))
+    error = frame.names.index(name) + 1
+    cells = [(row, row[error - 1], row[error]) for row in frame.rows]
     groups, last = (cells[:-1], cells[-1:]) if made.question.total else (cells, [])
     found = {_label(row[:width]): how.answer(asked, value, error) for row, value, error in groups}
     for _, value, error in last:

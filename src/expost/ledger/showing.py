@@ -1,0 +1,143 @@
+"""A ledger's entries, statement and balance as frames, in notebooks and as plots. Nothing here is about data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal
+
+from expost.cost import Cost, decimal_text
+from expost.frame import AsFrame, Frame
+from expost.ledger.entry import Entry
+from expost.ledger.statement import day_sums, entry_rows, lines_of
+
+if TYPE_CHECKING:
+    from expost.ledger.ledger import Ledger
+
+_UNITS = 10**12
+_LAST_SHOWN, _MOST_SHOWN = 10, 20
+_COSTS = ("reserved", "charged", "refunded")
+_AMOUNTS = tuple(f"{name}_{what}" for name in _COSTS for what in ("epsilon", "delta"))
+_PRICE = "renyi_price"
+
+
+class Entries(AsFrame):
+    """Entries of a ledger, as they were at one instant: an iterator, and a frame of all of them."""
+
+    def __init__(self, entries: Iterable[Entry], *, priced: bool = False) -> None:
+        self._entries, self._iterator, self._priced = entries, iter(entries), priced
+
+    def __iter__(self) -> Iterator[Entry]:
+        return self
+
+    def __next__(self) -> Entry:
+        return next(self._iterator)
+
+    @property
+    def frame(self) -> Frame:
+        """A row for each entry, whether or not it was read before."""
+        return entries_frame(self._entries, priced=self._priced)
+
+    def _repr_html_(self) -> str:
+        return _html_of(self._entries, priced=self._priced)
+
+
+class Statement(str, AsFrame):
+    """A statement: text for people, and a frame."""
+
+    _frame: Callable[[], Frame]
+
+    def __new__(cls, lines: Iterable[str], frame: Callable[[], Frame]) -> Statement:
+        """The text of these lines."""
+        self = super().__new__(cls, "\n".join(lines))
+        self._frame = frame
+        return self
+
+    @property
+    def frame(self) -> Frame:
+        """A row for each entry, or for each account and day."""
+        return self._frame()
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(str(self))}</pre>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return str, (str(self),)
+
+
+def entries_frame(entries: Iterable[Entry], *, priced: bool) -> Frame:
+    """A row for each entry."""
+    names = ("id", "when", "account", "what", "state", "part", *_AMOUNTS, *([_PRICE] * priced))
+    return Frame(names, tuple(_row(entry, priced) for entry in entries))
+
+
+def days_frame(entries: Iterable[Entry], *, priced: bool) -> Frame:
+    """A row for each account and day of reservation."""
+    days, prices = day_sums(entries)
+    rows = [(*day, *_amounts(costs), *([prices[day] / _UNITS] * priced)) for day, costs in sorted(days.items())]
+    return Frame(("day", "account", *_AMOUNTS, *([_PRICE] * priced)), tuple(rows))
+
+
+def _row(entry: Entry, priced: bool) -> tuple[Any, ...]:
+    price = [None if entry.amounts is None else float(decimal_text(entry.amounts.renyi, 12))] * priced
+    part = None if entry.part is None else str(entry.part)
+    costs = (entry.reserved, entry.charged, entry.refunded)
+    return (entry.id, entry.when, entry.account, entry.what, entry.state, part, *_amounts(costs), *price)
+
+
+def _amounts(costs: Iterable[Cost | None]) -> Iterator[float | None]:
+    for cost in costs:
+        yield from (None, None) if cost is None else (cost.epsilon, cost.delta)
+
+
+class ShownLedger:
+    """What notebooks show of a ledger: a bar of what is spent, reserved and remaining, and its last entries."""
+
+    def statement(self: Ledger, *, by: Literal["entry", "day"] = "entry") -> Statement:  # type: ignore[misc]
+        """A table for people: what was reserved, charged and refunded, for each entry, or for each account and day.
+
+        It is text, and a frame: ``.to_pandas()``, ``.to_polars()``, ``.to_arrow()``, ``.to_csv()``.
+        """
+        view, meters = self._store.view(self._path), self._store.meters
+        frame = partial(entries_frame if by == "entry" else days_frame, view.entries, priced=meters is not None)
+        return Statement(lines_of(self.name, view, meters, by), frame)
+
+    def plot(self: Ledger, ax: Any = None) -> Any:  # type: ignore[misc]
+        """What is spent, reserved and remaining of ε, here and in the accounts directly below: needs matplotlib."""
+        from expost.plots import draw_budgets
+
+        return draw_budgets({each.name: _parts(each) for each in (self, *self.accounts)}, ax)
+
+    def _repr_html_(self: Ledger) -> str:  # type: ignore[misc]
+        from expost.markup import html_bar
+
+        words = f"spent {self.spent} · reserved {self.reserved} · remaining {self.remaining} of {self.limit}"
+        whole = self.limit.epsilon or 1.0
+        bars = [html_bar(self.name, {part: amount / whole for part, amount in _parts(self).items()}, words)]
+        bars += [_meter(each) for each in self.meters[1:]]
+        return "".join(bars) + self.entries(last=_LAST_SHOWN)._repr_html_()
+
+
+def _html_of(entries: Iterable[Entry], *, priced: bool) -> str:
+    """The first entries as statements show them; nothing if there is none."""
+    from expost.markup import html_table
+
+    names, *rows = islice(entry_rows(entries, priced=priced), _MOST_SHOWN + 2)
+    more = f"<p>the first {_MOST_SHOWN} entries</p>" if len(rows) > _MOST_SHOWN else ""
+    return html_table(names, rows[:_MOST_SHOWN]) + more if rows else ""
+
+
+def _parts(ledger: Ledger) -> dict[str, float]:
+    return {"spent": ledger.spent.epsilon, "reserved": ledger.reserved.epsilon, "remaining": ledger.remaining.epsilon}
+
+
+def _meter(reading: Any) -> str:
+    from expost.markup import html_bar
+
+    whole = reading.capacity or 1
+    left = max(whole - reading.spent - reading.reserved, 0)
+    parts = {"spent": reading.spent / whole, "reserved": reading.reserved / whole, "remaining": left / whole}
+    return html_bar(reading.name, parts, str(reading))

@@ -1,0 +1,66 @@
+"""Plots of what was published: bars with their errors, quantiles, budgets. Needs matplotlib, the extra ``plots``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from expost.errors import MissingDependency
+
+_WIDEST_UPRIGHT = 60
+"""Characters that fit side by side."""
+_BUDGET = {"spent": "#3b6fb5", "reserved": "#e0a030", "remaining": "#cfd8e3"}
+
+
+def new_axes(ax: Any, height: float | None = None) -> Any:
+    """The axes given, or new ones."""
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ModuleNotFoundError:
+        raise MissingDependency("plots", "matplotlib", "plots") from None
+    size = None if height is None else (6.4, height)
+    return pyplot.subplots(figsize=size, layout="constrained")[1]
+
+
+def draw_bars(labels: Sequence[str], values: Sequence[float], errors: Sequence[Any] | None, what: str, ax: Any) -> Any:
+    """A bar for each label, with its error; lying, where labels are many or long."""
+    upright = len(labels) * (2 + max(map(len, labels), default=0)) <= _WIDEST_UPRIGHT
+    axes = new_axes(ax, None if upright else max(2.5, 0.8 + 0.28 * len(labels)))
+    places, whiskers = range(len(labels)), {"capsize": 3, "error_kw": {"elinewidth": 1}}
+    if upright:
+        axes.bar(places, values, yerr=errors, **whiskers)
+        axes.set_xticks(places, labels)
+        axes.set_ylabel(what)
+    else:
+        axes.barh(places, values, xerr=errors, **whiskers)
+        axes.set_yticks(places, labels)
+        axes.invert_yaxis()
+        axes.set_xlabel(what)
+    return axes
+
+
+def draw_quantiles(levels: Sequence[float], values: Sequence[float], what: str, ax: Any) -> Any:
+    """The values by their quantiles."""
+    axes = new_axes(ax)
+    axes.plot(levels, values, marker="o")
+    axes.set_xlabel("quantile")
+    axes.set_ylabel(what)
+    axes.set_xlim(0, 1)
+    return axes
+
+
+def draw_budgets(budgets: dict[str, dict[str, float]], ax: Any) -> Any:
+    """A bar for each account: what is spent, reserved and remaining of its ε."""
+    axes = new_axes(ax, 1.4 + 0.4 * len(budgets))
+    for part, color in _BUDGET.items():
+        before = [sum(list(amounts.values())[: list(_BUDGET).index(part)]) for amounts in budgets.values()]
+        axes.barh(
+            range(len(budgets)), [amounts[part] for amounts in budgets.values()], left=before, color=color, label=part
+        )
+    axes.set_yticks(range(len(budgets)), list(budgets))
+    axes.invert_yaxis()
+    axes.set_xlabel("ε")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.25 if len(budgets) < 3 else 1.15), ncols=3, frameon=False)
+    return axes
