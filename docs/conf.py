@@ -23,6 +23,7 @@ extensions = [
     "sphinxcontrib.bibtex",
 ]
 myst_enable_extensions = ["dollarmath", "amsmath"]
+myst_heading_anchors = 4
 bibtex_bibfiles = ["references.bib"]
 bibtex_default_style = "plain"
 autodoc_member_order = "bysource"

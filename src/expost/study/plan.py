@@ -79,19 +79,21 @@ class Plan:
 
     @property
     def which_fits_more(self) -> str:
-        """Which way to add up suits these questions, and by how much; empty if there is no choice."""
+        """What the questions take of the limit, and what they would take if costs were added up in the other way.
+
+        Empty if there is no choice, or if it makes no difference.
+        """
         if len(self.takes) < len(ACCOUNTINGS):
             return ""
-        simple, renyi = self.takes["simple"].worst, self.takes["renyi"].worst
-        ratio = max(simple, renyi) / min(simple, renyi)
-        better = "simple" if simple < renyi else "renyi"
         stated = self.study.ledger.accounting or "simple"
-        remedy = "" if better == stated else f': state accounting = "{better}" in [ledger]'
-        if ratio < 1.005:
-            return "accounting: 'simple' and 'renyi' fit as much of these questions"
+        (other,) = set(ACCOUNTINGS) - {stated}
+        now, then = self.takes[stated].worst, self.takes[other].worst
+        if max(now, then) < 1.005 * min(now, then):
+            return ""
+        remedy = ", so state that before the first run" if then < now else ""
         return (
-            f"accounting: {better!r} fits {ratio:.3g} times as much. At worst, questions with a stated ε take "
-            f"{100 * simple:.3g} % of the limit if ε's are added up, {100 * renyi:.3g} % with Rényi prices{remedy}"
+            f"questions with a stated ε take {100 * now:.3g} % of the limit at worst, and would take "
+            f'{100 * then:.3g} % with accounting = "{other}" in [ledger]{remedy}'
         )
 
     @property

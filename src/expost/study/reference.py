@@ -18,6 +18,8 @@ def study_reference() -> str:
     parts.append(f"`repeat`\n\n{_table(REPEAT)}")
     parts.append("### Kinds of questions\n")
     parts.append('An outcome follows the question\'s name: `only_if = "spread.released"`.\n')
+    rows = [f"| [`{name}`](#{name}) | {_cell(kind.help)} |" for name, kind in KINDS.items()]
+    parts.append("\n".join(("| kind | what it answers |", "|---|---|", *rows, "")))
     parts += [_kind(name) for name in KINDS]
     return "\n".join(parts)
 
