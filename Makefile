@@ -70,7 +70,7 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports --no-cache > $(VENV)/rooms.txt || (cat $(VENV)/rooms.txt; false)
 
 soak: $(VENV)/.dev
-	EXPOST_CASES=$(CASES) $(BIN)/pytest -n 2 --dist worksteal tests/conformance/test_expressions.py tests/conformance/test_spark.py -o faulthandler_timeout=3600
+	EXPOST_CASES=$(CASES) EXPOST_SOAK=$(KILLS) $(BIN)/pytest -n 2 --dist worksteal tests/conformance/test_expressions.py tests/conformance/test_engines.py tests/conformance/test_spark.py tests/conformance/test_spark_sources.py -o faulthandler_timeout=3600
 	EXPOST_SOAK=$(KILLS) $(BIN)/pytest -n 2 --dist worksteal tests/faults tests/laws tests/statistical tests/unit -o faulthandler_timeout=1800
 	$(BIN)/python tests/wheel.py build/wheel
 
@@ -86,7 +86,7 @@ format: $(VENV)/.dev
 ONLY ?= $(filter-out report,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
 bench: export PYTHONPATH = .
-bench: $(VENV)/.dev $(PEERS)/opendp/.installed $(PEERS)/diffprivlib/.installed $(PEERS)/opacus/.installed
+bench: $(VENV)/.dev $(PEERS)/opendp/.installed $(PEERS)/diffprivlib/.installed $(PEERS)/opacus/.installed $(PEERS)/tumult/.installed
 	for subject in $(ONLY); do $(BIN)/python benchmarks/$$subject.py || exit 1; done
 	$(BIN)/python benchmarks/report.py
 
@@ -101,6 +101,11 @@ $(PEERS)/diffprivlib/.installed: benchmarks/peers/diffprivlib.txt
 	touch $@
 
 $(PEERS)/opacus/.installed: benchmarks/peers/opacus.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip --quiet --disable-pip-version-check install -r $<
+	touch $@
+
+$(PEERS)/tumult/.installed: benchmarks/peers/tumult.txt
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip --quiet --disable-pip-version-check install -r $<
 	touch $@

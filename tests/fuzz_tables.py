@@ -122,7 +122,7 @@ class Search:
 def reader(engine: str, folder: Path) -> Reader:
     if engine == "duckdb":
         return in_duckdb()
-    from spark import WHY_NOT, in_spark
+    from spark_session import WHY_NOT, in_spark
 
     if WHY_NOT:
         sys.exit(WHY_NOT)

@@ -12,9 +12,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import expost as xp
+from every_question import EVERY
+from expost.errors import EngineFailed, InvalidValue
+from soak import SOAK, some
+from spark_session import WHY_NOT, session
 
 TYPES = {"person": "VARCHAR", "city": "VARCHAR", "n": "BIGINT", "x": "DOUBLE"}
 Rows = list[tuple[Any, Any, Any, Any]]
@@ -109,6 +114,12 @@ def of_relation(rows: Rows, folder: Path, **said: Any) -> xp.PrivateTable:
     return xp.read(filled(rows).table("t"), **said)
 
 
+def of_spark(rows: Rows, folder: Path, **said: Any) -> xp.PrivateTable:
+    path = folder / f"{len(list(folder.iterdir()))}.parquet"
+    pq.write_table(as_arrow(rows), path)
+    return xp.read(session().read.parquet(str(path)), **said)
+
+
 ENGINES = {
     "connection": of_connection,
     "database": of_database,
@@ -122,10 +133,20 @@ ENGINES = {
     "polars": of_polars,
     "lazy": of_lazy,
     "relation": of_relation,
+    "spark": of_spark,
 }
+ON_SPARK = ("extreme_values_follow_the_rules", "nobodys_rows_are_left_out", "columns", "no_marker_is_told")
+"""What an ordinary run tries there; ``make soak`` tries all."""
+WITHOUT_JAVA = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 
 
-@pytest.fixture(params=ENGINES)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    here = SOAK or metafunc.function.__name__.removeprefix("test_") in ON_SPARK
+    names = [name for name in ENGINES if name != "spark"]
+    metafunc.parametrize("read", [*names, *[pytest.param("spark", marks=WITHOUT_JAVA)] * bool(here)], indirect=True)
+
+
+@pytest.fixture
 def read(request: pytest.FixtureRequest, tmp_path: Path) -> Read:
     def make(rows: Rows, unit: Any = "row", neighbours: str = "add-remove") -> xp.PrivateTable:
         made: xp.PrivateTable = ENGINES[request.param](rows, tmp_path, unit=unit, neighbours=neighbours, key=5)
@@ -276,6 +297,10 @@ def test_rows_are_kept_evenly(read: Read) -> None:
 
 def test_columns(read: Read) -> None:
     table = read(EXTREMES, neighbours="substitute")
+    if not table.ordered:
+        with pytest.raises(InvalidValue, match="have none"):
+            table.column("x")
+        return
     column = table.column("x")
     assert column.shape == (9,)
     expected = [NAN, INF, -INF, NAN, -0.0, 0.0, 1e308, 5e-324, -1e308]
@@ -295,3 +320,27 @@ def test_sums_do_not_overflow(read: Read) -> None:
     assert table.sum("n", bounds=(0, 2**52)).exact() == 100 * 2**52
     wide = read([("p", "a", 1, 1.0)] * 1000).sum("n * 4503599627370496", bounds=(0, 2**52))
     assert wide.exact() == 2**60  # clamped, not wrapped
+
+
+MARK = "zebra-7f3a"
+
+
+def test_no_marker_is_told(
+    read: Read, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, request: pytest.FixtureRequest
+) -> None:
+    """While every question runs, a marker that is in all texts of the data is found nowhere."""
+    slow = "spark" in request.node.name
+    rows: Rows = [(f"{MARK}-{i}", f"{MARK}-{i}", i, i / 2) for i in range(5)]
+    table = read(rows, unit=xp.Unit("person", rows=2, groups=2))
+    ledger, told = xp.Ledger(epsilon=1000, delta=0.01), []
+    for name in some(list(EVERY), 3) if slow else EVERY:
+        mechanism = EVERY[name](table)
+        release = ledger.run(mechanism)
+        told += [f"{mechanism!r} {release} {release!r} {release.value}"]
+    told += [*capfd.readouterr(), caplog.text]
+    failing = "raise_error(city)" if slow else "error(city)"
+    with pytest.raises(EngineFailed) as failed:  # a query that we never make
+        table.engine.fetch(f"SELECT {failing} FROM {table.engine.source}")
+    told += [f"{error!s} {error!r}" for error in (failed.value, failed.value.__context__, failed.value.__cause__)]
+    told += [repr(table), str(table), repr(ledger), "".join(map(repr, ledger.entries()))]
+    assert MARK not in "".join(told)

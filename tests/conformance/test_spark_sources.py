@@ -17,7 +17,7 @@ import expost as xp
 from expost.cli.main import app
 from expost.data.spark.plans import rows_of
 from expost.errors import EngineFailed, InvalidValue, MissingDependency
-from spark import WHY_NOT, session, write_parquet
+from spark_session import WHY_NOT, session, write_parquet
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 NAN = float("nan")

@@ -1,7 +1,8 @@
 """Joins with public tables: what a key is looked up as, row by row.
 
 A lookup is an expression, not a join of the engine: a binary search among the public keys. So it depends on its row
-alone, keeps the order of rows, and gives at most one row for each.
+alone, keeps the order of rows, and gives one row for each. An engine whose rows have no order may join them with the
+public table instead: each of its keys is there once, and rows without a match stay.
 """
 
 from __future__ import annotations
@@ -47,20 +48,22 @@ class LookupStep(TableStep):
         """A part for each comparison."""
         return len(self.keys)
 
-    def rendered(self, engine: Engine, tree: Tree, key: str) -> str:
-        """The engine's expression, for a key that has a name of its own."""
-        written = [engine.render(Stated(each, tree.kind)) for each in self.keys]
+    def looked_up(self, engine: Engine, tree: Tree, rows: str, name: str) -> tuple[str, str]:
+        """Rows for FROM in which the key has this name, and an expression over them: what the key stands for."""
+        keys = [engine.render(Stated(each, tree.kind)) for each in self.keys]
         if tree.kind == "text":
-            written = [engine.bytes_of(each) for each in written]
-        return self._searched(engine, written, key, 0, len(written))
+            keys = [engine.bytes_of(each) for each in keys]
+        values = [engine.render(Stated(each, self.kind)) for each in self.values]
+        join = getattr(engine, "join_public", None)
+        return (rows, _searched(keys, values, engine.quote(name))) if join is None else join(rows, name, keys, values)
 
-    def _searched(self, engine: Engine, written: Sequence[str], key: str, first: int, last: int) -> str:
-        if last - first == 1:
-            found = engine.render(Stated(self.values[first], self.kind))
-            return f"CASE WHEN {key} = {written[first]} THEN {found} END"
-        middle = (first + last) // 2
-        below, above = (self._searched(engine, written, key, *ends) for ends in ((first, middle), (middle, last)))
-        return f"CASE WHEN {key} < {written[middle]} THEN {below} ELSE {above} END"
+
+def _searched(keys: Sequence[str], values: Sequence[str], key: str) -> str:
+    if len(keys) == 1:
+        return f"CASE WHEN {key} = {keys[0]} THEN {values[0]} END"
+    half = len(keys) // 2
+    below, above = (_searched(keys[part], values[part], key) for part in (slice(half), slice(half, None)))
+    return f"CASE WHEN {key} < {keys[half]} THEN {below} ELSE {above} END"
 
 
 def lookup_steps(table: PrivateTable, public: Any, on: str, keep: str) -> tuple[list[LookupStep], dict[str, Kind]]:
@@ -77,6 +80,8 @@ def lookup_steps(table: PrivateTable, public: Any, on: str, keep: str) -> tuple[
     wanted = {"text": str, "integer": int, "boolean": bool}[str(tree.kind)]
     if any(type(key) is not wanted for key in keys) or (wanted is str and not all(map(is_text, keys))):
         raise InvalidValue(f"{on!r} holds {tree.kind}, and some keys of the public table are of another kind")
+    if wanted is int and any(not _fits(key) for key in keys):
+        raise InvalidValue(f"some keys {on!r} of the public table have more than 64 bits: no row has them, drop them")
     order = sorted(range(len(keys)), key=lambda place: keys[place].encode() if wanted is str else keys[place])
     ordered = tuple(keys[place] for place in order)
     kinds = {name: _kind(name, values) for name, values in columns.items()}
@@ -120,9 +125,13 @@ def _kind(name: str, values: Sequence[Any]) -> Kind:
         )
     if kind == "text" and not all(is_text(value) for value in values if value is not None and value == value):
         raise InvalidValue(f"column {name!r} of the public table has text that cannot be written in UTF-8")
-    if kind == "integer" and any(not -(2**63) <= value < 2**63 for value in values if value is not None):
+    if kind == "integer" and any(not _fits(value) for value in values if value is not None):
         raise InvalidValue(f"column {name!r} of the public table has whole numbers of more than 64 bits")
     return kind
+
+
+def _fits(whole: int) -> bool:
+    return -(2**63) <= whole < 2**63
 
 
 def _value(value: Any, kind: Kind) -> Any:

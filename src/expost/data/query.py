@@ -32,9 +32,9 @@ def relation(table: PrivateTable) -> str:
         tree = parse(step.expression, schema)
         value = table.engine.render(tree, derived)
         if isinstance(step, LookupStep):
-            key = table.engine.quote(f"expost key {place}")
-            written = table.engine.bytes_of(value) if tree.kind == "text" else value
-            rows, value = nested(f"SELECT *, {written} AS {key} FROM {rows}"), step.rendered(table.engine, tree, key)
+            name, written = f"expost key {place}", table.engine.bytes_of(value) if tree.kind == "text" else value
+            rows = nested(f"SELECT *, {written} AS {table.engine.quote(name)} FROM {rows}")
+            rows, value = step.looked_up(table.engine, tree, rows, name)
         if step.column is None:
             rows = nested(f"SELECT * FROM {rows} WHERE {value}")
         else:

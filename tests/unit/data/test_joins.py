@@ -66,6 +66,9 @@ def test_what_is_publicly_wrong_is_refused(table: xp.PrivateTable) -> None:
     ):  # fmt: skip
         with pytest.raises(InvalidValue, match=rule):
             table.join(public, on="zip", **said)
+    for key in (2**63, -(2**63) - 1):
+        with pytest.raises(InvalidValue, match="more than 64 bits"):
+            table.join({"n": [key], "r": [1]}, on="n")
 
 
 def test_bins_and_bounds() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+_MOVERS = ("PushDownPredicates", "PushPredicateThroughNonJoin")
 SPARK_SETTINGS = {
     "spark.sql.ansi.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
@@ -25,8 +26,16 @@ SPARK_SETTINGS = {
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
     "spark.sql.cbo.enabled": "false",
+    "spark.sql.constraintPropagation.enabled": "false",
+    "spark.sql.optimizer.excludedRules": ",".join(
+        f"org.apache.spark.sql.catalyst.optimizer.{name}" for name in _MOVERS
+    ),
 }
-"""What decides results as our queries need it; and nothing that leaves out rows by statistics, which forget NaN."""
+"""What decides results as our queries need it.
+
+Nothing leaves out rows by statistics, which forget NaN. Filters stay where they are written: moved below what they are
+about, they would contain it once for each time that it is named, and groups by many columns would not be compiled.
+"""
 _KEPT = (
     "spark.sql.adaptive.", "spark.sql.artifact.", "spark.sql.autoBroadcastJoinThreshold", "spark.sql.broadcastTimeout",
     "spark.sql.catalog", "spark.sql.debug.", "spark.sql.files.", "spark.sql.hive.", "spark.sql.maxPlanStringLength",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import random
 import shutil
 from collections.abc import Callable
 from functools import cache
 from itertools import count
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import duckdb
@@ -17,6 +19,19 @@ import expost as xp
 from hostile_tables import Row, fill
 
 WHY_NOT = "" if shutil.which("java") else "Java is not installed, and Spark needs it"
+
+
+@cache
+def _events() -> Path:
+    """A folder for Spark's event log, of this worker."""
+    folder = Path(mkdtemp(prefix="spark-events-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def event_log() -> str:
+    """What Spark wrote down so far."""
+    return "".join(file.read_text() for file in sorted(_events().rglob("*")) if file.is_file())
 
 
 @cache
@@ -33,6 +48,9 @@ def session() -> Any:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.log.level": "ERROR",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": _events().as_uri(),
     }.items():
         builder = builder.config(setting, value)
     return builder.getOrCreate()
