@@ -5,8 +5,6 @@ What is wrong is reported by a JSON pointer into the request, with the study's o
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +15,7 @@ from expost.errors import InvalidStudy
 from expost.service.config import DataSet
 from expost.study.lines import Place, line_index
 from expost.study.model import LedgerSection, Study
-from expost.study.parse import StudyReader
+from expost.study.parse import StudyReader, toml_of
 
 MOST_QUESTIONS = 100
 _ANYWHERE = "service:"
@@ -49,16 +47,24 @@ class Inquiry:
     index: Mapping[Place, int]
     toml: bool
 
-    def study(self, data: DataSet, account: tuple[str, ...], limit: Cost, job: str = "") -> Study:
-        """The study of an account. Raises ``InvalidRequest``."""
+    def study(
+        self, data: DataSet, account: tuple[str, ...], limit: Cost, job: str = "", *, metered: bool = False
+    ) -> Study:
+        """The study of an account; ``metered`` if its ledger counts Rényi prices, too. Raises ``InvalidRequest``."""
         sections = {**data.sections, "derive": {**data.sections["derive"], **self.derive}, "question": self.questions}
+        metered = metered and bool(limit.delta_units)  # without a δ there is the simple sum alone
+        if metered:
+            sections |= {
+                "limit": {"epsilon": 1, "delta": 1e-9},
+                "ledger": {**data.sections["ledger"], "accounting": "renyi"},
+            }
         self._refuse_others(data)
         try:
             study = StudyReader("", Path(data.name), dict(self.index)).study(sections)
         except InvalidStudy as error:
             raise self.refusal(error) from None
         self._refuse_kinds(study, data)
-        ledger = LedgerSection(_ANYWHERE, account[0], "/".join(account[1:]) or None)
+        ledger = LedgerSection(_ANYWHERE, account[0], "/".join(account[1:]) or None, "renyi" if metered else None)
         return replace(study, file=data.study.file, title=data.title, limit=limit, ledger=ledger, job=job)
 
     def refusal(self, error: InvalidStudy) -> InvalidRequest:
@@ -112,10 +118,9 @@ def _of_toml(text: str, body: Mapping[str, Any]) -> Inquiry:
     if body.get("derive"):
         raise InvalidRequest(Fault("/derive", "derived columns are part of the TOML: write them in [derive] there"))
     try:
-        given = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        found = re.search(r"at line (\d+)", str(error))
-        raise InvalidRequest(Fault("/toml", f"this is not TOML: {error}", int(found[1]) if found else None)) from None
+        given = toml_of(text, Path("toml"))
+    except InvalidStudy as error:
+        raise InvalidRequest(*(Fault("/toml", what, line) for line, what in error.problems)) from None
     index = line_index(text)
     others = [name for name in given if name not in ("title", "derive", "question")]
     if others:

@@ -8,7 +8,6 @@ import json
 import re
 import socket
 import ssl
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from expost.study.grammar import SECTIONS, Key
 from expost.study.kinds import KINDS
 from expost.study.lines import Place
 from expost.study.model import SQLITE, Study
-from expost.study.parse import StudyReader
+from expost.study.parse import StudyReader, text_of, toml_of
 
 _SERVER = (
     Key("listen", "text", "where to listen, such as 127.0.0.1:8765; port 0 takes any that is free", required=True),
@@ -114,15 +113,8 @@ class ServerConfig:
 def read_config(file: str | Path) -> ServerConfig:
     """The configuration in a file, or ``InvalidStudy`` with everything that is wrong with it."""
     path = Path(file)
-    try:
-        text = path.read_text(encoding="utf-8")
-        given = tomllib.loads(text)
-    except (OSError, UnicodeDecodeError):
-        raise InvalidStudy(str(file), ((None, "cannot be read: is the path right, and is it text?"),)) from None
-    except tomllib.TOMLDecodeError as error:
-        found = re.search(r"at line (\d+)", str(error))
-        raise InvalidStudy(str(file), ((int(found[1]) if found else None, f"this is not TOML: {error}"),)) from None
-    return _ConfigReader(text, path).config(given)
+    text = text_of(path)
+    return _ConfigReader(text, path).config(toml_of(text, path))
 
 
 class _ConfigReader(StudyReader):
@@ -130,7 +122,7 @@ class _ConfigReader(StudyReader):
 
     def config(self, given: Mapping[str, Any]) -> ServerConfig:
         self.unknown(given, _TOP, (), "")
-        server, ledger = self._part(given, "server", _SERVER), self._part(given, "ledger", _LEDGER)
+        server, ledger = self.section(given, "server", _SERVER), self.section(given, "ledger", _LEDGER)
         self.ledger({"url": ledger.get("url", "memory:")}, {})
         if ledger.get("url") == "memory:":
             self.problem(("ledger", "url"), "[ledger] a service needs a durable ledger: sqlite:///… or postgresql://…")
@@ -157,15 +149,6 @@ class _ConfigReader(StudyReader):
             url=self._url(ledger["url"]),
             data=data,
         )
-
-    def _part(self, given: Mapping[str, Any], name: str, keys: tuple[Key, ...]) -> dict[str, Any]:
-        if name not in given:
-            required = ", ".join(key.name for key in keys if key.required)
-            self.problem((), f"section [{name}] is missing: it needs {required}")
-            return {}
-        self.table(given[name], keys, (name,), f"[{name}] ")
-        found = given[name] if isinstance(given[name], dict) else {}
-        return {key.name: found[key.name] for key in keys if key.name in found and key.wrong(found[key.name]) is None}
 
     def _url(self, url: str) -> str:
         return SQLITE + str((self.path.parent / url.removeprefix(SQLITE)).resolve()) if url.startswith(SQLITE) else url

@@ -195,7 +195,7 @@ class Service:
             raise Refusal(404, "this data set has no made-up rows")
         levels = self.window.levels(token.account)
         asked = asked_of(body)
-        study = asked.study(data.about, token.path, levels[-1].limit)
+        study = data.study(asked, token.path, levels[-1].limit)
         async with self._rehearsing:
             return await asyncio.to_thread(_rehearsed, study, asked)
 

@@ -101,7 +101,7 @@ class Runner:
             return ended("refused", CHANGED)
         try:
             account = served.account(job.path)
-            study = asked_of(json.loads(job.body)).study(served.about, job.path, account.limit, job.key)
+            study = served.study(asked_of(json.loads(job.body)), job.path, account.limit, job.key)
             outcomes, stopped = ask_questions(served.questions(study, account), account)
         except LedgerUnavailable:
             raise

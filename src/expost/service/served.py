@@ -31,9 +31,13 @@ class Served:
     """The number of units, where it is public."""
     ledger: Ledger
 
+    def study(self, asked: Inquiry, account: tuple[str, ...], limit: Cost, job: str = "") -> Study:
+        """What is asked as a study of an account. Raises ``InvalidRequest``."""
+        return asked.study(self.about, account, limit, job, metered=self._has_meters)
+
     def plan(self, asked: Inquiry, account: tuple[str, ...], limit: Cost, remaining: Cost) -> tuple[Study, Plan]:
         """What questions would cost. Touches no data, and not the table either. Raises ``InvalidRequest``."""
-        study = asked.study(self.about, account, limit)
+        study = self.study(asked, account, limit)
         budget = Imagined.of(self.account(account)) if self._has_meters else Imagined.holding(remaining)
         try:
             questions = Questions(study, self._columns(study, self.blank), self.size, budget)

@@ -28,21 +28,29 @@ _Given = Mapping[str, Any]
 def read_study(file: str | Path) -> Study:
     """The study in a file, or :class:`~expost.errors.InvalidStudy` with everything that is wrong with it."""
     path = Path(file)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise InvalidStudy(str(file), ((None, "cannot be read: is the path right, and is it text?"),)) from None
-    return parse_study(text, path)
+    return parse_study(text_of(path), path)
 
 
 def parse_study(text: str, path: Path) -> Study:
     """The study in a text; other files are relative to the folder of ``path``."""
+    return StudyReader(text, path).study(toml_of(text, path))
+
+
+def text_of(path: Path) -> str:
+    """What a file contains. Raises ``InvalidStudy``."""
     try:
-        given = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise InvalidStudy(str(path), ((None, "cannot be read: is the path right, and is it text?"),)) from None
+
+
+def toml_of(text: str, path: Path) -> dict[str, Any]:
+    """A text as TOML. Raises ``InvalidStudy`` with the line."""
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         found = re.search(r"at line (\d+)", str(error))  # Python before 3.14 says it in words only
         raise InvalidStudy(str(path), ((int(found[1]) if found else None, f"this is not TOML: {error}"),)) from None
-    return StudyReader(text, path).study(given)
 
 
 class StudyReader:
@@ -57,7 +65,7 @@ class StudyReader:
     def study(self, given: _Given) -> Study:
         """The study, or ``InvalidStudy`` with all that is wrong."""
         self.unknown(given, TOP, (), "")
-        sections = {name: self.section(given, name) for name in SECTIONS}
+        sections = {name: self.section(given, name, keys) for name, keys in SECTIONS.items()}
         derive = given.get("derive", {})
         if not isinstance(derive, dict) or not all(isinstance(text, str) for text in derive.values()):
             self.problem(("derive",), '[derive] has expressions: name = "expression"')
@@ -122,14 +130,15 @@ class StudyReader:
 
     # ---- sections
 
-    def section(self, given: _Given, name: str) -> dict[str, Any]:
-        """A section of a study, checked against its keys."""
+    def section(self, given: _Given, name: str, keys: tuple[Key, ...]) -> dict[str, Any]:
+        """A section, checked against its keys; those of them that hold what they should."""
         if name not in given:
-            required = ", ".join(key.name for key in SECTIONS[name] if key.required)
+            required = ", ".join(key.name for key in keys if key.required)
             self.problem((), f"section [{name}] is missing: it needs {required}")
             return {}
-        self.table(given[name], SECTIONS[name], (name,), f"[{name}] ")
-        return dict(given[name]) if isinstance(given[name], dict) else {}
+        self.table(given[name], keys, (name,), f"[{name}] ")
+        found = given[name] if isinstance(given[name], dict) else {}
+        return {key.name: found[key.name] for key in keys if key.name in found and key.wrong(found[key.name]) is None}
 
     def types(self, given: _Given) -> None:
         """A CSV file does not state its types, and to find them out is to look at private values."""

@@ -15,10 +15,25 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import expost as xp
+from expost import Ledger
 from expost.cli.main import app
 from expost.errors import InvalidStudy
 from expost.service.config import read_config
-from serving import COUNT, Running, submit
+from serving import COUNT, UNIT, Running, answer, submit
+
+METERED = """
+[data.metered]
+path = "people.csv"
+ledger = "metered"
+synthetic = true
+schema = { person = "integer", age = "integer", city = "text", cost = "number", word = "text" }
+
+[data.metered.privacy]
+unit = "row"
+who = "visitor"
+neighbours = "substitute"
+"""
+NORMAL = {"name": "n", "kind": "count", "where": "age >= 60", "noise": "gaussian", "epsilon": 0.1}
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +41,11 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A service with a certificate of its own making, and nothing switched on."""
     folder = tmp_path_factory.mktemp("secured")
     certify(folder, "server")
-    service = Running(folder, server='tls = { certificate = "server.pem", key = "server.key" }')
+    service = Running(folder, server='tls = { certificate = "server.pem", key = "server.key" }', more=METERED)
+    ledger = Ledger.create(service.url, "metered", 1, 1e-6, neighbours="substitute", unit=UNIT, accounting="renyi")
+    ledger.create_account("carol", 1, 1e-6)
+    ledger.create_account("dave", 1)
+    service.add_tokens(("carol", "analyst", "metered/carol"), ("dave", "analyst", "metered/dave"))
     yield service.start()
     service.stop()
 
@@ -174,3 +193,32 @@ def test_external_engines_are_off_unless_they_are_switched_on(secured: Running) 
     with https(secured, "engine") as client:
         assert submit(client, "k", COUNT).status_code == 403
     assert list(secured.ledger().entries()) == before
+
+
+# ---- Rényi accounting
+
+
+def test_normal_noise_needs_no_delta_under_renyi_accounting(secured: Running) -> None:
+    with https(secured, "carol") as client:
+        plan = client.post("/v1/data/metered/plan", json={"questions": [NORMAL]}).json()
+        assert plan["fits"]
+        before = client.get("/v1/account").json()["remaining"]
+        done = answer(client, submit(client, "normal", NORMAL, data="metered").json()["id"])
+        (question,) = done["result"]["questions"]
+        assert question["state"] == "answered"
+        assert "normal" in str(question["how"])
+        assert client.get("/v1/account").json()["remaining"] != before
+        rehearsed = client.post("/v1/data/metered/rehearsal", json={"questions": [NORMAL]}).json()
+        assert rehearsed["questions"][0]["state"] == "answered"
+    entry = list(Ledger.load(secured.url, "metered", recover=False).entries())[-1]
+    assert (entry.account, entry.state) == ("metered/carol", "settled")
+    assert entry.amounts is not None
+    assert entry.amounts.renyi > 0
+
+
+@pytest.mark.parametrize(("who", "data"), [("alice", "people"), ("dave", "metered")])
+def test_normal_noise_needs_a_delta_where_the_simple_sum_is_all_there_is(secured: Running, who: str, data: str) -> None:
+    with https(secured, who) as client:
+        reply = submit(client, "normal", NORMAL, data=data)
+        assert reply.status_code == 422
+        assert "'delta' is missing" in reply.json()["detail"]
