@@ -18,7 +18,7 @@ from expost.study.grammar import SECTIONS, Key
 from expost.study.kinds import KINDS
 from expost.study.lines import Place
 from expost.study.model import SQLITE, Study
-from expost.study.parse import StudyReader, text_of, toml_of
+from expost.study.parse import StudyReader, file_text, toml_of
 
 _SERVER = (
     Key("listen", "text", "where to listen, such as 127.0.0.1:8765; port 0 takes any that is free", required=True),
@@ -113,7 +113,7 @@ class ServerConfig:
 def read_config(file: str | Path) -> ServerConfig:
     """The configuration in a file, or ``InvalidStudy`` with everything that is wrong with it."""
     path = Path(file)
-    text = text_of(path)
+    text = file_text(path)
     return _ConfigReader(text, path).config(toml_of(text, path))
 
 

@@ -28,7 +28,7 @@ _Given = Mapping[str, Any]
 def read_study(file: str | Path) -> Study:
     """The study in a file, or :class:`~expost.errors.InvalidStudy` with everything that is wrong with it."""
     path = Path(file)
-    return parse_study(text_of(path), path)
+    return parse_study(file_text(path), path)
 
 
 def parse_study(text: str, path: Path) -> Study:
@@ -36,7 +36,7 @@ def parse_study(text: str, path: Path) -> Study:
     return StudyReader(text, path).study(toml_of(text, path))
 
 
-def text_of(path: Path) -> str:
+def file_text(path: Path) -> str:
     """What a file contains. Raises ``InvalidStudy``."""
     try:
         return path.read_text(encoding="utf-8")
