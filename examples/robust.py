@@ -16,6 +16,9 @@ def main() -> None:
     print(xp.location_and_spread(ledger, on=incomes, epsilon="rest", delta="rest", fallback=10_000, label="incomes"))
     print(f"\n{ledger.statement()}\n")
 
+    print("Without bounds and without a δ, a mean pays for the range that it needs, and no more:")
+    print(f"  {xp.Ledger(epsilon=1).run(xp.Mean(epsilon=1), on=incomes)}\n")
+
     print("Charged for the inter-quartile range with ε = 0.25 for each test:")
     for what, data in (("stable", incomes), ("unstable", incomes[:30])):
         fresh = xp.Ledger(epsilon=10, delta=1e-3)

@@ -14,6 +14,7 @@ from typing import Any
 
 _HOMES = {
     "Answer": "expost.mechanisms.stability.release:StableAnswer",
+    "AnySize": "expost.data.quantiles:AnySize",
     "Bin": "expost.mechanisms.stability.quantile_range:Bin",
     "BinOfRange": "expost.mechanisms.stability.quantile_range:BinOfRange",
     "Clipped": "expost.data.sums:Clipped",
@@ -21,6 +22,7 @@ _HOMES = {
     "ErrorTest": "expost.mechanisms.linear.tested_logistic:ErrorTest",
     "Estimate": "expost.mechanisms.moments.pairs:Estimate",
     "FoundCorrelation": "expost.mechanisms.moments.pairs:FoundCorrelation",
+    "FoundMoment": "expost.data.searched:FoundMoment",
     "FoundRange": "expost.mechanisms.moments.private_range:FoundRange",
     "Frame": "expost.frame:Frame",
     "Grid": "expost.noise.grid:Grid",

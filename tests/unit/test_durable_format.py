@@ -22,6 +22,7 @@ import expost.data
 from exports import exported
 from expost.accounting import GaussianNoise, LaplaceNoise
 from expost.canonical import canonical
+from expost.data.searched import FoundMoment
 from expost.data.unit import ROW
 from expost.fingerprint import say
 from expost.ledger import codec
@@ -227,6 +228,7 @@ OUTPUTS: dict[str, Any] = {
     "a mean": Winsorized(1.5, 0.0, 2.5, 0.25),
     "a mean without bounds": Winsorized(1.5, 0.0, 2.5, 0.25, 3),
     "a correlation without bounds": FoundCorrelation(0.5, 3),
+    "a moment of a table without bounds": FoundMoment(1.5, None, (Interval(0.0, 2.5),), 3),
     "a range": FoundRange(0.0, 2.5, 3),
     "a rung of a ladder": Rung(45.5, 3, True),
     "a reduced answer": Reduced(45.5, 3, True),
@@ -311,6 +313,7 @@ def questions(table: xp.PrivateTable) -> list[xp.Mechanism]:
         ),
         rich.by("diagnosis").answers(epsilon=1, delta=TINY),
         rich.winsorized_mean("half", trim="0.1", bounds=(0, 10)).laplace(epsilon=1),
+        rich.covariance("half", "cost", missing=2).laplace(epsilon=1),
     ]
 
 

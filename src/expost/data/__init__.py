@@ -21,6 +21,8 @@ from expost.data.questions import Count as Count
 from expost.data.questions import Noisy as Noisy
 from expost.data.questions import NoisyUntil as NoisyUntil
 from expost.data.questions import Question as Question
+from expost.data.searched import NoisySearched as NoisySearched
+from expost.data.searched import Searched as Searched
 from expost.data.sensitivity import Sensitivity as Sensitivity
 from expost.data.sums import CountedMean as CountedMean
 from expost.data.sums import Mean as Mean

@@ -155,6 +155,10 @@ class Ranks(Planned):
         step = self.value.grid.step
         return Lattice(step, *self.value.ends, whole=step.denominator == 1)
 
+    def tally(self) -> Tally:
+        """The values and how often each occurs. Private: called by mechanisms, after the reservation."""
+        return self._tally(*self.table.engine.arrays(self.plan))
+
     def windows(self, rate: Fraction) -> Windows:
         """The law of the choice. Private: called by mechanisms, after the reservation."""
         values, counts = self.table.engine.arrays(self.plan)

@@ -19,14 +19,13 @@ from expost.data.files import Form
 from expost.data.groups import Groups
 from expost.data.histograms import Histogram
 from expost.data.lookups import lookup_steps
-from expost.data.moments import Moments
+from expost.data.moment_questions import MomentQuestions
 from expost.data.quantiles import Ranks
 from expost.data.questions import Count
 from expost.data.showing import ShownTable
 from expost.data.steps import TableStep
-from expost.data.sums import Clipped, Mean, Sum
+from expost.data.sums import Clipped, Sum
 from expost.data.unit import Unit, as_unit
-from expost.data.winsorized import WinsorizedMean
 from expost.errors import InvalidValue, MissingDependency
 from expost.fingerprint import DATA
 from expost.guarantee import Neighbours, as_neighbours
@@ -116,7 +115,7 @@ def read(
 
 
 @dataclass(frozen=True, repr=False)
-class PrivateTable(ShownTable):
+class PrivateTable(MomentQuestions, ShownTable):
     """Private rows: ask it questions, and run these with a ledger. Printing it shows no data.
 
     A table never changes; :meth:`where` and :meth:`derive` give new ones. Questions know their sensitivity, and
@@ -218,27 +217,6 @@ class PrivateTable(ShownTable):
         """
         return Sum(self, Clipped.of(self, value, bounds, missing, grid))
 
-    def mean(
-        self, value: str, *, bounds: tuple[Number, Number], missing: Number | str = "drop", grid: Number | None = None
-    ) -> Mean:
-        """The mean of a column or an expression; as :meth:`sum`."""
-        return Mean(self, Clipped.of(self, value, bounds, missing, grid))
-
-    def winsorized_mean(
-        self,
-        value: str,
-        *,
-        trim: Number,
-        bounds: tuple[Number, Number] | None = None,
-        missing: Number | str = "drop",
-        grid: Number | None = None,
-    ) -> WinsorizedMean:
-        """The mean of values clamped to their quantiles ``trim`` and 1 − ``trim``; as :meth:`quantile`.
-
-        Bounds may be loose, or left out.
-        """
-        return WinsorizedMean.of(self, value, trim, bounds, missing, grid)
-
     def histogram(
         self,
         value: str,
@@ -283,30 +261,6 @@ class PrivateTable(ShownTable):
     ) -> Ranks:
         """The median of a column or an expression; as :meth:`quantile`."""
         return self.quantile(value, Fraction(1, 2), bounds=bounds, missing=missing, grid=grid)
-
-    def variance(self, value: str, *, bounds: tuple[Number, Number], missing: Number | str = "drop") -> Moments:
-        """The variance of a column or an expression (divided by n), its values clamped to ``bounds``."""
-        return Moments.of(self, "variance", (value,), (bounds,), missing)
-
-    def covariance(self, first: str, second: str, *, bounds: Any, missing: Number | str = "drop") -> Moments:
-        """The covariance of two columns or expressions; ``bounds`` are two pairs (lowest, highest)."""
-        return Moments.of(self, "covariance", (first, second), bounds, missing)
-
-    def correlation(self, first: str, second: str, *, bounds: Any, missing: Number | str = "drop") -> Moments:
-        """The correlation of two columns or expressions; as :meth:`covariance`."""
-        return Moments.of(self, "correlation", (first, second), bounds, missing)
-
-    def regression(
-        self,
-        features: list[str] | tuple[str, ...],
-        target: str,
-        *,
-        bounds: Any,
-        target_bounds: tuple[Number, Number],
-        missing: Number | str = "drop",
-    ) -> Moments:
-        """Linear regression of a target on features; ``bounds`` has a pair (lowest, highest) for each of them."""
-        return Moments.of(self, "regression", (*features, target), (*bounds, target_bounds), missing)
 
     def discover(self, value: str, *, of: Of = "units") -> Discovery:
         """How many units, or rows, have each value that enough of them have: the keys need not be known."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from expost.checks import requested_epsilon, split_epsilon
 from expost.cost import Number, exact
-from expost.data.quantiles import PrivateQuantiles, Ranks
+from expost.data.quantiles import AnySize, PrivateQuantiles, Ranks
 from expost.data.questions import Planned, PureMechanism
 from expost.data.sums import Clipped, CountedMean, Mean
 from expost.errors import InvalidValue
@@ -43,19 +43,6 @@ class WinsorizedMean(Planned):
         if not 0 < share < Fraction(1, 2):
             raise InvalidValue(f"the share clamped on either side is above 0 and below 1/2, got {trim!r}")
         return cls(table, Ranks.of(table, value, (share, 1 - share), bounds, missing, grid))
-
-    def between(self, low: float, high: float) -> Mean | None:
-        """The mean of the values clamped to two of their quantiles; None if no grid tells these apart.
-
-        Within bounds the grid is that of the quantiles, otherwise one of 2^30 steps, or as fine as floats are.
-        """
-        value = self.ranks.value
-        fine = Fraction(max((high - low) / 2**30, max(abs(low), abs(high)) / 2**51))
-        grid = value.grid if isinstance(value, Clipped) else Grid.within(fine or Fraction(1))
-        if high - low <= grid.step:
-            return None
-        missing = "drop" if value.missing is None else value.missing
-        return Mean(self.table, Clipped.of(self.table, value.text, (low, high), missing, grid.step))
 
     @property
     def title(self) -> str:
@@ -108,14 +95,14 @@ class NoisyWinsorizedMean(PureMechanism[Winsorized]):
         """The noise can be made for the widest ends; without bounds, as for any others."""
         super().check(data)
         value = self.question.ranks.value
-        widest = self.question.between(*(value.bounds if isinstance(value, Clipped) else (0.0, 1.0)))
+        widest = mean_between(self.question.table, value, *(value.bounds if isinstance(value, Clipped) else (0.0, 1.0)))
         if widest is not None:
             CountedMean(widest, self._budgets[1]).check(data)
 
     def sample(self, data: Any, noise: NoiseSource) -> Winsorized:
         """The mean between the ends chosen; if these are all but the same, the lower one."""
         low, high = map(float, self._ends.sample(data, noise))
-        mean = self.question.between(low, high)
+        mean = mean_between(self.question.table, self.question.ranks.value, low, high)
         if mean is None:
             return Winsorized(low, low, high, high - low)
         counted = CountedMean(mean, self._budgets[1])
@@ -125,3 +112,16 @@ class NoisyWinsorizedMean(PureMechanism[Winsorized]):
     def describe(self, output: Any) -> str:
         """The mean, and how far noise moved it at most."""
         return f"{self.question.title} {output.value:.6g} ± {output.noise:.3g} at 95 %"
+
+
+def mean_between(table: PrivateTable, value: Clipped | AnySize, low: float, high: float) -> Mean | None:
+    """The mean of values clamped to two ends that were published; None if no grid tells these apart.
+
+    Within bounds the grid is that of the value, otherwise one of 2^30 steps, or as fine as floats are.
+    """
+    fine = Fraction(max((high - low) / 2**30, max(abs(low), abs(high)) / 2**51))
+    grid = value.grid if isinstance(value, Clipped) else Grid.within(fine or Fraction(1))
+    if high - low <= grid.step:
+        return None
+    missing = "drop" if value.missing is None else value.missing
+    return Mean(table, Clipped.of(table, value.text, (low, high), missing, grid.step))

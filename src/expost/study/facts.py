@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from expost.data import BalancedCounts, CountedMean, GroupAnswers, Grouped, Noisy, NoisyMean, NoisyUntil
+from expost.data import BalancedCounts, CountedMean, GroupAnswers, Grouped, Noisy, NoisyMean, NoisySearched, NoisyUntil
 from expost.mechanism import Mechanism
 from expost.mechanisms import Laplace
 from expost.study.kinds import keys
@@ -49,7 +49,7 @@ def _subject(asked: Asked) -> str:
 
 def _bounds(asked: Asked) -> str:
     stated = asked.get("bounds")
-    several = stated if "columns" in asked.question.values else [stated]
+    several = (stated or ()) if "columns" in asked.question.values else [stated]
     found = [*several, asked.get("target_bounds")]
     ranges = [f"{number_text(low)} to {number_text(high)}" for low, high in filter(None, found)]
     outside = (
@@ -106,6 +106,8 @@ def _noise(kind: QuestionKind, mechanism: Mechanism) -> str:
         return f"Laplace, reduced step by step until {mechanism.noise.until}"
     if isinstance(mechanism, BalancedCounts):
         return f"Laplace, scale {number_text(1 / float(mechanism.rate))}, adding up to zero"
+    if isinstance(mechanism, NoisySearched):
+        return "Laplace, on counts that find a range, then on sums of values within it"
     return kind.noise or type(mechanism).__name__
 
 

@@ -34,6 +34,8 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "quantiles": lambda t: t.quantile("age", [0.2, 0.8], **BOUNDS).permute_and_flip(epsilon=1),
     "variance": lambda t: t.variance("age", **BOUNDS).noisy(epsilon=1),
     "covariance": lambda t: t.covariance("age", "cost", bounds=[(0, 100), (0, 200)]).noisy(epsilon=1),
+    "without bounds": lambda t: t.mean("cost").laplace(epsilon=1),
+    "two without bounds": lambda t: t.correlation("age", "cost", missing=0).noisy(epsilon=1),
     "winsorized": lambda t: t.winsorized_mean("cost", trim=0.05, bounds=(0, 1000)).laplace(epsilon=1),
 }
 

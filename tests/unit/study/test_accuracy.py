@@ -131,3 +131,33 @@ def test_a_tuned_classifier(tmp_path: Path) -> None:
     assert "regularizer" in outcome.answer.text
     assert "score" in outcome.answer.text
     assert outcome.receipts[0].charged.epsilon in (0.2, 1.1, 2.0)
+
+
+def test_bounds_may_be_left_out_and_what_finding_a_range_did_not_use_is_refunded(tmp_path: Path) -> None:
+    """Half of ε is for noise; what a search costs of the other half depends on the data."""
+    mean = question("paid", "mean", column="cost", epsilon=1)
+    pair = question("alike", "correlation", columns=["age", "cost"], missing=0, epsilon=1)
+    spread = question("spread", "variance", column="age", where="age > 20", epsilon=1)
+    study = study_of(tmp_path, mean, pair, spread)
+    planned = plan_study(study)
+    assert [line.worst for line in planned.lines] == [xp.Cost(1)] * 3
+    assert all(line.best == xp.Cost("0.50390625") for line in planned.lines)
+    assert [line.expected for line in planned.lines] == ["with the answer", "none", "none"]
+    outcomes = run_study(study).outcomes
+    for outcome in outcomes:
+        assert outcome.answer is not None
+        assert "of values moved into" in outcome.answer.text
+        release = outcome.receipts[0].release
+        assert release is not None
+        assert release.part == release.value.level
+        assert release.charged == release.mechanism.guarantee.cost_of(release.part)
+        assert "bounds" not in outcome.how
+        assert outcome.how["noise"].startswith("Laplace, on counts that find a range")
+    assert "±" in (outcomes[0].answer.text if outcomes[0].answer else "")
+
+
+@pytest.mark.parametrize("kind", ["mean", "variance"])
+def test_groups_need_bounds(tmp_path: Path, kind: str) -> None:
+    by_city = question("each", kind, column="cost", by="city", by_keys=["Rome", "Oslo"], epsilon=1)
+    with pytest.raises(xp.InvalidStudy, match="within bounds: state 'bounds', or leave 'by' out"):
+        plan_study(study_of(tmp_path, by_city))

@@ -87,12 +87,14 @@ class RangeSearch:
         """What is charged at each level: for all attempts up to it."""
         return tuple(equal_share(self.epsilon, 2**steps) for steps in reversed(range(LEVELS)))
 
-    def guarantee(self, then: Fraction = Fraction(0)) -> Guarantee:
-        """The price of each level, and what is spent afterwards at any of them."""
+    def guarantee(self, then: Fraction = Fraction(0), neighbours: Neighbours | None = None) -> Guarantee:
+        """The price of each level, and what is spent afterwards at any of them; for ``neighbours``, if units have more.
+
+        One unit of a table may be several steps of the relation among records.
+        """
         vector.check_rate(self._rates(self.prices[0])[1])
-        return Guarantee(
-            {level: price + then for level, price in enumerate(self.prices, 1)}, neighbours=self.neighbours
-        )
+        prices: dict[Part, Fraction] = {level: price + then for level, price in enumerate(self.prices, 1)}
+        return Guarantee(prices, neighbours=neighbours or self.neighbours)
 
     def find(self, columns: Sequence[NDArray[np.float64] | Tally], noise: NoiseSource) -> FoundIntervals:
         """The ranges of columns of equal length, whose records are of single precision."""

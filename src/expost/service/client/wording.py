@@ -15,6 +15,7 @@ from expost.data.histograms import Above, Histogram
 from expost.data.moments import Moments
 from expost.data.quantiles import Ranks
 from expost.data.questions import Count
+from expost.data.searched import Searched
 from expost.data.sums import Mean, Sum
 from expost.data.winsorized import WinsorizedMean
 from expost.errors import ExpostError, InvalidValue
@@ -94,6 +95,9 @@ def _candidates(mechanism: Any, question: Any) -> Iterator[_Given]:
         yield {"kind": "winsorized_mean", "trim": float(question.ranks.levels[0]), **_valued(question.ranks)}
     elif isinstance(question, Moments):
         yield from _moments(question)
+    elif isinstance(question, Searched):
+        of: _Given = {"columns": [*question.texts]} if len(question.texts) > 1 else {"column": question.texts[0]}
+        yield {"kind": question.statistic, **of, **_missing(question.missing)}
 
 
 def _missing(missing: float | None) -> _Given:

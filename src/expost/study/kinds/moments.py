@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from expost.data import Groups, NoisyMoments
+from expost.data import Groups, NoisyMoments, NoisySearched
 from expost.data.aggregates import GroupVariance
+from expost.data.searched import FoundMoment
 from expost.errors import InvalidValue
 from expost.mechanism import Mechanism
 from expost.mechanisms import TrimmedMean
@@ -16,13 +17,13 @@ from expost.study.kinds import keys
 from expost.study.kinds.groups import OF_TYPICAL_SIZE, grouped
 from expost.study.kinds.kind import Answer, Asked, NoBar, OfGroups, QuestionKind, number_text, with_error
 from expost.study.kinds.numbers import of_group
+from expost.study.kinds.searched import FOUND_LATER, OPTIONAL_BOUNDS, OPTIONAL_PAIRS, found_answer, group_bounds
 
 _LOOSE = Key("bounds", "pair", "values are moved into these bounds, which may be loose", required=True)
 _ANY = Key("bounds", "pair", "values are moved into these bounds, which may be loose; without them they have any size")
 _TRIM = Key("trim", "number", "the share that is left out, or clamped, on either side, such as 0.05", required=True)
 _COLUMNS = Key("columns", "texts", "two columns, or expressions such as cost / 100", required=True)
-_PAIRS = Key("bounds", "pairs", "the bounds of each of the two columns", required=True)
-_PAIRED = (_COLUMNS, _PAIRS, keys.EMPTY, keys.WHERE)
+_PAIRED = (_COLUMNS, OPTIONAL_PAIRS, keys.EMPTY, keys.WHERE)
 _CLAMPED = (
     "noise on the mean, in 95 of 100 cases; not how far the two quantiles are off, nor what clipping to them or "
     "leaving out rows changes"
@@ -32,19 +33,20 @@ _EXAMPLE = 'columns = ["age", "cost"]\nbounds = [[0, 100], [0, 1000]]'
 
 
 def _variance(asked: Asked) -> Mechanism:
-    question = asked.rows.variance(asked["column"], bounds=tuple(asked["bounds"]), missing=asked.get("missing", "drop"))
-    return question.noisy(epsilon=asked.epsilon)
+    bounds = tuple(asked["bounds"]) if "bounds" in asked.question.values else None
+    question: Any = asked.rows.variance(asked["column"], bounds=bounds, missing=asked.get("missing", "drop"))
+    return question.noisy(epsilon=asked.epsilon)  # type: ignore[no-any-return]
 
 
 def _variances(asked: Asked, groups: Groups) -> GroupVariance:
-    return groups.variance(asked["column"], bounds=tuple(asked["bounds"]), missing=asked.get("missing", "drop"))
+    return groups.variance(asked["column"], bounds=group_bounds(asked), missing=asked.get("missing", "drop"))
 
 
 def _paired(asked: Asked) -> Mechanism:
     if len(asked["columns"]) != 2:
         raise InvalidValue(f"a {asked.question.kind} is of two columns, got {len(asked['columns'])}")
     ask = getattr(asked.rows, asked.question.kind)
-    question = ask(*asked["columns"], bounds=asked["bounds"], missing=asked.get("missing", "drop"))
+    question = ask(*asked["columns"], bounds=asked.get("bounds"), missing=asked.get("missing", "drop"))
     return question.noisy(epsilon=asked.epsilon)  # type: ignore[no-any-return]
 
 
@@ -62,15 +64,17 @@ def _trimmed(asked: Asked) -> Mechanism:
 
 def _number(asked: Asked, mechanism: Any, value: Any) -> Answer:
     """With an error bar where the mechanism publishes one."""
+    if isinstance(value, FoundMoment):
+        return found_answer(value)
     if isinstance(value, Winsorized | Estimate):
         return Answer(with_error(value.value, value.noise), value.value, value.noise, released=value)
     return Answer(number_text(value), value, None, released=value)
 
 
 def _bar(asked: Asked, mechanism: Any) -> NoBar:
-    if isinstance(mechanism, NoisyMoments) or asked.question.kind == "correlation":
+    if isinstance(mechanism, NoisyMoments | NoisySearched) or asked.question.kind == "correlation":
         return NoBar("it is computed from several noisy sums, and how far off that puts it depends on the data")
-    return NoBar("it depends on the range that is found in the data", later=True)
+    return FOUND_LATER
 
 
 _TRIMMED = QuestionKind(
@@ -81,8 +85,8 @@ _TRIMMED = QuestionKind(
 )  # fmt: skip
 MOMENTS = (*map(grouped, (
     QuestionKind(
-        "variance", "The variance of a column.", (keys.COLUMN, _LOOSE, keys.EMPTY, keys.WHERE), _variance, _number,
-        number=True, noise=_SUMS, accuracy=_bar, of_groups=OfGroups(_variances, of_group, OF_TYPICAL_SIZE),
+        "variance", "The variance of a column.", (keys.COLUMN, OPTIONAL_BOUNDS, keys.EMPTY, keys.WHERE), _variance,
+        _number, number=True, noise=_SUMS, accuracy=_bar, of_groups=OfGroups(_variances, of_group, OF_TYPICAL_SIZE),
         example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(

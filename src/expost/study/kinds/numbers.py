@@ -8,14 +8,25 @@ from typing import Any
 
 from expost.accounting.renyi import normal_noise_worth
 from expost.cost import DELTA_UNITS, Cost
-from expost.data import BalancedCounts, CountedMean, Groups, Noisy, NoisyMean, NoisyUntil, Question
+from expost.data import BalancedCounts, CountedMean, Groups, Noisy, NoisyMean, NoisySearched, NoisyUntil, Question
 from expost.data.aggregates import GroupCount, GroupMean, GroupSum
 from expost.errors import InvalidValue
 from expost.mechanism import Mechanism
 from expost.study.grammar import Key, share_of
 from expost.study.kinds import keys
 from expost.study.kinds.groups import OF_TYPICAL_SIZE, grouped
-from expost.study.kinds.kind import CONFIDENCE, Accuracy, Answer, Asked, OfGroups, QuestionKind, number_text, with_error
+from expost.study.kinds.kind import (
+    CONFIDENCE,
+    Accuracy,
+    Answer,
+    Asked,
+    NoBar,
+    OfGroups,
+    QuestionKind,
+    number_text,
+    with_error,
+)
+from expost.study.kinds.searched import FOUND_LATER, OPTIONAL_BOUNDS, found_answer, group_bounds
 
 _BOUNDS = Key("bounds", "pair", "the lowest and the highest value that counts; others are moved there", required=True)
 
@@ -79,6 +90,9 @@ def _sum(asked: Asked) -> Mechanism:
 
 
 def _mean(asked: Asked) -> Mechanism:
+    if "bounds" not in asked.question.values:
+        unbounded = asked.rows.mean(asked["column"], missing=asked.get("missing", "drop"))
+        return unbounded.laplace(epsilon=asked.epsilon)
     question = asked.rows.mean(asked["column"], bounds=tuple(asked["bounds"]), **asked.given("missing"))
     if not question.count_sensitivity.l1:
         return question.laplace(epsilon=asked.epsilon)
@@ -104,7 +118,7 @@ def _sums(asked: Asked, groups: Groups) -> GroupSum:
 
 
 def _means(asked: Asked, groups: Groups) -> GroupMean:
-    return groups.mean(asked["column"], bounds=tuple(asked["bounds"]), **asked.given("missing"))
+    return groups.mean(asked["column"], bounds=group_bounds(asked), **asked.given("missing"))
 
 
 def of_group(asked: Asked, value: Any, error: float) -> Answer:
@@ -131,7 +145,9 @@ def _near_enough(asked: Asked, mechanism: NoisyUntil, found: Any) -> Answer:
     return Answer(text, value, error, released=value)
 
 
-def _average(asked: Asked, mechanism: NoisyMean | CountedMean, value: Any) -> Answer:
+def _average(asked: Asked, mechanism: NoisyMean | CountedMean | NoisySearched, value: Any) -> Answer:
+    if isinstance(mechanism, NoisySearched):
+        return found_answer(value)
     if isinstance(mechanism, NoisyMean):
         error = mechanism.error_bound(CONFIDENCE, n=asked.size)
         return Answer(with_error(value, error), value, error, released=value)
@@ -146,8 +162,10 @@ def _accuracy(asked: Asked, mechanism: Noisy[Any] | NoisyUntil) -> Accuracy:
     return Accuracy(float(mechanism.error_bound(CONFIDENCE)))
 
 
-def _average_accuracy(asked: Asked, mechanism: NoisyMean | CountedMean) -> Accuracy:
+def _average_accuracy(asked: Asked, mechanism: NoisyMean | CountedMean | NoisySearched) -> Accuracy | NoBar:
     """If as many values count as there are units, or a thousand where their number is private."""
+    if isinstance(mechanism, NoisySearched):
+        return FOUND_LATER
     values = asked.size or 1_000
     if isinstance(mechanism, NoisyMean):
         return Accuracy(mechanism.error_bound(CONFIDENCE, n=values))
@@ -167,7 +185,7 @@ NUMBERS = tuple(map(grouped, (
         example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
-        "mean", "The mean of a column.", (keys.COLUMN, _BOUNDS, keys.DROPPED, keys.WHERE), _mean, _average,
+        "mean", "The mean of a column.", (keys.COLUMN, OPTIONAL_BOUNDS, keys.DROPPED, keys.WHERE), _mean, _average,
         accuracy=_average_accuracy, number=True, of_groups=OfGroups(_means, of_group, OF_TYPICAL_SIZE),
         example='column = "cost"\nbounds = [0, 1000]',
     ),

@@ -189,5 +189,5 @@ def test_an_audit_finds_nothing_but_a_price_that_is_too_low() -> None:
     mechanism = xp.PrivateRange(epsilon=8, neighbours="substitute")
     pairs = [(np.repeat([0.0, 8.0], [16, 7]), np.repeat([0.0, 8.0], [17, 6]))]
     assert not audit(mechanism, pairs, samples=400).refuted
-    cheap = xp.Guarantee({level: price / 8 for level, price in enumerate(mechanism.search.prices, 1)})
+    cheap = xp.Guarantee({level: price / 16 for level, price in enumerate(mechanism.search.prices, 1)})
     assert audit(mechanism, pairs, guarantee=cheap, part_of=mechanism.part_of, samples=400).refuted

@@ -1,0 +1,121 @@
+"""The moments that a private table can be asked for, within bounds or without any."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast, overload
+
+from expost.cost import Number
+from expost.data.moments import Moments
+from expost.data.searched import Searched
+from expost.data.sums import Clipped, Mean
+from expost.data.winsorized import WinsorizedMean
+from expost.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from expost.data.table import PrivateTable
+
+
+class MomentQuestions:
+    """Means, variances, covariances, correlations and regressions of a table."""
+
+    @property
+    def _own(self) -> PrivateTable:
+        return cast("PrivateTable", self)
+
+    @overload
+    def mean(
+        self, value: str, *, bounds: tuple[Number, Number], missing: Number | str = "drop", grid: Number | None = None
+    ) -> Mean: ...
+    @overload
+    def mean(self, value: str, *, bounds: None = None, missing: Number | str = "drop") -> Searched: ...
+    def mean(
+        self,
+        value: str,
+        *,
+        bounds: tuple[Number, Number] | None = None,
+        missing: Number | str = "drop",
+        grid: Number | None = None,
+    ) -> Mean | Searched:
+        """The mean of a column or an expression; as :meth:`sum`.
+
+        Bounds may be left out. Then a search finds a range first, and what it does not use of ε is refunded.
+        """
+        if bounds is None:
+            if grid is not None:
+                raise InvalidValue("grid= is for values within bounds: give bounds=, or leave it out")
+            return Searched.of(self._own, "mean", (value,), missing)
+        return Mean(self._own, Clipped.of(self._own, value, bounds, missing, grid))
+
+    def winsorized_mean(
+        self,
+        value: str,
+        *,
+        trim: Number,
+        bounds: tuple[Number, Number] | None = None,
+        missing: Number | str = "drop",
+        grid: Number | None = None,
+    ) -> WinsorizedMean:
+        """The mean of values clamped to their quantiles ``trim`` and 1 − ``trim``; as :meth:`quantile`.
+
+        Bounds may be loose, or left out.
+        """
+        return WinsorizedMean.of(self._own, value, trim, bounds, missing, grid)
+
+    @overload
+    def variance(self, value: str, *, bounds: tuple[Number, Number], missing: Number | str = "drop") -> Moments: ...
+    @overload
+    def variance(self, value: str, *, bounds: None = None, missing: Number | str = "drop") -> Searched: ...
+    def variance(
+        self, value: str, *, bounds: tuple[Number, Number] | None = None, missing: Number | str = "drop"
+    ) -> Moments | Searched:
+        """The variance of a column or an expression (divided by n), its values clamped to ``bounds``.
+
+        Bounds may be left out, as for :meth:`mean`.
+        """
+        return self._moments("variance", (value,), None if bounds is None else (bounds,), missing)
+
+    @overload
+    def covariance(
+        self, first: str, second: str, *, bounds: Sequence[Any], missing: Number | str = "drop"
+    ) -> Moments: ...
+    @overload
+    def covariance(
+        self, first: str, second: str, *, bounds: None = None, missing: Number | str = "drop"
+    ) -> Searched: ...
+    def covariance(
+        self, first: str, second: str, *, bounds: Sequence[Any] | None = None, missing: Number | str = "drop"
+    ) -> Moments | Searched:
+        """The covariance of two columns or expressions; ``bounds`` are two pairs (lowest, highest), or left out."""
+        return self._moments("covariance", (first, second), bounds, missing)
+
+    @overload
+    def correlation(
+        self, first: str, second: str, *, bounds: Sequence[Any], missing: Number | str = "drop"
+    ) -> Moments: ...
+    @overload
+    def correlation(
+        self, first: str, second: str, *, bounds: None = None, missing: Number | str = "drop"
+    ) -> Searched: ...
+    def correlation(
+        self, first: str, second: str, *, bounds: Sequence[Any] | None = None, missing: Number | str = "drop"
+    ) -> Moments | Searched:
+        """The correlation of two columns or expressions; as :meth:`covariance`."""
+        return self._moments("correlation", (first, second), bounds, missing)
+
+    def _moments(self, statistic: Any, values: tuple[str, ...], bounds: Any, missing: Any) -> Moments | Searched:
+        if bounds is None:
+            return Searched.of(self._own, statistic, values, missing)
+        return Moments.of(self._own, statistic, values, bounds, missing)
+
+    def regression(
+        self,
+        features: list[str] | tuple[str, ...],
+        target: str,
+        *,
+        bounds: Any,
+        target_bounds: tuple[Number, Number],
+        missing: Number | str = "drop",
+    ) -> Moments:
+        """Linear regression of a target on features; ``bounds`` has a pair (lowest, highest) for each of them."""
+        return Moments.of(self._own, "regression", (*features, target), (*bounds, target_bounds), missing)

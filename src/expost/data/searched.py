@@ -1,0 +1,171 @@
+"""Moments of values of any size: their ranges first, charged for what the search took, then the moment within them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from expost.checks import requested_epsilon, split_epsilon
+from expost.cost import Number
+from expost.data.moments import Moments, NoisyMoments
+from expost.data.quantiles import Ranks
+from expost.data.questions import Planned, TableMechanism
+from expost.data.sums import CountedMean
+from expost.data.winsorized import mean_between
+from expost.guarantee import Guarantee, Part
+from expost.mechanisms import Tally
+from expost.mechanisms.moments.geometric_cells import Interval, records
+from expost.mechanisms.moments.private_range import LEVELS, RangeSearch
+from expost.noise import NoiseSource
+
+if TYPE_CHECKING:
+    from expost.data.table import PrivateTable
+
+_CONFIDENCE = Fraction(95, 100)
+_ANY_RANGE = Interval(0.0, 1.0)
+
+
+class FoundMoment(NamedTuple):
+    """A statistic of values clamped to ranges that were found.
+
+    With how far noise reaches at 95 %, if that is known, the ranges, and the level at which the search for them ended.
+    """
+
+    value: float
+    noise: float | None
+    ranges: tuple[Interval, ...]
+    level: int
+
+
+@dataclass(frozen=True, repr=False)
+class Searched(Planned):
+    """A mean, variance, covariance or correlation of values of any size.
+
+    Proof: thm-table-search
+    """
+
+    table: PrivateTable
+    statistic: Literal["mean", "variance", "covariance", "correlation"]
+    medians: tuple[Ranks, ...]
+    """Of the values: how each is read and counted, and what one unit does to its records."""
+
+    @classmethod
+    def of(cls, table: PrivateTable, statistic: Any, values: Sequence[str], missing: Any) -> Searched:
+        """Checks what was given."""
+        return cls(table, statistic, tuple(Ranks.of(table, one, Fraction(1, 2), None, missing, None) for one in values))
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The values, as they were given."""
+        return tuple(one.value.text for one in self.medians)
+
+    @property
+    def missing(self) -> float | None:
+        """What NULL and NaN count as; None if they do not count."""
+        return self.medians[0].value.missing
+
+    @property
+    def title(self) -> str:
+        """Which statistic of what."""
+        return f"{self.statistic} of {', '.join(repr(one.value) for one in self.medians)}"
+
+    @cached_property
+    def plan(self) -> str:
+        """The first of the queries that will be run."""
+        return self.medians[0].plan
+
+    def search(self, epsilon: Number) -> RangeSearch:
+        """For the ranges of all values, with ε at most."""
+        first = self.medians[0]
+        return RangeSearch(epsilon, first.relation, len(self.medians), first.moved)
+
+    def tallies(self) -> list[Tally]:
+        """Each value as the engine counts it. Private: called by mechanisms, after the reservation."""
+        counted = (one.tally() for one in self.medians)
+        return [Tally(records(tally.values, None, 0.0), tally.counts) for tally in counted]
+
+    def within(self, ranges: Sequence[Interval], epsilon: Fraction) -> CountedMean | NoisyMoments | None:
+        """The statistic of values clamped to ranges, with noise; None for a mean between ends that are all but one."""
+        if self.statistic == "mean":
+            mean = mean_between(self.table, self.medians[0].value, *ranges[0])
+            return None if mean is None else CountedMean(mean, epsilon)
+        missing = "drop" if self.missing is None else self.missing
+        return Moments.of(self.table, self.statistic, self.texts, ranges, missing).laplace(epsilon=epsilon)
+
+    def laplace(self, *, epsilon: Number) -> NoisySearched:
+        """Half of ε at most for the ranges, what they do not take is refunded; and half for Laplace noise."""
+        return NoisySearched(self, requested_epsilon(epsilon))
+
+    def noisy(self, *, epsilon: Number) -> NoisySearched:
+        """The most accurate way that there is without bounds: :meth:`laplace`."""
+        return self.laplace(epsilon=epsilon)
+
+
+@dataclass(frozen=True, repr=False)
+class NoisySearched(TableMechanism[FoundMoment]):
+    """A moment of values of any size: a search for their ranges, and the moment within them from noisy sums.
+
+    The part is the level at which the search ended.
+
+    Parameters
+    ----------
+    question
+        Which moment of what.
+    epsilon
+        The whole budget.
+
+    Proof: thm-table-search
+    """
+
+    question: Searched
+    epsilon: Number
+
+    def __post_init__(self) -> None:
+        _ = self.guarantee
+
+    @cached_property
+    def _budgets(self) -> tuple[Fraction, Fraction]:
+        return split_epsilon(self.epsilon, "1/2", "share")
+
+    @cached_property
+    def _search(self) -> RangeSearch:
+        return self.question.search(self._budgets[0])
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What the search cost, by its level, and the noise."""
+        return self._search.guarantee(self._budgets[1], neighbours=self.question.table.neighbours)
+
+    def part_of(self, output: FoundMoment) -> Part:
+        """The level."""
+        return output.level
+
+    def check(self, data: Any) -> None:
+        """All values can be read, and the noise can be made."""
+        super().check(data)
+        for one in self.question.medians:
+            _ = one.plan
+        within = self.question.within([_ANY_RANGE] * len(self.question.medians), self._budgets[1])
+        if within is not None:
+            within.check(data)
+
+    def sample(self, data: Any, noise: NoiseSource) -> FoundMoment:
+        """The ranges, and the statistic within them; a mean between ends that are all but equal is the lower one."""
+        ranges, level = self._search.find(self.question.tallies(), noise)
+        mechanism = self.question.within(ranges, self._budgets[1])
+        if mechanism is None:
+            return FoundMoment(ranges[0].low, ranges[0].high - ranges[0].low, ranges, level)
+        if isinstance(mechanism, NoisyMoments):
+            return FoundMoment(float(mechanism.sample(data, noise)), None, ranges, level)
+        found = mechanism.sample(data, noise)
+        return FoundMoment(found[0], mechanism.error_bound(_CONFIDENCE, output=found), ranges, level)
+
+    def describe(self, output: FoundMoment) -> str:
+        """What came out, how far noise moved it at most, if that is known, and the ranges."""
+        error = "" if output.noise is None else f" ± {output.noise:.3g} at 95 %"
+        clamped = ", ".join(f"{low:.6g} … {high:.6g}" for low, high in output.ranges)
+        level = f"level {output.level} of {LEVELS}"
+        return f"{self.question.title} {output.value:.6g}{error}, values clamped to {clamped} ({level})"

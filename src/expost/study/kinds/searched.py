@@ -1,0 +1,28 @@
+"""Moments of columns without bounds: what is known of them before, and how their answers read."""
+
+from __future__ import annotations
+
+from expost.data.searched import FoundMoment
+from expost.errors import InvalidValue
+from expost.study.grammar import Key
+from expost.study.kinds.kind import Answer, Asked, NoBar, number_text, with_error
+
+_FOUND = "Without them a range is found first, for as much of ε as that takes; what it does not use is refunded"
+OPTIONAL_BOUNDS = Key("bounds", "pair", f"values are moved into these bounds. {_FOUND}")
+OPTIONAL_PAIRS = Key("bounds", "pairs", f"the bounds of each of the two columns. {_FOUND}")
+FOUND_LATER = NoBar("it depends on the range that is found in the data", later=True)
+
+
+def found_answer(found: FoundMoment) -> Answer:
+    """The statistic and the ranges that values were moved into."""
+    value = number_text(found.value) if found.noise is None else with_error(found.value, found.noise)
+    ranges = " and ".join(f"{number_text(low)} to {number_text(high)}" for low, high in found.ranges)
+    return Answer(f"{value}, of values moved into {ranges}", found.value, found.noise, released=found)
+
+
+def group_bounds(asked: Asked) -> tuple[float, float]:
+    """The bounds of a question that is asked about all groups at once."""
+    if "bounds" not in asked.question.values:
+        raise InvalidValue("groups are asked all at once, within bounds: state 'bounds', or leave 'by' out")
+    low, high = asked["bounds"]
+    return low, high

@@ -1,0 +1,158 @@
+"""Moments of tables without bounds: what one unit moves, what is charged, and that no value causes an error."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+import expost as xp
+from duck import insert
+from expost.data import NoisySearched
+from expost.errors import InvalidValue
+from expost.mechanisms.moments.geometric_cells import geometric_counts
+from expost.mechanisms.moments.private_range import LEVELS, RangeSearch
+
+PERSON = xp.Unit("person", rows=3)
+KINDS = ("VARCHAR", "DOUBLE", "DOUBLE", "INTEGER")
+
+
+@pytest.fixture
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(config={"threads": 1}) as found:
+        found.execute("CREATE TABLE t (person VARCHAR, x DOUBLE, y DOUBLE, k INTEGER)")
+        yield found
+
+
+def table_of(connection: Any, unit: Any, relation: Any) -> xp.PrivateTable:
+    return xp.read(connection, table="t", unit=unit, neighbours=relation, key=1)
+
+
+@pytest.fixture(scope="module")
+def people() -> Iterator[duckdb.DuckDBPyConnection]:
+    rng = np.random.default_rng(0)
+    x = rng.normal(20_260, 4, 40_000)
+    with duckdb.connect(config={"threads": 1}) as found:
+        found.execute("CREATE TABLE t (person VARCHAR, x DOUBLE, y DOUBLE, k INTEGER)")
+        y = 1e-3 * x + rng.normal(size=x.size)
+        insert(found, "t", KINDS, [(f"p{i}", *one, int(one[0]) % 5) for i, one in enumerate(zip(x, y, strict=True))])
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("unit", "relation", "missing", "expected"),
+    [
+        ("row", "substitute", 0, ("substitute", 1)),
+        ("row", "substitute", "drop", ("add-remove", 2)),
+        ("row", "add-remove", 0, ("add-remove", 1)),
+        (PERSON, "add-remove", "drop", ("add-remove", 3)),
+        (PERSON, "substitute", 0, ("add-remove", 6)),
+    ],
+)
+def test_one_unit_moves_counts_by_what_the_search_has_noise_for(
+    connection: Any, unit: Any, relation: Any, missing: Any, expected: tuple[str, int]
+) -> None:
+    """By brute force: all tables of two units whose rows have one of a few values, and what exchanging one does."""
+    question = table_of(connection, unit, relation).mean("x", missing=missing)
+    search = question.search(1)
+    assert search == RangeSearch(1, expected[0], 1, expected[1])  # type: ignore[arg-type]
+    values = (None, -1e308, 0.0, 1.0, 5.0)
+    most = 1 if unit == "row" else 3
+    fewest = 1 if relation == "substitute" else 0
+    sets = [own for size in range(fewest, most + 1) for own in product(values, repeat=size)][:: 7 if most > 1 else 1]
+    found = []
+    for own in sets:
+        connection.execute("DELETE FROM t")
+        insert(connection, "t", KINDS, [("a", 1.0, 0.0, 0), *(("b", value, 0.0, 0) for value in own)])
+        (tally,) = question.tallies()
+        found.append(geometric_counts(np.asarray(tally.values), np.asarray(tally.counts, np.int64), 0.0))
+    pairs = product(found, repeat=2) if relation == "substitute" else ((one, found[0]) for one in found)
+    worst = max(int(np.abs(one - other).sum()) for one, other in pairs)
+    assert worst <= (2 if expected[0] == "substitute" else expected[1])
+    assert worst >= 1
+
+
+@pytest.mark.parametrize("relation", ["substitute", "add-remove"])
+@pytest.mark.parametrize("missing", ["drop", 0])
+def test_a_ledger_is_refunded_what_the_search_did_not_take(people: Any, relation: Any, missing: Any) -> None:
+    table = table_of(people, "row", relation)
+    ledger = xp.Ledger(epsilon=4, noise=xp.SeededNoise(1))
+    mean = ledger.run(table.mean("x", missing=missing).laplace(epsilon=2))
+    assert mean.part == mean.value.level < LEVELS
+    assert mean.charged.exact_epsilon == 1 + Fraction(1, 2 ** (LEVELS - mean.value.level))
+    assert mean.refunded.exact_epsilon == 2 - mean.charged.exact_epsilon > 0
+    assert mean.value.value == pytest.approx(20_260, abs=1)
+    assert abs(mean.value.value - 20_260) < mean.value.noise + 0.1 < 1
+    ((low, high),) = mean.value.ranges
+    assert 20_100 < low < 20_250 < 20_270 < high < 20_400
+    assert "values clamped to" in str(mean)
+
+
+def test_spread_and_dependence(people: Any) -> None:
+    table = table_of(people, "row", "substitute")
+    ledger = xp.Ledger(epsilon=40, noise=xp.SeededNoise(2))
+    variance = ledger.run(table.variance("x", missing=0).noisy(epsilon=8))
+    assert variance.value.value == pytest.approx(16, rel=0.2)
+    assert (variance.value.noise, len(variance.value.ranges)) == (None, 1)
+    pair = ledger.run(table.covariance("x", "k", missing=0).laplace(epsilon=8))
+    assert (len(pair.value.ranges), pair.refunded > xp.Cost(0)) == (2, True)
+    assert ledger.run(table.correlation("x", "x", missing=0).laplace(epsilon=8)).value.value == pytest.approx(
+        1, abs=0.2
+    )
+    grouped = table.by("k", [0, 1]).ask(lambda rows, share: rows.mean("x").laplace(epsilon=share), epsilon=8)
+    assert ledger.run(grouped).value[0].value == pytest.approx(20_260, abs=5)
+
+
+HOSTILE: list[list[Any]] = [
+    [],
+    [("p", None, None, None)],
+    [("p", float("nan"), float("inf"), 1)],
+    [("p", 1e308, -1e308, -(2**31)), ("q", -1e308, 5e-324, 2**31 - 1)],
+    [("p", 3.0, 3.0, 3)] * 2000,
+    [("p", 5e-324, -0.0, 0), ("q", 1e-45, 1e-45, 0)] * 500,
+]
+
+
+@pytest.mark.parametrize("rows", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.parametrize("unit", ["row", PERSON])
+def test_no_value_causes_an_error(connection: Any, rows: Any, unit: Any) -> None:
+    if rows:
+        insert(connection, "t", KINDS, rows)
+    cases: list[Any] = [("substitute", 0), ("add-remove", "drop")]
+    for relation, missing in cases:
+        if relation == "substitute" and not rows:
+            continue
+        table = table_of(connection, unit, relation)
+        asked = [
+            table.mean("x", missing=missing),
+            table.mean("k", missing=missing),
+            table.variance("y", missing=missing),
+        ]
+        for question in (*asked, table.correlation("x", "k", missing=missing)):
+            mechanism = question.laplace(epsilon=3)
+            mechanism.check(None)
+            found = mechanism.sample(None, xp.SeededNoise(1))
+            assert np.isfinite(found.value)
+            assert all(np.isfinite(ends).all() for ends in found.ranges)
+
+
+def test_what_is_refused(connection: Any) -> None:
+    table = table_of(connection, "row", "add-remove")
+    with pytest.raises(InvalidValue, match="grid= is for values within bounds"):
+        table.mean("x", grid=1)  # type: ignore[call-overload]
+    with pytest.raises(InvalidValue, match="split in 128"):
+        table.mean("x").laplace(epsilon="1e-11")
+    with pytest.raises(InvalidValue, match="person"):
+        table.mean("person")
+    with pytest.raises(InvalidValue, match="missing is"):
+        table.variance("x", missing="zero")
+
+
+def test_neighbours_are_those_of_the_table(connection: Any) -> None:
+    mechanism = table_of(connection, PERSON, "substitute").mean("x").laplace(epsilon=1)
+    assert isinstance(mechanism, NoisySearched)
+    assert mechanism.guarantee.neighbours == "substitute"
+    assert mechanism.question.search(1).neighbours == "add-remove"
