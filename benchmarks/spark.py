@@ -23,8 +23,8 @@ import duckdb
 import expost as xp
 from report import Row, at_least, at_most, peer, report
 
-SIZE, PEOPLE, MOST = 4_000_000, 400_000, 10
-RUNS, WARM = 7, 2
+SIZE, PEOPLE, MOST = 2_000_000, 200_000, 10
+RUNS, WARM = 5, 2
 GOAL, TUMULT_GOAL = 1.3, 2.0
 CARRIERS = [f"{letter}{letter}" for letter in "ABCDEFGHIJKLMN"]
 MONTHS = list(range(1, 13))
