@@ -159,7 +159,8 @@ $(VENV)/.dev: $(VENV)/.installed
 	$(PIP) install -c constraints.txt -e '.[accounting,cli,client,data,frames,learn,opendp,plots,postgres,service,spark]' --group lint --group test
 	touch $@
 
-# The report is looked at in a browser: Debian's is installed if there is none and the machine lets us.
+# The report and the dashboard are looked at in a browser: Debian's is installed if there is none and the machine lets us; and
+# axe-core, from npm, if that is there.
 $(VENV)/.browser: tests/browser.py $(VENV)/.dev
 	$(BIN)/python tests/browser.py
 	touch $@
