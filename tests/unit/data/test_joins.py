@@ -1,13 +1,16 @@
 """Public tables that are looked up, bins and bounds in expressions, and answers as frames."""
 
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from pyarrow.parquet import write_table as write_parquet
 
 import expost as xp
 from expost.data.expression import evaluate, parse
@@ -55,11 +58,74 @@ def test_a_lookup_does_not_depend_on_other_rows() -> None:
         whole = less
 
 
+HOSTILE = {
+    "wide": (
+        "HUGEINT",
+        ["170141183460469231731687303715884105727", "-9223372036854775809", "9223372036854775807", "NULL"],
+    ),
+    "unsigned": ("UBIGINT", ["18446744073709551615", "9223372036854775808", "0", "NULL"]),
+    "text": ("VARCHAR", ["''", "repeat('x', 3000000)", "'10' || chr(0)", "'é'", "'e\u0301'", "'10'", "'１０'", "NULL"]),
+    "real": ("DOUBLE", ["'nan'::DOUBLE", "'-0.0'::DOUBLE", "1e308", "'-inf'::DOUBLE", "NULL"]),
+    "exact": ("DECIMAL(38, 10)", ["9999999999999999999999999999.0", "-0.0", "NULL"]),
+    "day": ("DATE", ["'infinity'::DATE", "'5877642-06-25 (BC)'::DATE", "'2024-02-29'::DATE", "NULL"]),
+}
+"""Types of private columns, and values that break casts and comparisons."""
+KEYS: dict[str, tuple[str, list[Any]]] = {
+    "wide": ("wide", [2**63 - 1, 0, -(2**63)]), "unsigned": ("unsigned", [0, 5]), "text": ("text", ["10", "é", ""]),
+    "real": ("CAST(real AS INTEGER)", [0, 5]), "exact": ("CAST(exact AS INTEGER)", [0, -1]),
+    "day": ("year(day)", [2024]),
+}  # fmt: skip
+"""By what it is joined, and the public keys."""
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_private_key_makes_a_join_fail(name: str) -> None:
+    """One hostile row more or less moves an answer by what it may, and is never an error."""
+    kind, values = HOSTILE[name]
+    on, keys = KEYS[name]
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE t (i INTEGER, {name} {kind})")
+    table = xp.read(connection, table="t", unit="row", neighbours="add-remove", key=1)
+    public = {on: keys, "v": [f"v{i}" for i in range(len(keys))]}
+    questions: list[Any] = []
+    for keep in ("all", "matched"):
+        joined = table.join(public, on=on, keep=keep)  # type: ignore[arg-type]
+        questions += [joined.count(), joined.histogram("v", keys=["v0"]), joined.where("v <> 'v0'").count()]
+    groups = table.join(public, on=on).by("v", keys=["v0"])
+    answers = groups.answers(epsilon=1, n=groups.count())
+    before = [question.exact() for question in questions]
+    for place, value in enumerate(values):
+        connection.execute(f"INSERT INTO t VALUES ({place}, {value})")
+        after = [question.exact() for question in questions]
+        for question, old, new in zip(questions, before, after, strict=True):
+            assert np.abs(np.subtract(new, old)).sum() <= question.sensitivity.l1
+        before = after
+        xp.Ledger(epsilon=1).run(answers)
+    assert (before[0], before[3]) == (len(values), 3 if name == "text" else 1)
+
+
+def test_bytes_that_are_not_utf8_are_no_key_and_files_are_read_together(tmp_path: Path) -> None:
+    """A union of files, in one of which the keys are not text."""
+    for name, keys in (("a", [b"10", b"\xff\xfe"]), ("b", [b"\xc3\x28", b"2", b"10"])):
+        binary = pa.array(keys, pa.binary())
+        text = pa.StringArray.from_buffers(len(binary), *binary.buffers()[1:])
+        write_parquet(pa.table({"zip": text, "n": list(range(len(keys)))}), tmp_path / f"{name}.parquet")
+    files = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    for source in (files, str(tmp_path / "*.parquet"), tmp_path):
+        table = xp.read(source, unit="row", neighbours="add-remove")
+        joined = table.join({"zip": ["10", "2", "?"], "r": ["N", "S", "Q"]}, on="zip")
+        assert joined.count().exact() == 5
+        assert joined.histogram("r", keys=["N", "S"]).exact().tolist() == [2, 1, 2]
+        assert table.join({"zip": ["10"]}, on="zip", keep="matched").count().exact() == 2
+
+
 def test_what_is_publicly_wrong_is_refused(table: xp.PrivateTable) -> None:
     for public, said, rule in (
         ({"zip": ["1", "1"], "r": [1, 2]}, {}, "each key once"), ({"zip": [], "r": []}, {}, "from 1 to"),
         ({"zip": [1], "r": [1]}, {}, "of another kind"), ({"zap": ["1"]}, {}, "no column 'zip'"),
         ({"zip": ["1"], "n": [1]}, {}, "already"), ({"zip": ["1"], "r": [[1]]}, {}, "of one kind"),
+        ({"zip": [None], "r": [1]}, {}, "of another kind"),
+        ({"zip": ["\ud800"], "r": [1]}, {}, "of another kind"),
         ({"zip": ["1", "2"], "r": [1, "a"]}, {}, "of one kind"), ({"zip": ["1"], "r": [2**70]}, {}, "64 bits"),
         ({"zip": ["1"], "r": [1, 2]}, {}, "one length"), (5, {}, "a frame, or a mapping"),
         ({"zip": ["1"], "r": [1]}, {"keep": "some"}, "'all' or 'matched'"),
