@@ -170,6 +170,61 @@ def test_samples_refute_nothing_but_too_little_noise(relation: Any) -> None:
     assert audit(of(8), [(0, 1)], guarantee=claim, samples=500).refuted
 
 
+LONE = [(8, "rare", 1, 3), (8, "rarer", 1, 3), (8, "a", 1, 3)]
+"""A unit that is alone in two groups, and one of several in another."""
+
+
+def found(frame: xp.Frame) -> tuple[int, ...]:
+    """Which keys were discovered, and how many units the frequent ones have."""
+    units = dict(zip(frame["city"], frame["units"], strict=True))
+    return (*(int(key in units) for key in ("a", "b", "rare", "rarer")), units.get("a", 0), units.get("b", 0))
+
+
+@pytest.mark.parametrize(
+    ("unit", "relation"),
+    [(xp.Unit("p", rows=3), "add-remove"), (xp.Unit("p", rows=3, groups=1), "substitute"), ("row", "substitute")],
+    ids=repr,
+)
+def test_samples_refute_no_discovered_keys_but_low_thresholds_and_little_noise(unit: Any, relation: Any) -> None:
+    """Controls: a threshold of one, with noise, which shows lone keys too often; and noise for too large an ε."""
+    crowd = [(10 + i, "ab"[i % 2], 1, 1) for i in range(20)]
+    own = LONE if relation == "add-remove" else LONE[:1]
+    other = [] if relation == "add-remove" else [(9, "b", 1, 0)]
+    claim = xp.Guarantee.uniform(2, 0.1, neighbours=relation)
+
+    def refuted(epsilon: Any, one: Any, samples: int = 600, threshold: int | None = None) -> bool:
+        groups = [remembered([*crowd, *rows], unit, relation).by("city") for rows in (one, other)]
+        made = [each.answers(epsilon=epsilon, delta=0.1) for each in groups]
+        for each in made if threshold else ():
+            vars(each)["threshold"] = threshold
+        mechanism = lambda data, noise: found(made[data].sample(None, noise))  # noqa: E731
+        return audit(mechanism, [(0, 1)], guarantee=claim, samples=samples).refuted
+
+    assert not refuted(2, own, 20_000 if SOAK else 600)
+    assert not refuted(2, [(8, "a", 1, 3)], 20_000 if SOAK else 600)
+    assert refuted(2, own, threshold=1)
+    assert refuted(20, [(8, "a", 1, 3)])
+
+
+def test_the_threshold_of_discovered_groups_is_the_least() -> None:
+    """With e^−rate as a fraction: what a unit's lone groups are shown with, exactly, is at most δ; one less is not."""
+    table = table_of(REST, xp.Unit("p", rows=3, groups=2), "add-remove")
+    groups = table.by("city")
+    for delta in (Fraction(1, 10), Fraction(1, 1000)):
+        mechanism = groups.answers(epsilon=2, delta=delta, n=groups.count())
+        noise, rate = mechanism._found_noise
+        assert rate == Fraction(1, 2)  # half of ε for the keys, and two groups of one unit
+        step = Fraction(np.exp(-0.5))
+
+        def lone(threshold: int, step: Fraction = step) -> Fraction:
+            """Either of two groups of one unit reaches it: discrete Laplace noise of at least threshold − 1."""
+            each = step ** (threshold - 1) / (1 + step)
+            return 1 - (1 - each) ** 2
+
+        assert lone(mechanism.threshold) <= delta < 2 * step ** (mechanism.threshold - 2) / (1 + step)
+        assert noise.sensitivity == 2
+
+
 def test_no_row_makes_many_combinations_fail() -> None:
     """Places of keys of several columns are numbers of more than 32 bits."""
     connection, names = duckdb.connect(), [f"a{i}" for i in range(12)]
