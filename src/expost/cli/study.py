@@ -82,7 +82,7 @@ def _bounds(given: str) -> tuple[str, tuple[float, float]]:
     except ValueError:
         low = high = nan
     if not column or not low < high or isinf(low) or isinf(high):
-        raise InvalidValue(f"--bounds is a column and two numbers, such as age=0,110, got {given!r}")
+        raise InvalidValue(f"--bounds is a column and two numbers, the lowest first, such as age=0,110, got {given!r}")
     return column, (_plain(low), _plain(high))
 
 

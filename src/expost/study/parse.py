@@ -40,8 +40,10 @@ def file_text(path: Path) -> str:
     """What a file contains. Raises ``InvalidStudy``."""
     try:
         return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise InvalidStudy(str(path), ((None, "cannot be read: is the path right, and is it text?"),)) from None
+    except UnicodeDecodeError:
+        raise InvalidStudy(str(path), ((None, "is not UTF-8, which TOML must be: save it as UTF-8"),)) from None
+    except OSError:
+        raise InvalidStudy(str(path), ((None, "cannot be read: is the path right, and is it a file?"),)) from None
 
 
 def toml_of(text: str, path: Path) -> dict[str, Any]:
@@ -50,7 +52,11 @@ def toml_of(text: str, path: Path) -> dict[str, Any]:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         found = re.search(r"at line (\d+)", str(error))  # Python before 3.14 says it in words only
-        raise InvalidStudy(str(path), ((int(found[1]) if found else None, f"this is not TOML: {error}"),)) from None
+        line = int(found[1]) if found else None
+        there = "" if line is None else "".join(text.split("\n")[line - 1 : line])
+        comma = re.search(r"=\s*[-+]?\d+,\d", there)
+        remedy = ". Numbers have a decimal point, not a comma: 0.5" if comma else ""
+        raise InvalidStudy(str(path), ((line, f"this is not TOML: {error}{remedy}"),)) from None
 
 
 class StudyReader:

@@ -13,8 +13,12 @@ _PYTHON = (
     (re.compile(r"\b([a-z_]+)=(?=[\s,;:.)]|$)"), r"'\1'"),
     (re.compile(r"\b([a-z_]+)\(\)"), r"'\1'"),
     (re.compile(r"\bNone\b"), "nothing"),
+    (re.compile(r"\(lowest, highest\)"), "[lowest, highest]"),
+    (re.compile(r"\bgot \(([-+.\w, ]+)\)"), r"got [\1]"),
 )
 """What Python's remedies look like, and what a study says instead."""
+_QUOTED = re.compile(r"""(?<![\w=(\[])('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
+"""What somebody wrote, which is shown as it is."""
 
 
 def toml_text(value: Any) -> str:
@@ -35,6 +39,7 @@ def _toml(value: Any) -> str:
 
 def in_toml(message: str) -> str:
     """An error of the library, with its remedy as a study writes it."""
+    parts = _QUOTED.split(message)
     for pattern, words in _PYTHON:
-        message = pattern.sub(words, message)
-    return message
+        parts[::2] = [pattern.sub(words, part) for part in parts[::2]]
+    return "".join(parts)

@@ -7,7 +7,10 @@ import pytest
 
 from expost.errors import InvalidStudy
 from expost.study import plan_study, read_study, run_study
-from expost.study.toml import in_toml, toml_text
+from expost.study.toml import (
+    in_toml,
+    toml_text,
+)
 from studies import COUNT, question, write_study
 
 
@@ -79,3 +82,35 @@ def test_a_decimal_comma_and_another_encoding(tmp_path: Path) -> None:
     path.write_text(text[:start] + written + text[end:])
     values = [outcome.answer.value for outcome in run_study(read_study(path)).outcomes if outcome.answer is not None]
     assert values == pytest.approx([500, 1875], abs=10), "a number with a point and a comma is empty"
+
+
+@pytest.mark.parametrize(
+    ("python", "toml"),
+    [
+        ("bounds are a pair (lowest, highest) in this order, got (110, 0)",
+         "bounds are a pair [lowest, highest] in this order, got [110, 0]"),
+        ("'city is None' is not one: leave missing= out", "'city is None' is not one: leave 'missing' out"),
+        ("\"city='Rome'\" has no column city: got None", "\"city='Rome'\" has no column city: got nothing"),
+        ("read it with neighbours='substitute'", 'read it with neighbours = "substitute"'),
+    ],
+)  # fmt: skip
+def test_what_somebody_wrote_is_shown_as_it_is(python: str, toml: str) -> None:
+    assert in_toml(python) == toml
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('title = "café"'.encode("latin-1"), "is not UTF-8, which TOML must be: save it as UTF-8"),
+        (
+            b"[limit]\nepsilon = 0,5\n",
+            "study.toml:2: .*Numbers have a decimal point, not a comma: 0.5",
+        ),
+        (b"[limit]\nepsilon = = 5\n", r"this is not TOML: .*\(at line 2, column \d+\)$"),
+    ],
+)
+def test_files_that_are_not_toml(tmp_path: Path, content: bytes, said: str) -> None:
+    path = tmp_path / "study.toml"
+    path.write_bytes(content)
+    with pytest.raises(InvalidStudy, match=said):
+        read_study(path)
