@@ -106,7 +106,25 @@ class Gaussian(RoundedNormal):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiscreteGaussian(Additive):
+class Concentrated(Additive):
+    """A mechanism that adds noise by the ρ of zCDP, and states ε for a δ."""
+
+    _buys = "rho"
+
+    rho: Number
+    delta: Number
+    sensitivity: Number
+    grid: Number | None = None
+    missing: Number = 0
+    neighbours: Neighbours | None = None
+
+    def __post_init__(self) -> None:
+        settle(self, "rho", "delta")
+        super().__post_init__()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscreteGaussian(Concentrated):
     """The discrete Gaussian mechanism: ρ-zCDP (concentrated differential privacy), and (ε, δ)-private for the δ given.
 
     Parameters
@@ -134,19 +152,7 @@ class DiscreteGaussian(Additive):
     Proof: thm-zcdp
     """
 
-    _buys = "rho"
     _law = NoiseLaw(discrete_gaussian, vector.discrete_gaussian)
-
-    rho: Number
-    delta: Number
-    sensitivity: Number
-    grid: Number | None = None
-    missing: Number = 0
-    neighbours: Neighbours | None = None
-
-    def __post_init__(self) -> None:
-        settle(self, "rho", "delta")
-        super().__post_init__()
 
     @property
     def guarantee(self) -> Guarantee:

@@ -72,13 +72,13 @@ class Box:
         return scaled
 
 
+@dataclass(frozen=True, kw_only=True)
 class BoundedFit(FixedCost[NDArray[Any], LinearFit]):
     """What linear fits within declared bounds share: their parameters, and rows of features with the target last."""
 
     epsilon: Number
     bounds: Any
     target_bounds: Any
-    missing: Number
 
     def __post_init__(self) -> None:
         settle(self, "epsilon")

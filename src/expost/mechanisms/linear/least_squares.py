@@ -48,9 +48,6 @@ class LeastSquares(BoundedFit):
     Proof: thm-least-squares
     """
 
-    epsilon: Number
-    bounds: Any
-    target_bounds: Any
     missing: Number = 0
     standard_errors: bool = False
 

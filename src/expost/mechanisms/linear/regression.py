@@ -38,9 +38,6 @@ class LinearRegression(BoundedFit):
     Proof: thm-linear-regression
     """
 
-    epsilon: Number
-    bounds: Any
-    target_bounds: Any
     missing: Number = 0
 
     def __post_init__(self) -> None:

@@ -53,9 +53,6 @@ class TheilSen(BoundedFit):
     Proof: thm-theil-sen
     """
 
-    epsilon: Number
-    bounds: Any
-    target_bounds: Any
     slope_share: Number = Fraction(1, 2)
     missing: Number = 0
 

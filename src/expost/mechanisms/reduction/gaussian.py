@@ -9,10 +9,9 @@ from functools import cached_property
 from expost import bracket
 from expost.accounting.renyi import Prices, zcdp
 from expost.accounting.renyi.prices import units_above
-from expost.checks import settle
 from expost.cost import Number, exact
-from expost.guarantee import Guarantee, Neighbours
-from expost.mechanisms.gaussian import RoundedNormal, l2_on_grid
+from expost.guarantee import Guarantee
+from expost.mechanisms.gaussian import Concentrated, RoundedNormal, l2_on_grid
 from expost.mechanisms.numbers import Shape, root_above
 from expost.mechanisms.reduction.levels import Leveled
 from expost.mechanisms.reduction.rules import RelativeError, StoppingRule
@@ -22,7 +21,7 @@ from expost.noise.path import normal_paths
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianReduction(Leveled, RoundedNormal):
+class GaussianReduction(Leveled, RoundedNormal, Concentrated):
     """Noise reduction with normal noise ("Brownian mechanism"): for vectors, and for ledgers that count Rényi prices.
 
     The answers are roundings of one path: data plus a Brownian motion that runs backwards. All answers together reveal
@@ -54,21 +53,9 @@ class GaussianReduction(Leveled, RoundedNormal):
     Proof: thm-gaussian-reduction
     """
 
-    _buys = "rho"
     _values = 1_000
 
-    rho: Number
-    delta: Number
-    sensitivity: Number
-    grid: Number | None = None
-    missing: Number = 0
-    neighbours: Neighbours | None = None
-    levels: int = 24
-    ratio: Number = Fraction(5, 4)
-    until: StoppingRule | None = None
-
     def __post_init__(self) -> None:
-        settle(self, "rho", "delta")
         super().__post_init__()
         self._check_levels(self.rhos, "ρ")
 

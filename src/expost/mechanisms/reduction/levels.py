@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from operator import add
@@ -32,15 +33,16 @@ class Reduced(NamedTuple):
     met: bool
 
 
+@dataclass(frozen=True, kw_only=True)
 class Leveled(Additive):
     """A mechanism that releases answers with less and less noise, until one is good enough."""
 
     _values: ClassVar[int] = 10_000
     """The most values: the noises of all levels are kept."""
 
-    levels: int
-    ratio: Number
-    until: StoppingRule | None
+    levels: int = 24
+    ratio: Number = Fraction(5, 4)
+    until: StoppingRule | None = None
 
     @abstractmethod
     def _parameters(self, shape: Shape) -> list[Fraction]:

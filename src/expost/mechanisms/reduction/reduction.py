@@ -52,10 +52,6 @@ class NoiseReduction(Leveled, Laplace):
     Proof: thm-noise-reduction
     """
 
-    levels: int = 24
-    ratio: Number = Fraction(5, 4)
-    until: StoppingRule | None = None
-
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_levels(self.epsilons, "ε")
