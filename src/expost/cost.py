@@ -285,6 +285,13 @@ def decimal_text(units: int, places: int) -> str:
     return f"{whole}.{fraction:0{places}d}".rstrip("0").rstrip(".")
 
 
+def shortened(cost: Cost, *, up: bool) -> Cost:
+    """A cost as receipts show it: ε to six places, rounded up or down, unless it is tiny."""
+    units, places = cost.epsilon_units, 10**6
+    rounded = (-(-units // places) if up else units // places) * places
+    return Cost.of_units(rounded if units > 10 * places else units, cost.delta_units)
+
+
 def _literal(units: int, places: int) -> str:
     """Python source that reads back as exactly this amount."""
     text = decimal_text(units, places)

@@ -12,7 +12,7 @@ from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self
 
-from expost.cost import Cost, Number, decimal_text
+from expost.cost import Cost, Number, decimal_text, shortened
 from expost.errors import InteractionClosed, InvalidValue
 from expost.fingerprint import say
 from expost.forks import here
@@ -413,9 +413,5 @@ def _brief(output: Any) -> str:
 
 def _amount(cost: Cost, *, up: bool) -> str:
     """A cost without the symbol of ε, to six places, for the middle of a receipt: charges round up, refunds down."""
-    places = 10**6
-    units = cost.epsilon_units
-    if units > 10 * places:
-        units = (-(-units // places) if up else units // places) * places
-    text = decimal_text(units, 12)
+    text = shortened(cost, up=up).epsilon_text
     return text if not cost.delta_units else f"{text} (δ {decimal_text(cost.delta_units, 18)})"

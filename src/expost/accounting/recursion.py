@@ -65,9 +65,8 @@ class Recursion:
         left = -tails.window(_OUTSIDE)[0] * (1 + 1 / sqrt(len(self._stops)))
         bounds = {0.0: 0.0}
         for tilt, moment in zip(tails.at, tails.moments, strict=True):
-            if (
-                tilt > 0 and tilt * left + moment < 40
-            ):  # else 10⁻¹⁷, which is lost anywhere, would weigh more than 1 at the left end
+            # with more, 10⁻¹⁷, which is lost anywhere, would weigh more than 1 at the left end
+            if tilt > 0 and tilt * left + moment < 40:
                 done = [stop / self._stops[-1] for stop in self._stops]
                 bounds[tilt] = max(moment * k - tilt * epsilon for k, epsilon in zip(done, epsilons, strict=True))
         return min(bounds, key=bounds.__getitem__)

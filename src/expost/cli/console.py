@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from expost import errors
-from expost.cost import Cost
+from expost.cost import Cost, shortened
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
@@ -144,10 +144,7 @@ def confirm(question: str, yes: bool) -> None:
 
 def short(cost: Cost, *, up: bool) -> str:
     """A cost to six places, for tables: charges round up, refunds and balances down."""
-    places = 10**6
-    units = cost.epsilon_units
-    rounded = -(-units // places) * places if up else units // places * places
-    simple = Cost.of_units(rounded if units > 10 * places else units, cost.delta_units)
+    simple = shortened(cost, up=up)
     rho = getattr(cost, "rho_units", 0)  # where there are several meters
     said = [f"{simple}"] if simple or not rho else []
     return " or ".join([*said, *([f"ρ {rho / 1e12:.4g}"] if rho else [])])

@@ -29,10 +29,10 @@ from expost.mechanisms import DiscreteGaussian, Gaussian, Laplace, NoiseReductio
 from expost.mechanisms.additive import Additive
 from expost.mechanisms.fixed_cost import RELEASED
 from expost.mechanisms.reduction.levels import Reduced
+from expost.mechanisms.wrapper import Wrapper
 from expost.noise import NoiseSource
 
 if TYPE_CHECKING:
-    from expost.accounting.renyi import Prices
     from expost.data.table import Of, PrivateTable
 
 _LEVELS = 40  # of noise reduction: from ε down to a six-thousandth
@@ -179,24 +179,16 @@ class PureMechanism(TableMechanism[Out]):
         return Guarantee.uniform(self.epsilon, neighbours=self.question.table.neighbours)
 
 
-class OnNumbers(TableMechanism[Out]):
+class OnNumbers(TableMechanism[Out], Wrapper[None, Out]):
     """A mechanism for numbers, run on those that answer a question."""
 
     question: Question[Any]
     noise: Additive | SparseVector
 
     @property
-    def guarantee(self) -> Guarantee:
-        """That of the mechanism."""
-        return self.noise.guarantee
-
-    def renyi_prices(self, order: Number) -> Prices:
-        """Those of the mechanism."""
-        return self.noise.renyi_prices(order)
-
-    def gaussian_prices(self) -> Prices | None:
-        """Those of the mechanism."""
-        return self.noise.gaussian_prices()
+    def inner(self) -> Mechanism:
+        """What adds the noise."""
+        return self.noise
 
     def check(self, data: Any) -> None:
         """The mechanism can be run on that many numbers."""

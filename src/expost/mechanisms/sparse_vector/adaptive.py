@@ -106,9 +106,8 @@ class AdaptiveSparseVector(Thresholded):
         for start in range(0, len(margins), CHUNK):
             answers = self.compare(margins[start : start + CHUNK], moves, noise)
             paid = np.cumsum(_SHARES_FOR[answers])
-            answers = answers[
-                : int(np.searchsorted(paid, left - 1)) + 1
-            ]  # the one that leaves less than two is the last
+            last = int(np.searchsorted(paid, left - 1))  # the one that leaves less than two
+            answers = answers[: last + 1]
             output[start : start + len(answers)] = answers
             left -= int(paid[len(answers) - 1]) if len(answers) else 0
             if left < 2:
