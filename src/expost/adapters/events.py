@@ -101,10 +101,6 @@ def _share(value: Any, what: str) -> None:
         raise InvalidValue(f"{what} is above 0 and at most 1, got {said(value)}: without lies it promises nothing")
 
 
-def _size(value: Any, what: str) -> None:
-    as_whole(value, what)
-
-
 def _numbers(values: Any, what: str) -> None:
     for value in values:
         _not_negative(value, what)
@@ -123,8 +119,8 @@ def _number(value: Any, what: str) -> Fraction:
     return Fraction(value)
 
 
-_CHECKS: dict[str, dict[str, Callable[[Any, str], None]]] = {
-    "DiscreteLaplaceDpEvent": {"noise_parameter": _positive, "sensitivity": _size},
+_CHECKS: dict[str, dict[str, Callable[[Any, str], object]]] = {
+    "DiscreteLaplaceDpEvent": {"noise_parameter": _positive, "sensitivity": as_whole},
     "GaussianDpEvent": {"noise_multiplier": _positive},
     "LaplaceDpEvent": {"noise_multiplier": _positive},
     "MixtureOfGaussiansDpEvent": {
@@ -133,13 +129,13 @@ _CHECKS: dict[str, dict[str, Callable[[Any, str], None]]] = {
         "sampling_probs": _numbers,
     },
     "PoissonSampledDpEvent": {"sampling_probability": _probability, "event": _inner},
-    "RandomizedResponseDpEvent": {"noise_parameter": _share, "num_buckets": _size},
+    "RandomizedResponseDpEvent": {"noise_parameter": _share, "num_buckets": as_whole},
     "RepeatAndSelectDpEvent": {"mean": _positive, "shape": _not_negative, "event": _inner},
-    "SampledWithoutReplacementDpEvent": {"source_dataset_size": _size, "sample_size": _size, "event": _inner},
+    "SampledWithoutReplacementDpEvent": {"source_dataset_size": as_whole, "sample_size": as_whole, "event": _inner},
     "TruncatedSubsampledGaussianDpEvent": {
-        "dataset_size": _size,
+        "dataset_size": as_whole,
         "sampling_probability": _probability,
-        "truncated_batch_size": _size,
+        "truncated_batch_size": as_whole,
         "noise_multiplier": _positive,
     },
     "ZCDpEvent": {"rho": _not_negative, "xi": _not_negative},

@@ -37,12 +37,7 @@ _SENSITIVITIES = (
 )
 """Metrics on values: ``d_in`` is a sensitivity, for whichever relation it was computed for."""
 _INTERACTIVE = frozenset(
-    {
-        "make_adaptive_composition",
-        "make_alp_queryable",
-        "make_privacy_filter",
-        "make_sequential_composition",
-    }
+    ("make_adaptive_composition", "make_alp_queryable", "make_privacy_filter", "make_sequential_composition")
 )
 
 

@@ -22,15 +22,9 @@ from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.mechanism import WITHHELD, Withheld
 from expost.mechanisms.fixed_cost import FixedCost
+from expost.mechanisms.linear import tuning
 from expost.mechanisms.linear.model import LinearModel, chosen, signs_of, unit_rows
 from expost.mechanisms.linear.solver import CURVATURE, FloatArray, LossName, Problem, gradient_error, minimise
-from expost.mechanisms.linear.tuning import (
-    as_lean,
-    as_regularizer,
-    noise_lean,
-    objective_regularizer,
-    output_regularizer,
-)
 from expost.mechanisms.numbers import root_above, shape_of
 from expost.noise import NoiseSource
 from expost.noise.grid import Grid
@@ -75,7 +69,7 @@ class _Linear(FixedCost[NDArray[Any], LinearModel]):
         settle(self, classes=partial(as_whole, least=2))
         if self.loss not in CURVATURE:
             raise InvalidValue(f"loss is 'logistic' or 'huber', got {self.loss!r}")
-        settle(self, regularizer=optional(as_regularizer), intercept=as_flag, features=optional(as_features))
+        settle(self, regularizer=optional(tuning.as_regularizer), intercept=as_flag, features=optional(as_features))
 
     @property
     def problems(self) -> int:
@@ -171,7 +165,7 @@ class OutputPerturbation(_Linear):
             size,
             columns,
             epsilon,
-            output_regularizer(size, float(epsilon)) if given is None else float(given),
+            tuning.output_regularizer(size, float(epsilon)) if given is None else float(given),
         )
 
     def _weights(self, setting: Setting, rows: FloatArray, noise: NoiseSource) -> tuple[float, ...]:
@@ -224,15 +218,15 @@ class ObjectivePerturbation(_Linear):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        settle(self, lean=optional(as_lean))
+        settle(self, lean=optional(tuning.as_lean))
 
     def _setting(self, size: int, columns: int, epsilon: Fraction) -> Setting:
         lean, regularizer = self.lean, self.regularizer
         if lean is None:
             chosen = regularizer is None and self.loss == "logistic"
-            lean = noise_lean(size, columns, float(epsilon)) if chosen else 0.0
+            lean = tuning.noise_lean(size, columns, float(epsilon)) if chosen else 0.0
         if regularizer is None:
-            regularizer = objective_regularizer(self.loss, size, columns, float(epsilon), float(lean))
+            regularizer = tuning.objective_regularizer(self.loss, size, columns, float(epsilon), float(lean))
         least = CURVATURE[self.loss] / (size * (bracket.exp(min(epsilon, Fraction(200)) / 2).lower - 1))
         raised = max(float(regularizer), float(least) * (1 + 2.0**-40))  # half of ε at least is for the noise
         return Setting(self.loss, size, columns, epsilon, raised, float(lean))
