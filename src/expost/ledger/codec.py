@@ -1,4 +1,4 @@
-"""Published outputs as canonical JSON: the same value always gives the same text, and comes back exactly.
+"""Published outputs as canonical JSON: the same value always gives the same text, and is read back exactly.
 
 Plain values stand for themselves; everything else is an object with one name that starts with ``$``. Floats are
 written in hexadecimal, arrays as their bytes. Records (dataclasses and named tuples) are written by the durable name of
@@ -115,12 +115,12 @@ _WRITERS: dict[type, tuple[str, Callable[[Any], Any]]] = {
 }
 
 
-def _read(told: Any) -> Any:
-    if isinstance(told, list):
-        return [_read(item) for item in told]
-    if not isinstance(told, dict):
-        return told
-    ((name, content),) = told.items()
+def _read(written: Any) -> Any:
+    if isinstance(written, list):
+        return [_read(item) for item in written]
+    if not isinstance(written, dict):
+        return written
+    ((name, content),) = written.items()
     return _READERS[name](content)
 
 

@@ -295,7 +295,7 @@ class DurableStore:
 
     def tend(self) -> None:
         """Look after what other processes left open, and end what could not be ended before."""
-        with suppress(Changed):  # whoever reserves is told
+        with suppress(Changed):  # reserve() raises it
             self.recover()
         for entry in list(self._orphans):
             with suppress(ReservationClosed):

@@ -230,7 +230,7 @@ class View(NamedTuple):
 
 
 class Note(NamedTuple):
-    """Who changed a limit, and why. It stands in the audit trail."""
+    """Who changed a limit, and why. It is written to the audit trail."""
 
     by: str
     reason: str

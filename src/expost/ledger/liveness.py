@@ -33,14 +33,14 @@ def identity(pid: int) -> str:
 Standing: TypeAlias = Literal["alive", "gone", "unknown"]
 
 
-def standing(told: str, *, local: bool = False) -> Standing:
+def standing(owner: str, *, local: bool = False) -> Standing:
     """What this machine knows of the process of that identity. Of another machine's process nothing is known.
 
     With ``local``, no other machine can be meant, so a process of another boot was one before this machine was started.
     That needs the kernel's name of a boot on both sides: a host name may change while a process runs.
     """
     try:
-        who = json.loads(told)
+        who = json.loads(owner)
         machine, pid, started = str(who["machine"]), int(who["pid"]), str(who["started"])
     except (ValueError, TypeError, KeyError, RecursionError):
         return "unknown"
@@ -83,10 +83,10 @@ class Judge:
             self._seen.clear()
         self._looked = now
         self.doubtful.clear()
-        return tuple(name for name, told, beats in owners if name != me and self._is_given_up(name, told, beats, now))
+        return tuple(name for name, owner, beats in owners if name != me and self._is_given_up(name, owner, beats, now))
 
-    def _is_given_up(self, name: str, told: str, beats: int, now: float) -> bool:
-        known = standing(told, local=self._local)
+    def _is_given_up(self, name: str, owner: str, beats: int, now: float) -> bool:
+        known = standing(owner, local=self._local)
         if known != "unknown":
             return known == "gone"
         before, since = self._seen.get(name, (None, now))

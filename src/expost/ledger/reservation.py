@@ -46,7 +46,7 @@ class Reservation:
 
     @property
     def entry(self) -> Entry:
-        """The ledger's line about it, as it stands now."""
+        """The ledger's line about it, as it is now."""
         if self._entry.state == "reserved":  # somebody else may have ended it
             self._entry = self._store.find(self._entry.id)
         return self._entry
@@ -99,7 +99,7 @@ class Reservation:
         except ReservationClosed:
             raise
         except BaseException as error:
-            self.forfeit(error)  # an interrupt may come when it has ended already: then that stands
+            self.forfeit(error)  # an interrupt may come when it has ended already: then that holds
             raise
         return self._entry
 
@@ -137,7 +137,7 @@ class Reservation:
 
 
 class MechanismReservation(Reservation):
-    """The reservation of a run or a conversation, in the hands of the ledger that made it: it ends by what came out.
+    """The reservation of a run or an interaction, held by the ledger that made it: its output decides how it ends.
 
     Only the process that made it can end it so. A forked copy would publish a second output for one charge.
     """

@@ -152,7 +152,7 @@ def copy_ledger(source: str, name: str, target: str, note: Note) -> Head:
 
 
 def import_export(file: str, target: str, note: Note) -> Head:
-    """Import an export. It holds no outputs: keys stand for what was published, and nothing is sampled again."""
+    """Import an export. It holds no outputs: the keys of what was published are kept, and never sampled again."""
     return _copied(read_export(file), lambda number: None, target, note)
 
 

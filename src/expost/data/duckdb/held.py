@@ -19,7 +19,7 @@ _ARROW, _HELD = "_expost_arrow", "expost_held"
 
 
 def library_of(source: Any) -> str | None:
-    """The library that a frame is of; None if it is no frame."""
+    """The library that a frame is of; None for anything else."""
     first = source[0] if isinstance(source, list | tuple) and source else source
     if type(first).__module__.partition(".")[0] not in _LIBRARIES and not hasattr(first, "iloc"):
         return None
