@@ -92,7 +92,7 @@ def quick(url: str) -> dict[str, Callable[[], object]]:
 def since_a_head(url: str) -> float:
     """How long it takes to verify 1,000 new lines, in milliseconds."""
     ledger = xp.Ledger.load(url, "study")
-    ((sequence, last),) = cast(Any, ledger._store)._engine.rows("SELECT sequence, head FROM expost_ledger")
+    ((sequence, last),) = cast(Any, ledger._store)._engine.rows("SELECT sequence, head FROM expost_books")
     for _ in range(500):
         ledger.account("a7").reserve(CLAIM).settle("nothing")
     return took([lambda: ledger.verify(Head(sequence, last), since=True)], 3)[0]

@@ -87,7 +87,7 @@ class Audit(Replay):
 
     def _instant(self, rows: Rows) -> Instant:
         found = rows(
-            "SELECT name, neighbours, unit, sequence, head, entries, at, accounting FROM expost_ledger WHERE id = ?",
+            "SELECT name, neighbours, unit, sequence, head, entries, at, accounting FROM expost_books WHERE id = ?",
             self._ledger,
         )
         if len(found) != 1:

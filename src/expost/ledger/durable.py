@@ -118,7 +118,7 @@ class DurableStore:
         names = ["/".join(path[: depth + 1]) for depth in range(len(path))]
         marks = ", ".join("?" * len(names))
         rows = self._engine.rows(
-            f"SELECT l.sequence, l.entries, {BALANCE} FROM expost_ledger l JOIN expost_account a ON a.ledger = l.id "
+            f"SELECT l.sequence, l.entries, {BALANCE} FROM expost_books l JOIN expost_account a ON a.ledger = l.id "
             f"WHERE l.id = ? AND a.path IN ({marks}) ORDER BY a.id", self._ledger, *names,
         )  # fmt: skip
         if len(rows) < len(path):

@@ -23,9 +23,8 @@ except ImportError:  # where there is no fork either
     fcntl = None  # type: ignore[assignment]
 
 _SIZE = 128  # bytes of a record: written at once, within one block of the disk
-
-
 _WAITS = 200  # milliseconds for which a note waits for another; then it is left to the next commit
+_OPEN = 1.0  # seconds for which the file is kept open
 
 
 class Heads:
@@ -34,8 +33,9 @@ class Heads:
     def __init__(self, path: str) -> None:
         self.path = f"{path}-heads"
         self._places: dict[str, int] = {}
-        self._written: dict[str, bytes] = {}
-        """The records that this process wrote last."""
+        self._file: int | None = None
+        """Open for notes, but not for long: the file may be removed, or replaced."""
+        self._until = 0.0
 
     def lost(self, name: str, sequence: int, hash_of: Callable[[int], str | None]) -> LedgerCorrupt | None:
         """Why books of that last line are not those whose head was noted, if so; from the hashes of their lines."""
@@ -54,18 +54,6 @@ class Heads:
             "lines are lost, so nothing is reserved; restore the file with its -wal, or close this ledger. If what is "
             "lost was never about people, remove the file of heads"
         )
-
-    def is_last(self, name: str) -> bool:
-        """Whether the head that this process noted last is the last one that was noted."""
-        record, place = self._written.get(name), self._places.get(name, 0)
-        try:
-            file = os.open(self.path, os.O_RDONLY)
-            try:
-                return os.pread(file, _SIZE, place * _SIZE) == record
-            finally:
-                os.close(file)
-        except OSError:
-            return False
 
     def noted(self, name: str) -> Head | None:
         """The head that was noted last. Raises ``LedgerUnavailable`` if there is a file that cannot be read."""
@@ -91,25 +79,37 @@ class Heads:
     def note(self, name: str, head: Head) -> bool:
         """Note a head, unless a later one is noted; whether it was. What cannot be written is not noted: the commit
         stands."""
+        now = time.monotonic()
+        if now > self._until:
+            self.close()
         try:
-            file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+            if self._file is None:
+                self._file, self._until = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644), now + _OPEN
+            return self._note(self._file, name, head)
         except OSError:
+            self.close()
             return False
-        try:
-            return _locked(file) and self._note(file, name, head)
-        except OSError:
-            return False
-        finally:
-            _unlock(file)
-            os.close(file)
+        except BaseException:
+            self.close()  # with its lock
+            raise
 
     def _note(self, file: int, name: str, head: Head) -> bool:
-        noted = self._read(file, name)
-        if noted is not None and noted.sequence >= head.sequence:
+        if not _locked(file):
             return False
-        record = self._written[name] = _record(name, head)
-        os.pwrite(file, record, self._places.get(name, 0) * _SIZE)
+        try:
+            noted = self._read(file, name)
+            if noted is not None and noted.sequence >= head.sequence:
+                return False
+            os.pwrite(file, _record(name, head), self._places.get(name, 0) * _SIZE)
+        finally:
+            _unlock(file)
         return True
+
+    def close(self) -> None:
+        """Let go of the file."""
+        file, self._file = self._file, None
+        if file is not None:
+            os.close(file)
 
     def _read(self, file: int, name: str) -> Head | None:
         """The record of a ledger; remembers where it is, or where it belongs."""

@@ -1,8 +1,8 @@
-"""Which file a name leads to, asked without its times.
+"""Which file a name leads to.
 
 A kernel that was asked for the times of a file writes them anew with the next write to it, and has to sync more than
-the data: before every commit, that would cost a quarter of it. ``os.stat`` always asks; ``statx`` asks for what is
-needed.
+the data: for the log, before every commit, that would cost a quarter of it. ``os.stat`` always asks; ``statx`` asks for
+what is needed, and takes longer.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def _library() -> Any:
 _statx = _library()
 
 
-def identified(path: bytes) -> tuple[Identity, int]:
-    """The file of that name, and how many names it has. Raises ``OSError``."""
-    if _statx is not None:
+def identified(path: bytes, *, times: bool = True) -> tuple[Identity, int]:
+    """The file of that name, and how many names it has, if need be without asking for its times. Raises ``OSError``."""
+    if not times and _statx is not None:
         result = _Buffer()
         failed = _statx(_HERE, path, 0, _WANTED, result)
         mask, links, inode, major, minor = _RESULT.unpack_from(result)

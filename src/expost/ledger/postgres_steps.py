@@ -48,7 +48,7 @@ class TableView:
     def __init__(self, rows: Rows, ledger: int) -> None:
         self._rows, self._ledger = rows, ledger
         ((name, self._neighbours, self._count, accounting),) = rows(
-            "SELECT name, neighbours, entries, accounting FROM expost_ledger WHERE id = ?", ledger
+            "SELECT name, neighbours, entries, accounting FROM expost_books WHERE id = ?", ledger
         )
         self.meters = meters_of_text(accounting)
         self.root: Path = (name,)

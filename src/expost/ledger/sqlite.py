@@ -90,7 +90,7 @@ class SqliteEngine:
         def work(writer: apsw.Connection) -> Transaction:
             known = self._known.pop(ledger, None) or Remembered()  # not remembered, if this fails
             transaction = Transaction(writer, ledger, owner, self.settings, known)
-            if self.heads is not None and not (known.noted and self.heads.is_last(transaction.root[0])):
+            if self.heads is not None and not known.noted:
                 transaction.lost = self.heads.lost(transaction.root[0], transaction.sequence, transaction.hash_of)
             transaction.apply(steps)
             return transaction
@@ -169,7 +169,7 @@ class SqliteEngine:
 
     def _beside(self, ending: bytes) -> Identity:
         try:
-            return identified(self._name + ending)[0]
+            return identified(self._name + ending, times=ending != b"-wal")[0]
         except OSError:
             what = "write-ahead log" if ending == b"-wal" else "locks"
             raise self._moved(f"lost its {what} (the file ending in {ending.decode()})") from None
@@ -251,6 +251,8 @@ class SqliteEngine:
         for connection in connections:
             if connection is not None:
                 connection.close()
+        if self.heads is not None:
+            self.heads.close()
         self._remove_copy()
 
     def _remove_copy(self) -> None:

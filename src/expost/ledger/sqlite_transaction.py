@@ -52,8 +52,9 @@ _MONTH = 30 * 24 * HOUR
 _OPEN = "expost_entry e INDEXED BY expost_entry_open"
 _SPENT = (
     "UPDATE expost_account SET epsilon_spent = ?, delta_spent = ?, epsilon_reserved = ?, delta_reserved = ?, line = ?, "
-    "meters = ?"
+    "meters = ?, entries = ?, at = ?, head = ?"
 )
+_BELOW = (None, None, None)  # what only the ledger's own account has
 
 
 _REMEMBERED = 4096  # accounts, guarantees and open entries of one ledger
@@ -93,7 +94,7 @@ class Transaction:
     ) -> None:
         self._execute, self._ledger, self._settings, self.known = connection.execute, ledger, settings, known
         row = known.book or self._row(
-            "SELECT name, neighbours, sequence, entries, at, head, accounting FROM expost_ledger WHERE id = ?", ledger
+            "SELECT name, neighbours, sequence, entries, at, head, accounting FROM expost_books WHERE id = ?", ledger
         )
         name, self._neighbours, self.sequence, self._count, self.at, self.head, self._accounting = row
         self.root: Path = (name,)
@@ -110,11 +111,6 @@ class Transaction:
         if self.lost is not None and not any(isinstance(step, Close) for step in steps):
             raise self.lost
         self.outcomes = [self._outcome(step) for step in steps]
-        if self.moved:
-            self._execute(
-                "UPDATE expost_ledger SET sequence = ?, entries = ?, at = ?, head = ? WHERE id = ?",
-                (self.sequence, self._count, self.at, self.head, self._ledger),
-            )
         self.known.book = (
             self.root[0], self._neighbours, self.sequence, self._count, self.at, self.head, self._accounting,
         )  # fmt: skip
@@ -224,6 +220,8 @@ class Transaction:
         line = trail_line(change, self.sequence, self.at, self._settings.user)
         self.head = link(self.head, line)
         operation, entry = change.operation, change.entry
+        if isinstance(operation, Reserve):
+            self._count += 1
         for depth, balance in enumerate(change.levels, 1):
             self._write_balance(change.path[:depth], balance)
         if entry is not None and isinstance(operation, Reserve):
@@ -251,9 +249,10 @@ class Transaction:
             )  # fmt: skip
             return
         number, before = known
+        whole = (self._count, self.at, self.head) if len(path) == 1 else _BELOW
         values = (
             spent.epsilon_units, spent.delta_units, reserved.epsilon_units, reserved.delta_units, self.sequence,
-            None if held is None else numbers_text(held),
+            None if held is None else numbers_text(held), *whole,
         )  # fmt: skip
         if limit is before.limit and closed == before.closed:
             self._execute(f"{_SPENT} WHERE id = ?", (*values, number))
@@ -276,7 +275,6 @@ class Transaction:
             self.known.claims.add(claim)
         if lease is None:
             self._ensure_alive()
-        self._count += 1
         self._execute(
             "INSERT INTO expost_entry (ledger, number, account, operation, subject, fingerprint, claim, label, key, "
             "epsilon, delta, meters, owner, lease, lease_until, begun, reserved_at, reserved_line) "
@@ -397,14 +395,14 @@ def create_books(writer: apsw.Connection, operation: Create, settings: Settings,
     head = link(GENESIS, line)
     name, limit, neighbours, unit, meters, _ = operation
     writer.execute(
-        "INSERT INTO expost_ledger (name, neighbours, unit, sequence, entries, at, head, accounting) "
-        "VALUES (?, ?, ?, 1, 0, ?, ?, ?)",
-        (name, neighbours, unit, at, head, accounting_text(meters)),
+        "INSERT INTO expost_ledger (name, neighbours, unit, accounting) VALUES (?, ?, ?, ?)",
+        (name, neighbours, unit, accounting_text(meters)),
     )
     ledger = writer.last_insert_rowid()
     writer.execute("INSERT INTO expost_event VALUES (?, 1, ?, ?)", (ledger, line, head))
     writer.execute(
-        "INSERT INTO expost_account (ledger, path, epsilon_limit, delta_limit, line, meters) VALUES (?, ?, ?, ?, 1, ?)",
-        (ledger, name, limit.epsilon_units, limit.delta_units, numbers_text(change.levels[0].meters)),
+        "INSERT INTO expost_account (ledger, path, epsilon_limit, delta_limit, line, meters, entries, at, head) "
+        "VALUES (?, ?, ?, ?, 1, ?, 0, ?, ?)",
+        (ledger, name, limit.epsilon_units, limit.delta_units, numbers_text(change.levels[0].meters), at, head),
     )
     return head

@@ -57,8 +57,8 @@ class _Copying(Replay):
                 balance.line, numbers_text(balance.meters), self._ids[path],
             )  # fmt: skip
         self._run(
-            "UPDATE expost_ledger SET sequence = ?, entries = ?, head = ? WHERE id = ?",
-            head.sequence, self.count, head.hash, self._ledger,
+            "UPDATE expost_account SET entries = ?, at = ?, head = ? WHERE ledger = ? AND parent IS NULL",
+            self.count, self.at, head.hash, self._ledger,
         )  # fmt: skip
         return head
 
@@ -68,11 +68,10 @@ class _Copying(Replay):
         if event.kind == "create":
             self._create(event)
         if event.kind in ("create", "account"):
-            self._account(change)
+            self._account(event, change)
         self._run("INSERT INTO expost_event VALUES (?, ?, ?, ?)", self._ledger, event.sequence, event.line, event.hash)
         if event.kind == "begin":
             self._run("UPDATE expost_entry SET begun = 1 WHERE ledger = ? AND number = ?", self._ledger, event.entry)
-        self._run("UPDATE expost_ledger SET at = ? WHERE id = ?", event.at, self._ledger)
         return change
 
     def _create(self, event: Event) -> None:
@@ -81,18 +80,18 @@ class _Copying(Replay):
         if self._run("SELECT 1 FROM expost_ledger WHERE name = ?", name):
             raise AlreadyExists("ledger", name)
         self._run(
-            "INSERT INTO expost_ledger (name, neighbours, unit, sequence, entries, at, head, accounting) "
-            "VALUES (?,?,?,0,0,?,?,?)",
-            name, neighbours, unit, event.at, event.hash, accounting_text(meters),
+            "INSERT INTO expost_ledger (name, neighbours, unit, accounting) VALUES (?, ?, ?, ?)",
+            name, neighbours, unit, accounting_text(meters),
         )  # fmt: skip
         ((self._ledger,),) = self._run("SELECT id FROM expost_ledger WHERE name = ?", name)
 
-    def _account(self, change: Change) -> None:
+    def _account(self, event: Event, change: Change) -> None:
         path, limit = change.path, change.levels[-1].limit
         self._run(
-            "INSERT INTO expost_account (ledger, parent, path, epsilon_limit, delta_limit, line, meters) "
-            "VALUES (?,?,?,?,?,1,?)", self._ledger, self._ids.get(path[:-1]), "/".join(path), limit.epsilon_units,
-            limit.delta_units, numbers_text(change.levels[-1].meters),
+            "INSERT INTO expost_account (ledger, parent, path, epsilon_limit, delta_limit, line, meters, entries, at, "
+            "head) VALUES (?,?,?,?,?,1,?,?,?,?)", self._ledger, self._ids.get(path[:-1]), "/".join(path),
+            limit.epsilon_units, limit.delta_units, numbers_text(change.levels[-1].meters),
+            *((0, event.at, event.hash) if len(path) == 1 else (None, None, None)),
         )  # fmt: skip
         ((self._ids[path],),) = self._run(
             "SELECT id FROM expost_account WHERE ledger = ? AND path = ?", self._ledger, "/".join(path)

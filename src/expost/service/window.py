@@ -48,7 +48,7 @@ class Window:
         """Look at the ledgers. One query, so all of it is of one instant."""
         marks = ", ".join("?" * len(self._ledgers))
         rows = self._database.rows(
-            f"SELECT l.name, l.id, l.sequence, l.entries, l.accounting, a.path, {BALANCE} FROM expost_ledger l "
+            f"SELECT l.name, l.id, l.sequence, l.entries, l.accounting, a.path, {BALANCE} FROM expost_books l "
             f"JOIN expost_account a ON a.ledger = l.id WHERE l.name IN ({marks}) ORDER BY a.id", *self._ledgers,
         )  # fmt: skip
         books: dict[str, _Book] = {}

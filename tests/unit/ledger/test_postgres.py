@@ -177,7 +177,7 @@ def test_a_process_that_is_silent_for_a_month_is_forgotten(new_url: Callable[[],
         execute(
             url,
             f"INSERT INTO expost_owner (id, ledger, identity, seen, expired{columns}) "
-            f"SELECT '{name}', id, '?', at - 1 - {age}, 1{values} FROM expost_ledger",
+            f"SELECT '{name}', id, '?', at - 1 - {age}, 1{values} FROM expost_books",
         )
     spending = ledger.reserve(CLAIM)
     disarm(url, "expost_entry")

@@ -131,11 +131,16 @@ def test_accounts_above_are_charged_too(party: Party) -> None:
     assert party.spend(party.role(), step) == [{"refused": True}]
 
 
-@pytest.mark.parametrize("account", ["", "/", "none", "study/", "study/none", "/study"])
-def test_an_account_that_is_not_there(party: Party, account: str) -> None:
+@pytest.mark.parametrize("account", ["", "/", "none", "study/", "study/none", "/study", None])
+def test_an_account_that_is_not_there(party: Party, account: str | None) -> None:
     mine = party.role()
     assert party.spend(mine, reserve(account=account)) == [{"refused": True}]
     assert party.spend(mine, reserve(), reserve(account=account)) == [{"entry": 1, "at": ANY}, {"refused": True}]
+
+
+def test_a_batch_without_steps_is_refused(party: Party) -> None:
+    with pytest.raises(psycopg.Error, match="at least one step"):
+        party.spend(party.role())
 
 
 @pytest.mark.parametrize("do", ["raise", "close", "create", "account", "clock", "drop", "nonsense", None])

@@ -46,7 +46,7 @@ def spent_again(ledger: Any, url: str) -> Head:
         ledger.reserve(CLAIM).settle("large")
     head: Head = ledger.verify()
     disarm(url, "expost_account")
-    execute(url, "UPDATE expost_account SET epsilon_spent = 0, delta_spent = 0, line = 1")
+    execute(url, "UPDATE expost_account SET epsilon_spent = 0, delta_spent = 0")
     for _ in range(6):
         ledger.reserve(CLAIM).settle("large")
     return head
@@ -57,7 +57,7 @@ def forgotten(ledger: Any, url: str) -> Head:
         ledger.reserve(CLAIM).settle("large")
     head: Head = ledger.verify()
     disarm(url, "expost_account")
-    execute(url, "UPDATE expost_account SET epsilon_spent = 0, delta_spent = 0, line = 1")
+    execute(url, "UPDATE expost_account SET epsilon_spent = 0, delta_spent = 0")
     return head
 
 
@@ -164,9 +164,9 @@ def end_removed(ledger: Any, url: str) -> Head:
     """The head is behind the last line."""
     ledger.reserve(CLAIM)
     head: Head = ledger.verify()
-    for table in ("expost_event", "expost_ledger"):
+    for table in ("expost_event", "expost_account"):
         disarm(url, table)
-    execute(url, "DELETE FROM expost_event WHERE sequence = 2", "UPDATE expost_ledger SET sequence = 1")
+    execute(url, "DELETE FROM expost_event WHERE sequence = 2", "UPDATE expost_account SET line = 1")
     return head
 
 

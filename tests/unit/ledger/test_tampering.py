@@ -25,7 +25,7 @@ TAMPERING = {
     "UPDATE expost_entry SET state = 'forfeited', charged_epsilon = epsilon, charged_delta = delta WHERE number = 2": (
         "entry 2 is not what the audit trail says"
     ),
-    "UPDATE expost_ledger SET entries = entries + 1": "number of entries is not",
+    "UPDATE expost_account SET entries = entries + 1 WHERE parent IS NULL": "number of entries is not",
     "INSERT INTO expost_event SELECT ledger, sequence + 1, line, hash FROM expost_event WHERE sequence = 4": (
         "end differently"
     ),
@@ -113,7 +113,7 @@ def test_a_key_that_was_used_twice_is_found(new_url: Callable[[], str], end: boo
         "DROP INDEX expost_entry_key",
         "DROP INDEX expost_event_key",
         "UPDATE expost_entry SET key = 'one'",
-        f"UPDATE expost_ledger SET head = '{heads[-1]}'",
+        f"UPDATE expost_account SET head = '{heads[-1]}' WHERE parent IS NULL",
         *(
             f"UPDATE expost_event SET line = '{quoted(line)}', hash = '{head}' WHERE sequence = {number}"
             for number, (line, head) in enumerate(zip(lines, heads, strict=True), 1)
@@ -146,7 +146,7 @@ def test_a_changed_clock_of_the_books_is_found(new_url: Callable[[], str]) -> No
     url = new_url()
     ledger = make(url)
     head = ledger.verify()
-    execute(url, "UPDATE expost_ledger SET at = at + 3600000000")
+    execute(url, "UPDATE expost_account SET at = at + 3600000000 WHERE parent IS NULL")
     for since in (False, True):
         with pytest.raises(xp.LedgerCorrupt, match="clock of the books"):
             ledger.verify(head, since=since)

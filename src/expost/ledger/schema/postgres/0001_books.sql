@@ -89,10 +89,6 @@ CREATE TABLE expost_ledger (
   name TEXT NOT NULL UNIQUE,
   neighbours TEXT NOT NULL CHECK (neighbours IN ('add-remove', 'substitute')),
   unit TEXT NOT NULL,
-  sequence BIGINT NOT NULL CHECK (sequence >= 0),
-  entries BIGINT NOT NULL CHECK (entries >= 0),
-  at BIGINT NOT NULL,
-  head TEXT NOT NULL CHECK (length(head) = 64),
   accounting TEXT  -- the meters beside the simple sum, if there are any
 );
 
@@ -112,8 +108,15 @@ CREATE TABLE expost_account (
   -- beside the simple sum: capacities (δ of rounds, Rényi prices, μ², others), then what was charged and what is reserved
   -- (Rényi prices, μ², others, entries without ε, those without μ as well)
   meters TEXT,
+  -- of the whole ledger, with its own account, which every line of the audit trail changes: a row less to write
+  entries BIGINT,
+  at BIGINT,  -- the clock of the books
+  head TEXT,
   UNIQUE (ledger, path)
 );
+CREATE VIEW expost_books AS
+SELECT l.id, l.name, l.neighbours, l.unit, l.accounting, a.line AS sequence, a.entries, a.at, a.head
+FROM expost_ledger l JOIN expost_account a ON a.ledger = l.id AND a.path = l.name;
 
 -- No foreign keys from here on: each would be a query at every commit. Only the functions below write these tables, and
 -- verify checks. A guarantee is kept once for each ledger, with the first line about it.
@@ -170,7 +173,7 @@ CREATE TABLE expost_entry (
 );
 CREATE UNIQUE INDEX expost_entry_key ON expost_entry (ledger, key) WHERE key IS NOT NULL;
 CREATE INDEX expost_owner_ledger ON expost_owner (ledger) WHERE expired = 0;
-CREATE INDEX expost_owner_expired ON expost_owner (ledger, seen) WHERE expired = 1;
+CREATE INDEX expost_owner_expired ON expost_owner (ledger) WHERE expired = 1;  -- no column that changes with a commit
 CREATE INDEX expost_entry_open ON expost_entry (ledger, number) WHERE state = 'reserved';
 CREATE INDEX expost_entry_account ON expost_entry (account, number);
 
@@ -182,10 +185,9 @@ CREATE TABLE expost_event (
   PRIMARY KEY (ledger, sequence)
 );
 
--- Rows that change with every commit stay on their page.
-ALTER TABLE expost_ledger SET (fillfactor = 10);
-ALTER TABLE expost_account SET (fillfactor = 10);
-ALTER TABLE expost_owner SET (fillfactor = 10);
+-- Rows that change with every commit stay on their page, which is tidied now and then.
+ALTER TABLE expost_account SET (fillfactor = 50);
+ALTER TABLE expost_owner SET (fillfactor = 50);
 ALTER TABLE expost_entry SET (fillfactor = 70);
 
 CREATE FUNCTION expost_numbers(p_text TEXT) RETURNS BIGINT[] IMMUTABLE LANGUAGE plpgsql AS $$
@@ -207,10 +209,13 @@ END $$;
 -- What a row may be. A CHECK is read anew by every statement that writes a row; a function is read once.
 CREATE FUNCTION expost_account_holds(
   p_limit BIGINT, p_limit_delta BIGINT, p_spent BIGINT, p_spent_delta BIGINT, p_reserved BIGINT, p_reserved_delta BIGINT,
-  p_closed BIGINT, p_meters TEXT
+  p_closed BIGINT, p_meters TEXT, p_parent BIGINT, p_entries BIGINT, p_at BIGINT, p_head TEXT
 ) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
 DECLARE v_held BIGINT[];
 BEGIN
+  IF num_nonnulls(p_entries, p_at, p_head) <> 3 * (p_parent IS NULL)::int OR p_entries < 0 OR length(p_head) <> 64 THEN
+    RETURN FALSE;
+  END IF;
   IF p_meters IS NOT NULL THEN
     v_held := expost_numbers(p_meters);
     RETURN p_limit >= 0 AND p_limit_delta BETWEEN 0 AND 1000000000000000000 AND p_closed IN (0, 1)
@@ -252,26 +257,28 @@ BEGIN
       ELSE FALSE END, FALSE);
 END $$;
 ALTER TABLE expost_account ADD CONSTRAINT expost_account_holds CHECK (expost_account_holds(
-  epsilon_limit, delta_limit, epsilon_spent, delta_spent, epsilon_reserved, delta_reserved, closed, meters));
+  epsilon_limit, delta_limit, epsilon_spent, delta_spent, epsilon_reserved, delta_reserved, closed, meters, parent, entries,
+  at, head));
 ALTER TABLE expost_entry ADD CONSTRAINT expost_entry_holds CHECK (expost_entry_holds(
   number, operation, epsilon, delta, owner, lease_until, begun, state, part, charged_epsilon, charged_delta, ended_line,
   meters, charged_meters));
 
--- What has happened stays: entries end once, lines and guarantees never change, nothing is refunded by hand.
+-- What has happened stays: entries end once, lines and guarantees never change, nothing is refunded by hand. Triggers
+-- before an update would lock each row once more.
 CREATE FUNCTION expost_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN RAISE EXCEPTION 'expost: %', TG_ARGV[0] USING ERRCODE = 'integrity_constraint_violation'; END $$;
 
-CREATE TRIGGER expost_entry_ends_once BEFORE UPDATE OF state, begun, part, charged_epsilon, charged_delta, charged_meters, digest, ended_line
+CREATE TRIGGER expost_entry_ends_once AFTER UPDATE OF state, begun, part, charged_epsilon, charged_delta, charged_meters, digest, ended_line
 ON expost_entry FOR EACH ROW
 WHEN (OLD.state <> 'reserved' OR NEW.begun < OLD.begun OR (NEW.state = 'voided' AND OLD.begun = 1))
 EXECUTE FUNCTION expost_refuse('an entry ends once and does not change otherwise');
-CREATE TRIGGER expost_entry_output BEFORE UPDATE OF output ON expost_entry FOR EACH ROW
+CREATE TRIGGER expost_entry_output AFTER UPDATE OF output ON expost_entry FOR EACH ROW
 WHEN (OLD.state <> 'reserved' AND NEW.output IS NOT NULL)
 EXECUTE FUNCTION expost_refuse('an entry ends once and does not change otherwise');
-CREATE TRIGGER expost_entry_lease BEFORE UPDATE OF lease_until ON expost_entry FOR EACH ROW
+CREATE TRIGGER expost_entry_lease AFTER UPDATE OF lease_until ON expost_entry FOR EACH ROW
 WHEN (NEW.lease_until IS NULL OR NEW.lease_until > OLD.lease_until)
 EXECUTE FUNCTION expost_refuse('an entry ends once and does not change otherwise');
-CREATE TRIGGER expost_entry_fixed BEFORE UPDATE OF ledger, number, account, operation, subject, fingerprint, claim, label,
+CREATE TRIGGER expost_entry_fixed AFTER UPDATE OF ledger, number, account, operation, subject, fingerprint, claim, label,
   key, epsilon, delta, meters, reserved_at, reserved_line, owner, lease ON expost_entry FOR EACH ROW
 EXECUTE FUNCTION expost_refuse('an entry ends once and does not change otherwise');
 CREATE TRIGGER expost_entry_starts BEFORE INSERT ON expost_entry FOR EACH ROW WHEN (NEW.state <> 'reserved')
@@ -282,28 +289,26 @@ CREATE TRIGGER expost_event_fixed BEFORE UPDATE OR DELETE ON expost_event FOR EA
 EXECUTE FUNCTION expost_refuse('the audit trail never changes');
 CREATE TRIGGER expost_claim_fixed BEFORE UPDATE OR DELETE ON expost_claim FOR EACH ROW
 EXECUTE FUNCTION expost_refuse('claims never change');
-CREATE TRIGGER expost_account_grows BEFORE UPDATE OF epsilon_limit, delta_limit, closed ON expost_account FOR EACH ROW
+CREATE TRIGGER expost_account_grows AFTER UPDATE OF epsilon_limit, delta_limit, closed ON expost_account FOR EACH ROW
 WHEN (NEW.epsilon_limit < OLD.epsilon_limit OR NEW.delta_limit < OLD.delta_limit OR NEW.closed < OLD.closed)
 EXECUTE FUNCTION expost_refuse('what was spent and allowed never goes down');
-CREATE TRIGGER expost_account_spends BEFORE UPDATE OF epsilon_spent, delta_spent ON expost_account FOR EACH ROW
-WHEN (NEW.epsilon_spent < OLD.epsilon_spent OR NEW.delta_spent < OLD.delta_spent)
+CREATE TRIGGER expost_account_spends AFTER UPDATE OF epsilon_spent, delta_spent, line, entries ON expost_account FOR EACH ROW
+WHEN (NEW.epsilon_spent < OLD.epsilon_spent OR NEW.delta_spent < OLD.delta_spent OR NEW.line < OLD.line
+  OR NEW.entries < OLD.entries)
 EXECUTE FUNCTION expost_refuse('what was spent and allowed never goes down');
-CREATE TRIGGER expost_account_meters BEFORE UPDATE OF meters ON expost_account FOR EACH ROW
+CREATE TRIGGER expost_account_meters AFTER UPDATE OF meters ON expost_account FOR EACH ROW
 WHEN (NEW.meters IS DISTINCT FROM OLD.meters
   AND coalesce(expost_meters_fall(expost_numbers(OLD.meters), expost_numbers(NEW.meters)), TRUE))
 EXECUTE FUNCTION expost_refuse('what was spent and allowed never goes down');
-CREATE TRIGGER expost_account_fixed BEFORE UPDATE OF id, ledger, path, parent ON expost_account FOR EACH ROW
+CREATE TRIGGER expost_account_fixed AFTER UPDATE OF id, ledger, path, parent ON expost_account FOR EACH ROW
 EXECUTE FUNCTION expost_refuse('what was spent and allowed never goes down');
 CREATE TRIGGER expost_account_stays BEFORE DELETE ON expost_account FOR EACH ROW
 EXECUTE FUNCTION expost_refuse('accounts are never removed');
-CREATE TRIGGER expost_ledger_grows BEFORE UPDATE ON expost_ledger FOR EACH ROW
-WHEN (NEW.sequence < OLD.sequence OR NEW.entries < OLD.entries)
-EXECUTE FUNCTION expost_refuse('a ledger only grows');
-CREATE TRIGGER expost_ledger_fixed BEFORE UPDATE OF id, name, neighbours, unit, accounting ON expost_ledger FOR EACH ROW
-EXECUTE FUNCTION expost_refuse('a ledger only grows');
+CREATE TRIGGER expost_ledger_fixed BEFORE UPDATE ON expost_ledger FOR EACH ROW
+EXECUTE FUNCTION expost_refuse('ledgers never change');
 CREATE TRIGGER expost_ledger_stays BEFORE DELETE ON expost_ledger FOR EACH ROW
 EXECUTE FUNCTION expost_refuse('ledgers are never removed');
-CREATE TRIGGER expost_owner_expires BEFORE UPDATE OF expired ON expost_owner FOR EACH ROW WHEN (NEW.expired < OLD.expired)
+CREATE TRIGGER expost_owner_expires AFTER UPDATE OF expired ON expost_owner FOR EACH ROW WHEN (NEW.expired < OLD.expired)
 EXECUTE FUNCTION expost_refuse('what has expired stays expired');
 DO $$ DECLARE name TEXT; BEGIN
   FOREACH name IN ARRAY ARRAY['ledger', 'account', 'claim', 'entry', 'event'] LOOP
@@ -335,15 +340,14 @@ BEGIN
   RETURN greatest(p_at, p_now - p_now % 3600000000);
 END $$;
 
+-- Functions in SQL become a part of the expressions that call them.
 CREATE FUNCTION expost_line(
   p_at BIGINT, p_body TEXT, p_entry BIGINT, p_kind TEXT, p_levels TEXT, p_sequence BIGINT, p_user TEXT
-) RETURNS TEXT LANGUAGE plpgsql AS $$
-BEGIN
-  RETURN '{"at":' || p_at || ',"body":' || p_body || ',"entry":' || coalesce(p_entry::text, 'null') || ',"event":"' || p_kind
-    || '","levels":[' || p_levels || '],"sequence":' || p_sequence || ',"user":' || p_user || '}';
-END $$;
-CREATE FUNCTION expost_link(p_head TEXT, p_line TEXT) RETURNS TEXT LANGUAGE plpgsql AS $$
-BEGIN RETURN encode(sha256(convert_to(p_head || E'\n' || p_line, 'UTF8')), 'hex'); END $$;
+) RETURNS TEXT LANGUAGE sql AS $$
+  SELECT '{"at":' || p_at || ',"body":' || p_body || ',"entry":' || coalesce(p_entry::text, 'null') || ',"event":"' || p_kind
+    || '","levels":[' || p_levels || '],"sequence":' || p_sequence || ',"user":' || p_user || '}' $$;
+CREATE FUNCTION expost_link(p_head TEXT, p_line TEXT) RETURNS TEXT LANGUAGE sql AS
+$$ SELECT encode(sha256(convert_to(p_head || E'\n' || p_line, 'UTF8')), 'hex') $$;
 -- Who the server says it is, as JSON.
 CREATE FUNCTION expost_user() RETURNS TEXT LANGUAGE plpgsql AS $$
 BEGIN RETURN to_json(regexp_replace(session_user::text, '[^ -~]', '?', 'g'))::text; END $$;
@@ -371,29 +375,34 @@ END $$;
 CREATE FUNCTION expost_governs() RETURNS BOOLEAN LANGUAGE plpgsql AS $$
 BEGIN RETURN has_function_privilege(session_user, 'expost_govern(bigint, text, text, jsonb)', 'EXECUTE'); END $$;
 
--- A batch of steps of the spending kind, exactly once. The ledger's own row is locked first, so batches on one ledger
--- follow one another, and nothing that is read here changes meanwhile. A step that the rules refuse changes nothing.
--- The caller is not trusted with amounts, accounts above its own, or lines: they follow from the tables.
+-- A batch of steps of the spending kind, exactly once. What can be known without the lock comes first: what a guarantee
+-- costs, and all of an entry that never changes. Then the ledger's row is locked, which never changes, so that only the
+-- next in line is woken: batches on one ledger follow one another, and nothing that is read from there on changes meanwhile. A step that the rules refuse
+-- changes nothing. The caller is not trusted with amounts, accounts above its own, or lines: they follow from the tables.
 CREATE FUNCTION expost_spend(
   p_ledger BIGINT, p_owner TEXT, p_identity TEXT, p_batch TEXT, p_before JSONB, p_known BIGINT, p_steps JSONB
 ) RETURNS JSONB LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
   v_now BIGINT := expost_now();
   v_user TEXT;
-  v_book RECORD; v_owner RECORD; v_entry RECORD; v_row RECORD; v_step JSONB;
-  v_do TEXT; v_kind TEXT; v_state TEXT; v_name TEXT; v_levels TEXT; v_line TEXT; v_body TEXT; v_place INT;
+  v_book RECORD; v_entry RECORD; v_row RECORD; v_step JSONB;
+  v_of BIGINT; v_role TEXT; v_batch TEXT; v_outcomes JSONB; v_expired BIGINT;  -- this process
+  v_state TEXT; v_begun BIGINT;  -- of an entry
+  v_sequence BIGINT; v_entries BIGINT; v_at BIGINT; v_head TEXT;
+  v_do TEXT; v_kind TEXT; v_name TEXT; v_levels TEXT; v_line TEXT; v_place INT;
   v_steps INT := jsonb_array_length(p_steps);
   v_prices JSONB; v_fresh BOOLEAN; v_part TEXT; v_output TEXT; v_digest TEXT; v_accounts BIGINT[]; v_epsilons BIGINT[];
   v_deltas BIGINT[];
   v_ok BOOLEAN; v_number BIGINT; v_epsilon BIGINT; v_delta BIGINT; v_held BIGINT; v_held_delta BIGINT; v_account BIGINT;
-  v_names TEXT[]; v_places INT[];
-  -- the accounts of this batch, as they are now; NULL while there are none, as each value given here is one more expression
-  v_paths TEXT[]; v_ids BIGINT[]; v_count INT := 0; v_limit BIGINT[]; v_limit_delta BIGINT[]; v_spent BIGINT[];
+  v_path TEXT; v_names TEXT[]; v_places INT[];
+  v_body TEXT; v_rest TEXT;  -- what a line says of a step, before and behind the text of a new guarantee
+  -- the accounts of this batch, as they are now, the ledger's own first
+  v_paths TEXT[]; v_ids BIGINT[]; v_count INT := 1; v_limit BIGINT[]; v_limit_delta BIGINT[]; v_spent BIGINT[];
   v_spent_delta BIGINT[]; v_reserved BIGINT[]; v_reserved_delta BIGINT[];
   v_closed BIGINT[]; v_lines_of BIGINT[];
   -- what is to be written
   v_numbers BIGINT[]; v_sequences BIGINT[]; v_lines TEXT[]; v_hashes TEXT[];
-  v_ended BIGINT[] := '{}'; v_keys TEXT[] := '{}'; v_outs JSONB := '[]'; v_first BIGINT; v_beats INT := 0; v_lost BIGINT[];
+  v_ended BIGINT[]; v_keys TEXT[]; v_outs JSONB := '[]'; v_first BIGINT; v_beats INT := 0; v_lost BIGINT[];
   v_forget BOOLEAN := FALSE;
   -- on several meters: what each account counts, 14 numbers each, what this step adds to what is charged and reserved, and
   -- what its entry is charged or reserves
@@ -402,35 +411,126 @@ DECLARE
 BEGIN
   v_ok := expost_is_own_schema() AND expost_is_durable();  -- an assignment takes less than a query
   v_user := expost_user();
-  SELECT sequence, entries, at, head, neighbours, accounting INTO STRICT v_book FROM expost_ledger WHERE id = p_ledger FOR UPDATE;
-  IF v_book.sequence < p_known THEN
-    RAISE EXCEPTION 'expost: the audit trail ends at line %, and line % was acknowledged: lines are lost, so nothing is reserved; restore the database',
-      v_book.sequence, p_known USING ERRCODE = 'EX002';
+  IF v_steps = 0 THEN
+    RAISE EXCEPTION 'expost: expost_spend takes at least one step' USING ERRCODE = 'EX001';
   END IF;
-  SELECT ledger, role, batch, outcomes, expired INTO v_owner FROM expost_owner WHERE id = p_owner;  -- guarded by the lock
-  IF NOT FOUND THEN
-    v_owner.expired := 0;
-    INSERT INTO expost_owner (id, ledger, identity, seen, batch, outcomes)
-      VALUES (p_owner, p_ledger, p_identity, v_now, '', '[]');
-  ELSIF v_owner.role <> session_user OR v_owner.ledger <> p_ledger THEN
-    RAISE EXCEPTION 'expost: % is the name of a process of the role % for ledger %: write under a name of your own',
-      p_owner, v_owner.role, v_owner.ledger USING ERRCODE = 'EX001';
-  ELSIF v_owner.batch = p_batch THEN
-    RETURN v_owner.outcomes;  -- it was applied; only the answer was lost
-  ELSIF NOT p_before ? v_owner.batch THEN
-    RETURN '{"stale": true}';
-  END IF;
-  v_first := v_book.sequence;
+  SELECT name, neighbours, accounting INTO STRICT v_book FROM expost_ledger WHERE id = p_ledger;
 
   FOR i IN 1 .. v_steps LOOP
     v_step := p_steps->(i - 1);
-    v_do := v_step->>'do'; v_ok := TRUE; v_kind := NULL; v_places := '{}'; v_lost := '{}';
-    v_part := NULL; v_output := NULL; v_digest := NULL;
+    v_do := v_step->>'do'; v_lost := '{}'; v_part := NULL; v_output := NULL; v_digest := NULL;
     IF v_steps > 1 THEN v_sequences[i] := NULL; v_numbers[i] := NULL; v_all_amounts[i] := NULL; END IF;
     IF v_do IS NULL OR v_do NOT IN ('beat', 'recover', 'reserve', 'begin', 'settle', 'forfeit', 'void') THEN
       RAISE EXCEPTION 'expost: % is not a step of expost_spend: it takes beat, recover, reserve, begin, settle, forfeit, void',
         v_do USING ERRCODE = 'EX001';
     END IF;
+
+    -- what it would be
+    IF v_do = 'reserve' THEN
+      v_path := coalesce(v_step->>'account', ''); v_number := NULL;
+      SELECT prices INTO v_prices FROM expost_claim WHERE ledger = p_ledger AND digest = v_step->>'claim';
+      v_fresh := NOT FOUND;
+      IF v_fresh AND v_step->>'claim' = encode(sha256(convert_to(v_step->>'claim_text', 'UTF8')), 'hex') THEN
+        v_prices := expost_prices(v_step->>'claim_text');
+      END IF;
+      IF v_prices IS NULL THEN
+        RAISE EXCEPTION 'expost: no guarantee is known under the digest %, and none of that digest was given: send its canonical text',
+          v_step->>'claim' USING ERRCODE = 'EX001';
+      END IF;
+      IF (v_prices ? 'metered') <> (v_book.accounting IS NOT NULL) THEN
+        RAISE EXCEPTION 'expost: a request has prices on the meters of its ledger, and on no others: reserve it anew'
+          USING ERRCODE = 'EX001';
+      END IF;
+      IF v_book.accounting IS NULL THEN
+        v_held := (v_prices->>'worst')::bigint;
+      ELSE
+        v_price := v_prices->'worst';
+        v_held := (v_price->>0)::bigint;
+        v_kept := ARRAY[v_price->>1, v_price->>2, v_price->>3, v_price->>4, v_price->>5]::bigint[];
+        v_paid := '{0,0,0,0,0}';
+        v_amounts := '[' || array_to_string(v_kept, ',') || ']';
+      END IF;
+      v_held_delta := (v_prices->>'delta')::bigint;
+      v_body := '{"account":' || expost_text(v_path) || ',"begun":' || (v_step->>'begun')::boolean::text
+        || ',"claim":"' || (v_step->>'claim') || '","fingerprint":' || expost_text(v_step->>'fingerprint');
+      v_rest := ',"key":' || expost_text(v_step->>'key') || ',"label":' || expost_text(v_step->>'label')
+        || ',"operation":' || expost_text(v_step->>'operation') || ',"subject":' || expost_text(v_step->>'subject')
+        || ',"worst":[' || v_held || ',' || v_held_delta || coalesce(',' || btrim(v_amounts, '[]'), '') || ']}';
+      v_epsilon := 0; v_delta := 0; v_kind := 'reserve';
+    ELSIF v_do NOT IN ('beat', 'recover') THEN
+      v_number := (v_step->>'entry')::bigint;
+      SELECT e.state, e.begun, e.epsilon, e.delta, e.meters, e.operation, e.key, e.lease, o.role, a.path, c.prices
+        INTO v_entry
+        FROM expost_entry e LEFT JOIN expost_owner o ON o.id = e.owner LEFT JOIN expost_account a ON a.id = e.account
+          LEFT JOIN expost_claim c ON c.ledger = e.ledger AND c.digest = e.claim
+        WHERE e.ledger = p_ledger AND e.number = v_number;
+      v_state := v_entry.state; v_begun := v_entry.begun; v_path := v_entry.path; v_fresh := FALSE; v_rest := ''; v_kind := v_do;
+      IF v_do = 'begin' THEN
+        v_held := 0; v_held_delta := 0; v_epsilon := 0; v_delta := 0; v_body := '{}';
+        v_kept := '{0,0,0,0,0}'; v_paid := v_kept; v_amounts := NULL;
+      ELSE
+        v_held := -v_entry.epsilon; v_held_delta := -v_entry.delta;
+        v_amounts := v_entry.meters;
+        v_epsilon := CASE WHEN v_do = 'void' THEN 0 ELSE v_entry.epsilon END;
+        v_delta := CASE WHEN v_do = 'void' THEN 0 ELSE v_entry.delta END;
+        IF v_do = 'settle' THEN
+          v_part := v_step->>'part'; v_output := v_step->>'output'; v_digest := v_step->>'digest';
+          v_price := CASE WHEN expost_is_label(v_part) THEN
+            coalesce(v_entry.prices->(expost_plain(v_part)::text), v_entry.prices->'') END;
+          IF v_entry.meters IS NULL THEN
+            v_epsilon := (v_price #>> '{}')::bigint;
+          ELSE
+            v_epsilon := (v_price->>0)::bigint;
+            v_amounts := '[' || (v_price->>1) || ',' || (v_price->>2) || ',' || (v_price->>3) || ',' || (v_price->>4) || ','
+              || (v_price->>5) || ']';
+          END IF;
+        ELSIF v_do = 'void' AND v_entry.meters IS NOT NULL THEN
+          v_amounts := '[0,0,0,0,0]';
+        END IF;
+        IF v_entry.meters IS NOT NULL THEN
+          v_worst := expost_numbers(v_entry.meters); v_paid := expost_numbers(v_amounts);
+          v_kept := ARRAY[-v_worst[1], -v_worst[2], -v_worst[3], -v_worst[4], -v_worst[5]];
+        END IF;
+        v_body := '{"charged":[' || v_epsilon || ',' || v_delta || coalesce(',' || btrim(v_amounts, '[]'), '')
+          || '],"output":' || coalesce('"' || v_digest || '"', 'null') || ',"part":' || coalesce(v_part, 'null') || '}';
+      END IF;
+    END IF;
+
+    -- one batch after the other, from here on
+    IF i = 1 THEN
+      PERFORM 1 FROM expost_ledger WHERE id = p_ledger FOR UPDATE;
+      SELECT ARRAY[a.path], ARRAY[a.id], ARRAY[a.epsilon_limit], ARRAY[a.delta_limit], ARRAY[a.epsilon_spent],
+          ARRAY[a.delta_spent], ARRAY[a.epsilon_reserved], ARRAY[a.delta_reserved], ARRAY[a.closed], ARRAY[a.line],
+          ARRAY[a.meters], a.line, a.entries, a.at, a.head, e.state, e.begun, o.ledger, o.role, o.batch, o.outcomes, o.expired
+        INTO STRICT v_paths, v_ids, v_limit, v_limit_delta, v_spent, v_spent_delta, v_reserved, v_reserved_delta, v_closed,
+          v_lines_of, v_texts, v_sequence, v_entries, v_at, v_head, v_state, v_begun, v_of, v_role, v_batch, v_outcomes,
+          v_expired
+        FROM expost_account a LEFT JOIN expost_owner o ON o.id = p_owner
+          LEFT JOIN expost_entry e ON e.ledger = p_ledger AND e.number = v_number
+        WHERE a.ledger = p_ledger AND a.path = v_book.name;
+      v_first := v_sequence;
+      IF v_first < p_known THEN
+        RAISE EXCEPTION 'expost: the audit trail ends at line %, and line % was acknowledged: lines are lost, so nothing is reserved; restore the database',
+          v_first, p_known USING ERRCODE = 'EX002';
+      END IF;
+      IF v_book.accounting IS NOT NULL THEN v_counts := expost_numbers(v_texts[1]); END IF;
+      IF v_of IS NULL THEN
+        INSERT INTO expost_owner (id, ledger, identity, seen, batch, outcomes)
+          VALUES (p_owner, p_ledger, p_identity, v_now, '', '[]');
+      ELSIF v_role <> session_user OR v_of <> p_ledger THEN
+        RAISE EXCEPTION 'expost: % is the name of a process of the role % for ledger %: write under a name of your own',
+          p_owner, v_role, v_of USING ERRCODE = 'EX001';
+      ELSIF v_batch = p_batch THEN
+        RETURN v_outcomes;  -- it was applied; only the answer was lost
+      ELSIF NOT p_before ? v_batch THEN
+        RETURN '{"stale": true}';
+      END IF;
+      IF v_fresh THEN
+        PERFORM 1 FROM expost_claim WHERE ledger = p_ledger AND digest = v_step->>'claim';
+        v_fresh := NOT FOUND;
+      END IF;
+    END IF;
+
     IF v_do = 'beat' THEN
       v_beats := v_beats + 1;
       v_outs := v_outs || '[{}]';
@@ -443,70 +543,66 @@ BEGIN
       -- leases from before the clock of the books was set back
       UPDATE expost_entry SET lease_until = v_now + lease
         WHERE ledger = p_ledger AND state = 'reserved' AND lease_until > v_now + lease
-          AND lease_until - lease >= v_book.at + 3600000000;
+          AND lease_until - lease >= v_at + 3600000000;
       v_lost := ARRAY(SELECT e.number FROM expost_entry e LEFT JOIN expost_owner o ON o.id = e.owner
-        WHERE e.ledger = p_ledger AND e.state = 'reserved' AND NOT e.number = ANY (v_ended)
-          AND (o.expired = 1 OR e.lease_until < v_now AND v_now - v_book.at <= 31622400000000)
+        WHERE e.ledger = p_ledger AND e.state = 'reserved' AND NOT e.number = ANY (coalesce(v_ended, '{}'))
+          AND (o.expired = 1 OR e.lease_until < v_now AND v_now - v_at <= 31622400000000)
         ORDER BY e.number);
       v_forget := TRUE;
       v_outs := v_outs || jsonb_build_array(jsonb_build_object('forfeited', cardinality(v_lost)));
     END IF;
     FOR j IN 1 .. CASE WHEN v_do = 'recover' THEN cardinality(v_lost) ELSE 1 END LOOP
-      -- which accounts, and which entry
-      IF v_do = 'reserve' THEN
-        v_names := string_to_array(v_step->>'account', '/');
-        v_number := v_book.entries + 1;
-        SELECT prices INTO v_prices FROM expost_claim WHERE ledger = p_ledger AND digest = v_step->>'claim';
-        v_fresh := NOT FOUND;
-        IF v_fresh AND v_step->>'claim' = encode(sha256(convert_to(v_step->>'claim_text', 'UTF8')), 'hex') THEN
-          v_prices := expost_prices(v_step->>'claim_text');
+      v_ok := TRUE;
+      IF v_do = 'recover' THEN
+        v_number := v_lost[j]; v_kind := 'forfeit'; v_fresh := FALSE; v_rest := '';
+        SELECT e.epsilon, e.delta, e.meters, a.path INTO v_row
+          FROM expost_entry e LEFT JOIN expost_account a ON a.id = e.account WHERE e.ledger = p_ledger AND e.number = v_number;
+        v_path := v_row.path; v_amounts := v_row.meters;
+        v_epsilon := v_row.epsilon; v_delta := v_row.delta; v_held := -v_epsilon; v_held_delta := -v_delta;
+        IF v_amounts IS NOT NULL THEN
+          v_paid := expost_numbers(v_amounts);
+          v_kept := ARRAY[-v_paid[1], -v_paid[2], -v_paid[3], -v_paid[4], -v_paid[5]];
         END IF;
-        IF v_prices IS NULL THEN
-          RAISE EXCEPTION 'expost: no guarantee is known under the digest %, and none of that digest was given: send its canonical text',
-            v_step->>'claim' USING ERRCODE = 'EX001';
+        v_body := '{"charged":[' || v_epsilon || ',' || v_delta || coalesce(',' || btrim(v_amounts, '[]'), '')
+          || '],"output":null,"part":null}';
+      ELSIF v_do = 'reserve' THEN
+        v_number := v_entries + 1;
+        v_ok := coalesce(v_prices->>'neighbours' = v_book.neighbours, TRUE);
+      ELSIF v_state IS NULL OR v_path IS NULL THEN
+        IF v_state IS NULL AND v_number BETWEEN 1 AND v_entries THEN
+          RAISE EXCEPTION 'expost: entry % was removed', v_number USING ERRCODE = 'integrity_constraint_violation';
         END IF;
-        IF (v_prices ? 'metered') <> (v_book.accounting IS NOT NULL) THEN
-          RAISE EXCEPTION 'expost: a request has prices on the meters of its ledger, and on no others: reserve it anew'
-            USING ERRCODE = 'EX001';
-        END IF;
-        IF v_book.accounting IS NULL THEN
-          v_epsilon := (v_prices->>'worst')::bigint;
-        ELSE
-          v_price := v_prices->'worst';
-          v_epsilon := (v_price->>0)::bigint;
-          v_worst := ARRAY[v_price->>1, v_price->>2, v_price->>3, v_price->>4, v_price->>5]::bigint[];
-        END IF;
-        v_delta := (v_prices->>'delta')::bigint;
-        v_ok := cardinality(v_names) > 0 AND coalesce(v_prices->>'neighbours' = v_book.neighbours, TRUE);
+        v_ok := FALSE;
       ELSE
-        v_number := CASE WHEN v_do = 'recover' THEN v_lost[j] ELSE (v_step->>'entry')::bigint END;
-        SELECT e.state, e.begun, e.account, e.epsilon, e.delta, e.meters, e.operation, e.key, e.lease, o.role, a.path, c.prices
-          INTO v_entry
-          FROM expost_entry e LEFT JOIN expost_owner o ON o.id = e.owner LEFT JOIN expost_account a ON a.id = e.account
-            LEFT JOIN expost_claim c ON c.ledger = e.ledger AND c.digest = e.claim
-          WHERE e.ledger = p_ledger AND e.number = v_number;
-        IF NOT FOUND THEN
-          IF v_number BETWEEN 1 AND v_book.entries THEN
-            RAISE EXCEPTION 'expost: entry % was removed', v_number USING ERRCODE = 'integrity_constraint_violation';
+        v_ok := v_state = 'reserved' AND NOT v_number = ANY (coalesce(v_ended, '{}'))
+          AND NOT (v_do = 'void' AND v_begun = 1);
+        IF v_ok AND v_entry.lease IS NULL AND v_entry.role IS DISTINCT FROM session_user::text
+          AND NOT (v_do = 'forfeit' AND expost_governs()) THEN
+          v_outs := v_outs || jsonb_build_array(jsonb_build_object('denied', v_entry.role));
+          EXIT;
+        END IF;
+        IF v_ok AND v_do = 'begin' AND v_begun = 1 THEN
+          v_outs := v_outs || '[{}]';
+          EXIT;
+        END IF;
+        IF v_ok AND v_do = 'settle' THEN
+          IF v_epsilon IS NULL THEN
+            RAISE EXCEPTION 'expost: entry % has no part %: settle it with a part of its guarantee, as canonical JSON',
+              v_number, v_part USING ERRCODE = 'EX001';
           END IF;
-          v_ok := FALSE;
-        ELSE
-          v_ok := v_entry.state = 'reserved' AND NOT v_number = ANY (v_ended)
-            AND NOT (v_do = 'void' AND v_entry.begun = 1);
-          IF v_ok AND v_do <> 'recover' AND v_entry.lease IS NULL AND v_entry.role IS DISTINCT FROM session_user::text
-            AND NOT (v_do = 'forfeit' AND expost_governs()) THEN
-            v_outs := v_outs || jsonb_build_array(jsonb_build_object('denied', v_entry.role));
-            EXIT;
+          IF v_digest !~ '^[0-9a-f]{64}$' OR v_output IS NOT NULL AND (v_entry.key IS NULL OR v_entry.operation = 'reserve'
+            OR v_digest IS DISTINCT FROM encode(sha256(convert_to(v_output, 'UTF8')), 'hex')) THEN
+            RAISE EXCEPTION 'expost: entry % cannot keep this output: an output has its SHA-256 as digest, and is kept only for runs with a key',
+              v_number USING ERRCODE = 'EX001';
           END IF;
-          IF v_ok AND v_do = 'begin' AND v_entry.begun = 1 THEN
-            v_outs := v_outs || '[{}]';
-            EXIT;
-          END IF;
-          v_names := string_to_array(v_entry.path, '/');
         END IF;
       END IF;
-      IF v_ok THEN
-        v_places := '{}';
+      -- which accounts
+      IF v_ok AND v_path = v_book.name THEN
+        v_places := '{1}'; v_place := 1; v_account := v_ids[1];
+      ELSIF v_ok THEN
+        v_names := string_to_array(v_path, '/'); v_places := '{}';
+        v_ok := cardinality(v_names) > 0;
         FOR depth IN 1 .. cardinality(v_names) LOOP
           v_name := CASE WHEN depth = 1 THEN v_names[1] ELSE v_name || '/' || v_names[depth] END;
           v_place := array_position(v_paths, v_name);
@@ -531,86 +627,43 @@ BEGIN
         FOREACH v_place IN ARRAY v_places LOOP
           IF v_book.accounting IS NULL THEN
             v_ok := v_ok AND v_closed[v_place] = 0
-              AND v_epsilon <= v_limit[v_place] - v_spent[v_place] - v_reserved[v_place]
-              AND v_delta <= v_limit_delta[v_place] - v_spent_delta[v_place] - v_reserved_delta[v_place];
+              AND v_held <= v_limit[v_place] - v_spent[v_place] - v_reserved[v_place]
+              AND v_held_delta <= v_limit_delta[v_place] - v_spent_delta[v_place] - v_reserved_delta[v_place];
           ELSE
             v_ok := v_ok AND v_closed[v_place] = 0
-              AND v_delta <= v_counts[v_place * 14 - 13] - v_spent_delta[v_place] - v_reserved_delta[v_place]
-              AND expost_has_room(v_limit[v_place] - v_spent[v_place] - v_reserved[v_place] - v_epsilon,
-                v_counts[v_place * 14 - 13 : v_place * 14], v_worst);
+              AND v_held_delta <= v_counts[v_place * 14 - 13] - v_spent_delta[v_place] - v_reserved_delta[v_place]
+              AND expost_has_room(v_limit[v_place] - v_spent[v_place] - v_reserved[v_place] - v_held,
+                v_counts[v_place * 14 - 13 : v_place * 14], v_kept);
           END IF;
         END LOOP;
         IF v_ok AND v_step->>'key' IS NOT NULL THEN
           PERFORM 1 FROM expost_entry WHERE ledger = p_ledger AND key = v_step->>'key';
-          v_ok := NOT FOUND AND NOT v_step->>'key' = ANY (v_keys);
+          v_ok := NOT FOUND AND NOT v_step->>'key' = ANY (coalesce(v_keys, '{}'));
           v_keys := v_keys || (v_step->>'key');
         END IF;
-        IF v_ok AND v_owner.expired = 1 AND v_step->>'lease' IS NULL THEN
+        IF v_ok AND v_expired = 1 AND v_step->>'lease' IS NULL THEN
           v_outs := v_outs || '[{"expired": true}]';
           EXIT;
         END IF;
       END IF;
-      IF NOT v_ok THEN
+      IF v_ok IS NOT TRUE THEN
         v_outs := v_outs || '[{"refused": true}]';
         EXIT;
       END IF;
       -- it happens
       IF v_do = 'reserve' THEN
-        v_body := '{"account":' || expost_text(v_step->>'account') || ',"begun":' || (v_step->>'begun')::boolean::text
-          || ',"claim":"' || (v_step->>'claim') || '","fingerprint":' || expost_text(v_step->>'fingerprint')
-          || CASE WHEN v_fresh THEN ',"guarantee":' || (v_step->>'claim_text') ELSE '' END
-          || ',"key":' || expost_text(v_step->>'key') || ',"label":' || expost_text(v_step->>'label')
-          || ',"operation":' || expost_text(v_step->>'operation') || ',"subject":' || expost_text(v_step->>'subject')
-          || ',"worst":[' || v_epsilon || ',' || v_delta
-          || CASE WHEN v_book.accounting IS NULL THEN '' ELSE ',' || array_to_string(v_worst, ',') END || ']}';
-        v_kept := v_worst; v_paid := '{0,0,0,0,0}';
-        v_amounts := CASE WHEN v_book.accounting IS NOT NULL THEN '[' || array_to_string(v_worst, ',') || ']' END;
-        v_held := v_epsilon; v_held_delta := v_delta; v_epsilon := 0; v_delta := 0; v_kind := 'reserve';
-        v_book.at := expost_tick(v_book.at, v_now);
-        v_book.entries := v_number;
+        v_at := expost_tick(v_at, v_now);
+        v_entries := v_number;
         IF v_fresh THEN
           INSERT INTO expost_claim VALUES (p_ledger, v_step->>'claim', v_step->>'claim_text');
+          v_body := v_body || ',"guarantee":' || (v_step->>'claim_text');
         END IF;
       ELSIF v_do = 'begin' THEN
-        v_held := 0; v_held_delta := 0; v_epsilon := 0; v_delta := 0; v_kind := 'begin'; v_body := '{}';
-        v_kept := '{0,0,0,0,0}'; v_paid := v_kept; v_amounts := NULL;
         UPDATE expost_entry SET begun = 1 WHERE ledger = p_ledger AND number = v_number;
-      ELSE
-        v_held := -v_entry.epsilon; v_held_delta := -v_entry.delta;
-        v_amounts := CASE WHEN v_do = 'void' AND v_entry.meters IS NOT NULL THEN '[0,0,0,0,0]' ELSE v_entry.meters END;
-        v_kind := CASE WHEN v_do = 'recover' THEN 'forfeit' ELSE v_do END;
-        v_epsilon := CASE WHEN v_do = 'void' THEN 0 ELSE v_entry.epsilon END;
-        v_delta := CASE WHEN v_do = 'void' THEN 0 ELSE v_entry.delta END;
-        IF v_do = 'settle' THEN
-          v_part := v_step->>'part'; v_output := v_step->>'output'; v_digest := v_step->>'digest';
-          v_price := CASE WHEN expost_is_label(v_part) THEN
-            coalesce(v_entry.prices->(expost_plain(v_part)::text), v_entry.prices->'') END;
-          IF v_entry.meters IS NULL THEN
-            v_epsilon := (v_price #>> '{}')::bigint;
-          ELSE
-            v_epsilon := (v_price->>0)::bigint;
-            v_amounts := '[' || (v_price->>1) || ',' || (v_price->>2) || ',' || (v_price->>3) || ',' || (v_price->>4) || ','
-              || (v_price->>5) || ']';
-          END IF;
-          IF v_epsilon IS NULL THEN
-            RAISE EXCEPTION 'expost: entry % has no part %: settle it with a part of its guarantee, as canonical JSON', v_number,
-              v_part USING ERRCODE = 'EX001';
-          END IF;
-          IF v_digest !~ '^[0-9a-f]{64}$' OR v_output IS NOT NULL AND (v_entry.key IS NULL OR v_entry.operation = 'reserve'
-            OR v_digest IS DISTINCT FROM encode(sha256(convert_to(v_output, 'UTF8')), 'hex')) THEN
-            RAISE EXCEPTION 'expost: entry % cannot keep this output: an output has its SHA-256 as digest, and is kept only for runs with a key',
-              v_number USING ERRCODE = 'EX001';
-          END IF;
-        END IF;
-        IF v_entry.meters IS NOT NULL THEN
-          v_worst := expost_numbers(v_entry.meters); v_paid := expost_numbers(v_amounts);
-          v_kept := ARRAY[-v_worst[1], -v_worst[2], -v_worst[3], -v_worst[4], -v_worst[5]];
-        END IF;
-        v_body := '{"charged":[' || v_epsilon || ',' || v_delta || coalesce(',' || btrim(v_amounts, '[]'), '') || '],"output":' || coalesce('"' || v_digest || '"', 'null')
-          || ',"part":' || coalesce(v_part, 'null') || '}';
+      ELSIF v_steps > 1 THEN
         v_ended := v_ended || v_number;
       END IF;
-      v_book.sequence := v_book.sequence + 1;
+      v_sequence := v_sequence + 1;
       v_levels := '';
       FOREACH v_place IN ARRAY v_places LOOP
         v_reserved[v_place] := v_reserved[v_place] + v_held;
@@ -628,45 +681,67 @@ BEGIN
         v_levels := v_levels || ',[' || v_limit[v_place] || ',' || v_limit_delta[v_place] || ',' || v_spent[v_place] || ','
           || v_spent_delta[v_place] || ',' || v_reserved[v_place] || ',' || v_reserved_delta[v_place] || ','
           || v_closed[v_place] || ',' || v_lines_of[v_place] || v_others || ']';
-        v_lines_of[v_place] := v_book.sequence;
+        v_lines_of[v_place] := v_sequence;
       END LOOP;
-      v_line := expost_line(v_book.at, v_body, v_number, v_kind, substr(v_levels, 2), v_book.sequence, v_user);
-      v_book.head := expost_link(v_book.head, v_line);
-      v_lines[v_book.sequence - v_first] := v_line;
-      v_hashes[v_book.sequence - v_first] := v_book.head;
-      IF v_steps > 1 THEN
-        v_numbers[i] := v_number;
-        v_sequences[i] := v_book.sequence;
-        v_accounts[i] := v_account;
-        v_epsilons[i] := CASE WHEN v_do = 'reserve' THEN v_held ELSE v_epsilon END;
-        v_deltas[i] := CASE WHEN v_do = 'reserve' THEN v_held_delta ELSE v_delta END;
-        v_all_amounts[i] := v_amounts;
+      v_line := expost_line(v_at, v_body || v_rest, v_number, v_kind, substr(v_levels, 2), v_sequence, v_user);
+      v_head := expost_link(v_head, v_line);
+      -- one step of one account, as most are, is written by one statement
+      IF v_steps = 1 AND v_count = 1 AND v_do = 'reserve' THEN
+        v_outs := jsonb_build_object('sequence', v_sequence, 'outcomes',
+          jsonb_build_array(jsonb_build_object('entry', v_number, 'at', v_at)));
+        WITH entry AS (
+          INSERT INTO expost_entry (ledger, number, account, operation, subject, fingerprint, claim, label, key, epsilon,
+            delta, meters, owner, lease, lease_until, begun, reserved_at, reserved_line)
+          VALUES (p_ledger, v_number, v_account, v_step->>'operation', v_step->>'subject', v_step->>'fingerprint',
+            v_step->>'claim', v_step->>'label', v_step->>'key', v_held, v_held_delta, v_amounts,
+            CASE WHEN v_step->>'lease' IS NULL THEN p_owner END, (v_step->>'lease')::bigint,
+            v_now + (v_step->>'lease')::bigint, (v_step->>'begun')::boolean::int, v_at, v_sequence)
+        ), event AS (
+          INSERT INTO expost_event VALUES (p_ledger, v_sequence, v_line, v_head)
+        ), owner AS (
+          UPDATE expost_owner SET batch = p_batch, outcomes = v_outs, seen = v_now WHERE id = p_owner
+        )
+        UPDATE expost_account SET epsilon_reserved = v_reserved[1], delta_reserved = v_reserved_delta[1], line = v_sequence,
+          meters = v_texts[1], entries = v_entries, at = v_at, head = v_head WHERE id = v_account;
+        RETURN v_outs;
+      ELSIF v_steps = 1 AND v_count = 1 AND v_do NOT IN ('begin', 'recover') THEN
+        v_outs := jsonb_build_object('sequence', v_sequence, 'outcomes', '[{}]'::jsonb);
+        WITH entry AS (
+          UPDATE expost_entry SET state = CASE v_do WHEN 'settle' THEN 'settled' WHEN 'forfeit' THEN 'forfeited' ELSE 'voided' END,
+            begun = (v_do <> 'void')::int, part = v_part, charged_epsilon = v_epsilon, charged_delta = v_delta,
+            charged_meters = v_amounts, output = v_output, digest = v_digest, ended_line = v_sequence
+          WHERE ledger = p_ledger AND number = v_number
+        ), event AS (
+          INSERT INTO expost_event VALUES (p_ledger, v_sequence, v_line, v_head)
+        ), owner AS (
+          UPDATE expost_owner SET batch = p_batch, outcomes = v_outs, seen = v_now WHERE id = p_owner
+        )
+        UPDATE expost_account SET epsilon_spent = v_spent[1], delta_spent = v_spent_delta[1],
+          epsilon_reserved = v_reserved[1], delta_reserved = v_reserved_delta[1], line = v_sequence, meters = v_texts[1],
+          head = v_head WHERE id = v_account;
+        RETURN v_outs;
       END IF;
-      IF v_do = 'recover' OR (v_steps = 1 AND v_do NOT IN ('reserve', 'begin')) THEN
-        v_state := CASE v_kind WHEN 'settle' THEN 'settled' WHEN 'forfeit' THEN 'forfeited' ELSE 'voided' END;
-        UPDATE expost_entry SET state = v_state, begun = (v_kind <> 'void')::int, part = v_part,
-          charged_epsilon = v_epsilon, charged_delta = v_delta, charged_meters = v_amounts, output = v_output,
-          digest = v_digest,
-          ended_line = v_book.sequence WHERE ledger = p_ledger AND number = v_number;
-      ELSIF v_steps = 1 AND v_do = 'reserve' THEN
-        INSERT INTO expost_entry (ledger, number, account, operation, subject, fingerprint, claim, label, key, epsilon,
-          delta, meters, owner, lease, lease_until, begun, reserved_at, reserved_line)
-        VALUES (p_ledger, v_number, v_account, v_step->>'operation', v_step->>'subject', v_step->>'fingerprint',
-          v_step->>'claim', v_step->>'label', v_step->>'key', v_held, v_held_delta, v_amounts,
-          CASE WHEN v_step->>'lease' IS NULL THEN p_owner END, (v_step->>'lease')::bigint,
-          v_now + (v_step->>'lease')::bigint, (v_step->>'begun')::boolean::int, v_book.at, v_book.sequence);
+      v_lines[v_sequence - v_first] := v_line;
+      v_hashes[v_sequence - v_first] := v_head;
+      IF v_do = 'recover' THEN
+        UPDATE expost_entry SET state = 'forfeited', begun = 1, charged_epsilon = v_epsilon, charged_delta = v_delta,
+          charged_meters = v_amounts, ended_line = v_sequence WHERE ledger = p_ledger AND number = v_number;
+        CONTINUE;
       END IF;
-      IF v_do = 'reserve' THEN
-        v_outs := v_outs || jsonb_build_array(jsonb_build_object('entry', v_number, 'at', v_book.at));
-      ELSIF v_do <> 'recover' THEN
-        v_outs := v_outs || '[{}]';
-      END IF;
+      v_numbers[i] := v_number;
+      v_sequences[i] := v_sequence;
+      v_accounts[i] := v_account;
+      v_epsilons[i] := CASE WHEN v_do = 'reserve' THEN v_held ELSE v_epsilon END;
+      v_deltas[i] := CASE WHEN v_do = 'reserve' THEN v_held_delta ELSE v_delta END;
+      v_all_amounts[i] := v_amounts;
+      v_outs := v_outs || CASE WHEN v_do = 'reserve' THEN jsonb_build_array(jsonb_build_object('entry', v_number, 'at', v_at))
+        ELSE '[{}]' END;
     END LOOP;
   END LOOP;
 
   IF v_forget THEN PERFORM expost_forget(p_ledger, p_owner); END IF;
-  v_outs := jsonb_build_object('sequence', v_book.sequence, 'outcomes', v_outs);
-  IF v_steps > 1 THEN
+  v_outs := jsonb_build_object('sequence', v_sequence, 'outcomes', v_outs);
+  IF v_sequence > v_first THEN
     WITH step AS MATERIALIZED (
       SELECT p_ledger AS ledger, * FROM ROWS FROM (jsonb_to_recordset(p_steps) AS (
         "do" TEXT, operation TEXT, subject TEXT, fingerprint TEXT, claim TEXT,
@@ -684,41 +759,25 @@ BEGIN
         ended_line = step.sequence
       FROM step WHERE step.sequence IS NOT NULL AND step.do IN ('settle', 'forfeit', 'void')
         AND entry.ledger = step.ledger AND entry.number = step.number
-    )
-    INSERT INTO expost_entry (ledger, number, account, operation, subject, fingerprint, claim, label, key, epsilon, delta,
-      meters, owner, lease, lease_until, begun, reserved_at, reserved_line)
-    SELECT step.ledger, number, account, operation, subject, fingerprint, claim, label, key, epsilon, delta, amounts, CASE WHEN lease IS NULL THEN p_owner END, lease,
-      v_now + lease, begun::int, v_book.at, step.sequence
-    FROM step WHERE step.sequence IS NOT NULL AND "do" = 'reserve';
-  END IF;
-  IF v_count = 1 AND v_book.sequence = v_first + 1 THEN
-    WITH event AS (
-      INSERT INTO expost_event VALUES (p_ledger, v_book.sequence, v_line, v_book.head)
-    ), account AS (
-      UPDATE expost_account SET epsilon_spent = v_spent[1], delta_spent = v_spent_delta[1],
-        epsilon_reserved = v_reserved[1], delta_reserved = v_reserved_delta[1], line = v_lines_of[1], meters = v_texts[1]
-      WHERE id = v_ids[1]
-    ), owner AS (
-      UPDATE expost_owner SET batch = p_batch, outcomes = v_outs, seen = v_now, beats = beats + v_beats WHERE id = p_owner
-    )
-    UPDATE expost_ledger SET sequence = v_book.sequence, entries = v_book.entries, at = v_book.at, head = v_book.head
-      WHERE id = p_ledger;
-  ELSE
-    WITH event AS (
+    ), event AS (
       INSERT INTO expost_event SELECT p_ledger, v_first + place, line, hash
       FROM unnest(v_lines, v_hashes) WITH ORDINALITY AS written(line, hash, place)
     ), account AS (
       UPDATE expost_account account SET epsilon_spent = changed.spent, delta_spent = changed.spent_delta,
         epsilon_reserved = changed.reserved, delta_reserved = changed.reserved_delta, line = changed.line,
-        meters = changed.meters
-      FROM unnest(v_ids, v_spent, v_spent_delta, v_reserved, v_reserved_delta, v_lines_of, v_texts)
-        AS changed(id, spent, spent_delta, reserved, reserved_delta, line, meters) WHERE account.id = changed.id
-    ), owner AS (
-      UPDATE expost_owner SET batch = p_batch, outcomes = v_outs, seen = v_now, beats = beats + v_beats WHERE id = p_owner
+        meters = changed.meters, entries = CASE place WHEN 1 THEN v_entries END, at = CASE place WHEN 1 THEN v_at END,
+        head = CASE place WHEN 1 THEN v_head END
+      FROM unnest(v_ids, v_spent, v_spent_delta, v_reserved, v_reserved_delta, v_lines_of, v_texts) WITH ORDINALITY
+        AS changed(id, spent, spent_delta, reserved, reserved_delta, line, meters, place)
+      WHERE account.id = changed.id AND changed.line > v_first
     )
-    UPDATE expost_ledger SET sequence = v_book.sequence, entries = v_book.entries, at = v_book.at, head = v_book.head
-      WHERE id = p_ledger AND v_book.sequence > v_first;
+    INSERT INTO expost_entry (ledger, number, account, operation, subject, fingerprint, claim, label, key, epsilon, delta,
+      meters, owner, lease, lease_until, begun, reserved_at, reserved_line)
+    SELECT step.ledger, number, account, operation, subject, fingerprint, claim, label, key, epsilon, delta, amounts, CASE WHEN lease IS NULL THEN p_owner END, lease,
+      v_now + lease, begun::int, v_at, step.sequence
+    FROM step WHERE step.sequence IS NOT NULL AND "do" = 'reserve';
   END IF;
+  UPDATE expost_owner SET batch = p_batch, outcomes = v_outs, seen = v_now, beats = beats + v_beats WHERE id = p_owner;
   RETURN v_outs;
 END $$;
 
@@ -775,14 +834,16 @@ BEGIN
   END IF;
   v_paths := ARRAY(SELECT array_to_string(v_names[1:n], '/') FROM generate_series(1, cardinality(v_names)) n);
   IF p_kind = 'create' THEN
-    INSERT INTO expost_ledger (name, neighbours, unit, sequence, entries, at, head, accounting)
-      VALUES (p_path, p_values->>'neighbours', p_values->>'unit', 0, 0, v_now - v_now % 3600000000, repeat('0', 64),
-        v_accounting)
-      ON CONFLICT (name) DO NOTHING RETURNING * INTO v_book;
+    INSERT INTO expost_ledger (name, neighbours, unit, accounting)
+      VALUES (p_path, p_values->>'neighbours', p_values->>'unit', v_accounting)
+      ON CONFLICT (name) DO NOTHING
+      RETURNING id, name, accounting, 0::bigint AS sequence, 0::bigint AS entries, v_now - v_now % 3600000000 AS at,
+        repeat('0', 64) AS head INTO v_book;
     IF NOT FOUND THEN RETURN FALSE; END IF;
     p_ledger := v_book.id;
   ELSE
-    SELECT * INTO STRICT v_book FROM expost_ledger WHERE id = p_ledger FOR UPDATE;
+    PERFORM 1 FROM expost_ledger WHERE id = p_ledger FOR UPDATE;
+    SELECT id, name, accounting, sequence, entries, at, head INTO STRICT v_book FROM expost_books WHERE id = p_ledger;
     IF p_kind IN ('clock', 'drop') THEN v_paths := ARRAY[v_book.name]; END IF;
     v_book.at := CASE WHEN p_kind = 'clock' THEN v_now - v_now % 3600000000
       WHEN p_kind = 'close' AND v_now - v_book.at > 31622400000000 THEN v_book.at  -- to end spending is always possible
@@ -795,8 +856,10 @@ BEGIN
   IF p_kind IN ('create', 'account') THEN
     SELECT id INTO v_parent FROM expost_account WHERE ledger = p_ledger AND path = v_paths[cardinality(v_paths) - 1];
     IF NOT FOUND AND p_kind = 'account' THEN RETURN FALSE; END IF;
-    INSERT INTO expost_account (ledger, parent, path, epsilon_limit, delta_limit, line, meters)
-      VALUES (p_ledger, v_parent, p_path, v_epsilon, v_delta, 0, '[' || v_capacity || repeat(',0', 10) || ']') ON CONFLICT (ledger, path) DO NOTHING;
+    INSERT INTO expost_account (ledger, parent, path, epsilon_limit, delta_limit, line, meters, entries, at, head)
+      VALUES (p_ledger, v_parent, p_path, v_epsilon, v_delta, 0, '[' || v_capacity || repeat(',0', 10) || ']',
+        CASE WHEN v_parent IS NULL THEN 0 END, CASE WHEN v_parent IS NULL THEN v_book.at END,
+        CASE WHEN v_parent IS NULL THEN v_book.head END) ON CONFLICT (ledger, path) DO NOTHING;
   ELSIF p_kind = 'raise' THEN
     UPDATE expost_account SET epsilon_limit = v_epsilon, delta_limit = v_delta,
       meters = '[' || v_capacity || ',' || array_to_string((expost_numbers(meters))[5:14], ',') || ']' WHERE ledger = p_ledger AND path = p_path
@@ -816,7 +879,7 @@ BEGIN
   v_line := expost_line(v_book.at, v_body, NULL, p_kind, v_levels, v_book.sequence, expost_user());
   v_book.head := expost_link(v_book.head, v_line);
   INSERT INTO expost_event VALUES (p_ledger, v_book.sequence, v_line, v_book.head);
-  UPDATE expost_ledger SET sequence = v_book.sequence, at = v_book.at, head = v_book.head WHERE id = p_ledger;
+  UPDATE expost_account SET at = v_book.at, head = v_book.head WHERE ledger = p_ledger AND path = v_book.name;
   RETURN TRUE;
 END $$;
 

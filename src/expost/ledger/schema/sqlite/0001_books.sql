@@ -3,10 +3,6 @@ CREATE TABLE expost_ledger (
   name TEXT NOT NULL UNIQUE,
   neighbours TEXT NOT NULL CHECK (neighbours IN ('add-remove', 'substitute')),
   unit TEXT NOT NULL,
-  sequence INTEGER NOT NULL CHECK (sequence >= 0),
-  entries INTEGER NOT NULL CHECK (entries >= 0),
-  at INTEGER NOT NULL,
-  head TEXT NOT NULL CHECK (length(head) = 64),
   accounting TEXT  -- the meters beside the simple sum, if there are any
 ) STRICT;
 
@@ -26,7 +22,13 @@ CREATE TABLE expost_account (
   -- beside the simple sum: capacities (δ of rounds, Rényi prices, μ², others), then what was charged and what is reserved
   -- (Rényi prices, μ², others, entries without ε, those without μ as well)
   meters TEXT,
+  -- of the whole ledger, with its own account, which every line of the audit trail changes: a row less to write
+  entries INTEGER CHECK (entries >= 0),
+  at INTEGER,  -- the clock of the books
+  head TEXT CHECK (length(head) = 64),
   UNIQUE (ledger, path),
+  CHECK ((parent IS NULL) = (entries IS NOT NULL) AND (parent IS NULL) = (at IS NOT NULL)
+    AND (parent IS NULL) = (head IS NOT NULL)),
   -- at least one meter is within its capacity
   CHECK (CASE WHEN meters IS NULL THEN epsilon_reserved <= epsilon_limit - epsilon_spent
     ELSE coalesce(json_array_length(meters) = 14
@@ -38,6 +40,10 @@ CREATE TABLE expost_account (
         OR meters->>5 + meters->>10 <= meters->>2 AND meters->>6 + meters->>11 <= meters->>3
           AND meters->>8 + meters->>13 = 0), FALSE) END)
 ) STRICT;
+
+CREATE VIEW expost_books AS
+SELECT l.id, l.name, l.neighbours, l.unit, l.accounting, a.line AS sequence, a.entries, a.at, a.head
+FROM expost_ledger l JOIN expost_account a ON a.ledger = l.id AND a.path = l.name;
 
 -- A guarantee is kept once for each ledger, with the first line about it.
 CREATE TABLE expost_claim (
@@ -146,6 +152,7 @@ BEGIN SELECT RAISE(ABORT, 'expost: claims never change'); END;
 CREATE TRIGGER expost_account_grows BEFORE UPDATE ON expost_account
 WHEN NEW.epsilon_limit < OLD.epsilon_limit OR NEW.delta_limit < OLD.delta_limit
   OR NEW.epsilon_spent < OLD.epsilon_spent OR NEW.delta_spent < OLD.delta_spent OR NEW.closed < OLD.closed
+  OR NEW.line < OLD.line OR NEW.entries < OLD.entries
   OR (NEW.meters IS NULL) <> (OLD.meters IS NULL) OR NEW.meters IS NOT OLD.meters AND (
     NEW.meters->>0 < OLD.meters->>0 OR NEW.meters->>1 < OLD.meters->>1 OR NEW.meters->>2 < OLD.meters->>2
     OR NEW.meters->>3 <> OLD.meters->>3 OR NEW.meters->>4 < OLD.meters->>4 OR NEW.meters->>5 < OLD.meters->>5
@@ -156,11 +163,8 @@ CREATE TRIGGER expost_account_stays BEFORE DELETE ON expost_account
 BEGIN SELECT RAISE(ABORT, 'expost: accounts are never removed'); END;
 CREATE TRIGGER expost_ledger_stays BEFORE DELETE ON expost_ledger
 BEGIN SELECT RAISE(ABORT, 'expost: ledgers are never removed'); END;
-CREATE TRIGGER expost_ledger_grows BEFORE UPDATE ON expost_ledger
-WHEN NEW.sequence < OLD.sequence OR NEW.entries < OLD.entries OR NEW.id <> OLD.id
-  OR NEW.name <> OLD.name OR NEW.neighbours <> OLD.neighbours OR NEW.unit <> OLD.unit
-  OR NEW.accounting IS NOT OLD.accounting
-BEGIN SELECT RAISE(ABORT, 'expost: a ledger only grows'); END;
+CREATE TRIGGER expost_ledger_fixed BEFORE UPDATE ON expost_ledger
+BEGIN SELECT RAISE(ABORT, 'expost: ledgers never change'); END;
 -- INSERT OR REPLACE removes rows, and asks no other trigger.
 CREATE TRIGGER expost_ledger_new BEFORE INSERT ON expost_ledger
 WHEN EXISTS (SELECT 1 FROM expost_ledger WHERE id = NEW.id OR name = NEW.name)
