@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from expost import BudgetExceeded, Cost, InvalidStudy, Ledger, SeededNoise
 from expost.cli.main import app
 from expost.data.duckdb import DuckDB
+from expost.service.dashboard.forms import question_of
 from expost.study import plan_study, read_study, record_of, run_study
 from expost.study.kinds import KINDS
 from expost.study.model import Question
@@ -235,6 +236,24 @@ def test_groups_by_several_columns_have_one_epsilon(tmp_path: Path, unit: str) -
         assert plan_study(read_study(alone)).lines[0].expected == lines[0].expected
     assert json.loads(json.dumps(record_of(result)))["answered"] == 6
     assert "Oslo, False" in report_html(record_of(result))
+
+
+def test_groups_that_would_be_called_the_same_are_quoted(tmp_path: Path) -> None:
+    by: dict[str, Any] = {"by": ["city", "word"], "by_keys": [["a, b", "c"], ["a", "b, c"]], "epsilon": 1}
+    path = write_study(tmp_path, question("n", "count", **by), url="memory:")
+    (outcome,) = run_study(read_study(path)).outcomes
+    assert outcome.answer is not None
+    assert list(outcome.answer.value) == ["'a, b', 'c'", "'a', 'b, c'"]
+
+
+def test_forms_read_groups() -> None:
+    typed = {"name": "n", "epsilon": "1", "by": "city; bin(age, 0, 18)", "by_keys": "Rome, 0; Oslo, 18"}
+    asked = question_of("count", {**typed, "by_total": "true"})
+    assert asked["by"] == ["city", "bin(age, 0, 18)"]
+    assert asked["by_keys"] == [["Rome", 0], ["Oslo", 18]]
+    assert asked["by_total"] is True
+    one = question_of("count", {**typed, "by": "bin(age, 0, 18)", "by_keys": "0, 18"})
+    assert (one["by"], one["by_keys"]) == ("bin(age, 0, 18)", [0, 18])
 
 
 def test_a_covariance_is_of_two_columns(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from expost.service.served import Served
 from expost.study.grammar import COMMON, Key
 from expost.study.kinds import KINDS
+from expost.study.kinds.kind import QuestionKind
 
 _ASKED = ("name", "label", "epsilon", "delta")
 _LISTS = ("texts", "keys")
@@ -17,6 +18,9 @@ _HINTS = {
     "texts": "names, separated by commas",
     "keys": "values, separated by commas",
     "pairs": "pairs of numbers, such as 0, 100; 0, 9",
+    "columns": "a column, or several, separated by semicolons",
+    "group keys": "values, separated by commas; of several columns, such as Rome, 2024; Oslo, 2025",
+    "switch": "true or false",
     "bins": "a number of bins, or edges separated by commas",
 }
 
@@ -37,9 +41,7 @@ class Field(NamedTuple):
 def fields_of(kind: str, data: Served, typed: Mapping[str, str]) -> list[Field]:
     """The fields of a kind of question, with what was typed, or what the data set states."""
     own = KINDS[kind]
-    common = [
-        key for key in COMMON if key.name in _ASKED and (key.name != "delta" or _takes_delta(own.keys, own.delta))
-    ]
+    common = [key for key in COMMON if key.name in _ASKED and (key.name != "delta" or _takes_delta(own))]
     return [_field(key, kind, data, typed) for key in (*common, *own.keys)]
 
 
@@ -50,8 +52,8 @@ def question_of(kind: str, typed: Mapping[str, str]) -> dict[str, Any]:
     return {"kind": kind, **given}
 
 
-def _takes_delta(keys: tuple[Key, ...], always: bool) -> bool:
-    return always or any(key.needs_delta for key in keys)
+def _takes_delta(kind: QuestionKind) -> bool:
+    return kind.delta or kind.of_groups is not None or any(key.needs_delta for key in kind.keys)
 
 
 def _field(key: Key, kind: str, data: Served, typed: Mapping[str, str]) -> Field:
@@ -69,7 +71,13 @@ def _value(key: Key, text: str) -> Any:
         return [part if key.type == "texts" else _scalar(part) for part in _parts(text)]
     if key.type in ("pair", "numbers"):
         return [_scalar(part) for part in _parts(text)]
-    if key.type == "pairs":
+    if key.type == "columns":
+        return [part.strip() for part in text.split(";")] if ";" in text else text
+    if key.type == "switch":
+        return {"true": True, "false": False}.get(text.lower(), text)
+    if key.type == "group keys" and ";" not in text:
+        return [_scalar(part) for part in _parts(text)]
+    if key.type in ("pairs", "group keys"):
         return [[_scalar(part) for part in _parts(pair)] for pair in text.split(";")]
     if key.type in ("bins", "widths") and "," in text:
         return [_scalar(part) for part in _parts(text)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -54,8 +54,8 @@ def grouped(kind: QuestionKind) -> QuestionKind:
             return kind.answer(asked, made, value)
         each = zip(made.question.keys, made.mechanisms, strict=True)
         found = {
-            _label(key): kind.answer(_among(asked, own.question.table, asked.epsilon), own, value[key])
-            for key, own in each
+            label: kind.answer(_among(asked, own.question.table, asked.epsilon), own, value[key])
+            for label, (key, own) in zip(_labels(made.question.keys), each, strict=True)
         }
         return _listed(found, value)
 
@@ -118,15 +118,20 @@ def _of_frame(asked: Asked, made: GroupAnswers, frame: Frame, how: OfGroups) -> 
     error = frame.names.index(name) + 1
     cells = [(row, row[error - 1], row[error]) for row in frame.rows]
     groups, last = (cells[:-1], cells[-1:]) if made.question.total else (cells, [])
-    found = {_label(row[:width]): how.answer(asked, value, error) for row, value, error in groups}
+    labels = _labels([row[:width] for row, *_ in groups])
+    found = {label: how.answer(asked, value, error) for label, (_, value, error) in zip(labels, groups, strict=True)}
     for _, value, error in last:
         if value is not None:
             found["total" if "total" not in found else "total of all"] = how.answer(asked, value, error)
     return found
 
 
-def _label(key: Any) -> str:
-    return ", ".join(map(str, key)) if isinstance(key, tuple) else f"{key}"
+def _labels(keys: Sequence[Any]) -> list[str]:
+    """What groups are called: values side by side, and in quotes where that would call two groups the same."""
+    plain = [", ".join(map(str, key)) if isinstance(key, tuple) else f"{key}" for key in keys]
+    if len(set(plain)) == len(plain):
+        return plain
+    return [", ".join(map(repr, key)) if isinstance(key, tuple) else repr(key) for key in keys]
 
 
 def _listed(found: Mapping[str, Answer], released: Any) -> Answer:
