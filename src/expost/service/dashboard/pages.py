@@ -37,6 +37,7 @@ _PAGES = Environment(
     loader=PackageLoader("expost.service.dashboard"), autoescape=select_autoescape(), trim_blocks=True,
     lstrip_blocks=True,
 )  # fmt: skip
+_PAGES.filters["when"] = lambda moment: f"{moment[:19].replace('T', ' ')} UTC"
 
 
 class SignInNeeded(Exception):
