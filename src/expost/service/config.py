@@ -24,6 +24,8 @@ _SERVER = (
     Key("listen", "text", "where to listen, such as 127.0.0.1:8765; port 0 takes any that is free", required=True),
     Key("name", "text", "this process's own name, if several serve one database; by default its host and port",
         longest=200),
+    Key("hosts", "texts", "the names under which browsers reach it, such as answers.example.org: forms from pages of "
+        "other names are refused; by default whatever name the browser says it asked for"),
     Key("behind_proxy", "switch", "whether a proxy in front of it has TLS; else listening beyond loopback needs 'tls'"),
     Key("tls", "table", "the certificate and its key, as files: { certificate = …, key = … }"),
     Key("answer_every", "number", "seconds between two answer times, from 0.05 to a day; 1 by default"),
@@ -95,6 +97,8 @@ class ServerConfig:
     certificate: Path | None
     certificate_key: Path | None
     behind_proxy: bool
+    hosts: tuple[str, ...]
+    """Names under which browsers reach it, with ports where they show them; none if any will do."""
     answer_every: float
     margin: float
     jobs_at_once: int
@@ -140,6 +144,7 @@ class _ConfigReader(StudyReader):
             certificate=folder / tls["certificate"] if tls else None,
             certificate_key=folder / tls["key"] if tls else None,
             behind_proxy=server.get("behind_proxy", False),
+            hosts=tuple(server.get("hosts", ())),
             answer_every=seconds,
             margin=float(server.get("margin", seconds)),
             jobs_at_once=server.get("jobs_at_once", 2),

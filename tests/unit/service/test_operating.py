@@ -41,7 +41,8 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A service with a certificate of its own making, and nothing switched on."""
     folder = tmp_path_factory.mktemp("secured")
     certify(folder, "server")
-    service = Running(folder, server='tls = { certificate = "server.pem", key = "server.key" }', more=METERED)
+    served = 'tls = { certificate = "server.pem", key = "server.key" }\nhosts = ["answers.example"]'
+    service = Running(folder, server=served, more=METERED)
     ledger = Ledger.create(service.url, "metered", 1, 1e-6, neighbours="substitute", unit=UNIT, accounting="renyi")
     ledger.create_account("carol", 1, 1e-6)
     ledger.create_account("dave", 1)
@@ -95,10 +96,22 @@ def test_the_client_asks_over_tls(secured: Running) -> None:
 
 def test_a_browser_signs_in_over_tls(secured: Running) -> None:
     with httpx.Client(base_url=secured.address, verify=trusting(secured)) as client:
-        reply = client.post("/sign-in", data={"token": secured.secrets["alice"]}, headers={"origin": secured.address})
+        reply = client.post(
+            "/sign-in", data={"token": secured.secrets["alice"]}, headers={"origin": "https://answers.example"}
+        )
         assert reply.status_code == 303
         assert "Secure" in reply.headers["set-cookie"]
         assert client.get("/").status_code == 200  # the cookie is sent back
+
+
+def test_forms_come_from_pages_of_the_stated_names(secured: Running) -> None:
+    token = {"token": secured.secrets["alice"]}
+    with httpx.Client(base_url=secured.address, verify=trusting(secured)) as client:
+        forged = {"host": "evil.example", "origin": "https://evil.example"}
+        assert client.post("/sign-in", data=token, headers=forged).status_code == 403
+        assert client.post("/sign-in", data=token, headers={"origin": "null"}).status_code == 403
+        known = {"origin": "https://answers.example"}  # what a proxy in front of it is called
+        assert client.post("/sign-in", data=token, headers=known).status_code == 303
 
 
 @pytest.mark.parametrize(

@@ -285,7 +285,8 @@ def _ledger(who: Visitor) -> str:
 def _same_site(request: Request) -> None:
     """A browser says where a form comes from; whoever says nothing is no browser, and has no cookie to abuse."""
     origin = request.headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+    names = service_of(request).config.hosts or (request.headers.get("host"),)
+    if origin is not None and urlsplit(origin).netloc not in names:
         raise Refusal(403, "this form comes from another site")
 
 
