@@ -30,6 +30,7 @@ autodoc_member_order = "bysource"
 # What scikit-learn adds to estimators, documented with links into its own pages.
 autodoc_default_options = {"exclude-members": "set_fit_request, set_predict_request, set_score_request"}
 autodoc_typehints = "description"
+suppress_warnings = ["ref.python"]  # two classes of one name in type hints, such as Mean: either page will do
 templates_path = ["templates"]
 html_math_renderer = "mathml"
 html_static_path = ["static"]
@@ -60,7 +61,9 @@ def link_proofs(app: object, what: str, name: str, obj: object, options: object,
 def end_blocks(app: object, tree: nodes.document) -> None:
     """Cut the blank line at the end of a block, which doctest needs before a fence."""
     for block in tree.findall(nodes.literal_block):
-        block.children = [nodes.Text(block.astext().rstrip())] if len(block) == 1 else block.children
+        if block.rawsource == block.astext():  # else it is not plain text, and not highlighted either
+            block.rawsource = block.rawsource.rstrip()
+            block[:] = [nodes.Text(block.rawsource)]
 
 
 def setup(app: object) -> None:
