@@ -7,31 +7,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from expost.canonical import canonical
 from expost.errors import ExpostError, UnknownEntry
 from expost.guarantee import Guarantee, Neighbours, as_part
+from expost.ledger import rules
 from expost.ledger.codec import claim_digest, claim_text, described
 from expost.ledger.engine import Beat, Outcome, Recover, Refused, Rows, Step
 from expost.ledger.entry import Balance, Entry, Path
 from expost.ledger.rows import BALANCE, ENTRY, balance_of_row, entry_of_row, meters_of_text
-from expost.ledger.rules import (
-    EVENTS,
-    Begin,
-    Change,
-    Close,
-    Create,
-    CreateAccount,
-    DropOutputs,
-    Forfeit,
-    RaiseLimit,
-    Reserve,
-    SetClock,
-    Settle,
-    Void,
-    change_of,
-)
 
 if TYPE_CHECKING:
     from expost.accounting.tariff import Tariff
 
-_Ending = Settle | Forfeit | Void
+_Ending = rules.Settle | rules.Forfeit | rules.Void
+_Decision = rules.CreateAccount | rules.RaiseLimit | rules.Close | rules.SetClock | rules.DropOutputs
 
 
 class Governing(NamedTuple):
@@ -132,19 +118,21 @@ class Steps:
 
     def governs(self, step: Step) -> bool:
         """Whether it is an owner's decision."""
-        return isinstance(step, CreateAccount | RaiseLimit | Close | SetClock | DropOutputs)
+        return isinstance(
+            step, rules.CreateAccount | rules.RaiseLimit | rules.Close | rules.SetClock | rules.DropOutputs
+        )
 
     def sent(self, ledger: int, step: Step) -> dict[str, Any]:
         """A step as JSON."""
-        if isinstance(step, Reserve):
+        if isinstance(step, rules.Reserve):
             return self._reserve(ledger, step)
         if isinstance(step, _Ending):
             return self._end(step)
-        if isinstance(step, Begin):
+        if isinstance(step, rules.Begin):
             return {"do": "begin", "entry": step.entry}
         return {"do": "recover", "dead": list(step.dead)} if isinstance(step, Recover) else {"do": "beat"}
 
-    def _reserve(self, ledger: int, step: Reserve) -> dict[str, Any]:
+    def _reserve(self, ledger: int, step: rules.Reserve) -> dict[str, Any]:
         request = step.request
         subject = described(request.subject, keyed=request.key is not None)
         claim = claim_digest(request.claim)
@@ -156,12 +144,12 @@ class Steps:
         return sent if (ledger, claim) in self._known else sent | {"claim_text": claim_text(request.claim)}
 
     def _end(self, step: _Ending) -> dict[str, Any]:
-        sent: dict[str, Any] = {"do": EVENTS[type(step)], "entry": step.entry}
-        if isinstance(step, Settle):
+        sent: dict[str, Any] = {"do": rules.EVENTS[type(step)], "entry": step.entry}
+        if isinstance(step, rules.Settle):
             sent |= {"part": canonical(as_part(step.part)), "output": step.output, "digest": step.digest}
         return sent
 
-    def _change(self, ledger: int, step: _Ending) -> Change | None:
+    def _change(self, ledger: int, step: _Ending) -> rules.Change | None:
         """What the step would change if the entry were open, as it probably is; the database knows."""
         entry = self._open.get((ledger, step.entry))
         if entry is None:
@@ -169,20 +157,20 @@ class Steps:
             if not rows:
                 return None
             entry = entry_of_row(rows[0])
-        return change_of(
-            _Open(entry._replace(state="reserved", begun=entry.begun and not isinstance(step, Void))), step
+        return rules.change_of(
+            _Open(entry._replace(state="reserved", begun=entry.begun and not isinstance(step, rules.Void))), step
         )
 
     def outcome(self, ledger: int, step: Step, found: dict[str, Any]) -> Outcome:
         """What a step that took effect leads to."""
         if isinstance(step, Recover):
             return int(found["forfeited"])
-        if isinstance(step, Reserve):
+        if isinstance(step, rules.Reserve):
             entry = Entry(found["entry"], step.request, "reserved", step.begun, None, None, found["at"] / 1e6)
             self._known.add((ledger, claim_digest(step.request.claim)))
             self._open[ledger, entry.id] = entry
             return entry
-        if isinstance(step, Begin) and (ledger, step.entry) in self._open:
+        if isinstance(step, rules.Begin) and (ledger, step.entry) in self._open:
             self._open[ledger, step.entry] = self._open[ledger, step.entry]._replace(begun=True)
         if not isinstance(step, _Ending):
             return None
@@ -195,14 +183,14 @@ class Steps:
         if isinstance(step, Beat | Recover):
             return None
         try:
-            change_of(TableView(self._rows, ledger), step)
+            rules.change_of(TableView(self._rows, ledger), step)
         except ExpostError as refused:
             if isinstance(step, _Ending):
                 self._open.pop((ledger, step.entry), None)
             return refused
         return None
 
-    def creation(self, operation: Create) -> Governing:
+    def creation(self, operation: rules.Create) -> Governing:
         """A new ledger."""
         name, limit, neighbours, unit, meters, _ = operation
         values: dict[str, Any] = {
@@ -214,22 +202,22 @@ class Steps:
 
     def governing(self, view: TableView, step: Any) -> Governing:
         """An owner's decision. Raises why the rules refuse it."""
-        change = change_of(view, step)
+        change = rules.change_of(view, step)
         assert change is not None
         values: dict[str, Any] = {}
-        if isinstance(step, CreateAccount | RaiseLimit):
+        if isinstance(step, rules.CreateAccount | rules.RaiseLimit):
             limit, held = change.levels[-1].limit, change.levels[-1].held
             values = {"epsilon": limit.epsilon_units, "delta": limit.delta_units}
             if held is not None:
                 values["capacity"] = list(held.capacity)
-        if isinstance(step, RaiseLimit):
+        if isinstance(step, rules.RaiseLimit):
             seen = view.levels(step.path)[-1].limit
             values["seen"] = [seen.epsilon_units, seen.delta_units]
-        if isinstance(step, DropOutputs):
+        if isinstance(step, rules.DropOutputs):
             values["upto"] = step.upto
-        if isinstance(step, RaiseLimit | Close | SetClock | DropOutputs):
+        if isinstance(step, rules.RaiseLimit | rules.Close | rules.SetClock | rules.DropOutputs):
             values |= step.note._asdict()
-        return Governing(EVENTS[type(step)], "/".join(change.path), values)
+        return Governing(rules.EVENTS[type(step)], "/".join(change.path), values)
 
 
 def level_names(path: Path) -> list[str]:

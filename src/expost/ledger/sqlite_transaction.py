@@ -12,6 +12,7 @@ import apsw
 from expost.canonical import canonical
 from expost.errors import AlreadyExists, ExpostError, LedgerCorrupt, LedgerUnavailable, UnknownEntry
 from expost.guarantee import Guarantee, Neighbours, as_part
+from expost.ledger import rules
 from expost.ledger.codec import claim_digest, claim_text, described
 from expost.ledger.engine import Beat, Outcome, Recover, Settings, Step
 from expost.ledger.entry import Balance, Entry, Path
@@ -26,29 +27,13 @@ from expost.ledger.rows import (
     meters_of_text,
     numbers_text,
 )
-from expost.ledger.rules import (
-    HOUR,
-    TIMED,
-    TRUST,
-    Change,
-    Close,
-    Create,
-    DropOutputs,
-    Forfeit,
-    Operation,
-    Reserve,
-    Settle,
-    change_of,
-    full_hour,
-    tick,
-)
 from expost.ledger.trail import GENESIS, link, trail_line
 
 if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
     from expost.accounting.tariff import Tariff
 
-_MONTH = 30 * 24 * HOUR
+_MONTH = 30 * 24 * rules.HOUR
 _OPEN = "expost_entry e INDEXED BY expost_entry_open"
 _SPENT = (
     "UPDATE expost_account SET epsilon_spent = ?, delta_spent = ?, epsilon_reserved = ?, delta_reserved = ?, line = ?, "
@@ -108,7 +93,7 @@ class Transaction:
 
     def apply(self, steps: list[Step]) -> None:
         """Take all steps; ``outcomes`` says what became of each."""
-        if self.lost is not None and not any(isinstance(step, Close) for step in steps):
+        if self.lost is not None and not any(isinstance(step, rules.Close) for step in steps):
             raise self.lost
         self.outcomes = [self._outcome(step) for step in steps]
         self.known.book = (
@@ -124,7 +109,7 @@ class Transaction:
         return None if row is None else str(row[0])
 
     def _outcome(self, step: Step) -> Outcome:
-        if self.lost is not None and not isinstance(step, Close):
+        if self.lost is not None and not isinstance(step, rules.Close):
             return LedgerCorrupt(*self.lost.args)
         if isinstance(step, Beat):
             self._beat()
@@ -138,12 +123,12 @@ class Transaction:
         except ExpostError as refused:
             return refused
 
-    def _take(self, operation: Operation) -> Entry | None:
+    def _take(self, operation: rules.Operation) -> Entry | None:
         before = self.at
-        if type(operation) in TIMED:
-            self.at = tick(before, self._now, operation)
+        if type(operation) in rules.TIMED:
+            self.at = rules.tick(before, self._now, operation)
         try:
-            change = change_of(self, operation)
+            change = rules.change_of(self, operation)
         except ExpostError:
             self.at = before
             raise
@@ -215,22 +200,22 @@ class Transaction:
 
     # ---- writing
 
-    def _write(self, change: Change) -> None:
+    def _write(self, change: rules.Change) -> None:
         self.sequence, self.moved = self.sequence + 1, True
         line = trail_line(change, self.sequence, self.at, self._settings.user)
         self.head = link(self.head, line)
         operation, entry = change.operation, change.entry
-        if isinstance(operation, Reserve):
+        if isinstance(operation, rules.Reserve):
             self._count += 1
         for depth, balance in enumerate(change.levels, 1):
             self._write_balance(change.path[:depth], balance)
-        if entry is not None and isinstance(operation, Reserve):
+        if entry is not None and isinstance(operation, rules.Reserve):
             self._write_entry(operation, change)
             self.known.open[entry.id] = entry
         elif entry is not None:
             self._update_entry(operation, entry)
             self.known.open.pop(entry.id, None)
-        elif isinstance(operation, DropOutputs):
+        elif isinstance(operation, rules.DropOutputs):
             self._run(
                 "UPDATE expost_entry SET output = NULL WHERE ledger = ? AND number <= ? AND output IS NOT NULL",
                 self._ledger, operation.upto,
@@ -263,7 +248,7 @@ class Transaction:
             )
         self.known.accounts[path] = number, Balance(limit, spent, reserved, closed, self.sequence, held)
 
-    def _write_entry(self, operation: Reserve, change: Change) -> None:
+    def _write_entry(self, operation: rules.Reserve, change: rules.Change) -> None:
         request, lease = operation.request, operation.lease
         subject, claim, worst = (
             described(request.subject),
@@ -286,12 +271,12 @@ class Transaction:
             int(operation.begun), self.at, self.sequence),
         )  # fmt: skip
 
-    def _update_entry(self, operation: Operation, entry: Entry) -> None:
+    def _update_entry(self, operation: rules.Operation, entry: Entry) -> None:
         if entry.charged is None:
             self._run("UPDATE expost_entry SET begun = 1 WHERE ledger = ? AND number = ?", self._ledger, entry.id)
             return
-        settled = isinstance(operation, Settle)
-        output, digest = (operation.output, operation.digest) if isinstance(operation, Settle) else (None, None)
+        settled = isinstance(operation, rules.Settle)
+        output, digest = (operation.output, operation.digest) if isinstance(operation, rules.Settle) else (None, None)
         self._run(
             "UPDATE expost_entry SET state = ?, begun = ?, part = ?, charged_epsilon = ?, charged_delta = ?, "
             "charged_meters = ?, output = ?, digest = ?, ended_line = ? WHERE ledger = ? AND number = ? "
@@ -322,15 +307,15 @@ class Transaction:
         self._run(
             "UPDATE expost_entry INDEXED BY expost_entry_open SET lease_until = ?1 + lease WHERE ledger = ?2 "
             "AND state = 'reserved' AND lease_until > ?1 + lease AND lease_until - lease >= ?3",
-            self._now, self._ledger, self.at + HOUR,
+            self._now, self._ledger, self.at + rules.HOUR,
         )  # fmt: skip
         left: list[Any] = self._execute(
             f"SELECT e.number FROM {_OPEN} LEFT JOIN expost_owner o ON o.id = e.owner WHERE e.ledger = ? "
             "AND e.state = 'reserved' AND (o.expired = 1 OR e.lease_until < ?) ORDER BY e.number",
-            (self._ledger, self._now if self._now - self.at <= TRUST else 0),
+            (self._ledger, self._now if self._now - self.at <= rules.TRUST else 0),
         ).fetchall()
         for (number,) in left:
-            self._take(Forfeit(number))
+            self._take(rules.Forfeit(number))
         self._forget()
         self.known.beat = None
         return len(left)
@@ -381,16 +366,16 @@ def unknown_account(path: Path) -> UnknownEntry:
     return UnknownEntry(f"{'/'.join(path[:-1])!r} has no account {path[-1]!r}: create it")
 
 
-def create_books(writer: apsw.Connection, operation: Create, settings: Settings, heads: Heads | None) -> str:
+def create_books(writer: apsw.Connection, operation: rules.Create, settings: Settings, heads: Heads | None) -> str:
     """A new ledger and its own account; the hash of its first line."""
     if writer.execute("SELECT 1 FROM expost_ledger WHERE name = ?", (operation.name,)).fetchone():
         raise AlreadyExists("ledger", operation.name)
     lost = None if heads is None else heads.lost(operation.name, 0, lambda line: None)
     if lost is not None:
         raise lost
-    change = change_of(None, operation)  # type: ignore[arg-type]  # there are no books yet
+    change = rules.change_of(None, operation)  # type: ignore[arg-type]  # there are no books yet
     assert change is not None
-    at = full_hour(settings.clock())
+    at = rules.full_hour(settings.clock())
     line = trail_line(change, 1, at, settings.user)
     head = link(GENESIS, line)
     name, limit, neighbours, unit, meters, _ = operation
