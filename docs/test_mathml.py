@@ -6,7 +6,7 @@ from xml.etree.ElementTree import tostring
 
 import pytest
 
-written = runpy.run_path(str(Path(__file__).resolve().parents[2] / "docs" / "mathml.py"))
+written = runpy.run_path(str(Path(__file__).parent / "mathml.py"))
 
 
 @pytest.mark.parametrize(
