@@ -34,8 +34,10 @@ class Heads:
         self.path = f"{path}-heads"
         self._places: dict[str, int] = {}
         self._file: int | None = None
-        """Open for notes, but not for long: the file may be removed, or replaced."""
+        """Open for notes, while it is the file of that name."""
         self._until = 0.0
+        self._written: dict[str, bytes] = {}
+        """The records that this process wrote last."""
 
     def lost(self, name: str, sequence: int, hash_of: Callable[[int], str | None]) -> LedgerCorrupt | None:
         """Why books of that last line are not those whose head was noted, if so; from the hashes of their lines."""
@@ -80,9 +82,9 @@ class Heads:
         """Note a head, unless a later one is noted; whether it was. What cannot be written is not noted: the commit
         stands."""
         now = time.monotonic()
-        if now > self._until:
-            self.close()
         try:
+            if now > self._until or not self._is_current():
+                self.close()
             if self._file is None:
                 self._file, self._until = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644), now + _OPEN
             return self._note(self._file, name, head)
@@ -100,10 +102,29 @@ class Heads:
             noted = self._read(file, name)
             if noted is not None and noted.sequence >= head.sequence:
                 return False
-            os.pwrite(file, _record(name, head), self._places.get(name, 0) * _SIZE)
+            record = self._written[name] = _record(name, head)
+            os.pwrite(file, record, self._places.get(name, 0) * _SIZE)
         finally:
             _unlock(file)
         return True
+
+    def is_last(self, name: str) -> bool:
+        """Whether the head that this process noted last, in the file that it has open, is still the last one."""
+        if self._file is None:
+            return False
+        try:
+            return os.pread(self._file, _SIZE, self._places.get(name, 0) * _SIZE) == self._written.get(name)
+        except OSError:
+            return False
+
+    def _is_current(self) -> bool:
+        """Whether the open file is still the one of that name."""
+        if self._file is None:
+            return False
+        try:
+            return os.path.samestat(os.fstat(self._file), os.stat(self.path))
+        except FileNotFoundError:
+            return False
 
     def close(self) -> None:
         """Let go of the file."""

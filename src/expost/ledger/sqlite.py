@@ -90,7 +90,7 @@ class SqliteEngine:
         def work(writer: apsw.Connection) -> Transaction:
             known = self._known.pop(ledger, None) or Remembered()  # not remembered, if this fails
             transaction = Transaction(writer, ledger, owner, self.settings, known)
-            if self.heads is not None and not known.noted:
+            if self.heads is not None and not (known.noted and self.heads.is_last(transaction.root[0])):
                 transaction.lost = self.heads.lost(transaction.root[0], transaction.sequence, transaction.hash_of)
             transaction.apply(steps)
             return transaction

@@ -352,12 +352,26 @@ def test_with_lost_lines_a_batch_closes_and_does_nothing_else(sqlite_url: Callab
     spending = ledger.reserve(CLAIM)
     Heads(str(file_of(url))).note("study", Head(9, "0" * 64))
     close, forfeit = steps_of(store, lambda: ledger.close(**OWNER), lambda: store.forfeit(spending.id))
-    store._engine.close()  # what it knows of the file ends with its connection
     closed, refused = store._engine.apply(store._ledger, [close, forfeit])
     assert closed is None
     assert isinstance(refused, xp.LedgerCorrupt)
     assert ledger.closed
     assert spending.entry.state == "reserved"
+
+
+def test_heads_go_to_the_file_of_that_name(sqlite_url: Callable[[], str]) -> None:
+    """Found: a file that was removed or replaced while it was open took the heads with it."""
+    url = sqlite_url()
+    ledger = make(url)
+    path = Path(f"{file_of(url)}-heads")
+    ledger.reserve(CLAIM).settle("small")
+    path.unlink()
+    spending = ledger.reserve(CLAIM)
+    assert Heads(str(file_of(url))).noted("study") == ledger.head
+    path.rename(path.with_suffix(".old"))
+    path.write_bytes(b"")
+    spending.settle("small")
+    assert Heads(str(file_of(url))).noted("study") == ledger.head
 
 
 def test_a_ledger_created_anew_is_noticed(sqlite_url: Callable[[], str]) -> None:

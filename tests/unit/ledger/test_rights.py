@@ -138,6 +138,42 @@ def test_an_account_that_is_not_there(party: Party, account: str | None) -> None
     assert party.spend(mine, reserve(), reserve(account=account)) == [{"entry": 1, "at": ANY}, {"refused": True}]
 
 
+@pytest.mark.parametrize("first", [{"do": "beat"}, settle(99), reserve(account="none")])
+def test_steps_behind_one_that_changes_nothing(party: Party, first: dict[str, Any]) -> None:
+    """Found: the amounts of each step were written to the entry of the one before."""
+    mine, cheap = party.role(), Guarantee.uniform("0.001")
+    assert party.spend(mine, reserve(begun=False))[0]["entry"] == 1
+    steps = (
+        first,
+        reserve(cheap, begun=False),
+        reserve(Guarantee.uniform("0.5")),
+        {"do": "begin", "entry": 1},
+        settle(3),
+    )
+    outcomes = party.spend(mine, *steps)
+    assert [outcome.get("entry") for outcome in outcomes] == [None, 2, 3, None, None]
+    assert outcomes[-1] == {"refused": True}  # nobody can know its number yet
+    assert [entry.reserved.epsilon_units for entry in party.ledger.entries()][1:] == [10**9, 5 * 10**11]
+    assert party.spend(mine, first, settle(1))[1] == {}
+    party.ledger.verify()
+
+
+def test_nobody_is_given_up_by_a_transaction_that_kept_others_waiting(party: Party) -> None:
+    spending = party.ledger.reserve(CLAIM)
+    dead = party.ledger._store._engine.owner(1)  # type: ignore[attr-defined]
+    mine = party.role()
+    told = (secrets.token_hex(8), "{}", "one", '[""]', '[{"do": "beat"}]')
+    call = "SELECT expost_spend(1,%s,%s,%s,%s::text::jsonb,0,%s::text::jsonb)"
+    age = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 59500000"
+    execute(party.url, f"UPDATE expost_owner SET seen = {age} WHERE id = '{dead}'")
+    with psycopg.connect(mine) as server:
+        server.execute(call, told)
+        server.execute("SELECT pg_sleep(1)")
+        again = (told[0], "{}", "two", '["one"]', json.dumps([{"do": "recover", "dead": [dead]}]))
+        assert server.execute(call, again).fetchone()[0]["outcomes"] == [{"forfeited": 0}]  # type: ignore[index]
+    assert spending.entry.state == "reserved"
+
+
 def test_a_batch_without_steps_is_refused(party: Party) -> None:
     with pytest.raises(psycopg.Error, match="at least one step"):
         party.spend(party.role())

@@ -388,7 +388,7 @@ DECLARE
   v_book RECORD; v_entry RECORD; v_row RECORD; v_step JSONB;
   v_of BIGINT; v_role TEXT; v_batch TEXT; v_outcomes JSONB; v_expired BIGINT;  -- this process
   v_state TEXT; v_begun BIGINT;  -- of an entry
-  v_sequence BIGINT; v_entries BIGINT; v_at BIGINT; v_head TEXT;
+  v_sequence BIGINT; v_entries BIGINT; v_had BIGINT; v_at BIGINT; v_head TEXT;
   v_do TEXT; v_kind TEXT; v_name TEXT; v_levels TEXT; v_line TEXT; v_place INT;
   v_steps INT := jsonb_array_length(p_steps);
   v_prices JSONB; v_fresh BOOLEAN; v_part TEXT; v_output TEXT; v_digest TEXT; v_accounts BIGINT[]; v_epsilons BIGINT[];
@@ -419,7 +419,10 @@ BEGIN
   FOR i IN 1 .. v_steps LOOP
     v_step := p_steps->(i - 1);
     v_do := v_step->>'do'; v_lost := '{}'; v_part := NULL; v_output := NULL; v_digest := NULL;
-    IF v_steps > 1 THEN v_sequences[i] := NULL; v_numbers[i] := NULL; v_all_amounts[i] := NULL; END IF;
+    IF v_steps > 1 THEN  -- all of them begin at 1, also if nothing comes of the first steps: they are read side by side
+      v_sequences[i] := NULL; v_numbers[i] := NULL; v_accounts[i] := NULL; v_epsilons[i] := NULL; v_deltas[i] := NULL;
+      v_all_amounts[i] := NULL;
+    END IF;
     IF v_do IS NULL OR v_do NOT IN ('beat', 'recover', 'reserve', 'begin', 'settle', 'forfeit', 'void') THEN
       RAISE EXCEPTION 'expost: % is not a step of expost_spend: it takes beat, recover, reserve, begin, settle, forfeit, void',
         v_do USING ERRCODE = 'EX001';
@@ -508,7 +511,7 @@ BEGIN
         FROM expost_account a LEFT JOIN expost_owner o ON o.id = p_owner
           LEFT JOIN expost_entry e ON e.ledger = p_ledger AND e.number = v_number
         WHERE a.ledger = p_ledger AND a.path = v_book.name;
-      v_first := v_sequence;
+      v_first := v_sequence; v_had := v_entries;
       IF v_first < p_known THEN
         RAISE EXCEPTION 'expost: the audit trail ends at line %, and line % was acknowledged: lines are lost, so nothing is reserved; restore the database',
           v_first, p_known USING ERRCODE = 'EX002';
@@ -537,9 +540,10 @@ BEGIN
       CONTINUE;
     END IF;
     IF v_do = 'recover' THEN
-      -- of other roles' processes the database decides: they are given up if they wrote nothing for a minute
+      -- of other roles' processes the database decides: they are given up if they wrote nothing for a minute before this
+      -- transaction, which may have kept them waiting
       UPDATE expost_owner SET expired = 1 WHERE ledger = p_ledger AND expired = 0 AND v_step->'dead' ? id
-        AND (role = session_user OR seen < v_now - 60000000 OR expost_governs());
+        AND (role = session_user OR seen < (extract(epoch FROM now()) * 1000000)::bigint - 60000000 OR expost_governs());
       -- leases from before the clock of the books was set back
       UPDATE expost_entry SET lease_until = v_now + lease
         WHERE ledger = p_ledger AND state = 'reserved' AND lease_until > v_now + lease
@@ -569,7 +573,7 @@ BEGIN
         v_number := v_entries + 1;
         v_ok := coalesce(v_prices->>'neighbours' = v_book.neighbours, TRUE);
       ELSIF v_state IS NULL OR v_path IS NULL THEN
-        IF v_state IS NULL AND v_number BETWEEN 1 AND v_entries THEN
+        IF v_state IS NULL AND v_number BETWEEN 1 AND v_had THEN
           RAISE EXCEPTION 'expost: entry % was removed', v_number USING ERRCODE = 'integrity_constraint_violation';
         END IF;
         v_ok := FALSE;
