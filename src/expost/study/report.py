@@ -45,7 +45,7 @@ th, td { text-align: left; padding: .35rem .6rem; border-bottom: 1px solid var(-
 td.n, th.n { text-align: right; white-space: nowrap; } tfoot { display: table-row-group; }
 tfoot td { font-weight: 600; } pre { white-space: pre-wrap; font-size: .8rem; line-height: 1.4;
   background: var(--card); border: 1px solid var(--line); border-radius: .6rem; padding: .9rem 1rem; }
-svg { display: block; margin-top: .5rem; overflow: visible; }
+svg { display: block; margin-top: .5rem; overflow: visible; } svg + svg { margin-top: 0; }
 svg text { font-size: 14px; fill: var(--ink); } svg .value { fill: var(--soft); text-anchor: end; }
 svg .bar { fill: var(--accent); } svg .back { fill: var(--back); } svg .error { stroke: var(--error);
   stroke-width: 1.5; } svg .halo { stroke: var(--card); stroke-width: 4; } svg .axis { stroke: var(--soft); }
@@ -57,7 +57,7 @@ svg .bar { fill: var(--accent); } svg .back { fill: var(--back); } svg .error { 
 @media print { :root { color-scheme: light; --ink: #000; --soft: #444; --paper: #fff; --card: #fff; --line: #bbb;
   --accent: #1f6f8b; --back: #b9dbe6; --error: #8a3b12; } body { max-width: none; padding: 0; font-size: 11pt;
   print-color-adjust: exact; -webkit-print-color-adjust: exact; } article, tr, .facts div { break-inside: avoid; }
-  .facts strong { font-size: 1.2rem; } h2, h3, h2 + p { break-after: avoid; }
+  .facts strong { font-size: 1.2rem; } h2, h3, h2 + p { break-after: avoid; } svg, p { break-inside: avoid; }
   .receipt { break-before: page; } @page { margin: 18mm 15mm; } }
 """
 
@@ -164,9 +164,7 @@ def _guarantee(record: Mapping[str, Any]) -> str:
     change = f"one {who} replaced by any other" if privacy["neighbours"] == "substitute" else f"one {who} more or less"
     factor = f"e^{_brief(limit['epsilon'])} (about {exp(min(float(limit['epsilon']), 700)):,.3g})"
     slack = "" if limit["delta"] == "0" else f", apart from a chance of {escape(limit['delta'])}"
-    durable = record["ledger"].get("durable", True)
-    when = "now and later" if durable else "in this one run"
-    life = "for the ledger's whole life" if durable else "for this run alone: without a ledger, another adds to it"
+    when, life = _lasting(record)
     rows = "" if privacy["rows"] is None else f" At most {privacy['rows']} rows of each count."
     begins = "A real run would promise the following. " if record.get("rehearsal") else ""
     return (
@@ -183,25 +181,40 @@ def _guarantee(record: Mapping[str, Any]) -> str:
     )
 
 
+def _lasting(record: Mapping[str, Any]) -> tuple[str, str]:
+    """When what is published counts, and how long the guarantee holds; a rehearsal's own ledger says neither."""
+    if record.get("rehearsal"):
+        return "as long as it lasts", "for as long as the ledger lasts"
+    if record["ledger"].get("durable", True):
+        return "now and later", "for the ledger's whole life"
+    return "in this one run", "for this run alone: without a ledger, another adds to it"
+
+
 def _provenance(record: Mapping[str, Any]) -> str:
     """What is needed to check it, or to hand it to a review board."""
     ledger, privacy = record["ledger"], record["privacy"]
     kept = f"“{ledger['name']}”" if ledger.get("durable", True) else "none: in memory, for a trial"
-    facts = {
-        "data": f"{record['data']['path']}, version {record['data']['version']}",
-        "protected": f"one {privacy['who']}; {privacy['neighbours']} neighbours",
-        "their number": "private" if privacy["size"] is None else f"{privacy['size']:,}, public",
-        "ledger": kept,
-        "its audit trail ends at": ledger["head"],
-        "made by": f"expost {record['expost']}, {record['when']}",
-        "without refunds": f"{record['classic']} of the {record['asked']} questions asked would have fit",
-    }
+    number = "private" if privacy["size"] is None else f"{privacy['size']:,}, public"
     check = (
         "The ledger's audit trail has every charge. Its owner can show, with “expost ledger verify”, that the trail "
         "still contains the line below, unchanged."
         if ledger.get("durable", True)
         else "This run kept its ledger in memory. It ended with the run, and nobody can check its charges later."
     )
+    if record.get("rehearsal"):
+        kept, number = "none: a rehearsal", "not looked at: the rows were made up"
+        check = "There is nothing to check: no row was read, and the ledger knows of no rehearsal."
+    facts = {
+        "data": f"{record['data']['path']}, version {record['data']['version']}",
+        "protected": f"one {privacy['who']}; {privacy['neighbours']} neighbours",
+        "their number": number,
+        "ledger": kept,
+        "its audit trail ends at": ledger["head"],
+        "made by": f"expost {record['expost']}, {record['when']}",
+        "without refunds": f"{record['classic']} of the {record['asked']} questions asked would have fit",
+    }
+    if record.get("rehearsal"):
+        del facts["its audit trail ends at"]
     return (
         f"<section><h2>How to check this</h2>\n<p>{check}</p>{_listed(facts)}\n"
         f"<h3>The study</h3>\n<pre>{escape(record['text'])}</pre></section>\n</main>\n"

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 _ROW = 40
+_PIECE = 15  # rows: what is longer is drawn in pieces, so that a printed page can end between two
 MOST_BARS = 30
 _LONGEST = 34
 
@@ -23,27 +24,28 @@ def bars(values: Mapping[str, float], error: float | None, title: str) -> str:
     def x(value: float) -> float:
         return 100 * (value - low) / ((high - low) or 1.0)
 
-    parts = []
+    rows = []
     for place, (label, value) in enumerate(shown):
-        y = place * _ROW
+        y = place % _PIECE * _ROW
         left, right = sorted((x(0), x(value)))
-        parts += [_words(label, _short(value), y), _rect("bar", left, y, max(right - left, 0.2))]
+        row = _words(label, _short(value), y) + _rect("bar", left, y, max(right - left, 0.2))
         if reach:
-            parts.append(_whisker(x(value - reach), x(value + reach), y + 29))
+            row += _whisker(x(value - reach), x(value + reach), y + 29)
         if low < 0:
-            parts.append(_line("axis", x(0), y + 20, x(0), y + 38))  # beside the bar, not through its name
-    return _svg(len(shown) * _ROW + 2, title, "".join(parts))
+            row += _line("axis", x(0), y + 20, x(0), y + 38)  # beside the bar, not through its name
+        rows.append(row)
+    return _svg(rows, title)
 
 
 def budget(rows: Sequence[tuple[str, float, float]], title: str) -> str:
     """For each question what was charged of what was reserved: (name, reserved, charged)."""
     widest = max((reserved for _, reserved, _ in rows), default=0.0) or 1.0
-    parts = []
+    drawn = []
     for place, (name, reserved, charged) in enumerate(rows):
-        y = place * _ROW
-        parts += [_words(name, f"{charged:.4g} of {reserved:.4g}", y), _rect("back", 0, y, 100 * reserved / widest)]
-        parts.append(_rect("bar", 0, y, 100 * charged / widest))
-    return _svg(len(rows) * _ROW + 2, title, "".join(parts))
+        y = place % _PIECE * _ROW
+        words = _words(name, f"{charged:.4g} of {reserved:.4g}", y)
+        drawn.append(words + _rect("back", 0, y, 100 * reserved / widest) + _rect("bar", 0, y, 100 * charged / widest))
+    return _svg(drawn, title)
 
 
 def _words(name: str, value: str, y: int) -> str:
@@ -68,10 +70,12 @@ def _line(kind: str, x1: float, y1: int, x2: float, y2: int) -> str:
     return f'<line class="{kind}" x1="{x1:.2f}%" y1="{y1}" x2="{x2:.2f}%" y2="{y2}"/>'
 
 
-def _svg(height: int, title: str, inside: str) -> str:
-    return (
-        f'<svg width="100%" height="{height}" role="img" aria-label="{escape(title, quote=True)}">'
-        f"<title>{escape(title)}</title>{inside}</svg>"
+def _svg(rows: Sequence[str], title: str) -> str:
+    """Rows below each other, in pieces."""
+    return "".join(
+        f'<svg width="100%" height="{len(piece) * _ROW + 2}" role="img" aria-label="{escape(title, quote=True)}">'
+        f"<title>{escape(title)}</title>{''.join(piece)}</svg>"
+        for piece in (rows[at : at + _PIECE] for at in range(0, len(rows), _PIECE))
     )
 
 

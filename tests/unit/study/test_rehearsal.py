@@ -53,7 +53,12 @@ def test_it_is_marked_and_leaves_nothing(tmp_path: Path, account: str) -> None:
     again = CliRunner().invoke(app, ["run", str(path), "--rehearse", "--record", str(kept), "--report", str(page)])
     assert again.exit_code == 0
     assert json.loads(kept.read_text())["title"] == "Rehearsal: People"
-    assert 'role="note">This is a rehearsal.' in page.read_text()
+    text = page.read_text()
+    assert 'role="note">This is a rehearsal.' in text
+    assert "for as long as the ledger lasts" in text  # of a real run, not of this one
+    assert "There is nothing to check" in text
+    assert "audit trail ends at" not in text
+    assert ", public" not in text
 
 
 def test_units_with_several_rows(tmp_path: Path) -> None:

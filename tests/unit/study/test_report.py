@@ -169,6 +169,14 @@ def test_letters_keep_their_size_on_every_screen() -> None:
     assert "x" * 34 not in plot
 
 
+def test_long_plots_come_in_pieces_that_fit_on_a_page() -> None:
+    plot = bars({str(i): float(i) for i in range(31)}, None, "t")
+    assert [int(height) for height in re.findall(r'<svg [^>]*height="(\d+)"', plot)] == [602, 602]
+    drawn = [(float(y), float(width)) for y, width in re.findall(r'<rect [^>]*y="(\d+)" width="([\d.]+)%"', plot)]
+    assert max(y for y, _ in drawn) < 600
+    assert max(width for _, width in drawn[:15]) < 50 < min(width for _, width in drawn[15:])  # on one scale
+
+
 def test_the_head_is_that_of_the_trail_and_no_password_is_shown(tmp_path: Path) -> None:
     result = run_study(read_study(write_study(tmp_path, COUNT, "\n# postgresql://me:secret@host/db\n")))
     record = record_of(result)
