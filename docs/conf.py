@@ -58,6 +58,12 @@ def link_proofs(app: object, what: str, name: str, obj: object, options: object,
     lines[:] = [LABEL.sub(r":prf:ref:`\g<0>`", line) if line.startswith("Proof: ") else line for line in lines]
 
 
+def keep_colons(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Let a property's text be text: napoleon takes what is before its first colon for a type. A comment ends that."""
+    if what in ("attribute", "data", "property") and lines and ":" in lines[0]:
+        lines[:0] = ["..", ""]
+
+
 def end_blocks(app: object, tree: nodes.document) -> None:
     """Cut the blank line at the end of a block, which doctest needs before a fence."""
     for block in tree.findall(nodes.literal_block):
@@ -69,5 +75,5 @@ def end_blocks(app: object, tree: nodes.document) -> None:
 def setup(app: object) -> None:
     """Before napoleon reads a docstring (priority 500)."""
     app.connect("doctree-read", end_blocks)  # type: ignore[attr-defined]
-    for mend in (end_parameters, link_proofs):
+    for mend in (end_parameters, link_proofs, keep_colons):
         app.connect("autodoc-process-docstring", mend, priority=400)  # type: ignore[attr-defined]
