@@ -118,7 +118,7 @@ docs: $(VENV)/.docs
 	$(BIN)/python docs/what_fits.py docs/figures
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build/html
 	$(BIN)/python docs/offline.py docs/_build/html
-	$(BIN)/python -m pytest -q -p no:cacheprovider docs/test_mathml.py
+	$(BIN)/python -m pytest -q -p no:cacheprovider docs/check_mathml.py
 	$(BIN)/python tests/looks.py docs/_build/html
 	@echo "docs/_build/html/index.html"
 

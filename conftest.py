@@ -11,7 +11,8 @@ import coverage
 import pytest
 
 collect_ignore = [
-    *("docs/conf.py", "docs/gallery.py", "docs/mathml.py"),  # need what only `make docs` installs
+    # need what only `make docs` installs
+    *("docs/conf.py", "docs/gallery.py", "docs/mathml.py", "docs/check_mathml.py"),
     *("tests/elsewhere", "src/expost/adapters/diffprivlib.py"),  # `tests/unit/adapters/test_elsewhere.py` runs these
 ]
 """They need libraries that are in environments of their own."""
