@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from expost.cli.main import app
 
 _BLOCK = re.compile(r"```\{code-block\} \w+\n:caption: (\S+)\n\n(.*?)```|```console\n(.*?)```", re.DOTALL)
-_NUMBER = re.compile(r"[0-9a-f]{64}|-?\d[\d,]*(\.\d+)?(e-?\d+)?")
+_NUMBER = re.compile(r"[0-9a-f]{64}|-?\d+(,\d{3})*(\.\d+)?(e-?\d+)?")  # no comma behind it
 
 
 def replay(page: Path, folder: Path, run: Callable[[str], str] | None = None) -> int:
