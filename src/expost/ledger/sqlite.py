@@ -365,7 +365,7 @@ class SqliteEngine:
                 f"the database {self._path!r} holds no ledgers: check the path, or begin a new budget there "
                 "(expost ledger create)"
             )
-        if writer.execute("PRAGMA journal_mode = WAL").get != "wal":
+        if self._journal_mode(writer) != "wal":
             raise InvalidValue(f"{self._path!r} cannot keep a write-ahead log: put the ledger on a local disk")
         mark = f"CREATE TABLE IF NOT EXISTS {schema.MARK} (number INTEGER PRIMARY KEY, name TEXT NOT NULL, digest TEXT)"
 
@@ -382,6 +382,18 @@ class SqliteEngine:
                 writer.execute(f"INSERT INTO {schema.MARK} (name, digest) VALUES (?, ?)", (name, sha256(text)))
 
         self._transact(run)
+
+    def _journal_mode(self, writer: apsw.Connection) -> Any:
+        """The mode, which is to be the write-ahead log. Of processes that make a new file at once, each waits for the
+        others to leave: SQLite sends all but one away without asking how patient they are."""
+        until = time.monotonic() + self.settings.patience
+        while True:
+            try:
+                return writer.execute("PRAGMA journal_mode = WAL").get
+            except apsw.BusyError:
+                if time.monotonic() > until:
+                    raise
+            time.sleep(0.002)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
