@@ -19,8 +19,6 @@ from expost.ledger.rules import Create, Operation, Settle
 from expost.ledger.trail import GENESIS, Event, Head, linked
 from expost.ledger.verify import Replay, differ
 
-PAGE = 500
-"""Rows that are read at a time."""
 _OUTPUTS = 20  # outputs, which may be large
 
 
@@ -49,7 +47,7 @@ class Audit(Replay):
 
     def __init__(self, engine: Engine, ledger: int) -> None:
         super().__init__()
-        self._engine, self._ledger = engine, ledger
+        self._engine, self._ledger, self._page = engine, ledger, engine.settings.page
         self._ended: list[_Ended] = []
         self._missing = 0
         """The highest number of an entry whose output is not there, and was not dropped by a line so far."""
@@ -58,7 +56,7 @@ class Audit(Replay):
         """The lines behind a line, up to another."""
         sql = (
             "SELECT sequence, line, hash FROM expost_event WHERE ledger = ? AND sequence > ? AND sequence <= ? "
-            f"ORDER BY sequence LIMIT {PAGE}"
+            f"ORDER BY sequence LIMIT {self._page}"
         )
         while rows := self._engine.rows(sql, self._ledger, after, upto):
             for sequence, line, digest in rows:
@@ -77,7 +75,7 @@ class Audit(Replay):
         for event in events:
             self.apply(event)
             head = Head(event.sequence, event.hash)
-            if len(self._ended) >= PAGE:
+            if len(self._ended) >= self._page:
                 self._compare_ended()
         self._compare_ended()
         self._compare(instant, head)
@@ -144,8 +142,8 @@ class Audit(Replay):
                 raise self._not_there(number)
             self._compare_row(row, _Ended(entry, None, line, 0))
         left = [entry for entry, _ in self.open.values()]
-        for start in range(0, len(left), PAGE):
-            self._compare_keys(left[start : start + PAGE])
+        for start in range(0, len(left), self._page):
+            self._compare_keys(left[start : start + self._page])
         if held:
             raise differ(f"entry {min(held)} is not what the audit trail says about it")
 

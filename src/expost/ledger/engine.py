@@ -53,6 +53,13 @@ class Settings:
         Who the audit trail says it was, where no database knows better: the operating system's user.
     heads
         A file beside the database that holds the last head of each ledger (SQLite only).
+    turn
+        Seconds for which a change of tables waits for those who use them, at a time: meanwhile all others wait, too
+        (PostgreSQL only).
+    page
+        Rows that are read at a time.
+    remembered
+        How many accounts, guarantees and open entries of one ledger are remembered between requests (SQLite only).
     synchronous, vfs
         How SQLite writes. Anything but the defaults is for tests.
     """
@@ -65,6 +72,9 @@ class Settings:
     timer: Callable[[], float] = time.monotonic
     user: str | None = login()
     heads: bool = True
+    turn: float = 2.0
+    page: int = 500
+    remembered: int = 4096
     synchronous: str = "EXTRA"
     vfs: str | None = None
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from expost.ledger.audit import PAGE
 from expost.ledger.engine import Engine
 from expost.ledger.entry import Entry, Path
 from expost.ledger.rows import ENTRY, entry_of_row
@@ -41,7 +40,7 @@ class Pages:
 
     def _scan(self, which: str, values: tuple[Any, ...], *, down: bool) -> Iterator[Any]:
         """Entries in order of their numbers, a page at a time."""
-        order, size = ("DESC", 50) if down else ("ASC", PAGE)
+        order, size = ("DESC", 50) if down else ("ASC", self._engine.settings.page)
         low, high = 0, self._upto + 1
         sql = f"{which} AND e.number > ? AND e.number < ? ORDER BY e.number {order} LIMIT {size}"
         while rows := self._engine.rows(sql, self._ledger, *values, low, high):

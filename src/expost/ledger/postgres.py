@@ -46,9 +46,6 @@ from expost.ledger.rules import Create
 if TYPE_CHECKING:
     import psycopg
 
-OLDEST_SERVER = 130000
-"""The oldest PostgreSQL that is supported, in its own way of counting."""
-_TURN = 2.0  # seconds to wait for tables that are to be changed, at a time: meanwhile all others wait, too
 _SPEND = "SELECT expost_spend(%s, %s, %s, %s, %s::text::jsonb, %s, %s::text::jsonb)"
 _GOVERN = "SELECT expost_govern(%s, %s, %s, %s::text::jsonb)"
 _PLANS = (
@@ -87,6 +84,8 @@ class PostgresEngine:
     local = False
     heads = None
     open_entries = account_entries = "expost_entry e"
+    oldest_server = 130000
+    """The oldest PostgreSQL that is supported, in its own way of counting."""
 
     def __init__(self, url: str, settings: Settings, *, read_only: bool = False) -> None:
         self.settings = settings
@@ -371,7 +370,7 @@ class PostgresEngine:
 
     def _check(self, connection: psycopg.Connection[Any]) -> None:
         """A server that would forget what it acknowledged is refused, unless it is only read."""
-        if connection.info.server_version < OLDEST_SERVER:
+        if connection.info.server_version < self.oldest_server:
             raise InvalidValue(f"PostgreSQL {connection.info.server_version} is too old: 13 or newer is needed")
         rows = connection.execute(
             "SELECT name, setting FROM pg_settings WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit')"
@@ -403,7 +402,7 @@ class PostgresEngine:
 
         connection = self._writer = self._usable(self._writer)
         try:
-            _run_missing(connection)
+            _run_missing(connection, self.settings.turn)
         except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
             if time.monotonic() > until:
                 raise Busy(
@@ -414,11 +413,11 @@ class PostgresEngine:
         return True
 
 
-def _run_missing(connection: psycopg.Connection[Any]) -> None:
+def _run_missing(connection: psycopg.Connection[Any], turn: float) -> None:
     if _has_tables(connection) and not schema.missing("postgres", connection.execute(schema.DONE).fetchall()):
         return
     with connection.transaction():
-        connection.execute("SELECT set_config('lock_timeout', %s, TRUE)", (f"{_TURN * 1000:.0f}",))
+        connection.execute("SELECT set_config('lock_timeout', %s, TRUE)", (f"{turn * 1000:.0f}",))
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         if not _has_tables(connection):  # asked first: who may not create tables may still use them
             connection.execute(_MARK)

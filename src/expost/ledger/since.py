@@ -13,7 +13,7 @@ from expost.accounting.amounts import NO_AMOUNTS
 from expost.cost import Cost
 from expost.errors import LedgerCorrupt
 from expost.guarantee import Guarantee
-from expost.ledger.audit import PAGE, Audit, Instant
+from expost.ledger.audit import Audit, Instant
 from expost.ledger.engine import Engine
 from expost.ledger.entry import Balance, Entry, Path
 from expost.ledger.rows import guarantee_of
@@ -198,7 +198,7 @@ class AuditSince(Audit):
         """The lines up to the head, the last first. Each has the hash that the line behind it builds on."""
         sequence, digest = self._head
         while sequence:
-            start = max(1, sequence - PAGE + 1)
+            start = max(1, sequence - self._page + 1)
             events = list(self.events(start - 1, sequence))
             if len(events) != sequence - start + 1:
                 raise LedgerCorrupt(f"a line between {start} and {sequence} of the audit trail was removed")

@@ -42,9 +42,6 @@ _SPENT = (
 _BELOW = (None, None, None)  # what only the ledger's own account has
 
 
-_REMEMBERED = 4096  # accounts, guarantees and open entries of one ledger
-
-
 class Remembered:
     """Rows of one ledger as the last transaction left them. True as long as nobody else writes to the file."""
 
@@ -61,10 +58,10 @@ class Remembered:
         self.noted = False
         """Whether the head of these rows is the one that this process noted last."""
 
-    def tidy(self) -> None:
+    def tidy(self, most: int) -> None:
         """Stay small."""
         for rows in (self.accounts, self.claims, self.open):
-            if len(rows) > _REMEMBERED:
+            if len(rows) > most:
                 rows.clear()
 
 
@@ -99,7 +96,7 @@ class Transaction:
         self.known.book = (
             self.root[0], self._neighbours, self.sequence, self._count, self.at, self.head, self._accounting,
         )  # fmt: skip
-        self.known.tidy()
+        self.known.tidy(self._settings.remembered)
 
     def hash_of(self, sequence: int) -> str | None:
         """The hash of a line of the audit trail."""

@@ -19,9 +19,10 @@ from typer.testing import CliRunner, Result
 import expost as xp
 import golden
 from books import execute
+from expost.cli.console import Commands
 from expost.cli.ledger import app as app_of_ledgers
 from expost.cli.main import app
-from expost.ledger import Settings, address, transfer
+from expost.ledger import Settings, transfer
 from expost.ledger.sqlite import SqliteEngine
 
 COMMANDS = [found.name or getattr(found.callback, "__name__", "") for found in app_of_ledgers.registered_commands]
@@ -268,9 +269,15 @@ def test_mistakes_are_told_in_words(clinic: str, tmp_path: Path) -> None:
     assert xp.Ledger.load(clinic, "patients").verify() == before
 
 
-def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(address, "_DEFAULT", Settings(patience=0.1))
-    result = run("show", "postgresql://me:hunter2@127.0.0.1:1/x", "patients")
+def test_a_server_that_does_not_answer() -> None:
+    """Told to a command that is not as patient as ours."""
+    commands = Commands("hasty", "")
+
+    @commands.add()
+    def show(url: str) -> None:
+        xp.Ledger.load(url, "patients", read_only=True, settings=Settings(patience=0.1))
+
+    result = CliRunner().invoke(commands, ["postgresql://me:hunter2@127.0.0.1:1/x"])
     assert result.exit_code == 4
     assert "the database does not answer" in result.stderr
     assert "hunter2" not in result.output

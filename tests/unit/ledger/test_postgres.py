@@ -17,7 +17,8 @@ import pytest
 import expost as xp
 from books import CLAIM, OWNER, beat, disarm, execute, make, steps_of
 from expost import Cost, Ledger
-from expost.ledger import Settings, postgres
+from expost.ledger import Settings
+from expost.ledger.postgres import PostgresEngine
 from expost.ledger.postgres_connection import bounded
 from expost.ledger.postgres_errors import meaning
 from servers import Server
@@ -50,10 +51,12 @@ def test_a_server_that_is_not_there() -> None:
         Ledger.load("postgresql://expost@127.0.0.1:1/none", "study", settings=Settings(patience=0.1))
 
 
-def test_a_server_that_is_too_old(postgres_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres, "OLDEST_SERVER", 10**9)
+def test_a_server_that_is_too_old(postgres_url: Callable[[], str]) -> None:
+    class Demanding(PostgresEngine):
+        oldest_server = 10**9
+
     with pytest.raises(xp.InvalidValue, match="too old"):
-        make(postgres_url())
+        Demanding(postgres_url(), Settings())
 
 
 def test_without_psycopg(monkeypatch: pytest.MonkeyPatch) -> None:

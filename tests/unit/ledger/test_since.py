@@ -13,7 +13,7 @@ import pytest
 import expost as xp
 from books import CLAIM, OWNER, disarm, execute, make
 from expost import Guarantee, Ledger
-from expost.ledger import since, transfer
+from expost.ledger import Settings, since, transfer
 from expost.ledger.entry import Note
 from expost.ledger.rows import _GUARANTEES
 from expost.ledger.trail import Event, Head
@@ -21,10 +21,9 @@ from toys import Fixed
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_every_head_is_a_start(new_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+def test_every_head_is_a_start(new_url: Callable[[], str], seed: int) -> None:
     """Whatever happened before and after a head, what follows it verifies."""
-    monkeypatch.setattr(since, "PAGE", 5)
-    ledger, chance = make(new_url(), epsilon=1000, delta=0.5), random.Random(seed)
+    ledger, chance = make(new_url(), epsilon=1000, delta=0.5, settings=Settings(page=5)), random.Random(seed)
     accounts, held, free = [ledger], list[Any](), Guarantee.uniform(0)
     for number in range(40):
         account = chance.choice(accounts)
@@ -207,8 +206,7 @@ def test_tampering_is_found_from_a_head(new_url: Callable[[], str], tamper: Call
 
 
 def test_only_what_is_needed_is_read(new_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(since, "PAGE", 5)
-    ledger = make(new_url(), epsilon=1000)
+    ledger = make(new_url(), epsilon=1000, settings=Settings(page=5))
     for _ in range(20):
         ledger.reserve(CLAIM).settle("small")
     head = ledger.verify()

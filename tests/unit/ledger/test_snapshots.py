@@ -17,7 +17,7 @@ import pytest
 import expost as xp
 from books import CLAIM, execute, make
 from expost import Cost, Guarantee
-from expost.ledger import Settings, audit, liveness, pages
+from expost.ledger import Settings, liveness
 from expost.ledger.audit import Audit
 
 
@@ -134,13 +134,9 @@ def test_entries_are_as_they_were_when_they_were_asked_for(new_url: Callable[[],
     assert "\n".join(lines) == before
 
 
-def test_memory_does_not_grow_with_the_number_of_entries(
-    sqlite_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_does_not_grow_with_the_number_of_entries(sqlite_url: Callable[[], str]) -> None:
     """Verification, statements and exports of many entries are read page by page."""
-    for module in (audit, pages):
-        monkeypatch.setattr(module, "PAGE", 20)
-    ledger = make(sqlite_url(), epsilon=10**4, delta=1, settings=Settings(synchronous="OFF", heads=False))
+    ledger = make(sqlite_url(), epsilon=10**4, delta=1, settings=Settings(synchronous="OFF", heads=False, page=20))
     claim = Guarantee.uniform("0.5")
     by_day = partial(ledger.statement_lines, by="day")
     passes: list[Callable[[], Iterator[object]]] = [ledger.entries, ledger.statement_lines, by_day, ledger.audit]

@@ -12,6 +12,7 @@ import pytest
 import expost as xp
 from books import CLAIM, make
 from expost import Ledger
+from expost.ledger import Settings
 
 
 def test_a_transaction_that_could_not_even_be_rolled_back(sqlite_url: Callable[[], str]) -> None:
@@ -114,9 +115,8 @@ def test_ledgers_of_one_file_remember_each_their_own(sqlite_url: Callable[[], st
     second.verify()
 
 
-def test_little_is_remembered(sqlite_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("expost.ledger.sqlite_transaction._REMEMBERED", 2)
-    ledger = Ledger.create(sqlite_url(), "study", 10, neighbours="add-remove", unit="person")
+def test_little_is_remembered(sqlite_url: Callable[[], str]) -> None:
+    ledger = make(sqlite_url(), epsilon=10, settings=Settings(remembered=2))
     claims = [xp.Guarantee({"yes": f"0.{n}", "no": 0}) for n in range(1, 6)]
     spendings = [ledger.reserve(claim) for claim in claims]
     for spending in spendings:

@@ -19,7 +19,7 @@ import expost as xp
 from books import CLAIM, beat, disarm, execute, held, make, steps_of
 from expost import Guarantee, Ledger
 from expost.cli.main import app
-from expost.ledger import Settings, postgres, schema
+from expost.ledger import Settings, schema
 from expost.ledger.trail import link
 from toys import Fixed
 
@@ -277,13 +277,13 @@ def outdated(postgres_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -
 
 
 @contextlib.contextmanager
-def loading(url: str, patience: float) -> Iterator[list[Any]]:
+def loading(url: str, turn: float) -> Iterator[list[Any]]:
     """Somebody else changes the tables, and waits to; afterwards the list holds the ledger, or the error."""
     got: list[Any] = []
 
     def load() -> None:
         try:
-            got.append(Ledger.load(url, "study", settings=Settings(patience=patience, deadline=20)))
+            got.append(Ledger.load(url, "study", settings=Settings(patience=15, deadline=20, turn=turn)))
         except Exception as error:
             got.append(error)
 
@@ -297,17 +297,14 @@ def loading(url: str, patience: float) -> Iterator[list[Any]]:
     thread.join(30)
 
 
-def test_a_reader_that_takes_long_stops_no_writer(
-    outdated: tuple[str, Ledger], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reader_that_takes_long_stops_no_writer(outdated: tuple[str, Ledger]) -> None:
     """Who waits to change the tables lets go of them again and again."""
     url, ledger = outdated
-    monkeypatch.setattr(postgres, "_TURN", 0.3)
     with psycopg.connect(url) as reader:
         reader.execute("SELECT count(*) FROM expost_entry")
         with pytest.raises(xp.Busy, match=r"have to be changed.*nothing was changed: try again"):
-            Ledger.load(url, "study", settings=Settings(patience=0.5))
-        with loading(url, 15) as got:
+            Ledger.load(url, "study", settings=Settings(patience=0.5, turn=0.3))
+        with loading(url, 0.3) as got:
             ledger.reserve(CLAIM).settle("small")
             assert not got
             reader.rollback()
@@ -321,11 +318,10 @@ def test_changing_tables_survives_a_deadlock(outdated: tuple[str, Ledger], monke
     later = "ALTER TABLE expost_ledger ADD later TEXT; ALTER TABLE expost_entry ADD COLUMN later TEXT"
     known = schema.migrations("postgres")[:1]
     monkeypatch.setattr(schema, "migrations", lambda backend: [*known, ("0002_later", later)])
-    monkeypatch.setattr(postgres, "_TURN", 20)
     with psycopg.connect(url) as reader:
         reader.execute("SET deadlock_timeout = '10s'")  # the other one is the victim
         reader.execute("SELECT count(*) FROM expost_entry")
-        with loading(url, 15) as got:
+        with loading(url, 20) as got:
             reader.execute("SELECT count(*) FROM expost_ledger")
             assert not got
             reader.rollback()
