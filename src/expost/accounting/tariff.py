@@ -60,7 +60,7 @@ class Tariff:
     ) -> None:
         parts = fixed_parts(guarantee)
         places = len(parts) + (guarantee.otherwise is not None)
-        for prices in (renyi, normal or renyi):
+        for prices in (renyi, renyi if normal is None else normal):
             if len(prices) != places or not all(type(price) is int and 0 <= price < LARGEST_PRICE for price in prices):
                 raise InvalidValue(f"{places} parts have {places} prices, each a number of units below 2^62")
         self.guarantee, self.takes_delta, self.renyi, self.normal = guarantee, takes_delta, renyi, normal

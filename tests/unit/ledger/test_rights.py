@@ -104,6 +104,9 @@ def test_a_guarantee_of_another_relation(party: Party) -> None:
         '{"delta":"0","neighbours":null,"otherwise":null,"parts":[["a", "1"]]}',
         '{"delta":"0","neighbours":null,"otherwise":null,"parts":[]}',
         '{"delta":"0","neighbours":null,"otherwise":"1e99","parts":[]}',
+        '{"delta":"0","neighbours":null,"otherwise":"1.0","parts":[]}',
+        '{"delta":"0","neighbours":null,"otherwise":null,"parts":[["b","1"],["a","1"]]}',
+        '{"delta":"0","neighbours":null,"otherwise":"1","parts":[["a","-1"]]}',
         "nonsense",
     ],
 )
