@@ -247,7 +247,7 @@ def test_what_is_publicly_wrong_is_refused() -> None:
                     "city LIKE '%a%b%c%d%e%'"):  # fmt: skip
         with pytest.raises(InvalidValue, match="Spark cannot match"):
             _ = read(frame).where(pattern).count().plan
-    with pytest.raises(InvalidValue, match="these have none"):
+    with pytest.raises(InvalidValue, match="of Spark have no order"):
         xp.read(frame, unit="row", neighbours="substitute").column("x")
 
 
@@ -261,7 +261,7 @@ def test_readers_that_fail_for_some_values_are_refused(tmp_path: Path) -> None:
     write_parquet([], tmp_path / "t.parquet")
     for option in ("datetimeRebaseMode", "int96RebaseMode"):
         careful = session().read.option(option, "exception").parquet(str(tmp_path / "t.parquet"))
-        with pytest.raises(InvalidValue, match="an old date makes an answer fail"):
+        with pytest.raises(InvalidValue, match="an old date makes a query fail"):
             read(careful)
     session().conf.set("spark.sql.sources.useV1SourceList", "")
     try:  # these take the settings of the session that made them

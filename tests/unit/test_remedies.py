@@ -54,10 +54,10 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a missing file": (lambda: xp.Ledger.load("sqlite:///none/none.db", "x"), "check the path, or begin a new budget"),
     "a missing account": (lambda: xp.Ledger(epsilon=1).account("bob"), "check its name, or create it"),
-    "a filter": (lambda: visits("substitute").where("age > 3").column("age"), "ask the filtered table itself"),
+    "a filter": (lambda: visits("substitute").where("age > 3").column("age"), "use the filtered table's own median"),
     "a private number of rows": (lambda: visits().column("age"), PUBLIC),
     "a private size": (lambda: visits().size, PUBLIC),
-    "several rows of a person": (lambda: visits("substitute", rows=3).column("age"), "ask the table itself"),
+    "several rows of a person": (lambda: visits("substitute", rows=3).column("age"), "use the table's own median"),
     "masked values": (
         lambda: xp.Ledger(epsilon=1).run(
             xp.Median(epsilon=1, bounds=(0, 9), neighbours="substitute"), on=np.ma.masked_equal([1, 2], 2)

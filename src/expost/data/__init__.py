@@ -1,4 +1,4 @@
-"""Private input: tables behind an engine, bounded to a privacy unit, and questions that know their own sensitivity."""
+"""Private tables: rows in an engine, contributions bounded per privacy unit, questions that know their sensitivity."""
 
 from expost.data.column import Column as Column
 from expost.data.discovery import Discovered as Discovered

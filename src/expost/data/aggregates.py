@@ -1,4 +1,4 @@
-"""What can be asked about every group of rows at once: whole numbers that engines add up, and noise for them.
+"""Statistics of every group of rows at once: whole numbers that engines add up, and noise for them.
 
 Proof: thm-group-by
 """
@@ -28,16 +28,16 @@ SHOWN_CONFIDENCE = Fraction(95, 100)
 
 @dataclass(frozen=True)
 class Touched:
-    """What one unit can do to all groups together."""
+    """How much one unit can change over all groups together."""
 
     rows: int
     groups: int
     cells: int
-    """The number of groups; any number of discovered ones counts as two."""
+    """The number of groups; for discovered ones, more than a unit and its substitute can be in."""
     neighbours: Neighbours
 
     def sums(self, low: int, high: int) -> int:
-        """How far sums of rows from ``low`` to ``high`` move in all groups together.
+        """How far one unit moves the sums of values from ``low`` to ``high``, over all groups together (L1).
 
         Proof: lem-grouped-sums
         """
@@ -48,18 +48,18 @@ class Touched:
 
     @property
     def counts(self) -> int:
-        """How far the numbers of rows move in all groups together."""
+        """How far one unit moves the numbers of rows, over all groups together (L1)."""
         return sensitivity.of_rows(0, self.rows, self.cells, self.neighbours).l1
 
     @property
     def units(self) -> int:
-        """How far the numbers of units move in all groups together."""
+        """How far one unit moves the numbers of units, over all groups together (L1)."""
         return sensitivity.of_units(0, self.groups, self.cells, self.neighbours).l1
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A whole number of each group: what the engine computes, times a number, with noise."""
+    """A whole number per group: what the engine computes, times a constant, with noise."""
 
     sql: str
     noise: Laplace
@@ -70,7 +70,7 @@ class GroupAggregate(ABC):
     """A statistic of the rows of each group."""
 
     adds_up = True
-    """Whether the total of all groups follows from their noisy numbers."""
+    """Whether the total of all groups can be computed from their noisy numbers."""
 
     @property
     @abstractmethod
@@ -79,23 +79,23 @@ class GroupAggregate(ABC):
 
     @property
     def tree(self) -> Tree | None:
-        """The value that it is about, if there is one."""
+        """The expression that it is computed from, if there is one."""
         return None
 
     def cell(self, value: str) -> str:
-        """The engine's expression for the value of a row, in steps."""
+        """The value of a row in steps of the grid, in SQL."""
         raise NotImplementedError
 
     @abstractmethod
     def measures(self, table: PrivateTable, cell: str, touched: Touched, epsilon: Fraction) -> tuple[Measure, ...]:
-        """What is computed of the cells of a group, with noise for a share of ε."""
+        """What is computed from the cells of a group, with noise for its share of ε."""
 
     @abstractmethod
     def present(self, numbers: Sequence[int], measures: Sequence[Measure], groups: int) -> tuple[Any, float]:
-        """The answer and its error at 95 %, from the noisy numbers of so many groups together."""
+        """The answer and its error at 95 %, from noisy numbers that were added up over several groups."""
 
     def of_size(self, values: int) -> tuple[int, ...]:
-        """The numbers of a group of so many values, as far as its error depends on them."""
+        """The numbers of a group with that many values, as far as its error depends on them."""
         return (0,)
 
 
@@ -104,9 +104,9 @@ def _noise(epsilon: Fraction, moved: int, relation: Neighbours) -> Laplace:
 
 
 def reach(noise: Laplace, groups: int, miss: Fraction) -> float:
-    """What the noises of several groups add up to at most, but with probability ``miss``.
+    """A bound on the sum of the noise of several groups, exceeded with probability at most ``miss``.
 
-    For one group exactly, for several by the least of two bounds: each within its share, and Chernoff's.
+    Exact for one group; for several the smaller of a union bound and a Chernoff bound.
     """
     if groups == 1:
         return float(noise.error_bound(1 - miss))
@@ -126,13 +126,13 @@ def _expm1(value: float) -> float:
 
 @dataclass(frozen=True)
 class GroupCount(GroupAggregate):
-    """How many rows, or units, each group has."""
+    """The number of rows, or units, of each group."""
 
     of: str
 
     @property
     def adds_up(self) -> bool:  # type: ignore[override]
-        """A unit may be in several groups."""
+        """Only of rows: a unit may be in several groups."""
         return self.of == "rows"
 
     @property
@@ -169,7 +169,7 @@ class GroupSum(GroupAggregate):
         return self.value.expression
 
     def cell(self, value: str) -> str:
-        """In steps."""
+        """The clamped value, in steps."""
         return self.value.cell_of(value)
 
     def measures(self, table: PrivateTable, cell: str, touched: Touched, epsilon: Fraction) -> tuple[Measure, ...]:
@@ -178,7 +178,7 @@ class GroupSum(GroupAggregate):
         return (Measure(table.engine.total(cell), noise),)
 
     def present(self, numbers: Sequence[int], measures: Sequence[Measure], groups: int) -> tuple[Any, float]:
-        """In units of the data."""
+        """The sum in units of the data, and its error."""
         step = self.value.grid.step
         return float(int(numbers[0]) * step), reach(measures[0].noise, groups, 1 - SHOWN_CONFIDENCE) * float(step)
 
@@ -205,7 +205,7 @@ class GroupMean(GroupAggregate):
         return sum(self.value.ends) // 2
 
     def cell(self, value: str) -> str:
-        """In steps from the middle."""
+        """The clamped value, in steps from the middle."""
         return self.value.cell_of(value, self.middle)
 
     def measures(self, table: PrivateTable, cell: str, touched: Touched, epsilon: Fraction) -> tuple[Measure, ...]:
@@ -220,7 +220,7 @@ class GroupMean(GroupAggregate):
         return 0, values
 
     def present(self, numbers: Sequence[int], measures: Sequence[Measure], groups: int) -> tuple[Any, float]:
-        """Within the bounds. With noise s and c on a sum of N differences, its mean moves by (s − c·mean)/(N + c)."""
+        """The mean, within the bounds. Noise s on the sum and c on the count N moves it by (s − c·mean)/(N + c)."""
         low, high = self.value.bounds
         total, count = int(numbers[0]), max(int(numbers[1]), 1)
         mean = float((self.middle + Fraction(total, count)) * self.value.grid.step)
@@ -240,7 +240,7 @@ class GroupVariance(GroupAggregate):
 
     @property
     def title(self) -> str:
-        """Of what."""
+        """What it is the variance of."""
         return f"variance of {self.text} ({self.bounds[0]:g} … {self.bounds[1]:g})"
 
     @property
@@ -254,7 +254,7 @@ class GroupVariance(GroupAggregate):
         return float(box.middles[0]), float(box.halves[0])
 
     def cell(self, value: str) -> str:
-        """In steps from the middle, of which half of the bounds has a fixed number."""
+        """The clamped value, in steps from the middle of the bounds; half their width is a fixed number of steps."""
         middle, half = self._ends
         gone = None
         if self.missing is not None:
@@ -262,7 +262,7 @@ class GroupVariance(GroupAggregate):
         return query.steps_around(value, middle, half, STEPS, gone)
 
     def measures(self, table: PrivateTable, cell: str, touched: Touched, epsilon: Fraction) -> tuple[Measure, ...]:
-        """Each row counts 1, up to 1 and up to 1: the noise is for the three together."""
+        """A count, a sum and a sum of squares: one row moves each by at most 1, and the noise covers all three."""
         noise = _noise(epsilon, 3 * touched.counts * STEPS**2, touched.neighbours)
         total = table.engine.total
         return (
@@ -276,7 +276,7 @@ class GroupVariance(GroupAggregate):
         return values * STEPS**2, 0, 0
 
     def present(self, numbers: Sequence[int], measures: Sequence[Measure], groups: int) -> tuple[Any, float]:
-        """Within what it can be; the three errors all at once."""
+        """The variance, within its possible range; the error bound holds for the three sums at once."""
         count = max(numbers[0] / STEPS**2, 1.0)
         mean, square = (number / STEPS**2 / count for number in numbers[1:])
         off = 2 * reach(measures[0].noise, groups, (1 - SHOWN_CONFIDENCE) / 3) / STEPS**2 / count

@@ -1,4 +1,4 @@
-"""`Column`: values that stay in the engine until a mechanism, already paid for, reads them."""
+"""`Column`: values that stay in the engine until a mechanism reads them, after the reservation."""
 
 from __future__ import annotations
 
@@ -22,10 +22,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Column:
-    """One value, or one row of values, for each unit: what rank statistics and regressions run ``on``, like an array.
+    """One value, or one row of values, per unit: an array that rank statistics and regressions run ``on``.
 
     Under substitution the number of units is public, and so is the shape. NULL is NaN; the mechanism
-    decides what it counts as. If the unit is a row, rows are in the source's order, otherwise in ascending order.
+    decides what it counts as. If the unit is a row, values are in the source's order, otherwise in ascending order.
+
+    Parameters
+    ----------
+    table
+        The table, unfiltered, with one row per unit, under substitution.
+    names
+        The columns.
 
     Proof: lem-column
     """
@@ -35,48 +42,48 @@ class Column:
 
     @classmethod
     def of(cls, table: PrivateTable, names: Sequence[str]) -> Column:
-        """Refuse columns without a public number of values."""
+        """The columns of a table; raises where the number of values is not public."""
         if not names:
-            raise InvalidValue("name at least one column")
+            raise InvalidValue("column() got no names: name at least one column")
         for name in names:
             _numeric(table, name)
         if table.neighbours != "substitute":
             raise InvalidValue(
-                "columns need a public number of units, and under 'add-remove' it is private: ask the table itself, "
-                "for median(), quantile() or mean(); or, only if anybody may know that number, read it with "
+                "columns need a public number of units, and under 'add-remove' it is private: use the table's own "
+                "median(), quantile() or mean(); or, only if anybody may know that number, read it with "
                 "neighbours='substitute'"
             )
         if table.filtered:
             raise InvalidValue(
-                "the number of rows that a filter leaves is private, and columns need a public one: ask the filtered "
-                "table itself, for median(), quantile(), mean() or histogram()"
+                "columns need a public number of rows, and after a filter it is private: use the filtered table's own "
+                "median(), quantile(), mean() or histogram()"
             )
         if table.unit.rows != 1:
             raise InvalidValue(
-                f"columns need one row for each unit, and a unit may have {table.unit.rows}: ask the table itself, for "
+                f"columns need one row per unit, and a unit may have {table.unit.rows}: use the table's own "
                 f"median(), quantile() or mean(); or read it with unit=Unit({table.unit.column!r}, rows=1), which "
-                "leaves out all but one row of each"
+                "leaves out all but one row of each unit"
             )
         if table.unit.column is None and not table.ordered:
             raise InvalidValue(
-                "columns keep the order of the rows, and these have none: rows of a folder with partitions, of a join "
-                "or of Spark; ask the table itself, for median(), quantile() or mean()"
+                "columns keep the order of the rows, and rows of a partitioned folder, of a join or of Spark have no "
+                "order: use the table's own median(), quantile() or mean()"
             )
         if table.unit.column is not None and len(names) > 1:
             raise InvalidValue(
-                f"several columns keep the order of the rows, and units by {table.unit.column!r} have none: write a "
-                "file with exactly one row for each unit, and read that with unit='row'"
+                f"several columns keep the order of the rows, and units by {table.unit.column!r} have no order: write "
+                "a file with exactly one row per unit, and read it with unit='row'"
             )
         return cls(table, tuple(names))
 
     @property
     def dtype(self) -> np.dtype[np.float64]:
-        """Floats, always."""
+        """Always float64."""
         return np.dtype(np.float64)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """As many as there are units, which is public; the declared size is checked here."""
+        """The number of units, which is public, and of columns if there are several; checks the declared size."""
         units = self.table.counted()
         _ = self.plan
         return (units,) if len(self.names) == 1 else (units, len(self.names))
@@ -102,11 +109,11 @@ class Column:
 
     @cached_property
     def _values(self) -> NDArray[np.float64]:
-        values = np.column_stack(self.table.engine.arrays(self.plan)) + 0.0  # of the two zeros only one
+        values = np.column_stack(self.table.engine.arrays(self.plan)) + 0.0  # −0.0 becomes 0.0
         if self.table.unit.column is not None:
             values.sort(axis=0)
         if len(values) != self.shape[0]:
-            raise InvalidValue(f"{said(self.table.name)} changed while it was read")
+            raise InvalidValue(f"{said(self.table.name)} changed while it was read: read it again when nobody writes")
         return values[:, 0] if self.ndim == 1 else values
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
@@ -118,4 +125,4 @@ class Column:
 
 
 def _numeric(table: PrivateTable, name: str) -> Tree:
-    return as_number(table.expression(name, ("integer", "number", "boolean"), "a statistic of ranks"))
+    return as_number(table.expression(name, ("integer", "number", "boolean"), "a column"))

@@ -1,4 +1,4 @@
-"""Keys that need not be known: found in the data, and released if enough units have them (partition selection)."""
+"""Partition selection: keys that are found in the data, and released if enough units have them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Discovery(Planned):
-    """How many units, or rows, have each value that enough of them have. NULL is not counted.
+    """The number of units, or rows, of each value that enough of them have. NULL is not counted.
+
+    Parameters
+    ----------
+    table
+        Whose rows.
+    text
+        The column or expression whose values are the keys.
+    of
+        ``"units"`` or ``"rows"``.
+    value
+        The expression, parsed.
 
     Proof: thm-discovery
     """
@@ -40,13 +51,13 @@ class Discovery(Planned):
 
     @classmethod
     def of_values(cls, table: PrivateTable, value: str, of: Of) -> Discovery:
-        """Checks what was given."""
+        """Checks the arguments."""
         as_of(of)
         return cls(table, value, of, table.expression(value, ("text", "integer", "boolean"), "a key"))
 
     @property
     def alone(self) -> tuple[tuple[int, int], ...]:
-        """The worst that one unit adds to keys that nobody else has: pairs (count of one key, number of others with 1).
+        """The worst cases of keys that only one unit has: pairs (count of one key, number of other keys with count 1).
 
         Proof: lem-lone-keys
         """
@@ -55,7 +66,7 @@ class Discovery(Planned):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """As of a histogram with any number of cells."""
+        """As for a histogram with any number of cells."""
         unit, relation = self.table.unit, self.table.neighbours
         if self.of == "rows":
             return sensitivity.of_rows(0, unit.rows, 2, relation)
@@ -72,13 +83,13 @@ class Discovery(Planned):
         return sorted((shown_key(key), int(count)) for key, count in self.table.engine.fetch(self.plan))
 
     def laplace(self, *, epsilon: Number, delta: Number) -> Discovered:
-        """Release what, with Laplace noise, has at least as much as no single unit is likely to reach."""
+        """Release the keys whose count, with Laplace noise, reaches a threshold for which δ suffices."""
         return Discovered(self, epsilon, delta)
 
     def top(self, k: int, *, epsilon: Number, delta: Number, without: tuple[Any, ...] = ()) -> MostFrequent:
-        """Release the k values that most units have, without counts: charged by how many were found.
+        """Release the k values that most units have, without counts, charged by the number found.
 
-        ``without`` are values that are known already, and left out. :func:`~expost.recipes.top_until` asks again.
+        ``without`` are values to leave out, such as those published before; :func:`~expost.recipes.top_until` uses it.
         """
         return MostFrequent(self, k, epsilon, delta, tuple(without))
 
@@ -90,9 +101,16 @@ class Discovery(Planned):
 
 @dataclass(frozen=True, repr=False)
 class Discovered(TableMechanism[dict[Any, int]]):
-    """{key: noisy count} of those keys whose noisy count reaches :attr:`threshold`, the largest first.
+    """{key: noisy count} of the keys whose noisy count reaches :attr:`threshold`, largest first.
 
-    A key that one unit alone brings in is released with probability at most δ, all such keys taken together.
+    The probability that any key held by one unit alone is released is at most δ.
+
+    Parameters
+    ----------
+    question
+        Which keys, and what is counted.
+    epsilon, delta
+        The whole budget.
 
     Proof: thm-discovery
     """
@@ -104,7 +122,7 @@ class Discovered(TableMechanism[dict[Any, int]]):
     def __post_init__(self) -> None:
         settle(self, "epsilon", "delta")
         if bracket.exp(-self.rate).upper > 1 - exact(self.delta, "δ"):
-            raise InvalidValue(f"ε {self.epsilon} is too small for a δ of {self.delta}: a smaller δ will do")
+            raise InvalidValue(f"ε {self.epsilon} is too small for a δ of {self.delta}: pass a larger ε or a smaller δ")
         _ = self.threshold
 
     @property
@@ -119,16 +137,16 @@ class Discovered(TableMechanism[dict[Any, int]]):
 
     @cached_property
     def threshold(self) -> int:
-        """The least that keeps δ."""
+        """The least threshold that keeps δ."""
         return least_threshold(self.rate, self.question.alone, exact(self.delta, "δ"))
 
     def check(self, data: Any) -> None:
-        """The noise can be made."""
+        """Raise unless this noise can be sampled."""
         super().check(data)
         vector.discrete_laplace(SystemNoise(), self.rate, 0)
 
     def sample(self, data: Any, noise: NoiseSource) -> dict[Any, int]:
-        """Noise for every key that is there; keys that are not there are never released."""
+        """Add noise to the count of every key in the data; other keys are never released."""
         found = self.question.exact()
         counts = np.array([count for _, count in found], np.int64)
         noisy = np.clip(counts + vector.discrete_laplace(noise, self.rate, len(found)), -FARTHEST, FARTHEST)
@@ -137,7 +155,7 @@ class Discovered(TableMechanism[dict[Any, int]]):
         return dict(sorted(reached, key=lambda pair: (-pair[1], pair[0])))
 
     def describe(self, output: Any) -> str:
-        """How many there are."""
+        """How many keys were released."""
         return f"{len(output)} keys with at least {self.threshold}"
 
 
@@ -145,7 +163,18 @@ class Discovered(TableMechanism[dict[Any, int]]):
 class MostFrequent(TableMechanism[tuple[Any, ...]]):
     """The keys that most units have, most frequent first: at most k, and fewer where counts are small.
 
-    Under substitution the choice is made with half of ε, as two units differ (lem-group).
+    Under substitution two units differ, so the choice is made with half of ε (lem-group).
+
+    Parameters
+    ----------
+    question
+        Which keys; it counts units.
+    k
+        The most keys that are released.
+    epsilon, delta
+        The whole budget.
+    without
+        Public values to leave out, such as those published before.
 
     Proof: thm-top-k
     """
@@ -155,30 +184,30 @@ class MostFrequent(TableMechanism[tuple[Any, ...]]):
     epsilon: Number
     delta: Number
     without: tuple[Any, ...] = ()
-    """Values that are left out: public ones, such as those that were published before."""
 
     def __post_init__(self) -> None:
         if self.question.of != "units":
-            raise InvalidValue("the most frequent values are those that most units have: take of='units'")
+            raise InvalidValue("top() finds the values that most units have, and of='rows' was given: pass of='units'")
         settle(self, "epsilon", "delta")
         _ = self.choice
 
     @cached_property
     def choice(self) -> TopK:
-        """The mechanism for units that are added or removed."""
+        """The mechanism under add-remove neighbours."""
         epsilon, delta = exact(self.epsilon, "ε"), exact(self.delta, "δ")
         if self.question.table.neighbours == "substitute":
             epsilon /= 2
             delta /= 1 + bracket.exp(epsilon).upper
             if delta < Fraction(1, 10**18):
                 raise InvalidValue(
-                    f"under substitution ε {self.epsilon} leaves less than 10⁻¹⁸ of a δ of {self.delta}: take less ε"
+                    f"under substitution ε {self.epsilon} leaves less than 10⁻¹⁸ of a δ of {self.delta}: pass a "
+                    "smaller ε or a larger δ"
                 )
         return TopK(k=self.k, epsilon=epsilon, delta=delta, groups=self.question.table.unit.groups)
 
     @property
     def guarantee(self) -> Guarantee:
-        """A share of ε for each key and for the end."""
+        """A share of ε for each key released and for the end of the list."""
         return self.choice.guarantee.under(self.question.table.neighbours)
 
     def part_of(self, output: tuple[Any, ...]) -> Part:
@@ -186,24 +215,24 @@ class MostFrequent(TableMechanism[tuple[Any, ...]]):
         return self.choice.part_of(output)
 
     def sample(self, data: Any, noise: NoiseSource) -> tuple[Any, ...]:
-        """The keys that were chosen."""
+        """Choose the keys."""
         known = frozenset(self.without)
         return self.choice.sample({key: count for key, count in self.question.exact() if key not in known}, noise)
 
     def describe(self, output: Any) -> str:
-        """How many were found."""
+        """How many keys were found."""
         return self.choice.describe(output)
 
 
 def least_threshold(rate: Fraction, alone: tuple[tuple[int, int], ...], delta: Fraction) -> int:
-    """The least threshold at which what one unit alone brings in is released with probability at most δ."""
-    low = max(first for first, _ in alone)  # one unit alone would reach it half of the time
+    """The least threshold that the keys of one unit alone reach with probability at most δ."""
+    low = max(first for first, _ in alone)  # one unit alone would reach it about half of the time
     high = 2 * low + 1
     while leak(high, rate, alone) > delta:
         high *= 2
         if high > FARTHEST:
             raise InvalidValue(
-                f"no threshold is high enough for a δ of {float(delta)}: it takes a unit with fewer groups, or more ε"
+                f"no threshold is high enough for a δ of {float(delta)}: pass a larger ε, or a unit with fewer groups"
             )
     while high - low > 1:
         middle = (low + high) // 2
@@ -212,9 +241,9 @@ def least_threshold(rate: Fraction, alone: tuple[tuple[int, int], ...], delta: F
 
 
 def leak(threshold: int, rate: Fraction, alone: tuple[tuple[int, int], ...]) -> Fraction:
-    """An upper bound on the probability that some key reaches the threshold that one unit alone brought in.
+    """An upper bound on the probability that any key held by one unit alone reaches the threshold.
 
-    ``alone`` are the worst ways to add keys: pairs (count of one key, number of others with 1).
+    ``alone`` are the worst cases: pairs (count of one key, number of other keys with count 1).
 
     Proof: lem-lone-keys
     """

@@ -1,4 +1,4 @@
-"""CSV files that are not UTF-8: read through a converted copy that only this user can read, until the process ends."""
+"""CSV files that are not UTF-8: read through a converted copy, private to this user, removed when the process ends."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from expost.cost import said
 from expost.errors import InvalidValue
 
 ENCODINGS = ("utf-8", "latin-1", "cp1252", "cp1250", "iso-8859-2", "iso-8859-15", "mac-roman", "utf-16")
-"""Every byte of a file in one of them is read, as itself or as a replacement mark: no value makes reading fail."""
+"""Encodings in which no byte makes reading fail: what cannot be decoded becomes a replacement character."""
 _CHUNK = 2**20
 
 
 def check_encoding(encoding: object) -> None:
-    """Refuse encodings that are not known to read every file."""
+    """Raise for encodings not in ``ENCODINGS``."""
     if encoding is not None and encoding not in ENCODINGS:
         raise InvalidValue(
-            f"encoding is how a CSV file is written, one of {', '.join(ENCODINGS)}; got {said(encoding)}"
+            f"encoding is the encoding of a CSV file, one of {', '.join(ENCODINGS)}; got {said(encoding)}"
         )
 
 
@@ -45,5 +45,5 @@ def as_utf8(file: str, encoding: str | None) -> str:
 
 @cache
 def _folder() -> tempfile.TemporaryDirectory[str]:
-    """Removed when the process ends."""
+    """A temporary folder, removed when the process ends."""
     return tempfile.TemporaryDirectory(prefix="expost-")

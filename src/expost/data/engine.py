@@ -13,50 +13,50 @@ from expost.data.expression import Kind, Tree
 
 @runtime_checkable
 class Engine(Protocol):
-    """A source of rows that answers queries in SQL, which only this package writes.
+    """A source of rows that answers SQL queries, which only this package writes.
 
-    An engine passes ``tests/conformance/test_engines.py``. What it must get right: expressions have the values that
-    :func:`~expost.data.expression.evaluate` gives them, row by row, and none of them fails; equal rows give equal
-    answers whatever their order and the number of threads; whole numbers are summed exactly; what is equal has equal
-    hashes and is indistinguishable. Engines are equal if they read the same rows from the same place. One whose rows
-    have no order that is independent of what they say has ``ordered = False``.
+    An engine passes ``tests/conformance/test_engines.py``. It must evaluate each expression row by row, as
+    :func:`~expost.data.expression.evaluate` does, without ever failing; give equal answers for equal rows, whatever
+    their order and the number of threads; sum whole numbers exactly; and give equal values equal hashes. Engines are
+    equal if they read the same rows from the same place. An engine whose rows have no order that is independent of
+    their values has ``ordered = False``.
     """
 
     @property
     def name(self) -> str:
-        """Where the rows come from, for people."""
+        """Where the rows come from, as shown to people."""
 
     @property
     def schema(self) -> Mapping[str, Kind]:
-        """The columns and what they hold. Public."""
+        """The columns and their kinds. Public."""
 
     @property
     def source(self) -> str:
-        """All rows, for FROM."""
+        """The relation that has all rows, for a FROM clause."""
 
     def quote(self, name: str) -> str:
-        """The name of a column, whatever characters it has."""
+        """The name of a column, quoted."""
 
     def render(self, tree: Tree, derived: Collection[str] = ()) -> str:
-        """An expression over a row of the source, or over the derived columns beside it."""
+        """An expression in SQL, over the columns of the source and the derived ones."""
 
     def owner(self, name: str) -> str:
-        """The column that identifies whom a row is about: equal values for the same unit, and only for it."""
+        """The column that identifies units, in SQL: two values are equal if and only if the unit is the same."""
 
     def bytes_of(self, text: str) -> str:
-        """Text as bytes, which are equal if and only if the texts are the same, whatever an engine's collation."""
+        """Text as bytes, in SQL: equal if and only if the texts are identical, whatever the engine's collation."""
 
     def scramble(self, key: int, columns: Sequence[str]) -> str:
-        """A number to order rows by: a hash of the columns under a key, in which every bit depends on all of them."""
+        """A keyed hash of the columns, in SQL, to order rows by: every bit of it depends on all of them."""
 
     def total(self, column: str) -> str:
-        """The exact sum of a column of 64-bit whole numbers, whatever their number."""
+        """The exact sum of a column of 64-bit whole numbers, in SQL, for any number of rows."""
 
     def check(self, query: str) -> str:
-        """The query, which can be run: made when a question is planned, so that nothing public fails after a charge."""
+        """The query itself, if it can be run: called when a question is planned, so that errors come before charges."""
 
     def fetch(self, query: str) -> list[tuple[Any, ...]]:
         """The rows of a query. A failure raises :class:`~expost.errors.EngineFailed`, which quotes no data."""
 
     def arrays(self, query: str) -> list[NDArray[np.float64]]:
-        """The columns of a query, all numbers; NULL is NaN. The rows keep the source's order."""
+        """The columns of a numeric query; NULL is NaN. The rows keep the source's order."""

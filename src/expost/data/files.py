@@ -1,6 +1,6 @@
-"""Files of rows: what they are, by their endings; and how a CSV file is written.
+"""Data files: their formats, by their endings, and the options of CSV.
 
-A CSV file has no types of its own. A column without a declared one is text. Types are never guessed from values: one
+A CSV file has no types. A column without a declared one is text. Types are never guessed from values, because one
 person's value would decide how everybody's are read.
 """
 
@@ -22,13 +22,13 @@ from expost.data.expression.operators import VALUE_KINDS
 from expost.errors import InvalidValue
 
 LONGEST_LINE = 2**22
-"""Of CSV, in bytes; longer rows are left out."""
+"""The longest line of CSV, in bytes; longer rows are left out."""
 MOST_COLUMNS = 1000
-"""Of CSV."""
+"""The most columns of CSV."""
 
 
 def ending(path: str) -> Literal["parquet", "csv", "database"]:
-    """What a path names."""
+    """The format of a file, by the ending of its path."""
     last = "".join(Path(path).suffixes[-2:]).lower().removesuffix(".gz")
     if last.endswith((".duckdb", ".db")):
         return "database"
@@ -40,7 +40,7 @@ def ending(path: str) -> Literal["parquet", "csv", "database"]:
 
 
 def as_paths(source: Any) -> tuple[str, ...]:
-    """The paths that were meant, all of one kind: a path, a pattern, a folder of Parquet files, or a list of them."""
+    """The paths, all of one format, from a path, a pattern, a folder of Parquet files, or a list of these."""
     listed = source if isinstance(source, list | tuple) and source else [source]
     if not all(isinstance(path, str | Path) for path in listed):
         wrong = next(path for path in listed if not isinstance(path, str | Path))
@@ -51,7 +51,7 @@ def as_paths(source: Any) -> tuple[str, ...]:
     paths = tuple(_of_folder(Path(path)) if Path(path).is_dir() else str(path) for path in listed)
     ways = {ending(path) for path in paths}
     if len(paths) > 1 and (len(ways) > 1 or "database" in ways):
-        raise InvalidValue("files that are read together are all Parquet, or all CSV")
+        raise InvalidValue("files that are read together are all Parquet or all CSV: read others one by one")
     return paths
 
 
@@ -59,7 +59,7 @@ def _of_folder(folder: Path) -> str:
     """The Parquet files in a folder."""
     if folder.suffix.lower() in (".csv", ".tsv", ".txt", ".gz", ".duckdb", ".db"):
         raise InvalidValue(
-            f"{folder} cannot be read: it is a folder, and folders hold Parquet files; name other files by a pattern, "
+            f"{folder} is a folder, and expost reads only folders of Parquet files: name other files by a pattern, "
             f"as in {str(folder / '*.csv')!r}"
         )
     return str(folder / "**" / "*.parquet")
@@ -67,7 +67,7 @@ def _of_folder(folder: Path) -> str:
 
 @dataclass(frozen=True)
 class Form:
-    """How files are written, as far as it was declared."""
+    """The format of files, as far as it was declared."""
 
     schema: Mapping[str, str] | None = None
     delimiter: str | None = None
@@ -75,28 +75,28 @@ class Form:
     decimal: str | None = None
     encoding: str | None = None
     partitions: Mapping[str, str] | None = None
-    """Of a folder of Parquet files: the columns that its folders' names state, and their kinds."""
+    """The columns that the folders of Parquet files are named after, and their kinds."""
     also: tuple[str, ...] = ()
     """More files, read after the first."""
 
     def __post_init__(self) -> None:
         check_encoding(self.encoding)
         if self.decimal not in (None, ".", ","):
-            raise InvalidValue(f"decimal is the sign in numbers of a CSV file, '.' or ',', got {said(self.decimal)}")
+            raise InvalidValue(f"decimal is the decimal mark of a CSV file, '.' or ',', got {said(self.decimal)}")
         if self.quote is not None and (not isinstance(self.quote, str) or len(self.quote) > 1):
             raise InvalidValue(f"quote is the character around fields, or '' for none, got {said(self.quote)}")
         wrong = not isinstance(self.delimiter, str) or len(self.delimiter) != 1 or self.delimiter in "\r\n\0"
         if self.delimiter is not None and wrong:
             raise InvalidValue(f"delimiter is the character between fields, such as ';', got {said(self.delimiter)}")
         if self.decimal == "," and self.delimiter == ",":
-            raise InvalidValue("',' cannot be both the delimiter and the decimal sign: pass another delimiter=")
+            raise InvalidValue("',' cannot be both the delimiter and the decimal mark: pass another delimiter=")
         if self.delimiter is not None and self.delimiter == self.quote_mark:
             raise InvalidValue(
                 f"{self.delimiter!r} cannot be both the delimiter and the quotation mark: pass another quote="
             )
 
     def refuse(self, what: str, *but: str) -> None:
-        """Refuse options for CSV where there is no CSV, and partitions where there are none."""
+        """Raise for options of CSV where there is no CSV, and for partitions where there are none, except ``but``."""
         if self.partitions is not None and "partitions" not in but:
             raise InvalidValue(f"partitions= are for folders of Parquet files, not for {what}: leave them out")
         for_csv = ("schema", "delimiter", "quote", "decimal", "encoding")
@@ -129,7 +129,7 @@ class Form:
         return kinds
 
     def files(self, path: str) -> list[str]:
-        """The files that a pattern names."""
+        """The files that match a path or pattern."""
         found: list[str] = []
         for each in (path, *self.also):
             named = sorted(glob.glob(each, recursive=True))
@@ -139,15 +139,17 @@ class Form:
         return found
 
     def in_utf8(self, path: str) -> list[str]:
-        """The files that a pattern names, or converted copies of them."""
+        """The files that match a path or pattern, or converted copies of them."""
         return [as_utf8(file, self.encoding) for file in self.files(path)]
 
     def _header(self, path: str) -> list[str]:
-        """The names in the first line, the same in all files: fields are read by their place."""
+        """The names in the first line, which is the same in all files, because fields are read by position."""
         files = self.files(path)
         names, between = self._first_line(files[0]), self.delimiter_of(path)
         if len(names) > MOST_COLUMNS:
-            raise InvalidValue(f"{files[0]} has {len(names)} columns, and CSV may have {MOST_COLUMNS}: write Parquet")
+            raise InvalidValue(
+                f"{files[0]} has {len(names)} columns, and a CSV file may have {MOST_COLUMNS}: convert it to Parquet"
+            )
         clear = all(name and "\n" not in name and "\0" not in name for name in names)
         if not names or not clear or len({name.lower() for name in names}) < len(names):
             raise InvalidValue(
@@ -156,7 +158,7 @@ class Form:
         for file in files[1:]:
             if self._first_line(file) != names:
                 raise InvalidValue(
-                    f"{file} has another first line than {files[0]}: files read together have the same "
+                    f"{file} has another first line than {files[0]}: files that are read together need the same "
                     "columns in the same order"
                 )
         return names
@@ -180,7 +182,7 @@ def _header_encoding(encoding: str | None) -> str:
 
 
 def declared_kind(name: str, declared: Any) -> Kind:
-    """The kind that a schema declares: by its name, or by the name that CAST uses."""
+    """The kind that a schema declares, by its name or by the name of a type in CAST."""
     if declared in VALUE_KINDS:
         kind: Kind = declared
         return kind

@@ -37,7 +37,7 @@ Statistics = Mapping[str, GroupAggregate | Ranks]
 
 @dataclass(frozen=True, repr=False)
 class GroupQuestion(Planned):
-    """Statistics of the rows of each group: which groups, and which statistics under which names.
+    """Statistics of the rows of each group: the groups, and the statistics by name.
 
     Proof: thm-group-by
     """
@@ -45,7 +45,7 @@ class GroupQuestion(Planned):
     table: PrivateTable
     texts: tuple[str, ...]
     keys: tuple[GroupKey, ...]
-    """Empty if they are discovered."""
+    """Empty if keys are discovered."""
     names: tuple[str, ...]
     statistics: tuple[GroupAggregate | Ranks, ...]
     total: bool
@@ -53,14 +53,14 @@ class GroupQuestion(Planned):
 
     @property
     def title(self) -> str:
-        """How many statistics of how many groups."""
+        """The groups and the statistics."""
         groups = f"{len(self.keys)} groups" if self.keys else "discovered groups"
         asked = "; ".join(f"{name}: {each.title}" for name, each in zip(self.names, self.statistics, strict=True))
         return f"{groups} by {', '.join(self.texts)} ({asked})"
 
     @property
     def touched(self) -> Touched:
-        """What one unit can do."""
+        """How much one unit can change."""
         unit = self.table.unit
         return Touched(unit.rows, unit.groups, len(self.keys) or 2 * unit.groups + 1, self.table.neighbours)
 
@@ -72,18 +72,18 @@ class GroupQuestion(Planned):
 
     @property
     def ranks(self) -> list[tuple[str, Ranks]]:
-        """The statistics of ranks."""
+        """The quantiles."""
         listed = zip(self.names, self.statistics, strict=True)
         return [(name, each) for name, each in listed if isinstance(each, Ranks)]
 
     @cached_property
     def places(self) -> Places | None:
-        """Where the stated keys are."""
+        """The index of each given key; None if keys are discovered."""
         return Places(self.table, self.texts, self.trees, self.keys) if self.keys else None
 
     @cached_property
     def cells(self) -> dict[str, str]:
-        """The names of the cells of those statistics that have one."""
+        """The names of the cells, for the statistics that have one."""
         valued = [name for name, each in zip(self.names, self.statistics, strict=True) if _tree(each) is not None]
         return {name: f"c{place}" for place, name in enumerate(valued)}
 
@@ -98,7 +98,7 @@ class GroupQuestion(Planned):
         return kept_groups(self.table, self.trees, self.places, cells)
 
     def measured(self, measures: Sequence[Measure]) -> str:
-        """The query for the numbers of every group that has a row; how many units it has, if it is discovered."""
+        """The query for the numbers of every group that has a row, preceded by its number of units if discovered."""
         kept, groups = self._kept
         units = "count(*)" if self.table.unit.column is None else "count(DISTINCT u)"
         asked = [*groups, *([] if self.keys else [units]), *(measure.sql for measure in measures)]
@@ -107,7 +107,7 @@ class GroupQuestion(Planned):
         )
 
     def ranked(self, name: str) -> str:
-        """The query for how often every value occurs in each group."""
+        """The query for the number of occurrences of each value in each group."""
         (kept, groups), cell = self._kept, self.cells[name]
         by = ", ".join([*groups, cell])
         return self.table.engine.check(
@@ -116,18 +116,18 @@ class GroupQuestion(Planned):
 
     @cached_property
     def plan(self) -> str:
-        """The first query that will be run, but for its sums."""
+        """The first query that will be run, without its sums."""
         return self.measured([])
 
     def key_of(self, row: Sequence[Any]) -> GroupKey:
-        """The key of a row of an answer of the engine."""
+        """The group's key in a row that the engine returned."""
         if self.places is not None:
             return self.places.key_at[int(row[0])]
         return tuple(shown_key(value) for value in row[: len(self.texts)])
 
     @property
     def width(self) -> int:
-        """How many columns of an answer name its group."""
+        """How many columns of such a row identify its group."""
         return 1 if self.keys else len(self.texts)
 
 
@@ -144,12 +144,12 @@ class GroupAnswers(TableMechanism[Frame]):
     question
         Which groups and which statistics.
     epsilon
-        The whole budget: the statistics get equal shares, and so do the keys, if they are discovered.
+        The whole budget, split evenly among the statistics, and the discovery of keys if there is any.
     delta
-        Where keys are discovered: how likely a key of one unit alone is released at most.
+        Only for discovered keys: a bound on the probability that any key held by one unit alone is released.
 
-    The error of a quantile is in ranks, and its column says so. The last row is the total, if it was
-    asked for; it has what adds up.
+    The error of a quantile is in ranks, and its column is named so. The last row is the total, if it was
+    asked for, of the statistics that add up.
 
     Proof: thm-group-by
     """
@@ -161,11 +161,13 @@ class GroupAnswers(TableMechanism[Frame]):
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
         if self.question.keys and self.delta:
-            raise InvalidValue("delta= is for keys that are discovered, and these are stated: leave it out")
+            raise InvalidValue("delta= is for discovered keys, and these keys were given: leave delta= out")
         if not self.question.keys:
             object.__setattr__(self, "delta", requested_delta(self.delta))
             if bracket.exp(-self._found_noise[1]).upper > 1 - exact(self.delta, "δ"):
-                raise InvalidValue(f"ε {self.epsilon} is too small for a δ of {self.delta}: a smaller δ will do")
+                raise InvalidValue(
+                    f"ε {self.epsilon} is too small for a δ of {self.delta}: pass a larger ε or a smaller δ"
+                )
         _ = self._measures
 
     @property
@@ -175,11 +177,13 @@ class GroupAnswers(TableMechanism[Frame]):
 
     @cached_property
     def _shares(self) -> list[Fraction]:
-        """Of ε: one for each statistic, and one for the keys, if they are discovered."""
+        """The shares of ε: one for each statistic, and one for the keys if they are discovered."""
         count = len(self.question.statistics) + (0 if self.question.keys else 1)
         shares = [share.exact_epsilon for share in Cost.within(self.epsilon).split(count)]
         if not min(shares):
-            raise InvalidValue(f"ε must be at least {count}e-12, because it is split in {count}")
+            raise InvalidValue(
+                f"ε {self.epsilon} is split into {count} shares of less than 10⁻¹² each: pass at least {count}e-12"
+            )
         return shares
 
     def _share(self, name: str) -> Fraction:
@@ -199,18 +203,18 @@ class GroupAnswers(TableMechanism[Frame]):
 
     @cached_property
     def _found_noise(self) -> tuple[Laplace, Fraction]:
-        """The noise on the numbers of units of discovered keys, and its rate."""
+        """The noise on the numbers of units that discover keys, and its rate."""
         moved, share = self.question.touched.units, self._shares[-1]
         return Laplace(epsilon=share, sensitivity=moved, neighbours=self.question.table.neighbours), share / moved
 
     @cached_property
     def threshold(self) -> int:
-        """The number of units, with noise, from which on a discovered key is released."""
+        """The noisy number of units that a discovered key must reach to be released."""
         alone = ((1, self.question.table.unit.groups - 1),)
         return least_threshold(self._found_noise[1], alone, exact(self.delta, "δ"))
 
     def _rate(self, name: str) -> Fraction:
-        """Of the choice of a quantile: every row that comes or goes moves it by twice that.
+        """The rate of the choice of a quantile: every row added or removed costs twice that.
 
         Proof: thm-group-by
         """
@@ -218,14 +222,14 @@ class GroupAnswers(TableMechanism[Frame]):
         return self._share(name) / (2 * touched.rows * (1 if touched.neighbours == "add-remove" else 2))
 
     def error_of(self, name: str, values: int) -> float:
-        """The error at 95 % of a statistic of one group that has so many values; of a quantile in ranks."""
+        """The error at 95 % of a statistic of one group with that many values; of a quantile, in ranks."""
         each = self.question.statistics[self.question.names.index(name)]
         if isinstance(each, Ranks):
             return float(each.error_in_ranks(self._rate(name), SHOWN_CONFIDENCE, "add-remove"))
         return each.present(each.of_size(values), self._measures[name], 1)[1]
 
     def check(self, data: Any) -> None:
-        """All queries can be run, and the noise can be made."""
+        """Raise unless all queries can be run and this noise can be sampled."""
         super().check(data)
         self.question.measured(self._all_measures)
         for name, _ in self.question.ranks:
@@ -237,7 +241,7 @@ class GroupAnswers(TableMechanism[Frame]):
             self._found_noise[0].check(np.zeros(1, np.int64))
 
     def sample(self, data: Any, noise: NoiseSource) -> Frame:
-        """Let the engine add up, add noise to the numbers of every group, and present them."""
+        """Query the sums of every group, add noise to them, and present the statistics."""
         asked = self.question
         found = asked.table.engine.fetch(asked.measured(self._all_measures))
         exact_of = {asked.key_of(row): row[asked.width :] for row in found}
@@ -253,7 +257,7 @@ class GroupAnswers(TableMechanism[Frame]):
         return self._frame(keys, units, noisy, chosen)
 
     def _keys(self, exact_of: Mapping[GroupKey, Sequence[Any]], noise: NoiseSource) -> tuple[list[GroupKey], list[int]]:
-        """The stated keys; or those of enough units, the most frequent first, and how many these are with noise."""
+        """The given keys; or the discovered ones, most frequent first, and their noisy numbers of units."""
         if self.question.keys:
             return list(self.question.keys), []
         found = sorted(exact_of)
@@ -306,12 +310,12 @@ class GroupAnswers(TableMechanism[Frame]):
         return Frame(tuple(names), tuple(map(tuple, [*rows, last] if asked.total else rows)), asked.total)
 
     def describe(self, output: Frame) -> str:
-        """How many groups."""
+        """How many groups, and what they are by."""
         return f"{len(output) - self.question.total} groups by {', '.join(self.question.texts)}"
 
 
 def _with_noise(numbers: Sequence[Any], measure: Measure, noise: NoiseSource) -> list[int]:
-    """All numbers of a measure, exact and within ±2^60, with noise of their own."""
+    """The numbers of a measure, clamped to ±2^60, each with independent noise."""
     scaled = [max(-FARTHEST, min(FARTHEST, clamp(number) * measure.times)) for number in numbers]
     if not scaled:
         return []

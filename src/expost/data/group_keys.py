@@ -1,4 +1,4 @@
-"""Which groups there are: stated keys of one or several columns, or those that are found in the data."""
+"""The keys of groups: given ones of one or several columns, or those that are discovered in the data."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _MOST_COMBINED = 2**62
 
 
 def stated_keys(texts: Sequence[str], keys: Any) -> tuple[GroupKey, ...]:
-    """The keys that were meant, a tuple for each group.
+    """The given keys, a tuple for each group.
 
-    A list of values for one column, a list of tuples for several; a mapping from each column to its values, for all
-    combinations; or a public table, a frame that has a column for each.
+    ``keys`` is a list of values for one column, or of tuples for several; a mapping from each column to its values, for
+    all combinations; or a public frame that has these columns.
     """
     if hasattr(keys, "to_dict") and hasattr(keys, "columns"):  # pandas, Polars
         columns = [str(name) for name in keys.columns]
@@ -42,10 +42,10 @@ def stated_keys(texts: Sequence[str], keys: Any) -> tuple[GroupKey, ...]:
         found = [key if isinstance(key, tuple) else (key,) for key in keys]
     listed = tuple(tuple(value.item() if hasattr(value, "item") else value for value in key) for key in found)
     if any(len(key) != len(texts) for key in listed):
-        raise InvalidValue(f"a key has a value for each of {len(texts)} columns: {', '.join(texts)}")
+        raise InvalidValue(f"a key needs a value for each of {len(texts)} columns: {', '.join(texts)}")
     if not 1 <= len(listed) <= MOST_KEYS or len(set(listed)) < len(listed):
         raise InvalidValue(
-            f"keys are different, from 1 to {MOST_KEYS}; got {len(listed)}, {len(set(listed))} of them different"
+            f"keys are 1 to {MOST_KEYS} different values; got {len(listed)}, of which {len(set(listed))} differ"
         )
     return listed
 
@@ -53,11 +53,11 @@ def stated_keys(texts: Sequence[str], keys: Any) -> tuple[GroupKey, ...]:
 def _has_all(texts: Sequence[str], columns: Sequence[str]) -> None:
     for text in texts:
         if text not in columns:
-            raise InvalidValue(f"keys need values of {text!r}, and have {', '.join(map(repr, columns))}")
+            raise InvalidValue(f"keys need values of {text!r}, but have only {', '.join(map(repr, columns))}: add them")
 
 
 class Places:
-    """The place of each stated key, in SQL: of the columns ``k0``, ``k1``, … first each by itself, then together."""
+    """The index of each given key, in SQL: of the columns ``k0``, ``k1``, … first one by one, then combined."""
 
     def __init__(
         self, table: PrivateTable, texts: Sequence[str], trees: Sequence[Tree], keys: Sequence[GroupKey]
@@ -73,22 +73,22 @@ class Places:
         if combined > _MOST_COMBINED:
             raise InvalidValue(
                 f"the keys of {len(sizes)} columns have more than 2^62 combinations of their values: derive one column "
-                "of several, or group by fewer"
+                "from several, or group by fewer"
             )
-        if combined >= 2**31:  # an engine would multiply in 32 bits, and fail where a row has such a key
+        if combined >= 2**31:  # an engine would multiply in 32 bits, and overflow for some rows
             parts = [f"CAST({part} AS BIGINT)" for part in parts]
         self.together = " + ".join(
             part if column == len(sizes) - 1 else f"{part} * {prod(sizes[column + 1 :])}"
             for column, part in enumerate(parts)
         )
-        """Of all columns; NULL if any value is no key's."""
+        """The combined index of all columns; NULL if any value is not among the keys."""
         numbers = {
             sum(places[column][value] * prod(sizes[column + 1 :]) for column, value in enumerate(key)): key
             for key in keys
         }
         self._ordered = sorted(numbers)
         self.chosen = "m" if len(numbers) == combined else query.key_of([str(n) for n in self._ordered], "m")
-        """The place of a key; where not all combinations are keys, among those that are."""
+        """The index of a key, among all combinations or, if not all of them are keys, among the keys."""
         found = self._ordered if self.chosen == "m" else range(len(self._ordered))
         self.key_at: dict[int, GroupKey] = {
             int(place): numbers[n] for place, n in zip(found, self._ordered, strict=True)
@@ -98,10 +98,10 @@ class Places:
 def kept_groups(
     table: PrivateTable, keys: Sequence[Tree], places: Places | None, cells: Sequence[tuple[Tree, str]]
 ) -> tuple[str, list[str]]:
-    """The rows that count, and the columns that name their group: ``g``, or ``g0``, ``g1``, … of discovered ones.
+    """The rows that count, and the columns that identify their group: ``g``, or ``g0``, ``g1``, … if discovered.
 
-    Each row has its unit ``u`` and cells ``c0``, ``c1``, … Of each unit at most ``unit.rows`` rows in ``unit.groups``
-    groups are kept, by a keyed hash of their own content.
+    Each row has its unit ``u`` and cells ``c0``, ``c1``, … At most ``unit.rows`` rows in ``unit.groups`` groups are
+    kept per unit, by a keyed hash of their own content.
 
     Proof: lem-unit-truncation
     """

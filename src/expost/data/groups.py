@@ -1,4 +1,4 @@
-"""The same question about every group of rows, in one charge."""
+"""Group-by: the same questions about every group of rows, in one charge."""
 
 from __future__ import annotations
 
@@ -28,7 +28,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Groups(Planned):
-    """Groups of rows by a value, which are stated. Rows with another value, or none, are in no group.
+    """Groups of rows by the values of one or several columns. Rows whose value is NULL, or no key, are in no group.
+
+    Parameters
+    ----------
+    table
+        Whose rows.
+    text
+        The first column or expression to group by.
+    keys
+        A value for each group, or a tuple of values of several columns; empty if keys are discovered.
+    more
+        Further columns or expressions to group by.
 
     Proof: thm-table-groups
     """
@@ -36,15 +47,13 @@ class Groups(Planned):
     table: PrivateTable
     text: str
     keys: tuple[Any, ...]
-    """A value for each group, or a tuple of values of several columns; empty if they are discovered."""
     more: tuple[str, ...] = ()
-    """Further columns."""
 
     @classmethod
     def of(cls, table: PrivateTable, values: Sequence[Any], keys: Any) -> Groups:
-        """Checks what was given."""
+        """Checks the arguments."""
         if not values or not all(isinstance(value, str) for value in values) or len(set(values)) < len(values):
-            raise InvalidValue("groups are told apart by columns or expressions, each once: by('city', 'year', keys=…)")
+            raise InvalidValue(f"groups are by one or more different columns or expressions, got {said(list(values))}")
         listed = () if keys is None else stated_keys(values, keys)
         one = tuple(key[0] for key in listed) if len(values) == 1 else listed
         groups = cls(table, values[0], one, tuple(values[1:]))
@@ -55,12 +64,12 @@ class Groups(Planned):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What tells groups apart."""
+        """The columns and expressions to group by."""
         return (self.text, *self.more)
 
     @property
     def trees(self) -> tuple[Tree, ...]:
-        """The same as expressions."""
+        """The columns and expressions to group by, parsed."""
         return tuple(self.table.expression(text, ("text", "integer", "boolean"), "a key") for text in self.texts)
 
     def rows(self, key: Any) -> PrivateTable:
@@ -74,7 +83,7 @@ class Groups(Planned):
     # ---- statistics of all groups in one charge
 
     def count(self, *, of: Of = "rows") -> GroupCount:
-        """How many rows, or units, each group has."""
+        """The number of rows, or units, of each group."""
         as_of(of)
         return GroupCount(of)
 
@@ -104,20 +113,23 @@ class Groups(Planned):
     ) -> GroupAnswers:
         """Statistics of every group in one charge: ``groups.answers(epsilon=1, n=groups.count())``.
 
-        One unit has at most ``unit.rows`` rows in ``unit.groups`` groups, all statistics together; ε is shared among
-        the statistics, not among the groups. Keys that were not stated are found: those that enough units have, for a
-        share of ε and ``delta``. ``total`` adds a row for all groups together, of what adds up, at no cost.
+        A unit counts with at most ``unit.rows`` rows in ``unit.groups`` groups, for all statistics alike, so ε is split
+        among the statistics but not among the groups. Keys that were not given are discovered: those that enough units
+        have, for a share of ε and ``delta``. ``total`` adds a row for all groups together, with the statistics that add
+        up, at no cost.
         """
         wrong = [name for name, each in statistics.items() if not isinstance(each, GroupAggregate | Ranks)]
         if wrong or (not statistics and self.keys):
-            raise InvalidValue("name the statistics, at least one: answers(epsilon=1, n=groups.count())")
+            raise InvalidValue("answers() takes statistics by name, at least one: answers(epsilon=1, n=groups.count())")
         names = [*self.texts, *([] if self.keys else ["units"]), *statistics]
         errors = {f"{name}{end}" for name in statistics for end in (ERROR, IN_RANKS)}
         if len({*names, *errors}) < len(names) + len(errors):
-            raise InvalidValue(f"columns have different names, got {', '.join(map(repr, names))}")
+            raise InvalidValue(
+                f"columns and their errors need different names, got {', '.join(map(repr, names))}: rename one of them"
+            )
         for name, each in statistics.items():
             if (isinstance(each, Ranks) and each.table != self.table) or not self._has(each):
-                raise InvalidValue(f"{name!r} is about another table: make it of these groups")
+                raise InvalidValue(f"{name!r} is a statistic of another table: make it from these groups")
         keys = self.keys if self.more else tuple((key,) for key in self.keys)
         asked = GroupQuestion(
             self.table, self.texts, keys, tuple(statistics), tuple(statistics.values()), bool(total), self.trees
@@ -125,23 +137,23 @@ class Groups(Planned):
         return GroupAnswers(asked, epsilon, delta)
 
     def _has(self, statistic: GroupAggregate | Ranks) -> bool:
-        """Whether its columns are this table's, of the same kinds: else what is rendered might fail on some rows."""
+        """Whether this table has its columns, of the same kinds; otherwise its SQL might fail on some rows."""
         tree = statistic.value.expression if isinstance(statistic, Ranks) else statistic.tree
         return tree is None or all(self.table.schema.get(each.name) == each.kind for each in references(tree))
 
     @property
     def title(self) -> str:
-        """How many groups by what."""
+        """The number of groups, and what they are by."""
         return f"{len(self.keys) or 'discovered'} groups by {', '.join(self.texts)}"
 
     @cached_property
     def plan(self) -> str:
-        """Nothing is asked but what is asked about each group."""
+        """Empty: each group's question has its own query."""
         return ""
 
     @property
     def touched(self) -> int:
-        """In how many groups one unit can be, the one that it is exchanged for included.
+        """The number of groups that one unit, and the unit that replaces it, can be in.
 
         Proof: thm-table-groups
         """
@@ -150,13 +162,13 @@ class Groups(Planned):
         return min(1 if self.table.neighbours == "add-remove" else 2, len(self.keys))
 
     def ask(self, question: Callable[[PrivateTable, float], TableMechanism[Any]], *, epsilon: Number) -> Grouped:
-        """A question about each group, made of its rows and of its ε: all of ε over the groups that a unit can be in.
+        """A question about each group, made from its rows and its ε: the whole ε over the groups that a unit can be in.
 
         ``visits.by("city", ["Rome", "Oslo"]).ask(lambda rows, e: rows.mean("cost", bounds=(0, 9)).laplace(epsilon=e),
         epsilon=1)``
         """
         if not self.keys:
-            raise InvalidValue("a question about each group needs stated keys: by('city', keys=['Rome', 'Oslo'])")
+            raise InvalidValue("ask() needs the keys of the groups: pass them, as in by('city', keys=['Rome', 'Oslo'])")
         share = Cost(equal_share(epsilon, self.touched)).epsilon
         made = tuple(question(self.rows(key), share) for key in self.keys)
         return Grouped(self, made, requested_epsilon(epsilon))
@@ -171,7 +183,7 @@ class Grouped(PureMechanism[dict[Any, Any]]):
     question
         The groups.
     mechanisms
-        What is asked about each of them, in the order of its keys: each costs a share of ε at most.
+        The question about each group, in the order of the keys; each costs at most its share of ε.
     epsilon
         The whole budget.
 
@@ -185,15 +197,21 @@ class Grouped(PureMechanism[dict[Any, Any]]):
     def __post_init__(self) -> None:
         share = Cost(equal_share(self.epsilon, self.question.touched))
         if len(self.mechanisms) != len(self.question.keys):
-            raise InvalidValue(f"there is a question for each of {len(self.question.keys)} groups")
+            raise InvalidValue(f"{len(self.question.keys)} groups need one question each, got {len(self.mechanisms)}")
         for key, mechanism in zip(self.question.keys, self.mechanisms, strict=True):
             if not isinstance(mechanism, TableMechanism) or not _is_about(mechanism, self.question.rows(key)):
-                raise InvalidValue(f"the question about group {said(key)} asks its rows: make it of the rows given")
+                raise InvalidValue(
+                    f"the question about group {said(key)} is not about its rows: make it from the rows that the "
+                    "function receives"
+                )
             if not mechanism.guarantee.worst_case <= share:
-                raise InvalidValue(f"a question about one group costs at most {share}: pass on the ε given, without δ")
+                raise InvalidValue(
+                    f"the question about group {said(key)} costs {mechanism.guarantee.worst_case}, more than its share "
+                    f"of {share}: pass on the ε that the function receives, without δ"
+                )
 
     def check(self, data: Any) -> None:
-        """All questions can be asked."""
+        """Raise unless all questions can be run."""
         super().check(data)
         for mechanism in self.mechanisms:
             mechanism.check(data)
@@ -210,7 +228,7 @@ class Grouped(PureMechanism[dict[Any, Any]]):
 
 
 def _is_about(mechanism: TableMechanism[Any], rows: PrivateTable) -> bool:
-    """Whether it asks these rows, or some of them, for the same unit and neighbours."""
+    """Whether it is about these rows, or some of them, with the same unit and neighbours."""
     asked: PrivateTable = mechanism.question.table
     same = (asked.engine, asked.unit, asked.neighbours) == (rows.engine, rows.unit, rows.neighbours)
     return same and asked.steps[: len(rows.steps)] == rows.steps

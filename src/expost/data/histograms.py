@@ -1,4 +1,4 @@
-"""Histograms over cells that are stated: keys, or bins."""
+"""Histograms over given cells: keys, or bins."""
 
 from __future__ import annotations
 
@@ -34,7 +34,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Histogram(Question[dict[Any, int]]):
-    """How many rows, or units, each of the stated cells has.
+    """The number of rows, or units, in each of the given cells.
+
+    Parameters
+    ----------
+    table
+        Whose rows.
+    text
+        The column or expression.
+    labels
+        The names of the cells; ``other`` last, if it is counted.
+    other
+        The label of all other values; None if they are not counted.
+    of
+        ``"rows"`` or ``"units"``.
+    edges
+        The edges of bins; for bins of equal width the first edge, the last edge and their number; empty for keys.
+    value
+        The expression, parsed.
+    cell
+        The cell of a value, in SQL.
+    places
+        The index among the labels of each cell that the engine returns.
 
     Proof: lem-histogram
     """
@@ -42,48 +63,46 @@ class Histogram(Question[dict[Any, int]]):
     table: PrivateTable
     text: str
     labels: tuple[Any, ...]
-    """What the cells are called; the rest last, if it is counted."""
     other: str | None
     of: Of
     edges: tuple[float, ...]
-    """Of bins, exactly; of bins of equal width the first, the last and their number; none of keys."""
     value: Tree = field(compare=False)
     cell: str = field(compare=False)
-    """The engine's expression for the cell of a value."""
     places: Mapping[Any, int] = field(compare=False)
-    """The places among the labels of the cells that the engine names."""
 
     @classmethod
     def of_values(
         cls, table: PrivateTable, value: str, keys: Any, bins: Any, bounds: Any, other: Any, of: Of
     ) -> Histogram:
-        """Checks what was given."""
+        """Checks the arguments."""
         as_of(of)
         if (keys is None) == (bins is None):
-            raise InvalidValue("a histogram has keys=[…] or bins=…, one of them; discover() finds keys itself")
+            raise InvalidValue("a histogram takes either keys=[…] or bins=…: pass one of them, or discover() the keys")
         if other is not None and not isinstance(other, str):
-            raise InvalidValue(f"other is what the rest is called, or None not to count it; got {said(other)}")
+            raise InvalidValue(
+                f"other is the label of all other values, a text, or None not to count them; got {said(other)}"
+            )
         if keys is not None:
             if bounds is not None:
-                raise InvalidValue("bounds= are for a number of bins; keys have none")
+                raise InvalidValue("bounds= is for a number of bins, and keys= was given: leave bounds= out")
             edges: tuple[float, ...] = ()
             labels, tree, cell, places = _keys(table, value, keys)
         else:
             edges, (labels, tree, cell, places) = _bins(table, value, bins, bounds)
         if other is not None and other in labels:
-            raise InvalidValue(f"{other!r} is one of the keys: call the rest something else, with other=")
+            raise InvalidValue(f"other={other!r} is also one of the keys: pass another label as other=")
         named = labels if other is None else (*labels, other)
         return cls(table, value, named, other, of, edges, tree, cell, places)
 
     @property
     def title(self) -> str:
-        """What is counted, and what happens to the rest."""
+        """What is counted, and what happens to all other values."""
         rest = "the rest not counted" if self.other is None else f"the rest in {self.other!r}"
         return f"histogram of {self.of} by {self.text} ({len(self.labels)} cells, {rest})"
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """From the rows and cells that a unit can have, and from whether it can have none."""
+        """From the fewest and the most rows, or cells, that a unit can have."""
         unit, cells = self.table.unit, len(self.labels)
         fewest = 0 if self.other is None else self.table.fewest
         if self.of == "rows":
@@ -114,26 +133,26 @@ class Histogram(Question[dict[Any, int]]):
 
     @property
     def fixed(self) -> bool:
-        """Whether every unit is in just one cell, so that the total is public."""
+        """Whether every unit is in exactly one cell, so that the total is public."""
         one = self.table.unit.rows == 1 and self.table.fewest == 1 and self.other is not None
         return self.table.neighbours == "substitute" and one and len(self.labels) > 1
 
     def balanced(self, *, epsilon: Number) -> BalancedCounts:
-        """With Laplace noise that adds up to zero, where every unit is in just one cell: ε-differentially private."""
+        """The histogram with Laplace noise that adds up to zero, where every unit is in exactly one cell."""
         return BalancedCounts(self, requested_epsilon(epsilon))
 
     def only(self, labels: Iterable[Any]) -> Histogram:
-        """The cells of these labels alone, the rest not counted."""
+        """The histogram of these labels only; all other values are not counted."""
         wanted = set(labels)
         cells = {cell: self.labels[place] for cell, place in self.places.items() if self.labels[place] in wanted}
         if not cells or len(cells) < len(wanted):
-            raise InvalidValue("only() takes labels of stated cells, at least one")
+            raise InvalidValue(f"only() takes labels of this histogram's cells, at least one: {said(self.labels)}")
         named = tuple(cells.values())
         chosen = f"CASE WHEN {self.cell} IN ({', '.join(map(str, cells))}) THEN {self.cell} END"
         return replace(self, labels=named, other=None, cell=chosen, places={cell: i for i, cell in enumerate(cells)})
 
     def above(self, threshold: int, *, at_most: int, epsilon: Number) -> Above:
-        """Which cells have more than ``threshold``, ``at_most`` of them: a sparse vector, charged for those found."""
+        """Which cells are above ``threshold``, ``at_most`` of them: a sparse vector, charged for those found."""
         noise = SparseVector(
             threshold=threshold,
             at_most=at_most,
@@ -147,7 +166,7 @@ class Histogram(Question[dict[Any, int]]):
 
 @dataclass(frozen=True, repr=False)
 class BalancedCounts(PureMechanism[dict[Any, int]]):
-    """A histogram whose total is public, with noise that adds up to zero: more often exact than independent noise.
+    """A histogram whose total is public, with noise that adds up to zero: exact more often than independent noise.
 
     Parameters
     ----------
@@ -165,7 +184,7 @@ class BalancedCounts(PureMechanism[dict[Any, int]]):
     def __post_init__(self) -> None:
         if not self.question.fixed:
             raise InvalidValue(
-                "noise adds up to zero where every unit is in just one cell, under 'substitute': take laplace()"
+                "balanced() needs neighbours='substitute' and every unit in exactly one cell: use laplace()"
             )
         as_whole(len(self.question.labels), "the number of cells", most=MOST_KEYS)
 
@@ -175,31 +194,38 @@ class BalancedCounts(PureMechanism[dict[Any, int]]):
         return exact(self.epsilon, "ε") / 2
 
     def check(self, data: Any) -> None:
-        """The noise can be made."""
+        """Raise unless this noise can be sampled."""
         super().check(data)
         vector.check_rate(self.rate)
 
     def sample(self, data: Any, noise: NoiseSource) -> dict[Any, int]:
-        """Ask the table, add noise."""
+        """Query the table, and add noise."""
         drawn = balanced_laplace(noise, self.rate, len(self.question.labels))
         totals = [count + number for count, number in zip(self.question.exact().tolist(), drawn, strict=True)]
         return dict(zip(self.question.labels, (max(-FARTHEST, min(FARTHEST, total)) for total in totals), strict=True))
 
     def error_bound(self, confidence: Number) -> int:
-        """How far off all counts are at most, with this confidence.
+        """How far off any count is at most, with this confidence for all of them at once.
 
         Proof: lem-histogram-error
         """
         return laplace_reach(self.rate, (1 - as_confidence(confidence)) / len(self.question.labels))
 
     def describe(self, output: Any) -> str:
-        """How far off the counts may be."""
+        """The error bound of the counts."""
         return f"{self.question.title}, all ± {self.error_bound('0.95')} at 95 %, adding up to their number"
 
 
 @dataclass(frozen=True, repr=False)
 class Above(OnNumbers[dict[Any, bool]]):
-    """Which cells of a histogram have more than a threshold, by a sparse vector: charged for those found.
+    """Which cells of a histogram are above a threshold, by a sparse vector: charged for those found.
+
+    Parameters
+    ----------
+    question
+        The histogram.
+    noise
+        The sparse vector.
 
     Proof: thm-table
     """
@@ -223,7 +249,7 @@ class Above(OnNumbers[dict[Any, bool]]):
 
 MOST_KEYS = 10_000
 _Cells = tuple[tuple[Any, ...], Tree, str, dict[Any, int]]
-"""Labels, the value, the expression for its cell, and the places of cells among the labels."""
+"""Labels, the value, its cell in SQL, and the index of each cell among the labels."""
 
 
 def _keys(table: PrivateTable, text: str, keys: Any) -> _Cells:
@@ -236,14 +262,14 @@ def _keys(table: PrivateTable, text: str, keys: Any) -> _Cells:
 
 
 def in_order(table: PrivateTable, tree: Tree, keys: Iterable[Any]) -> tuple[list[Any], list[str]]:
-    """Keys as the engine orders them, and as it writes them: text by its bytes."""
+    """Keys in the engine's order, and their SQL literals: text by its bytes."""
     ordered = sorted(keys, key=str.encode) if tree.kind == "text" else sorted(keys)
     written = [table.engine.render(Stated(key, tree.kind)) for key in ordered]
     return ordered, [table.engine.bytes_of(each) for each in written] if tree.kind == "text" else written
 
 
 def listed_keys(text: str, tree: Tree, keys: Any) -> tuple[Any, ...]:
-    """Keys that are values of the column, each once."""
+    """The keys, checked to be distinct values of the column's kind."""
     types: dict[Any, type] = {"text": str, "integer": int, "boolean": bool}
     if isinstance(keys, str) or not isinstance(keys, Iterable):
         raise InvalidValue(f"keys are a list of values, got {said(keys)}")
@@ -251,16 +277,16 @@ def listed_keys(text: str, tree: Tree, keys: Any) -> tuple[Any, ...]:
     wrong = [key for key in listed if type(key) is not types[tree.kind]]
     if wrong:
         raise InvalidValue(
-            f"{said(text)} holds {tree.kind}, and {said(wrong[0])} is of another kind: keys are values of the column"
+            f"{said(text)} holds {tree.kind}, but {said(wrong[0])} is of another kind: keys are values of the column"
         )
     if tree.kind == "integer" and any(not -(2**63) <= key < 2**63 for key in listed):
-        raise InvalidValue("keys that are whole numbers have at most 64 bits")
+        raise InvalidValue("keys that are whole numbers have at most 64 bits: leave out larger ones, which no row has")
     if not listed or len(set(listed)) < len(listed):
-        raise InvalidValue("keys are listed once each, and there is at least one")
+        raise InvalidValue("keys are a list of different values, at least one: list each once")
     if len(listed) > MOST_KEYS:
         raise InvalidValue(f"a histogram has at most {MOST_KEYS} keys, got {len(listed)}: discover() them")
     if tree.kind == "text" and not all(map(is_text, listed)):
-        raise InvalidValue("keys are text that can be written in UTF-8, without NUL")
+        raise InvalidValue("text keys are valid UTF-8, without NUL: leave out the others, which no row has")
     return listed
 
 
@@ -272,22 +298,22 @@ def _bins(table: PrivateTable, text: str, bins: Any, bounds: Any) -> tuple[tuple
         cell = query.even_bin_of(edges[0], edges[-1], int(bins))
     else:
         if bounds is not None:
-            raise InvalidValue("bounds= are for a number of bins; a list of edges has its own")
+            raise InvalidValue("bounds= is for a number of bins, and a list of edges was given: leave bounds= out")
         edges = [finite(edge, "an edge") for edge in _listed(bins)]
         _ascend(edges)
         cell, stated = query.bin_of(edges), tuple(edges)
     labels = tuple(f"[{a:.12g}, {b:.12g})" for a, b in pairwise(edges))
     if len(set(labels)) < len(labels):
-        raise InvalidValue("some edges are the same in twelve digits: take wider bins")
+        raise InvalidValue("some edges are equal in twelve digits, which their labels show: use wider bins")
     return stated, (labels, tree, cell, {i: i for i in range(len(labels))})
 
 
 def _even_edges(bins: int, bounds: Any) -> list[float]:
     if bounds is None or not 1 <= bins <= 10**6:
-        raise InvalidValue("a number of bins, from 1 to a million, goes with bounds=(lowest, highest)")
+        raise InvalidValue("bins= as a number is from 1 to a million, and needs bounds=(lowest, highest)")
     low, high = (float(end) for end in exact_bounds(bounds))
     if not isfinite(high - low):
-        raise InvalidValue(f"bounds of {said(bounds)} are further apart than floats go: take narrower ones")
+        raise InvalidValue(f"bounds of {said(bounds)} are further apart than the largest float: pass narrower ones")
     edges = [low + i * ((high - low) / bins) for i in range(bins)] + [high]
     _ascend(edges)
     return edges
@@ -295,7 +321,7 @@ def _even_edges(bins: int, bounds: Any) -> list[float]:
 
 def _ascend(edges: list[float]) -> None:
     if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
-        raise InvalidValue("the edges of bins ascend, and there are at least two: are the bins too narrow for floats?")
+        raise InvalidValue("bins need at least two edges, in ascending order: are the bins too narrow for floats?")
 
 
 def _listed(bins: Any) -> list[Any]:

@@ -1,8 +1,8 @@
-"""Joins with public tables: what a key is looked up as, row by row.
+"""Joins with public tables: each row looks up its key.
 
-A lookup is an expression, not a join of the engine: a binary search among the public keys. So it depends on its row
-alone, keeps the order of rows, and gives one row for each. An engine whose rows have no order may join them with the
-public table instead: each of its keys is there once, and rows without a match stay.
+A lookup is an expression, a binary search among the public keys, not a join of the engine. So it depends on its row
+alone, keeps the order of rows, and gives one row for each. An engine whose rows have no order may run a left join with
+the public table instead, in which each key occurs once.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _KINDS: dict[type, Kind] = {
 
 @dataclass(frozen=True)
 class LookupStep(TableStep):
-    """A column that is looked up by a key; or, without a column, a filter that keeps rows whose key is there."""
+    """A column that is looked up by a key; or, without a column, a filter that keeps rows whose key is found."""
 
     keys: tuple[Any, ...] = ()
-    """Each once, in the engine's order."""
+    """Distinct, in the engine's order."""
     values: tuple[Any, ...] = ()
     kind: Kind = "boolean"
 
@@ -45,11 +45,11 @@ class LookupStep(TableStep):
 
     @property
     def size(self) -> int:
-        """A part for each comparison."""
+        """One part per comparison."""
         return len(self.keys)
 
     def looked_up(self, engine: Engine, tree: Tree, rows: str, name: str) -> tuple[str, str]:
-        """Rows for FROM in which the key has this name, and an expression over them: what the key stands for."""
+        """The rows for a FROM clause, in which the key has this name, and the value looked up by it, in SQL."""
         keys = [engine.render(Stated(each, tree.kind)) for each in self.keys]
         if tree.kind == "text":
             keys = [engine.bytes_of(each) for each in keys]
@@ -69,19 +69,24 @@ def _searched(keys: Sequence[str], values: Sequence[str], key: str) -> str:
 def lookup_steps(table: PrivateTable, public: Any, on: str, keep: str) -> tuple[list[LookupStep], dict[str, Kind]]:
     """The steps that add the columns of a public table, and their kinds."""
     if keep not in ("all", "matched"):
-        raise InvalidValue(f"keep is which rows stay, 'all' or 'matched'; got {said(keep)}")
+        raise InvalidValue(f"keep is which rows are kept, 'all' or 'matched'; got {said(keep)}")
     tree = table.expression(on, ("text", "integer", "boolean"), "a key")
     columns = _columns(public)
     if on not in columns:
         raise InvalidValue(f"the public table has no column {on!r}: it has {', '.join(map(repr, columns))}")
     keys = columns.pop(on)
     if not 1 <= len(keys) <= MOST_LOOKED_UP or len(set(keys)) < len(keys):
-        raise InvalidValue(f"a public table has each key once, from 1 to {MOST_LOOKED_UP}; it has {len(keys)} rows")
+        raise InvalidValue(
+            f"a public table has 1 to {MOST_LOOKED_UP} rows with different keys; this one has {len(keys)} rows and "
+            f"{len(set(keys))} different keys {on!r}"
+        )
     wanted = {"text": str, "integer": int, "boolean": bool}[str(tree.kind)]
     if any(type(key) is not wanted for key in keys) or (wanted is str and not all(map(is_text, keys))):
-        raise InvalidValue(f"{on!r} holds {tree.kind}, and some keys of the public table are of another kind")
+        raise InvalidValue(
+            f"{on!r} holds {tree.kind}, but some keys of the public table are of another kind: convert them"
+        )
     if wanted is int and any(not _fits(key) for key in keys):
-        raise InvalidValue(f"some keys {on!r} of the public table have more than 64 bits: no row has them, drop them")
+        raise InvalidValue(f"some keys {on!r} of the public table have more than 64 bits, which no row has: drop them")
     order = sorted(range(len(keys)), key=lambda place: keys[place].encode() if wanted is str else keys[place])
     ordered = tuple(keys[place] for place in order)
     kinds = {name: _kind(name, values) for name, values in columns.items()}
@@ -95,7 +100,7 @@ def lookup_steps(table: PrivateTable, public: Any, on: str, keep: str) -> tuple[
 
 
 def _columns(public: Any) -> dict[str, list[Any]]:
-    """The columns of a frame of pandas or Polars, of a table of Arrow, or of a mapping."""
+    """The columns of a frame of pandas or Polars, of an Arrow table, or of a mapping."""
     if hasattr(public, "to_pydict"):
         found = public.to_pydict()
     elif hasattr(public, "columns"):
@@ -105,7 +110,7 @@ def _columns(public: Any) -> dict[str, list[Any]]:
     else:
         raise InvalidValue(f"a public table is a frame, or a mapping from columns to values; got {said(public)}")
     if len({len(values) for values in found.values()}) != 1:
-        raise InvalidValue("the columns of a public table are of one length")
+        raise InvalidValue("the columns of the public table have different lengths: make them equally long")
     return {name: [_plain(value) for value in values] for name, values in found.items()}
 
 
@@ -121,12 +126,14 @@ def _kind(name: str, values: Sequence[Any]) -> Kind:
         found = {float}
     if len(found) != 1 or (kind := _KINDS.get(found.pop())) is None:
         raise InvalidValue(
-            f"column {name!r} of the public table holds values of one kind: numbers, texts, dates or booleans"
+            f"column {name!r} of the public table needs values of one kind: numbers, texts, dates or booleans"
         )
     if kind == "text" and not all(is_text(value) for value in values if value is not None and value == value):
-        raise InvalidValue(f"column {name!r} of the public table has text that cannot be written in UTF-8")
+        raise InvalidValue(f"column {name!r} of the public table has text with NUL or not valid in UTF-8: remove it")
     if kind == "integer" and any(not _fits(value) for value in values if value is not None):
-        raise InvalidValue(f"column {name!r} of the public table has whole numbers of more than 64 bits")
+        raise InvalidValue(
+            f"column {name!r} of the public table has whole numbers of more than 64 bits: make them floats"
+        )
     return kind
 
 

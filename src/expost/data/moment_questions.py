@@ -1,4 +1,4 @@
-"""The moments that a private table can be asked for, within bounds or without any."""
+"""Moments of a private table, with bounds or without."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class MomentQuestions:
         missing: Number | str = "drop",
         grid: Number | None = None,
     ) -> Mean | Searched:
-        """The mean of a column or an expression; as :meth:`sum`.
+        """The mean of a column or an expression; parameters as for :meth:`sum`.
 
-        Bounds may be left out. Then a search finds a range first, and what it does not use of ε is refunded.
+        Without bounds, a search finds a range first, and the ε that it does not use is refunded.
         """
         if bounds is None:
             if grid is not None:
@@ -56,7 +56,7 @@ class MomentQuestions:
         missing: Number | str = "drop",
         grid: Number | None = None,
     ) -> WinsorizedMean:
-        """The mean of values clamped to their quantiles ``trim`` and 1 − ``trim``; as :meth:`quantile`.
+        """The mean of values clamped to their quantiles ``trim`` and 1 − ``trim``; otherwise as :meth:`quantile`.
 
         Bounds may be loose, or left out.
         """

@@ -35,7 +35,22 @@ _MOST_VALUES = 20
 
 @dataclass(frozen=True, repr=False)
 class Moments(Planned):
-    """A statistic of one or several values of the rows that count, the target of a regression last.
+    """A variance, covariance, correlation or linear regression of clamped values.
+
+    Parameters
+    ----------
+    table
+        Whose rows.
+    statistic
+        ``"variance"``, ``"covariance"``, ``"correlation"`` or ``"regression"``.
+    texts
+        The columns or expressions; the target of a regression last.
+    bounds
+        A pair (lowest, highest) for each of them.
+    missing
+        What NULL and NaN count as; None if rows with any of them do not count.
+    trees
+        The expressions, parsed.
 
     Proof: thm-table-moments
     """
@@ -45,16 +60,17 @@ class Moments(Planned):
     texts: tuple[str, ...]
     bounds: tuple[tuple[float, float], ...]
     missing: float | None
-    """What NULL and NaN count as; None if rows with any do not count."""
     trees: tuple[Tree, ...] = field(compare=False)
 
     @classmethod
     def of(
         cls, table: PrivateTable, statistic: Statistic, values: Sequence[str], bounds: Sequence[Any], missing: Any
     ) -> Moments:
-        """Checks what was given."""
+        """Checks the arguments."""
         if len(values) != len(bounds):
-            raise InvalidValue(f"there is a pair of bounds for each of {len(values)} values, got {len(bounds)}")
+            raise InvalidValue(
+                f"bounds= needs one pair (lowest, highest) for each of {len(values)} values, got {len(bounds)}"
+            )
         as_whole(len(values), "the number of values", most=_MOST_VALUES)
         if isinstance(missing, str) and missing != "drop":
             raise InvalidValue(f"missing is what NULL and NaN count as, a number or 'drop'; got {said(missing)}")
@@ -65,7 +81,7 @@ class Moments(Planned):
 
     @property
     def title(self) -> str:
-        """Which statistic of what."""
+        """The statistic and its values."""
         low_high = (f"{low:g} … {high:g}" for low, high in self.bounds)
         values = ", ".join(f"{text} ({ends})" for text, ends in zip(self.texts, low_high, strict=True))
         gone = "missing dropped" if self.missing is None else f"missing {self.missing:g}"
@@ -78,7 +94,7 @@ class Moments(Planned):
 
     @property
     def fixed(self) -> bool:
-        """Whether every unit has one row that counts, so that their number is public."""
+        """Whether every unit has exactly one row that counts, so that the number of rows is public."""
         one = self.table.unit.rows == 1 and self.table.fewest == 1 and self.missing is not None
         return self.table.neighbours == "substitute" and one
 
@@ -86,7 +102,7 @@ class Moments(Planned):
     def sensitivity(self) -> Fraction:
         """How far one unit moves the number of rows, the sums and the sums of products together, in L1.
 
-        Values are between −1 and 1. Where the number of rows is public, it is left out.
+        Values are scaled to −1 … 1. A number of rows that is public does not count.
 
         Proof: thm-table-moments
         """
@@ -97,7 +113,7 @@ class Moments(Planned):
 
     @cached_property
     def pairs(self) -> list[tuple[int, int]]:
-        """The values that are multiplied."""
+        """The pairs of values whose products are summed."""
         values = range(len(self.texts))
         return [(i, j) for i in values for j in values if i <= j]
 
@@ -129,14 +145,15 @@ class Moments(Planned):
         return np.array([found[0] * STEPS**2, *(total * STEPS for total in sums), *products], object)
 
     def laplace(self, *, epsilon: Number) -> NoisyMoments:
-        """From sums with Laplace noise: ε-differentially private."""
+        """The statistic from sums with Laplace noise: ε-differentially private."""
         return NoisyMoments(self, requested_epsilon(epsilon))
 
     def noisy(self, *, epsilon: Number) -> NoisyMoments | OnColumns:
-        """The most accurate way: where every row is a unit and their number is public, a mechanism for columns.
+        """The most accurate mechanism for this statistic.
 
-        That is :class:`~expost.Variance`, :class:`~expost.Covariance`, :class:`~expost.Correlation` or
-        :class:`~expost.LinearRegression`, with their outputs; otherwise :meth:`laplace`.
+        Where every row is a unit and their number is public, it is :class:`~expost.Variance`,
+        :class:`~expost.Covariance`, :class:`~expost.Correlation` or :class:`~expost.LinearRegression`, with their
+        outputs; otherwise :meth:`laplace`.
         """
         if not self.fixed or self.table.unit.column is not None:
             return self.laplace(epsilon=epsilon)
@@ -151,13 +168,13 @@ class Moments(Planned):
 
     @cached_property
     def columns(self) -> Column:
-        """The values, one row for each unit."""
+        """The values, one row per unit."""
         return self.table.column(*self.texts)
 
 
 @dataclass(frozen=True, repr=False)
 class OnColumns(TableMechanism[Any]):
-    """A mechanism for columns that reads its own.
+    """A mechanism for columns, run on the columns of a question.
 
     Parameters
     ----------
@@ -174,15 +191,15 @@ class OnColumns(TableMechanism[Any]):
 
     @property
     def guarantee(self) -> Guarantee:
-        """That of the mechanism."""
+        """The mechanism's guarantee."""
         return self.mechanism.guarantee
 
     def part_of(self, output: Any) -> Part:
-        """That of the mechanism."""
+        """The mechanism's part."""
         return self.mechanism.part_of(output)
 
     def check(self, data: Any) -> None:
-        """The mechanism can be run on that many records."""
+        """Raise unless the mechanism can be run on that many records."""
         super().check(data)
         self.mechanism.check(self.question.columns)
 
@@ -191,7 +208,7 @@ class OnColumns(TableMechanism[Any]):
         return self.mechanism.sample(np.asarray(self.question.columns), noise)
 
     def describe(self, output: Any) -> str:
-        """What the mechanism says of it."""
+        """The question, and the mechanism's description."""
         return f"{self.question.title} {self.mechanism.describe(output)}"
 
 
@@ -214,16 +231,16 @@ class NoisyMoments(PureMechanism[Any]):
 
     @property
     def _scale(self) -> Fraction:
-        """Of the noise, for values between −1 and 1."""
+        """The scale of the noise, for values in −1 … 1."""
         return self.question.sensitivity / exact(self.epsilon, "ε")
 
     def check(self, data: Any) -> None:
-        """The noise can be made."""
+        """Raise unless this noise can be sampled."""
         super().check(data)
         vector.discrete_laplace(SystemNoise(), 1 / (self._scale * STEPS**2), 0)
 
     def sample(self, data: Any, noise: NoiseSource) -> Any:
-        """Let the engine add up, add noise, and compute the statistic from noisy sums."""
+        """Query the sums, add noise, and compute the statistic from them."""
         sums = np.clip(self.question.exact(), -FARTHEST, FARTHEST).astype(np.int64)
         drawn = vector.discrete_laplace(noise, 1 / (self._scale * STEPS**2), sums.size)
         if self.question.fixed:
@@ -232,7 +249,7 @@ class NoisyMoments(PureMechanism[Any]):
         return self._statistic(noisy / STEPS**2)
 
     def _statistic(self, noisy: NDArray[np.float64]) -> Any:
-        """From the number of rows, sums and sums of products, for values between −1 and 1. Reads released sums only."""
+        """The statistic, from the noisy number of rows, sums and sums of products, for values in −1 … 1."""
         values, size = len(self.question.texts), max(float(noisy[0]), 1.0)
         means, moments = noisy[1 : 1 + values] / size, np.zeros((values, values))
         for (i, j), product in zip(self.question.pairs, noisy[1 + values :] / size, strict=True):
@@ -243,7 +260,7 @@ class NoisyMoments(PureMechanism[Any]):
         return self._number(moments - np.outer(means, means))
 
     def _number(self, covariance: NDArray[np.float64]) -> float:
-        """The statistic within what it can be, in units of the data."""
+        """The statistic within its possible range, in units of the data."""
         halves = self.question.box.halves
         if self.question.statistic == "variance":
             return float(np.clip(covariance[0, 0], 0, 1) * halves[0] ** 2)
@@ -253,6 +270,6 @@ class NoisyMoments(PureMechanism[Any]):
         return float(np.clip(both / (spreads[0] * spreads[1]) ** 0.5, -1, 1)) if min(spreads) > 0 else 0.0
 
     def describe(self, output: Any) -> str:
-        """What came out."""
+        """The statistic and its value."""
         shown = f"{output:.6g}" if isinstance(output, float) else f"{output.intercept:.6g} + {output.coefficients}"
         return f"{self.question.title} {shown}"

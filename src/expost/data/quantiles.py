@@ -1,4 +1,4 @@
-"""Quantiles of a column, counted by the engine: for rows or people, with filters, under either relation."""
+"""Quantiles of a column, from counts by the engine: for any unit, with filters, under either neighbour relation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LARGEST_WHOLE = 2**60
 
 @dataclass(frozen=True)
 class AnySize:
-    """A value without bounds: as a number of single precision, or whole."""
+    """A column or an expression without bounds: as a float of single precision, or as a whole number."""
 
     text: str
     missing: float | None
@@ -47,7 +47,7 @@ class AnySize:
 
     @classmethod
     def of(cls, table: PrivateTable, value: str, missing: Any, grid: Number | None) -> AnySize:
-        """Everything about it is checked here."""
+        """Checks the arguments."""
         if grid is not None:
             raise InvalidValue("grid= is for values within bounds: give bounds=, or leave it out")
         tree = table.expression(value, ("integer", "number", "boolean"), "a quantile")
@@ -61,11 +61,11 @@ class AnySize:
 
     @property
     def cell(self) -> str:
-        """The engine's expression for a value that is called ``v``."""
+        """The value ``v``, in SQL."""
         return self.cell_of(query.VALUE)
 
     def cell_of(self, named: str) -> str:
-        """The same for a value of another name."""
+        """The value of this name, in SQL."""
         if self.whole:
             gone = None if self.missing is None else round(self.missing)
             return query.clamped_number("BIGINT", _LARGEST_WHOLE, gone, named)
@@ -105,7 +105,7 @@ class Ranks(Planned):
     def of(
         cls, table: PrivateTable, value: str, quantiles: Any, bounds: Any, missing: Any, grid: Number | None
     ) -> Ranks:
-        """Checks what was given."""
+        """Checks the arguments."""
         several = quantiles if isinstance(quantiles, tuple | list) else (quantiles,)
         levels = tuple(as_probability(level, "a quantile") for level in several)
         if not levels or list(levels) != sorted(set(levels)):
@@ -120,19 +120,19 @@ class Ranks(Planned):
 
     @property
     def title(self) -> str:
-        """Which quantiles of what."""
+        """The quantiles and their column."""
         named = ", ".join(f"{float(level):g}" for level in self.levels)
         return f"quantile {named} of {self.value!r}"
 
     @property
     def relation(self) -> Neighbours:
-        """What one unit does to the rows that count: exchange one for one, or add and remove."""
+        """How one unit changes the rows that count: by substituting one, or by adding and removing some."""
         fixed = self.table.unit.rows == 1 and self.value.fewest(self.table) == 1
         return "substitute" if self.table.neighbours == "substitute" and fixed else "add-remove"
 
     @property
     def moved(self) -> int:
-        """How many such steps one unit is.
+        """How many such changes one unit makes.
 
         Proof: thm-table-quantiles
         """
@@ -156,16 +156,16 @@ class Ranks(Planned):
         return Lattice(step, *self.value.ends, whole=step.denominator == 1)
 
     def tally(self) -> Tally:
-        """The values and how often each occurs. Private: called by mechanisms, after the reservation."""
+        """The values and how often each occurs. Private: mechanisms call it, after the reservation."""
         return self._tally(*self.table.engine.arrays(self.plan))
 
     def windows(self, rate: Fraction) -> Windows:
-        """The law of the choice. Private: called by mechanisms, after the reservation."""
+        """The law of the choice. Private: mechanisms call it, after the reservation."""
         values, counts = self.table.engine.arrays(self.plan)
         return self.windows_of(values, counts, rate, self.relation)
 
     def windows_of(self, values: Any, counts: Any, rate: Fraction, relation: Neighbours) -> Windows:
-        """The law of the choice among these cells, each as often as is counted."""
+        """The law of the choice, for these values and their counts."""
         arranged = arrange(self._tally(values, counts), self.lattice, 0.0)
         targets = tuple(target(level, arranged.size, relation) for level in self.levels)
         if len(targets) == 1:
@@ -187,7 +187,7 @@ class Ranks(Planned):
         return max(ceil(target(level, 1, relation).unit * score) for level in levels)
 
     def permute_and_flip(self, *, epsilon: Number) -> PrivateQuantiles:
-        """The values chosen by how many ranks they are off: ε-differentially private."""
+        """Choose values by their error in ranks, by permute-and-flip: ε-differentially private."""
         return PrivateQuantiles(self, requested_epsilon(epsilon))
 
 
@@ -213,7 +213,7 @@ class PrivateQuantiles(PureMechanism[Any]):
         return exact(self.epsilon, "ε") / (2 * self.question.moved)
 
     def sample(self, data: Any, noise: NoiseSource) -> Any:
-        """Let the engine count, and choose."""
+        """Query the counts, and choose."""
         chosen = sorted(self.question.windows(self._rate).sample(noise))
         values = tuple(map(self.question.lattice.value, chosen))
         return values if len(values) > 1 else values[0]
@@ -226,5 +226,5 @@ class PrivateQuantiles(PureMechanism[Any]):
         return self.question.error_in_ranks(self._rate, confidence, self.question.relation)
 
     def describe(self, output: Any) -> str:
-        """What was chosen, and how many ranks it may be off."""
+        """The values chosen, and their error bound in ranks."""
         return f"{self.question.title} is {output}, off by at most {self.error_bound('0.95')} ranks at 95 %"

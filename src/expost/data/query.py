@@ -1,11 +1,11 @@
-"""Queries: a table's rows, cut down to what each unit may contribute, as SQL.
+"""Queries in SQL: the rows of a table, with each unit's contribution bounded.
 
-The rows of a query have a cell each: the cell of a histogram, or a value in steps. Rows of one unit in one cell are
-interchangeable, so *which* of them are kept need not be said, only how many: rows in the same cell are numbered, and
-a unit's rows are ordered by a keyed hash of cell and number, with cell and number to break ties.
+Each row of a query has a cell: the cell of a histogram, or a value in steps of a grid. A unit's rows in one cell are
+interchangeable, so only their number matters, not which of them are kept. Rows in the same cell are numbered, and a
+unit's rows are ordered by a keyed hash of cell and number, with cell and number to break ties.
 
-Everything here is SQL that means the same in every engine; what differs, engines write themselves. In a query a value
-is called ``v`` (a text by its bytes), a unit ``u``, a cell ``c``.
+All SQL in this module means the same in every engine; engines render what differs. In a query a value is called ``v``
+(a text is represented by its bytes), a unit ``u``, a cell ``c``.
 
 Proof: lem-unit-truncation
 """
@@ -26,7 +26,7 @@ VALUE, UNIT, CELL = "v", "u", "c"
 
 
 def relation(table: PrivateTable) -> str:
-    """The table's rows, filtered and with its derived columns, for FROM."""
+    """The table's rows, filtered and with its derived columns, for a FROM clause."""
     rows, schema, derived = table.engine.source, dict(table.engine.schema), list[str]()
     for place, step in enumerate(table.steps):
         tree = parse(step.expression, schema)
@@ -45,7 +45,7 @@ def relation(table: PrivateTable) -> str:
 
 
 def nested(query: str) -> str:
-    """A query for FROM."""
+    """A query as a subquery, for a FROM clause."""
     return f"({query}) AS r"
 
 
@@ -55,9 +55,9 @@ def rendered(table: PrivateTable, tree: Tree) -> str:
 
 
 def base(table: PrivateTable, value: Tree | None = None, cell: str = VALUE, *, drop: bool = False) -> str:
-    """One row for each row that belongs to somebody: its unit ``u`` and its cell ``c``, which is made of a value ``v``.
+    """All rows that belong to a unit: the unit ``u`` and the cell ``c``, which is computed from a value ``v``.
 
-    ``drop`` leaves out the rows without a cell.
+    ``drop`` leaves out rows whose cell is NULL.
     """
     owner = table.unit.column
     named = [] if owner is None else [f"{table.engine.owner(owner)} AS {UNIT}"]
@@ -73,18 +73,18 @@ def base(table: PrivateTable, value: Tree | None = None, cell: str = VALUE, *, d
 
 
 def any_order(table: PrivateTable) -> str:
-    """For windows in which the order of rows does not matter: nothing, where an engine takes that."""
+    """The ORDER BY of a window in which the order does not matter: nothing, unless the engine requires one."""
     return str(getattr(table.engine, "any_order", ""))
 
 
 def valued(table: PrivateTable, value: Tree) -> str:
-    """Text by its bytes: equal for what is the same, and nothing else."""
+    """A value in SQL; a text by its bytes, so that only identical texts are equal."""
     written = rendered(table, value)
     return table.engine.bytes_of(written) if value.kind == "text" else written
 
 
 def kept_rows(table: PrivateTable, value: Tree, cell: str, *, drop: bool, cells: int | None) -> str:
-    """The cells of the rows that count: at most ``unit.rows`` rows and ``unit.groups`` cells of each unit."""
+    """The cells of the rows that count: at most ``unit.rows`` rows and ``unit.groups`` cells per unit."""
     rows, unit = base(table, value, cell, drop=drop), table.unit
     if unit.column is None:
         return rows
@@ -101,7 +101,7 @@ def kept_rows(table: PrivateTable, value: Tree, cell: str, *, drop: bool, cells:
 
 
 def kept_tuples(table: PrivateTable, values: Sequence[Tree], cells: Sequence[str], *, drop: bool) -> str:
-    """Several cells ``c0``, ``c1``, … of the rows that count: of each unit at most ``unit.rows``.
+    """The rows that count, at most ``unit.rows`` per unit, with several cells ``c0``, ``c1``, …
 
     The values are called ``v0``, ``v1``, … ``drop`` leaves out rows in which any cell is NULL.
     """
@@ -128,7 +128,7 @@ def kept_tuples(table: PrivateTable, values: Sequence[Tree], cells: Sequence[str
 
 
 def kept_pairs(table: PrivateTable, value: Tree, cell: str, *, drop: bool, cells: int | None) -> str:
-    """The cells that units count in, once each: at most ``unit.groups`` of each unit."""
+    """The cells in which units count, once per unit and cell: at most ``unit.groups`` per unit."""
     rows, unit = base(table, value, cell, drop=drop), table.unit
     if unit.column is None:
         return rows
@@ -141,7 +141,7 @@ def kept_pairs(table: PrivateTable, value: Tree, cell: str, *, drop: bool, cells
 
 
 def count_rows(table: PrivateTable) -> str:
-    """How many rows count. Which of a unit's rows they are makes no difference."""
+    """The number of rows that count. Which of a unit's rows are kept makes no difference."""
     if table.unit.column is None:
         return f"SELECT count(*) FROM {relation(table)}"
     sizes = f"SELECT least(count(*), {table.unit.rows}) AS n FROM {nested(base(table))} GROUP BY u"
@@ -149,20 +149,20 @@ def count_rows(table: PrivateTable) -> str:
 
 
 def count_units(table: PrivateTable) -> str:
-    """How many units have a row."""
+    """The number of units that have a row."""
     if table.unit.column is None:
         return count_rows(table)
     return f"SELECT count(*) FROM {nested(f'SELECT DISTINCT u FROM {nested(base(table))}')}"
 
 
 def tally(table: PrivateTable, of: Of, value: Tree, cell: str, *, drop: bool, cells: int | None) -> str:
-    """How many rows, or units, each cell has."""
+    """The number of rows, or units, in each cell."""
     kept = kept_rows if of == "rows" else kept_pairs
     return f"SELECT c, count(*) FROM {nested(kept(table, value, cell, drop=drop, cells=cells))} GROUP BY c"
 
 
 def total(table: PrivateTable, kept: str) -> str:
-    """The exact sum of the cells, and how many there are."""
+    """The exact sum of the cells, and their number."""
     return f"SELECT {table.engine.total(CELL)}, count(*) FROM {nested(kept)}"
 
 
@@ -170,10 +170,10 @@ def total(table: PrivateTable, kept: str) -> str:
 
 
 def steps_of(exponent: int, low: int, high: int, missing: int | None, shift: int = 0, value: str = VALUE) -> str:
-    """A number in steps of 2^exponent, clamped to low … high, less a shift; NULL and NaN are ``missing``, if anything.
+    """A number in steps of 2^exponent, clamped to low … high, minus a shift; NULL and NaN become ``missing`` or NULL.
 
-    The value is clamped before it is scaled, so that nothing overflows, and again as a whole number, so that nothing
-    that rounding does can matter.
+    The value is clamped before it is scaled, so that nothing overflows, and again as a whole number, so that rounding
+    cannot take it outside.
     """
     low_value, high_value = (double(end * 2.0**exponent) for end in (low, high))
     inside = f"least(greatest({value}, {low_value}), {high_value})"
@@ -184,14 +184,14 @@ def steps_of(exponent: int, low: int, high: int, missing: int | None, shift: int
 
 
 def clamped_number(kind: str, largest: float, missing: float | None, value: str = VALUE) -> str:
-    """A number as an SQL type, clamped to ±largest; NULL and NaN are ``missing``, if anything. One of the two zeros."""
+    """A number as an SQL type, clamped to ±largest; NULL and NaN become ``missing`` or NULL, and −0.0 becomes 0.0."""
     inside = f"least(greatest({value}, {double(-largest)}), {double(largest)})"
     gone = "NULL" if missing is None else double(missing)
     return f"CAST(CASE WHEN {value} IS NULL OR isnan({value}) THEN {gone} ELSE {inside} + 0.0 END AS {kind})"
 
 
 def steps_around(value: str, middle: float, half: float, steps: int, missing: int | None) -> str:
-    """A number in whole steps from the middle, clamped to ±steps; NULL and NaN are ``missing``, if anything."""
+    """A number in whole steps from the middle, clamped to ±steps; NULL and NaN become ``missing`` or NULL."""
     low, high = double(middle - half), double(middle + half)
     inside = f"least(greatest({value}, {low}), {high})"
     points = f"CAST(round(({inside} - {double(middle)}) / {double(half)} * {double(steps)}) AS BIGINT)"
@@ -207,11 +207,11 @@ def bin_of(edges: Sequence[float]) -> str:
 
 
 def even_bin_of(low: float, high: float, bins: int) -> str:
-    """The number of the bin of equal width that a value lies in, by arithmetic: as :func:`bin_of`, but faster.
+    """The number of the bin of equal width that a value lies in, by arithmetic: like :func:`bin_of`, but faster.
 
-    A value within rounding of an edge may go to either side of it, always the same one. The arithmetic never gives less
-    for more, so if the largest value below ``high`` is in the last bin, all are. The cast does not fail outside of the
-    bins, either, where an engine may compute it in vain.
+    A value within rounding error of an edge may go to either side of it, but always to the same one. The arithmetic is
+    monotone: if the largest value below ``high`` is in one of the bins, so are all values below it. The cast does not
+    fail for values outside the bins either, for which an engine may evaluate it too.
     """
     width, last = (high - low) / bins, nextafter(high, -inf)
     above = f"(v - {double(low)})" if low else VALUE
@@ -222,12 +222,12 @@ def even_bin_of(low: float, high: float, bins: int) -> str:
 
 
 def key_of(keys: Sequence[str], value: str = VALUE) -> str:
-    """The place of the value among keys, which ascend as the engine orders them; NULL if it is none of them."""
+    """The index of the value among keys, which are in the engine's ascending order; NULL if it is not among them."""
     return _search(keys, lambda place: f"CASE WHEN {value} = {keys[place]} THEN {place} END", 0, len(keys), value)
 
 
 def _search(ascending: Sequence[str], leaf: Callable[[int], str], first: int, last: int, value: str = VALUE) -> str:
-    """What stands for the last of these values that is not above the value, by binary search."""
+    """A binary search: the leaf of the largest of these values that is not above the value."""
     if last - first == 1:
         return leaf(first)
     middle = (first + last) // 2
@@ -236,5 +236,5 @@ def _search(ascending: Sequence[str], leaf: Callable[[int], str], first: int, la
 
 
 def double(number: float) -> str:
-    """A float, exactly."""
+    """An SQL literal that is exactly this float."""
     return f"CAST('{float(number)!r}' AS DOUBLE)"

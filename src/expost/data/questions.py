@@ -1,6 +1,6 @@
-"""Questions to a private table. Each is a frozen plan that knows its sensitivity; noise makes it a mechanism.
+"""Questions to a private table. Each is a frozen plan that knows its sensitivity; with noise it is a mechanism.
 
-A ledger runs that mechanism: the table is asked after the reservation, not before.
+A ledger runs that mechanism, and the table is queried after the reservation.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 _LEVELS = 40  # of noise reduction: from ε down to a six-thousandth
 
 Shown = TypeVar("Shown", covariant=True)
-"""What people read as the answer."""
+"""The type of the answer as people read it."""
 
 
 class Planned(ABC):
-    """What can be asked of a table."""
+    """A question to a table, with the query that answers it."""
 
     table: PrivateTable
 
@@ -64,7 +64,7 @@ class Planned(ABC):
 
 
 class Question(Planned, Generic[Shown]):
-    """What questions answered with numbers have in common: the ways of adding noise."""
+    """A question answered with numbers, and the ways of adding noise to them."""
 
     @property
     @abstractmethod
@@ -73,12 +73,12 @@ class Question(Planned, Generic[Shown]):
 
     @property
     def nothing(self) -> int | NDArray[np.int64]:
-        """An answer of the same shape."""
+        """Zeros in the shape of the answer."""
         return 0
 
     @abstractmethod
     def exact(self) -> int | NDArray[np.int64]:
-        """The exact answer, in whole numbers. Private: called by mechanisms, after the reservation."""
+        """The exact answer, in whole numbers. Private: mechanisms call it, after the reservation."""
 
     @abstractmethod
     def present(self, numbers: Any) -> Shown:
@@ -94,7 +94,7 @@ class Question(Planned, Generic[Shown]):
         return Noisy(self, Laplace(epsilon=epsilon, sensitivity=moved, neighbours=self.table.neighbours))
 
     def laplace_within(self, error: Number, confidence: Number = "0.95") -> Noisy[Shown]:
-        """The question with Laplace noise of the least ε that moves no number by more than ``error``."""
+        """The question with Laplace noise for the least ε that keeps all numbers within ``error``, with confidence."""
         moved, count = self._moved().l1, int(np.size(self.nothing))
         steps = exact(error, "error") // exact(self.distance(1), "a step")
         noise = Laplace.for_accuracy(
@@ -103,7 +103,7 @@ class Question(Planned, Generic[Shown]):
         return Noisy(self, noise)
 
     def reduced(self, *, epsilon: Number, within: Number, confidence: Number = "0.95") -> NoisyUntil:
-        """The question with noise that becomes less until the answer is within this share of the truth.
+        """The question with noise that is reduced until the relative error of the answer is at most ``within``.
 
         ``epsilon`` is reserved, and the ε of the level where it stops is charged: see
         :class:`~expost.NoiseReduction`. The value is a :class:`~expost.mechanisms.reduction.levels.Reduced`.
@@ -114,20 +114,20 @@ class Question(Planned, Generic[Shown]):
         return NoisyUntil(self, noise)
 
     def gaussian(self, *, epsilon: Number, delta: Number) -> Noisy[Shown]:
-        """The question with normal noise for its L2 sensitivity: (ε, δ)-differentially private."""
+        """The question with Gaussian noise for its L2 sensitivity: (ε, δ)-differentially private."""
         relation = self.table.neighbours
         return Noisy(self, Gaussian(epsilon=epsilon, delta=delta, sensitivity=self._moved().l2, neighbours=relation))
 
     def discrete_gaussian(self, *, rho: Number, delta: Number) -> Noisy[Shown]:
-        """The question with discrete normal noise for its L2 sensitivity: ρ-zCDP."""
+        """The question with discrete Gaussian noise for its L2 sensitivity: ρ-zCDP."""
         relation = self.table.neighbours
         return Noisy(self, DiscreteGaussian(rho=rho, delta=delta, sensitivity=self._moved().l2, neighbours=relation))
 
     def noisy(self, *, epsilon: Number, delta: Number = 0) -> Noisy:
-        """The question with Laplace or normal noise, whichever has the smaller error bound at 95 %.
+        """The question with Laplace or Gaussian noise, whichever has the smaller error bound at 95 %.
 
         The bound is for all numbers at once. It follows from ε, δ, the sensitivities and the number of cells, which are
-        public. Without δ the noise is Laplace's; normal noise is better where one unit may be in many cells.
+        public. Without δ the noise is Laplace; Gaussian noise is better where one unit may be in many cells.
         """
         pure = self.laplace(epsilon=epsilon)
         if not delta:
@@ -151,9 +151,9 @@ class TableMechanism(Mechanism[None, Out]):
     question: Planned
 
     def check(self, data: Any) -> None:
-        """There is nothing to run it on but its table, which can still be asked."""
+        """Raise if data is given, or if the table can no longer be queried."""
         if data is not None:
-            raise InvalidValue("a question knows its table: run it without on=…")
+            raise InvalidValue("a question runs on its own table, and on= was given: run it without on=…")
         _ = self.question.plan
         refuse_closed = getattr(self.question.table.engine, "refuse_closed", None)
         if refuse_closed is not None:  # since the question was planned
@@ -169,7 +169,7 @@ class TableMechanism(Mechanism[None, Out]):
 
 
 class PureMechanism(TableMechanism[Out]):
-    """A question that costs ε, and no δ, whatever comes out."""
+    """A question that costs ε, without δ, for every output."""
 
     epsilon: Number
 
@@ -180,18 +180,18 @@ class PureMechanism(TableMechanism[Out]):
 
 
 class OnNumbers(TableMechanism[Out], Wrapper[None, Out]):
-    """A mechanism for numbers, run on those that answer a question."""
+    """A mechanism for numbers, run on the exact answer to a question."""
 
     question: Question[Any]
     noise: Additive | SparseVector
 
     @property
     def inner(self) -> Mechanism:
-        """What adds the noise."""
+        """The mechanism that adds the noise."""
         return self.noise
 
     def check(self, data: Any) -> None:
-        """The mechanism can be run on that many numbers."""
+        """Raise unless the mechanism can be run on that many numbers."""
         super().check(data)
         self.noise.check(self.question.nothing)
 
@@ -200,6 +200,13 @@ class OnNumbers(TableMechanism[Out], Wrapper[None, Out]):
 class Noisy(OnNumbers[Out]):
     """A count, a sum or a histogram with noise for its own sensitivity.
 
+    Parameters
+    ----------
+    question
+        What is asked of which table.
+    noise
+        The mechanism that adds the noise.
+
     Proof: thm-table
     """
 
@@ -207,18 +214,18 @@ class Noisy(OnNumbers[Out]):
     noise: Additive
 
     def sample(self, data: Any, noise: NoiseSource) -> Out:
-        """Ask the table, add noise, convert to the question's terms."""
+        """Query the table, add noise, and present the numbers as the question does."""
         return self.question.present(self.noise.sample(self.question.exact(), noise))
 
     def error_bound(self, confidence: Number) -> float:
-        """How far the noise moves the answer at most, with this confidence: all numbers at once.
+        """How far the noise moves the answer at most, with this confidence: for all numbers at once.
 
-        It does not cover what clamping, rounding and the bound on a unit's rows change.
+        The error due to clamping, to rounding and to the bound on a unit's rows is not included.
         """
         return self.question.distance(self.noise.error_bound(confidence, n=np.size(self.question.nothing)))
 
     def describe(self, output: Any) -> str:
-        """What came out, and how far off noise may have put it."""
+        """The answer and its error bound at 95 %."""
         bound = self.error_bound("0.95")
         if isinstance(output, dict):
             return f"{self.question.title}, all ± {bound:.6g} at 95 %"
@@ -228,7 +235,14 @@ class Noisy(OnNumbers[Out]):
 
 @dataclass(frozen=True, repr=False)
 class NoisyUntil(OnNumbers[Reduced]):
-    """A count or a sum with noise that is reduced until the answer is near enough; charged like the last answer alone.
+    """A count or a sum with noise that is reduced until the answer is accurate enough; only the last answer is charged.
+
+    Parameters
+    ----------
+    question
+        What is asked of which table.
+    noise
+        The levels of noise, and the rule that stops.
 
     Proof: thm-noise-reduction
     """
@@ -237,7 +251,7 @@ class NoisyUntil(OnNumbers[Reduced]):
     noise: NoiseReduction
 
     def sample(self, data: Any, noise: NoiseSource) -> Reduced:
-        """Ask the table, and reduce the noise."""
+        """Query the table, and reduce the noise."""
         found = self.noise.sample(self.question.exact(), noise)
         return found._replace(value=self.question.present(found.value))
 
@@ -246,7 +260,7 @@ class NoisyUntil(OnNumbers[Reduced]):
         return self.noise.part_of(output)
 
     def error_bound(self, confidence: Number, *, output: Reduced) -> float:
-        """How far off the answer is at most, with this confidence, although it decided where to stop."""
+        """How far off the answer is at most, with this confidence; valid although the answer decided where to stop."""
         count = int(np.size(self.question.nothing))
         return self.question.distance(self.noise.error_bound(confidence, level=output.level, n=count, at_stop=True))
 
@@ -259,7 +273,14 @@ class NoisyUntil(OnNumbers[Reduced]):
 
 @dataclass(frozen=True, repr=False)
 class Count(Question[int]):
-    """How many rows, or units, there are. Of each unit at most ``unit.rows`` rows count.
+    """The number of rows, or of units. At most ``unit.rows`` rows of each unit count.
+
+    Parameters
+    ----------
+    table
+        Whose rows.
+    of
+        ``"rows"`` or ``"units"``.
 
     Proof: lem-number
     """
@@ -277,7 +298,7 @@ class Count(Question[int]):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """From the most rows of a unit, and from whether it can have none."""
+        """From the fewest and the most rows that a unit can have."""
         most = self.table.unit.rows if self.of == "rows" else 1
         return sensitivity.of_number(self.table.fewest, most, self.table.neighbours)
 
@@ -297,17 +318,17 @@ class Count(Question[int]):
 
 
 def exact_bounds(bounds: Any) -> tuple[Fraction, Fraction]:
-    """The two ends, exactly, as the floats that the engine is given."""
+    """The exact values of the two bounds, as the floats that the engine is given."""
     low, high = as_bounds(bounds)
     return Fraction(low), Fraction(high)
 
 
 def as_number(tree: Tree) -> Tree:
-    """A value that counts, as a number: what is true counts as 1."""
+    """An expression as a number; true is 1."""
     return tree if tree.kind == "number" else Call(CASTS[cast(Kind, tree.kind), "number"], (tree,))
 
 
 def as_of(of: Any) -> None:
-    """Refuse to count anything but rows and units."""
+    """Raise unless it is ``"rows"`` or ``"units"``."""
     if of not in ("rows", "units"):
         raise InvalidValue(f"of is what is counted, 'rows' or 'units'; got {said(of)}")

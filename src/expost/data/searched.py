@@ -1,4 +1,4 @@
-"""Moments of values of any size: their ranges first, charged for what the search took, then the moment within them."""
+"""Moments without bounds: a search for the ranges of values, charged for what it took, then the moment within them."""
 
 from __future__ import annotations
 
@@ -29,20 +29,28 @@ _ANY_RANGE = Interval(0.0, 1.0)
 
 
 class FoundMoment(NamedTuple):
-    """A statistic of values clamped to ranges that were found.
-
-    With how far noise reaches at 95 %, if that is known, the ranges, and the level at which the search for them ended.
-    """
+    """A statistic of values clamped to ranges that were found."""
 
     value: float
     noise: float | None
+    """How far noise moved it at most, at 95 %, if that is known."""
     ranges: tuple[Interval, ...]
     level: int
+    """At which the search ended."""
 
 
 @dataclass(frozen=True, repr=False)
 class Searched(Planned):
-    """A mean, variance, covariance or correlation of values of any size.
+    """A mean, variance, covariance or correlation of values without bounds.
+
+    Parameters
+    ----------
+    table
+        Whose rows.
+    statistic
+        ``"mean"``, ``"variance"``, ``"covariance"`` or ``"correlation"``.
+    medians
+        The median of each value, as a question: it knows how the value is read and counted, and what one unit changes.
 
     Proof: thm-table-search
     """
@@ -50,16 +58,15 @@ class Searched(Planned):
     table: PrivateTable
     statistic: Literal["mean", "variance", "covariance", "correlation"]
     medians: tuple[Ranks, ...]
-    """Of the values: how each is read and counted, and what one unit does to its records."""
 
     @classmethod
     def of(cls, table: PrivateTable, statistic: Any, values: Sequence[str], missing: Any) -> Searched:
-        """Checks what was given."""
+        """Checks the arguments."""
         return cls(table, statistic, tuple(Ranks.of(table, one, Fraction(1, 2), None, missing, None) for one in values))
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The values, as they were given."""
+        """The columns or expressions, as they were given."""
         return tuple(one.value.text for one in self.medians)
 
     @property
@@ -69,7 +76,7 @@ class Searched(Planned):
 
     @property
     def title(self) -> str:
-        """Which statistic of what."""
+        """The statistic and its values."""
         return f"{self.statistic} of {', '.join(repr(one.value) for one in self.medians)}"
 
     @cached_property
@@ -78,17 +85,17 @@ class Searched(Planned):
         return self.medians[0].plan
 
     def search(self, epsilon: Number) -> RangeSearch:
-        """For the ranges of all values, with ε at most."""
+        """The search for the ranges of all values, for at most ε."""
         first = self.medians[0]
         return RangeSearch(epsilon, first.relation, len(self.medians), first.moved)
 
     def tallies(self) -> list[Tally]:
-        """Each value as the engine counts it. Private: called by mechanisms, after the reservation."""
+        """The counts of each value. Private: mechanisms call it, after the reservation."""
         counted = (one.tally() for one in self.medians)
         return [Tally(records(tally.values, None, 0.0), tally.counts) for tally in counted]
 
     def within(self, ranges: Sequence[Interval], epsilon: Fraction) -> CountedMean | NoisyMoments | None:
-        """The statistic of values clamped to ranges, with noise; None for a mean between ends that are all but one."""
+        """The statistic of values clamped to ranges, with noise; None for a mean in a range narrower than its grid."""
         if self.statistic == "mean":
             mean = mean_between(self.table, self.medians[0].value, *ranges[0])
             return None if mean is None else CountedMean(mean, epsilon)
@@ -96,17 +103,17 @@ class Searched(Planned):
         return Moments.of(self.table, self.statistic, self.texts, ranges, missing).laplace(epsilon=epsilon)
 
     def laplace(self, *, epsilon: Number) -> NoisySearched:
-        """Half of ε at most for the ranges, what they do not take is refunded; and half for Laplace noise."""
+        """The statistic with Laplace noise for half of ε; the rest of the other half, for the search, is refunded."""
         return NoisySearched(self, requested_epsilon(epsilon))
 
     def noisy(self, *, epsilon: Number) -> NoisySearched:
-        """The most accurate way that there is without bounds: :meth:`laplace`."""
+        """The most accurate mechanism without bounds: :meth:`laplace`."""
         return self.laplace(epsilon=epsilon)
 
 
 @dataclass(frozen=True, repr=False)
 class NoisySearched(TableMechanism[FoundMoment]):
-    """A moment of values of any size: a search for their ranges, and the moment within them from noisy sums.
+    """A moment without bounds: a search for the ranges of the values, and the moment within them from noisy sums.
 
     The part is the level at which the search ended.
 
@@ -136,15 +143,15 @@ class NoisySearched(TableMechanism[FoundMoment]):
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """What the search cost, by its level, and the noise."""
+        """The ε of the search, by its level, plus that of the noise."""
         return self._search.guarantee(self._budgets[1], neighbours=self.question.table.neighbours)
 
     def part_of(self, output: FoundMoment) -> Part:
-        """The level."""
+        """The level at which the search ended."""
         return output.level
 
     def check(self, data: Any) -> None:
-        """All values can be read, and the noise can be made."""
+        """Raise unless all queries can be run and this noise can be sampled."""
         super().check(data)
         for one in self.question.medians:
             _ = one.plan
@@ -153,7 +160,7 @@ class NoisySearched(TableMechanism[FoundMoment]):
             within.check(data)
 
     def sample(self, data: Any, noise: NoiseSource) -> FoundMoment:
-        """The ranges, and the statistic within them; a mean between ends that are all but equal is the lower one."""
+        """The ranges, and the statistic within them; a mean in a range narrower than its grid is the lower end."""
         ranges, level = self._search.find(self.question.tallies(), noise)
         mechanism = self.question.within(ranges, self._budgets[1])
         if mechanism is None:
@@ -164,7 +171,7 @@ class NoisySearched(TableMechanism[FoundMoment]):
         return FoundMoment(found[0], mechanism.error_bound(_CONFIDENCE, output=found), ranges, level)
 
     def describe(self, output: FoundMoment) -> str:
-        """What came out, how far noise moved it at most, if that is known, and the ranges."""
+        """The statistic, its error bound if that is known, and the ranges."""
         error = "" if output.noise is None else f" ± {output.noise:.3g} at 95 %"
         clamped = ", ".join(f"{low:.6g} … {high:.6g}" for low, high in output.ranges)
         level = f"level {output.level} of {LEVELS}"

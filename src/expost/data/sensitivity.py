@@ -1,4 +1,4 @@
-"""How far one unit moves an answer: from what it may contribute, and from which databases are neighbours.
+"""Sensitivities: how far one unit moves an answer, from what it may contribute and which databases are neighbours.
 
 All answers are whole numbers: counts, or sums in steps of a grid.
 """
@@ -15,24 +15,31 @@ from expost.mechanisms.numbers import root_above
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """The furthest that neighbours can be apart. Each of the three is attained."""
+    """The largest distance between the answers on two neighbours. Each of the three is attained.
+
+    Parameters
+    ----------
+    l1
+        In the L1 norm.
+    l2_squared
+        In the L2 norm, squared.
+    each
+        Of any one number (L∞).
+    """
 
     l1: int
-    """The sum of the distances."""
     l2_squared: int
-    """The sum of the squared distances."""
     each: int
-    """The largest distance of any one number."""
 
     @property
     def l2(self) -> int | Fraction:
-        """The Euclidean distance, rounded up if it is not whole."""
+        """The L2 sensitivity, rounded up if it is not a whole number."""
         root = isqrt(self.l2_squared)
         return root if root * root == self.l2_squared else root_above(Fraction(self.l2_squared))
 
 
 def of_number(least: int, most: int, neighbours: Neighbours) -> Sensitivity:
-    """A number to which one unit contributes something between ``least`` and ``most``, both possible.
+    """Of a number to which one unit contributes between ``least`` and ``most``, both of them possible.
 
     Proof: lem-number
     """
@@ -41,7 +48,7 @@ def of_number(least: int, most: int, neighbours: Neighbours) -> Sensitivity:
 
 
 def of_sum(fewest: int, rows: int, low: int, high: int) -> tuple[int, int]:
-    """The least and the most that between ``fewest`` and ``rows`` rows, each from ``low`` to ``high``, add up to.
+    """The smallest and the largest sum of ``fewest`` to ``rows`` values, each between ``low`` and ``high``.
 
     Proof: lem-sum
     """
@@ -49,7 +56,7 @@ def of_sum(fewest: int, rows: int, low: int, high: int) -> tuple[int, int]:
 
 
 def of_rows(fewest: int, rows: int, cells: int, neighbours: Neighbours) -> Sensitivity:
-    """A histogram of rows: one unit has between ``fewest`` and ``rows`` rows in all, in any of the cells.
+    """Of a histogram of rows, in which one unit has between ``fewest`` and ``rows`` rows in all, in any cells.
 
     Proof: lem-histogram
     """
@@ -59,7 +66,7 @@ def of_rows(fewest: int, rows: int, cells: int, neighbours: Neighbours) -> Sensi
 
 
 def of_units(fewest: int, groups: int, cells: int, neighbours: Neighbours) -> Sensitivity:
-    """A histogram of units: one unit is counted once in between ``fewest`` and ``groups`` of the cells.
+    """Of a histogram of units, in which one unit is counted once in each of ``fewest`` to ``groups`` cells.
 
     Proof: lem-histogram
     """

@@ -1,4 +1,4 @@
-"""What notebooks show of a private table: names, kinds and rules, never a value or a number of rows."""
+"""What notebooks show of a private table: names, kinds and rules, never values or the number of rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class ShownTable:
-    """The schema of a table."""
+    """Shows the schema of a table as HTML."""
 
     def _repr_html_(self: PrivateTable) -> str:  # type: ignore[misc]
         from expost.markup import html_lines, html_table

@@ -1,4 +1,4 @@
-"""What makes one table of another, row by row."""
+"""`TableStep`: a filter or a derived column, which makes one table from another row by row."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class TableStep:
 
     @property
     def said(self) -> str:
-        """What it does, for people."""
+        """What it does, as shown to people."""
         return self.expression
 
     @property
     def size(self) -> int:
-        """How many parts it has beside its expression, when it is rendered."""
+        """How many parts it adds to its expression when it is rendered."""
         return 0

@@ -29,7 +29,7 @@ _MOST_POINTS = 2**52
 
 @dataclass(frozen=True)
 class Clipped:
-    """A value as a whole number of steps between two bounds."""
+    """A column or an expression, clamped to bounds and rounded to whole steps of a grid."""
 
     text: str
     bounds: tuple[float, float]
@@ -40,19 +40,19 @@ class Clipped:
 
     @classmethod
     def of(cls, table: PrivateTable, value: str, bounds: Any, missing: Any, grid: Number | None) -> Clipped:
-        """Everything about it is checked here."""
+        """Checks the arguments."""
         tree = table.expression(value, ("integer", "number", "boolean"), "a sum")
         low, high = exact_bounds(bounds)
         whole = tree.kind != "number" and low.denominator == high.denominator == 1
         points = Grid.of(grid) if grid is not None else _fine_grid(low, high, whole)
         if max(abs(low), abs(high)) / points.step > _MOST_POINTS:
             raise InvalidValue(
-                f"bounds of {said(bounds)} are more than 2^52 steps of grid={points.step}: take a larger grid="
+                f"bounds of {said(bounds)} are more than 2^52 steps of grid={points.step} from 0: pass a larger grid="
             )
         clipped = cls(value, (float(low), float(high)), points, as_missing(missing, low, high), as_number(tree))
         if clipped.ends[0] == clipped.ends[1]:
             raise InvalidValue(
-                f"bounds of {said(bounds)} are less than a step of grid={points.step} apart: take a smaller grid="
+                f"bounds of {said(bounds)} are less than a step of grid={points.step} apart: pass a smaller grid="
             )
         return clipped
 
@@ -62,7 +62,7 @@ class Clipped:
         return self.point(self.bounds[0]), self.point(self.bounds[1])
 
     def point(self, value: float) -> int:
-        """The nearest whole number of steps, half away from zero, as the engine rounds."""
+        """The nearest whole number of steps; halves are rounded away from zero, as the engine does."""
         number = Fraction(value) / self.grid.step
         return floor(number + Fraction(1, 2)) if number >= 0 else ceil(number - Fraction(1, 2))
 
@@ -72,22 +72,22 @@ class Clipped:
 
     @property
     def cell(self) -> str:
-        """The engine's expression for a value that is called ``v``, in steps."""
+        """The value ``v`` in steps, in SQL."""
         return self.cell_of(query.VALUE)
 
     def cell_of(self, named: str, shift: int = 0) -> str:
-        """The same for a value of another name, less a shift."""
+        """The value of this name in steps, minus a shift, in SQL."""
         gone = None if self.missing is None else self.point(self.missing)
         return query.steps_of(self.grid.exponent, *self.ends, gone, shift, named)
 
     def total(self, table: PrivateTable, shift: int = 0) -> str:
-        """The query for the sum and the number of the values that count, each less ``shift``."""
+        """The query for the sum of the values that count, each minus ``shift``, and for their number."""
         steps = self.cell_of(query.VALUE, shift)
         kept = query.kept_rows(table, self.expression, steps, drop=self.missing is None, cells=1)
         return table.engine.check(query.total(table, kept))
 
     def sensitivity(self, table: PrivateTable, shift: int = 0) -> Sensitivity:
-        """Of the sum of the values, each less ``shift``, in steps."""
+        """Of the sum of the values, each minus ``shift``, in steps."""
         low, high = (end - shift for end in self.ends)
         ends = sensitivity.of_sum(self.fewest(table), table.unit.rows, low, high)
         return sensitivity.of_number(*ends, table.neighbours)
@@ -102,6 +102,13 @@ class Clipped:
 class Sum(Question[float]):
     """The sum of clamped values on a grid, which is exact whatever the order of rows.
 
+    Parameters
+    ----------
+    table
+        Whose rows.
+    value
+        What is summed, its bounds and grid, and what NULL and NaN count as.
+
     Proof: lem-sum
     """
 
@@ -115,7 +122,7 @@ class Sum(Question[float]):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """In steps: from the bounds, and from how many rows a unit can have."""
+        """In steps, from the bounds and from the fewest and the most rows that a unit can have."""
         return self.value.sensitivity(self.table)
 
     @cached_property
@@ -128,11 +135,11 @@ class Sum(Question[float]):
         return clamp(self.table.engine.fetch(self.plan)[0][0])
 
     def present(self, numbers: Any) -> float:
-        """Steps as a number."""
+        """The noisy sum, in units of the data."""
         return self.value.grid.value(int(numbers))
 
     def distance(self, steps: float) -> float:
-        """Steps as a number."""
+        """A distance in units of the data."""
         return self.present(round(steps))
 
 
@@ -140,7 +147,14 @@ class Sum(Question[float]):
 class Mean(Planned):
     """The mean of clamped values: a noisy sum around the middle of the bounds, over a noisy count.
 
-    Under substitution, where every unit has just one value, the count is public, and all of ε goes to the sum.
+    Under substitution, where every unit has just one value, the count is public, and all of ε is for the sum.
+
+    Parameters
+    ----------
+    table
+        Whose rows.
+    value
+        What is averaged, its bounds and grid, and what NULL and NaN count as.
 
     Proof: thm-mean
     """
@@ -155,7 +169,7 @@ class Mean(Planned):
 
     @property
     def sum_sensitivity(self) -> Sensitivity:
-        """Of the sum of what values differ from the middle, in steps."""
+        """Of the sum of the values' differences from the middle, in steps."""
         return self.value.sensitivity(self.table, self.middle)
 
     @property
@@ -175,11 +189,11 @@ class Mean(Planned):
         return clamp(total), int(count)
 
     def laplace(self, *, epsilon: Number, count_share: Number = "1/2") -> NoisyMean:
-        """With Laplace noise; ``count_share`` of ε is for the count, where it is not public."""
+        """The mean with Laplace noise; ``count_share`` of ε is for the count, where it is not public."""
         return NoisyMean(self, epsilon, count_share)
 
     def counted(self, *, epsilon: Number, count_share: Number = "1/2") -> CountedMean:
-        """As :meth:`laplace`, and with the noisy number of values, for an error bar: at no cost."""
+        """As :meth:`laplace`, with the noisy number of values for an error bar, at no extra cost."""
         return CountedMean(self, epsilon, count_share)
 
     @property
@@ -190,7 +204,17 @@ class Mean(Planned):
 
 @dataclass(frozen=True, repr=False)
 class MeanMechanism(PureMechanism[Out]):
-    """What all means share: the noisy sum of differences from the middle of the bounds, and the noisy count."""
+    """The base of noisy means: a noisy sum of differences from the middle of the bounds, and a noisy count.
+
+    Parameters
+    ----------
+    question
+        The mean of what.
+    epsilon
+        The whole budget.
+    count_share
+        The share of ε for the count, where it is not public.
+    """
 
     question: Mean
     epsilon: Number
@@ -202,7 +226,7 @@ class MeanMechanism(PureMechanism[Out]):
 
     @cached_property
     def _shares(self) -> tuple[Laplace | None, Laplace | None]:
-        """The noise of the sum, and of the count; None where one unit moves nothing."""
+        """The noise of the sum and of the count; None for one that no unit can move."""
         whole, moved = Cost.within(self.epsilon), self.question.count_sensitivity.l1
         share = as_share(self.count_share, "count_share")
         count, total = whole.split([share, 1 - share]) if moved else (Cost(0), whole)
@@ -214,14 +238,14 @@ class MeanMechanism(PureMechanism[Out]):
         return Laplace(epsilon=share.exact_epsilon, sensitivity=moved.l1, neighbours=self.question.table.neighbours)
 
     def check(self, data: Any) -> None:
-        """The noise can be made."""
+        """Raise unless this noise can be sampled."""
         super().check(data)
         for each in self._shares:
             if each is not None:
                 each.check(0)
 
     def _sampled(self, noise: NoiseSource) -> tuple[float, int]:
-        """The mean, within the bounds whatever the noise, and the number that it was divided by."""
+        """The mean, clamped to the bounds, and the number that the sum was divided by."""
         total, count = self.question.exact()
         for_sum, for_count = self._shares
         noisy_total = total if for_sum is None else for_sum.sample(total, noise)
@@ -237,9 +261,9 @@ class MeanMechanism(PureMechanism[Out]):
         return total * float(self.question.value.grid.step), count
 
     def _error(self, confidence: Number, divisor: float) -> float:
-        """How far noise moves the mean at most, if it was divided by ``divisor`` or more.
+        """How far noise moves the mean at most, if the sum was divided by ``divisor`` or more.
 
-        A divisor of 1 may stand for less. Proof: lem-mean-error
+        A divisor of 1 may be a noisy count below 1, so its bound is the width of the bounds. Proof: lem-mean-error
         """
         value, (low, high) = self.question.value, self.question.value.bounds
         total, count = self._moved(confidence)
@@ -255,13 +279,13 @@ class NoisyMean(MeanMechanism[float]):
     """
 
     def sample(self, data: Any, noise: NoiseSource) -> float:
-        """Within the bounds, whatever the noise."""
+        """The mean, clamped to the bounds."""
         return self._sampled(noise)[0]
 
     def error_bound(self, confidence: Number, *, n: int) -> float:
         """How far the noise moves the mean at most, with this confidence, if ``n`` values are averaged.
 
-        Whatever the mean is: it lies within the bounds. What clamping and leaving out rows change is not in it.
+        It holds for any mean within the bounds. The error due to clamping and to rows left out is not included.
         """
         return self._error(confidence, n - self._moved(confidence)[1])
 
@@ -272,17 +296,17 @@ class NoisyMean(MeanMechanism[float]):
 
 @dataclass(frozen=True, repr=False)
 class CountedMean(MeanMechanism[tuple[float, int]]):
-    """A mean and the noisy number of values, which is its error bar: as :class:`NoisyMean`, for the same ε.
+    """A mean and the noisy number of values, for its error bar: as :class:`NoisyMean`, for the same ε.
 
     Proof: thm-mean
     """
 
     def sample(self, data: Any, noise: NoiseSource) -> tuple[float, int]:
-        """The mean and the number that it was divided by, at least 1."""
+        """The mean and the number that the sum was divided by, at least 1."""
         return self._sampled(noise)
 
     def error_bound(self, confidence: Number, *, output: tuple[float, int]) -> float:
-        """How far the noise moved a published mean at most, with this confidence; as for :class:`NoisyMean`."""
+        """How far the noise moved a published mean at most, with this confidence; as :meth:`NoisyMean.error_bound`."""
         return self._error(confidence, output[1])
 
     def describe(self, output: Any) -> str:
@@ -294,12 +318,12 @@ class CountedMean(MeanMechanism[tuple[float, int]]):
 def _fine_grid(low: Fraction, high: Fraction, whole: bool) -> Grid:
     """A grid of 1 for whole numbers; otherwise 2^30 steps or more between the bounds."""
     if low == high:
-        raise InvalidValue(f"a value between {float(low):g} and {float(high):g} is known: give bounds that differ")
+        raise InvalidValue(f"bounds of ({float(low):g}, {float(high):g}) leave one value: pass bounds that differ")
     return Grid(0) if whole else Grid.within((high - low) / 2**30)
 
 
 def as_missing(missing: Any, low: Fraction, high: Fraction) -> float | None:
-    """What NULL and NaN count as, within the bounds; None for nothing."""
+    """What NULL and NaN count as, clamped to the bounds; None if they do not count."""
     if missing == "drop":
         return None
     if isinstance(missing, str):
@@ -308,5 +332,5 @@ def as_missing(missing: Any, low: Fraction, high: Fraction) -> float | None:
 
 
 def clamp(total: Any) -> int:
-    """An exact sum within ±2^60; 0 if no value counts."""
+    """An exact sum, clamped to ±2^60; 0 if no value counts."""
     return max(-FARTHEST, min(FARTHEST, int(total or 0)))

@@ -1,4 +1,4 @@
-"""`read` and `PrivateTable`: a table of private data, of which only the schema is shown."""
+"""`read` and `PrivateTable`: a table of private data, which shows only its schema."""
 
 from __future__ import annotations
 
@@ -50,45 +50,64 @@ def read(
     size: int | None = None,
     key: int | None = None,
 ) -> PrivateTable:
-    """A private table: a Parquet or CSV file, a table of a database, or a data frame.
+    """Read a private table: Parquet or CSV files, a table of a database, or a data frame.
 
-    ``source`` is a path, a pattern such as ``"visits-*.parquet"``, a folder of Parquet files, or a list of these, whose
-    rows are read together; a ``.duckdb`` file or an open connection to DuckDB, with ``table``; the address of a
-    PostgreSQL database, with ``table``; a frame of pandas, Polars (lazy ones are collected), Arrow (a table, a batch, a
-    list or a reader of batches) or DuckDB (a relation). Frames, and tables of PostgreSQL, are copied when they are
-    read: what becomes of them later changes nothing. A frame of Spark (or its session, with ``table``) is asked where
-    it is, by Spark; so are Parquet files with ``engine="spark"``.
+    Parameters
+    ----------
+    source
+        A path, a pattern such as ``"visits-*.parquet"``, a folder of Parquet files, or a list of these, whose rows are
+        read together; a ``.duckdb`` file or an open connection to DuckDB, with ``table``; the address of a PostgreSQL
+        database, with ``table``; a frame of pandas, Polars (lazy ones are collected), Arrow (a table, a batch, a list
+        or a reader of batches), DuckDB (a relation) or Spark (or its session, with ``table``); or an
+        :class:`~expost.data.Engine` of your own.
+    unit
+        Whose privacy is protected: ``"row"``, or ``Unit("person", rows=10)`` for the values of a column, with the most
+        rows of each that count.
+    neighbours
+        Which databases differ by one unit: ``"add-remove"`` (unbounded DP), or ``"substitute"`` (bounded DP), under
+        which the number of units is public.
+    table
+        The name of a table of a database.
+    schema
+        The kinds of a CSV file's columns, ``{"age": "integer", "born": "date"}``: integer, number, text, boolean, date
+        or timestamp. Columns left out are text, and fields that do not fit are NULL. A frame's column of objects needs
+        a kind here, too.
+    delimiter
+        The character between the fields of a CSV file.
+    quote
+        The character around the fields of a CSV file, by default ``"``; doubled within a field it stands for itself.
+        ``""`` if no field is quoted.
+    decimal
+        ``","`` for a CSV file with numbers such as 1,5; its fields are then separated by semicolons, unless
+        ``delimiter`` is given.
+    encoding
+        The encoding of a CSV file that is not UTF-8, such as ``"latin-1"``. It is read through a converted copy in a
+        temporary folder that only this user can read, removed when the process ends.
+    partitions
+        The columns that are named by folders, as in ``year=2024/``, and their kinds: ``{"year": "integer"}``. Values
+        that do not fit are NULL.
+    engine
+        What runs the queries: ``"duckdb"``, or ``"spark"`` for Parquet files; frames of Spark always use Spark.
+    size
+        The number of units, if it is known, under ``"substitute"``.
+    key
+        Fixes which rows count where a unit has too many; by default it is random and secret.
 
-    ``unit`` is whose privacy is protected: ``"row"``, or ``Unit("person", rows=10)`` for the values of a column, with
-    the most rows of each that count. ``neighbours`` is which databases differ by one unit: ``"add-remove"``, or
-    ``"substitute"``, under which the number of units is public (``size``, if it is known).
+    Frames, and tables of PostgreSQL, are copied when they are read, so later changes to them have no effect; Spark
+    reads its frames anew for each query.
 
-    ``table`` names a table of a database. ``partitions`` names the columns that folders state, ``year=2024/``, and
-    their kinds: ``{"year": "integer"}``; what does not fit is NULL.
+    The kind of a frame's column follows from its type alone. In pandas NaN is NULL, and the index is not read. Bytes of
+    a text that are not UTF-8 are read as question marks. Questions cannot use lists, structures and the like.
 
-    In a frame, what a column holds follows from its type alone. A column of objects needs a declared kind, in
-    ``schema``, and its values that do not fit are NULL. In pandas NaN is NULL, and the index is not read. Bytes of a
-    text that are not UTF-8 are read as question marks. Lists, structures and the like cannot be asked about.
-
-    ``schema`` also declares the kinds of a CSV file's
-    columns, ``{"age": "integer", "born": "date"}``: integer, number, text, boolean, date or timestamp; columns left out
-    are text. Fields that do not fit are NULL. The first line of a CSV file names its columns. Every other line is a
-    row, if it is UTF-8; a bare carriage return ends a line, too. A field may be quoted, ``quote='"'``, and a doubled
-    mark within is one mark; ``quote=''`` means that no field is. No field contains the end of a line: where people's
-    own words are in the file, use Parquet: whoever puts the end of a line into a field of CSV makes two rows of one.
-    Several files have the same first line, or, in Parquet, columns of the same names and types. ``decimal=","`` is for
-    numbers such as 1,5 (fields are then separated by semicolons, unless ``delimiter`` says otherwise), and
-    ``encoding="latin-1"`` for files that are not UTF-8: they are read through a converted copy in a temporary folder
-    that only this user can read, removed when the process ends.
-
-    ``key`` fixes which rows count where a unit has too many; by default it is random and secret.
-
-    ``source`` may also be an :class:`~expost.data.Engine` of your own.
+    The first line of a CSV file names its columns. Every other line that is UTF-8 is a row; a bare carriage return ends
+    a line, too. No field contains a line break: one that is typed into a field makes two rows of one, so use Parquet
+    for text that people write. Files that are read together have the same first line or, in Parquet, columns of the
+    same names and types.
     """
     found = _engine(source, table, Form(schema, delimiter, quote, decimal, encoding, partitions), engine)
     whose, relation = as_unit(unit), as_neighbours(neighbours)
     if relation is None:
-        raise InvalidValue("neighbours is missing: 'add-remove' or 'substitute'")
+        raise InvalidValue("neighbours is missing: pass 'add-remove' or 'substitute'")
     if whose.column is not None:
         try:
             owner = find_column(whose.column, found.schema)
@@ -97,17 +116,17 @@ def read(
             raise
         if found.schema[owner] in ("number", "other"):
             raise InvalidValue(
-                f"column {owner!r} holds {found.schema[owner]!r} and cannot identify units: take a column of whole "
+                f"column {owner!r} holds {found.schema[owner]!r} and cannot identify units: use a column of whole "
                 "numbers or text",
                 about=("unit",),
             )
         whose = Unit(owner, rows=whose.rows, groups=whose.groups)
     if size is not None and relation != "substitute":
-        raise InvalidValue("under 'add-remove' the number of units is private: leave out size=, or count() it")
+        raise InvalidValue("under 'add-remove' the number of units is private: leave out size=, and ask count()")
     if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 0):
-        raise InvalidValue(f"size is the number of units, got {said(size)}")
+        raise InvalidValue(f"size is the number of units, a whole number from 0, got {said(size)}")
     if key is not None and (isinstance(key, bool) or not isinstance(key, int)):
-        raise InvalidValue("a key is a whole number")
+        raise InvalidValue("key is a whole number, and something else was given: pass an int, or leave key= out")
     columns, secret = tuple(found.schema.items()), secrets.randbits(128) if key is None else key
     return PrivateTable(
         found.name, whose, relation, columns, (), size, found, secret, key, delimiter, quote, decimal, encoding
@@ -116,10 +135,33 @@ def read(
 
 @dataclass(frozen=True, repr=False)
 class PrivateTable(MomentQuestions, ShownTable):
-    """Private rows: ask it questions, and run these with a ledger. Printing it shows no data.
+    """A table of private rows, made by :func:`read`. A ledger runs its questions. Printing it shows no data.
 
-    A table never changes; :meth:`where` and :meth:`derive` give new ones. Questions know their sensitivity, and
+    A table is immutable; :meth:`where` and :meth:`derive` return new ones. Questions know their sensitivity, and
     mistakes in them are reported before anything is charged. No value in the table ever makes a question fail.
+
+    Parameters
+    ----------
+    name
+        Where the rows come from, as shown to people.
+    unit
+        Whose privacy is protected.
+    neighbours
+        Which databases differ by one unit.
+    columns
+        Their names and kinds.
+    steps
+        Filters and derived columns.
+    declared
+        The number of units, if it was declared.
+    engine
+        What holds the rows.
+    key
+        The key of the hash that decides which of a unit's rows count.
+    chosen_key
+        That key, if the caller chose it.
+    delimiter, quote, decimal, encoding
+        The format of a CSV file, as far as it was declared.
 
     Proof: thm-table
     """
@@ -128,74 +170,70 @@ class PrivateTable(MomentQuestions, ShownTable):
     unit: Unit
     neighbours: Neighbours
     columns: tuple[tuple[str, Kind], ...]
-    """Names and what they hold."""
     steps: tuple[TableStep, ...]
-    """Filters and derived columns."""
     declared: int | None
     engine: Engine = field(metadata=DATA)
     key: int = field(compare=False)
     chosen_key: int | None = None
-    """The key, if it was given: it decides which rows of a unit count."""
     delimiter: str | None = None
     quote: str | None = None
     decimal: str | None = None
     encoding: str | None = None
-    """How a CSV file is written, if that was declared."""
 
     # ---- other tables
 
     def where(self, condition: str) -> PrivateTable:
         """The rows for which an expression is true: ``visits.where("age >= 18 AND city <> 'Rome'")``.
 
-        Where it is NULL the row is left out. Units are cut down to their rows after filters.
+        Rows for which it is NULL are left out. Each unit's rows are bounded after filtering.
         """
         self._has_room()
         if self._checked(condition).kind != "boolean":
             raise InvalidValue(
-                f"a filter is true or false for each row, and {said(condition)} is not: write a comparison",
+                f"a filter is true or false for each row, and {said(condition)} is neither: write a comparison",
                 about=condition,
             )
         return replace(self, steps=(*self.steps, TableStep(condition)))
 
     def derive(self, **columns: str) -> PrivateTable:
-        """With more columns, each an expression: ``visits.derive(bmi="weight / (height * height)")``.
+        """The table with more columns, each an expression: ``visits.derive(bmi="weight / (height * height)")``.
 
-        What cannot be computed is NULL.
+        Values that cannot be computed are NULL.
         """
         table = self
         for name, expression in columns.items():
             table._has_room()
             if not name or not is_text(name):
-                raise InvalidValue("a column's name is text, not empty, that can be written in UTF-8, without NUL")
+                raise InvalidValue(f"the name of a column is text, not empty, valid UTF-8, without NUL; got {name!r}")
             if name.lower() in (known.lower() for known, _ in table.columns):
-                raise InvalidValue(f"there is a column {name!r} already: take another name")
+                raise InvalidValue(f"there is already a column {name!r}: choose another name")
             kind = table._checked(expression).kind
             if kind is None:
-                raise InvalidValue(f"{name!r} would be NULL in every row: give it a kind, with CAST(NULL AS TEXT)")
+                raise InvalidValue(f"{name!r} would be NULL in every row: give it a kind, as in CAST(NULL AS TEXT)")
             steps = (*table.steps, TableStep(expression, name))
             table = replace(table, columns=(*table.columns, (name, kind)), steps=steps)
         return table
 
     def join(self, public: Any, *, on: str, keep: Literal["all", "matched"] = "all") -> PrivateTable:
-        """With the columns of a public table, looked up by ``on``, a column of both, which names each of its rows once.
+        """The table with the columns of a public one, looked up by ``on``: a column of both, unique in the public one.
 
-        Rows whose key is not there have NULL in these columns, or are left out, with ``keep="matched"``.
+        Rows whose key is not in the public table have NULL in these columns; ``keep="matched"`` leaves them out.
         """
         table, (steps, kinds) = self, lookup_steps(self, public, on, keep)
         for step in steps:
             table._has_room()
             if step.column is not None and step.column.lower() in (known.lower() for known, _ in table.columns):
-                raise InvalidValue(f"there is a column {step.column!r} already: rename that of the public table")
+                raise InvalidValue(f"there is already a column {step.column!r}: rename that of the public table")
             more = () if step.column is None else ((step.column, kinds[step.column]),)
             table = replace(table, columns=(*table.columns, *more), steps=(*table.steps, step))
         return table
 
     def by(self, *values: Any, keys: Any = None) -> Groups:
-        """Groups of rows by one or several columns or expressions: ``visits.by("city", "year", keys=…)``.
+        """Group rows by one or several columns or expressions: ``visits.by("city", "year", keys=…)``.
 
-        ``keys`` are a list of values (of tuples, for several columns), a mapping from each column to its values, for
-        all combinations, or a public frame with these columns. Without keys, those that enough units have are found.
-        See :meth:`Groups.answers` and :meth:`Groups.ask`.
+        ``keys`` is a list of values (of tuples, for several columns), a mapping from each column to its values, for
+        all combinations, or a public frame with these columns. Without it, the keys that enough units have are
+        discovered. See :meth:`Groups.answers` and :meth:`Groups.ask`.
         """
         if values and not isinstance(values[-1], str) and keys is None:
             values, keys = values[:-1], values[-1]
@@ -204,7 +242,7 @@ class PrivateTable(MomentQuestions, ShownTable):
     # ---- questions
 
     def count(self, *, of: Of = "rows") -> Count:
-        """How many rows there are, or how many units."""
+        """The number of rows, or of units."""
         return Count(self, of)
 
     def sum(
@@ -212,8 +250,8 @@ class PrivateTable(MomentQuestions, ShownTable):
     ) -> Sum:
         """The sum of a column or an expression, its values clamped to ``bounds`` and rounded to ``grid``.
 
-        NULL and NaN count as ``missing``, or not at all. ``grid`` is the distance between the values that
-        are summed, a power of two; by default 1 for whole numbers, and otherwise too fine to matter.
+        NULL and NaN count as ``missing``; with ``"drop"`` they do not count. ``grid`` is the distance between the
+        values that are summed, a power of two; by default 1 for whole numbers, and otherwise too fine to matter.
         """
         return Sum(self, Clipped.of(self, value, bounds, missing, grid))
 
@@ -227,11 +265,11 @@ class PrivateTable(MomentQuestions, ShownTable):
         other: str | None = "other",
         of: Of = "rows",
     ) -> Histogram:
-        """How many rows, or units, have each of the stated ``keys``, or lie in each of the ``bins``.
+        """The number of rows, or units, for each of the given ``keys``, or in each of the ``bins``.
 
         ``bins`` is a list of edges; or a number of bins of equal width, between ``bounds``. A bin contains its lower
-        edge, not its upper one. All that is in none of them, NULL and NaN included, is in ``other``; with
-        ``other=None`` it is not counted.
+        edge, not its upper one. All other values, NULL and NaN included, are counted as ``other``; with
+        ``other=None`` they are not counted.
         """
         return Histogram.of_values(self, value, keys, bins, bounds, other, of)
 
@@ -244,10 +282,11 @@ class PrivateTable(MomentQuestions, ShownTable):
         missing: Number | str = "drop",
         grid: Number | None = None,
     ) -> Ranks:
-        """A quantile of a column or an expression, or several (a list of them, chosen jointly); as :meth:`sum`.
+        """A quantile of a column or an expression, or several (a list of them, chosen jointly).
 
-        ``grid`` is by default 1 for whole numbers, and otherwise about a millionth of the bounds. Without bounds,
-        values may have any size and are rounded to 24 significant bits.
+        ``missing`` is as for :meth:`sum`. ``grid`` is by default 1 for whole numbers, and otherwise about a millionth
+        of the width of the bounds. Without bounds, values may have any size: whole numbers are clamped to ±2^60, and
+        others are rounded to 24 significant bits.
         """
         return Ranks.of(self, value, quantile, bounds, missing, grid)
 
@@ -263,18 +302,18 @@ class PrivateTable(MomentQuestions, ShownTable):
         return self.quantile(value, Fraction(1, 2), bounds=bounds, missing=missing, grid=grid)
 
     def discover(self, value: str, *, of: Of = "units") -> Discovery:
-        """How many units, or rows, have each value that enough of them have: the keys need not be known."""
+        """Count the units, or rows, of each value that enough of them have: partition selection, without known keys."""
         return Discovery.of_values(self, value, of)
 
     def column(self, *names: str) -> Column:
-        """Columns for statistics of ranks and regressions: one row for each unit, unfiltered, under substitution."""
+        """Columns for rank statistics and regressions: one row per unit, unfiltered, under substitution."""
         return Column.of(self, names)
 
     # ---- public facts
 
     @property
     def schema(self) -> dict[str, Kind]:
-        """The columns and what they hold."""
+        """The columns and their kinds."""
         return dict(self.columns)
 
     @property
@@ -284,7 +323,7 @@ class PrivateTable(MomentQuestions, ShownTable):
 
     @property
     def ordered(self) -> bool:
-        """Whether a row that is exchanged stays where it is among the others."""
+        """Whether rows have an order that does not depend on their values."""
         return bool(getattr(self.engine, "ordered", True))
 
     @property
@@ -305,25 +344,25 @@ class PrivateTable(MomentQuestions, ShownTable):
         return self.counted()
 
     def counted(self) -> int:
-        """The number of units in the engine; only where it is public. What was declared must be true."""
+        """The number of units in the engine; call it only where that is public. Checks the declared size."""
         whole = replace(self, steps=())
         found = int(self.engine.fetch(self.engine.check(query.count_units(whole)))[0][0])
         if self.declared is not None and self.declared != found:
             raise InvalidValue(
-                f"{self.name} has {found} units, and size={self.declared} was declared: declare {found}",
+                f"{self.name} has {found} units, but size={self.declared} was declared: declare {found}",
                 about=("size",),
             )
         return found
 
     def expression(self, value: Any, kinds: tuple[Kind, ...], purpose: str) -> Tree:
-        """A column or an expression that holds one of these kinds."""
+        """A column or an expression, parsed; raises if it holds none of these kinds."""
         schema = self.schema
         plain = isinstance(value, str) and value in schema
         tree = Reference(value, schema[value]) if plain else self._checked(value)
         if tree.kind not in kinds:
             wanted, found = " or ".join(kinds), tree.kind or "NULL"
             raise InvalidValue(
-                f"{purpose} needs {wanted}, and {said(value)} holds {found}: {_remedy(value, tree, kinds)}", about=value
+                f"{purpose} needs {wanted}, but {said(value)} holds {found}: {_remedy(value, tree, kinds)}", about=value
             )
         return tree
 
@@ -331,13 +370,13 @@ class PrivateTable(MomentQuestions, ShownTable):
         tree = parse(expression, self.schema)
         if weight(tree, self._weights()) > HEAVIEST:
             raise InvalidValue(
-                f"{said(expression)} is too large, with the derived columns it uses: write it in fewer parts",
+                f"{said(expression)} is too large, counting the derived columns it uses: write it in fewer parts",
                 about=expression,
             )
         return tree
 
     def _weights(self) -> dict[str, int]:
-        """How much the derived columns are, written out."""
+        """The size of each derived column, written out."""
         weights: dict[str, int] = {}
         for step in self.steps:
             if step.column is not None:
@@ -346,13 +385,11 @@ class PrivateTable(MomentQuestions, ShownTable):
 
     def _has_room(self) -> None:
         if len(self.steps) >= _MOST_STEPS:
-            raise InvalidValue(
-                f"a table has at most {_MOST_STEPS} filters and derived columns: write fewer, larger ones"
-            )
+            raise InvalidValue(f"a table has at most {_MOST_STEPS} filters and derived columns: combine some of them")
 
     @property
     def title(self) -> str:
-        """Its name and its filters."""
+        """The name and the filters."""
         wheres = [step.said for step in self.steps if step.column is None]
         return f"{self.name} where {' and '.join(wheres)}" if wheres else self.name
 
@@ -384,13 +421,13 @@ def _remedy(value: str, tree: Tree, kinds: tuple[Kind, ...]) -> str:
         return f"CAST({value} AS TEXT)"
     if tree.kind == "text":
         return f"if these are numbers as text, CAST({value} AS DOUBLE); other texts are then NULL"
-    return "derive what is meant"
+    return "derive a column of that kind"
 
 
 def _engine(source: Any, table: str | None, form: Form, engine: str | None) -> Engine:
     if engine not in (None, "duckdb", "spark"):
-        raise InvalidValue(f"engine is what computes, 'duckdb' or 'spark'; got {said(engine)}")
-    if hasattr(type(source), "scramble") and isinstance(source, Engine):  # a frame's own attributes are not touched
+        raise InvalidValue(f"engine is what runs the queries, 'duckdb' or 'spark'; got {said(engine)}")
+    if hasattr(type(source), "scramble") and isinstance(source, Engine):  # reads no attribute of a frame
         return source
     if engine == "spark" or type(source).__module__.startswith("pyspark."):
         from expost.data.spark import Spark

@@ -1,4 +1,4 @@
-"""`Unit`: whose privacy is protected, and how much of a table one of them may touch."""
+"""`Unit`: whose privacy is protected, and how much each of them may contribute."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Unit:
     column
         The column that names the unit; None if each row is a unit of its own.
     rows
-        How many of a unit's rows are counted in an answer at most.
+        The most rows of a unit that count in an answer.
     groups
-        How many cells of a histogram a unit may be counted in; by default as many as rows.
+        The most cells of a histogram, or groups, in which a unit counts; by default as many as rows.
 
-    Which rows and cells are kept is decided by a keyed hash, for each unit by its own rows alone. Rows in which the
-    column is NULL belong to nobody and are never counted.
+    A keyed hash of a unit's own rows decides which of them are kept. Rows in which the column is NULL belong to no
+    unit and are never counted.
 
     >>> Unit("person", rows=10, groups=3)
     Unit('person', rows=10, groups=3)
@@ -38,10 +38,10 @@ class Unit:
 
     def __init__(self, column: str | None, *, rows: int, groups: int | None = None) -> None:
         if column is not None and (not isinstance(column, str) or not column):
-            raise InvalidValue(f"a unit is named by a column, got {said(column)}; or pass unit='row'")
+            raise InvalidValue(f"a unit is identified by the name of a column, got {said(column)}; or pass unit='row'")
         for name, bound in (("rows", rows), ("groups", rows if groups is None else groups)):
             if isinstance(bound, bool) or not isinstance(bound, int) or not 1 <= bound <= MOST_ROWS:
-                raise InvalidValue(f"a unit has at least one and at most 2^31 {name}, got {said(bound)}")
+                raise InvalidValue(f"{name} is a whole number from 1 to 2^31, got {said(bound)}")
         object.__setattr__(self, "column", column)
         object.__setattr__(self, "rows", rows)
         object.__setattr__(self, "groups", min(rows, rows if groups is None else groups))
@@ -58,12 +58,12 @@ ROW = Unit(None, rows=1)
 
 
 def as_unit(unit: Any) -> Unit:
-    """The unit that was meant: ``"row"``, or a :class:`Unit`."""
+    """The unit of privacy: ``"row"``, or a :class:`Unit`."""
     if isinstance(unit, Unit):
         return unit
     if isinstance(unit, str) and unit == "row":
         return ROW
     raise InvalidValue(
-        f"unit is whose privacy is protected: 'row', or Unit('person', rows=10) for a column and the most rows "
-        f"that one of its values may have; got {said(unit)}"
+        f"unit is whose privacy is protected, 'row', or Unit('person', rows=10) for a column and the most rows "
+        f"that count of each of its values; got {said(unit)}"
     )

@@ -1,7 +1,7 @@
-"""A sign that a long query is still running: the time that has passed, and how to cancel.
+"""A progress line for long queries: the time that has passed, and how to cancel.
 
-No percentage is shown. How far a query got after so many seconds depends on the data in finer ways than how long it
-took, which whoever waits for it sees anyway.
+It shows no percentage: the progress over time would reveal more about the data than the total time, which whoever
+waits sees anyway.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import TextIO
 
 _SHOWN: ContextVar[TextIO | None] = ContextVar("expost progress", default=None)
 _PATIENCE, _PACE = 1.0, 0.5
-"""Seconds before the first sign, and between signs."""
+"""Seconds before the line first appears, and between its updates."""
 
 
 @contextmanager
 def progress(file: TextIO | None = None) -> Iterator[None]:
-    """Show, while a query of a table runs for more than a second, for how long: ``with xp.progress(): ledger.run(…)``.
+    """Show how long a query has been running, once it takes over a second: ``with xp.progress(): ledger.run(…)``.
 
-    The line goes to ``file``, by default standard error, and is wiped when the query ends. An interrupt (Ctrl-C, or the
-    notebook's stop button) cancels the query; what was reserved for it is charged, as of any question that was begun.
+    The line goes to ``file``, by default standard error, and is erased when the query ends. An interrupt (Ctrl-C, or
+    the notebook's stop button) cancels the query; its reservation is charged in full, because sampling had begun.
     """
     token = _SHOWN.set(file or sys.stderr)
     try:
@@ -35,7 +35,7 @@ def progress(file: TextIO | None = None) -> Iterator[None]:
 
 @contextmanager
 def waiting(name: str) -> Iterator[None]:
-    """While a query of this table runs."""
+    """Show progress, if it is wanted, while a query of this table runs."""
     file = _SHOWN.get()
     if file is None:
         yield
@@ -54,7 +54,7 @@ def _tick(name: str, file: TextIO, over: threading.Event) -> None:
     start, wait, width = time.monotonic(), _PATIENCE, 0
     while not over.wait(wait):
         passed = time.monotonic() - start
-        text = f"{name}: {passed:.0f} s · an interrupt cancels, and is charged in full"
+        text = f"{name}: {passed:.0f} s · an interrupt cancels the query, which is charged in full"
         file.write(f"\r{text.ljust(width)}")
         file.flush()
         wait, width = _PACE, max(width, len(text))

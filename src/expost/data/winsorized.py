@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from expost.checks import requested_epsilon, split_epsilon
-from expost.cost import Number, exact
+from expost.cost import Number, exact, said
 from expost.data.quantiles import AnySize, PrivateQuantiles, Ranks
 from expost.data.questions import Planned, PureMechanism
 from expost.data.sums import Clipped, CountedMean, Mean
@@ -25,23 +25,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class WinsorizedMean(Planned):
-    """The mean of values clamped to two quantiles of theirs, so that bounds may be loose, or missing.
+    """The mean of values clamped to two of their quantiles, so that bounds may be loose, or left out.
+
+    Parameters
+    ----------
+    table
+        Whose rows.
+    ranks
+        The two quantiles, as a question.
 
     Proof: thm-winsorized-mean
     """
 
     table: PrivateTable
     ranks: Ranks
-    """The two quantiles."""
 
     @classmethod
     def of(
         cls, table: PrivateTable, value: str, trim: Number, bounds: Any, missing: Any, grid: Number | None
     ) -> WinsorizedMean:
-        """Checks what was given."""
+        """Checks the arguments."""
         share = exact(trim, "trim")
         if not 0 < share < Fraction(1, 2):
-            raise InvalidValue(f"the share clamped on either side is above 0 and below 1/2, got {trim!r}")
+            raise InvalidValue(f"trim is the share clamped on either side, above 0 and below 1/2, got {said(trim)}")
         return cls(table, Ranks.of(table, value, (share, 1 - share), bounds, missing, grid))
 
     @property
@@ -56,7 +62,7 @@ class WinsorizedMean(Planned):
         return self.ranks.plan
 
     def laplace(self, *, epsilon: Number) -> NoisyWinsorizedMean:
-        """Half of ε for the quantiles, and half for the mean: ε-differentially private."""
+        """The mean with half of ε for the quantiles and half for Laplace noise: ε-differentially private."""
         return NoisyWinsorizedMean(self, requested_epsilon(epsilon))
 
 
@@ -65,7 +71,7 @@ class NoisyWinsorizedMean(PureMechanism[Winsorized]):
     """A winsorised mean: private quantiles, and a noisy mean of the values clamped to them.
 
     The output has the quantiles, and how far noise moved the mean between them at most, at 95 %
-    (``lem-mean-error``). How far the quantiles are off, and what clamping changes, is not in that.
+    (``lem-mean-error``). The error of the quantiles, and the error due to clamping, are not included.
 
     Parameters
     ----------
@@ -92,7 +98,7 @@ class NoisyWinsorizedMean(PureMechanism[Winsorized]):
         return self.question.ranks.permute_and_flip(epsilon=self._budgets[0])
 
     def check(self, data: Any) -> None:
-        """The noise can be made for the widest ends; without bounds, as for any others."""
+        """Raise unless noise for the widest range can be sampled; without bounds, for some range."""
         super().check(data)
         value = self.question.ranks.value
         widest = mean_between(self.question.table, value, *(value.bounds if isinstance(value, Clipped) else (0.0, 1.0)))
@@ -100,7 +106,7 @@ class NoisyWinsorizedMean(PureMechanism[Winsorized]):
             CountedMean(widest, self._budgets[1]).check(data)
 
     def sample(self, data: Any, noise: NoiseSource) -> Winsorized:
-        """The mean between the ends chosen; if these are all but the same, the lower one."""
+        """The mean between the chosen quantiles; if these are within a step of the grid, the lower one."""
         low, high = map(float, self._ends.sample(data, noise))
         mean = mean_between(self.question.table, self.question.ranks.value, low, high)
         if mean is None:
@@ -115,9 +121,9 @@ class NoisyWinsorizedMean(PureMechanism[Winsorized]):
 
 
 def mean_between(table: PrivateTable, value: Clipped | AnySize, low: float, high: float) -> Mean | None:
-    """The mean of values clamped to two ends that were published; None if no grid tells these apart.
+    """The mean of values clamped to two published ends; None if these are within a step of the grid.
 
-    Within bounds the grid is that of the value, otherwise one of 2^30 steps, or as fine as floats are.
+    With bounds the grid is that of the value, otherwise one of 2^30 steps, or as fine as floats allow.
     """
     fine = Fraction(max((high - low) / 2**30, max(abs(low), abs(high)) / 2**51))
     grid = value.grid if isinstance(value, Clipped) else Grid.within(fine or Fraction(1))

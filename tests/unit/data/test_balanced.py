@@ -72,5 +72,5 @@ def test_only_where_every_unit_is_in_one_cell(connection: duckdb.DuckDBPyConnect
     ]
     for other in others:
         assert not other.fixed
-        with pytest.raises(InvalidValue, match="take laplace"):
+        with pytest.raises(InvalidValue, match="use laplace"):
             other.balanced(epsilon=1)

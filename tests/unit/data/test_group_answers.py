@@ -179,9 +179,9 @@ def test_a_ledger_keeps_answers(frame: pd.DataFrame, tmp_path: Any) -> None:
 def test_what_is_publicly_wrong_is_refused(frame: pd.DataFrame) -> None:
     table = xp.read(frame, unit="row", neighbours="add-remove", key=1)
     for values, keys, rule in (
-        ((), ["a"], "told apart"), (("city", "city"), [("a", "a")], "each once"), (("city",), "ab", "a list"),
+        ((), ["a"], "one or more"), (("city", "city"), [("a", "a")], "different"), (("city",), "ab", "a list"),
         (("city",), 5, "a list"), (("city",), [("a", 1)], "for each of 1"), (("city", "year"), ["a"], "for each of 2"),
-        (("city",), ["a", "a"], "different"), (("city",), [], "from 1"), (("city",), [1], "of another kind"),
+        (("city",), ["a", "a"], "different"), (("city",), [], "1 to 10000"), (("city",), [1], "of another kind"),
         (("city", "year"), {"city": ["a"]}, "need values of 'year'"), (("x",), [1.0], "a key needs"),
         (("city",), pl.DataFrame({"town": ["a"]}), "need values of 'city'"),
         (("city",), pa.table({"town": ["a"]}), "need values of 'city'"),
@@ -192,8 +192,8 @@ def test_what_is_publicly_wrong_is_refused(frame: pd.DataFrame) -> None:
     assert table.by("city", keys=pa.table({"city": ["a"]})).keys == ("a",)
     groups = table.by("city", keys=["a"])
     for said, rule in (
-        ({}, "at least one"), ({"n": 5}, "name the statistics"), ({"city": groups.count()}, "different names"),
-        ({"n": groups.count(), "delta": "1e-6"}, "leave it out"),
+        ({}, "at least one"), ({"n": 5}, "statistics by name"), ({"city": groups.count()}, "different names"),
+        ({"n": groups.count(), "delta": "1e-6"}, "leave delta= out"),
         ({"m": table.where("x > 0").median("x")}, "another table"),
     ):  # fmt: skip
         with pytest.raises(InvalidValue, match=rule):
@@ -203,7 +203,7 @@ def test_what_is_publicly_wrong_is_refused(frame: pd.DataFrame) -> None:
     discovered = table.by("city")
     with pytest.raises(InvalidValue, match="δ"):
         discovered.answers(epsilon=1, n=discovered.count())
-    with pytest.raises(InvalidValue, match="needs stated keys"):
+    with pytest.raises(InvalidValue, match="needs the keys of the groups"):
         discovered.ask(lambda rows, e: rows.count().laplace(epsilon=e), epsilon=1)
 
 

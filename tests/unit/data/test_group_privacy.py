@@ -252,5 +252,5 @@ def test_statistics_are_about_the_table_that_is_grouped() -> None:
                       numbers.variance("x", bounds=(0, 9)), numbers.median("x")):  # fmt: skip
         with pytest.raises(InvalidValue, match="another table"):
             texts.answers(epsilon=1, n=statistic)
-    with pytest.raises(InvalidValue, match="of the rows given"):
+    with pytest.raises(InvalidValue, match="not about its rows"):
         texts.ask(lambda rows, e: numbers.rows("a").count().laplace(epsilon=e), epsilon=1)

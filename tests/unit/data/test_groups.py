@@ -96,18 +96,18 @@ def test_each_group_gets_its_share(connection: duckdb.DuckDBPyConnection, relati
 
 def test_what_is_publicly_wrong_is_refused(connection: duckdb.DuckDBPyConnection) -> None:
     table = xp.read(connection, table="t", unit="row", neighbours="substitute", key=1)
-    for keys, rule in ((["a", "a"], "different"), ([], "from 1 to"), ("ab", "a list"), ([1.5], "another kind")):
+    for keys, rule in ((["a", "a"], "different"), ([], "1 to 10000"), ("ab", "a list"), ([1.5], "another kind")):
         with pytest.raises(InvalidValue, match=rule):
             table.by("city", keys=keys)
     with pytest.raises(InvalidValue):
         table.by("city", [1])  # text is not a number
     groups = table.by("city", ["Rome", "Oslo"])
-    with pytest.raises(InvalidValue, match=r"at most ε 0\.5"):
+    with pytest.raises(InvalidValue, match=r"costs ε 1, more than its share of ε 0\.5"):
         groups.ask(lambda rows, e: rows.count().laplace(epsilon=1), epsilon=1)
     with pytest.raises(InvalidValue, match="without δ"):
         groups.ask(lambda rows, e: rows.count().gaussian(epsilon=e, delta="1e-6"), epsilon=1)
-    with pytest.raises(InvalidValue, match="asks its rows"):
+    with pytest.raises(InvalidValue, match="not about its rows"):
         groups.ask(lambda rows, e: table.where("cost > 0").count().laplace(epsilon=e), epsilon=1)
     one = groups.rows("Rome").count().laplace(epsilon="0.1")
-    with pytest.raises(InvalidValue, match="each of 2 groups"):
+    with pytest.raises(InvalidValue, match="2 groups need one question each, got 1"):
         Grouped(groups, (one,), 1)

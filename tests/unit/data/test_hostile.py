@@ -113,7 +113,7 @@ def test_what_is_plain_is_still_allowed(table: xp.PrivateTable) -> None:
 def test_a_plan_is_one_query(table: xp.PrivateTable) -> None:
     assert isinstance(table.engine, DuckDB)
     for text in ("SELECT 1; SELECT 2", "DROP TABLE t", "COPY t TO 'x.csv'", "SELEC"):
-        with pytest.raises(xp.InvalidValue, match="does not make one query"):
+        with pytest.raises(xp.InvalidValue, match="does not make exactly one query"):
             table.engine._bind(text)
 
 
@@ -239,7 +239,7 @@ def test_locked_settings_are_refused_or_right(connection: duckdb.DuckDBPyConnect
     with duckdb.connect() as locked:
         locked.execute("CREATE TABLE t AS SELECT 1 AS n")
         locked.execute("SET lock_configuration = true")
-        with pytest.raises(xp.InvalidValue, match="before locking, SET disabled_optimizers"):
+        with pytest.raises(xp.InvalidValue, match="before locking them, run SET disabled_optimizers"):
             xp.read(locked, table="t", unit="row", neighbours="add-remove")
     off = "in_clause,filter_pushdown,statistics_propagation,top_n,common_subexpressions"
     connection.execute(f"SET disabled_optimizers = '{off}'")
@@ -549,7 +549,7 @@ def test_a_header_ends_with_its_line(tmp_path: Path) -> None:
 def test_names_are_text(table: xp.PrivateTable, connection: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(xp.InvalidValue, match="not empty"):
         table.derive(**{"": "1"})
-    with pytest.raises(xp.InvalidValue, match="a table's name"):
+    with pytest.raises(xp.InvalidValue, match="the name of a table"):
         xp.read(connection, table="\ud800", unit="row", neighbours="add-remove")
     with pytest.raises(xp.InvalidValue, match="at most 10000 keys"):
         table.histogram("i", keys=range(10_001))
@@ -573,7 +573,7 @@ def test_forms_of_csv_are_checked(tmp_path: Path) -> None:
     table = xp.read(file, unit="row", neighbours="add-remove", delimiter=";", quote="'")
     assert table.discover("p").exact() == [("a;b", 1)]
     file.write_text(",".join(f"c{i}" for i in range(1001)) + "\n")
-    with pytest.raises(xp.InvalidValue, match="write Parquet"):
+    with pytest.raises(xp.InvalidValue, match="convert it to Parquet"):
         xp.read(file, unit="row", neighbours="add-remove")
 
 

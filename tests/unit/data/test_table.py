@@ -116,9 +116,9 @@ def test_regressions_run_on_columns(people: xp.PrivateTable, ledger: xp.Ledger) 
 MISTAKES = {
     "a filter is true or false": lambda t: t.where("age + 1"),
     "there is no column 'agee': did you mean 'age'": lambda t: t.where("agee > 1"),
-    "two names": lambda t: t.where("visits.age > 1"),
+    "write the column's name alone": lambda t: t.where("visits.age > 1"),
     "count(), sum()": lambda t: t.where("sum(age) > 1"),
-    "looks at others": lambda t: t.where("age = (SELECT max(age) FROM visits)"),
+    "a query reads others": lambda t: t.where("age = (SELECT max(age) FROM visits)"),
     "random() is not allowed": lambda t: t.where("random() < 0.5"),
     "now() is not allowed": lambda t: t.where("now() > day"),
     "getvariable() is not allowed": lambda t: t.where("getvariable('x') = 1"),
@@ -126,24 +126,24 @@ MISTAKES = {
     "is not an expression": lambda t: t.where("age >"),
     "is unexpected": lambda t: t.where("true; DROP TABLE visits"),
     "an expression is text": lambda t: t.where(3),
-    "> takes values of one kind, and is given text and integer": lambda t: t.where("city > 3"),
+    "> takes values of one kind, but has text and integer": lambda t: t.where("city > 3"),
     "already": lambda t: t.derive(AGE="age + 1"),
     "needs integer or number or boolean": lambda t: t.sum("city", bounds=(0, 1)),
     "pair (lowest, highest)": lambda t: t.sum("age", bounds=(5, 1)),
-    "is known": lambda t: t.sum("age", bounds=(5, 5)),
+    "pass bounds that differ": lambda t: t.sum("age", bounds=(5, 5)),
     "2^52 steps": lambda t: t.sum("age", bounds=(0, 1e30), grid=1),
-    "take a smaller grid=": lambda t: t.sum("age", bounds=(0, 1), grid=1024),
+    "pass a smaller grid=": lambda t: t.sum("age", bounds=(0, 1), grid=1024),
     "each of bounds must fit": lambda t: t.sum("age", bounds=(0, "1e399")),
     "power of two": lambda t: t.sum("age", bounds=(0, 10), grid=0.3),
     "a number or 'drop'": lambda t: t.sum("age", bounds=(0, 10), missing="zero"),
-    "one of them": lambda t: t.histogram("age"),
-    "goes with bounds": lambda t: t.histogram("age", bins=10),
+    "either keys=[…] or bins=…": lambda t: t.histogram("age"),
+    "needs bounds=": lambda t: t.histogram("age", bins=10),
     "further apart": lambda t: t.histogram("age", bins=2, bounds=(-1.7e308, 1.7e308)),
     "ascend": lambda t: t.histogram("age", bins=[1, 1]),
-    "listed once each": lambda t: t.histogram("city", keys=["Rome", "Rome"]),
+    "list each once": lambda t: t.histogram("city", keys=["Rome", "Rome"]),
     "keys are values of the column": lambda t: t.histogram("city", keys=["Rome", 3]),
     "at most 64 bits": lambda t: t.histogram("age", keys=[2**63]),
-    "is one of the keys": lambda t: t.histogram("city", keys=["other"]),
+    "is also one of the keys": lambda t: t.histogram("city", keys=["other"]),
     "needs text or integer or boolean": lambda t: t.discover("cost"),
     "'rows' or 'units'": lambda t: t.count(of="people"),
     "needs integer or number": lambda t: t.histogram("list", bins=[0, 1]),
@@ -209,7 +209,7 @@ def test_reading_says_what_is_missing(connection: duckdb.DuckDBPyConnection, tmp
     refused("has no column 'c'", file, schema={"c": "integer"})
     refused("declare one of integer", file, schema={"a": "whole"})
     refused("declare one of integer", file, schema={"a": "INT); DROP"})
-    refused("a key is a whole number", file, key="x")
+    refused("key is a whole number", file, key="x")
     file.write_text("a,a\n1,2\n")
     refused("does not name each column once", file)
 
@@ -217,7 +217,7 @@ def test_reading_says_what_is_missing(connection: duckdb.DuckDBPyConnection, tmp
 def test_units_are_stated_completely() -> None:
     with pytest.raises(TypeError):
         xp.Unit("person")  # type: ignore[call-arg]
-    with pytest.raises(xp.InvalidValue, match="at least one"):
+    with pytest.raises(xp.InvalidValue, match="rows is a whole number from 1"):
         xp.Unit("person", rows=0)
     assert xp.Unit("person", rows=2, groups=9).groups == 2
 
@@ -452,7 +452,7 @@ def test_errors_carry_what_they_are_about(
 def test_the_remedy_for_a_filtered_column_is_a_better_answer(people: xp.PrivateTable, ledger: xp.Ledger) -> None:
     """A column that is NULL elsewhere would count all of that as 0: a wrong median with a small error."""
     adults = people.where("age >= 60")
-    with pytest.raises(xp.InvalidValue, match=r"ask the filtered table itself, for median\(\)") as error:
+    with pytest.raises(xp.InvalidValue, match=r"use the filtered table's own median\(\)") as error:
         adults.column("age")
     assert "NULL" not in str(error.value)
     median = ledger.run(adults.median("age", bounds=(0, 90)).permute_and_flip(epsilon=1)).value

@@ -185,7 +185,7 @@ def test_quantiles_need_no_bounds(tmp_path: Path) -> None:
         ({"kind": "count", "by": ["city", "age"], "by_keys": ["Rome"]}, "a value for each of 2 columns"),
         ({"kind": "count", "by": ["city", "age"], "by_keys": [["Rome", "old"]]}, "age"),
         ({"kind": "count", "by": "city", "by_keys": [["Rome"], 1.5]}, "a list of lists"),
-        ({"kind": "count", "by": ["city", "city"], "by_keys": [["Rome", "Rome"]]}, "each once"),
+        ({"kind": "count", "by": ["city", "city"], "by_keys": [["Rome", "Rome"]]}, "different columns"),
     ],
 )
 def test_groups_need_what_tells_them_apart_and_which_there_are(tmp_path: Path, said: dict[str, Any], what: str) -> None:
@@ -612,7 +612,7 @@ def test_data_that_is_a_folder(tmp_path: Path) -> None:
     path = write_study(tmp_path, COUNT)
     (tmp_path / "people.csv").unlink()
     (tmp_path / "people.csv").mkdir()
-    with pytest.raises(InvalidStudy, match="cannot be read"):
+    with pytest.raises(InvalidStudy, match="is a folder, and expost reads only folders of Parquet files"):
         plan_study(read_study(path))
 
 
@@ -806,7 +806,7 @@ def test_a_stated_size_is_checked_before_any_charge(tmp_path: Path) -> None:
     path = write_study(tmp_path, COUNT)
     path.write_text(path.read_text().replace('"substitute"', f'"substitute"\nsize = {PEOPLE}'))
     (tmp_path / "people.csv").write_text("person,age,city,cost,word\n")
-    with pytest.raises(InvalidStudy, match=r"study.toml:11: \[privacy\] .* has 0 units, and size = 6000 was declared"):
+    with pytest.raises(InvalidStudy, match=r"study.toml:11: \[privacy\] .* has 0 units, but size = 6000 was declared"):
         run_study(read_study(path))
     assert not (tmp_path / "books.db").exists()
 

@@ -1,4 +1,4 @@
-"""DuckDB as an engine: files of Parquet and CSV, tables of a database, an open connection."""
+"""DuckDB as an engine: Parquet and CSV files, data frames, tables of a database, an open connection."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from expost.data.frames import PlainColumn
 
 _INTERRUPTED = "Query interrupted"
-"""What DuckDB says instead of KeyboardInterrupt."""
+"""The message that DuckDB raises instead of KeyboardInterrupt."""
 _VIEW, _BLANK = "expost_source", "expost_blank"
 
 
 class DuckDB:
-    """One table, view or set of files, through DuckDB. Data stays inside; larger than memory is fine.
+    """One table, view or set of files, in DuckDB. Data stays inside, and may be larger than memory.
 
-    Nothing that we render can fail or depend on other rows, whatever DuckDB's optimizer does with it. As a second line
-    of defence the optimizers that look at statistics, or move parts of expressions, are off while a query of ours runs,
-    and all settings that could decide a result are at their defaults. Such settings belong to the whole database: on a
-    connection of one's own they are set for the query and put back, one query at a time. Functions are looked up among
-    the built-in ones alone, so that macros under their names change nothing.
+    No rendered SQL can fail or depend on other rows, whatever DuckDB's optimizer does with it. As a second line of
+    defence, the optimizers that use statistics or move parts of expressions are off while a query runs, and all
+    settings that could affect a result are at their defaults. These settings belong to the whole database: on a
+    caller's connection they are set for the query and restored, one query at a time. Only built-in functions are found
+    by name, so macros of the same names change nothing.
     """
 
     def __init__(
@@ -63,8 +63,8 @@ class DuckDB:
         if not self._shared:
             refuse_shadows(connection)
         self.name = name
-        self.ordered = True  # what a row says does not decide where it is
-        self._origin = origin or id(connection)  # the connection lives as long as this does
+        self.ordered = True  # a row's values do not decide its position
+        self._origin = origin or id(connection)  # the connection lives as long as this object
         self._bound: set[str] = set()
         self._lock = RLock()
         with self._lock:
@@ -83,7 +83,7 @@ class DuckDB:
 
     @classmethod
     def of(cls, source: Any, table: str | None, form: files.Form) -> DuckDB:
-        """The engine for a path, a pattern of paths, a database file, or an open connection."""
+        """The engine for a path, a pattern, a database, a frame, or an open connection."""
         if isinstance(source, duckdb.DuckDBPyConnection):
             if not isinstance(table, str) or not table:
                 raise InvalidValue("a connection has many tables: name one with table='visits'")
@@ -105,21 +105,21 @@ class DuckDB:
             form.refuse("a database")
             return cls(sources.open_database(path), table, f"{path}:{table}", origin=str(Path(path).resolve()))
         if table is not None:
-            raise InvalidValue(f"{path} is a file of rows, not a database: leave out table={table!r}")
+            raise InvalidValue(f"{path} is one table, not a database: leave out table={table!r}")
         if way == "parquet":
-            form.refuse("a Parquet file, which states its columns itself,", "partitions")
+            form.refuse("a Parquet file, which has its own types,", "partitions")
         return cls._of_files(path, way, form)
 
     @classmethod
     def _of_columns(cls, columns: Sequence[PlainColumn], name: str) -> DuckDB:
-        """A copy, on a connection of our own: what becomes of the original later changes nothing."""
+        """The engine for a copy of the columns, on a connection of its own."""
         return cls(held.copied(columns, _VIEW), _VIEW, name, _VIEW)._spilling()
 
     @classmethod
     def _of_files(cls, path: str, way: str, form: files.Form) -> DuckDB:
         connection = sources.open_database(":memory:")
         if way == "parquet":
-            connection.execute("SET parquet_metadata_cache = true")  # of files that have not changed since
+            connection.execute("SET parquet_metadata_cache = true")  # reloaded for files that have changed
             rows = sources.parquet(connection, path, form)
         else:
             form.refuse("CSV files", "schema", "delimiter", "quote", "decimal", "encoding")
@@ -131,19 +131,19 @@ class DuckDB:
         engine.ordered = not form.partitions
         return engine
 
-    # ---- what queries are made of
+    # ---- parts of queries
 
     @property
     def source(self) -> str:
-        """The table."""
+        """The table's qualified name."""
         return ".".join(map(self.quote, self._names))
 
     def quote(self, name: str) -> str:
-        """In double quotes."""
+        """The name in double quotes."""
         return identifier(name)
 
     def render(self, tree: Tree, derived: Collection[str] = ()) -> str:
-        """DuckDB's SQL for an expression, none of which can fail. A column by itself keeps its length."""
+        """DuckDB's SQL for an expression, which never fails. A text column by itself is not cut."""
         if isinstance(tree, Stated):
             return stated(tree)
         if isinstance(tree, Reference):
@@ -153,7 +153,7 @@ class DuckDB:
         return fill(template, said) if isinstance(template, str) else template(said)
 
     def _argument(self, call: Call, part: Tree, derived: Collection[str]) -> str:
-        """What an operator is given. It reads the beginning of a long text, unless stated values decide it anyway."""
+        """An argument in SQL. Long texts are cut, unless comparing with literals needs only their beginning anyway."""
         rendered = self.render(part, derived)
         if not isinstance(part, Reference) or part.kind != "text" or prefix_decides(call, part):
             return rendered
@@ -162,35 +162,35 @@ class DuckDB:
         )
 
     def _whole(self, name: str, derived: Collection[str]) -> str:
-        """A column as a value of its kind: what lies outside of the kind is NULL."""
+        """A column as a value of its kind; values outside the kind's range are NULL."""
         if name in derived:
             return self.quote(name)
         return whole(self.quote(name), self.types[name])
 
     def owner(self, name: str) -> str:
-        """The column as it is; text by its bytes."""
+        """The column unchanged; text by its bytes."""
         return self.bytes_of(self.quote(name)) if self.schema[name] == "text" else self.quote(name)
 
     def bytes_of(self, text: str) -> str:
-        """In UTF-8."""
+        """The text's bytes in UTF-8."""
         return f"encode(CAST({text} AS VARCHAR))"
 
     def scramble(self, key: int, columns: Sequence[str]) -> str:
-        """DuckDB's 64-bit hash, twice: once, it mixes several columns too little to order rows evenly."""
+        """DuckDB's 64-bit hash, applied twice: once does not mix several columns well enough to order rows evenly."""
         return f"hash(hash({string(str(key))}, {', '.join(columns)}))"
 
     def total(self, column: str) -> str:
-        """A sum of 64-bit integers has 128 bits."""
+        """The sum of 64-bit integers, which DuckDB computes in 128 bits."""
         return f"sum(CAST({column} AS BIGINT))"
 
-    # ---- running them
+    # ---- running queries
 
     def check(self, query: str) -> str:
-        """One SELECT, which DuckDB has bound, so that what is publicly wrong shows before the charge."""
+        """The query; raises unless it is one SELECT that DuckDB can bind, so that errors come before the charge."""
         with self._lock:
             if query not in self._bound:
                 self._bind(query)
-            if self._own:  # another's tables may change
+            if self._own:  # the tables of a caller's connection may change
                 self._bound.add(query)
         return query
 
@@ -201,21 +201,21 @@ class DuckDB:
         except duckdb.Error:
             kinds = []
         if kinds != [duckdb.StatementType.SELECT]:
-            raise InvalidValue("the question does not make one query: write it more plainly")
+            raise InvalidValue("the question does not make exactly one query: simplify its expressions")
         sources.public(cursor, f"DESCRIBE {text}", self.name)
 
     def fetch(self, query: str) -> list[tuple[Any, ...]]:
-        """All at once."""
+        """All rows of a query."""
         rows: list[tuple[Any, ...]] = self._run(query, lambda cursor: cursor.fetchall())
         return rows
 
     def arrays(self, query: str) -> list[NDArray[np.float64]]:
-        """Straight into numpy."""
+        """The columns of a query as NumPy arrays."""
         columns = self._run(query, lambda cursor: cursor.fetchnumpy().values())
         return [np.ma.filled(np.ma.asarray(column, np.float64), np.nan) for column in columns]
 
     def _spilling(self) -> Self:
-        """What does not fit in memory goes to a folder that nobody else can read, and that goes with the engine."""
+        """Spill what does not fit in memory to a folder that only this user can read, removed with the engine."""
         folder = tempfile.mkdtemp(prefix="expost-")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self._connection.execute(f"SET temp_directory = {string(folder)}")
@@ -231,13 +231,13 @@ class DuckDB:
                     return read(cursor.execute(query))
         except InvalidValue:
             raise
-        except Exception as error:  # whatever it is, it may quote data
+        except Exception as error:  # any message may quote data
             kind = type(error).__name__
             interrupted = kind == "RuntimeError" and str(error) == _INTERRUPTED
         if interrupted:
             raise KeyboardInterrupt
-        raise EngineFailed(kind)  # outside, so that not even the context quotes data
+        raise EngineFailed(kind)  # outside the handler, so that not even the context quotes data
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
-        """One that sees the table: temporary tables are seen by their own connection only."""
+        """A connection that sees the table: only their own connection sees temporary tables."""
         return sources.apart(self._connection) if self._shared and not self._own else self._connection

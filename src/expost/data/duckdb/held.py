@@ -1,4 +1,4 @@
-"""Tables that we hold ourselves: columns from elsewhere, copied into a database in memory."""
+"""Tables held in memory: columns from frames and other databases, copied into a DuckDB database."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ARROW, _HELD = "_expost_arrow", "expost_held"
 
 
 def library_of(source: Any) -> str | None:
-    """The library that a frame is of; None for anything else."""
+    """The library of a frame; None for anything else."""
     first = source[0] if isinstance(source, list | tuple) and source else source
     if type(first).__module__.partition(".")[0] not in _LIBRARIES and not hasattr(first, "iloc"):
         return None
@@ -38,11 +38,14 @@ def frame_columns(source: Any, library: str, schema: Mapping[str, str] | None) -
 
 
 def copied(columns: Sequence[PlainColumn], table: str) -> duckdb.DuckDBPyConnection:
-    """A connection that has them as a table, and shares nothing with where they came from."""
+    """A new connection that has a copy of the columns as a table."""
     from expost.data.frames import arrow_table
 
     if all(column.values is None for column in columns):
-        raise InvalidValue("no column can be read: all are lists, structures, bytes, durations or the like")
+        raise InvalidValue(
+            "no column can be read, because all are lists, structures, bytes, durations or the like: add a column of "
+            "numbers, text, booleans or times"
+        )
     connection = sources.open_database(":memory:")
     connection.execute(f"ATTACH ':memory:' AS {_HELD} (COMPRESS)").execute(f"USE {_HELD}")
     made = [
@@ -57,11 +60,11 @@ def copied(columns: Sequence[PlainColumn], table: str) -> duckdb.DuckDBPyConnect
         connection.execute(f"INSERT INTO {identifier(table)} {rows}").execute("CHECKPOINT")
         connection.unregister(_ARROW)
         return connection
-    except Exception as error:  # whatever it is, it may quote data
+    except Exception as error:  # any message may quote data
         kind = type(error).__name__
-    raise EngineFailed(kind)  # outside, so that not even the context quotes data
+    raise EngineFailed(kind)  # outside the handler, so that not even the context quotes data
 
 
 def _kept_as(kind: str) -> str:
-    """Texts are compressed, so that each different one is looked at once; numbers are read faster as they are."""
+    """Compress texts, so that each distinct one is processed once; numbers are read faster uncompressed."""
     return "" if kind == "VARCHAR" else " USING COMPRESSION uncompressed"

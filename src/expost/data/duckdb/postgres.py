@@ -1,7 +1,7 @@
-"""A table of PostgreSQL, copied once: every value as text, which is read as every other text is.
+"""Tables of PostgreSQL, copied once: every value as text, which is then parsed like any other text.
 
-PostgreSQL writes each value as text without failing, and reading it is total: what is no value of ours (a date before
-the year 1, a number of more than 64 bits) is NULL. All rows are those of one instant.
+PostgreSQL writes each value as text without failing, and parsing never fails: what is out of range (a date before the
+year 1, a whole number of more than 64 bits) is NULL. All rows come from one snapshot.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SETTINGS = (
 
 
 def read_table(url: str, table: str | None, form: Form) -> tuple[list[PlainColumn], str]:
-    """The columns of a table, and what it is called: by its name alone, for an address may have a password."""
+    """The columns of a table, and its name, without the address, which may contain a password."""
     if not isinstance(table, str) or not table:
         raise InvalidValue("a database has many tables: name one with table='visits', or 'schema.visits'")
     form.refuse("a table of PostgreSQL")
@@ -50,7 +50,7 @@ def read_table(url: str, table: str | None, form: Form) -> tuple[list[PlainColum
     try:
         with psycopg.connect(url) as connection:
             return list(_read(connection, table)), f"postgresql:{table}"
-    except psycopg.Error as error:  # whatever it is, it may quote data, or a password
+    except psycopg.Error as error:  # any message may quote data, or a password
         kind = type(error).__name__
     raise EngineFailed(kind)
 
@@ -64,7 +64,7 @@ def _read(connection: Any, table: str) -> Iterator[PlainColumn]:
     known = _types(connection, table)
     chosen = {name: kind for name, kind in known.items() if _KINDS.get(kind) is not None}
     if not chosen:
-        raise InvalidValue(f"no column of {table!r} can be read")
+        raise InvalidValue(f"no column of {table!r} is of a type that can be read: make a view that casts some to text")
     values = sql.SQL(", ").join(sql.SQL(_FORMS.get(kind, "{}::text")).format(sql.Identifier(name))
                                 for name, kind in chosen.items())  # fmt: skip
     asked = sql.SQL("SELECT {} FROM {}").format(values, sql.Identifier(*table.split(".")))
@@ -94,21 +94,21 @@ def _types(connection: Any, table: str) -> dict[str, str]:
     quoted = ".".join(psycopg.sql.Identifier(part).as_string(connection) for part in table.split("."))
     found = {str(name): str(kind) for name, kind in connection.execute(asked, (quoted,))}
     if not found:
-        raise InvalidValue(f"there is no table {table!r} in the database, or it has no columns")
+        raise InvalidValue(f"there is no table {table!r} in the database, or it has no columns: is its name right?")
     if len({name.lower() for name in found}) < len(found):
-        raise InvalidValue(f"{table!r} has columns whose names differ in capitals only: make a view that renames them")
+        raise InvalidValue(f"{table!r} has columns whose names differ only in case: make a view that renames them")
     return found
 
 
 def _texts(connection: Any, asked: Any, columns: int) -> list[Any]:
-    """The columns as text, in batches: bytes that are not UTF-8 are read as question marks."""
+    """The columns as text, read in batches; bytes that are not UTF-8 become question marks."""
     import pyarrow as pa
     from psycopg.adapt import Loader
 
     from expost.data.frames.objects import as_text
 
     class Text(Loader):
-        """What the server wrote."""
+        """Loads the server's text."""
 
         def load(self, data: Any) -> str:
             return as_text(bytes(data))

@@ -1,4 +1,4 @@
-"""Where rows come from: tables that a connection sees, database files, and files of Parquet and CSV."""
+"""Sources of rows: tables that a connection sees, database files, and Parquet and CSV files."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from expost.errors import EngineFailed, InvalidValue
 
 
 def apart(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """A connection to the same database on which short names are those of built-in things only: no macro is seen."""
+    """A connection to the same database that finds only built-in functions by unqualified names, and no macros."""
     return connection.cursor().execute("SET search_path = 'system.main'")
 
 
 def found_table(connection: duckdb.DuckDBPyConnection, table: str) -> tuple[tuple[str, ...], bool]:
-    """The table's names, database and schema first; and whether other connections see it, too."""
+    """The table's qualified name, and whether other connections see it, too."""
     if not is_text(table):
-        raise InvalidValue("a table's name is text that can be written in UTF-8, without NUL")
+        raise InvalidValue("the name of a table is valid UTF-8 without NUL: pass another as table=")
     parts = tuple(table.split("."))
     ways = [(table,), parts] if 1 < len(parts) <= 3 and all(parts) else [(table,)]
     here = public(connection, "SELECT current_database(), current_schema()", table)[0]
@@ -46,18 +46,20 @@ def _sees(cursor: duckdb.DuckDBPyConnection, names: tuple[str, ...]) -> bool:
 
 
 def open_database(path: str) -> duckdb.DuckDBPyConnection:
-    """A connection to a database file, which is only read; or to a database in memory."""
+    """A read-only connection to a database file, or a connection to a new database in memory."""
     if path != ":memory:" and not Path(path).is_file():
-        raise InvalidValue(f"there is no database {path!r}")
+        raise InvalidValue(f"there is no database {path!r}: is the path right?")
     try:
         connection = duckdb.connect(path, read_only=path != ":memory:")
     except duckdb.Error as error:
-        raise InvalidValue(f"{path!r} cannot be opened: {type(error).__name__}") from None
+        raise InvalidValue(
+            f"{path!r} cannot be opened ({type(error).__name__}): is it a DuckDB database that nobody is writing to?"
+        ) from None
     return connection
 
 
 def parquet(connection: duckdb.DuckDBPyConnection, path: str, form: files.Form) -> str:
-    """All files have the same columns: what has another type would be cast, and a cast fails for some values."""
+    """The query that reads Parquet files, which must have the same columns: casts to other types could fail."""
     listed = f"[{', '.join(map(string, (path, *form.also)))}]"
     columns = "list(name || ' ' || duckdb_type ORDER BY name, duckdb_type)"
     of_files = f"SELECT file_name, {columns} FROM parquet_schema({listed}) WHERE column_id > 0 GROUP BY file_name"
@@ -65,10 +67,10 @@ def parquet(connection: duckdb.DuckDBPyConnection, path: str, form: files.Form) 
     for file, named in found[1:]:
         if named != found[0][1]:
             raise InvalidValue(
-                f"{file} has other columns than {found[0][0]}: files that are read together have columns of the same "
+                f"{file} has other columns than {found[0][0]}: files that are read together need columns of the same "
                 "names and types"
             )
-    how = "utf8_validation = 'replace', hive_partitioning = false"  # other bytes become marks; folders are not columns
+    how = "utf8_validation = 'replace', hive_partitioning = false"  # folders are no columns unless declared
     if not form.partitions:
         return f"SELECT * FROM read_parquet({listed}, {how})"
     _check_partitions(form.partitions, [str(file) for file, _ in found], [each.split(" ")[0] for each in found[0][1]])
@@ -81,18 +83,18 @@ _FILE = "expost_file"
 
 
 def _check_partitions(partitions: Mapping[str, str], paths: list[str], columns: list[str]) -> None:
-    """Every file is in a folder for each of them. Which folders there are is private: no message names one."""
+    """Raise unless every file is in a folder of each name. The folders' values are private: no message quotes one."""
     for name in partitions:
         if not is_text(name) or not name or "/" in name:
-            raise InvalidValue("a partition is named by a text, as in partitions={'year': 'integer'}")
+            raise InvalidValue("partitions= maps names of folders to kinds, as in partitions={'year': 'integer'}")
         if name.lower() in (column.lower() for column in columns):
-            raise InvalidValue(f"{name!r} is a column of the files already: leave it out of partitions=")
+            raise InvalidValue(f"{name!r} is already a column of the files: leave it out of partitions=")
         if not all(f"/{name}=" in path for path in paths):
-            raise InvalidValue(f"some files are in no folder {name}=…: partitions= names what all of them are in")
+            raise InvalidValue(f"some files are not in a folder {name}=…: leave {name!r} out of partitions=")
 
 
 def _of_folder(name: str, declared: str) -> str:
-    """What a folder's name says, as a value of its kind; NULL if it does not fit, or says so."""
+    """The value in a folder's name, converted to its kind; NULL if it does not fit, or is Hive's name for NULL."""
     found = f"regexp_extract({_FILE}, {string(f'/{literal(name)}=([^/]*)/')}, 1)"
     text = f"coalesce(TRY(url_decode({found})), {found})"
     known = f"nullif({text}, '__HIVE_DEFAULT_PARTITION__')"
@@ -100,10 +102,10 @@ def _of_folder(name: str, declared: str) -> str:
 
 
 def csv(path: str, form: files.Form) -> str:
-    """Every line is a row: its fields are cut out of it, each by itself, and read as their columns' kinds.
+    """The query that reads CSV files. Every line is a row, from which each field is cut and parsed by itself.
 
-    DuckDB's own reader would take the lines behind a quotation mark that is never closed into one row. It only finds
-    the lines here: no line has the separator in it, and if one had, that line alone would be left out.
+    DuckDB's own reader would join all lines after an unclosed quotation mark into one row. Here it only splits the file
+    into lines, with a separator that no line contains; a line that did would be left out.
     """
     how = (
         f"header = true, delim = '{_NOWHERE}', quote = '', escape = '', nullstr = '', null_padding = true, "
@@ -123,7 +125,7 @@ def csv(path: str, form: files.Form) -> str:
 
 
 _FEW = 30
-"""Up to this number, fields are cut out of a line one by one; otherwise all at once."""
+"""Up to this number of columns, fields are cut from a line one by one; otherwise all at once."""
 _NOWHERE = "\x1e\x1f\x1e\x1f"
 
 
@@ -161,7 +163,7 @@ def _form_of_field(path: str, form: files.Form) -> str:
 
 
 def _of_text(column: str, kind: Kind, form: files.Form) -> str:
-    """A field as a value of its kind. With decimal commas, a number with a point in it is none."""
+    """A field as a value of its kind. With decimal commas, a number that contains a point is NULL."""
     template = CASTS["text", kind].duckdb
     if kind == "number" and form.decimal == ",":
         column = f"replace(CASE WHEN NOT contains({column}, '.') THEN {column} END, ',', '.')"
@@ -169,7 +171,7 @@ def _of_text(column: str, kind: Kind, form: files.Form) -> str:
 
 
 def guessed(path: str, form: files.Form) -> dict[str, Kind]:
-    """What the columns of a CSV file seem to hold, by a look at its values: for a draft that a person checks."""
+    """The kinds of a CSV file's columns, guessed from its values: for a draft that a person checks."""
     quote = string(form.quote_mark)
     how = f"header = true, delim = {string(form.delimiter_of(path))}, quote = {quote}, escape = {quote}"
     how += f", decimal_separator = {string(form.decimal or '.')}, ignore_errors = true, strict_mode = false"
@@ -181,7 +183,7 @@ def guessed(path: str, form: files.Form) -> dict[str, Kind]:
 
 
 def public(connection: duckdb.DuckDBPyConnection, statement: str, name: str) -> list[tuple[Any, ...]]:
-    """Run what reads no private value: its errors are about names and types, and may be shown."""
+    """Run a statement that reads no private values: its errors are about names and types, and may be shown."""
     try:
         return connection.execute(statement).fetchall()
     except (duckdb.FatalException, duckdb.InternalException) as error:  # an earlier query may have left it so
@@ -195,16 +197,16 @@ def public(connection: duckdb.DuckDBPyConnection, statement: str, name: str) -> 
 
 
 def refuse_scans(cursor: duckdb.DuckDBPyConnection, source: str, table: str) -> None:
-    """Only tables are read through a connection, and views of them: whatever else they read is read by its own rules.
+    """Raise unless the source is a table or a view of tables: other sources can fail for some values.
 
-    A frame of Python fails for text that is not Unicode, a view over a file for what does not fit a type that was
-    concluded from other rows.
+    A Python frame fails for text that is not valid Unicode, and a view over a file for values that do not fit a type
+    guessed from other rows.
     """
     plan = str(public(cursor, f"EXPLAIN SELECT * FROM {source}", table)).upper()
     scans = set(re.findall(r"FUNCTION: (\w+)", plan)) - {"SEQ_SCAN"}
     if scans:
         raise InvalidValue(
             f"{table!r} is not a table but reads a data frame or a file ({', '.join(sorted(scans)).lower()}), and a "
-            "value in it could make an answer fail: make a table of it, CREATE TABLE visits AS SELECT …, or give "
-            "read() the path of the file"
+            "value in it could make a query fail: make a table of it, CREATE TABLE visits AS SELECT …, or pass "
+            "read() the frame itself or the path of the file"
         )

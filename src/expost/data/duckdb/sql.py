@@ -1,4 +1,4 @@
-"""Values and names in DuckDB's SQL, and columns as values of their kinds."""
+"""DuckDB's SQL for literals and names, and for columns as values of their kinds."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def identifier(value: str) -> str:
 
 
 def fill(template: str, said: Sequence[str]) -> str:
-    """A template of the table of operators with its arguments."""
+    """A template from the table of operators, with its arguments filled in."""
     return re.sub(r"\$(\d)", lambda place: said[int(place[1])], template)
 
 
 def stated(tree: Stated) -> str:
-    """A stated value, with its type."""
+    """A literal, with its type."""
     if tree.value is None:
         return "NULL" if tree.kind is None else f"CAST(NULL AS {SQL_TYPES[tree.kind]})"
     if isinstance(tree.value, bool):
@@ -52,15 +52,15 @@ def stated(tree: Stated) -> str:
 
 
 def prefix_decides(call: Call, part: Tree) -> bool:
-    """Whether all that a text is compared with is stated, and so shorter than what is read of it."""
+    """Whether a text is compared with literals only, which are shorter than the part of it that is read."""
     return call.operator.prefix and all(isinstance(other, Stated) for other in call.arguments if other is not part)
 
 
 def in_range(column: str, kind: str) -> str:
-    """A date or timestamp in the years 1 to 9999, NULL outside of them.
+    """A date or timestamp in the years 1 to 9999; NULL outside them.
 
-    The value is clamped as well, where it is none of these: so what is computed from it never fails, even where an
-    engine computes it for a row that it then leaves out.
+    The value is clamped as well, so that nothing computed from it fails, even where an engine computes it for a row
+    that it then leaves out.
     """
     if kind in ("TIMESTAMP_NS", "TIMESTAMP"):
         column, kind = (f"CAST({column} AS TIMESTAMP)" if kind == "TIMESTAMP_NS" else column), "TIMESTAMP"
@@ -84,9 +84,9 @@ _LAST = {
 
 
 def of_decimal(column: str, kind: str) -> str:
-    """The nearest number, NULL if there are more digits than the type has, as in a damaged file: casts would fail.
+    """A decimal as the nearest float; NULL if it has more digits than its type, as in a damaged file.
 
-    From 16 digits on DuckDB's own cast rounds twice, and its cast from text once.
+    From 16 digits on, DuckDB's cast from decimal rounds twice, but its cast from text once.
     """
     width, scale = (int(number) for number in re.findall(r"\d+", kind))
     digits = "9" * width
@@ -97,7 +97,7 @@ def of_decimal(column: str, kind: str) -> str:
 
 
 def whole(column: str, declared: str) -> str:
-    """A column of a type as a value of its kind: what lies outside of the kind is NULL."""
+    """A column of a type as a value of its kind; values outside the kind's range are NULL."""
     base, kind = declared.split("(")[0], kind_of(declared)
     if base in WIDER_THAN_64:
         return f"TRY_CAST({column} AS BIGINT)"
@@ -111,5 +111,5 @@ def whole(column: str, declared: str) -> str:
 
 
 def kind_of(declared: str) -> Kind:
-    """What a column of a type holds."""
+    """The kind of a column of a type."""
     return "other" if declared.endswith("]") else _KINDS.get(declared.split("(")[0], "other")

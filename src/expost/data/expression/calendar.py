@@ -1,4 +1,4 @@
-"""What operators on dates and timestamps mean. Both lie in the years 1 to 9999; what leaves them has no value."""
+"""The meaning of operators on dates and timestamps. Both lie in the years 1 to 9999; results outside are NULL."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ FIRST, LAST = date(1, 1, 1), date(9999, 12, 31)
 EARLIEST, LATEST = datetime(1, 1, 1), datetime.max
 DATE = r"(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])-[0-9]{2}-[0-9]{2}"
 TIME = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?"
-"""How a date, and a time of day, are written in text: RE2 and Python read these alike."""
+"""Regular expressions for dates and times of day, which mean the same in RE2 and Python."""
 
 
 def as_date(text: str) -> date | None:
-    """The date that a text writes: 2024-01-31."""
+    """A date from text such as 2024-01-31; None if it is not one."""
     if not re.fullmatch(rf" *{DATE} *", text):
         return None
     try:
@@ -25,7 +25,7 @@ def as_date(text: str) -> date | None:
 
 
 def as_timestamp(text: str) -> datetime | None:
-    """The timestamp that a text writes: 2024-01-31 18:30:05.25, with less of the time or none."""
+    """A timestamp from text such as 2024-01-31 18:30:05.25, with less of the time or none; None if it is not one."""
     found = re.fullmatch(rf" *({DATE})([ T]({TIME}))? *", text)
     if found is None:
         return None
@@ -45,13 +45,13 @@ def midnight(day: date) -> datetime:
 
 
 def add_days(day: date, days: int) -> date | None:
-    """A number of days later."""
+    """The date a number of days later; None outside the years 1 to 9999."""
     place = day.toordinal() + days
     return date.fromordinal(place) if 1 <= place <= LAST.toordinal() else None
 
 
 def add_months(day: date, months: int) -> date | None:
-    """A number of months later, on the same day of the month, or on its last."""
+    """The date a number of months later, on the same day of the month, or on its last day."""
     place = day.year * 12 + day.month - 1 + months
     if not 12 <= place < 120_000:
         return None
@@ -60,7 +60,7 @@ def add_months(day: date, months: int) -> date | None:
 
 
 def add_seconds(time: datetime, seconds: int) -> datetime | None:
-    """A number of seconds later."""
+    """The time a number of seconds later; None outside the years 1 to 9999."""
     passed = (time - EARLIEST) // timedelta(microseconds=1) + seconds * 10**6
     whole = (LATEST - EARLIEST) // timedelta(microseconds=1)
     return EARLIEST + timedelta(microseconds=passed) if 0 <= passed <= whole else None
@@ -76,7 +76,7 @@ PARTS: dict[str, Callable[[date], int]] = {
     "isodow": lambda day: day.isoweekday(),
     "dayofyear": lambda day: day.timetuple().tm_yday,
 }
-"""Parts of a date. Weeks are those of ISO 8601; dayofweek counts from Sunday, 0, and isodow from Monday, 1."""
+"""Parts of a date. Weeks are those of ISO 8601; dayofweek is 0 on Sunday, and isodow is 1 on Monday."""
 PARTS_OF_TIME: dict[str, Callable[[datetime], int]] = {
     "hour": lambda time: time.hour,
     "minute": lambda time: time.minute,
@@ -106,7 +106,7 @@ def truncated_time(unit: str, time: datetime) -> datetime:
 
 
 def difference(unit: str, first: datetime, last: datetime) -> int:
-    """How many beginnings of the unit lie between: from the evening of 31 December to the morning after is a year."""
+    """How often the unit begins between two times: one year begins between 31 December, 23:00, and 1 January, 1:00."""
     if unit in ("year", "quarter", "month"):
         months = 12 * (last.year - first.year) + last.month - first.month
         if unit == "quarter":

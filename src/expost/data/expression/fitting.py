@@ -1,7 +1,7 @@
-"""Operators and arguments of the right kinds.
+"""The choice of operators by the kinds of their arguments.
 
-A whole number becomes a number where one is needed, a date a timestamp, and a text that is stated beside a date is read
-as one; nothing else is converted without being asked to.
+An integer is converted to a number where one is needed, a date to a timestamp, and a text literal beside a date to a
+date; nothing else is converted implicitly.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from expost.data.expression.tree import Call, Kind, Operator, Stated, Tree
 from expost.errors import InvalidValue
 
 BY_NAME: dict[str, list[Operator]] = {}
-"""The operators of each name, one for each kind of arguments."""
+"""The operators of each name, one for each combination of kinds."""
 for _operator in operators.TABLE:
     BY_NAME.setdefault(_operator.name, []).append(_operator)
 
 
 def call(origin: Tokens, name: str, *arguments: Tree) -> Tree:
-    """The operator of that name that needs the fewest conversions."""
+    """A call of the operator of that name that needs the fewest conversions."""
     found = [(_distance(each, arguments), each) for each in BY_NAME[name]]
     fitting = [(distance, each) for distance, each in found if distance is not None]
     if not fitting:
@@ -34,7 +34,7 @@ def call(origin: Tokens, name: str, *arguments: Tree) -> Tree:
 
 
 def apply(origin: Tokens, operator: Operator, tree: Tree) -> Tree:
-    """This operator, if its one argument fits."""
+    """A call of this operator with one argument; raises if its kind does not fit."""
     if _distance(operator, [tree]) is None:
         raise origin.unfit(operator.name, operator.takes[0], str(tree.kind))
     return _applied(operator, [tree])
@@ -51,7 +51,7 @@ def _kinds(operator: Operator, arguments: int) -> tuple[Kind, ...]:
 
 
 def _distance(operator: Operator, arguments: Sequence[Tree]) -> int | None:
-    """How many conversions an operator needs, those of texts counted twice; None if it does not fit."""
+    """How many conversions an operator needs, conversions of text counted twice; None if it does not fit."""
     kinds = _kinds(operator, len(arguments))
     if len(kinds) != len(arguments):
         return None
@@ -72,14 +72,14 @@ def _is_text(tree: Tree) -> bool:
 
 
 def as_time(tree: Tree, kind: Kind) -> Stated | None:
-    """A stated text as the date or timestamp that it writes; None if it writes none."""
+    """A text literal as a date or timestamp; None if it is not one."""
     text = str(cast(Stated, tree).value)
     value = calendar.as_date(text) if kind == "date" else calendar.as_timestamp(text)
     return None if value is None else Stated(value, kind)
 
 
 def become(tree: Tree, kind: Kind) -> Tree:
-    """A value as one of another kind that it fits."""
+    """A value converted to another kind, which it fits."""
     if tree.kind == kind:
         return tree
     if isinstance(tree, Stated) and tree.value is None:
@@ -94,7 +94,7 @@ def _unfit(origin: Tokens, name: str, arguments: Sequence[Tree]) -> InvalidValue
     kinds = [each.kind for each in arguments]
     if any(map(_is_text, arguments)) and set(kinds) - {"text", None}:
         return InvalidValue(
-            f"{said(origin.text)} has a text that does not fit its place: write a date as DATE '2024-01-31', and "
+            f"{said(origin.text)} has a text where another kind is needed: write a date as DATE '2024-01-31', and "
             "a number without quotation marks"
         )
     takes = sorted({" and ".join(each.takes) for each in BY_NAME[name]})

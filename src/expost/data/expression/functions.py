@@ -1,4 +1,4 @@
-"""Functions by name, casts, and units of time. Each function reads its own arguments from behind the parenthesis."""
+"""Functions by name, casts, and units of time. Each function parses its own arguments, after the parenthesis."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CAST_NAMES: dict[str, Kind] = {
     "DATE": "date",
     "TIMESTAMP": "timestamp",
 }
-"""What CAST calls the kinds."""
+"""The names of kinds in CAST."""
 _SYNONYMS = {"ceiling": "ceil", "len": "length", "substr": "substring", "dow": "dayofweek", "doy": "dayofyear"}
 _SYNONYMS |= {"prefix": "starts_with", "suffix": "ends_with", "ifnull": "coalesce", "datediff": "date_diff"}
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
@@ -41,14 +41,14 @@ _AGGREGATES = frozenset(
 )
 _INEXACT = frozenset(("exp", "ln", "log", "log2", "log10", "pow", "power", "sin", "cos", "tan", "asin", "acos", "atan"))
 INEXACT = (
-    "engines differ in its last digit, so that a row's value could depend on others; compute it before the table is "
-    "read, or write x * x and sqrt(x)"
+    "engines differ in its last digit, so that a row's value could depend on other rows; compute it before the table "
+    "is read, or write x * x and sqrt(x)"
 )
-"""Why there are no powers and logarithms."""
+"""Why powers and logarithms are not allowed, and what to do."""
 
 
 def function(reader: Reader, written: str) -> Tree:
-    """The function of that name, whose opening parenthesis was read."""
+    """Parse a call of the function of that name, after its opening parenthesis."""
     name = _SYNONYMS.get(written.lower(), written.lower())
     if name in _SPECIAL:
         return _SPECIAL[name](reader)
@@ -56,7 +56,7 @@ def function(reader: Reader, written: str) -> Tree:
         raise reader.refused(f"{name}()", _why_not(name))
     arguments = reader.listed()
     if not arguments:
-        raise reader.wrong(f"{name}() is given nothing")
+        raise reader.wrong(f"{name}() has no arguments")
     return call(reader, name, *arguments)
 
 
@@ -64,21 +64,21 @@ def _why_not(name: str) -> str:
     if name in _INEXACT:
         return INEXACT
     if name in _AGGREGATES:
-        return "an expression is about one row; ask the table for count(), sum(), mean() or histogram()"
+        return "an expression is about one row; ask for count(), sum(), mean() or histogram() instead"
     if name == "concat":
-        return "write a || b, without NULL coalesce(a, '') || b"
+        return "write a || b, or coalesce(a, '') || b where a may be NULL"
     if name == "try":
-        return "it is not needed: what cannot be computed is NULL"
+        return "it is not needed, because what cannot be computed is NULL"
     near = get_close_matches(name, FUNCTIONS, n=1)
     hint = f"did you mean {near[0]}()? " if near else ""
-    return f"{hint}only functions of one row that always give the same value are, and expost.data.ALLOWED lists them"
+    return f"{hint}only deterministic functions of one row are, and expost.data.ALLOWED lists them"
 
 
-# ---- from one kind to another, and choices
+# ---- conversions and choices
 
 
 def cast(reader: Reader, tree: Tree) -> Tree:
-    """The value as the type that is named next."""
+    """The value converted to the type that is named next."""
     word = reader.next.word or reader.next.text
     kind = CAST_NAMES.get(word)
     if kind is None:
@@ -104,12 +104,12 @@ def _cast(reader: Reader) -> Tree:
 
 
 def choice(reader: Reader, branches: Sequence[tuple[Tree, Tree]], tree: Tree) -> Tree:
-    """The value of the first condition that is true, or the last value. All values become of one kind first."""
+    """The value of the first condition that is true, or the last value. All are converted to one kind first."""
     kinds = {value.kind for value in (*(value for _, value in branches), tree)} - {None}
     wider = {"integer": "number", "date": "timestamp"}
     kind = next((k for k in kinds if all(k in (each, wider.get(str(each))) for each in kinds)), None)
     if kind is None:
-        raise reader.wrong("the values of a CASE are all of one kind: CAST(… AS …) says which")
+        raise reader.wrong("the values of a CASE are of different kinds, and must be of one: use CAST(… AS …)")
     tree = become(tree, kind)
     for when, value in reversed(branches):
         tree = call(reader, "CASE", when, become(value, kind), tree)
@@ -119,7 +119,7 @@ def choice(reader: Reader, branches: Sequence[tuple[Tree, Tree]], tree: Tree) ->
 def _if(reader: Reader) -> Tree:
     arguments = reader.listed()
     if len(arguments) != 3:
-        raise reader.wrong("if() has a condition and two values: if(age < 18, 'young', 'old')")
+        raise reader.wrong("if() takes a condition and two values: if(age < 18, 'young', 'old')")
     return choice(reader, [(arguments[0], arguments[1])], arguments[2])
 
 
@@ -132,16 +132,16 @@ def _bin(reader: Reader) -> Tree:
         if isinstance(each, Stated) and isinstance(each.value, int | float) and not isinstance(each.value, bool)
     ]
     if len(stated) != len(edges) or len(edges) < 2 or any(a >= b for a, b in pairwise(stated)):
-        raise reader.wrong("bin() has a value and stated edges that ascend, two or more: bin(age, 0, 18, 65)")
+        raise reader.wrong("bin() takes a value and two or more numbers in ascending order: bin(age, 0, 18, 65)")
     lows = [call(reader, "AND", call(reader, ">=", tree, a), call(reader, "<", tree, b)) for a, b in pairwise(edges)]
     return choice(reader, list(zip(lows, edges[:-1], strict=True)), Stated(None, None))
 
 
 def _clip(reader: Reader) -> Tree:
-    """The value, or the end that it is beyond. NULL and NaN stay."""
+    """The value, clamped between two others. NULL and NaN are unchanged."""
     arguments = reader.listed()
     if len(arguments) != 3:
-        raise reader.wrong("clip() has a value, the least and the most: clip(age, 0, 100)")
+        raise reader.wrong("clip() takes a value, the least and the most: clip(age, 0, 100)")
     tree, low, high = arguments
     beyond = [(call(reader, "<", tree, low), low), (call(reader, ">", tree, high), high)]
     if tree.kind == "number":
@@ -149,7 +149,7 @@ def _clip(reader: Reader) -> Tree:
     return choice(reader, beyond, tree)
 
 
-# ---- with a part that is stated
+# ---- functions with constants
 
 
 def _round(reader: Reader) -> Tree:
@@ -158,22 +158,22 @@ def _round(reader: Reader) -> Tree:
         return call(reader, "round", tree)
     places = digits[0].value if len(digits) == 1 and isinstance(digits[0], Stated) else None
     if not isinstance(places, int) or isinstance(places, bool) or not 0 <= places <= 15:
-        raise reader.wrong("round() has a value and, if any, a stated number of digits from 0 to 15: round(x, 2)")
+        raise reader.wrong("round() takes a value and optionally a number of digits from 0 to 15: round(x, 2)")
     scale = Stated(float(10**places), "number")
     return call(reader, "/", call(reader, "round", call(reader, "*", tree, scale)), scale)
 
 
 def stated_text(reader: Reader, tree: Tree, word: str) -> str:
-    """A pattern, which is part of the expression itself."""
+    """A pattern, which must be a literal."""
     if not isinstance(tree, Stated) or not isinstance(tree.value, str):
-        raise reader.wrong(f"the pattern of {word} is a stated text, as in name {word} 'A%'")
+        raise reader.wrong(f"the pattern of {word} must be a literal text, as in name {word} 'A%'")
     return tree.value
 
 
 def _regexp(reader: Reader) -> Tree:
     arguments = reader.listed()
     if len(arguments) != 2:
-        raise reader.wrong("regexp_matches() has a text and a pattern, and no flags: lower() what should not matter")
+        raise reader.wrong("regexp_matches() takes a text and a pattern, without flags: to ignore case, use lower()")
     pattern = stated_text(reader, arguments[1], "regexp_matches()")
     return apply(reader, operators.regexp_matches(pattern), arguments[0])
 
@@ -184,7 +184,7 @@ def _part_of_text(name: str, reader: Reader) -> Tree:
     wanted = {"left": (1,), "right": (1,), "substring": (1, 2)}[name]
     first = 1 if name == "substring" else 0
     if len(counts) != len(numbers) or len(counts) not in wanted or not all(0 <= n <= 10**6 for n in counts):
-        raise reader.wrong(f"{name}() has a text and stated whole numbers from {first} on, as in {name}(name, 2)")
+        raise reader.wrong(f"{name}() takes a text and literal whole numbers from {first}, as in {name}(name, 2)")
     if name != "substring":
         return apply(reader, operators.left(counts[0]) if name == "left" else operators.right(counts[0]), tree)
     if counts[0] < 1:
@@ -196,7 +196,7 @@ def _part_of_text(name: str, reader: Reader) -> Tree:
 
 
 def _unit(reader: Reader) -> str:
-    """A unit of time, as a word or in quotation marks."""
+    """Parse a unit of time, as a word or in quotation marks."""
     if reader.next.way not in ("word", "text"):
         raise reader.missing("a unit of time")
     token = reader.take_any()
@@ -215,7 +215,7 @@ def _extract(reader: Reader) -> Tree:
     reader.expect(")")
     known = (*calendar.PARTS, *calendar.PARTS_OF_TIME)
     if name not in known:
-        raise reader.refused(f"extract({unit} FROM …)", f"there are {', '.join(known)}")
+        raise reader.refused(f"extract({unit} FROM …)", f"its parts are {', '.join(known)}")
     return call(reader, name, tree)
 
 
@@ -230,7 +230,7 @@ def _of_unit(name: str, reader: Reader) -> Tree:
 
 
 def add_interval(reader: Reader, tree: Tree, sign: str) -> Tree:
-    """A date or timestamp and an interval: INTERVAL 3 DAY, INTERVAL '3 days', INTERVAL (n) MONTH."""
+    """A date or timestamp plus or minus an interval: INTERVAL 3 DAY, INTERVAL '3 days', INTERVAL (n) MONTH."""
     count, unit = _interval(reader)
     if unit not in (*_SECONDS, *_MONTHS):
         raise reader.refused(f"INTERVAL of {said(unit)}", f"its units are {', '.join((*_MONTHS, *_SECONDS))}")

@@ -1,4 +1,4 @@
-"""From text to trees: the SQL of one row, read by precedence. What is not understood is refused, with a remedy."""
+"""The parser: from SQL text over one row to typed trees, by precedence. Errors name a remedy."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _RESERVED = frozenset(
 
 
 def parse(text: Any, schema: Mapping[str, Kind]) -> Tree:
-    """The expression that a text writes, with its columns as the schema spells them. Errors are ``about`` the text."""
+    """Parse an expression; its columns are spelled as in the schema. Errors are ``about`` the text."""
     if not isinstance(text, str) or not text.strip():
         raise InvalidValue(f"an expression is text in SQL such as 'age >= 18', got {said(text)}")
     if len(text) > _LONGEST:
         raise InvalidValue(f"an expression has at most {_LONGEST} characters, got {len(text)}: derive() parts of it")
     if not is_text(text):
-        raise InvalidValue("an expression is text that can be written in UTF-8, without NUL")
+        raise InvalidValue("an expression is valid UTF-8 without NUL: remove other characters")
     try:
         return _parsed(text, tuple(schema.items()))
     except InvalidValue as error:
@@ -46,12 +46,12 @@ def _parsed(text: str, schema: tuple[tuple[str, Kind], ...]) -> Tree:
     except RecursionError:
         raise reader.too_deep() from None
     if uncomputable(tree):
-        raise InvalidValue(f"{said(text)} has a part without columns that cannot be computed")
+        raise InvalidValue(f"{said(text)} has a part without columns that cannot be computed: correct it")
     return tree
 
 
 def is_text(value: str) -> bool:
-    """Whether an engine can be given this text."""
+    """Whether engines accept this text: valid UTF-8 without NUL."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -62,7 +62,7 @@ def is_text(value: str) -> bool:
 def find_column(name: Any, schema: Mapping[str, Kind]) -> str:
     """The column of that name, as the schema spells it."""
     if not isinstance(name, str):
-        raise InvalidValue(f"a column is given by its name, got {said(name)}")
+        raise InvalidValue(f"a column is given by its name, a text, got {said(name)}")
     if name in schema:
         return name
     alike = [column for column in schema if column.lower() == name.lower()]
@@ -74,21 +74,21 @@ def find_column(name: Any, schema: Mapping[str, Kind]) -> str:
 
 
 class Reader(Tokens):
-    """Reads an expression from left to right; each method reads what binds more tightly than the one before it."""
+    """A recursive-descent parser; each method parses what binds more tightly than the one before it."""
 
     def __init__(self, text: str, schema: Mapping[str, Kind]) -> None:
         super().__init__(text)
         self.schema = schema
 
     def whole(self) -> Tree:
-        """The expression, and nothing after it."""
+        """Parse the whole text as one expression."""
         tree = self.expression()
         if not self.ended:
             raise self.wrong(f"{self.next.text!r} is unexpected")
         return tree
 
     def expression(self) -> Tree:
-        """Whatever has a value."""
+        """Parse an expression."""
         with self.deeper():
             return self._chain("OR", lambda: self._chain("AND", self._negation))
 
@@ -114,7 +114,7 @@ class Reader(Tokens):
         return tree
 
     def _compared(self, tree: Tree) -> Tree | None:
-        """What follows a value and makes it a condition."""
+        """Parse what follows a value and makes it a condition; None if nothing does."""
         if self.take("IS"):
             return self._is_what(tree)
         sign = self.take("=", "==", "<>", "!=", "<", "<=", ">", ">=")
@@ -142,7 +142,7 @@ class Reader(Tokens):
             return self._unless(denied, call(self, "IS NULL", tree))
         word = self.take("TRUE", "FALSE")
         if word is None:
-            raise self.wrong("IS goes with NULL, TRUE, FALSE or DISTINCT FROM, and NOT before these")
+            raise self.wrong("IS is followed by NULL, TRUE, FALSE or DISTINCT FROM, or by NOT and one of these")
         return self._unless(not denied, call(self, "IS DISTINCT FROM", tree, Stated(word == "TRUE", "boolean")))
 
     def _among(self, tree: Tree, word: str) -> Tree:
@@ -204,7 +204,7 @@ class Reader(Tokens):
         return tree
 
     def number(self, sign: str = "") -> Stated:
-        """A stated number."""
+        """Parse a numeric literal."""
         text = sign + self.take_any().text
         if len(text) > 400:
             raise self.wrong("a number has at most 400 characters")
@@ -215,7 +215,7 @@ class Reader(Tokens):
         return Stated(int(text), "integer")
 
     def primary(self) -> Tree:
-        """A value without operators around it."""
+        """Parse a value without operators around it."""
         token = self.next
         if token.way == "number":
             return self.number()
@@ -239,10 +239,10 @@ class Reader(Tokens):
         return tree
 
     def _no_query(self) -> Never:
-        raise self.refused("a query", "an expression is about one row, and a query looks at others")
+        raise self.refused("a query", "an expression is about one row, and a query reads others")
 
     def listed(self) -> list[Tree]:
-        """Arguments, up to the closing parenthesis."""
+        """Parse arguments, up to the closing parenthesis."""
         if self.take(")"):
             return []
         trees = [self.expression()]
@@ -252,7 +252,7 @@ class Reader(Tokens):
         return trees
 
     def _named(self, token: Token) -> Tree:
-        """What begins with a word: a constant, CASE, a date, a function, a column."""
+        """Parse what begins with a word: a constant, CASE, a date, a function or a column."""
         word = token.word
         if word in ("TRUE", "FALSE"):
             return Stated(word == "TRUE", "boolean")
@@ -265,16 +265,16 @@ class Reader(Tokens):
         if self.take("("):
             return function(self, token.text)
         if word == "INTERVAL":
-            raise self.wrong("an INTERVAL is added to a date or a timestamp, or taken from one")
+            raise self.wrong("an INTERVAL can only be added to, or subtracted from, a date or a timestamp")
         return self._column(token.text)
 
     def _column(self, name: str) -> Tree:
         if self.take("."):
-            raise InvalidValue(f"{name!r} in {said(self.text)} has two names: give the column's alone")
+            raise InvalidValue(f"{name!r} in {said(self.text)} is followed by a dot: write the column's name alone")
         found = find_column(name, self.schema)
         if self.schema[found] == "other":
             raise InvalidValue(
-                f"column {found!r} holds what expressions cannot read: take another, or write it as text"
+                f"column {found!r} is of a type that expressions cannot use: use another, or store it as text"
             )
         return Reference(found, self.schema[found])
 
@@ -283,7 +283,7 @@ class Reader(Tokens):
         found = as_time(Stated(text, "text"), "date" if word == "DATE" else "timestamp")
         if found is None:
             example = "DATE '2024-01-31'" if word == "DATE" else "TIMESTAMP '2024-01-31 18:30:00'"
-            raise self.wrong(f"{word} {text!r} is not one, in the years 1 to 9999: write {example}")
+            raise self.wrong(f"{text!r} is not a {word.lower()} in the years 1 to 9999: write {example}")
         return found
 
     def _case(self) -> Tree:
@@ -296,5 +296,5 @@ class Reader(Tokens):
         tree = self.expression() if self.take("ELSE") else Stated(None, None)
         self.expect("END")
         if not branches or len(branches) > DEEPEST:
-            raise self.wrong(f"CASE has from one to {DEEPEST} branches: CASE WHEN … THEN … ELSE … END")
+            raise self.wrong(f"CASE takes 1 to {DEEPEST} branches: CASE WHEN … THEN … ELSE … END")
         return choice(self, branches, tree)

@@ -1,12 +1,12 @@
-"""The table of operators: what expressions are made of, what each means, and how it is rendered for each engine.
+"""The table of operators: the meaning of each, and its rendering in DuckDB's SQL.
 
-Every operator is defined for every value of the kinds that it takes. Where there is nothing to compute (a division by
-zero, a whole number of more than 64 bits, text that is not a number, a date after 9999) it gives NULL, at that place.
-No rendering can fail, whatever an engine evaluates or leaves out: guards are on
-the values themselves, so that it makes no difference which branch of a CASE an optimizer looks into.
+Every operator is defined for every value of the kinds that it takes. Where there is no result (a division by zero, a
+whole number of more than 64 bits, text that is not a number, a date after 9999) it gives NULL for that row. No
+rendering can fail, whatever an engine evaluates or skips: the values themselves are guarded, so it does not matter
+which branch of a CASE an optimizer evaluates.
 
-Functions whose last digit IEEE 754 leaves open (exp, ln, pow) are not here: an engine may compute them differently for
-the same value, depending on the rows around it.
+Functions whose last digit IEEE 754 does not determine (exp, ln, pow) are left out: an engine may compute them
+differently for the same value, depending on the rows around it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from expost.data.expression import calendar, patterns
 from expost.data.expression.tree import Kind, Operator
 
 LONGEST_MADE = 4096
-"""The most characters that ``||`` makes: expressions cannot make large texts of small ones."""
+"""The most characters of a result of ``||``, so that expressions cannot make large texts from small ones."""
 VALUE_KINDS: tuple[Kind, ...] = ("integer", "number", "text", "boolean", "date", "timestamp")
 LEAST_INTEGER, MOST_INTEGER = -(2**63), 2**63 - 1
 _NUMBERS: tuple[Kind, ...] = ("integer", "number")
@@ -42,7 +42,7 @@ def _add(
     _TABLE.append(Operator(name, kinds, gives, meaning, duckdb, **more))
 
 
-# ---- comparisons: numbers in their order, NaN equal to itself and above all; text by its code points
+# ---- comparisons: NaN is equal to itself and above all numbers; text is ordered by code points
 
 
 def _order(value: Any) -> Any:
@@ -82,7 +82,7 @@ for _kind in VALUE_KINDS:
     _add("IS NULL", _kind, "boolean", lambda a: a is None, "($0 IS NULL)", strict=False, prefix=True)
 
 
-# ---- logic, of three values
+# ---- three-valued logic
 
 
 def _all(*values: bool | None) -> bool | None:
@@ -127,7 +127,7 @@ for _kind in VALUE_KINDS:
     _add("least", _kind, _kind, _smallest, _listed("least"), strict=False, many=True)
 
 
-# ---- arithmetic: whole numbers in 128 bits, NULL beyond 64; numbers as IEEE 754 has it
+# ---- arithmetic: of integers in 128 bits, NULL beyond 64; of numbers by IEEE 754
 
 
 def _whole(value: int) -> int | None:
@@ -135,13 +135,13 @@ def _whole(value: int) -> int | None:
 
 
 def _wide(formula: str) -> str:
-    """Whole numbers, which 128 bits hold."""
+    """A formula of integers, computed in 128 bits; NULL if the result has more than 64."""
     wide = re.sub(r"(\$\d)", r"CAST(\1 AS HUGEINT)", formula)
     return f"TRY_CAST({wide} AS BIGINT)"
 
 
 def _rounded(value: float) -> float:
-    """The nearest whole number, half away from zero."""
+    """The nearest whole number; halves are rounded away from zero."""
     if not isfinite(value):
         return value
     near = float(trunc(value))
@@ -161,12 +161,12 @@ def _ceiling(value: float) -> float:
 
 
 def _quotient(a: int, b: int) -> int | None:
-    """Rounded towards zero."""
+    """The quotient, rounded towards zero."""
     return None if b == 0 else _whole(abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1))
 
 
 def _remainder(a: int, b: int) -> int | None:
-    """With the sign of the first."""
+    """The remainder, with the sign of the first number."""
     return None if b == 0 else abs(a) % abs(b) * (-1 if a < 0 else 1)
 
 
@@ -196,7 +196,7 @@ _add("isnan", "number", "boolean", isnan, "isnan($0)")
 _add("isinf", "number", "boolean", isinf, "isinf($0)")
 
 
-# ---- text: Unicode code points, one to one
+# ---- text: sequences of Unicode code points
 
 _LOWER = {"İ": "i"}
 _UPPER = {"ß": "ẞ"} | {
@@ -207,7 +207,7 @@ _UPPER = {"ß": "ẞ"} | {
     )
     for code in codes
 }
-"""Where the capital of one letter is one letter, though Python's has two."""
+"""Letters whose capital is one letter here, while Python's has two."""
 
 
 def _mapped(text: str, mapping: Callable[[str], str], own: dict[str, str]) -> str:
@@ -215,12 +215,12 @@ def _mapped(text: str, mapping: Callable[[str], str], own: dict[str, str]) -> st
 
 
 def lower(text: str) -> str:
-    """Small letters, one for one."""
+    """The text in lower case, one code point for each."""
     return _mapped(text, str.lower, _LOWER)
 
 
 def upper(text: str) -> str:
-    """Capital letters, one for one."""
+    """The text in upper case, one code point for each."""
     return _mapped(text, str.upper, _UPPER)
 
 
@@ -251,7 +251,7 @@ def _clamped(far: int) -> str:
 
 
 def _later(place: str, first: int, last: int, later: str) -> str:
-    """``later``, where it stays in the years 1 to 9999. It is computed from a number that was clamped: never fails."""
+    """``later``, or NULL outside the years 1 to 9999. It is computed from a clamped number, so it never fails."""
     return f"(CASE WHEN CAST({place} AS HUGEINT) BETWEEN {first} AND {last} THEN {later} END)"
 
 
@@ -285,7 +285,7 @@ for _unit in (*UNITS, *UNITS_OF_TIME):
          _between_weeks if _unit == "week" else f"date_diff('{_unit}', $0, $1)")  # fmt: skip
 
 
-# ---- from one kind to another
+# ---- conversions
 
 _WHOLE = r" *([+-]?[0-9]{1,19}) *"
 _DECIMAL = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?"
@@ -293,7 +293,7 @@ _NUMBER = rf" *({_DECIMAL}|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?|[nN][aA][nN]
 
 
 def _extracted(form: str, kind: str) -> str:
-    """A text of that form, converted; texts of other forms become NULL by way of the empty text."""
+    """A text of that form, converted; other texts are extracted as the empty text, which converts to NULL."""
     return rf"TRY_CAST(regexp_extract($0, '\A{form}\z', 1) AS {kind})"
 
 
@@ -333,10 +333,10 @@ CASTS = {
     (taken, given): Operator(f"CAST AS {given.upper()}", (taken,), given, meaning, duckdb)
     for taken, given, meaning, duckdb in _CASTS
 }
-"""From one kind to another. A number has no text of its own: engines write it differently."""
+"""Conversions by the kinds from and to. There is none from number to text, which engines write differently."""
 
 
-# ---- operators with a part that is stated: a length, a pattern
+# ---- operators with a constant: a length, a pattern
 
 
 def _quoted(text: str) -> str:
@@ -355,7 +355,7 @@ def right(count: int) -> Operator:
 
 
 def substring(start: int, count: int) -> Operator:
-    """``count`` characters of a text from a place on; the first is 1."""
+    """``count`` characters of a text from a position, counted from 1."""
     return Operator(
         "substring",
         ("text",),
@@ -367,13 +367,13 @@ def substring(start: int, count: int) -> Operator:
 
 
 def like(pattern: str) -> Operator:
-    """Whether a whole text has the form of a pattern: % is any text, _ any character."""
+    """Whether a whole text matches a LIKE pattern: % is any text, _ any character."""
     matched = _duckdb_like(pattern)
     return Operator("LIKE", ("text",), "boolean", lambda a: patterns.is_like(a, pattern), matched, stated=(pattern,))
 
 
 def _duckdb_like(pattern: str) -> Callable[[Sequence[str]], str]:
-    """By the plainest function that does it: each takes a time that grows with the text's length only."""
+    """The simplest function for the pattern; each takes time linear in the length of the text."""
     inner = pattern.strip("%")
     if "%" in inner or "_" in inner:
         return lambda said: f"regexp_matches({said[0]}, {_quoted(patterns.like_pattern(pattern).re2)})"
@@ -399,4 +399,4 @@ def regexp_matches(pattern: str) -> Operator:
 
 
 TABLE: tuple[Operator, ...] = tuple(_TABLE)
-"""All operators but those with a stated part and those from one kind to another."""
+"""All operators except conversions and those with a constant."""

@@ -1,8 +1,8 @@
-"""Patterns for text: LIKE, and the regular expressions that every engine matches in linear time.
+"""Patterns for text: LIKE, and regular expressions that can be matched in linear time.
 
-A pattern is read here, character by character, and written anew for whoever matches it, so that no two readers of its
-text can differ. Left out is what needs backtracking or a table of languages: references to groups, looking around,
-lazy repetition, flags.
+A pattern is parsed here and written again for each regular expression library, so that no two of them can understand
+it differently. What needs backtracking or depends on a locale is left out: back-references, look-around, lazy
+repetition, flags.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from expost.cost import said
 from expost.errors import InvalidValue
 
 LARGEST_PATTERN = 100
-"""The most characters and classes of a pattern, its repetitions written out: it bounds the work for each character."""
+"""The most characters and classes of a pattern, with repetitions written out: it bounds the work per character."""
 _CLASSES = {"d": "0-9", "w": "0-9A-Za-z_", "s": " \t\n\r\f"}
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 _REPEATED = re.compile(r"\*|\+|\?|\{([0-9]{1,4})(,([0-9]{0,4}))?\}")
@@ -22,7 +22,7 @@ _REPEATED = re.compile(r"\*|\+|\?|\{([0-9]{1,4})(,([0-9]{0,4}))?\}")
 
 @dataclass(frozen=True)
 class Pattern:
-    """A regular expression as RE2 reads it, and as Python does."""
+    """A regular expression in the syntax of RE2, and in Python's."""
 
     re2: str
     python: str
@@ -33,21 +33,21 @@ class Pattern:
 
 
 def regular(text: str) -> Pattern:
-    """The regular expression that a person wrote, or why it cannot be taken."""
+    """Parse a regular expression; raises if it is not supported."""
     reader = _Reader(text)
     pattern, size = reader.alternatives()
     if reader.rest:
-        raise reader.wrong("a ')' closes nothing")
+        raise reader.wrong("a ')' has no '(' before it; write \\) for a literal ')'")
     if size > LARGEST_PATTERN:
-        raise reader.wrong(f"it is too large: repetitions written out, it may have {LARGEST_PATTERN} characters")
+        raise reader.wrong(f"with repetitions written out, it has {size} characters, and may have {LARGEST_PATTERN}")
     return Pattern(pattern.replace(_END, r"\z"), pattern.replace(_END, r"\Z"))
 
 
-_END = "\0"  # no pattern has it: what ends a text is written differently by RE2 and Python
+_END = "\0"  # a placeholder that no pattern contains: RE2 and Python write the end of a text differently
 
 
 class _Reader:
-    """Reads a pattern from left to right; each part is what is written for it, and how many characters it matches."""
+    """Parses a pattern from left to right; each method returns what is written for a part, and its size."""
 
     def __init__(self, text: str) -> None:
         self.text, self.place, self.depth = text, 0, 0
@@ -60,14 +60,14 @@ class _Reader:
         return InvalidValue(f"the pattern {said(self.text)} cannot be matched: {why}")
 
     def take(self, *ways: str) -> str | None:
-        """The first of the ways that comes next, which is then behind us."""
+        """Consume the first of these that comes next; None if none does."""
         found = next((way for way in ways if self.text.startswith(way, self.place)), None)
         self.place += len(found or "")
         return found
 
     def character(self) -> str:
         if not self.rest:
-            raise self.wrong("something is missing at its end")
+            raise self.wrong("it ends too early")
         self.place += 1
         return self.text[self.place - 1]
 
@@ -88,7 +88,7 @@ class _Reader:
         anchor = {"^": r"\A", "$": _END, "\\b": r"\b"}.get(self.take("^", "$", "\\b") or "")
         if anchor is not None:
             if self.rest[:1] in ("*", "+", "?", "{"):
-                raise self.wrong("an end of the text cannot be repeated")
+                raise self.wrong("^, $ and \\b cannot be repeated")
             return anchor, 1
         part, size = self.atom()
         sign = _REPEATED.match(self.text, self.place)
@@ -96,16 +96,16 @@ class _Reader:
             return part, size
         self.place = sign.end()
         if self.rest[:1] in ("*", "+", "?", "{"):
-            raise self.wrong("what is repeated cannot be repeated again, nor lazily: put it in parentheses")
+            raise self.wrong("a repetition cannot be repeated or lazy: put it in parentheses to repeat it")
         least, most = int(sign[1] or 0), int(sign[3] or sign[1] or 1)
         if most < least or most > LARGEST_PATTERN:
-            raise self.wrong(f"{{m,n}} repeats at least m and at most n times, up to {LARGEST_PATTERN}")
+            raise self.wrong(f"{{m,n}} needs m ≤ n ≤ {LARGEST_PATTERN}")
         return part + _repetition(sign, least, most), size * max(most, 1)
 
     def atom(self) -> tuple[str, int]:
         if self.take("("):
             if self.rest.startswith("?") and not self.take("?:"):
-                raise self.wrong("(?…) is not among what is matched, but (…) and (?:…) are")
+                raise self.wrong("(?…) is not supported; use (…) or (?:…)")
             return self.group()
         if self.take("["):
             return self.set_of(), 1
@@ -138,7 +138,7 @@ class _Reader:
         """The character after a backslash."""
         if letter.isalnum() and letter not in _ESCAPED:
             raise self.wrong(
-                f"\\{letter} is none of \\d \\w \\s \\D \\W \\S \\b \\n \\t \\r \\f, or a sign such as \\."
+                f"\\{letter} is not supported: use \\d \\w \\s \\D \\W \\S \\b \\n \\t \\r \\f, or a sign such as \\."
             )
         return _ESCAPED.get(letter, letter)
 
@@ -146,7 +146,7 @@ class _Reader:
         negated, written = self.take("^") or "", ""
         while not (written and self.take("]")):
             if not self.rest or (not written and self.rest.startswith("]")):
-                raise self.wrong("a '[' is not closed, or has nothing in it; write \\] for a ']' within […]")
+                raise self.wrong("a '[' is not closed, or is empty; write \\] for a ']' within […]")
             written += self.member()
         return f"[{negated}{written}]"
 
@@ -164,20 +164,20 @@ class _Reader:
             last = self.character()
             last = self.plain(self.character()) if last == "\\" else last
             if last < letter:
-                raise self.wrong("a range in […] ascends, as in a-z")
+                raise self.wrong("a range in […] must ascend, as in a-z")
             return f"{_written(letter)}-{_written(last)}"
         return _written(letter)
 
 
 def _repetition(sign: re.Match[str], least: int, most: int) -> str:
-    """A repetition in one form: RE2 takes {02} literally, Python as {2}."""
+    """A repetition in canonical form: RE2 reads {02} literally, Python as {2}."""
     if sign[1] is None:
         return sign[0]
     return f"{{{least}}}" if sign[2] is None else f"{{{least},{most if sign[3] else ''}}}"
 
 
 def literal(text: str) -> str:
-    """A literal text, in a pattern."""
+    """A pattern that matches a text literally."""
     return "".join(map(_written, text))
 
 
@@ -186,7 +186,7 @@ def _ranges(members: str) -> str:
 
 
 def _written(letter: str) -> str:
-    """A character, with a backslash before it where it would mean something else; RE2 and Python agree on these."""
+    """A character, escaped where it would be special; RE2 and Python agree on these escapes."""
     if letter == "\n":
         return r"\n"
     sign = letter.isascii() and letter.isprintable() and not letter.isalnum() and letter != "_"
@@ -194,13 +194,13 @@ def _written(letter: str) -> str:
 
 
 def like_pattern(pattern: str) -> Pattern:
-    """A whole text of the form of a LIKE pattern: % is any text, _ is any character, nothing escapes them."""
+    """A LIKE pattern as a regular expression: % is any text, _ is any character, and neither can be escaped."""
     written = "".join({"%": "(?:.|\n)*", "_": "(?:.|\n)"}.get(letter) or _written(letter) for letter in pattern)
     return Pattern(rf"\A{written}\z", rf"\A{written}\Z")
 
 
 def is_like(text: str, pattern: str) -> bool:
-    """Whether a text has the form of a LIKE pattern, in a time that grows with length times length at most."""
+    """Whether a text matches a LIKE pattern, in time at most proportional to the product of their lengths."""
     states = {0}
     for letter in text:
         states = _through(states, pattern)
@@ -213,7 +213,7 @@ def is_like(text: str, pattern: str) -> bool:
 
 
 def _through(states: set[int], pattern: str) -> set[int]:
-    """The places that are reached without a character: those behind a %, too."""
+    """These states, and those that are reached from them without a character: past each %."""
     reached = set(states)
     for place in sorted(states):
         while place < len(pattern) and pattern[place] == "%":

@@ -1,4 +1,4 @@
-"""The reference of expressions as Markdown, from the table of operators."""
+"""The reference of expressions in Markdown, generated from the table of operators."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
     **{f"date_diff('{unit}')": (f"date_diff('{unit}', a, b)", f"how many times a {unit} begins between a and b")
        for unit in (*operators.UNITS, *operators.UNITS_OF_TIME)},
 }  # fmt: skip
-"""How each operator is written, and what it means, in words."""
+"""The syntax and the meaning of each operator."""
 STATED = {
     "left": ("left(a, 2)", "the first characters, as many as is stated"),
     "right": ("right(a, 2)", "the last characters"),
@@ -75,7 +75,7 @@ STATED = {
 
 
 def expression_reference() -> str:
-    """Every operator, with what it takes and gives, and every cast."""
+    """Every operator, with the kinds it takes and gives, and every cast."""
     named: dict[str, list[Operator]] = {}
     for operator in operators.TABLE:
         named.setdefault(operator.name, []).append(operator)

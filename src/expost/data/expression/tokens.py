@@ -1,4 +1,4 @@
-"""The words of an expression, and a place among them: the part of reading that knows no grammar."""
+"""The tokeniser: the tokens of an expression, the position among them, and errors about the text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from expost.cost import said
 from expost.errors import InvalidValue
 
 DEEPEST = 100
-"""How far expressions, and calls in their trees, may be nested."""
+"""How deeply expressions, and calls in their trees, may be nested."""
 _TOKENS = re.compile(
     r"""(?P<space>\s+)
       | (?P<text>'(?:[^']|'')*')
@@ -32,7 +32,7 @@ class Token:
 
     @property
     def word(self) -> str:
-        """In capitals, if it is a word or a sign."""
+        """The word or sign in upper case; empty for other tokens."""
         return self.text.upper() if self.way in ("word", "sign") else ""
 
     @property
@@ -46,7 +46,7 @@ _LAST = Token("end", "")
 
 
 class Tokens:
-    """The tokens of an expression, and how far they have been read."""
+    """The tokens of an expression, and the position of the next one."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -62,67 +62,65 @@ class Tokens:
             if found.lastgroup != "space":
                 yield Token(str(found.lastgroup), found[0])
 
-    # ---- what is wrong
+    # ---- errors
 
     def wrong(self, why: str) -> InvalidValue:
-        """The text is not an expression."""
+        """An error: the text is not an expression."""
         return InvalidValue(f"{said(self.text)} is not an expression: {why}; write for instance 'age >= 18'")
 
     def refused(self, what: str, why: str) -> InvalidValue:
-        """It is an expression, but has something that is not allowed."""
+        """An error: the expression contains something that is not allowed."""
         return InvalidValue(f"{what} is not allowed in {said(self.text)}: {why}")
 
     def unfit(self, name: str, wanted: str, given: str) -> InvalidValue:
-        """An operator is given values of kinds that it does not take."""
-        return InvalidValue(
-            f"{name} takes {wanted}, and is given {given} in {said(self.text)}: CAST(… AS …) says what is meant"
-        )
+        """An error: an operator has arguments of kinds that it does not take."""
+        return InvalidValue(f"{name} takes {wanted}, but has {given} in {said(self.text)}: convert with CAST(… AS …)")
 
     def too_deep(self) -> InvalidValue:
-        """Nested further than an engine can be relied on to read."""
+        """An error: nested more deeply than engines reliably parse."""
         return InvalidValue(
-            f"{said(self.text)} is nested too deeply, or a chain too long: write IN (…), or derive() parts"
+            f"{said(self.text)} is nested too deeply, or has too many operators: write IN (…), or derive() parts of it"
         )
 
-    # ---- reading on
+    # ---- reading tokens
 
     @property
     def next(self) -> Token:
-        """The token that is read next."""
+        """The next token."""
         return self.tokens[self.place] if self.place < len(self.tokens) else _LAST
 
     @property
     def ended(self) -> bool:
-        """Whether all was read."""
+        """Whether all tokens were read."""
         return self.next is _LAST
 
     def take_any(self) -> Token:
-        """The next token, whatever it is."""
+        """Consume the next token."""
         self.place += 1
         return self.tokens[self.place - 1]
 
     def take(self, *words: str) -> str | None:
-        """The next word or sign, if it is one of these."""
+        """Consume the next word or sign, if it is one of these."""
         return self.take_any().word if self.next.word and self.next.word in words else None
 
     def take_words(self, *words: str) -> bool:
-        """Several words in a row, or none of them."""
+        """Consume several words in a row, or nothing."""
         ahead = [token.word for token in self.tokens[self.place : self.place + len(words)]]
         self.place += len(words) if ahead == list(words) else 0
         return ahead == list(words)
 
     def expect(self, word: str) -> None:
-        """The next word or sign, which must be this one."""
+        """Consume the next word or sign; raises unless it is this one."""
         if not self.take(word):
             raise self.missing(word)
 
     def missing(self, what: str) -> InvalidValue:
-        """Something should come next and does not."""
+        """An error: something else should come next."""
         return self.wrong(f"{what} is missing {'at its end' if self.ended else f'before {self.next.text!r}'}")
 
     @contextmanager
     def deeper(self) -> Iterator[None]:
-        """One level further down."""
+        """Nest one level deeper."""
         self.depth += 1
         if self.depth > DEEPEST:
             raise self.too_deep()

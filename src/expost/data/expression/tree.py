@@ -1,7 +1,6 @@
-"""Expressions over one row as typed trees: columns, stated values, and operators from a table.
+"""Expressions over one row as typed trees: columns, literals, and :mod:`~expost.data.expression.operators`.
 
-A tree is made of :mod:`~expost.data.expression.operators`. Engines are given what they render
-from it, never the text that a person wrote.
+An engine runs the SQL that it renders from a tree, never the text that a person wrote.
 """
 
 from __future__ import annotations
@@ -16,34 +15,34 @@ Kind: TypeAlias = Literal["integer", "number", "text", "boolean", "date", "times
 Value: TypeAlias = int | float | str | bool | date | datetime | None
 """A value of some kind, or NULL."""
 LONGEST_READ = 65_536
-"""The number of characters that an operator reads of a column of text."""
+"""How many characters of a text column operators read."""
 
 
 @dataclass(frozen=True)
 class Operator:
-    """A function of values that is defined for every value of the kinds that it takes.
+    """A function that is defined for every value of the kinds that it takes.
 
-    ``meaning`` is what it computes, in Python. ``duckdb`` renders it for DuckDB: a template in which ``$0`` stands for
-    the first argument, or a function of the rendered arguments; it gives what ``meaning`` gives, and never fails.
+    ``meaning`` is what it computes, in Python. ``duckdb`` renders it for DuckDB: a template in which ``$0`` is the
+    first argument, or a function of the rendered arguments. The SQL gives what ``meaning`` gives, and never fails.
     """
 
     name: str
-    """As people write it."""
+    """As written in expressions."""
     takes: tuple[Kind, ...]
     gives: Kind
     meaning: Callable[..., Any]
     duckdb: str | Callable[[Sequence[str]], str]
     strict: bool = True
-    """NULL wherever an argument is NULL; ``meaning`` is asked about values only."""
+    """NULL if any argument is NULL; ``meaning`` is then not called."""
     many: bool = False
-    """Takes any number of the last kind, at least one."""
+    """Takes one or more arguments of the last kind."""
     prefix: bool = False
-    """Decided by the first characters of a text if all else is stated, so that the text need not be cut."""
+    """Decided by the first characters of a text if its other arguments are literals: the text need not be cut."""
     stated: tuple[Any, ...] = ()
-    """The part of it that is stated: a length, a pattern."""
+    """Its constants: lengths, or a pattern."""
 
     def uses(self, arguments: int) -> tuple[int, ...]:
-        """How often each argument occurs in what is rendered."""
+        """How often each argument occurs in the rendered SQL."""
         template = self.duckdb
         if not isinstance(template, str):
             return (1,) * arguments
@@ -52,7 +51,7 @@ class Operator:
 
 @dataclass(frozen=True)
 class Stated:
-    """A value written in the expression. NULL has no kind until an operator gives it one."""
+    """A literal. NULL has no kind until an operator gives it one."""
 
     value: Value
     kind: Kind | None
@@ -70,19 +69,19 @@ class Reference:
 
 @dataclass(frozen=True)
 class Call:
-    """An operator and its arguments, whose kinds are those that it takes."""
+    """An operator and its arguments, of the kinds that it takes."""
 
     operator: Operator
     arguments: tuple[Tree, ...]
     depth: int = field(init=False, compare=False, repr=False)
-    """How many calls are within each other."""
+    """How deeply calls are nested."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "depth", 1 + max(argument.depth for argument in self.arguments))
 
     @property
     def kind(self) -> Kind:
-        """What it gives."""
+        """The kind of its result."""
         return self.operator.gives
 
 
@@ -90,7 +89,7 @@ Tree: TypeAlias = Stated | Reference | Call
 
 
 def references(tree: Tree) -> Iterator[Reference]:
-    """The columns that an expression looks at, each with its kind, as often as it does."""
+    """The columns of an expression, with their kinds, as often as they occur."""
     if isinstance(tree, Reference):
         yield tree
     elif isinstance(tree, Call):
@@ -99,12 +98,12 @@ def references(tree: Tree) -> Iterator[Reference]:
 
 
 def columns(tree: Tree) -> Iterator[str]:
-    """The names of the columns that an expression looks at."""
+    """The names of the columns of an expression, as often as they occur."""
     return (reference.name for reference in references(tree))
 
 
 def weight(tree: Tree, derived: Mapping[str, int]) -> int:
-    """How many parts an expression has when it is rendered, with the derived columns that it uses written out."""
+    """The number of parts of a rendered expression, with the derived columns that it uses written out."""
     if isinstance(tree, Call):
         uses = tree.operator.uses(len(tree.arguments))
         return 1 + sum(n * weight(part, derived) for n, part in zip(uses, tree.arguments, strict=True))
@@ -112,7 +111,7 @@ def weight(tree: Tree, derived: Mapping[str, int]) -> int:
 
 
 def evaluate(tree: Tree, row: Mapping[str, Value]) -> Any:
-    """What an expression is for a row: the reference that every engine is tested against."""
+    """The value of an expression for a row: the reference that every engine is tested against."""
     if isinstance(tree, Stated):
         return tree.value
     if isinstance(tree, Reference):
@@ -128,7 +127,7 @@ def _read(value: Any) -> Any:
 
 
 def uncomputable(tree: Tree) -> bool:
-    """Whether some part without columns has no value: it would be NULL in every row, which is never meant."""
+    """Whether some part without columns would be NULL in every row, though no NULL is written in it."""
     if not isinstance(tree, Call):
         return False
     if next(columns(tree), None) is None:

@@ -1,4 +1,4 @@
-"""Data frames, made columns of Arrow once: by their types alone, and whatever their values are."""
+"""Data frames, converted once to Arrow columns: by their types alone, whatever their values."""
 
 from expost.data.frames.libraries import columns_of, is_frame
 from expost.data.frames.plain import PlainColumn, arrow_table

@@ -1,4 +1,4 @@
-"""Frames of pandas, Polars, Arrow and DuckDB as plain columns: what a column holds is decided by its type alone."""
+"""Frames of pandas, Polars, Arrow and DuckDB as plain columns: a column's kind follows from its type alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from expost.errors import EngineFailed, InvalidValue
 
 
 def is_frame(source: Any) -> str | None:
-    """What kind of frame it is, by the library that it is of; None if it is none."""
+    """The library of a frame; None if it is not a frame."""
     for library, names in _FRAMES.items():
         module = sys.modules.get(library)
         if module is not None and isinstance(source, tuple(getattr(module, name) for name in names)):
@@ -35,7 +35,7 @@ _FRAMES = {
 
 
 def columns_of(source: Any, library: str, schema: Mapping[str, str] | None) -> list[PlainColumn]:
-    """Every column of a frame, as its type says or as it was declared."""
+    """Every column of a frame, with the kind of its type or the declared kind."""
     kinds = {name: declared_kind(name, kind) for name, kind in (schema or {}).items()}
     names, read = _READERS[library](source)
     _check_names(names, library)
@@ -52,7 +52,7 @@ def _declared(column: PlainColumn, kind: Kind | None) -> PlainColumn:
 
 
 def _guarded(columns: Iterator[PlainColumn]) -> Iterator[PlainColumn]:
-    """Whatever fails in another library may quote data: only what kind of failure it was is told."""
+    """Raise only the type of other libraries' errors, because their messages may quote data."""
     while True:
         try:
             column = next(columns, None)
@@ -71,23 +71,23 @@ def _guarded(columns: Iterator[PlainColumn]) -> Iterator[PlainColumn]:
 def _check_names(names: list[Any], library: str) -> None:
     wrong = [name for name in names if not isinstance(name, str) or not name or not is_text(name)]
     if wrong:
-        raise InvalidValue(f"the columns of a frame are named by texts, got {wrong[0]!r}: rename it")
+        raise InvalidValue(f"the columns of a frame need text as names, got {wrong[0]!r}: rename it")
     seen: set[str] = set()
     for name in names:
         if name.lower() in seen:
-            raise InvalidValue(f"the frame has two columns {name!r}, capitals aside: rename one of them")
+            raise InvalidValue(f"the frame has two columns {name!r}, ignoring case: rename one of them")
         seen.add(name.lower())
     if not names:
-        raise InvalidValue(f"the {library} frame has no columns")
+        raise InvalidValue(f"the {library} frame has no columns: read one that has")
 
 
 _Columns = tuple[list[Any], Callable[[Mapping[str, Kind]], Iterator[PlainColumn]]]
-"""The names, and how the columns are read, given the kinds that were declared."""
+"""The names of the columns, and a function that reads them, given the declared kinds."""
 
 
 def _undeclared(name: str, kind: str) -> InvalidValue:
     return InvalidValue(
-        f"column {name!r} is of type {kind}, whose values may be anything: declare what it holds, "
+        f"column {name!r} is of type {kind}, whose values may be anything: declare its kind, as in "
         f"schema={{{name!r}: 'text'}}; values that do not fit are then NULL",
         about=("schema", name),
     )
@@ -107,7 +107,7 @@ def _pandas(frame: Any) -> _Columns:
 
 
 def _of_series(name: str, series: Any, kinds: Mapping[str, Kind]) -> PlainColumn:
-    """A series, or the index of categories."""
+    """A column of pandas, from a series or an index of categories."""
     import pandas as pd
 
     dtype, values = series.dtype, series.array
@@ -125,7 +125,7 @@ def _of_series(name: str, series: Any, kinds: Mapping[str, Kind]) -> PlainColumn
 
 
 def _of_numpy(name: str, values: Any, kinds: Mapping[str, Kind]) -> PlainColumn:
-    """NaN is NULL, as everywhere in pandas."""
+    """A column of NumPy values; NaN is NULL, as everywhere in pandas."""
     dtype = values.dtype
     if dtype.kind == "O":
         if name not in kinds:
@@ -138,7 +138,7 @@ def _of_numpy(name: str, values: Any, kinds: Mapping[str, Kind]) -> PlainColumn:
 
 
 def _of_categories(name: str, values: Any, kinds: Mapping[str, Kind]) -> PlainColumn:
-    """The categories are read like a column of their own, each row then by its code."""
+    """A categorical column: its categories are read like a column, then each row by its code."""
     column = _of_series(name, values.categories, kinds)
     if column.values is None:
         return column
@@ -193,7 +193,7 @@ def _arrow(source: Any) -> _Columns:
             yield plain_column(name, table.column(place))
 
     if isinstance(source, list | tuple) and any(each.schema != source[0].schema for each in source):
-        raise InvalidValue("batches that are read together have the same columns, in the same order, of the same types")
+        raise InvalidValue("batches that are read together need the same columns, in the same order, of the same types")
     return names, read
 
 

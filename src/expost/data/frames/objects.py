@@ -1,4 +1,4 @@
-"""Columns of Python objects as values of a declared kind. What does not fit is NULL; no code of an object is run."""
+"""Columns of Python objects as values of a declared kind. Values that do not fit are NULL."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ARROW: dict[Kind, Any] = {
     "integer": pa.int64(), "number": pa.float64(), "text": pa.large_string(), "boolean": pa.bool_(),
     "date": pa.date32(), "timestamp": pa.timestamp("us"),
 }  # fmt: skip
-"""How values of each kind are held."""
+"""The Arrow type of each kind."""
 _MARKED = re.compile("[\ud800-\udfff]")
 
 
@@ -28,7 +28,7 @@ def of_objects(values: Iterable[Any], kind: Kind) -> Any:
 
 
 def as_text(data: bytes) -> str:
-    """Bytes as text. Each byte that is not UTF-8 is read as a question mark, by itself."""
+    """Bytes as text; each byte that is not UTF-8 becomes a question mark."""
     return _MARKED.sub("?", data.decode(errors="surrogateescape"))
 
 
@@ -59,7 +59,7 @@ def _boolean(value: Any) -> bool | None:
 
 
 def _timestamp(value: Any) -> datetime | None:
-    """In UTC, if it has a time zone. pandas' NaT is a datetime that is not itself."""
+    """A time, in UTC if it has a time zone. pandas' NaT is a datetime that is not equal to itself."""
     if not isinstance(value, date) or value != value:
         return None
     if not isinstance(value, datetime):
@@ -70,7 +70,7 @@ def _timestamp(value: Any) -> datetime | None:
     try:
         shift = value.utcoffset()
         return plain if shift is None else plain - shift
-    except Exception:  # outside of the years 1 to 9999; and a time zone is an object of its own, that may do anything
+    except Exception:  # outside the years 1 to 9999; or the time zone is an object whose code raises anything
         return None
 
 

@@ -1,8 +1,8 @@
-"""Columns of Arrow as values that can be copied into an engine without looking at any: each type in one way.
+"""Arrow columns as values that can be copied into an engine: each type in one way, whatever the values.
 
-Times are copied as whole numbers, and made times by the engine where they lie in the years 1 to 9999. Text that is not
-UTF-8 is read with question marks, byte by byte. Lists, structures and whatever else is no kind of ours stays behind:
-the column is known by its name, and cannot be asked about.
+Times are copied as whole numbers, which the engine converts to times if they lie in the years 1 to 9999. Each byte of a
+text that is not UTF-8 becomes a question mark. Lists, structures and other types are not copied: the schema lists the
+column, and questions cannot use it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
 
 @dataclass(frozen=True)
 class PlainColumn:
-    """A column of Arrow, and SQL that makes a value of its kind of ``$0``; None if it holds no kind of ours."""
+    """An Arrow column, and SQL that converts ``$0`` to its kind; its values are None if questions cannot use it."""
 
     name: str
     values: Any
@@ -38,7 +38,7 @@ class PlainColumn:
     sql: str = "$0"
 
     def declared(self, kind: Kind) -> PlainColumn:
-        """As another kind: what does not fit is NULL."""
+        """The column as another kind; values that do not fit are NULL."""
         if kind == self.kind:
             return self
         if self.values is not None and pa.types.is_null(self.values.type):
@@ -47,7 +47,7 @@ class PlainColumn:
         if operator is None:
             raise InvalidValue(
                 f"column {self.name!r} holds {self.kind} and cannot be read as {kind}: leave it out of schema=, or "
-                "convert it before",
+                "convert it first",
                 about=("schema", self.name),
             )
         whole = f"left({self.sql}, {LONGEST_READ})" if self.kind == "text" else self.sql
@@ -55,13 +55,13 @@ class PlainColumn:
 
 
 def arrow_table(columns: Sequence[PlainColumn]) -> Any:
-    """The columns that can be copied, by their places: c0, c1, …"""
+    """The columns that can be copied, named by their positions: c0, c1, …"""
     held = {f"c{place}": column.values for place, column in enumerate(columns) if column.values is not None}
     return pa.table(held)
 
 
 def plain_column(name: str, values: Any) -> PlainColumn:
-    """A column of Arrow, by its type."""
+    """An Arrow column, converted by its type."""
     values = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
     kind = values.type
     if pa.types.is_dictionary(kind):
@@ -79,7 +79,7 @@ def _as_is(kind: Kind, sql: str = "$0") -> Callable[[str, Any], PlainColumn]:
 
 
 def _decimal(name: str, values: Any) -> PlainColumn:
-    """The nearest number; 256 bits are more than the engine has."""
+    """Decimals as the nearest floats; those of 256 bits are too large for the engine."""
     kind = values.type
     if _types.is_decimal256(kind) or not 0 <= kind.scale <= kind.precision:
         return PlainColumn(name, None, "other", OTHER)
@@ -88,7 +88,7 @@ def _decimal(name: str, values: Any) -> PlainColumn:
 
 
 def _text(name: str, values: Any) -> PlainColumn:
-    """Checked as a whole; where some text is not UTF-8, read one by one."""
+    """Text, checked as a whole; if some of it is not UTF-8, each value is converted by itself."""
     try:
         values.validate(full=True)
         return PlainColumn(name, values.cast(pa.large_string()), "text")
@@ -103,7 +103,7 @@ def _viewed(values: Any, kind: Any) -> Any:
 
 
 def _within(value: str, low: int, high: int, made: str) -> str:
-    """What is made of a number where it lies between two; it is clamped as well, so that making it never fails."""
+    """SQL that converts a number between two bounds, or gives NULL; clamped as well, so that converting never fails."""
     clamped = f"least(greatest({value}, {low}), {high})"
     return f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {made.format(clamped)} END"
 
@@ -121,7 +121,7 @@ def _milliseconds(name: str, values: Any) -> PlainColumn:
 
 
 def _instants(name: str, values: Any) -> PlainColumn:
-    """In UTC, if they have a time zone."""
+    """Times, in UTC if they have a time zone."""
     unit, numbers = values.type.unit, _viewed(values, pa.int64())
     if unit == "ns":
         most = 2**63 - 2_000

@@ -1,4 +1,4 @@
-"""Spark as an engine: rows stay where they are, are cut down and added up there, and only aggregates are collected."""
+"""Spark as an engine: rows stay in the cluster, which bounds and aggregates them, and only aggregates are collected."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from expost.errors import EngineFailed, InvalidValue
 
 
 class Spark:
-    """A frame of Spark that is a plain scan, a table of a session, or Parquet files.
+    """A Spark frame that is a plain scan, a table of a session, or Parquet files.
 
-    Queries run in a session of ours, whose settings leave everybody else's alone. Spark's own logs, its web pages and
-    its event log may show exact counts of what it did: keep them as private as the data.
+    Queries run in a separate session, whose settings do not affect the caller's. Spark's logs, web pages and event log
+    may show exact counts: keep them as private as the data.
     """
 
     ordered = False
     any_order = " ORDER BY NULL"
-    """Spark numbers no rows without being told an order."""
+    """Spark needs an order to number rows."""
 
     def __init__(self, session: Any, name: str, origin: Any) -> None:
         self._session, self.name, self._origin = session, name, origin
@@ -37,7 +37,7 @@ class Spark:
     def of(cls, source: Any, table: str | None, form: Form, engine: str | None = None) -> Spark:
         """The engine for a frame, a session and a table, or a path."""
         if engine == "duckdb":
-            raise InvalidValue("a frame of Spark is asked by Spark: leave out engine='duckdb'")
+            raise InvalidValue("a Spark frame needs Spark as its engine: leave out engine='duckdb'")
         form.refuse("tables in Spark")
         return cls(*sources.open_source(source, table))
 
@@ -47,19 +47,19 @@ class Spark:
     def __hash__(self) -> int:
         return hash(self._origin)
 
-    # ---- what queries are made of
+    # ---- parts of queries
 
     @property
     def source(self) -> str:
-        """The view of our session."""
+        """The view in the separate session."""
         return sources.VIEW
 
     def quote(self, name: str) -> str:
-        """In backquotes."""
+        """The name in backquotes."""
         return spark_identifier(name)
 
     def render(self, tree: Tree, derived: Collection[str] = ()) -> str:
-        """Spark's SQL for an expression, none of which can fail."""
+        """Spark's SQL for an expression, which never fails."""
         if isinstance(tree, Stated):
             return spark_stated(tree)
         if isinstance(tree, Reference):
@@ -75,7 +75,7 @@ class Spark:
         return f"(CASE WHEN octet_length({rendered}) > {LONGEST_READ} THEN {cut} ELSE {rendered} END)"
 
     def _whole(self, name: str, derived: Collection[str]) -> str:
-        """A column as a value of its kind: text with marks for what is not UTF-8, times within the years 1 to 9999."""
+        """A column as a value of its kind: invalid UTF-8 in text is replaced, and times outside the range are NULL."""
         column = self.quote(name)
         if name in derived:
             return column
@@ -93,54 +93,54 @@ class Spark:
         return f"CAST({column} AS {SPARK_TYPES[kind]})"
 
     def owner(self, name: str) -> str:
-        """The column; text by its bytes."""
+        """The column unchanged; text by its bytes."""
         return self.bytes_of(self._whole(name, ())) if self.schema[name] == "text" else self.quote(name)
 
     def bytes_of(self, text: str) -> str:
-        """In UTF-8."""
+        """The text's bytes in UTF-8."""
         return f"CAST({text} AS BINARY)"
 
     def scramble(self, key: int, columns: Sequence[str]) -> str:
-        """Spark's 64-bit hash, twice."""
+        """Spark's 64-bit hash, applied twice."""
         return f"xxhash64(xxhash64({spark_string(str(key))}, {', '.join(columns)}), {spark_string(str(key))})"
 
     def total(self, column: str) -> str:
-        """Of 38 digits."""
+        """The sum of 64-bit integers, in 38 decimal digits."""
         return f"sum(CAST({column} AS DECIMAL(38, 0)))"
 
     def join_public(self, rows: str, name: str, keys: Sequence[str], values: Sequence[str]) -> tuple[str, str]:
-        """A join with a public table: as a search, Spark would compile thousands of keys for a minute."""
+        """A join with a public table: a search among thousands of keys would take Spark a minute to compile."""
         found, listed = self.quote(f"{name} found"), ", ".join(map("({}, {})".format, keys, values))
         joined = f"{rows} LEFT JOIN VALUES {listed} AS p(k, v) ON r.{self.quote(name)} = p.k"
         return f"(SELECT /*+ BROADCAST(p) */ r.*, p.v AS {found} FROM {joined}) AS r", found
 
-    # ---- running them
+    # ---- running queries
 
     def check(self, query: str) -> str:
-        """One SELECT, which Spark has analysed."""
+        """The query; raises unless it is a SELECT that Spark can analyse."""
         if not query.startswith("SELECT "):
-            raise InvalidValue("the question does not make one query: write it more plainly")
+            raise InvalidValue("the question does not make exactly one query: simplify its expressions")
         self.refuse_closed()
         failed = self._failure(lambda: self._session.sql(query))[0]
         if failed == "AnalysisException" or failed == "ParseException":
-            raise InvalidValue(f"{self.name}: Spark cannot read the question ({failed}): is the table still there?")
+            raise InvalidValue(f"{self.name}: Spark cannot analyse the query ({failed}): is the table still there?")
         if failed:
             self._raise(failed)
         return query
 
     def refuse_closed(self) -> None:
-        """Nothing can be asked of a session that was stopped."""
+        """Raise if the session was stopped."""
         sources.refuse_closed(self._session)
 
     def fetch(self, query: str) -> list[tuple[Any, ...]]:
-        """All at once: aggregates only."""
+        """All rows of a query, which has aggregates only."""
         failed, rows = self._failure(lambda: self._session.sql(query).collect())
         if failed:
             self._raise(failed)
         return [tuple(map(_plain, row)) for row in rows]
 
     def arrays(self, query: str) -> list[NDArray[np.float64]]:
-        """By way of Arrow."""
+        """The columns of a query as NumPy arrays, by way of Arrow."""
         failed, table = self._failure(lambda: self._session.sql(query).toArrow())
         if failed:
             self._raise(failed)
@@ -150,7 +150,7 @@ class Spark:
         ]
 
     def _failure(self, work: Any) -> tuple[str, Any]:
-        """The kind of a failure, or nothing, and what came out. Messages of Spark quote data and whole plans."""
+        """The type of an exception, or an empty text, and the result. Spark's messages quote data and whole plans."""
         try:
             return "", work()
         except Exception as error:

@@ -1,4 +1,4 @@
-"""Which frames of Spark are plain scans; these are read in a session of ours."""
+"""Spark frames that are plain scans, which can be read in another session."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 from expost.errors import InvalidValue
 
 _NAMES_ONLY = (".logical.SubqueryAlias", ".logical.View")
-"""Plans that give what is below them a name."""
+"""Plans that only name the plan below them."""
 _TYPED = (".parquet.ParquetFileFormat", ".orc.OrcFileFormat")
-"""Readers of files, as the names of their classes end, that parse nothing and ask no other database."""
+"""The endings of class names of file readers that parse no text and query no other database."""
 
 
 def rows_of(frame: Any, ours: Any) -> Any:
-    """A frame with the same rows in another session, if it is a plain scan: the settings of that session hold for it.
+    """The rows of a plain scan as a frame of another session, read under that session's settings.
 
-    What computes something is refused: it follows rules of its own, and may fail for some values.
+    Raises for a frame that computes anything, because that may fail for some values.
     """
     from pyspark.sql.classic.dataframe import DataFrame
 
@@ -39,25 +39,25 @@ def _leaf(plan: Any) -> Any:
 
 def _refused(name: str) -> InvalidValue:
     name = name.rpartition(".")[2]
-    if name.endswith("Relation"):  # of other databases and formats
+    if name.endswith("Relation"):  # another database or format
         return _unread(name)
     return InvalidValue(
-        f"the frame is not a plain table but computes something ({name}), and a value in it could make an answer "
-        "fail: pass frame.localCheckpoint(), or where() and derive() of the table"
+        f"the frame is not a plain table but computes something ({name}), and a value in it could make a query "
+        "fail: pass frame.localCheckpoint(), or read the plain table and use its where() and derive()"
     )
 
 
 def _unread(reader: str) -> InvalidValue:
     return InvalidValue(
-        f"the frame is read by {reader}, which may fail for some values or leave out rows by statistics: pass "
+        f"the frame is read by {reader}, which may fail for some values or skip rows by their statistics: pass "
         "frame.localCheckpoint(), or read Parquet or ORC files"
     )
 
 
 def _of_ours(plan: Any, ours: Any) -> Any:
-    """A scan of files by our settings: a reader takes them from the session that its relation names.
+    """A scan of files under our session's settings: a reader takes them from the session of its relation.
 
-    One more option makes it another relation than any that is cached: what is cached was read by other settings.
+    An additional option makes it differ from any cached relation, which was read under other settings.
     """
     relation = plan.relation()
     _refuse_readers(relation)
@@ -74,7 +74,7 @@ def _of_ours(plan: Any, ours: Any) -> Any:
 
 
 def _refuse_readers(relation: Any) -> None:
-    """Only files of typed values, read as they are: parsing fails for some rows if options say so, and so do dates."""
+    """Raise unless the files have typed values: with some options, parsing text or old dates fails for some rows."""
     files = relation.getClass().getName().endswith(".HadoopFsRelation")
     reader = (relation.fileFormat() if files else relation).getClass().getName()
     if not files or not reader.endswith(_TYPED):
@@ -82,4 +82,4 @@ def _refuse_readers(relation: Any) -> None:
     for option in ("datetimeRebaseMode", "int96RebaseMode"):
         mode = relation.options().get(option)
         if mode.isDefined() and mode.get().upper() == "EXCEPTION":
-            raise InvalidValue(f"with {option}='EXCEPTION' an old date makes an answer fail: write 'CORRECTED'")
+            raise InvalidValue(f"with {option}='EXCEPTION' an old date makes a query fail: use 'CORRECTED'")

@@ -1,9 +1,9 @@
 """The table of operators in Spark's SQL: one rendering for each, none of which can fail.
 
-Our session is not in ANSI mode: what cannot be computed is NULL there. Whole numbers are decimals of 38 digits while
-they are computed, and NULL beyond 64 bits; capitals are a table of ours; dates are clamped to the years 1 to 9999. Java
-matches regular expressions by trying: only those of a fixed length are rendered, which takes a time that grows with the
-text's length, and the others are refused.
+The session is not in ANSI mode, so what cannot be computed is NULL. Whole numbers are computed as decimals of 38
+digits, and NULL beyond 64 bits; upper and lower case are tables of this package; dates are clamped to the years 1 to
+9999. Java matches regular expressions by backtracking: only those of a fixed length are rendered, which take time
+linear in the length of the text, and the others raise an error.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def spark_identifier(value: str) -> str:
 
 
 def spark_stated(tree: Stated) -> str:
-    """A stated value, with its type."""
+    """A literal, with its type."""
     if tree.value is None:
         return "NULL" if tree.kind is None else f"CAST(NULL AS {SPARK_TYPES[tree.kind]})"
     if isinstance(tree.value, bool):
@@ -52,7 +52,7 @@ def spark_stated(tree: Stated) -> str:
 
 
 def rendering(call: Call) -> Rendering:
-    """How an operator is written."""
+    """The rendering of an operator."""
     operator = call.operator
     if operator.stated:
         return _with_stated(operator)
@@ -75,7 +75,7 @@ def _joined(sign: str) -> Callable[[Sequence[str]], str]:
 
 
 def _listed(name: str) -> Callable[[Sequence[str]], str]:
-    """Spark's take two values or more."""
+    """A function of any number of values; Spark's take at least two."""
     return lambda said: said[0] if len(said) == 1 else f"{name}({', '.join(said)})"
 
 
@@ -97,7 +97,7 @@ _add("NOT", "boolean", "(NOT $0)")
 
 
 def _wide(formula: str) -> str:
-    """Whole numbers, which 38 digits hold."""
+    """A formula of integers, computed in 38 digits; NULL if the result has more than 64 bits."""
     wide = re.sub(r"([$][0-9])", r"CAST(\1 AS DECIMAL(20, 0))", formula)
     return f"try_cast({wide} AS BIGINT)"
 
@@ -130,7 +130,7 @@ _add("isinf", "number", "(abs($0) = CAST('Infinity' AS DOUBLE))")
 
 @cache
 def _capitals(name: str) -> tuple[str, str]:
-    """The letters that lower() or upper() change, and what they become."""
+    """The letters that lower() or upper() changes, and what they become."""
     change = operators.lower if name == "lower" else operators.upper
     codes = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
     changed = [letter for letter in codes if change(letter) != letter]
@@ -168,7 +168,7 @@ def _clamped(far: int) -> str:
 
 
 def _later(place: str, first: int, last: int, later: str) -> str:
-    """``later``, where it stays in the years 1 to 9999. It is computed from a number that was clamped."""
+    """``later``, or NULL outside the years 1 to 9999. It is computed from a clamped number, so it never fails."""
     return f"(CASE WHEN {place} BETWEEN {first} AND {last} THEN {later} END)"
 
 
@@ -216,11 +216,11 @@ for _unit in (*UNITS, *UNITS_OF_TIME):
     _times = f"({_apart}) div {_SECONDS.get(_unit, 1) * 1_000_000}L"
     _add(f"date_diff('{_unit}')", ("timestamp", "timestamp"), f"CAST({_DIFFERENCES.get(_unit, _times)} AS BIGINT)")
 
-# ---- from one kind to another
+# ---- conversions
 
 
 def _extracted(form: str, kind: str) -> str:
-    """A text of that form, converted. The form is matched from its beginning, without trying much."""
+    """A text of that form, converted; other texts are NULL. The form is anchored, so that it backtracks little."""
     whole = spark_string(rf"\A{form}\z")
     return f"try_cast(regexp_extract($0, {whole}, 1) AS {kind})"
 
@@ -253,7 +253,7 @@ SPARK_CASTS: dict[tuple[Kind, Kind], Rendering] = {
     ("timestamp", "text"): "date_format($0, 'yyyy-MM-dd HH:mm:ss.SSSSSS')",
 }
 
-# ---- with a part that is stated
+# ---- operators with a constant
 
 
 def _with_stated(operator: Operator) -> Rendering:
@@ -265,7 +265,7 @@ def _with_stated(operator: Operator) -> Rendering:
 
 
 def _like(pattern: str) -> Rendering:
-    """By the plainest functions: each takes a time that grows with the text's length only."""
+    """The simplest functions for the pattern; each takes time linear in the length of the text."""
     pieces = pattern.split("%")
     if "_" in pattern:
         if any("_" in piece for piece in pieces) and len([piece for piece in pieces if piece]) > 1:
@@ -280,7 +280,7 @@ def _like(pattern: str) -> Rendering:
 
 
 def _in_turn(text: str, pieces: Sequence[str]) -> str:
-    """The first piece at the beginning, the last at the end, and each of the others as early as it can be."""
+    """The first piece at the beginning, the last at the end, and each of the others at its earliest position."""
     first, *middle, last = pieces
     whole = sum(map(len, pieces))
     conditions = [f"startswith({text}, {spark_string(first)})", f"endswith({text}, {spark_string(last)})"]
@@ -300,7 +300,7 @@ def _quoted(letter: str) -> str:
 
 
 def _matched(pattern: str) -> Rendering:
-    """Java's own \\b knows other words than ours."""
+    """A regular expression; \\b is written out, because Java's has other word characters."""
     if not _is_fixed(pattern):
         raise _refused(pattern, "with repetition, or with alternatives in parentheses")
     word = "[0-9A-Za-z_]"
@@ -310,7 +310,7 @@ def _matched(pattern: str) -> Rendering:
 
 
 def _is_fixed(pattern: str) -> bool:
-    """Whether all that it matches, alternative by alternative, is of one length."""
+    """Whether each alternative of a pattern matches texts of one length only."""
     place, depth, inside = 0, 0, False
     while place < len(pattern):
         letter = pattern[place]
@@ -335,6 +335,6 @@ def _is_fixed(pattern: str) -> bool:
 
 def _refused(pattern: str, what: str) -> InvalidValue:
     return InvalidValue(
-        f"Spark cannot match {shown(pattern)} in a time that grows with the text only: patterns {what} are not "
-        "allowed there; write contains(), starts_with() and ends_with(), or several conditions"
+        f"Spark cannot match {shown(pattern)} in time linear in the text, so patterns {what} are not allowed: use "
+        "contains(), starts_with() and ends_with(), or several conditions"
     )

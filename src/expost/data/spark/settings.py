@@ -1,4 +1,4 @@
-"""A session of ours beside that of the caller: its settings hold for our queries, and theirs stay as they are."""
+"""A separate Spark session for queries: its settings leave those of the caller's session unchanged."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ SPARK_SETTINGS = {
         f"org.apache.spark.sql.catalyst.optimizer.{name}" for name in _MOVERS
     ),
 }
-"""What decides results as our queries need it.
+"""The settings that affect results, as queries need them.
 
-Nothing leaves out rows by statistics, which forget NaN. Filters stay where they are written: moved below what they are
-about, they would contain it once for each time that it is named, and groups by many columns would not be compiled.
+No reader skips rows by statistics, which ignore NaN. Filters stay where they are written: pushed below a projection,
+they would repeat its expressions wherever these are used, and groups by many columns would not be compiled.
 """
 _KEPT = (
     "spark.sql.adaptive.", "spark.sql.artifact.", "spark.sql.autoBroadcastJoinThreshold", "spark.sql.broadcastTimeout",
@@ -42,13 +42,13 @@ _KEPT = (
     "spark.sql.redaction.", "spark.sql.shuffle.", "spark.sql.sources.parallelPartitionDiscovery.", "spark.sql.ui.",
     "spark.sql.warehouse.",
 )  # fmt: skip
-"""Settings of the application that say where data is, how work is shared out, and what is shown of it."""
+"""Settings of the application about where data is, how work is distributed, and what is shown of it."""
 
 
 def session_beside(theirs: Any) -> Any:
     """A new session of the same application.
 
-    It begins with the application's settings. Those that could decide a result are put back to Spark's defaults.
+    Of the application's settings, those that could affect a result are reset to Spark's defaults.
     """
     ours = theirs.newSession()
     for setting in ours.conf.getAll:

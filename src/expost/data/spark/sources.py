@@ -1,4 +1,4 @@
-"""Where rows come from in Spark: a frame that is a plain scan, a table, or Parquet files; in a session of ours."""
+"""Sources of rows in Spark: a frame that is a plain scan, a table, or Parquet files; read in a separate session."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DISCREET = {
     "spark.eventLog.enabled": "false",
     "spark.log.level": "ERROR",
 }
-"""Of a session that we start: its pages, its event log and its other logs would show exact counts."""
+"""Settings of a session that expost starts: its web pages and logs would show exact counts."""
 _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "integer"),
     **dict.fromkeys(("float", "double", "decimal"), "number"),
@@ -31,7 +31,7 @@ _KINDS: dict[str, Kind] = {
 
 
 def start_session() -> Any:
-    """The session that is there, or a new one, of which nothing is shown."""
+    """The active session, or a new one without web pages and logs."""
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
@@ -50,7 +50,7 @@ def start_session() -> Any:
 
 
 def open_source(source: Any, table: str | None) -> tuple[Any, str, Any]:
-    """Our session, in which the rows are a view; what they are called; and what tells them apart from others."""
+    """A separate session that has the rows as a view, their name, and what identifies them."""
     try:
         from pyspark.sql import SparkSession
         from pyspark.sql.classic.dataframe import DataFrame
@@ -80,7 +80,7 @@ def _of_frame(frame: Any) -> tuple[Any, str, Any]:
 
 
 def _of_paths(source: Any) -> tuple[Any, str, Any]:
-    """Parquet files, all of whose types agree; read in our session from the beginning."""
+    """Parquet files, whose types must agree."""
     listed = source if isinstance(source, list | tuple) and source else [source]
     if not all(isinstance(path, str | Path) for path in listed):
         raise InvalidValue(
@@ -96,16 +96,16 @@ def _of_paths(source: Any) -> tuple[Any, str, Any]:
 
 
 def refuse_closed(session: Any) -> None:
-    """Refuse a session that was stopped."""
+    """Raise if a session was stopped."""
     context = session.sparkContext
     if context._jsc is None or context._jsc.sc().isStopped():
         raise InvalidValue("the Spark session is closed: start another, and read the table again")
 
 
 def _viewed(theirs: Any, frame_in: Callable[[Any], Any], wrong: str) -> Any:
-    """A session of ours with the rows as a view; ``wrong`` says what cannot be read, and what may be the matter.
+    """A separate session with the rows as a view; ``wrong`` is the rest of the error if they cannot be read.
 
-    Messages of Spark are not passed on: they may quote data.
+    Spark's messages are not passed on, because they may quote data.
     """
     try:
         ours = session_beside(theirs)
@@ -128,10 +128,10 @@ def _refuse_names(names: list[str]) -> None:
         if not name:
             raise InvalidValue("the frame has a column without a name: give it one")
         if name.lower() in seen:
-            raise InvalidValue(f"the frame has two columns {name!r}, capitals aside: rename one of them")
+            raise InvalidValue(f"the frame has two columns {name!r}, ignoring case: rename one of them")
         seen.add(name.lower())
 
 
 def spark_kind(declared: str) -> Kind:
-    """What a column of one of Spark's types holds."""
+    """The kind of a column of one of Spark's types."""
     return _KINDS.get(declared.split("(")[0].split(" ")[0], "other") if "<" not in declared else "other"
