@@ -168,8 +168,8 @@ def test_public_mistakes(settings: dict[str, Any], said: str) -> None:
 @pytest.mark.parametrize(
     "event",
     [
-        dp.dp_event.MixtureOfGaussiansDpEvent(2.0, [0.0, 1.0], [0.5, 0.5]),
-        dp.dp_event.TruncatedSubsampledGaussianDpEvent(100, 0.1, 5, 1.0),
+        dp.dp_event.MixtureOfGaussiansDpEvent(10.0, [0.0, 1.0], [0.5, 0.5]),
+        dp.dp_event.TruncatedSubsampledGaussianDpEvent(100, 0.1, 5, 4.0),
         dp.dp_event.RepeatAndSelectDpEvent(dp.GaussianDpEvent(5.0), 2.0, 1.0),
         dp.PoissonSampledDpEvent(0.1, dp.SelfComposedDpEvent(dp.GaussianDpEvent(3.0), 4)),
     ],
