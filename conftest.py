@@ -42,10 +42,24 @@ def needs_server(item: pytest.Item) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what is slow: the listed folders and files, and all that needs a PostgreSQL server."""
+    """Mark what is slow: the listed folders and files, and all that needs a PostgreSQL server. Begin with it."""
+    spark, slow, quick = list[pytest.Item](), list[pytest.Item](), list[pytest.Item]()
     for item in items:
         if among(item.path, config, "slow") or needs_server(item):
             item.add_marker(pytest.mark.slow)
+            (spark if "spark" in item.nodeid else slow).append(item)
+        else:
+            quick.append(item)
+    items[:] = in_order(spark, slow, quick)
+
+
+def in_order(spark: list[pytest.Item], slow: list[pytest.Item], quick: list[pytest.Item]) -> list[pytest.Item]:
+    """Of two workers each gets a half, and takes over from the end of the other's when it is done with its own.
+
+    So one worker alone starts Spark, and both end with what is quick: neither waits long for the other.
+    """
+    some, few = len(slow) // 2, len(quick) // 2
+    return [*spark, *slow[:some], *quick[:few], *slow[some:], *quick[few:]]
 
 
 @contextmanager
