@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import TypeAlias
 
 import coverage
 import pytest
@@ -16,6 +18,8 @@ collect_ignore = [
     *("tests/elsewhere", "src/expost/adapters/diffprivlib.py"),  # `tests/unit/adapters/test_elsewhere.py` runs these
 ]
 """They need libraries that are in environments of their own."""
+
+Items: TypeAlias = list[pytest.Item]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,25 +45,33 @@ def needs_server(item: pytest.Item) -> bool:
     return "server" in getattr(item, "fixturenames", ()) or "postgres" in item.nodeid
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: Items) -> None:
     """Mark what is slow: the listed folders and files, and all that needs a PostgreSQL server. Begin with it."""
-    spark, slow, quick = list[pytest.Item](), list[pytest.Item](), list[pytest.Item]()
+    spark, slow, quick = Items(), Items(), Items()
     for item in items:
         if among(item.path, config, "slow") or needs_server(item):
             item.add_marker(pytest.mark.slow)
             (spark if "spark" in item.nodeid else slow).append(item)
         else:
             quick.append(item)
-    items[:] = in_order(spark, slow, quick)
+    items[:] = in_order(spark, slow, quick, getattr(config, "workerinput", {}).get("workercount", 1))
 
 
-def in_order(spark: list[pytest.Item], slow: list[pytest.Item], quick: list[pytest.Item]) -> list[pytest.Item]:
-    """Of two workers each gets a half, and takes over from the end of the other's when it is done with its own.
+def in_order(spark: Items, slow: Items, quick: Items, workers: int) -> Items:
+    """Each worker gets one of as many equal parts, and takes over from the end of another's when its own is done.
 
-    So one worker alone starts Spark, and both end with what is quick: neither waits long for the other.
+    So one worker alone starts Spark, and all end with what is quick: none waits long for the others.
     """
-    some, few = len(slow) // 2, len(quick) // 2
-    return [*spark, *slow[:some], *quick[:few], *slow[some:], *quick[few:]]
+
+    def part(some: Items, worker: int) -> Items:
+        return some[len(some) * worker // workers : len(some) * (worker + 1) // workers]
+
+    return [*spark, *(item for worker in range(workers) for some in (slow, quick) for item in part(some, worker))]
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: no collection of garbage has to look at it again."""
+    gc.freeze()
 
 
 @contextmanager

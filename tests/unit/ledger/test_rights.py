@@ -167,11 +167,11 @@ def test_nobody_is_given_up_by_a_transaction_that_kept_others_waiting(party: Par
     mine = party.role()
     told = (secrets.token_hex(8), "{}", "one", '[""]', '[{"do": "beat"}]')
     call = "SELECT expost_spend(1,%s,%s,%s,%s::text::jsonb,0,%s::text::jsonb)"
-    age = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 59500000"
-    execute(party.url, f"UPDATE expost_owner SET seen = {age} WHERE id = '{dead}'")
     with psycopg.connect(mine) as server:
         server.execute(call, told)
-        server.execute("SELECT pg_sleep(1)")
+        begun = server.execute("SELECT (extract(epoch FROM now()) * 1000000)::bigint").fetchone()[0]  # type: ignore[index]
+        execute(party.url, f"UPDATE expost_owner SET seen = {begun - 59_900_000} WHERE id = '{dead}'")
+        server.execute("SELECT pg_sleep(0.2)")  # past the minute by the clock, not when the transaction began
         again = (told[0], "{}", "two", '["one"]', json.dumps([{"do": "recover", "dead": [dead]}]))
         assert server.execute(call, again).fetchone()[0]["outcomes"] == [{"forfeited": 0}]  # type: ignore[index]
     assert spending.entry.state == "reserved"

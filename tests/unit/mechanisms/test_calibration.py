@@ -29,7 +29,7 @@ CASES: list[tuple[Any, Shape, float]] = [
 def test_samples_deviate_as_far_as_the_analysis_wants(mechanism: Any, shape: Shape, deviation: float) -> None:
     """Within 6 %, five deviations of 10,000 draws; 30 % more or less would be seen."""
     data = np.zeros(4, np.float64 if shape.floats else np.int64)
-    noise = xp.SystemNoise()
+    noise = xp.SeededNoise(5)
     values = np.concatenate([mechanism.sample(data, noise) for _ in range(5_000 if SOAK else 2_500)])
     ratio = float(values.std()) / deviation
     assert 0.94 < ratio < 1.06

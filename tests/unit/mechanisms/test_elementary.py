@@ -18,7 +18,7 @@ from expost.cost import Cost, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee
 from expost.mechanism import Mechanism
-from expost.noise import SeededNoise, SystemNoise
+from expost.noise import SeededNoise
 from soak import SOAK
 
 NOISE = SeededNoise(11)
@@ -119,7 +119,8 @@ def test_error_bounds_hold_and_are_not_idle(mechanism: Any, floats: bool, size: 
     data = np.zeros(size, float if floats else int)
     if floats:
         data += 0.1
-    errors = np.array([np.abs(mechanism.sample(data, SystemNoise()) - data).max() for _ in range(runs)])
+    noise = SeededNoise(5)
+    errors = np.array([np.abs(mechanism.sample(data, noise) - data).max() for _ in range(runs)])
     missed = float((errors > bound).mean())
     assert missed < 0.1 + 5 * (0.1 * 0.9 / errors.size) ** 0.5
     assert float((errors > bound * 0.6).mean()) > 0.1
@@ -204,7 +205,7 @@ def test_parameters_that_are_refused() -> None:
 def test_responses_and_their_estimate() -> None:
     mechanism = m.RandomizedResponse(epsilon=2, choices=3)
     truth = np.array([0] * 60_000 + [1] * 30_000 + [2] * 10_000, np.int8)
-    answers = mechanism.sample(truth, SystemNoise())
+    answers = mechanism.sample(truth, SeededNoise(5))
     kept = float((answers == truth).mean())
     assert kept == pytest.approx(exp(2) / (exp(2) + 2), abs=0.01)
     bound = mechanism.error_bound(0.999999, n=truth.size)
@@ -237,7 +238,8 @@ def test_choices_are_good_enough(family: type[m.Exponential], candidates: int) -
     mechanism = family(epsilon=1, sensitivity=1)
     scores = np.arange(candidates) % 5 * 4
     bound = mechanism.error_bound(0.9, n=candidates)
-    chosen = np.array([mechanism.sample(scores, SystemNoise()) for _ in range(1500)])
+    noise = SeededNoise(5)
+    chosen = np.array([mechanism.sample(scores, noise) for _ in range(1500)])
     missed = float((scores.max() - scores[chosen] > bound).mean())
     assert missed < 0.1 + 5 * (0.09 / 1500) ** 0.5
     assert mechanism.describe(3) == "candidate 3"
@@ -255,8 +257,8 @@ def test_selection_probabilities(family: type[m.Exponential], padding: int) -> N
     Candidates that are hopelessly behind change nothing, except the way in which the choice is made.
     """
     scores = np.array([0.0, 1.0, 2.0] + [-1e4] * padding)
-    mechanism = family(epsilon=2, sensitivity=1)
-    chosen = np.bincount([mechanism.sample(scores, SystemNoise()) for _ in range(10_000)], minlength=3) / 10_000
+    mechanism, noise = family(epsilon=2, sensitivity=1), SeededNoise(5)
+    chosen = np.bincount([mechanism.sample(scores, noise) for _ in range(10_000)], minlength=3) / 10_000
     assert chosen.size == 3
     assert np.abs(chosen - _law(family, 1.0)).max() < 0.025
     assert np.abs(chosen - _law(family, 1.3)).max() > 0.03
