@@ -36,27 +36,27 @@ FOOTER = 0.010
 """Seconds: where next to nothing is read, planning, ledger and noise are all there is."""
 
 
-def write(path: Path) -> None:
-    """Each person has ten rows on average; many have more, and are cut down."""
+def write(path: Path, size: int, people: int, row_group: int = 122_880) -> None:
+    """Write rows of people to Parquet. Each person has ten on average; some of those who have more do not count."""
     duckdb.sql(
         f"""COPY (
-            SELECT CAST(random() * {PEOPLE} AS BIGINT) AS person, CAST(random() * 90 AS INTEGER) AS age,
+            SELECT CAST(random() * {people} AS BIGINT) AS person, CAST(random() * 90 AS INTEGER) AS age,
                    random() * 1000 AS amount, list_value({", ".join(map(repr, CARRIERS))})[
                        1 + CAST(floor(random() * {len(CARRIERS)}) AS INTEGER)] AS carrier,
                    1 + CAST(floor(random() * 12) AS INTEGER) AS month
-            FROM range({SIZE})
-        ) TO '{path}' (FORMAT parquet)"""
+            FROM range({size})
+        ) TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE {row_group})"""
     )
 
 
-def medians(ours: Callable[[], object], peer: Callable[[], object], runs: int) -> tuple[float, float]:
-    """Seconds of each, in turn."""
+def medians(ours: Callable[[], object], peer: Callable[[], object], runs: int, warm: int = 1) -> tuple[float, float]:
+    """The median seconds of each, run in turn, after some runs that warm up."""
     times: tuple[list[float], list[float]] = ([], [])
-    for turn in range(runs + 1):
+    for turn in range(runs + warm):
         for work, kept in list(zip((ours, peer), times, strict=True))[:: 1 if turn % 2 else -1]:
             start = time.perf_counter()
             work()
-            if turn:
+            if turn >= warm:
                 kept.append(time.perf_counter() - start)
     return statistics.median(times[0]), statistics.median(times[1])
 
@@ -114,7 +114,7 @@ def main() -> None:
     """Write the file, ask, and report."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "visits.parquet"
-        write(path)
+        write(path, SIZE, PEOPLE)
         peer, keeping = duckdb.connect(), duckdb.connect()
         keeping.execute("SET parquet_metadata_cache = true")
         rows = xp.read(path, unit="row", neighbours="add-remove")

@@ -49,12 +49,17 @@ def peer(environment: str, script: str, *arguments: object) -> Any:
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
+def written(value: float, digits: int) -> str:
+    """A number with that many significant digits, and commas from a thousand on."""
+    return f"{float(f'{value:.{digits}g}'):,.0f}" if abs(value) >= 1000 else f"{value:.{digits}g}"
+
+
 def table(rows: Sequence[Row]) -> str:
     """The rows as Markdown."""
     lines = ["| what | ours | peer | unit | ratio | goal | |", "|---|---:|---:|---|---:|---:|---|"]
     lines += [
-        f"| {row.name} | {row.ours:.4g} | {row.peer:.4g} | {row.unit} | {row.ratio:.3g} | {row.goal} | "
-        f"{'holds' if row.holds else '**does not hold**'} |"
+        f"| {row.name} | {written(row.ours, 4)} | {written(row.peer, 4)} | {row.unit} | {written(row.ratio, 3)} | "
+        f"{row.goal} | {'holds' if row.holds else '**does not hold**'} |"
         for row in rows
     ]
     return "\n".join(lines)

@@ -11,22 +11,18 @@ says.
 
 from __future__ import annotations
 
-import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
 import expost as xp
+from data import CARRIERS, medians, write
 from report import Row, at_least, at_most, peer, report
 
 SIZE, PEOPLE, MOST = 2_000_000, 200_000, 10
 RUNS, WARM = 5, 2
 GOAL, TUMULT_GOAL = 1.3, 2.0
-CARRIERS = [f"{letter}{letter}" for letter in "ABCDEFGHIJKLMN"]
 MONTHS = list(range(1, 13))
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -39,19 +35,6 @@ SETTINGS = {
 }
 
 
-def write(path: Path) -> None:
-    """Each person has ten rows on average; many have more, and are cut down. Four groups of rows for each core."""
-    duckdb.sql(
-        f"""COPY (
-            SELECT CAST(random() * {PEOPLE} AS BIGINT) AS person, CAST(random() * 90 AS INTEGER) AS age,
-                   random() * 1000 AS amount, list_value({", ".join(map(repr, CARRIERS))})[
-                       1 + CAST(floor(random() * {len(CARRIERS)}) AS INTEGER)] AS carrier,
-                   1 + CAST(floor(random() * 12) AS INTEGER) AS month
-            FROM range({SIZE})
-        ) TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE {SIZE // 8})"""
-    )
-
-
 def start() -> Any:
     from pyspark.sql import SparkSession
 
@@ -59,18 +42,6 @@ def start() -> Any:
     for setting, value in SETTINGS.items():
         builder = builder.config(setting, value)
     return builder.getOrCreate()
-
-
-def medians(ours: Callable[[], object], raw: Callable[[], object]) -> tuple[float, float]:
-    """Seconds of each, in turn."""
-    times: tuple[list[float], list[float]] = ([], [])
-    for turn in range(RUNS + WARM):
-        for work, kept in list(zip((ours, raw), times, strict=True))[:: 1 if turn % 2 else -1]:
-            begun = time.perf_counter()
-            work()
-            if turn >= WARM:
-                kept.append(time.perf_counter() - begun)
-    return statistics.median(times[0]), statistics.median(times[1])
 
 
 def raw_groups() -> str:
@@ -88,7 +59,7 @@ def main() -> None:
     """Write the file, ask, and report."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "visits.parquet"
-        write(path)
+        write(path, SIZE, PEOPLE, row_group=SIZE // 8)  # four for each core
         spark = start()
         spark.read.parquet(str(path)).createOrReplaceTempView("visits")
         rows = xp.read(spark, table="visits", unit="row", neighbours="add-remove")
@@ -115,6 +86,8 @@ def main() -> None:
             mine, theirs = medians(
                 lambda ask=ask: ledger.run(ask()),  # type: ignore[misc]
                 lambda raw=raw: spark.sql(raw).collect(),  # type: ignore[misc]
+                RUNS,
+                WARM,
             )
             found.append(at_most(f"{name}, the raw Spark job", mine, theirs, "s", mine / theirs, GOAL))
         spark.stop()

@@ -161,10 +161,10 @@ def test_small_accounts_have_the_simple_sum_alone_and_say_so(new: New) -> None:
     ledger = new()
     small, large = ledger.create_account("small", "0.1", "1e-6"), ledger.create_account("large", "0.9", "1e-6")
     assert [str(reading) for reading in small.meters][1:] == [
-        "Rényi prices at order 24.5391: not here, the limit is too small",
-        "normal noise (μ²): not here, the limit is too small",
+        "Rényi prices at order 24.5391: none, because the limit is too small",
+        "normal noise (μ²): none, because the limit is too small",
     ]
-    assert "not here, the limit is too small" in small.statement()
+    assert "none, because the limit is too small" in small.statement()
     assert large.meters[1].capacity is not None
     assert small.run(NOISE, on=1).charged == Cost("0.1", "1e-7")  # with its δ: there is no other meter
     assert not ledger.meters[0].is_full
@@ -235,7 +235,7 @@ def test_a_request_without_prices_is_refused_where_there_are_meters(new: New) ->
     ledger, simple = new(), Ledger(1)
     for one, other in ((ledger, simple), (simple, ledger)):
         request = one._request("reserve", SESSION, SESSION, None, None)
-        with pytest.raises(xp.InvalidValue, match="prices on the meters of its ledger"):
+        with pytest.raises(xp.InvalidValue, match="prices for other meters"):
             other._store.reserve(request, begin=True)
 
 

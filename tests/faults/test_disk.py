@@ -164,7 +164,9 @@ def test_a_full_disk(disk: Disk, tmp_path: Path) -> None:
             refused = " ".join([str(error), *getattr(error, "__notes__", [])])
         failed += bool(refused)
         assert not refused or "cannot be written" in refused
-        assert (spending is not None) == ("stays reserved at its worst case" in refused) or not refused
+        assert (spending is not None) == (
+            "stays reserved, and will be charged its worst case" in refused
+        ) or not refused
         disk.room = None
         ledger._store.tend()  # type: ignore[attr-defined]
         assert ledger.reserved == Cost(0)
@@ -184,7 +186,7 @@ def test_a_locked_file(tmp_path: Path) -> None:
         ledger.reserve(Guarantee.uniform(0.5))
     with pytest.raises(xp.LedgerUnavailable) as unsettled:
         spending.settle("small")
-    assert "stays reserved at its worst case" in unsettled.value.__notes__[-1]
+    assert "stays reserved, and will be charged its worst case" in unsettled.value.__notes__[-1]
     assert ledger.reserved == CLAIM.worst_case
     rude.execute("ROLLBACK")
     ledger._store.tend()  # type: ignore[attr-defined]
@@ -208,6 +210,6 @@ def test_leaving_a_block_while_the_file_is_locked(tmp_path: Path, monkeypatch: p
                 patch.setattr(ledger._store, "_do", unreadable)
                 if error is not None:
                     raise error
-            assert "stays reserved at its worst case" in caught.value.__notes__[-1]
+            assert "stays reserved, and will be charged its worst case" in caught.value.__notes__[-1]
         ledger._store.tend()  # type: ignore[attr-defined]
     assert (ledger.spent, ledger.reserved) == (CLAIM.worst_case * 2, Cost(0))

@@ -121,7 +121,7 @@ def test_an_interaction_can_only_be_forfeited_from_elsewhere() -> None:
     ask(True)
     elsewhere = ledger.reservation(1)
     for attempt in (lambda: elsewhere.settle(0), elsewhere.void):
-        with pytest.raises(xp.InvalidValue, match="it ends itself by what it published"):
+        with pytest.raises(xp.InvalidValue, match="only the process that runs it can, by its output"):
             attempt()
     elsewhere.forfeit()
     ask(True)

@@ -227,4 +227,5 @@ class PrivateQuantiles(PureMechanism[Any]):
 
     def describe(self, output: Any) -> str:
         """The values chosen, and their error bound in ranks."""
-        return f"{self.question.title} is {output}, off by at most {self.error_bound('0.95')} ranks at 95 %"
+        off = self.error_bound("0.95")
+        return f"{self.question.title} is {output}, off by at most {off} rank{'s' * (off != 1)} at 95 %"

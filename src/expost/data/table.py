@@ -75,7 +75,7 @@ def read(
     delimiter
         The character between the fields of a CSV file.
     quote
-        The character around the fields of a CSV file, by default ``"``; doubled within a field it stands for itself.
+        The character around the fields of a CSV file, by default ``"``; doubled within a field, it is one.
         ``""`` if no field is quoted.
     decimal
         ``","`` for a CSV file with numbers such as 1,5; its fields are then separated by semicolons, unless

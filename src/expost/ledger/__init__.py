@@ -1,4 +1,4 @@
-"""MONEY: who may spend how much, and what was spent."""
+"""Privacy budgets: ledgers, their rules, their stores, and the audit trail."""
 
 from expost.ledger.address import Summary as Summary
 from expost.ledger.address import ledgers as ledgers

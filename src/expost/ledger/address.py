@@ -1,4 +1,4 @@
-"""Where durable ledgers are: ``sqlite:///path`` or ``postgresql://…``."""
+"""The addresses of durable ledgers: ``sqlite:///path`` or ``postgresql://…``."""
 
 from __future__ import annotations
 
@@ -23,11 +23,25 @@ _SQLITE = "sqlite:///"
 _POSTGRES = ("postgresql://", "postgres://")
 _DEFAULT = Settings()
 _SHARED: WeakValueDictionary[tuple[Any, ...], Writer] = WeakValueDictionary()
-"""The ledgers of one address share its connections."""
+"""Ledgers at one address share its connections."""
 
 
 class Summary(NamedTuple):
-    """A durable ledger at a glance."""
+    """A durable ledger in brief.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    limit, spent, reserved, remaining
+        Its balance.
+    neighbours
+        Which databases differ by one unit.
+    unit
+        Who one record is about.
+    closed
+        Whether it was closed.
+    """
 
     name: str
     limit: Cost
@@ -59,7 +73,7 @@ def _summary(name: str, neighbours: Neighbours, unit: str, *amounts: int) -> Sum
 
 
 def create_ledger(url: str, operation: Create, settings: Settings | None = None) -> None:
-    """A new ledger in a database, which is made if there is none."""
+    """Create a ledger in a database, and the database if there is none."""
     check_text(operation.name, "a ledger's name", LONGEST)
     check_text(operation.unit or "", "a unit")
     with opened(url, settings, create=True) as engine:
@@ -78,7 +92,7 @@ def open_store(url: str, name: str, settings: Settings | None = None, *, read_on
 
 
 def open_engine(url: str, settings: Settings | None = None, *, create: bool = False, read_only: bool = False) -> Engine:
-    """The database at an address. Its tables are made, unless it is opened for reading only."""
+    """The database at an address. Its tables are created, unless it is opened read-only."""
     url, settings = absolute(url), settings or _DEFAULT
     with _readable():
         if url.startswith(_SQLITE):
@@ -106,26 +120,26 @@ def opened(
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """A damaged database raises ``LedgerCorrupt``, whatever reading it raised."""
+    """Raise ``LedgerCorrupt`` for whatever exception reading a damaged database raises."""
     try:
         yield
     except ExpostError:
         raise
     except NONSENSE as error:
-        raise LedgerCorrupt(f"the database was damaged: {type(error).__name__} while it was opened") from error
+        raise LedgerCorrupt(f"the database is damaged: opening it raised {type(error).__name__}") from error
 
 
 def absolute(url: str) -> str:
-    """The same address from every folder, and by every symbolic link."""
+    """The address in canonical form: absolute, without symbolic links."""
     if isinstance(url, str) and url.startswith(_POSTGRES):
         place = url.partition("://")[2].partition("?")[0]
-        if place.count("@") > 1 or "@" in place.partition("/")[2]:  # else a part of the password is taken for a host
+        if place.count("@") > 1 or "@" in place.partition("/")[2]:  # a part of the password would be taken for a host
             raise InvalidValue(UNREADABLE)
         return url
     path = url.removeprefix(_SQLITE) if isinstance(url, str) and url.startswith(_SQLITE) else ""
     if not path or path == ":memory:" or "\0" in path:
         raise InvalidValue(
-            "a durable ledger is at an address such as 'sqlite:///study.db' or 'postgresql://host/database', "
-            f"got {masked(url)!r}; Ledger(epsilon=…) is in memory"
+            "a durable ledger needs an address such as 'sqlite:///study.db' or 'postgresql://host/database', "
+            f"got {masked(url)!r}; for a ledger in memory, use Ledger(epsilon=…)"
         )
     return _SQLITE + os.path.realpath(path)

@@ -1,4 +1,4 @@
-"""What callers may give a ledger: limits, names, notes, private noise. Errors show nothing that may be data."""
+"""Checks of a ledger's arguments: limits, names, notes, noise. Errors show nothing that may be data."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def as_limit(epsilon: Number | Cost, delta: Number) -> Cost:
 def as_raised(epsilon: Number | None, delta: Number | None) -> tuple[Cost | None, Cost | None]:
     """A new ε and δ; None leaves it as it is."""
     if epsilon is None and delta is None:
-        raise InvalidValue("say what the limit should be: give epsilon= or delta=")
+        raise InvalidValue("raise_limit got no new limit: pass epsilon= or delta=")
     return None if epsilon is None else Cost.within(epsilon), None if delta is None else Cost.within(0, delta)
 
 
 def as_meters(accounting: Any, limit: Cost) -> LedgerMeters | None:
-    """The meters beside the simple sum that a ledger is to have."""
+    """A ledger's other meters than the simple sum, if it is to have any."""
     if accounting == "simple":
         return None
     from expost.accounting.capacities import meters_of
@@ -42,59 +42,59 @@ def as_meters(accounting: Any, limit: Cost) -> LedgerMeters | None:
 
 
 def require(value: Any, kind: type, rule: str) -> None:
-    """Refuse a value of another type."""
+    """Raise unless a value is of a type."""
     if not isinstance(value, kind):
         raise InvalidValue(f"{rule}; got a {type(value).__name__}")
 
 
 def harmless(value: Any) -> str:
-    """What was given where something else belongs. It may be data, so only texts and numbers are shown."""
+    """A wrong argument, as errors show it: texts and numbers only, because others may be data."""
     return repr(value) if type(value) in (str, bool, int, float, type(None)) else f"a {type(value).__name__}"
 
 
 def check_given(text: Any, what: str) -> None:
-    """Refuse what is not a text with something in it."""
+    """Raise unless it is a text that is not empty."""
     if not isinstance(text, str) or not text:
         raise InvalidValue(f"a {what} is a string that is not empty, got {harmless(text)}")
 
 
 def as_note(by: str, reason: str) -> Note:
-    """Who decided, and why."""
+    """Who ordered a change, and why."""
     check_given(by, "by")
     check_given(reason, "reason")
     return Note(by, reason)
 
 
 def check_lease(seconds: Any) -> None:
-    """Refuse what is not a number of seconds."""
+    """Raise unless it is a positive number of seconds."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < 1e9:
         raise InvalidValue(f"a lease is a positive number of seconds, got {harmless(seconds)}")
 
 
 def check_source(noise: Any) -> None:
-    """Refuse what is not a source of noise; None is the default."""
+    """Raise unless it is a source of noise, or None for the default."""
     if noise is not None and not isinstance(noise, NoiseSource):
         raise InvalidValue(f"noise must be a NoiseSource such as SystemNoise(), got {harmless(noise)}")
 
 
 def check_private(noise: Any) -> None:
-    """Refuse noise that somebody could predict."""
+    """Raise for noise that somebody could predict."""
     check_source(noise)
     if noise is not None and not noise.private:
         raise InvalidValue(f"a durable ledger needs private noise, and {noise!r} is predictable: use SystemNoise()")
 
 
 def check_durable(name: Any, neighbours: Any, unit: Any, noise: Any) -> None:
-    """Refuse what a durable ledger cannot be called, be about, or draw from."""
+    """Raise for a name, relation, unit or noise that a durable ledger cannot have."""
     as_name(name, "a ledger")
     check_given(unit, "unit")
     if as_neighbours(neighbours) is None:
-        raise InvalidValue("a durable ledger states the relation of its guarantees: give neighbours=")
+        raise InvalidValue("a durable ledger needs the neighbour relation of its guarantees: pass neighbours=")
     check_private(noise)
 
 
 def check_names(label: Any, key: Any) -> None:
-    """Refuse a label or key that is not a text; None is none."""
+    """Raise for a label or key that is not a text; None means that there is none."""
     for text, what in ((label, "label"), (key, "key")):
         if text is not None:
             check_given(text, what)
@@ -108,7 +108,7 @@ def as_name(name: Any, whose: str) -> str:
 
 
 def as_guarantees(planned: Iterable[Mechanism | Guarantee]) -> list[Guarantee]:
-    """What a plan guarantees, one by one."""
+    """The guarantees of a plan's mechanisms."""
     if isinstance(planned, Mechanism | Guarantee):
         raise InvalidValue(
             f"quote takes a list of mechanisms or guarantees, got one {type(planned).__name__}: write quote([…])"

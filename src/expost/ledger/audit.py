@@ -1,8 +1,7 @@
-"""The tables of a durable ledger against its audit trail.
+"""Verification of a durable ledger: its tables, compared with its audit trail.
 
-Lines never change and entries end once, so nothing has to stand still while they are read: a short snapshot holds the
-balances and open entries of one instant, and everything up to it is read page by page afterwards. What is kept in
-memory does not grow with the number of entries.
+Lines never change and entries end once, so spending can go on meanwhile: a short snapshot has the balances and open
+entries, and everything up to it is read page by page afterwards. Memory use does not grow with the number of entries.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _OUTPUTS = 20  # outputs, which may be large
 
 
 class Instant(NamedTuple):
-    """What the tables say at one instant."""
+    """A consistent snapshot of the tables."""
 
     about: tuple[Any, ...]
     head: Head
@@ -50,10 +49,10 @@ class Audit(Replay):
         self._engine, self._ledger, self._page = engine, ledger, engine.settings.page
         self._ended: list[_Ended] = []
         self._missing = 0
-        """The highest number of an entry whose output is not there, and was not dropped by a line so far."""
+        """The highest number of an entry whose output is missing, and was not dropped by a line so far; 0 if none."""
 
     def events(self, after: int = 0, upto: int = 2**63 - 1) -> Iterator[Event]:
-        """The lines behind a line, up to another."""
+        """The lines after a line, up to another."""
         sql = (
             "SELECT sequence, line, hash FROM expost_event WHERE ledger = ? AND sequence > ? AND sequence <= ? "
             f"ORDER BY sequence LIMIT {self._page}"
@@ -66,7 +65,7 @@ class Audit(Replay):
             after = rows[-1][0]
 
     def run(self, known: Head | None) -> Head:
-        """Verify everything, and that it runs through a known head."""
+        """Verify everything, and that the trail contains a known head. Returns the trail's head."""
         with self._engine.snapshot() as rows:
             instant = self._instant(rows)
         return self._replayed(instant, linked(self.events(upto=instant.head.sequence), known=known), Head(0, GENESIS))
@@ -114,17 +113,17 @@ class Audit(Replay):
         if instant.head != head or instant.last[0] != head.sequence:
             raise differ("the ledger's own row and the audit trail end differently")
         if instant.entries != self.count or instant.last[1] != self.count:
-            raise differ("the number of entries is not what the audit trail adds up to")
+            raise differ("the number of entries is not the one of the audit trail")
         if self.about is not None and _said(self.about) != instant.about:
-            raise differ("the ledger's name, neighbours, unit or accounting are not what the audit trail says")
+            raise differ("the ledger's name, neighbours, unit or accounting are not those of the audit trail")
         if instant.at != self.at:
-            raise differ("the clock of the books is not what the last line of the audit trail says")
+            raise differ("the ledger's clock is not the one of the last line of the audit trail")
         self._complete(instant)
         if instant.accounts != self.accounts:
             raise differ()
         self._compare_open(instant)
         if self._missing and not self._dropped_later(head):
-            raise differ(f"the output kept for entry {self._missing} was removed")
+            raise differ(f"the stored output of entry {self._missing} was removed")
 
     def _dropped_later(self, head: Head) -> bool:
         """Whether outputs were dropped while this was verified."""
@@ -132,7 +131,7 @@ class Audit(Replay):
         return any(event.kind == "drop" and event.body["upto"] >= self._missing for event in later)
 
     def _complete(self, instant: Instant) -> None:
-        """What is compared beside what the events were about."""
+        """Compare what the replayed events did not concern; nothing in a full verification."""
 
     def _compare_open(self, instant: Instant) -> None:
         held = dict(instant.open)
@@ -145,22 +144,22 @@ class Audit(Replay):
         for start in range(0, len(left), self._page):
             self._compare_keys(left[start : start + self._page])
         if held:
-            raise differ(f"entry {min(held)} is not what the audit trail says about it")
+            raise differ(f"entry {min(held)} is not as the audit trail records it")
 
     def _not_there(self, number: int) -> LedgerCorrupt:
         if self._engine.rows("SELECT 1 FROM expost_entry WHERE ledger = ? AND number = ?", self._ledger, number):
-            return differ(f"entry {number} is not what the audit trail says about it")
+            return differ(f"entry {number} is not as the audit trail records it")
         return differ(f"entry {number} is in the audit trail, but was removed from the tables")
 
     # ---- entries that have ended
 
     def ended(self, entry: Entry, operation: Operation, reserved: int, line: int) -> None:
-        """Compared later, a page at a time."""
+        """Remember an entry that ended, to compare it later with others."""
         digest = operation.digest if isinstance(operation, Settle) else None
         self._ended.append(_Ended(entry, digest, reserved, line))
 
     def dropped(self, upto: int) -> None:
-        """Outputs are not there of entries up to a number that have ended by now. Those of later ones have to be."""
+        """Outputs of entries up to a number that have ended by now may be missing; those of others may not."""
         self._compare_ended()
         if self._missing <= upto:
             self._missing = 0
@@ -195,12 +194,12 @@ class Audit(Replay):
         held = (*paid, row[21], *row[17:20])
         amounts = numbers_text(entry.reserved_amounts)
         if not same or held != (worst.epsilon_units, worst.delta_units, amounts, one.reserved, ended, one.digest):
-            raise differ(f"entry {number} is not what the audit trail says about it")
+            raise differ(f"entry {number} is not as the audit trail records it")
         if row[20] and not keeps_output(entry.operation, entry.key, entry.state):
-            raise differ(f"the output kept for entry {number} is not the one that was published")
+            raise differ(f"the stored output of entry {number} is not the one that was published")
 
     def _compare_keys(self, entries: list[Entry]) -> None:
-        """Each key is that of one entry: within this page, and in the tables, whose rows are compared one by one."""
+        """Raise if a key belongs to several entries, of this page or of the tables."""
         keys = [entry.key for entry in entries if entry.key is not None]
         if not keys:
             return
@@ -209,10 +208,10 @@ class Audit(Replay):
             f"SELECT count(*) FROM expost_entry WHERE ledger = ? AND key IN ({marks})", self._ledger, *keys
         )
         if not len(set(keys)) == len(keys) == count:
-            raise differ("a key stands for more than one entry")
+            raise differ("a key belongs to more than one entry")
 
     def _compare_outputs(self, due: dict[int, str | None]) -> None:
-        """What a key would deliver again is what was published."""
+        """Raise unless the stored outputs are those that were published."""
         marks = ", ".join("?" * len(due))
         for number, text in self._engine.rows(
             f"SELECT number, output FROM expost_entry WHERE ledger = ? AND number IN ({marks})", self._ledger, *due
@@ -220,18 +219,18 @@ class Audit(Replay):
             if text is None:
                 self._missing = max(self._missing, number)
             elif sha256(text) != due[number]:
-                raise differ(f"the output kept for entry {number} is not the one that was published")
+                raise differ(f"the stored output of entry {number} is not the one that was published")
 
     def _reserved(self, entry: Entry, line: int) -> None:
         super()._reserved(entry, line)
-        self.keys.clear()  # the tables hold them: see _compare_keys
+        self.keys.clear()  # _compare_keys looks them up in the tables
 
 
 def _said(about: Create) -> tuple[Any, ...]:
-    """What a ledger's row says of it."""
+    """The same facts as in a ledger's row."""
     return about.name, about.neighbours, about.unit, accounting_text(about.meters)
 
 
 def keeps_output(operation: str, key: str | None, state: str) -> bool:
-    """Whether the output of such an entry is kept, to be delivered again."""
+    """Whether the output of such an entry is stored, to be returned again."""
     return operation != "reserve" and key is not None and state == "settled"

@@ -1,9 +1,9 @@
-"""Published outputs as canonical JSON: the same value always gives the same text, and is read back exactly.
+"""Published outputs as canonical JSON: equal values give equal texts, and are read back exactly.
 
-Plain values stand for themselves; everything else is an object with one name that starts with ``$``. Floats are
-written in hexadecimal, arrays as their bytes. Records (dataclasses and named tuples) are written by the durable name of
-their class and read back only if that class is a record in a module that is there; fields that are missing, because the
-class was given them later, are at their defaults.
+Plain values are written as they are; everything else is an object with one name that starts with ``$``. Floats are
+written in hexadecimal, arrays as their bytes. Records (dataclasses and named tuples) are written with the durable name
+of their class, and read back only if that is a record class in an imported module; missing fields, which the class
+gained later, have their defaults.
 """
 
 from __future__ import annotations
@@ -32,19 +32,22 @@ if TYPE_CHECKING:
 
 
 def encode(value: Any) -> str:
-    """A published value as text. Raises ``TypeError`` for what could not be read back."""
+    """A published value as text. Raises ``TypeError`` for types that cannot be read back."""
     return canonical(_write(value))
 
 
 def kept(value: Any) -> str:
-    """A value's text, if reading it gives a value with the very same text. Raises ``TypeError`` otherwise."""
+    """A value as text. Raises ``TypeError`` unless reading it back gives a value with the same text."""
     text = encode(value)
     try:
         same = encode(decode(text)) == text
     except Exception:
         same = False
     if not same:
-        raise TypeError(f"a durable ledger cannot keep this {type(value).__qualname__}: it would not be read back")
+        raise TypeError(
+            f"a durable ledger cannot store this {type(value).__qualname__}, which could not be read back: publish "
+            "numbers, texts, arrays"
+        )
     return text
 
 
@@ -54,7 +57,7 @@ def decode(text: str) -> Any:
 
 
 def digest_of(value: Any) -> str | None:
-    """The hash of a value's text; None for a value that has no text."""
+    """The hash of a value's text; None for a value that cannot be stored."""
     try:
         return sha256(encode(value))
     except (TypeError, ValueError, RecursionError):
@@ -85,13 +88,15 @@ def _write(value: Any) -> Any:
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.ndarray | numpy.generic):
         return _write_array(value, numpy)
-    raise TypeError(f"a durable ledger cannot keep a value of type {kind.__qualname__}: publish numbers, texts, arrays")
+    raise TypeError(
+        f"a durable ledger cannot store a value of type {kind.__qualname__}: publish numbers, texts, arrays"
+    )
 
 
 def _write_array(value: Any, numpy: Any) -> Any:
     array = numpy.asarray(value)
     if array.dtype.hasobject or type(value) not in (numpy.ndarray, array.dtype.type):
-        raise TypeError(f"a durable ledger cannot keep an array of {array.dtype}: publish plain numbers")
+        raise TypeError(f"a durable ledger cannot store an array of {array.dtype}: publish plain numbers")
     name = "$array" if isinstance(value, numpy.ndarray) else "$scalar"
     return {name: [numpy.lib.format.dtype_to_descr(array.dtype), list(array.shape), _base64(array.tobytes())]}
 
@@ -151,7 +156,7 @@ def _read_record(content: Any) -> Any:
 
 
 def _defaults(kind: Any) -> dict[str, Any]:
-    """The fields that a class has learned since may be missing: they are at their defaults."""
+    """The defaults of a class's fields, for fields that it gained after a value was written."""
     fields, missing = dataclasses.fields(kind), dataclasses.MISSING
     plain = {field.name: field.default for field in fields if field.default is not missing}
     return plain | {field.name: field.default_factory() for field in fields if field.default_factory is not missing}
@@ -179,12 +184,15 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 def _class_name(kind: type) -> str:
     name = class_name(kind)
     if name is None or not _is_record(kind):
-        raise TypeError(f"a durable ledger cannot keep a {kind.__qualname__}: its class is not found by its name")
+        raise TypeError(
+            f"a durable ledger cannot store a {kind.__qualname__}, whose class cannot be imported by name: define it "
+            "at the top of a module"
+        )
     return name
 
 
 def _class(name: str) -> Any:
-    """A record or an enumeration by its name; nothing else is ever called."""
+    """The record or enumeration class of a name; no other class is ever used."""
     found = find(name)
     if not _is_record(found):
         raise InvalidValue(f"the stored output is a {name}, which is not imported here: import its module first")
@@ -201,9 +209,9 @@ def _is_record(found: Any) -> bool:
 
 
 class Described(NamedTuple):
-    """A mechanism or guarantee as a ledger remembers it: how it prints, its fingerprint, and the data it leads to.
+    """A mechanism or guarantee as a ledger stores it: its text, its fingerprint, and the data that it refers to.
 
-    Without a key nothing is compared, and there is no fingerprint: whoever guesses parameters could check them by it.
+    Without a key there is nothing to compare, and so no fingerprint, with which guesses of parameters could be checked.
     """
 
     text: str
@@ -211,14 +219,14 @@ class Described(NamedTuple):
     data: tuple[Any, ...] = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Described, (self.text, self.fingerprint)  # data stays where it is
+        return Described, (self.text, self.fingerprint)  # data is not pickled
 
     def __repr__(self) -> str:
         return self.text
 
 
 def described(subject: Any, *, keyed: bool = False) -> Described:
-    """A mechanism or guarantee as it goes into the books. With a key, it must say what it is: ``InvalidValue``."""
+    """A mechanism or guarantee as a ledger stores it. Raises ``InvalidValue`` if it has a key but no fingerprint."""
     if isinstance(subject, Described):
         return subject
     if isinstance(subject, Guarantee) and not keyed:
@@ -239,7 +247,7 @@ def _described_guarantee(guarantee: Guarantee) -> Described:
 
 @lru_cache(256)
 def claim_text(claim: Guarantee | Tariff) -> str:
-    """A guarantee as text, with its prices if it has any, parts in a fixed order: equal guarantees, equal texts."""
+    """A guarantee as text, with its prices if it has any. Equal guarantees have equal texts."""
     if isinstance(claim, Guarantee):
         return canonical(ordered(claim))
     return canonical({**ordered(claim.guarantee), "prices": claim.to_json()})
@@ -247,7 +255,7 @@ def claim_text(claim: Guarantee | Tariff) -> str:
 
 @lru_cache(256)
 def claim_digest(claim: Guarantee | Tariff) -> str:
-    """The name that a guarantee is kept under."""
+    """The hash under which a guarantee is stored."""
     return sha256(claim_text(claim))
 
 

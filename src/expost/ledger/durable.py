@@ -1,4 +1,4 @@
-"""Books in a database: the same rules as in memory, but nothing that was acknowledged is ever lost."""
+"""The store of durable ledgers: the same rules as in memory, and no acknowledged operation is ever lost."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
 
 _LOG = logging.getLogger("expost.ledger")
-_TRIES = 5  # how often books are read again from the beginning, after a lost connection or a fork
+_TRIES = 5  # how often verification starts again, after a lost connection or a fork
 
 _OPEN = " AND e.state = 'reserved' ORDER BY e.number"
 
 
 class Changed(LedgerCorrupt):
-    """A balance was changed by hand: nothing is reserved, and nobody's work forfeited; all else can be done."""
+    """A balance was changed by hand: nothing can be reserved, and nothing is forfeited; all else can be done."""
 
 
 class Address(NamedTuple):
-    """Where a durable ledger is."""
+    """The address of a durable ledger."""
 
     url: str
     name: str
@@ -49,7 +49,7 @@ class Address(NamedTuple):
 
 
 class OpenEntry(NamedTuple):
-    """An entry that has not ended, and who holds it."""
+    """An entry that has not ended, and its owner."""
 
     entry: Entry
     owner: str | None
@@ -59,13 +59,13 @@ class OpenEntry(NamedTuple):
 
 
 class DurableStore:
-    """The :class:`~expost.ledger.store.Store` of a database. Each method is one durable transaction.
+    """The :class:`~expost.ledger.store.Store` of a durable ledger. Each change is one durable transaction.
 
     Proof: thm-durable
     """
 
     neighbours: Neighbours | None
-    """The relation that every guarantee in these books is about."""
+    """The neighbour relation of every guarantee in the ledger."""
 
     def __init__(self, writer: Writer, address: Address) -> None:
         engine = writer.engine
@@ -73,7 +73,7 @@ class DurableStore:
         if not rows:
             known = ", ".join(repr(name) for (name,) in engine.rows("SELECT name FROM expost_ledger ORDER BY name"))
             raise UnknownEntry(
-                f"there is no ledger {address.name!r} there (it has {known or 'none'}): check its name, "
+                f"there is no ledger {address.name!r} in the database (it has {known or 'none'}): check its name, "
                 "or begin a new budget (expost ledger create)"
             )
         self.address = address
@@ -89,15 +89,15 @@ class DurableStore:
 
     @property
     def manner(self) -> tuple[Settings | None, bool]:
-        """How the books were opened: with which settings, and whether for reading only."""
+        """The settings with which the ledger was opened, and whether it is read-only."""
         return self._engine.settings, self._engine.read_only
 
     # ---- accounts
 
     def create_account(self, path: Path, limit: Cost) -> None:
-        """A new account under an existing one."""
+        """Create an account below an existing one."""
         check_text(path[-1], "an account's name")
-        check_text("/".join(path), "an account's name, behind those above it,", LONGEST)
+        check_text("/".join(path), "an account's name, with those above it,", LONGEST)
         self._do(rules.CreateAccount(path, limit))
 
     def accounts(self, path: Path) -> tuple[str, ...]:
@@ -110,11 +110,11 @@ class DurableStore:
         return tuple(found.rpartition("/")[2] for (found,) in rows)
 
     def balances(self, path: Path) -> tuple[Balance, ...]:
-        """The balance of the account and of every one above it, at one instant."""
+        """The balances of the account and of all above it, in one snapshot."""
         return tuple(balance_of_row(row[2:]) for row in self._levels(path))
 
     def _levels(self, path: Path) -> list[Any]:
-        """The ledger's last line and number of entries, and the balances, all at one instant."""
+        """The ledger's last line and number of entries, and the balances, in one snapshot."""
         names = ["/".join(path[: depth + 1]) for depth in range(len(path))]
         marks = ", ".join("?" * len(names))
         rows = self._engine.rows(
@@ -130,25 +130,25 @@ class DurableStore:
         return rows
 
     def raise_limit(self, path: Path, epsilon: Cost | None, delta: Cost | None, note: Note) -> None:
-        """Allow more from now on."""
+        """Raise the limit of an account."""
         self._do(rules.RaiseLimit(path, epsilon, delta, checked_note(note)))
 
     def close(self, path: Path, note: Note) -> None:
-        """Reserve nothing more, here and below."""
+        """Accept no more reservations, in an account and below it."""
         self._do(rules.Close(path, checked_note(note)))
 
     def set_clock(self, note: Note) -> None:
-        """Accept what the clock shows, though it is far from the last line."""
+        """Accept the machine's clock, though it is far from the time of the last line."""
         self._do(rules.SetClock(checked_note(note)))
 
     def drop_outputs(self, upto: int, note: Note) -> None:
-        """Remove the outputs kept for entries up to a number. Everything else stays, and no key becomes free."""
+        """Delete the stored outputs of entries up to a number, and nothing else; keys stay used."""
         self._do(rules.DropOutputs(self._known(upto), checked_note(note)))
 
     # ---- entries
 
     def earlier(self, request: Request) -> Entry | None:
-        """The entry of the request's key."""
+        """The entry of the request's key, if there is one."""
         if request.key is None:
             return None
         check_text(request.key, "a key", LONGEST)
@@ -156,7 +156,7 @@ class DurableStore:
         return rules.same_request(entry_of_row(found[0]), request) if found else None
 
     def reserve(self, request: Request, *, begin: bool, lease: float | None = None) -> Entry:
-        """Reserve the worst case at every level, or at none; durable before this returns."""
+        """Reserve the worst case at every level, or at none; durable when this returns."""
         kept = self._check(request)
         if not self._sound:
             raise self._changed()
@@ -167,13 +167,13 @@ class DurableStore:
         return entry
 
     def begin(self, entry: int) -> None:
-        """From here on the entry can no longer be voided."""
+        """Record that sampling starts: from then on the entry cannot be voided."""
         self._do(rules.Begin(self._known(entry)))
 
     def settle(self, entry: int, part: Part, output: Any) -> Entry:
-        """Charge what came out and refund the rest; part and output are on the disk before this returns."""
+        """Charge the part, and refund the rest; part and output are on disk when this returns."""
         request = (self._open.get(entry) or self.find(entry)).request
-        request.guarantee.cost_of(part)  # raises for a part that it does not know
+        request.guarantee.cost_of(part)  # raises for a part that it does not have
         text = None if request.key is None or request.operation == "reserve" else codec.kept(output)
         digest = sha256(text) if text is not None else None
         if text is None and request.operation != "reserve":
@@ -187,15 +187,15 @@ class DurableStore:
         except (ReservationClosed, UnknownEntry):
             raise
         except BaseException:
-            self._orphans.add(entry)  # tried again with every beat, and when this process has ended
+            self._orphans.add(entry)  # tried again with every heartbeat, and when this process has ended
             raise
 
     def void(self, entry: int) -> Entry:
-        """Charge nothing; only while sampling has not begun."""
+        """Charge nothing; allowed only before sampling has begun."""
         return self._end(rules.Void(self._known(entry)))
 
     def output(self, entry: int) -> Any:
-        """The output that was kept for an entry with a key."""
+        """The stored output of an entry with a key."""
         rows = self._engine.rows(
             "SELECT output, digest, ended_line, operation, key, state FROM expost_entry WHERE ledger = ? "
             "AND number = ?", self._ledger, self._known(entry),
@@ -206,16 +206,16 @@ class DurableStore:
                 raise self._missing_output(entry, ended)
             return None
         if sha256(text) != digest:
-            raise LedgerCorrupt(f"the output kept for entry {entry} is not the one that was published")
+            raise LedgerCorrupt(f"the stored output of entry {entry} is not the one that was published")
         return codec.decode(text)
 
     def _missing_output(self, entry: int, ended: int) -> LedgerCorrupt | InvalidValue:
         if any(event.kind == "drop" and event.body["upto"] >= entry for event in self.events(ended)):
             return InvalidValue(
-                f"the output of entry {entry} was dropped, or not imported: it was published and charged, and nothing "
-                "is sampled for its key again; take a new key for a new request"
+                f"the output of entry {entry} was dropped, or not imported: it was published and charged, and its key "
+                "never samples again; pass a new key for a new request"
             )
-        return LedgerCorrupt(f"the output kept for entry {entry} was removed")
+        return LedgerCorrupt(f"the stored output of entry {entry} was removed")
 
     def find(self, id_or_key: int | str) -> Entry:
         """The entry of that number or key."""
@@ -231,7 +231,7 @@ class DurableStore:
         raise UnknownEntry(f"no entry {what} in ledger {self.address.name!r}")
 
     def view(self, path: Path, *, last: int | None = None) -> View:
-        """Balances and entries of one instant. Entries are read page by page, and never block a writer."""
+        """A consistent snapshot of balances and entries. Entries are read page by page, which never blocks writers."""
         levels = self._levels(path)
         sequence, upto = levels[0][:2]
         entries = Pages(self._engine, self._ledger, path, sequence, upto, last)
@@ -248,15 +248,15 @@ class DurableStore:
     # ---- liveness
 
     def check(self) -> None:
-        """Compare what is reserved with the open entries. If they differ, nothing more is reserved."""
+        """Compare what is reserved with the open entries. Raises, and stops reservations, if they differ."""
         self._sound = self._left.is_sound()
         if not self._sound:
             raise self._changed()
 
     def recover(self) -> int:
-        """Forfeit what processes left open that have ended or are given up. Returns how many entries.
+        """Forfeit the open entries of processes that have ended or are given up. Returns how many entries.
 
-        First it compares what is reserved with the open entries: if they differ, nothing more is reserved.
+        Checks first, as :meth:`check` does.
         """
         self.check()
         dead = self._left.given_up(self._look)
@@ -267,7 +267,7 @@ class DurableStore:
         return count
 
     def _look(self) -> None:
-        """Record that this process looked at who lives."""
+        """Record that this process checked which processes are alive."""
         with suppress(LedgerUnavailable):
             self._do(Beat())
             self._watch()
@@ -275,17 +275,17 @@ class DurableStore:
     def _changed(self) -> Changed:
         return Changed(
             f"what ledger {self.address.name!r} has reserved is not the sum of its open entries: a balance was changed "
-            "by hand; see verify(), and spend nothing more"
+            "by hand, so nothing more can be reserved; see verify()"
         )
 
     def _watch(self) -> None:
-        """From now on this process beats."""
+        """Start the heartbeats of this process."""
         if self._watched != here():
             heart(self._engine.settings.beat).watch(self)
             self._watched = here()
 
     def beat(self) -> None:
-        """Give a sign of life."""
+        """Record a heartbeat."""
         if self._engine.owner(self._ledger) is not None:
             self._do(Beat())
 
@@ -294,7 +294,7 @@ class DurableStore:
         return is_out_of_reach(self._engine, error)
 
     def tend(self) -> None:
-        """Look after what other processes left open, and end what could not be ended before."""
+        """Forfeit what other processes left open, and what this one could not forfeit before."""
         with suppress(Changed):  # reserve() raises it
             self.recover()
         for entry in list(self._orphans):
@@ -305,11 +305,11 @@ class DurableStore:
     # ---- the audit trail
 
     def events(self, after: int = 0) -> Iterator[Event]:
-        """The audit trail, behind a line."""
+        """The events of the audit trail after a line."""
         return Audit(self._engine, self._ledger).events(after)
 
     def verify(self, known: Head | None, *, since: bool = False) -> Head:
-        """Apply the trail to the rules once more, and compare it with the tables and the head noted beside them."""
+        """Replay the trail by the rules, and compare it with the tables and with the head in the heads file."""
         for attempt in range(_TRIES):
             try:
                 return self._verified(known, since)
@@ -319,17 +319,17 @@ class DurableStore:
                 if attempt == _TRIES - 1:
                     raise
             except NONSENSE as error:
-                raise LedgerCorrupt(f"the database was damaged: {type(error).__name__} while it was read") from error
+                raise LedgerCorrupt(f"the database is damaged: reading it raised {type(error).__name__}") from error
         raise AssertionError
 
     def _verified(self, known: Head | None, since: bool) -> Head:
         heads, name = self._engine.heads, self.address.name
-        noted = None if heads is None else heads.noted(name)  # before: later ones may be noted meanwhile
+        noted = None if heads is None else heads.noted(name)  # first, because later ones may be noted meanwhile
         head = self._audit(known, since).run(known)
         if heads is not None and noted is None and known is None:
             _LOG.warning(
-                "no head of ledger %r is noted in %s, as in a copy, or a file that was moved alone: whether its last "
-                "lines are there can be told only by a head that was noted elsewhere", name, heads.path,
+                "no head of ledger %r is noted in %s, as in a copy, or a file that was moved alone: only a head that "
+                "was noted elsewhere can show whether its last lines are complete", name, heads.path,
             )  # fmt: skip
         if heads is not None and noted is not None:
             lost = heads.compare(noted, name, head.sequence, self._hash_of)
@@ -348,7 +348,7 @@ class DurableStore:
             return AuditSince(self._engine, self._ledger, known)
         return Audit(self._engine, self._ledger)
 
-    # ---- inside
+    # ---- internal
 
     def _do(self, step: Step) -> Entry | int | None:
         return self._writer.submit(self._ledger, step)
@@ -374,7 +374,7 @@ class DurableStore:
         return entry
 
     def _check(self, request: Request) -> Request:
-        """The request as it is kept; refuses what no database can keep."""
+        """The request as it is stored; raises for what a database cannot store."""
         rules.refuse_relation(self, request.guarantee.neighbours)  # type: ignore[arg-type]
         if (request.tariff is None) != (self.meters is None):
             raise rules.foreign_prices()
@@ -383,7 +383,7 @@ class DurableStore:
         if request.key is not None:
             check_text(request.key, "a key", LONGEST)
         subject = codec.described(request.subject, keyed=request.key is not None)
-        check_text(subject.text, "how a mechanism prints", 10**6)
+        check_text(subject.text, "a mechanism's text", 10**6)
         if subject is request.subject and not subject.data:
             return request
         return request._replace(subject=subject._replace(data=()))

@@ -1,4 +1,4 @@
-"""What a durable store needs of a database: atomic batches of operations, and queries."""
+"""`Engine`: what a durable store needs of a database, atomic batches of operations and queries; and its `Settings`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from expost.ledger.entry import Entry
 from expost.ledger.heads import Heads
 from expost.ledger.rules import Create, Operation
 
-UNREADABLE = "the database's address cannot be read: write @ : / % in its password as %40 %3A %2F %25"
+UNREADABLE = "the database's address cannot be parsed: write @ : / % in its password as %40 %3A %2F %25"
 
 
 def login() -> str | None:
@@ -34,32 +34,32 @@ def wall() -> int:
 
 @dataclass(frozen=True)
 class Settings:
-    """How a durable ledger waits, and what it goes by.
+    """Settings of a durable ledger: timeouts, heartbeats, clocks.
 
     Parameters
     ----------
     patience
         Seconds for which a request waits for other processes, or for a server that restarts.
     deadline
-        Seconds that a server may take to answer one request. ``patience + deadline`` bounds every call, and twice the
-        patience and the deadline one that waits for another of this process to the same address.
+        Seconds that a server may take to answer one request. ``patience + deadline`` bounds every call; twice the
+        patience plus the deadline bounds a call that waits for another one of this process to the same address.
     beat
-        Seconds between two signs of life of a process.
+        Seconds between two heartbeats of a process.
     silence
-        Seconds without one after which a process on another machine is given up.
+        Seconds without a heartbeat after which a process on another machine is given up.
     clock, timer
-        The machine's clock, in microseconds since 1970; and seconds that only ever go on.
+        The machine's clock, in microseconds since 1970; and a monotonic clock, in seconds.
     user
-        Who the audit trail says it was, where no database knows better: the operating system's user.
+        The user in the audit trail, where the database does not know it: by default the operating system's user.
     heads
-        A file beside the database that holds the last head of each ledger (SQLite only).
+        Whether a file beside the database holds the last head of each ledger (SQLite only).
     turn
-        Seconds for which a change of tables waits for those who use them, at a time: meanwhile all others wait, too
-        (PostgreSQL only).
+        Seconds for which a migration waits at a time for others to release the tables, which makes new users of the
+        tables wait, too (PostgreSQL only).
     page
-        Rows that are read at a time.
+        How many rows are read at a time.
     remembered
-        How many accounts, guarantees and open entries of one ledger are remembered between requests (SQLite only).
+        How many accounts, guarantees and open entries of one ledger are cached between requests (SQLite only).
     synchronous, vfs
         How SQLite writes. Anything but the defaults is for tests.
     """
@@ -80,89 +80,89 @@ class Settings:
 
 
 class Beat(NamedTuple):
-    """A sign of life of this process."""
+    """A heartbeat of this process."""
 
 
 class Recover(NamedTuple):
-    """Forfeit what these processes left open, and what was open past its lease."""
+    """Forfeit the open entries of these processes, and those whose lease is over."""
 
     dead: tuple[str, ...]
 
 
 Step: TypeAlias = Operation | Beat | Recover
 Outcome: TypeAlias = Entry | int | ExpostError | None
-"""The entry afterwards, how many were forfeited, nothing; or why a step was refused."""
+"""The new state of the entry, the number of entries forfeited, or None; or the error of a rejected step."""
 Rows: TypeAlias = Callable[..., list[Any]]
-"""What a query and its values give."""
+"""Runs a query with its values, and returns its rows."""
 Returned = TypeVar("Returned")
 
 
 class Refused(LedgerUnavailable):
-    """The database answers, but refuses this request; it may take others."""
+    """The database rejects this request, but may accept others."""
 
 
 class SnapshotLost(LedgerUnavailable):
-    """The connection was lost inside a snapshot: what is read next would be of another instant."""
+    """The connection was lost inside a snapshot: the next read would see another state."""
 
 
 def is_out_of_reach(engine: Engine, error: BaseException) -> bool:
-    """Whether nothing at the address can be done now. A busy server may serve its other ledgers; a locked file not."""
+    """Whether the whole database is unavailable now. A busy server may serve other ledgers; a locked file cannot."""
     if isinstance(error, Refused) or not isinstance(error, LedgerUnavailable):
         return False
     return isinstance(error, Busy) == engine.local
 
 
 def alone(lock: Any, work: Callable[..., Returned], *values: Any) -> Returned:
-    """Work under a re-entrant lock, which is released however the work ends, interrupts included."""
+    """Call a function under a re-entrant lock, which is released however the call ends, interrupts included."""
     held = lock._is_owned()
     try:
         with lock:
             return work(*values)
     finally:
-        if not held and lock._is_owned():  # interrupted between taking it and the block, or before it was left
+        if not held and lock._is_owned():  # interrupted just before the block was entered or left
             lock.release()
 
 
 class Engine(Protocol):
-    """A database. ``apply`` is exactly once: when it returns, everything is on the disk."""
+    """A database of ledgers. ``apply`` acts exactly once: when it returns, everything is on disk."""
 
     settings: Settings
     read_only: bool
     local: bool
     """Whether all processes that use it are on one machine."""
     open_entries: str
-    """The table of entries, as ``e``, for queries that need open ones only: it names the index."""
+    """The table of entries, as ``e``, with a hint to the index of open entries."""
     account_entries: str
-    """The same for those of one account."""
+    """The table of entries, as ``e``, with a hint to the index by account."""
 
     @property
     def heads(self) -> Heads | None:
-        """The heads noted beside it, if they are."""
+        """The file of noted heads, if there is one."""
 
     def apply(self, ledger: int, steps: list[Step]) -> list[Outcome]:
-        """All steps, in order, in one durable transaction; a refused step changes nothing.
+        """Apply all steps, in order, in one durable transaction; a rejected step changes nothing.
 
-        Otherwise none of them: ``LedgerUnavailable``, ``Refused``, or ``LedgerCorrupt`` where the tables' own rules
-        forbid what the ledger's allow.
+        If it fails, none of them is applied: ``LedgerUnavailable``, ``Refused``, or ``LedgerCorrupt`` if constraints of
+        the tables forbid what the rules allow.
         """
 
     def owner(self, ledger: int) -> str | None:
-        """The name under which this process reserves; None before it did."""
+        """The name under which this process reserves; None before its first reservation."""
 
     def now(self) -> int:
-        """The clock by which processes are recorded as ``seen``, in microseconds since 1970."""
+        """The clock of the column ``seen`` of processes, in microseconds since 1970."""
 
     def rows(self, sql: str, *values: Any) -> list[Any]:
-        """What a query gives, from what is committed. Placeholders are ``?``."""
+        """The rows of a query, on committed data. Placeholders are ``?``."""
 
     def snapshot(self) -> AbstractContextManager[Rows]:
         """A consistent read-only view; raises ``SnapshotLost`` if the connection drops. Never blocks writers."""
 
     def create(self, operation: Create) -> None:
-        """A new ledger and its own account. Raises ``AlreadyExists``."""
+        """Create a ledger and its own account. Raises ``AlreadyExists``."""
 
     def transaction(self) -> AbstractContextManager[Rows]:
-        """A way to write tables directly, all or nothing: for copies of whole ledgers."""
+        """A transaction that writes tables directly, for copies of whole ledgers."""
 
     def backup(self, path: str) -> None:
         """Copy the whole database into a new SQLite file."""
@@ -171,10 +171,10 @@ class Engine(Protocol):
         """Close all connections. They are opened again when needed."""
 
     def pause(self) -> None:
-        """Before a fork: no connection may live on in two processes."""
+        """Called before a fork: closes connections, which two processes must not share."""
 
     def resume(self) -> None:
-        """After a fork, on both sides."""
+        """Called after a fork, in both processes."""
 
 
 class Hold:
@@ -185,13 +185,13 @@ class Hold:
         self._taken = False
 
     def take(self) -> None:
-        """Wait for it, unless this thread has it already."""
+        """Acquire it, unless this thread holds it already."""
         self._taken = self._taken or not self._lock._is_owned()
         while not self._lock._is_owned():
             self._lock.acquire()
 
     def leave(self) -> None:
-        """Release it, if it was taken."""
+        """Release it, if :meth:`take` acquired it."""
         if self._taken:
             self._taken = False
             self._lock.release()

@@ -1,4 +1,4 @@
-"""The records that ledgers keep."""
+"""The records of ledgers: requests, entries, balances."""
 
 from __future__ import annotations
 
@@ -15,33 +15,49 @@ if TYPE_CHECKING:
     from expost.accounting.tariff import Tariff
 
 Manner: TypeAlias = Literal["run", "open", "reserve"]
-"""How something is spent: a mechanism run, an interaction opened, a guarantee reserved."""
+"""The operation that spends: a mechanism is run, an interaction opened, or a guarantee reserved."""
 State: TypeAlias = Literal["reserved", "settled", "forfeited", "voided"]
 Path: TypeAlias = tuple[str, ...]
-"""An account's name behind the names of those above it, the ledger's own first."""
+"""The names of the ledger, of the accounts below it, and of the account itself."""
 
 
 class Request(NamedTuple):
-    """Somebody wants to spend: who, what for, and under which key."""
+    """A request to spend.
+
+    Parameters
+    ----------
+    operation
+        ``"run"``, ``"open"`` or ``"reserve"``.
+    account
+        The account, preceded by those above it.
+    subject
+        The mechanism; or, for a reservation, the guarantee.
+    guarantee
+        The guarantee.
+    label
+        What it is for, in the caller's words.
+    key
+        The caller's unique name for it.
+    tariff
+        The price of each part on the meters of the ledger, if it has more than the simple sum.
+    """
 
     operation: Manner
     account: Path
     subject: Any
-    """The mechanism; or, for a reservation, the guarantee."""
     guarantee: Guarantee
     label: str | None
     key: str | None
     tariff: Tariff | None = None
-    """What each part costs on the meters of the ledger, if it has others than the simple sum."""
 
     @property
     def claim(self) -> Guarantee | Tariff:
-        """What the ledger keeps of it: the guarantee, with its prices if it has any."""
+        """What the ledger stores: the guarantee, with its prices if it has any."""
         return self.tariff or self.guarantee
 
     @property
     def worst(self) -> Cost:
-        """What is reserved in the simple sum."""
+        """The worst case, which is reserved, in the simple sum."""
         return self.guarantee.worst_case if self.tariff is None else self.tariff.worst.cost
 
     def __repr__(self) -> str:
@@ -49,10 +65,29 @@ class Request(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One line of a ledger, as it stood when it was read. Entries do not change; reading again reads anew.
+    """An entry of a ledger, as it was when it was read. It is immutable: read it again for its current state.
 
-    States: reserved → settled | forfeited | voided. Settled charges the part that came out, forfeited the
-    worst case, voided nothing (only where sampling never began).
+    States: reserved → settled | forfeited | voided. Settled charges the output's part, forfeited the
+    worst case, voided nothing (only if sampling never began).
+
+    Parameters
+    ----------
+    id
+        Its number.
+    request
+        What was requested.
+    state
+        ``"reserved"``, ``"settled"``, ``"forfeited"`` or ``"voided"``.
+    begun
+        Whether sampling has begun.
+    part
+        The part that was charged, if it was settled.
+    charged
+        What was charged, once it has ended.
+    reserved_at
+        When it was reserved, by the clock of the ledger, which shows full hours.
+    amounts
+        What was charged on the other meters of the ledger, once it has ended.
     """
 
     id: int
@@ -62,23 +97,21 @@ class Entry(NamedTuple):
     part: Part | None
     charged: Cost | None
     reserved_at: float
-    """By the clock of the books, which shows full hours."""
     amounts: Amounts | None = None
-    """What was charged on the other meters of the ledger, once it has ended."""
 
     @property
     def account(self) -> str:
-        """Who: the account's name, behind the names of those above it."""
+        """The account's name, preceded by the names of those above it."""
         return "/".join(self.request.account)
 
     @property
     def what(self) -> str:
-        """What for: the label, or else the mechanism or guarantee."""
+        """The label, or else the mechanism or guarantee."""
         return self.request.label or text_of(self.request.subject)
 
     @property
     def when(self) -> datetime:
-        """When it was reserved, to the full hour (UTC). When it ended is not recorded: that may depend on data."""
+        """When it was reserved, to the full hour (UTC). When it ended may depend on data, and is not recorded."""
         return datetime.fromtimestamp(self.reserved_at, UTC)
 
     @property
@@ -88,17 +121,17 @@ class Entry(NamedTuple):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What was guaranteed."""
+        """The guarantee that was reserved for."""
         return self.request.guarantee
 
     @property
     def label(self) -> str | None:
-        """What the caller called it."""
+        """What it was for, in the caller's words."""
         return self.request.label
 
     @property
     def key(self) -> str | None:
-        """The caller's own name for the request, if it gave one."""
+        """The caller's unique name for the request, if it has one."""
         return self.request.key
 
     @property
@@ -125,16 +158,16 @@ class Entry(NamedTuple):
 
 
 def least(costs: Iterable[Cost]) -> Cost:
-    """The smaller ε and the smaller δ of them all: what fits everywhere."""
+    """The smallest ε and the smallest δ of all: what fits at every level."""
     epsilons, deltas = zip(*((cost.epsilon_units, cost.delta_units) for cost in costs), strict=True)
     return Cost.of_units(min(epsilons), min(deltas))
 
 
 class Remaining(Cost):
-    """What can still be asked for where there are several meters: (ε, δ), or normal noise of a ρ instead.
+    """What remains of a ledger with several meters: (ε, δ), or a ρ of Gaussian noise instead.
 
-    ``epsilon`` is the largest of a guarantee without δ whose parts cost the same, and ``rho`` the largest
-    (sensitivity/σ)²/2 of normal noise that takes no δ. One or the other fits, not both.
+    ``epsilon`` is the largest that fits of a guarantee without δ whose parts cost the same, and ``rho`` the largest
+    (sensitivity/σ)²/2 of Gaussian noise that takes no δ. One or the other fits, not both. Ledgers make it.
     """
 
     __slots__ = ("rho_units",)
@@ -149,12 +182,12 @@ class Remaining(Cost):
 
     @property
     def rho(self) -> float:
-        """ρ as a float, for reading. Asking for it never asks for more than remains."""
+        """ρ as a float, rounded down: a request for it never exceeds what remains."""
         return Cost.of_units(self.rho_units).epsilon
 
     @property
     def rho_text(self) -> str:
-        """ρ with every digit, as a person would write it."""
+        """ρ in full decimal digits."""
         return decimal_text(self.rho_units, 12)
 
     def __str__(self) -> str:
@@ -169,20 +202,34 @@ class Remaining(Cost):
 
 
 class Balance(NamedTuple):
-    """What an account may spend, has spent, and has reserved."""
+    """The balance of an account.
+
+    Parameters
+    ----------
+    limit
+        The most that may be spent.
+    spent
+        What was charged.
+    reserved
+        The worst case of everything that is open.
+    closed
+        Whether the account was closed.
+    line
+        The line of the audit trail that changed it last.
+    meters
+        The counts of other meters than the simple sum, if there are any.
+    """
 
     limit: Cost
     spent: Cost
     reserved: Cost
     closed: bool = False
     line: int = 0
-    """The line of the audit trail that changed it last."""
     meters: Counted | None = None
-    """What is counted beside the simple sum, if anything is."""
 
     @property
     def held(self) -> MeterBalance | None:
-        """The same with names."""
+        """The counts of other meters, by name."""
         return None if self.meters is None else MeterBalance.of(self.meters)
 
     @property
@@ -204,11 +251,11 @@ class Balance(NamedTuple):
 
     @property
     def simple_left(self) -> int:
-        """What the simple sum has left of ε, in units; negative if another meter admitted more."""
+        """The ε that remains in the simple sum, in units; negative if another meter admitted more."""
         return self.limit.epsilon_units - self.spent.epsilon_units - self.reserved.epsilon_units
 
     def has_room(self, worst: Cost) -> bool:
-        """Whether a worst case can be reserved: what :class:`~expost.accounting.OdpFilter` decides, while open.
+        """Whether a worst case can be reserved: the rule of :class:`~expost.accounting.OdpFilter`, unless closed.
 
         Proof: thm-composition
         """
@@ -221,7 +268,7 @@ class Balance(NamedTuple):
 
 
 class View(NamedTuple):
-    """An account at one instant."""
+    """A consistent snapshot of an account."""
 
     levels: tuple[Balance, ...]
     """The balances of the account and of all above it, the ledger's own first."""
@@ -230,7 +277,7 @@ class View(NamedTuple):
 
 
 class Note(NamedTuple):
-    """Who changed a limit, and why. It is written to the audit trail."""
+    """Who ordered a change, and why, for the audit trail."""
 
     by: str
     reason: str

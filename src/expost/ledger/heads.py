@@ -1,9 +1,9 @@
 """The last head of each ledger of a database, in a file beside it.
 
-A head is noted after its commit is on the disk, so the noted head is never ahead of the books, whatever breaks; unless
-lines were lost: a file restored from an old backup, a write-ahead log removed, a database created anew.
+A head is noted after its commit is on disk, so a noted head is never ahead of the books, whatever fails, unless lines
+were lost: a file restored from an old backup, a write-ahead log removed, a database created again.
 
-The file goes by the name of the database: one that is moved or copied without it has no noted heads.
+The file is named after the database: a database that is moved or copied without it has no noted heads.
 """
 
 from __future__ import annotations
@@ -22,43 +22,43 @@ try:
 except ImportError:  # where there is no fork either
     fcntl = None  # type: ignore[assignment]
 
-_SIZE = 128  # bytes of a record: written at once, within one block of the disk
-_WAITS = 200  # milliseconds for which a note waits for another; then it is left to the next commit
+_SIZE = 128  # bytes of a record, which is written at once, within one block of the disk
+_WAITS = 200  # milliseconds for which a write waits for another; then it is left to the next commit
 _OPEN = 1.0  # seconds for which the file is kept open
 
 
 class Heads:
-    """Notes heads, and finds books that end before them, or went another way."""
+    """Writes heads to the file, and detects books that end before them or differ from them."""
 
     def __init__(self, path: str) -> None:
         self.path = f"{path}-heads"
         self._places: dict[str, int] = {}
         self._file: int | None = None
-        """Open for notes, while it is the file of that name."""
+        """The open file, as long as it is the one at that path."""
         self._until = 0.0
         self._written: dict[str, bytes] = {}
         """The records that this process wrote last."""
 
     def lost(self, name: str, sequence: int, hash_of: Callable[[int], str | None]) -> LedgerCorrupt | None:
-        """Why books of that last line are not those whose head was noted, if so; from the hashes of their lines."""
+        """The error if books that end at that line do not contain the noted head, by the hashes of their lines."""
         noted = self.noted(name)
         return None if noted is None else self.compare(noted, name, sequence, hash_of)
 
     def compare(
         self, noted: Head, name: str, sequence: int, hash_of: Callable[[int], str | None]
     ) -> LedgerCorrupt | None:
-        """The same for a head that was noted."""
+        """The error if books that end at that line do not contain this head."""
         if hash_of(noted.sequence) == noted.hash:
             return None
         found = f"ends at line {sequence}" if sequence < noted.sequence else f"has another line {noted.sequence}"
         return LedgerCorrupt(
-            f"ledger {name!r} {found}, and {self.path} notes {noted.sequence}:{noted.hash[:12]}…: "
-            "lines are lost, so nothing is reserved; restore the file with its -wal, or close this ledger. If what is "
-            "lost was never about people, remove the file of heads"
+            f"ledger {name!r} {found}, but {self.path} notes {noted.sequence}:{noted.hash[:12]}…: lines are lost, so "
+            "nothing can be reserved; restore the file with its -wal, or close this ledger. If the lost lines were "
+            "never about people, remove the file of heads"
         )
 
     def noted(self, name: str) -> Head | None:
-        """The head that was noted last. Raises ``LedgerUnavailable`` if there is a file that cannot be read."""
+        """The head that was noted last. Raises ``LedgerUnavailable`` if the file exists and cannot be read."""
         try:
             file = os.open(self.path, os.O_RDONLY)
         except FileNotFoundError:
@@ -74,13 +74,13 @@ class Heads:
 
     def _unreadable(self, error: OSError) -> LedgerUnavailable:
         return LedgerUnavailable(
-            f"the heads noted in {self.path} cannot be read ({error.strerror}), so lines may be lost unnoticed: "
-            "it must be a file that this user may read"
+            f"the heads noted in {self.path} cannot be read ({error.strerror}), so lines could be lost unnoticed: "
+            "let this user read the file"
         )
 
     def note(self, name: str, head: Head) -> bool:
-        """Note a head, unless a later one is noted; whether it was. What cannot be written is not noted: the commit
-        stands."""
+        """Note a head, unless a later one is noted, and return whether it was. A failed write does not fail the
+        commit."""
         now = time.monotonic()
         try:
             if now > self._until or not self._is_current():
@@ -92,7 +92,7 @@ class Heads:
             self.close()
             return False
         except BaseException:
-            self.close()  # with its lock
+            self.close()  # and release its lock
             raise
 
     def _note(self, file: int, name: str, head: Head) -> bool:
@@ -109,7 +109,7 @@ class Heads:
         return True
 
     def is_last(self, name: str) -> bool:
-        """Whether the head that this process noted last, in the file that it has open, is still the last one."""
+        """Whether the head that this process noted last, in the open file, is still the last one."""
         if self._file is None:
             return False
         try:
@@ -118,7 +118,7 @@ class Heads:
             return False
 
     def _is_current(self) -> bool:
-        """Whether the open file is still the one of that name."""
+        """Whether the open file is still the one at that path."""
         if self._file is None:
             return False
         try:
@@ -127,13 +127,13 @@ class Heads:
             return False
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         file, self._file = self._file, None
         if file is not None:
             os.close(file)
 
     def _read(self, file: int, name: str) -> Head | None:
-        """The record of a ledger; remembers where it is, or where it belongs."""
+        """The record of a ledger; remembers its position, or where it belongs."""
         known = self._places.get(name)
         if known is not None and (found := _parsed(os.pread(file, _SIZE, known * _SIZE), name)) is not None:
             return found
@@ -148,7 +148,7 @@ class Heads:
 
 
 def _locked(file: int) -> bool:
-    """Lock a file against other notes, of threads and processes."""
+    """Lock a file against other threads and processes; whether that succeeded."""
     for _ in range(_WAITS if fcntl is not None else 0):
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -160,7 +160,7 @@ def _locked(file: int) -> bool:
 
 
 def _unlock(file: int) -> None:
-    """At once, even if a process was forked meanwhile and has the file open."""
+    """Unlock a file, even if a process that was forked meanwhile has it open."""
     if fcntl is not None:
         try:  # noqa: SIM105  # after every commit
             fcntl.flock(file, fcntl.LOCK_UN)
@@ -172,7 +172,7 @@ def _record(name: str, head: Head) -> bytes:
     return b"%020d %b %b" % (head.sequence, head.hash.encode(), _whose(name)) + _END
 
 
-_WHOSE = slice(86, 118)  # behind 20 digits of the sequence, and 64 of the hash
+_WHOSE = slice(86, 118)  # after 20 digits of the sequence and 64 of the hash
 _END = b" " * (_SIZE - 119) + b"\n"
 
 

@@ -1,4 +1,4 @@
-"""Balances to try things out on: what would have room, and what would remain. Nothing is reserved."""
+"""Hypothetical balances: whether charges would fit, and what would remain. Nothing is reserved."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Imagined(NamedTuple):
     meters: LedgerMeters | None
     levels: tuple[Balance, ...]
     simple_alone: bool = False
-    """Whether one of them has no meter but the simple sum, although the ledger has others."""
+    """Whether one of them has only the simple sum, although the ledger has other meters."""
 
     @classmethod
     def of(cls, ledger: Ledger) -> Imagined:
@@ -35,18 +35,18 @@ class Imagined(NamedTuple):
 
     @classmethod
     def holding(cls, remaining: Cost) -> Imagined:
-        """A ledger with the simple sum in which this remains."""
+        """A ledger with the simple sum only, of which this remains."""
         return cls(None, (Balance(remaining, Cost(0), Cost(0)),))
 
     @property
     def remaining(self) -> Cost:
-        """What could still be asked for."""
+        """What could still be reserved."""
         return remaining(self.meters, self.levels)
 
     def charges(self, plan: Mechanism | Guarantee, cheapest: Part | None = None) -> tuple[Charge, Charge]:
-        """What a request costs at worst, and at best: at ``cheapest``, or else the least on each meter.
+        """What a request costs at worst, and at best: for the part ``cheapest``, or else the least on each meter.
 
-        A mechanism is taken to run in one go if it can.
+        A mechanism that can be run, not only opened, is priced as a run.
         """
         guarantee = plan if isinstance(plan, Guarantee) else plan.guarantee
         if self.meters is not None:
@@ -56,7 +56,7 @@ class Imagined(NamedTuple):
         return Charge(guarantee.worst_case, NO_AMOUNTS), Charge(best, NO_AMOUNTS)
 
     def after(self, *charges: Charge) -> Imagined | None:
-        """The balances with these charges as well; None if they have no room at some level."""
+        """The balances after these charges, too; None if they do not fit at some level."""
         levels = [_charged(level, together(charges)) for level in self.levels]
         found = tuple(level for level in levels if level is not None)
         return self._replace(levels=found) if len(found) == len(levels) else None
@@ -68,11 +68,11 @@ class Imagined(NamedTuple):
         return self._replace(levels=(Balance(own.limit, Cost(0), Cost(0), meters=counted),))
 
     def emptied(self) -> Imagined:
-        """Nothing remains."""
+        """The balances if nothing remained."""
         return self._replace(levels=tuple(level._replace(closed=True) for level in self.levels))
 
     def shown(self, charge: Charge) -> Cost:
-        """A charge for people: ε and δ, or the ρ of noise that takes no δ."""
+        """A charge as shown to people: ε and δ, or the ρ of noise that takes no δ."""
         return charge.cost if self.meters is None else charge_shown(self.meters, charge)
 
     def taken(self, charge: Charge) -> float:
@@ -109,7 +109,7 @@ def _taken(level: Balance, charge: Charge) -> float:
 
 
 def _share(used: int, most: int) -> float:
-    """Of a capacity, which may be absent."""
+    """The share of a capacity, which may be absent."""
     if most < 0 or (used and not most):
         return inf
     return float(Fraction(used, most)) if used else 0.0

@@ -1,4 +1,4 @@
-"""`Ledger`: reserve the worst case, run, charge what came out, refund the rest."""
+"""`Ledger`: reserve the worst case, run, charge what the output leaked, refund the rest."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Ledger(ShownLedger):
-    """A privacy budget: a limit (ε, δ) that nobody who spends from it can pass.
+    """A privacy budget: a limit (ε, δ) that spending can never exceed.
 
     Parameters
     ----------
@@ -45,22 +45,22 @@ class Ledger(ShownLedger):
     delta
         The limit's δ.
     name
-        What statements and errors call it.
+        Its name in statements and errors.
     neighbours
-        The relation of all guarantees: ``"add-remove"`` or ``"substitute"``. None leaves it to the first guarantee that
-        has one.
+        The neighbour relation of all guarantees: ``"add-remove"`` or ``"substitute"``. None leaves it to the first
+        guarantee that has one.
     unit
         Who one record is about, for people who read the ledger.
     noise
-        Where mechanisms draw their randomness from. By default the operating system.
+        The source of the mechanisms' randomness. By default the operating system.
     accounting
-        How charges add up: ``"simple"``, the sum of ε's; or ``"renyi"``, which also counts Rényi prices and normal
+        How charges add up: ``"simple"``, the sum of ε's; or ``"renyi"``, which also counts Rényi prices and Gaussian
         noise, and admits what fits on at least one of these meters (it needs a δ). A
-        :class:`~expost.accounting.RenyiAccounting` chooses its settings.
+        :class:`~expost.accounting.RenyiAccounting` has settings for it.
 
-    Everything published under a ledger is (ε, δ)-differentially private for its limit, whatever is asked, in whatever
-    order, by however many threads, with every choice adaptive, as long as the mechanisms' guarantees hold and what is
-    asked depends on nothing but what was published. An :meth:`account` limits what is charged to it; the guarantee for
+    Everything published under a ledger is together (ε, δ)-differentially private for its limit: whatever is asked, in
+    any order, by any number of threads, with every choice adaptive, as long as the mechanisms' guarantees hold and what
+    is asked depends only on what was published. An :meth:`account` limits what is charged to it; the guarantee for
     people is that of the whole ledger.
 
     >>> ledger = Ledger(epsilon=1)
@@ -107,10 +107,10 @@ class Ledger(ShownLedger):
         settings: Settings | None = None,
         accounting: Accounting = "simple",
     ) -> Self:
-        """A new durable ledger, in a database: ``sqlite:///study.db`` or ``postgresql://host/database``.
+        """Create a durable ledger in a database: ``sqlite:///study.db`` or ``postgresql://host/database``.
 
-        What such a ledger acknowledged survives crashes and power cuts; what was being sampled when a process
-        died is charged its worst case.
+        Every acknowledged operation survives crashes and power cuts; what was being sampled when a process died is
+        charged its worst case.
 
         Proof: thm-durable
         """
@@ -130,11 +130,11 @@ class Ledger(ShownLedger):
         read_only: bool = False,
         settings: Settings | None = None,
     ) -> Self:
-        """The ledger of that name in a database. What ended processes left open is forfeited first.
+        """The ledger of that name in a database. Open reservations of processes that ended are forfeited first.
 
-        With ``recover=False`` it is not. With ``read_only=True`` nothing is changed at all: a write-protected backup
+        ``recover=False`` leaves them open. With ``read_only=True`` nothing is changed at all: a write-protected backup
         can be read, verified and exported. If a balance was changed by hand, nothing is forfeited, and the ledger
-        reserves nothing; it can be read and closed.
+        accepts no reservations; it can be read and closed.
         """
         arguments.as_name(name, "a ledger")
         arguments.check_private(noise)
@@ -151,16 +151,16 @@ class Ledger(ShownLedger):
     def run(
         self, mechanism: Mechanism[In, Out], on: In | None = None, *, key: str | None = None, label: str | None = None
     ) -> Release[Out]:
-        """Run a mechanism on data: reserve its worst case, sample, charge the part that came out, deliver.
+        """Run a mechanism on data: reserve its worst case, sample, charge the output's part, return the release.
 
-        A key that was used before returns the stored release and samples nothing; it is the same request if operation,
-        account, the mechanism's ``fingerprint``, its guarantee and the label are. Data is not compared, its version
-        belongs in the key. An exception while sampling charges the worst case and is raised again with a note.
+        A key that was used before returns the stored release and samples nothing. The request must be the same:
+        operation, account, the mechanism's ``fingerprint``, its guarantee and the label. Data is not compared, so put
+        its version into the key. An exception while sampling charges the worst case and is raised again with a note.
         """
         arguments.require(mechanism, Mechanism, "run and open take a mechanism; reserve takes guarantees")
         request = self._request("run", mechanism, mechanism.guarantee, label, key)
         if type(mechanism).sample is Mechanism.sample:
-            raise InvalidValue(f"{type(mechanism).__name__} answers questions one at a time: use ledger.open(…)")
+            raise InvalidValue(f"{type(mechanism).__name__} is interactive and cannot be run: use ledger.open(…)")
         try:
             refuse_used_key(self._store, request)
             mechanism.check(on)
@@ -179,14 +179,14 @@ class Ledger(ShownLedger):
     def open(
         self, mechanism: Interactive[AnInteraction], on: Any = None, *, key: str | None = None, label: str | None = None
     ) -> AnInteraction:
-        """Start an interaction with an interactive mechanism. Leave its ``with`` block, or close it, to settle.
+        """Start an interaction with an interactive mechanism. Leaving its ``with`` block, or closing it, settles it.
 
         It costs nothing until its first answer. Interactions may be interleaved with one another and with runs.
         """
         arguments.require(mechanism, Mechanism, "run and open take a mechanism; reserve takes guarantees")
         kind: Any = type(mechanism)
         if kind.start is Mechanism.start:
-            raise InvalidValue(f"{kind.__name__} runs in one go: use ledger.run(…)")
+            raise InvalidValue(f"{kind.__name__} is not interactive and cannot be opened: use ledger.run(…)")
         request = self._request("open", mechanism, mechanism.guarantee, label, key)
         refuse_used_key(self._store, request)
         mechanism.check_start(on)
@@ -206,13 +206,13 @@ class Ledger(ShownLedger):
         begin: bool = True,
         lease: float | None = None,
     ) -> Reservation:
-        """Reserve a guarantee's worst case, for a mechanism of one's own: ``settle(part)`` what came out.
+        """Reserve a guarantee's worst case, for a mechanism of your own; then ``settle(part)`` the output's part.
 
         Leaving the ``with`` block without settling charges the worst case, and warns. With ``begin=False``
         the reservation can be voided until ``begin()`` is called.
 
-        If this process dies, what it had reserved is forfeited. With ``lease`` the reservation is kept for that
-        number of seconds instead, and any process may settle it: ``ledger.reservation(key)``.
+        If this process dies, its reservation is forfeited. With ``lease`` the reservation stays open for that number of
+        seconds instead, and any process may settle it: ``ledger.reservation(key)``.
         """
         arguments.require(guarantee, Guarantee, "reserve takes a guarantee; run and open take mechanisms")
         if lease is not None:
@@ -221,9 +221,9 @@ class Ledger(ShownLedger):
         return Reservation(self._store, unseen(self._store.reserve, request, begin=begin, lease=lease))
 
     def reservation(self, id_or_key: int | str) -> Reservation:
-        """The reservation of that entry number or key, here or in an account below, to end it from elsewhere.
+        """The reservation with that entry number or key, of this ledger or an account below it.
 
-        A run or an interaction ends itself; from elsewhere it can only be forfeited.
+        Runs and interactions are settled by their own process; here they can only be forfeited.
         """
         if isinstance(id_or_key, bool) or not isinstance(id_or_key, int | str):
             raise InvalidValue(f"a reservation is found by entry number or key, got {arguments.harmless(id_or_key)}")
@@ -233,7 +233,7 @@ class Ledger(ShownLedger):
         return Reservation(self._store, entry)
 
     def output(self, key: str) -> Any:
-        """What was published under a key, as often as one likes; ``AlreadyReserved`` if it ended without an output."""
+        """The output that was published under a key. Raises ``AlreadyReserved`` if its entry ended without one."""
         entry = self.reservation(key).entry
         if entry.state != "settled" or entry.operation == "reserve":
             raise AlreadyReserved(entry)
@@ -242,9 +242,9 @@ class Ledger(ShownLedger):
     # ---- accounts
 
     def create_account(self, name: str, epsilon: Number | Cost, delta: Number = 0) -> Ledger:
-        """A new account: a ledger whose every charge counts here too. Raises ``AlreadyExists``.
+        """Create an account: a ledger whose charges all count here, too. Raises ``AlreadyExists``.
 
-        Limits of accounts may add up to more than this ledger's own; what remains is always the least of all levels.
+        Limits of accounts may add up to more than this ledger's own; what remains is always the least over all levels.
 
         >>> ledger = Ledger(epsilon=1)
         >>> alice, bob = ledger.create_account("alice", epsilon=0.75), ledger.create_account("bob", epsilon=0.75)
@@ -273,79 +273,79 @@ class Ledger(ShownLedger):
         account._simple_alone = any(level.is_simple_alone for level in levels)
         return account
 
-    # ---- governing
+    # ---- administration
 
     def raise_limit(self, epsilon: Number | None = None, delta: Number | None = None, *, by: str, reason: str) -> None:
-        """Allow more from now on: a new limit that is nowhere below the old one. The audit trail records it.
+        """Raise the limit, in ε, in δ or in both. The audit trail records it.
 
-        Whatever was published before stays published: the guarantee for people is the new limit's. New people
-        need a new ledger; a limit is never set back to nothing spent.
+        The new limit is then the guarantee for everything, including what was published before. Spending is never
+        reset: data about other people needs a new ledger.
         """
         note = arguments.as_note(by, reason)
         self._store.raise_limit(self._path, *arguments.as_raised(epsilon, delta), note)
 
     def close(self, *, by: str, reason: str) -> None:
-        """Reserve nothing more, here and below, for ever. What is open can still end; everything stays readable."""
+        """Accept no more reservations, here and in the accounts below, for ever. Open ones can still end."""
         self._store.close(self._path, arguments.as_note(by, reason))
 
     @property
     def closed(self) -> bool:
-        """Whether it, or a ledger above it, reserves nothing more."""
+        """Whether it, or a ledger above it, was closed."""
         return any(balance.closed for balance in self._store.balances(self._path))
 
     def set_clock(self, *, by: str, reason: str) -> None:
-        """Accept what the clock shows, though it is more than a year ahead of the trail's last line, or behind it.
+        """Accept the machine's clock, though it is more than a year ahead of the audit trail's last line, or behind it.
 
-        From the next line on the trail goes by it. Until then such a clock reserves nothing.
+        The audit trail uses it from then on. Until it is accepted, a clock so far ahead allows no reservations.
         """
         self._store.set_clock(arguments.as_note(by, reason))
 
     def recover(self) -> int:
-        """Forfeit what processes left behind that are gone or silent; how many entries. Done at every load, too.
+        """Forfeit open reservations of processes that ended or fell silent, and return how many; load does so, too.
 
-        Raises ``LedgerCorrupt`` if a balance was changed by hand: then nothing can be forfeited.
+        Raises ``LedgerCorrupt``, and forfeits nothing, if a balance was changed by hand.
         """
         return self._store.recover()
 
     # ---- auditing
 
     def audit(self, after: int = 0) -> Iterator[Event]:
-        """The whole ledger's audit trail, or what is behind a line: every event, each linked to the one before."""
+        """The events of the whole ledger's audit trail, or those after a line."""
         return self._store.events(after)
 
     @property
     def head(self) -> Head:
-        """The audit trail's last line and its hash, read from its end and not verified: :meth:`verify` does that."""
+        """The number and the hash of the audit trail's last line, as stored; :meth:`verify` checks them."""
         *_, last = self.audit(self._store.balances(self._path[:1])[0].line - 1)
         return Head(last.sequence, last.hash)
 
     def verify(self, known: Head | None = None, *, since: bool = False) -> Head:
-        """Apply the audit trail to the rules again, and compare it with all balances and entries. Raises
-        ``LedgerCorrupt``.
+        """Replay the audit trail by the rules, and compare the result with all balances and entries.
 
-        Returns the trail's head. Keep it somewhere else: given as ``known`` later, it shows that nothing up to it was
-        rewritten, and that no old backup was restored. With ``since=True`` only what came after ``known`` is verified,
-        and what it builds on: rows of entries that ended before, and of accounts that no new line is about, are not
-        compared (``AuditSince`` lists all of it). Others may spend meanwhile.
+        Raises ``LedgerCorrupt`` if they differ, and otherwise returns the trail's head. Keep it somewhere else: passed
+        as ``known`` later, it shows that nothing up to it was rewritten, and that no old backup was restored. With
+        ``since=True`` only lines after ``known`` are verified, and what they build on: rows of entries that ended
+        before, and of accounts without new lines, are not compared (``AuditSince`` lists all of it). Spending may go on
+        meanwhile.
         """
         if since and known is None:
-            raise InvalidValue("verify(since=True) starts at a head noted earlier: give known=")
+            raise InvalidValue("verify(since=True) starts at a head that was noted earlier: pass it as known=")
         return self._store.verify(known, since=since)
 
     def export(self, path: str | os.PathLike[str]) -> Head:
-        """Write the audit trail as JSON lines, each with its hash; the head of what was written."""
+        """Write the audit trail as JSON lines, each with its hash, and return its head."""
         return write_export(self._store.events(), path)
 
     # ---- reading
 
     @property
     def name(self) -> str:
-        """The ledger's or account's name, behind the names of those above it."""
+        """The ledger's or account's name, preceded by the names of those above it."""
         return "/".join(self._path)
 
     @property
     def limit(self) -> Cost:
-        """The most that may ever be spent here."""
+        """The most that may ever be spent here and below."""
         return self._store.balances(self._path)[-1].limit
 
     @property
@@ -360,16 +360,16 @@ class Ledger(ShownLedger):
 
     @property
     def remaining(self) -> Cost:
-        """What can still be asked for: the least of what remains here and at every level above.
+        """What can still be reserved: the least of what remains here and at every level above.
 
         With several meters it is a :class:`~expost.ledger.Remaining`: ε of a guarantee without δ whose parts cost the
-        same, or ρ of normal noise.
+        same, or ρ of Gaussian noise.
         """
         return remaining(self._store.meters, self._store.balances(self._path))
 
     @property
     def meters(self) -> tuple[MeterReading, ...]:
-        """What is counted, and how much of it the limit holds: the simple sum, and others if the ledger has any."""
+        """The reading of each meter and its capacity: the simple sum, and other meters if the ledger has any."""
         return readings(self._store.meters, self._store.balances(self._path)[-1])
 
     @property
@@ -384,11 +384,11 @@ class Ledger(ShownLedger):
 
     @property
     def noise(self) -> NoiseSource:
-        """Where mechanisms draw their randomness from."""
+        """The source of the mechanisms' randomness."""
         return self._noise
 
     def entries(self, *, last: int | None = None) -> Entries:
-        """The entries of this ledger and the accounts below it, or the last ones, as reserved; all of one instant.
+        """The entries of this ledger and the accounts below it, or the last ones, in order: a consistent snapshot.
 
         An iterator that is also a frame: ``ledger.entries().to_pandas()``.
         """
@@ -397,7 +397,7 @@ class Ledger(ShownLedger):
         return Entries(self._store.view(self._path, last=last).entries, priced=self._store.meters is not None)
 
     def quote(self, planned: Iterable[Mechanism | Guarantee]) -> Quote:
-        """What mechanisms would cost at worst and at best, touching no data and charging nothing.
+        """What mechanisms would cost at worst and at best, without touching data or charging anything.
 
         >>> quote = Ledger(epsilon=1).quote([Guarantee({"hit": 0.75, "miss": 0.25})] * 2)
         >>> quote.worst, quote.best, quote.fits
@@ -406,10 +406,10 @@ class Ledger(ShownLedger):
         return quoted(self, planned)
 
     def statement_lines(self, *, by: Literal["entry", "day"] = "entry") -> Iterator[str]:
-        """The lines of a statement, one at a time: memory does not grow with the number of entries."""
+        """The lines of a statement, one at a time, so that memory use does not grow with the number of entries."""
         return lines_of(self.name, self._store.view(self._path), self._store.meters, by)
 
-    # ---- one book, never two
+    # ---- a ledger is never copied
 
     def __copy__(self) -> Self:
         return self
@@ -420,7 +420,7 @@ class Ledger(ShownLedger):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._store.address is None:
             raise TypeError(
-                f"ledger {self.name!r} lives in this process's memory; a pickled copy could spend its budget twice"
+                f"ledger {self.name!r} is in memory, and a pickled copy could spend its budget twice: make it durable"
             )
         noise = None if type(self._noise) is SystemNoise else self._noise
         return _at, (*self._store.address, self._path[1:], noise, *self._store.manner)
@@ -428,7 +428,7 @@ class Ledger(ShownLedger):
     def __repr__(self) -> str:
         return f"<ledger {self.name!r}: {self.remaining} remaining of {self.limit}>"
 
-    # ---- inside
+    # ---- internal
 
     def _request(
         self, operation: Manner, subject: Any, guarantee: Guarantee, label: str | None, key: str | None
@@ -443,7 +443,7 @@ class Ledger(ShownLedger):
 def _at(
     url: str, name: str, below: Path, noise: NoiseSource | None, settings: Settings | None, read_only: bool
 ) -> Ledger:
-    """The ledger or account at an address: what a pickled one becomes. Nothing is forfeited."""
+    """The ledger or account at an address, for unpickling. Forfeits nothing."""
     ledger = Ledger.load(url, name, noise=noise, recover=False, settings=settings, read_only=read_only)
     for account in below:
         ledger = ledger.account(account)

@@ -1,4 +1,4 @@
-"""What processes left behind in a durable ledger: who is given up, and whether what is reserved is what is open."""
+"""Processes that left entries open in a durable ledger, and whether what is reserved is the sum of open entries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from expost.ledger.engine import Engine
 from expost.ledger.liveness import Judge
 from expost.ledger.rows import amounts_of, counted_of
 
-# What open entries reserve at each level (those above are older, so this ends), against what is reserved there.
+# The sum of open entries at each level, minus what is reserved there. Parents have lower ids, so the recursion ends.
 _UNSOUND = (
     "WITH RECURSIVE held(account, epsilon, delta) AS (SELECT e.account, sum(e.epsilon), sum(e.delta) FROM {open} "
     "WHERE e.ledger = ? AND e.state = 'reserved' GROUP BY e.account UNION ALL SELECT a.parent, h.epsilon, h.delta "
@@ -23,7 +23,7 @@ _UNSOUND = (
 
 
 class LeftBehind:
-    """Looks at the processes and open entries of one ledger."""
+    """Checks the processes and open entries of one ledger."""
 
     def __init__(self, engine: Engine, ledger: int, metered: object = None) -> None:
         self._engine, self._ledger, self._metered = engine, ledger, metered
@@ -57,7 +57,7 @@ class LeftBehind:
         ))  # fmt: skip
 
     def given_up(self, look: Callable[[], None]) -> tuple[str, ...]:
-        """The processes that have ended, or are given up now. ``look`` records that this process looked."""
+        """The processes that have ended, or are given up now. ``look`` records that this process checked."""
         owners = self._engine.rows(
             "SELECT id, identity, beats, seen FROM expost_owner WHERE ledger = ? AND expired = 0", self._ledger
         )
@@ -65,9 +65,9 @@ class LeftBehind:
         return (*dead, *self._silent({row[0]: row[3] for row in owners if row[0] in self._judge.doubtful}, look))
 
     def _silent(self, seen: dict[str, int], look: Callable[[], None]) -> list[str]:
-        """Those that two looks, ``silence`` apart, found silent for ``silence``: an earlier one, and this one.
+        """The processes that two checks, this one and one ``silence`` earlier, both found silent for ``silence``.
 
-        Whoever wrote to the ledger looked. If nobody did since, this look is recorded, for those who look later.
+        A write to the ledger counts as a check. If there was none since, this check is recorded for later ones.
         """
         if not seen:
             return []
@@ -78,17 +78,17 @@ class LeftBehind:
         return [name for name, since in late.items() if self._looked(since, now - silence)]
 
     def _looked(self, since: int, until: int) -> bool:
-        """Whether a process wrote to the ledger then."""
+        """Whether a process wrote to the ledger in that interval."""
         sql = "SELECT 1 FROM expost_owner WHERE ledger = ? AND expired = {} AND seen BETWEEN ? AND ? LIMIT 1"
         return any(self._engine.rows(sql.format(expired), self._ledger, since, until) for expired in (0, 1))
 
 
 def _add_up(accounts: list[Any], held: list[Any]) -> bool:
-    """Whether each account has reserved, on every meter, what the open entries of it and of those below reserve."""
+    """Whether each account has reserved, on every meter, the sum of the open entries of it and of those below."""
     sums: dict[int, Amounts] = {}
     for account, amounts in held:
         sums[account] = sums.get(account, NO_AMOUNTS).more(amounts_of(amounts) or NO_AMOUNTS)
-    for account, parent, _ in reversed(accounts):  # those above are older
+    for account, parent, _ in reversed(accounts):  # parents have lower ids
         if parent is not None:
             sums[parent] = sums.get(parent, NO_AMOUNTS).more(sums.get(account, NO_AMOUNTS))
     counted = {account: counted_of(meters) for account, _, meters in accounts}

@@ -1,8 +1,8 @@
-"""Which processes are at work, and which are given up.
+"""The liveness of processes: heartbeats, and which processes are given up.
 
-A process that reserves is recorded with an identity, and beats while it lives. What it left open is forfeited when it
-is known to have ended, or, where nobody can know, when it was silent for long: its output may have leaked. Time only
-decides *when* the worst case is charged, never *whether*.
+A process that reserves is recorded with an identity, and sends heartbeats while it lives. What it left open is
+forfeited, because its output may have leaked: when the process is known to have ended or, where that cannot be known,
+when it has been silent for long. Time only decides *when* the worst case is charged, never *whether*.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LOG = logging.getLogger("expost.ledger")
 
 @cache
 def identity(pid: int) -> str:
-    """A process, described so that another process on the same machine can check it."""
+    """A process, described so that other processes on the same machine can check whether it is alive."""
     return canonical({"machine": _machine(), "pid": pid, "started": _started(pid)})
 
 
@@ -34,10 +34,10 @@ Standing: TypeAlias = Literal["alive", "gone", "unknown"]
 
 
 def standing(owner: str, *, local: bool = False) -> Standing:
-    """What this machine knows of the process of that identity. Of another machine's process nothing is known.
+    """Whether the process of that identity is alive, as far as this machine knows; not known for other machines.
 
-    With ``local``, no other machine can be meant, so a process of another boot was one before this machine was started.
-    That needs the kernel's name of a boot on both sides: a host name may change while a process runs.
+    With ``local``, all processes are of this machine, so one of another boot is gone. That needs the kernel's boot id
+    on both sides: a host name may change while a process runs.
     """
     try:
         who = json.loads(owner)
@@ -52,7 +52,7 @@ def standing(owner: str, *, local: bool = False) -> Standing:
         os.kill(pid, 0)
     except ProcessLookupError:
         return "gone"
-    except (OSError, OverflowError):  # it is there, but another user's
+    except (OSError, OverflowError):  # it exists, but belongs to another user
         pass
     now = _started(pid)
     if now is None:
@@ -63,21 +63,21 @@ def standing(owner: str, *, local: bool = False) -> Standing:
 class Judge:
     """Decides which processes are given up.
 
-    A process on this machine is given up when it has ended, and never before. Any other is given up when its beats did
-    not go on for ``silence`` seconds, during all of which this judge was on time: it looked at least every two beats.
-    After an outage, or when this process was held up itself, observation starts again. No machine's clock matters.
-    Of ``doubtful`` processes it knows nothing: neither whether they live nor that they were silent for long.
+    A process on this machine is given up when it has ended, and never before. Any other is given up after ``silence``
+    seconds without a heartbeat, during all of which this judge checked at least every two beats. After an outage, or
+    when this process was delayed itself, observation starts again. No wall clock matters. ``doubtful`` are the
+    processes that are neither known to be alive or gone nor silent for long.
     """
 
     def __init__(self, beat: float, silence: float, timer: Callable[[], float], *, local: bool) -> None:
         self._late, self._silence, self._timer, self._local = 2 * beat, silence, timer, local
         self._looked = timer()
         self._seen: dict[str, tuple[int, float]] = {}
-        """The beats of a process, and since when they have not gone on."""
+        """The heartbeats of each process, and since when there was no new one."""
         self.doubtful: set[str] = set()
 
     def given_up(self, owners: Iterable[tuple[str, str, int]], me: str | None) -> tuple[str, ...]:
-        """Those of the processes (name, identity, beats) that are given up now."""
+        """Which of the processes (name, identity, heartbeats) are given up now."""
         now = self._timer()
         if now - self._looked > self._late:
             self._seen.clear()
@@ -101,7 +101,7 @@ class Judge:
 
 @cache
 def _machine() -> str:
-    """This boot of this machine, and the name space of its process numbers."""
+    """The boot id of this machine and its namespace of process ids, or else its host name."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"
@@ -110,13 +110,13 @@ def _machine() -> str:
 
 
 def _boot(machine: str) -> str | None:
-    """The boot that a machine's description names; None for a host name."""
+    """The boot id in a machine's description; None for a host name."""
     boot, _, space = machine.partition(" ")
     return boot if space.startswith("pid:[") else None
 
 
 def _started(pid: int) -> str | None:
-    """When a process was started, by the kernel, or that it has ended; None where that is not known."""
+    """When a process was started, by the kernel's clock, or ``"ended"``; None where that is not known."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -125,7 +125,7 @@ def _started(pid: int) -> str | None:
 
 
 class Beating(Protocol):
-    """A store whose process has to beat."""
+    """A store that needs heartbeats."""
 
     @property
     def address(self) -> tuple[str, str]:
@@ -135,14 +135,14 @@ class Beating(Protocol):
         """Whether the error means that nothing in the database can be reached now."""
 
     def beat(self) -> None:
-        """Give a sign of life."""
+        """Record a heartbeat."""
 
     def tend(self) -> None:
-        """Look after what this process and others left open."""
+        """Forfeit what this process and others left open."""
 
 
 class Heart:
-    """One thread of this process that beats for every store in it; a forked child starts its own."""
+    """A thread that sends the heartbeats of all stores of this process; a forked child starts its own."""
 
     def __init__(self, every: float) -> None:
         self._every = every
@@ -150,10 +150,10 @@ class Heart:
         self._stores: weakref.WeakSet[Beating] = weakref.WeakSet()
         self._pid: int | None = None
         self._failed: set[str | tuple[str, str]] = set()
-        """The databases and ledgers about which a warning was given, until they are reached again."""
+        """The databases and ledgers with a warning, until they can be reached again."""
 
     def watch(self, store: Beating) -> None:
-        """Beat for the store as long as it is there."""
+        """Send heartbeats for a store as long as it exists."""
         with self._lock:
             self._stores.add(store)
             if self._pid != os.getpid():
@@ -161,16 +161,16 @@ class Heart:
                 self._pid = os.getpid()
 
     def beat(self) -> None:
-        """Once, for all, before anything else is done. A store that cannot be reached is tried again next time.
+        """Send one heartbeat for every store, then tend them. A store that cannot be reached is tried again next time.
 
-        One database that is out of reach is tried once, however many ledgers are in it.
+        A database that cannot be reached is tried once, however many ledgers are in it.
         """
         with self._lock:
             stores = list(self._stores)
         lost: set[str] = set()
-        reached = [store for store in stores if self._did(store, store.beat, "give a sign of life", lost)]
+        reached = [store for store in stores if self._did(store, store.beat, "send a heartbeat", lost)]
         for store in reached:
-            self._did(store, store.tend, "look after what was left open", lost)
+            self._did(store, store.tend, "forfeit what was left open", lost)
 
     def _did(self, store: Beating, work: Callable[[], None], what: str, lost: set[str]) -> bool:
         database = store.address[0]
@@ -189,7 +189,7 @@ class Heart:
         return True
 
     def _warn(self, where: str | tuple[str, str], what: str, error: Exception) -> None:
-        """Once, until it is reached again."""
+        """Warn once, until it can be reached again."""
         if where not in self._failed:
             self._failed.add(where)
             _LOG.warning("a ledger could not be reached to %s: %s", what, error)
@@ -205,13 +205,13 @@ _HEARTS: dict[float, Heart] = {}
 
 
 def heart(every: float) -> Heart:
-    """The heart of this process that beats every that many seconds."""
+    """This process's heart with that many seconds between heartbeats."""
     return _HEARTS.setdefault(every, Heart(every))
 
 
 def _forked() -> None:
     _HEARTS.clear()
-    identity.cache_clear()  # numbers of processes come again
+    identity.cache_clear()  # process ids are reused
 
 
 around_forks(child=_forked)

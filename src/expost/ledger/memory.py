@@ -1,4 +1,4 @@
-"""Books kept in this process's memory: safe across threads, gone when the process ends."""
+"""The store of ledgers in memory: thread-safe, lost when the process ends."""
 
 from __future__ import annotations
 
@@ -26,8 +26,24 @@ if TYPE_CHECKING:
 class MemoryStore:
     """The :class:`~expost.ledger.store.Store` of ledgers in memory. One lock guards it all.
 
-    A change takes effect when it is appended to ``_changes``; whoever comes next completes what an interrupt left
-    undone.
+    A change takes effect when it is appended to ``_changes``; the next call completes what an interrupt left undone.
+
+    Parameters
+    ----------
+    name
+        The ledger's name.
+    limit
+        Its limit.
+    neighbours
+        The neighbour relation of its guarantees; None leaves it to the first guarantee that has one.
+    unit
+        Who one record is about.
+    clock
+        The machine's clock, in microseconds since 1970.
+    user
+        The user in the audit trail.
+    meters
+        Other meters than the simple sum, if there are any.
 
     Proof: thm-ledger
     """
@@ -59,45 +75,45 @@ class MemoryStore:
         self._keys: dict[str, int] = {}
         self._guarantees: set[Guarantee | Tariff] = set()
         self._changes: list[tuple[int, rules.Change]] = []
-        """What happened, and when, in order."""
+        """All changes and their times, in order."""
         self._done = 0
-        """How many of the changes took effect in everything above."""
+        """How many of the changes are complete in all fields above."""
         self.at = 0
         self._apply(rules.Create(name, limit, neighbours, unit, meters))
 
     # ---- operations
 
     def create_account(self, path: Path, limit: Cost) -> None:
-        """A new account under an existing one."""
+        """Create an account below an existing one."""
         self._apply(rules.CreateAccount(path, limit))
 
     def raise_limit(self, path: Path, epsilon: Cost | None, delta: Cost | None, note: Note) -> None:
-        """Allow more from now on."""
+        """Raise the limit of an account."""
         self._apply(rules.RaiseLimit(path, epsilon, delta, note))
 
     def close(self, path: Path, note: Note) -> None:
-        """Reserve nothing more, here and below."""
+        """Accept no more reservations, in an account and below it."""
         self._apply(rules.Close(path, note))
 
     def set_clock(self, note: Note) -> None:
-        """Accept what the clock shows, though it is far from the last line."""
+        """Accept the machine's clock, though it is far from the time of the last line."""
         self._apply(rules.SetClock(note))
 
     def check(self) -> None:
-        """Nothing changes these books by hand."""
+        """Does nothing: nobody can change these books by hand."""
 
     def reserve(self, request: Request, *, begin: bool, lease: float | None = None) -> Entry:
-        """Reserve the worst case at every level, or at none. It is bound to this process's life, lease or not."""
+        """Reserve the worst case at every level, or at none. It ends with this process, lease or not."""
         if request.key is not None:
-            self.earlier(request)  # raises a conflict before the lock is taken: fingerprints take their time
+            self.earlier(request)  # raises a conflict before the lock is taken, because fingerprints are slow
         return self._entry_of(rules.Reserve(request, begin))
 
     def begin(self, entry: int) -> None:
-        """From here on the entry can no longer be voided."""
+        """Record that sampling starts: from then on the entry cannot be voided."""
         self._apply(rules.Begin(entry))
 
     def settle(self, entry: int, part: Part, output: Any) -> Entry:
-        """Charge what came out and refund the rest."""
+        """Charge the part, and refund the rest."""
         kept = None if output is None or self.entry(entry).key is None else copy.deepcopy(output)
         return self._entry_of(rules.Settle(entry, part, None, kept))
 
@@ -106,11 +122,11 @@ class MemoryStore:
         return self._entry_of(rules.Forfeit(entry))
 
     def void(self, entry: int) -> Entry:
-        """Charge nothing; only while sampling has not begun."""
+        """Charge nothing; allowed only before sampling has begun."""
         return self._entry_of(rules.Void(entry))
 
     def recover(self) -> int:
-        """Nothing survives this process, so there is never anything to recover."""
+        """Does nothing: no entry outlives this process."""
         return 0
 
     def _entry_of(self, operation: rules.Operation) -> Entry:
@@ -124,14 +140,14 @@ class MemoryStore:
         lock = self._lock
         if lock._is_owned():
             raise LedgerUnavailable(
-                "this thread was interrupted in the middle of writing to the ledger: a signal handler or a finalizer "
-                "cannot write in between; write afterwards"
+                "this thread was interrupted while it wrote to the ledger, and a signal handler or finalizer cannot "
+                "write meanwhile: write afterwards"
             )
         try:
             with lock:
                 return self._decided(operation)
         finally:
-            if lock._is_owned():  # interrupted between taking it and the block, or before it was left
+            if lock._is_owned():  # interrupted just before the block was entered or left
                 lock.release()
 
     def _decided(self, operation: rules.Operation) -> rules.Change | None:
@@ -151,7 +167,7 @@ class MemoryStore:
         return change
 
     def _complete(self) -> None:
-        """Let changes take effect that were appended. Idempotent: safe to repeat after an interrupt, or during one."""
+        """Complete the changes that were appended. Idempotent: safe to repeat after an interrupt, or during one."""
         while (position := self._done) < len(self._changes):
             self.at, change = self._changes[position]
             _, path, levels, entry, _ = change
@@ -159,11 +175,11 @@ class MemoryStore:
                 self._accounts[path[:depth]] = Balance(limit, spent, reserved, closed, position + 1, held)
             if entry is not None:
                 self._keep(change, entry)
-            self._done = position + 1  # a signal handler may have read, and so completed, in between
+            self._done = position + 1  # a signal handler may have read, and so completed it, meanwhile
 
     def _keep(self, change: rules.Change, entry: Entry) -> None:
         operation, number = change.operation, entry.id
-        self._entries[number - 1 : number] = [entry]  # in one step, as a handler may do the same before it
+        self._entries[number - 1 : number] = [entry]  # one step, because a signal handler may do the same before it
         if type(operation) is rules.Settle and operation.output is not None:
             self._outputs[number] = operation.output
         elif type(operation) is rules.Reserve:
@@ -175,13 +191,13 @@ class MemoryStore:
                 self._keys[request.key] = number
 
     def _forked(self) -> LedgerUnavailable:
-        """A forked copy can be read, but would spend the budget, or publish for one charge, a second time."""
+        """An error: a forked copy would spend the budget, or publish for one charge, a second time."""
         return LedgerUnavailable(
-            f"ledger {self.root[0]!r} lives in the memory of process {self._process.number}, and this is a forked "
-            "copy: it can be read, but only that process can reserve and settle; use Ledger.create(…) to share one"
+            f"ledger {self.root[0]!r} is in the memory of process {self._process.number}, and this is a forked copy, "
+            "which can only be read: reserve and settle in that process, or share a ledger with Ledger.create(…)"
         )
 
-    # ---- what the rules ask for
+    # ---- what the rules depend on
 
     @property
     def count(self) -> int:
@@ -213,7 +229,7 @@ class MemoryStore:
         return self._entries[number - 1]
 
     def keyed(self, key: str) -> Entry | None:
-        """The entry of a key."""
+        """The entry with a key, if there is one."""
         found = self._keys.get(key)
         return None if found is None else self._entries[found - 1]
 
@@ -231,17 +247,17 @@ class MemoryStore:
         return tuple(found[-1] for found in self._accounts if found[:-1] == path)
 
     def balances(self, path: Path) -> tuple[Balance, ...]:
-        """The balance of the account and of every one above it, at one instant."""
+        """The balances of the account and of all above it, in one snapshot."""
         return self._read(lambda: self.levels(path))
 
     def earlier(self, request: Request) -> Entry | None:
-        """The entry of the request's key."""
+        """The entry of the request's key, if there is one."""
         key = request.key
         found = None if key is None else self._read(lambda: self.keyed(key))
         return None if found is None else rules.same_request(found, request)
 
     def output(self, entry: int) -> Any:
-        """The output that was kept for an entry with a key; a copy, so that nobody changes it."""
+        """A copy of the stored output of an entry with a key."""
         return copy.deepcopy(self._read(lambda: (self.entry(entry), self._outputs.get(entry))[1]))
 
     def find(self, id_or_key: int | str) -> Entry:
@@ -254,13 +270,13 @@ class MemoryStore:
         return found
 
     def view(self, path: Path, *, last: int | None = None) -> View:
-        """Balances and entries of one instant."""
+        """A consistent snapshot of balances and entries."""
         levels, found = self._read(lambda: (self.levels(path), list(self._entries)))
         chosen = [entry for entry in found if entry.request.account[: len(path)] == path]
         return View(levels, chosen if last is None else chosen[max(len(chosen) - last, 0) :])
 
     def events(self, after: int = 0) -> Iterator[Event]:
-        """The audit trail."""
+        """The events of the audit trail after a line."""
         changes = self._read(lambda: list(self._changes))
         head = GENESIS
         for sequence, (at, change) in enumerate(changes, 1):
@@ -270,7 +286,7 @@ class MemoryStore:
                 yield Event.read(line, head)
 
     def verify(self, known: Head | None, *, since: bool = False) -> Head:
-        """Whether the balances and entries are what the audit trail adds up to."""
+        """Replay the audit trail, and compare it with the balances and the number of entries."""
         found = self._read(lambda: (dict(self._accounts), list(self._entries)))
         replay = Replay()
         head = replay.all(self.events(), known=known, upto=max(balance.line for balance in found[0].values()))
@@ -279,7 +295,7 @@ class MemoryStore:
         return head
 
     def _read(self, work: Callable[[], Returned]) -> Returned:
-        """Under the lock. A forked copy needs none, as nothing changes there, and its holder may not be there."""
+        """Read under the lock; in a forked copy without it: nothing changes there, and its holder may not exist."""
         if here() != self._process:
             return work()
 

@@ -1,4 +1,4 @@
-"""Balances with several meters: what a reservation and its ending change, and what is left."""
+"""Balances with several meters: what a reservation and its ending change, and what remains."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
     from expost.accounting.tariff import Charge
 
-_LARGEST = 2**62  # what a database counts up to, with room for one more limit or price
+_LARGEST = 2**62  # the largest count in a database, with room for one more limit or price
 
 
 def with_reserved(level: Balance, worst: Charge) -> Balance | None:
-    """The balance with a worst case reserved as well; None if no meter has room, or δ does not fit.
+    """The balance after a worst case is reserved; None if it fits on no meter, or its δ does not fit.
 
     Proof: lem-books-meters
     """
@@ -42,7 +42,7 @@ def with_reserved(level: Balance, worst: Charge) -> Balance | None:
 
 
 def with_ended(level: Balance, worst: Charge, charged: Cost, amounts: Amounts) -> Balance:
-    """The balance with a charge in place of the worst case that was reserved.
+    """The balance after a charge replaces the worst case that was reserved.
 
     Proof: lem-books-meters
     """
@@ -59,15 +59,13 @@ def with_ended(level: Balance, worst: Charge, charged: Cost, amounts: Amounts) -
 
 
 def _without_meters() -> LedgerCorrupt:
-    return LedgerCorrupt(
-        "an account of this ledger counts on no meter but the simple sum: it was changed by hand; see verify()"
-    )
+    return LedgerCorrupt("an account of this ledger lacks the ledger's meters: it was changed by hand; see verify()")
 
 
 def capacity_of(
     meters: LedgerMeters, limit: Cost, recorded: Capacity | None, before: Capacity | None = None
 ) -> Capacity:
-    """What a limit holds on the meters: as a line recorded it, if that can be, or as it is computed now.
+    """The capacity of a limit on the meters: as a line recorded it, if that is possible, or as computed now.
 
     Proof: lem-raised-capacity
     """
@@ -77,12 +75,12 @@ def capacity_of(
         new >= old and (new < 0) == (old < 0) for new, old in zip(recorded, before, strict=True)
     )
     if not grows or not meters.allows(limit, recorded):
-        raise InvalidValue(f"the limit {limit} does not hold {recorded}")
+        raise InvalidValue(f"{recorded} is not a capacity of the limit {limit}")
     return recorded
 
 
 def remaining(meters: LedgerMeters | None, levels: Iterable[Balance]) -> Cost:
-    """What can still be asked for at every level: the least of each."""
+    """What can still be reserved: the least over all levels."""
     if meters is None:
         return least(level.remaining for level in levels)
     each = [_remaining(meters, level) for level in levels]
@@ -100,7 +98,7 @@ def _remaining(meters: LedgerMeters, level: Balance) -> tuple[int, int, int]:
 
 
 def charge_shown(meters: LedgerMeters, charge: Charge) -> Remaining:
-    """A charge for people: ε and δ, or the ρ of noise that takes no δ."""
+    """A charge as shown to people: ε and δ, or the ρ of noise that takes no δ."""
     cost, amounts = charge
     rho = -(-Fraction(amounts.renyi) // meters.order) if amounts.unpriced else 0
     return Remaining.of(cost.epsilon_units, cost.delta_units, int(rho))
@@ -109,7 +107,7 @@ def charge_shown(meters: LedgerMeters, charge: Charge) -> Remaining:
 def metered_refusal(
     meters: LedgerMeters, request: Request, levels: tuple[Balance, ...]
 ) -> LedgerClosed | BudgetExceeded:
-    """Why a worst case fits on no meter: a closed level, else the shortest of those that are short."""
+    """Why a worst case does not fit: a closed level, or else the level with the least ε among those that are short."""
     assert request.tariff is not None
     names = ["/".join(request.account[: depth + 1]) for depth in range(len(levels))]
     for name, level in zip(names, levels, strict=True):
@@ -124,6 +122,6 @@ def metered_refusal(
 
 
 def as_counted(numbers: Iterable[int]) -> Counted | None:
-    """What a line says of meters; None if it says nothing."""
+    """The counts of meters in a line; None if there are none."""
     found = tuple(map(int, numbers))
     return MeterBalance.of(found) and found if found else None

@@ -1,4 +1,4 @@
-"""Entries of a durable ledger as they were at one instant, read page by page."""
+"""A consistent snapshot of the entries of a durable ledger, read page by page."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from expost.ledger.rows import ENTRY, entry_of_row
 
 
 class Pages:
-    """The entries of an account and of those below it, all or the last ones. Each pass reads them anew.
+    """The entries of an account and of those below it, all or the last ones. Each iteration reads them again.
 
-    They are as they were at a line of the trail, when there were ``upto`` entries, whatever happened since.
+    They are as they were at a line of the audit trail, when there were ``upto`` entries, whatever happened since.
     """
 
     def __init__(self, engine: Engine, ledger: int, path: Path, line: int, upto: int, last: int | None) -> None:
@@ -49,7 +49,7 @@ class Pages:
 
 
 def _as_of(row: Any, sequence: int) -> Entry:
-    """An entry as it was at a line of the trail: what ended later was still reserved."""
+    """An entry as it was at a line of the audit trail: one that ended later was still reserved."""
     entry, ended = entry_of_row(row), row[18]
     if ended is None or ended <= sequence:
         return entry

@@ -1,8 +1,8 @@
-"""Books in PostgreSQL, for many processes and machines: one statement per batch, exactly once.
+"""The engine of durable ledgers in PostgreSQL, for many processes and machines: one statement per batch, exactly once.
 
-The rules are functions of the database (``schema/postgres``). A batch carries a token; if the connection breaks while
-it is under way, it is sent again on a new one, and the database applies it once. Every request ends within a stated
-time, whatever the network and the server do.
+The rules are functions of the database (``schema/postgres``). A batch has a token; if the connection breaks while it is
+under way, it is sent again on a new one, and the database applies it once. Every request has a deadline, whatever the
+network and the server do.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _GOVERN = "SELECT expost_govern(%s, %s, %s, %s::text::jsonb)"
 _PLANS = (
     "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; "
     "SET enable_mergejoin = off; SET jit = off"
-)  # a plan lasts as long as the connection: it must not be one for tables that are small
-_LOCK = 7091847  # an advisory lock: migrations run one after the other
+)  # a plan is kept as long as the connection, and must suit tables that grow
+_LOCK = 7091847  # an advisory lock, so that migrations run one after the other
 _MARK = (
     f"CREATE TABLE {schema.MARK} (number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "
     "name TEXT NOT NULL, digest TEXT NOT NULL)"
@@ -60,23 +60,23 @@ _MARK = (
 
 
 class _Session:
-    """How this process writes to one ledger: under which name, and what the database may have seen last."""
+    """This process as a writer to one ledger: its name, and the batches that the database may have seen last."""
 
     def __init__(self) -> None:
         self.owner = secrets.token_hex(8)
         self.before: set[str] = set()
-        """The batch, or batches, that the database may have seen last under this name."""
+        """The batches that the database may have seen last under this name."""
         self.known = 0
         """The last line that was acknowledged."""
 
     def rename(self) -> None:
-        """This process was given up: it goes on under another name."""
+        """Continue under another name, because this process was given up."""
         self.owner, self.before = secrets.token_hex(8), set()
 
 
 class PostgresEngine:
-    """One database. Writes go through one connection, reads through another, each snapshot has its own; none lives
-    across a fork.
+    """One PostgreSQL database. One connection writes, another reads, and each snapshot has its own; none is open across
+    a fork.
 
     Proof: thm-durable
     """
@@ -85,7 +85,7 @@ class PostgresEngine:
     heads = None
     open_entries = account_entries = "expost_entry e"
     oldest_server = 130000
-    """The oldest PostgreSQL that is supported, in its own way of counting."""
+    """The oldest PostgreSQL that is supported, as its ``server_version_num``."""
 
     def __init__(self, url: str, settings: Settings, *, read_only: bool = False) -> None:
         self.settings = settings
@@ -95,10 +95,10 @@ class PostgresEngine:
         self._shown: list[ref[psycopg.Connection[Any]]] = []
         """The connections of snapshots."""
         self._reading = RLock()
-        """Held while one query is answered."""
+        """Held during each query."""
         self._fork = Hold(self._reading)
         self._lost: tuple[float, str] | None = None
-        """When the server could not be reached last, and what was said."""
+        """When the server could not be reached last, and the error."""
         self._sessions: dict[tuple[Process, int], _Session] = {}
         self._steps = Steps(self.rows)
         try:
@@ -111,7 +111,7 @@ class PostgresEngine:
     # ---- writing
 
     def apply(self, ledger: int, steps: list[Step]) -> list[Outcome]:
-        """All steps, in order, in one durable transaction."""
+        """Apply all steps, in order: in one durable transaction, or one each if some are administration."""
         self._refuse_reading()
         if any(self._steps.governs(step) for step in steps):
             return [outcome for step in steps for outcome in self._apart(ledger, step)]
@@ -130,7 +130,7 @@ class PostgresEngine:
         return [None]
 
     def _settled(self, ledger: int, step: Step, outcome: Any) -> Outcome:
-        """What a step's outcome means. A refusal is explained by the rules; one that is over by now is sent again."""
+        """The outcome of a step. The rules explain a rejection; if they would allow the step now, it is sent again."""
         while True:
             if "denied" in outcome:
                 return denied(step, outcome["denied"])
@@ -152,7 +152,7 @@ class PostgresEngine:
         answer = self._guarded(lambda: self._steady(lambda: self._write(_SPEND, values)))
         found = answer[0] if answer is not None else None
         if not isinstance(found, dict) or "outcomes" not in found:
-            raise LedgerCorrupt("another process writes to the database under this one's name")
+            raise LedgerCorrupt("another process writes to the database under this process's name")
         session.before, session.known = {batch}, max(session.known, found["sequence"])
         return list(found["outcomes"])
 
@@ -165,21 +165,21 @@ class PostgresEngine:
         return None if found is None else found.owner
 
     def create(self, operation: Create) -> None:
-        """A new ledger and its own account."""
+        """Create a ledger and its own account."""
         self._refuse_reading()
         governing = self._steps.creation(operation)
         if not self._decide(0, governing):
             raise AlreadyExists("ledger", operation.name)
 
     def _govern(self, ledger: int, step: Any) -> None:
-        """Raises why it is refused; if somebody else decided meanwhile, it is looked at again."""
+        """Apply a step of administration. Raises if it is not allowed; tried again if another one came first."""
         while True:
             governing = self._steps.governing(TableView(self.rows, ledger), step)
             if self._decide(ledger, governing):
                 return
 
     def _decide(self, ledger: int, governing: Governing) -> bool:
-        """Once: whether it was recorded is not known if the connection is lost."""
+        """Send it once, and return whether it was recorded; not known if the connection is lost."""
         with translated():
             self._writer = self._steady(lambda: self._usable(self._writer))
         values = (ledger, governing.kind, governing.path, json.dumps(governing.values))
@@ -193,12 +193,12 @@ class PostgresEngine:
             with translated():
                 return work()
         except psycopg.IntegrityError as error:
-            broken = error.diag.message_primary or "a rule of the tables"  # its detail shows rows
-            raise LedgerCorrupt(f"the tables refused a step that the rules allow: {broken}; see verify()") from None
+            broken = error.diag.message_primary or "a constraint"  # the error's detail shows rows
+            raise LedgerCorrupt(f"the tables rejected a step that the rules allow: {broken}; see verify()") from None
 
     def _refuse_reading(self) -> None:
         if self.read_only:
-            raise InvalidValue("the database was opened for reading only: load the ledger without read_only=True")
+            raise InvalidValue("the database was opened read-only: load the ledger without read_only=True")
 
     # ---- reading
 
@@ -208,7 +208,7 @@ class PostgresEngine:
         return int(now)
 
     def rows(self, sql: str, *values: Any) -> list[Any]:
-        """What a query gives, from what is committed."""
+        """The rows of a query, on committed data."""
         question = sql.replace("?", "%s")
 
         def once() -> list[Any]:
@@ -218,10 +218,10 @@ class PostgresEngine:
         return self._steady(once)
 
     def _ask(self, question: str, values: tuple[Any, ...], since: float) -> list[Any]:
-        """On the reader. After an interrupt nobody knows what is under way on a connection: it is given up."""
+        """Query on the reader, which is closed after an interrupt, when its state is not known."""
         import psycopg
 
-        if self._lost is not None and self._lost[0] > since:  # who waited does not have to find out once more
+        if self._lost is not None and self._lost[0] > since:  # found out while this thread waited
             raise psycopg.OperationalError(self._lost[1])
         reader, self._reader = self._reader, None
         reader = self._usable(reader)
@@ -238,7 +238,7 @@ class PostgresEngine:
 
     @contextmanager
     def snapshot(self) -> Iterator[Rows]:
-        """A consistent read-only view, on a connection of its own, which is never used for anything else."""
+        """A consistent read-only view, on a connection of its own."""
         import psycopg
 
         def opened() -> psycopg.Connection[Any]:
@@ -265,7 +265,7 @@ class PostgresEngine:
 
     @contextmanager
     def transaction(self) -> Iterator[Rows]:
-        """A way to write tables directly, all or nothing."""
+        """A transaction that writes tables directly."""
         with translated():
             writer = self._writer = self._usable(self._writer)
 
@@ -277,7 +277,7 @@ class PostgresEngine:
                 yield run
 
     def backup(self, path: str) -> None:
-        """A server has no file: its ledgers are copied one by one."""
+        """Not supported: a server has no file, so its ledgers are copied one by one."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -289,16 +289,16 @@ class PostgresEngine:
                 connection.close()
 
     def pause(self) -> None:
-        """Before a fork: no connection may live on in two processes."""
+        """Called before a fork: closes connections, which two processes must not share."""
         self._fork.take()
         self.close()
 
     def resume(self) -> None:
-        """After a fork, on both sides."""
+        """Called after a fork, in both processes."""
         self._fork.leave()
 
     def _usable(self, connection: psycopg.Connection[Any] | None) -> psycopg.Connection[Any]:
-        """The connection, or a new one if nothing can be asked on it, or only about what was before."""
+        """The connection, or a new one if it is closed or inside a transaction."""
         import psycopg
 
         if connection is not None:
@@ -308,7 +308,7 @@ class PostgresEngine:
         return self._connect()
 
     def _write(self, sql: str, values: tuple[Any, ...]) -> Any:
-        """A statement's one row. After an interrupt nobody knows what is under way on a connection: it is given up."""
+        """The one row of a statement on the writer, which is closed after an interrupt, when its state is not known."""
         import psycopg
 
         writer, self._writer = self._writer, None
@@ -325,7 +325,7 @@ class PostgresEngine:
         return answer
 
     def _steady(self, work: Callable[[], Returned]) -> Returned:
-        """Work that may be done again: after a lost connection, on a new one, until patience ends."""
+        """Do idempotent work, again after a transient error, until patience ends."""
         import psycopg
 
         until = time.monotonic() + self.settings.patience
@@ -355,7 +355,7 @@ class PostgresEngine:
                 keepalives_idle=30,
                 tcp_user_timeout=int(deadline * 1000),
             )
-        except psycopg.ProgrammingError:  # its words may hold a part of the password
+        except psycopg.ProgrammingError:  # its message may contain a part of the password
             raise InvalidValue(UNREADABLE) from None
         except psycopg.OperationalError as error:
             if is_passing(error):
@@ -369,35 +369,37 @@ class PostgresEngine:
         return connection
 
     def _check(self, connection: psycopg.Connection[Any]) -> None:
-        """A server that would forget what it acknowledged is refused, unless it is only read."""
+        """Raise for a server that could lose acknowledged commits, unless it is only read; and set up the session."""
         if connection.info.server_version < self.oldest_server:
-            raise InvalidValue(f"PostgreSQL {connection.info.server_version} is too old: 13 or newer is needed")
+            raise InvalidValue(f"PostgreSQL {connection.info.server_version} is too old: use 13 or newer")
         rows = connection.execute(
             "SELECT name, setting FROM pg_settings WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit')"
         ).fetchall()
         settings = dict(rows)
         for name in ("fsync", "full_page_writes"):
             if settings[name] != "on" and not self.read_only:
-                raise InvalidValue(f"this PostgreSQL has {name} = {settings[name]}: it would forget; turn it on")
+                raise InvalidValue(
+                    f"this PostgreSQL has {name} = {settings[name]}, and could lose what it acknowledged: turn it on"
+                )
         if settings["synchronous_commit"] == "off" and not self.read_only:
             connection.execute("SET synchronous_commit = on")
         if self.read_only:
             connection.execute("SET default_transaction_read_only = on")
-        timeout = int(self.settings.deadline * 900)  # the server gives up first, and says why
+        timeout = int(self.settings.deadline * 900)  # less than the deadline, so that the server reports the reason
         connection.execute(f"{_PLANS}; SET statement_timeout = {timeout}")
 
     def _open(self) -> None:
-        """Look whether there are tables, and make them unless it is opened for reading only."""
+        """Check the tables, and create them unless it is opened read-only."""
         if self.read_only:
             if not self.rows("SELECT 1 WHERE to_regclass(?) IS NOT NULL", schema.MARK):
-                raise schema.NoTables("this database holds no ledgers, or this user may not see them")
+                raise schema.NoTables("this database has no ledgers, or this user may not read them: check the address")
             return schema.refuse_unknown("postgres", self.rows(schema.DONE))
         until = time.monotonic() + self.settings.patience
         while not self._steady(lambda: self._migrated(until)):
             time.sleep(0.1)
 
     def _migrated(self, until: float) -> bool:
-        """In turns, if somebody uses the tables, so that others can write in between."""
+        """Run the migrations; False if somebody uses the tables, so that others can write before the next attempt."""
         from psycopg import errors
 
         connection = self._writer = self._usable(self._writer)
@@ -406,7 +408,7 @@ class PostgresEngine:
         except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
             if time.monotonic() > until:
                 raise Busy(
-                    "the tables have to be changed for this expost, but a long query or an open transaction uses them; "
+                    "the tables must be migrated for this expost, but a long query or an open transaction uses them; "
                     "nothing was changed: try again when it has ended"
                 ) from error
             return False
@@ -419,7 +421,7 @@ def _run_missing(connection: psycopg.Connection[Any], turn: float) -> None:
     with connection.transaction():
         connection.execute("SELECT set_config('lock_timeout', %s, TRUE)", (f"{turn * 1000:.0f}",))
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-        if not _has_tables(connection):  # asked first: who may not create tables may still use them
+        if not _has_tables(connection):  # checked first, for users who may not create tables but use them
             connection.execute(_MARK)
         for name, text in schema.missing("postgres", connection.execute(schema.DONE).fetchall()):
             connection.execute(text)
@@ -427,6 +429,6 @@ def _run_missing(connection: psycopg.Connection[Any], turn: float) -> None:
 
 
 def _has_tables(connection: psycopg.Connection[Any]) -> bool:
-    """Asked of the table of tables, for to_regclass remembers what was not there before a lock was waited for."""
+    """Whether the table of migrations exists; by pg_class, because to_regclass may be out of date after a lock wait."""
     sql = "SELECT 1 FROM pg_class WHERE relname = %s AND pg_table_is_visible(oid)"
     return bool(connection.execute(sql, (schema.MARK,)).fetchall())

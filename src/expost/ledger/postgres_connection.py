@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL on which no request waits for ever."""
+"""Connections to PostgreSQL on which every request has a deadline."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import psycopg
 
 @cache
 def bounded(deadline: float) -> type[psycopg.Connection[Any]]:
-    """Connections whose every request ends within that many seconds, whatever network and server do."""
+    """A class of connections on which every request ends within that many seconds, whatever network and server do."""
 
     class Bounded(psycopg.Connection[Any]):
         def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
             return super().wait(_until(gen, time.monotonic() + deadline, deadline), *args, **options)
 
         def __del__(self, *args: Any) -> None:
-            """Says nothing: who drops a ledger drops its connection, and what it holds ends with it."""
+            """Does not warn: a ledger that is garbage drops its connection."""
 
     return Bounded
 
 
 def _until(steps: Generator[Any, Any, Any], end: float, deadline: float) -> Generator[Any, Any, Any]:
-    """The same steps, until the time is over. psycopg wakes them ten times per second."""
+    """The same steps, until the deadline. psycopg resumes them ten times per second."""
     try:
         wanted = next(steps)
         while True:

@@ -1,4 +1,4 @@
-"""What errors of PostgreSQL mean for the money."""
+"""Errors of PostgreSQL as errors of the ledger."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def is_passing(error: psycopg.Error) -> bool:
-    """Whether it may be over in a while: a lost connection, a restart, a lock, a conflict."""
+    """Whether an error is transient: a lost connection, a restart, a lock, a conflict."""
     import psycopg
 
     code = error.sqlstate
@@ -24,7 +24,7 @@ def is_passing(error: psycopg.Error) -> bool:
 
 
 def meaning(error: psycopg.Error) -> LedgerUnavailable | LedgerCorrupt:
-    """What an error of the database means for the money."""
+    """An error of the database as an error of the ledger."""
     code = error.sqlstate or ""
     said = _line(error)
     if code == "EX002":
@@ -33,26 +33,26 @@ def meaning(error: psycopg.Error) -> LedgerUnavailable | LedgerCorrupt:
         return Refused(str(error.diag.message_primary).removeprefix("expost: ") + "; nothing was recorded")
     if code == "42501":
         return Refused(
-            f"the database denies this: {error.diag.message_primary}; let its owner grant this user USAGE on the "
-            "schema, SELECT on the tables expost_*, EXECUTE on the function expost_spend, and to those who decide on "
-            "limits EXECUTE on expost_govern (who creates the first ledger owns the tables, and needs CREATE on the "
-            "schema); nothing was recorded"
+            f"the database denied the request: {error.diag.message_primary}; let its owner grant this user USAGE on "
+            "the schema, SELECT on the tables expost_* and EXECUTE on the function expost_spend, and administrators of "
+            "ledgers EXECUTE on expost_govern (whoever creates the first ledger owns the tables, and needs CREATE on "
+            "the schema); nothing was recorded"
         )
     if code in ("57014", "55P03", "40P01"):
         return Busy(f"the database is busy: {said}; what was reserved stays reserved: try again")
     if not is_passing(error):
-        return Refused(f"the database refuses this: {said}; nothing was recorded")
+        return Refused(f"the database rejected the request: {said}; nothing was recorded")
     return LedgerUnavailable(f"the database does not answer: {said}; what was reserved stays reserved")
 
 
 def _line(error: psycopg.Error) -> str:
-    """What the database said, each line of it once: a connection that is tried again says it again."""
+    """The message of an error on one line, without repetitions: a connection that is retried repeats it."""
     return " ".join(dict.fromkeys(line.strip() for line in str(error).splitlines() if line.strip()))
 
 
 @contextmanager
 def lost_snapshot() -> Iterator[None]:
-    """Inside a snapshot a lost connection cannot be made again."""
+    """Raise ``SnapshotLost`` for a lost connection: inside a snapshot it cannot be replaced."""
     import psycopg
 
     try:
@@ -67,7 +67,7 @@ def lost_snapshot() -> Iterator[None]:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Errors of the database as errors of the ledger, but for broken rules of the tables."""
+    """Raise errors of the database as errors of the ledger, except violated constraints."""
     try:
         import psycopg
     except ImportError:

@@ -1,4 +1,4 @@
-"""Steps as they are sent to PostgreSQL, and what its answers mean."""
+"""Steps as they are sent to PostgreSQL, and the outcomes of its answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Decision = rules.CreateAccount | rules.RaiseLimit | rules.Close | rules.SetCloc
 
 
 class Governing(NamedTuple):
-    """A decision of an owner, as it is sent."""
+    """A step of administration, as it is sent."""
 
     kind: str
     path: str
@@ -29,7 +29,7 @@ class Governing(NamedTuple):
 
 
 class TableView:
-    """The books as the tables show them: what the rules ask for."""
+    """The books as they are in the tables, for the rules."""
 
     def __init__(self, rows: Rows, ledger: int) -> None:
         self._rows, self._ledger = rows, ledger
@@ -43,7 +43,7 @@ class TableView:
 
     @property
     def neighbours(self) -> Neighbours | None:
-        """The relation that every guarantee is about."""
+        """The neighbour relation of every guarantee."""
         relation: Neighbours = self._neighbours
         return relation
 
@@ -54,7 +54,7 @@ class TableView:
         return count
 
     def levels(self, path: Path) -> tuple[Balance, ...]:
-        """The balances of the account and of all above it, at one instant: asked for again, they are the same."""
+        """The balances of the account and of all above it, in one snapshot; cached."""
         if path not in self._levels:
             self._levels[path] = self._read_levels(path)
         return self._levels[path]
@@ -67,7 +67,9 @@ class TableView:
             self._ledger, *names,
         )  # fmt: skip
         if len(rows) < len(names):
-            raise UnknownEntry(f"{names[max(0, len(rows) - 1)]!r} has no account {path[len(rows)]!r}: create it")
+            raise UnknownEntry(
+                f"{names[max(0, len(rows) - 1)]!r} has no account {path[len(rows)]!r}: check its name, or create it"
+            )
         return tuple(balance_of_row(row) for row in rows)
 
     def exists(self, path: Path) -> bool:
@@ -84,23 +86,23 @@ class TableView:
         return entry_of_row(rows[0])
 
     def keyed(self, key: str) -> Entry | None:
-        """The entry of a key."""
+        """The entry with a key, if there is one."""
         rows = self._rows(f"{ENTRY} AND e.key = ?", self._ledger, key)
         return entry_of_row(rows[0]) if rows else None
 
     def knows(self, claim: Guarantee | Tariff) -> bool:
-        """Not needed: the database decides."""
+        """True; the database decides by itself."""
         return True
 
 
 class _Open(TableView):
-    """One open entry: enough to compute what ending it charges."""
+    """The books of one open entry: enough to compute the charge of its ending."""
 
     def __init__(self, entry: Entry) -> None:
         self._entry, self.meters = entry, None
 
     def levels(self, path: Path) -> tuple[Balance, ...]:
-        """The database knows."""
+        """Empty: the database has the balances."""
         return ()
 
     def entry(self, number: int) -> Entry:
@@ -109,7 +111,7 @@ class _Open(TableView):
 
 
 class Steps:
-    """Writes steps and reads outcomes. It remembers open entries, and which guarantees the books know."""
+    """Writes steps and reads outcomes. It caches open entries, and which guarantees are in the books."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -117,7 +119,7 @@ class Steps:
         self._known: set[tuple[int, str]] = set()
 
     def governs(self, step: Step) -> bool:
-        """Whether it is an owner's decision."""
+        """Whether a step is administration, for owners of the ledger."""
         return isinstance(
             step, rules.CreateAccount | rules.RaiseLimit | rules.Close | rules.SetClock | rules.DropOutputs
         )
@@ -150,7 +152,7 @@ class Steps:
         return sent
 
     def _change(self, ledger: int, step: _Ending) -> rules.Change | None:
-        """What the step would change if the entry were open, as it probably is; the database knows."""
+        """What the step changes, given that the database found its entry open."""
         entry = self._open.get((ledger, step.entry))
         if entry is None:
             rows = self._rows(f"{ENTRY} AND e.number = ?", ledger, step.entry)
@@ -162,7 +164,7 @@ class Steps:
         )
 
     def outcome(self, ledger: int, step: Step, found: dict[str, Any]) -> Outcome:
-        """What a step that took effect leads to."""
+        """The outcome of a step that took effect."""
         if isinstance(step, Recover):
             return int(found["forfeited"])
         if isinstance(step, rules.Reserve):
@@ -179,7 +181,7 @@ class Steps:
         return None if change is None else change.entry
 
     def refusal(self, ledger: int, step: Step) -> ExpostError | None:
-        """Why the rules refuse a step now; None if they do not any more."""
+        """The error by which the rules reject a step now; None if they would allow it."""
         if isinstance(step, Beat | Recover):
             return None
         try:
@@ -191,7 +193,7 @@ class Steps:
         return None
 
     def creation(self, operation: rules.Create) -> Governing:
-        """A new ledger."""
+        """The creation of a ledger."""
         name, limit, neighbours, unit, meters, _ = operation
         values: dict[str, Any] = {
             "neighbours": neighbours, "unit": unit, "epsilon": limit.epsilon_units, "delta": limit.delta_units,
@@ -201,7 +203,7 @@ class Steps:
         return Governing("create", name, values)
 
     def governing(self, view: TableView, step: Any) -> Governing:
-        """An owner's decision. Raises why the rules refuse it."""
+        """A step of administration. Raises if the rules do not allow it."""
         change = rules.change_of(view, step)
         assert change is not None
         values: dict[str, Any] = {}
@@ -226,8 +228,8 @@ def level_names(path: Path) -> list[str]:
 
 
 def denied(step: Any, role: str | None) -> Refused:
-    """Another role reserved the entry."""
+    """An error: another role reserved the entry."""
     return Refused(
-        f"entry {step.entry} was reserved by the database's role {role!r}: only that role ends it, unless it was "
-        "reserved with a lease; connect as that role, or let an owner of the ledger forfeit it; nothing was recorded"
+        f"entry {step.entry} was reserved by the database's role {role!r}, without a lease, so that only this role can "
+        "end it: connect as that role, or let an owner of the ledger forfeit it; nothing was recorded"
     )

@@ -1,4 +1,4 @@
-"""What a request costs on the meters of its ledger."""
+"""The prices of a request on the meters of its ledger."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def prices_of(
 ) -> Tariff:
     """The prices of a mechanism or guarantee.
 
-    Whether the work of a reservation runs in one go is not known, so it is priced like an interaction.
-    ``simple_alone`` says that an account on the way has no other meter: then a mechanism takes its δ.
+    A reservation may be for an interaction, so it is priced like one. ``simple_alone`` means that the account, or one
+    above it, has only the simple sum: then a mechanism takes its δ.
     """
     interactive = operation != "run"
     if type(subject) is Guarantee or _has_no_prices_of_its_own(type(subject)):
@@ -28,7 +28,7 @@ def prices_of(
 
 
 def _has_no_prices_of_its_own(kind: type) -> bool:
-    """Whether its guarantee implies its prices: those are remembered."""
+    """Whether a mechanism's prices follow from its guarantee: those are cached."""
     return (
         getattr(kind, "renyi_prices", None) is Mechanism.renyi_prices
         and getattr(kind, "gaussian_prices", None) is Mechanism.gaussian_prices

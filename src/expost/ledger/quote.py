@@ -16,25 +16,35 @@ if TYPE_CHECKING:
 
 
 class Quote(NamedTuple):
-    """What a plan would cost. δ is the same at worst and at best: it is never refunded."""
+    """What a plan would cost. δ is the same at worst and at best: it is never refunded.
+
+    Parameters
+    ----------
+    worst, best
+        Its cost at worst and at best; with several meters without the noise that takes no δ.
+    remaining
+        What remains of the ledger.
+    worst_amounts, best_amounts
+        Its cost on other meters than the simple sum, if the ledger has any.
+    has_room
+        Whether the worst case of all of it fits on at least one meter; only with several meters.
+    """
 
     worst: Cost
     best: Cost
     remaining: Cost
     worst_amounts: Amounts | None = None
-    """On the meters beside the simple sum, if the ledger has any; ``worst`` and ``best`` leave out what takes no δ."""
     best_amounts: Amounts | None = None
     has_room: bool = False
-    """Whether at least one meter has room for all of it at worst."""
 
     @property
     def fits(self) -> bool:
-        """Whether even the worst case can be asked for now."""
+        """Whether even the worst case can be reserved now."""
         return self.has_room if self.worst_amounts is not None else self.worst <= self.remaining
 
 
 def quoted(ledger: Ledger, planned: Iterable[Mechanism | Guarantee]) -> Quote:
-    """What mechanisms would cost together, on every meter. Mechanisms are taken to run in one go if they can."""
+    """What mechanisms would cost together, on every meter. Those that can be run are priced as runs."""
     from expost.accounting.tariff import together
     from expost.ledger.imagined import Imagined
 

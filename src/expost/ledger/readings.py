@@ -1,4 +1,4 @@
-"""What each meter of a ledger shows, for people."""
+"""Readings of a ledger's meters, as shown to people."""
 
 from __future__ import annotations
 
@@ -14,25 +14,37 @@ if TYPE_CHECKING:
 
 
 class MeterReading(NamedTuple):
-    """One meter of an account: how much it holds, and what was charged and is reserved. Units of 10⁻¹²."""
+    """The reading of one meter of an account, in units of 10⁻¹².
+
+    Parameters
+    ----------
+    name
+        The meter.
+    capacity
+        The most that it admits; None if the account's limit is too small for this meter.
+    spent
+        What was charged.
+    reserved
+        The worst case of everything that is open.
+    is_full
+        Whether nothing more fits: the counts exceed the capacity, or some charge has no price on this meter.
+    """
 
     name: str
     capacity: int | None
-    """None if the account does not have this meter: its limit is too small for it."""
     spent: int
     reserved: int
     is_full: bool
-    """Whether it has no room for anything: it holds less than is counted, or something has no price on it."""
 
     def __str__(self) -> str:
         if self.capacity is None:
-            return f"{self.name}: not here, the limit is too small"
+            return f"{self.name}: none, because the limit is too small"
         used = decimal_text(self.spent + self.reserved, 12)
         return f"{self.name}: {used} of {decimal_text(self.capacity, 12)}" + (", full" if self.is_full else "")
 
 
 def readings(meters: LedgerMeters | None, balance: Balance) -> tuple[MeterReading, ...]:
-    """What the meters of an account show, the simple sum first."""
+    """The readings of an account's meters, the simple sum first."""
     held, spent, reserved = balance.held, balance.spent.epsilon_units, balance.reserved.epsilon_units
     unpriced = held is not None and bool(held.used.unpriced)
     limit = balance.limit.epsilon_units
@@ -50,5 +62,5 @@ def _others(meters: LedgerMeters, held: MeterBalance) -> Iterator[MeterReading]:
 
 
 def meter_lines(found: tuple[MeterReading, ...]) -> Iterator[str]:
-    """The end of a statement, if there are several meters."""
+    """The last lines of a statement, if there are several meters."""
     return (f"  {reading}" for reading in found) if len(found) > 1 else iter(())

@@ -1,4 +1,4 @@
-"""A worst case that is reserved, and how it ends."""
+"""`Reservation`: a reserved worst case, to be settled, forfeited or voided."""
 
 from __future__ import annotations
 
@@ -31,6 +31,13 @@ class Reservation:
     """A reserved worst case: reserved → settled(part) | forfeited | voided.
 
     Use it as a ``with`` block. Leaving the block without settling charges the worst case.
+
+    Parameters
+    ----------
+    store
+        The books that it is in.
+    entry
+        The ledger's entry about it.
     """
 
     __slots__ = ("_entry", "_store")
@@ -46,29 +53,29 @@ class Reservation:
 
     @property
     def entry(self) -> Entry:
-        """The ledger's line about it, as it is now."""
+        """The ledger's entry about it, as it is now."""
         if self._entry.state == "reserved":  # somebody else may have ended it
             self._entry = self._store.find(self._entry.id)
         return self._entry
 
     def begin(self) -> None:
-        """Sampling starts now: output may leak from here on, and nothing can be voided."""
+        """Record that sampling starts: from now on the reservation cannot be voided."""
         self._store.begin(self._entry.id)
 
     def settle(self, part: Part) -> Entry:
-        """Charge the part that came out. A part that the guarantee does not know charges the worst case, and raises."""
+        """Charge the output's part. A part that the guarantee does not have charges the worst case, and raises."""
         self._refuse_foreign("settle")
         return self._settle(part, None)
 
     def forfeit(self, error: BaseException | None = None) -> Entry:
-        """Charge the worst case. With an ``error``, say so in a note on it, and raise nothing else in its place."""
+        """Charge the worst case. With an ``error``, add a note to it, and raise nothing that would replace it."""
         try:
             self._entry = entry = self._store.forfeit(self._entry.id)
         except (ReservationClosed, LedgerUnavailable) as failure:
             if error is None:
                 raise
             if isinstance(failure, LedgerUnavailable):
-                error.add_note(f"expost: entry {self.id} stays reserved at its worst case, and will be charged it")
+                error.add_note(f"expost: entry {self.id} stays reserved, and will be charged its worst case")
             return self._entry
         if error is not None:
             error.add_note(
@@ -78,15 +85,15 @@ class Reservation:
         return entry
 
     def void(self) -> Entry:
-        """Charge nothing. Only while sampling has not begun."""
+        """Charge nothing. Allowed only before sampling has begun."""
         self._refuse_foreign("void")
         return self._void()
 
     def _refuse_foreign(self, attempted: str) -> None:
         if self._entry.operation != "reserve":
             raise InvalidValue(
-                f"cannot {attempted} entry {self.id} ({self._entry.operation}): it ends itself by what it published; "
-                "if whoever ran it is gone, forfeit() it"
+                f"cannot {attempted} entry {self.id} ({self._entry.operation}): only the process that runs it can, by "
+                "its output; if that process is gone, forfeit() it"
             )
 
     def _void(self) -> Entry:
@@ -99,7 +106,7 @@ class Reservation:
         except ReservationClosed:
             raise
         except BaseException as error:
-            self.forfeit(error)  # an interrupt may come when it has ended already: then that holds
+            self.forfeit(error)  # if an interrupt came after the entry was settled, that stays
             raise
         return self._entry
 
@@ -122,13 +129,13 @@ class Reservation:
             try:
                 self.void()
             except LedgerUnavailable:
-                error.add_note(f"expost: entry {self.id} stays reserved at its worst case, and will be charged it")
+                error.add_note(f"expost: entry {self.id} stays reserved, and will be charged its worst case")
             return
         entry = self.forfeit(error)
         if error is None:
             message = (
-                f"entry {entry.id} of {entry.account!r} was left without a part, so its worst case "
-                f"({entry.reserved}) was charged: call settle(part), or void() if nothing was sampled"
+                f"entry {entry.id} of {entry.account!r} was left unsettled, so its worst case ({entry.reserved}) was "
+                "charged: call settle(part), or void() if nothing was sampled"
             )
             warnings.warn(message, UnsettledWarning, stacklevel=2)
 
@@ -137,9 +144,9 @@ class Reservation:
 
 
 class MechanismReservation(Reservation):
-    """The reservation of a run or an interaction, held by the ledger that made it: its output decides how it ends.
+    """The reservation of a run or an interaction, which its output settles.
 
-    Only the process that made it can end it so. A forked copy would publish a second output for one charge.
+    Only the process that made it can settle it: a forked copy would publish a second output for one charge.
     """
 
     __slots__ = ("_process",)
@@ -149,7 +156,7 @@ class MechanismReservation(Reservation):
         self._process = here()
 
     def publish(self, mechanism: Mechanism[Any, Out], output: Out) -> Release[Out]:
-        """Settle the part of an output and make its release."""
+        """Settle the part of an output, and return its release."""
         self._refuse_forked("settle")
         try:
             part = mechanism.part_of(output)
@@ -159,15 +166,15 @@ class MechanismReservation(Reservation):
         return Release(mechanism, output, self._settle(part, output))
 
     def forfeit(self, error: BaseException | None = None) -> Entry:
-        """Charge the worst case; in a forked copy only note on the error that its entry goes on elsewhere."""
+        """Charge the worst case; in a forked process only add a note to the error."""
         if here() == self._process or error is None:
             self._refuse_forked("forfeit")
             return super().forfeit(error)
-        error.add_note(f"expost: entry {self.id} goes on in process {self._process.number}; nothing was charged here")
+        error.add_note(f"expost: entry {self.id} belongs to process {self._process.number}; nothing was charged here")
         return self._entry
 
     def abandon(self, mechanism: Mechanism) -> Release:
-        """Void an interaction that was never asked anything."""
+        """Void an interaction that gave no answer."""
         self._refuse_forked("void")
         return Release(mechanism, (), self._void())
 
@@ -180,7 +187,7 @@ class MechanismReservation(Reservation):
 
 
 def unseen(work: Callable[..., Found], request: Request, **options: Any) -> Found:
-    """Work on a request that may find another account's entry: no frame of a conflict's traceback shows it."""
+    """Call a function with a request; a ``KeyConflict`` loses its traceback, whose frames hold another's entry."""
     try:
         return work(request, **options)
     except KeyConflict as conflict:
@@ -193,7 +200,7 @@ def spend(store: Store, request: Request, *, begin: bool) -> MechanismReservatio
 
 
 def refuse_used_key(store: Store, request: Request) -> None:
-    """Raises ``AlreadyReserved`` if the key was used for this very request, and ``KeyConflict`` if for another."""
+    """Raise ``AlreadyReserved`` if the key was used for the same request, and ``KeyConflict`` if for another."""
     earlier = unseen(store.earlier, request)
     if earlier is not None:
         raise AlreadyReserved(earlier)
@@ -202,9 +209,9 @@ def refuse_used_key(store: Store, request: Request) -> None:
 def reserve_elsewhere(
     ledger: Ledger, mechanism: Mechanism, *, label: str | None, key: str | None, lease: float | None
 ) -> Reservation:
-    """Reserve for a mechanism that runs outside of ledgers, at its own prices. It can be voided until ``begin()``.
+    """Reserve for a mechanism that another library runs. It can be voided until ``begin()``.
 
-    As ``ledger.reserve`` of its guarantee, but with the Rényi prices that are known of it, and its fingerprint.
+    Like ``ledger.reserve`` of its guarantee, but with the mechanism's Rényi prices and fingerprint.
     """
     request = ledger._request("reserve", mechanism, mechanism.guarantee, label, key)
     entry = unseen(ledger._store.reserve, request, begin=False, lease=lease)

@@ -1,4 +1,4 @@
-"""Rows of the tables as records."""
+"""Records from rows of the tables."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ ENTRY = (
     "FROM expost_entry e LEFT JOIN expost_account a ON a.id = e.account "
     "LEFT JOIN expost_claim c ON c.ledger = e.ledger AND c.digest = e.claim WHERE e.ledger = ?"
 )
-"""Entries, to go on with conditions about ``e``, ``a`` (the account) and ``c`` (the guarantee)."""
+"""A query for entries, to be continued with conditions on ``e``, ``a`` (the account) and ``c`` (the guarantee)."""
 NONSENSE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
-"""What a damaged value may raise."""
+"""The exceptions that a damaged value may raise."""
 
 
 def balance_of_row(row: Any) -> Balance:
@@ -73,12 +73,12 @@ def _entry(row: Any) -> Entry:
 
 
 def amounts_of(text: str | None) -> Amounts | None:
-    """What is counted beside the simple sum, as :func:`numbers_text` writes it. Raises ``LedgerCorrupt``."""
+    """Amounts on other meters than the simple sum, from :func:`numbers_text`. Raises ``LedgerCorrupt``."""
     return None if text is None else Amounts(*_numbers(text, 5))
 
 
 def counted_of(text: str | None) -> Counted | None:
-    """What an account counts beside the simple sum, as :func:`numbers_text` writes it. Raises ``LedgerCorrupt``."""
+    """An account's counts of other meters than the simple sum, from :func:`numbers_text`. Raises ``LedgerCorrupt``."""
     return None if text is None else _numbers(text, 14)
 
 
@@ -89,19 +89,19 @@ def _numbers(text: str, count: int) -> tuple[int, ...]:
         found = None
     if type(found) is not list or len(found) != count or not all(type(number) is int for number in found):
         raise LedgerCorrupt(
-            f"{count} whole numbers of meters cannot be read from {text[:60]!r}: the database was damaged or changed "
-            "by hand; see verify()"
+            f"{text[:60]!r} is not a list of {count} counts of meters: the database was damaged or changed by hand; "
+            "see verify()"
         )
     return tuple(found)
 
 
 def numbers_text(numbers: tuple[int, ...] | None) -> str | None:
-    """Whole numbers as a column holds them."""
+    """Whole numbers as text, for a column."""
     return None if numbers is None else f"[{','.join(map(str, numbers))}]"
 
 
 def accounting_text(meters: LedgerMeters | None) -> str | None:
-    """The meters of a ledger, as a column holds them."""
+    """The meters of a ledger as text, for a column."""
     return None if meters is None else canonical(meters.to_json())
 
 
@@ -119,14 +119,11 @@ _GUARANTEES: dict[str, Guarantee | Tariff] = {}
 
 
 def guarantee_of(digest: str, text: str) -> Guarantee | Tariff:
-    """The guarantee of a text, with its prices if it has any. The text's hash must be ``digest``.
-
-    The last few hundred are remembered.
-    """
+    """The guarantee of a text, with its prices if it has any; cached. The text's hash must be ``digest``."""
     found = _GUARANTEES.get(digest)
     if found is None:
         if sha256(text) != digest:
-            raise LedgerCorrupt(f"the guarantee kept under {digest[:12]}… is not the one of that hash")
+            raise LedgerCorrupt(f"the guarantee stored as {digest[:12]}… has another hash: it was changed by hand")
         if len(_GUARANTEES) >= 256:
             _GUARANTEES.clear()
         found = _GUARANTEES[digest] = claim_of(json.loads(text))

@@ -1,8 +1,7 @@
-"""The rules of a ledger: what an operation changes, or why it is refused. Pure functions of books and operation.
+"""The rules of a ledger: what an operation changes, or why it is rejected. Pure functions of books and operation.
 
 The store in memory and the SQLite engine apply these rules to new operations; verification applies them to the
-operations that an audit trail records, and compares. PostgreSQL has the same rules in SQL; its trails are verified by
-these.
+operations that an audit trail records, and compares. PostgreSQL has the same rules in SQL; verification uses these.
 """
 
 from __future__ import annotations
@@ -37,20 +36,20 @@ if TYPE_CHECKING:
 
 
 class Create(NamedTuple):
-    """A ledger begins."""
+    """Create a ledger."""
 
     name: str
     limit: Cost
     neighbours: Neighbours | None
     unit: str | None
     meters: LedgerMeters | None = None
-    """Those beside the simple sum, if there are any."""
+    """Other meters than the simple sum, if there are any."""
     capacity: Capacity | None = None
-    """What the limit holds on them, if that is known."""
+    """The limit on these meters, if it is known."""
 
 
 class CreateAccount(NamedTuple):
-    """A new account under an existing one."""
+    """Create an account below an existing one."""
 
     path: Path
     limit: Cost
@@ -58,7 +57,7 @@ class CreateAccount(NamedTuple):
 
 
 class RaiseLimit(NamedTuple):
-    """Allow more from now on; None leaves the ε or δ as it is."""
+    """Raise the limit of an account; None leaves ε or δ as it is."""
 
     path: Path
     epsilon: Cost | None
@@ -68,20 +67,20 @@ class RaiseLimit(NamedTuple):
 
 
 class Close(NamedTuple):
-    """Reserve nothing more, in an account and below it."""
+    """Accept no more reservations, in an account and below it."""
 
     path: Path
     note: Note
 
 
 class SetClock(NamedTuple):
-    """Accept what the clock shows, though it is far from the last line."""
+    """Accept the machine's clock, though it is far from the time of the last line."""
 
     note: Note
 
 
 class DropOutputs(NamedTuple):
-    """Remove the outputs kept for entries up to a number. Everything else about them stays."""
+    """Delete the stored outputs of entries up to a number, and nothing else."""
 
     upto: int
     note: Note
@@ -97,13 +96,13 @@ class Reserve(NamedTuple):
 
 
 class Begin(NamedTuple):
-    """Sampling starts: from here on the entry cannot be voided."""
+    """Record that sampling starts: from then on the entry cannot be voided."""
 
     entry: int
 
 
 class Settle(NamedTuple):
-    """Charge a part, and refund the rest. ``output`` is kept if the entry has a key; the trail has its ``digest``."""
+    """Charge a part, and refund the rest. ``output`` is stored if the entry has a key; the trail has its ``digest``."""
 
     entry: int
     part: Part
@@ -139,7 +138,7 @@ EVENTS: dict[type, str] = {
     Forfeit: "forfeit",
     Void: "void",
 }
-"""What the audit trail calls an operation."""
+"""The names of operations in the audit trail."""
 
 
 class Change(NamedTuple):
@@ -147,17 +146,17 @@ class Change(NamedTuple):
 
     operation: Operation
     path: Path
-    """The account it is about."""
+    """The account that it changes."""
     levels: tuple[Balance, ...]
-    """The balances afterwards of the account and of all above it, the ledger's own first."""
+    """The new balances of the account and of all above it, the ledger's own first."""
     entry: Entry | None = None
-    """The entry afterwards."""
+    """The new state of the entry."""
     first: bool = False
     """Whether this is the first reservation for its guarantee."""
 
 
 class Books(Protocol):
-    """What the rules need to know."""
+    """The state of a ledger that the rules depend on."""
 
     @property
     def root(self) -> Path:
@@ -165,11 +164,11 @@ class Books(Protocol):
 
     @property
     def neighbours(self) -> Neighbours | None:
-        """The relation that every guarantee is about, once one has fixed it."""
+        """The neighbour relation of every guarantee, once one has fixed it."""
 
     @property
     def meters(self) -> LedgerMeters | None:
-        """The meters beside the simple sum, if there are any."""
+        """Other meters than the simple sum, if there are any."""
 
     @property
     def count(self) -> int:
@@ -177,7 +176,7 @@ class Books(Protocol):
 
     @property
     def at(self) -> int:
-        """The clock of the books."""
+        """The clock of the ledger."""
 
     def levels(self, path: Path) -> tuple[Balance, ...]:
         """The balances of the account and of all above it. Raises ``UnknownEntry``."""
@@ -189,7 +188,7 @@ class Books(Protocol):
         """An entry as it is now. Raises ``UnknownEntry``."""
 
     def keyed(self, key: str) -> Entry | None:
-        """The entry of a key."""
+        """The entry with a key, if there is one."""
 
     def knows(self, claim: Guarantee | Tariff) -> bool:
         """Whether an entry of this guarantee, with these prices, was reserved before."""
@@ -201,7 +200,7 @@ _NOTHING = Cost(0)
 
 
 def change_of(books: Books, operation: Operation) -> Change | None:
-    """What the operation changes, None if nothing; or raises why it is refused.
+    """What the operation changes, None if nothing. Raises if it is not allowed.
 
     Proof: thm-ledger, thm-ledger-meters
     """
@@ -222,7 +221,7 @@ def _create_account(books: Books, operation: CreateAccount) -> Change:
 
 
 def _held(meters: LedgerMeters | None, limit: Cost, recorded: Capacity | None) -> Counted | None:
-    """Nothing counted yet."""
+    """The initial counts of other meters, if there are any."""
     return None if meters is None else nothing_counted(capacity_of(meters, limit, recorded))
 
 
@@ -307,7 +306,7 @@ def _void(books: Books, operation: Void) -> Change:
 
 
 def _end(books: Books, operation: Operation, entry: Entry) -> Change:
-    """Nothing stays reserved for the entry; what it is charged is spent."""
+    """End an entry: move its charge from reserved to spent, and release the rest of its reservation."""
     charged, request = entry.charged or _NOTHING, entry.request
     if request.tariff is not None:
         worst, amounts = request.tariff.worst, entry.amounts or NO_AMOUNTS
@@ -344,29 +343,29 @@ _RULES: dict[type, Callable[[Books, Any], Change | None]] = {
 ENDINGS: dict[State, str] = {"settled": "settle", "forfeited": "forfeit", "voided": "void"}
 
 
-# ---- refusals
+# ---- rejections
 
 
 def refuse_used(books: Books, request: Request) -> None:
-    """A key stands for one request."""
+    """Raise if the key of a request was used before."""
     found = None if request.key is None else books.keyed(request.key)
     if found is not None:
         raise AlreadyReserved(same_request(found, request))
 
 
 def foreign_prices() -> InvalidValue:
-    """A request has prices if, and only if, its ledger has several meters."""
-    return InvalidValue("a request has prices on the meters of its ledger, and on no others: reserve it anew")
+    """An error: a request has prices if and only if its ledger has several meters."""
+    return InvalidValue("the request has prices for other meters than its ledger's: make the request again")
 
 
 def refuse_relation(books: Books, relation: Neighbours | None) -> None:
-    """All guarantees of a ledger are about one relation."""
+    """Raise if a guarantee is for another neighbour relation than the ledger's."""
     if relation is not None and books.neighbours not in (None, relation):
         raise NeighbourMismatch(relation, str(books.neighbours), f"ledger {books.root[0]!r}")
 
 
 def refusal(path: Path, levels: tuple[Balance, ...], worst: Cost) -> LedgerClosed | BudgetExceeded:
-    """Why a worst case does not fit: a closed level, else the shortest of those that are short and what fits at all."""
+    """Why a worst case does not fit: a closed level, or else the level with the least ε among those that are short."""
     names = ["/".join(path[: depth + 1]) for depth in range(len(levels))]
     for name, level in zip(names, levels, strict=True):
         if level.closed:
@@ -378,7 +377,7 @@ def refusal(path: Path, levels: tuple[Balance, ...], worst: Cost) -> LedgerClose
 
 
 def same_request(entry: Entry, request: Request) -> Entry:
-    """The entry that a key stands for, if it was for this very request. Nothing is shown of another account's."""
+    """The entry of a key, if it was for the same request. A ``KeyConflict`` shows nothing of other accounts."""
     then, now = entry.request, request
     if then.account != now.account:
         raise KeyConflict(str(now.key), "account")
@@ -403,45 +402,46 @@ def raised(current: Cost, epsilon: Cost | None, delta: Cost | None) -> Cost:
         current.delta_units if delta is None else delta.delta_units,
     )
     if not current <= new:
-        raise InvalidValue(f"a limit only goes up: it is {current}, {new} would be less; close() ends spending")
+        raise InvalidValue(f"a limit can only be raised: it is {current}, and {new} is less; to end spending, close()")
     return new
 
 
-# ---- the clock of the books
+# ---- the clock of the ledger
 
 HOUR = 3_600_000_000
 TRUST = 366 * 24 * HOUR
-"""How far a clock may be ahead of the last line before somebody has to confirm it."""
+"""How far a clock may be ahead of the last line before a person has to confirm it."""
 TICKS: frozenset[type] = frozenset({CreateAccount, RaiseLimit, Close, DropOutputs, Reserve})
-"""Operations that move the clock of the books on. Endings do not: when work ended may depend on the data."""
+"""Operations that advance the ledger's clock. Endings do not: when work ended may depend on the data."""
 
 SETS: frozenset[type] = frozenset({Create, SetClock})
-"""Operations that set the clock of the books to what the machine's clock shows."""
+"""Operations that set the ledger's clock to the machine's clock."""
 TIMED = TICKS | SETS
-"""All that look at the machine's clock."""
+"""All operations that read the machine's clock."""
 
 
 def full_hour(at: int) -> int:
-    """The clock of the books at an instant: full hours, both in microseconds since 1970."""
+    """A time rounded down to the full hour, both in microseconds since 1970."""
     return at - at % HOUR
 
 
 def tick(at: int, now: int, operation: Operation) -> int:
-    """The clock of the books after an operation, whatever the machine's clock shows: it stands still or goes forwards.
+    """The ledger's clock after an operation; it never goes backwards.
 
-    Raises ``LedgerUnavailable`` if the machine's clock is ahead by more than :data:`TRUST`; ``Close`` leaves the clock
-    as it is then. Only ``SetClock``, which is in the audit trail with a name and a reason, moves it so far, or back.
+    Raises ``LedgerUnavailable`` if the machine's clock is ahead by more than :data:`TRUST`; ``Close`` then leaves the
+    ledger's clock unchanged. Only ``SetClock``, which is in the audit trail with a name and a reason, moves it so far,
+    or back.
     """
     if type(operation) in SETS:
         return full_hour(now)
     if type(operation) not in TICKS:
         return at
-    if now - at > TRUST and type(operation) is Close:  # to end spending is always possible
+    if now - at > TRUST and type(operation) is Close:  # closing is always possible
         return at
     if now - at > TRUST:
         raise LedgerUnavailable(
-            f"this clock shows {_day(now)}, and the last line of the audit trail was written on {_day(at)}: more than "
-            "a year lies between; correct the clock or, if it is right, confirm it with `expost ledger clock`"
+            f"this machine's clock shows {_day(now)}, more than a year after the last line of the audit trail, of "
+            f"{_day(at)}: correct the clock or, if it is right, confirm it with `expost ledger clock`"
         )
     return max(at, full_hour(now))
 

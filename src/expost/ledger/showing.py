@@ -1,4 +1,4 @@
-"""A ledger's entries, statement and balance as frames, in notebooks and as plots. Nothing here is about data."""
+"""A ledger's entries, statement and balance as frames, in notebooks and as plots. It touches no data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PRICE = "renyi_price"
 
 
 class Entries(AsFrame):
-    """Entries of a ledger, as they were at one instant: an iterator, and a frame of all of them."""
+    """A consistent snapshot of a ledger's entries: an iterator, and a frame of all of them."""
 
     def __init__(self, entries: Iterable[Entry], *, priced: bool = False) -> None:
         self._entries, self._iterator, self._priced = entries, iter(entries), priced
@@ -36,7 +36,7 @@ class Entries(AsFrame):
 
     @property
     def frame(self) -> Frame:
-        """A row for each entry, whether or not it was read before."""
+        """One row per entry, including those that the iterator has passed."""
         return entries_frame(self._entries, priced=self._priced)
 
     def _repr_html_(self) -> str:
@@ -56,7 +56,7 @@ class Statement(str, AsFrame):
 
     @property
     def frame(self) -> Frame:
-        """A row for each entry, or for each account and day."""
+        """One row per entry, or per day and account."""
         return self._frame()
 
     def _repr_html_(self) -> str:
@@ -69,13 +69,13 @@ class Statement(str, AsFrame):
 
 
 def entries_frame(entries: Iterable[Entry], *, priced: bool) -> Frame:
-    """A row for each entry."""
+    """One row per entry."""
     names = ("id", "when", "account", "what", "state", "part", *_AMOUNTS, *([_PRICE] * priced))
     return Frame(names, tuple(_row(entry, priced) for entry in entries))
 
 
 def days_frame(entries: Iterable[Entry], *, priced: bool) -> Frame:
-    """A row for each account and day of reservation."""
+    """One row per day of reservation and account."""
     days, prices = day_sums(entries)
     rows = [(*day, *_amounts(costs), *([prices[day] / _UNITS] * priced)) for day, costs in sorted(days.items())]
     return Frame(("day", "account", *_AMOUNTS, *([_PRICE] * priced)), tuple(rows))
@@ -97,7 +97,7 @@ class ShownLedger:
     """What notebooks show of a ledger: a bar of what is spent, reserved and remaining, and its last entries."""
 
     def statement(self: Ledger, *, by: Literal["entry", "day"] = "entry") -> Statement:  # type: ignore[misc]
-        """A table for people: what was reserved, charged and refunded, for each entry, or for each account and day.
+        """A table for people: what was reserved, charged and refunded, per entry, or per day and account.
 
         It is text, and a frame: ``.to_pandas()``, ``.to_polars()``, ``.to_arrow()``, ``.to_csv()``.
         """
@@ -106,7 +106,7 @@ class ShownLedger:
         return Statement(lines_of(self.name, view, meters, by), frame)
 
     def plot(self: Ledger, ax: Any = None) -> Any:  # type: ignore[misc]
-        """What is spent, reserved and remaining of ε, here and in the accounts directly below: needs matplotlib."""
+        """Plot the ε that is spent, reserved and remaining, here and in the accounts below it, with matplotlib."""
         from expost.plots import draw_budgets
 
         return draw_budgets({each.name: _parts(each) for each in (self, *self.accounts)}, ax)
@@ -122,7 +122,7 @@ class ShownLedger:
 
 
 def _html_of(entries: Iterable[Entry], *, priced: bool) -> str:
-    """The first entries as statements show them; nothing if there is none."""
+    """The first entries, as statements show them; empty if there are none."""
     from expost.markup import html_table
 
     names, *rows = islice(entry_rows(entries, priced=priced), _MOST_SHOWN + 2)

@@ -1,7 +1,7 @@
-"""Verification of what came after a known head.
+"""Verification of the lines after a known head.
 
-Every line holds the balances afterwards of the accounts that it is about. So the books at the head can be read from the
-lines up to it, backwards, as far as they are needed; the hash of the head vouches for every line that is read.
+Every line has the new balances of the accounts that it changes. So the books at the head can be read from the lines up
+to it, backwards, as far as they are needed; the hash of the head authenticates every line that is read.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 class TooEarly(Exception):
-    """A line before the head holds no balances: all of the trail has to be verified."""
+    """A line before the head has no balances: the whole trail has to be verified."""
 
 
 class _Guarantees(dict[str, "Guarantee | Tariff"]):
-    """Guarantees that were used before the head, read from the tables; their hashes are their names."""
+    """Guarantees from before the head, by their hashes, read from the tables when needed."""
 
     def __init__(self, engine: Engine, ledger: int) -> None:
         super().__init__()
@@ -45,24 +45,24 @@ class _Guarantees(dict[str, "Guarantee | Tariff"]):
 
 
 class Past:
-    """The books at a head, read backwards from it, no further than is needed."""
+    """The books at a head, read backwards from it as far as is needed."""
 
     def __init__(self, lines: Iterator[Event], root: Path, guarantees: Claims) -> None:
         self._lines, self._root, self._guarantees = lines, root, guarantees
         self._later: dict[int, list[Event]] = {}
-        """Lines about entries whose reservation was not reached yet."""
+        """Lines about entries whose reservation has not been reached yet."""
         self._accounts: dict[Path, Balance] = {}
         self._open: dict[int, tuple[Entry, int]] = {}
-        """Entries open at the head, each with the line that reserved it, until they are taken."""
+        """Entries that were open at the head, each with the line that reserved it, until they are taken."""
         self._reserved = Cost(0)
         self._amounts = NO_AMOUNTS
         self._earliest = 0
         """The number of the earliest entry that was reached."""
         self.count = 0
-        """The number of entries at the head, once all that is reserved was reached."""
+        """The number of entries at the head, once a reservation was reached."""
         first = next(lines)
         self.at, self.reached = first.at, first.sequence
-        """The clock of the books at the head; the earliest line that was read."""
+        """The ledger's clock at the head; the earliest line that was read."""
         self._meet(first)
 
     def balance(self, path: Path) -> Balance | None:
@@ -72,17 +72,17 @@ class Past:
         return self._accounts.get(path)
 
     def met(self, path: Path) -> bool:
-        """Whether a line that was read is about the account."""
+        """Whether a line that was read changes the account."""
         return path in self._accounts
 
     def take(self, number: int) -> tuple[Entry, int] | None:
-        """An entry that was open, and the line that reserved it; once."""
+        """Take out an entry that was open, and the line that reserved it; None if it was not open, or was taken."""
         while number < self._earliest and self._step():
             pass
         return self._open.pop(number, None)
 
     def take_reserved(self) -> dict[int, tuple[Entry, int]]:
-        """All open entries that reserve anything, and others that were met."""
+        """Take out all open entries that reserve anything, and others that were read."""
         while (not self._is_complete() or not self.count) and self._step():
             pass
         if not self._is_complete():
@@ -90,18 +90,18 @@ class Past:
         return self.take_met()
 
     def _is_complete(self) -> bool:
-        """Whether the open entries that were met add up to all that is reserved."""
+        """Whether the open entries that were read add up to all that is reserved."""
         root = self._accounts[self._root]
         due = NO_AMOUNTS if root.held is None else root.held.reserved
         return (self._reserved, self._amounts) == (root.reserved, due)
 
     def take_met(self) -> dict[int, tuple[Entry, int]]:
-        """Open entries that were met and not taken."""
+        """Take out the open entries that were read and not taken."""
         taken, self._open = self._open, {}
         return taken
 
     def _certain(self, path: Path) -> bool:
-        """The last line about an account is known, unless that of an entry of unknown account may be it."""
+        """Whether the last line about an account is known: no later line is about an entry of unknown account."""
         found, depth = self._accounts.get(path), len(path)
         if found is None or depth == 1:
             return found is not None
@@ -141,7 +141,7 @@ class Past:
             self._amounts = self._amounts.more(entry.reserved_amounts or NO_AMOUNTS)
 
     def _note(self, path: Path, event: Event) -> None:
-        """The balances in a line, unless a later line is known."""
+        """Keep the balances in a line, unless a later line is known."""
         for depth, level in enumerate((event.levels or ())[: len(path)], 1):
             found = self._accounts.get(path[:depth])
             if found is None or found.line < event.sequence:
@@ -149,21 +149,21 @@ class Past:
 
 
 class AuditSince(Audit):
-    """One verification of what came after a head.
+    """A verification of the lines after a head.
 
-    Every new line is what the rules write, given the books at the head. Those are read from the lines up to the head,
-    backwards and hash by hash: back to the last line about each account that new lines touch, and to the reservation of
-    each entry that was open. An account that is created walks back to the first line: it was not there before. Then the
-    rows of those accounts and entries are compared, and the ledger's own row.
+    Every new line must be what the rules write, given the books at the head. Those are read from the lines up to the
+    head, backwards and hash by hash: back to the last line about each account that new lines change, and to the
+    reservation of each entry that was open. For a new account all lines are read, to show that it did not exist before.
+    Then the rows of those accounts and entries are compared, and the ledger's own row.
 
-    It does not see what was changed by hand in what new lines do not touch, and a full verification does:
+    Unlike a full verification, it does not find changes by hand of what new lines do not touch:
 
-    - lines before the earliest one that was read, the first line (name, neighbours, unit) among them;
+    - lines before the earliest one that was read, including the first line (name, neighbours, unit);
     - rows of entries that ended before the head: their charges, labels, keys and outputs;
     - a key that was used before the head and again after it, if the row of the earlier entry was removed or changed;
-    - rows of accounts about which no line was read: each is compared with the line that it names, which may not be the
-      last one, and may be about another account; a removed row is not missed. Whatever is spent from such an account
-      is seen: then a line is about it;
+    - rows of accounts about which no line was read: each is compared with the line whose number it has, which may not
+      be the last one, and may be about another account; a removed row is not noticed. Spending from such an account is
+      found, because then a line is about it;
     - open entries whose worst case is zero, if no line that was read is about them and their rows are not open.
     """
 
@@ -174,7 +174,7 @@ class AuditSince(Audit):
         self.guarantees = _Guarantees(engine, ledger)
 
     def run(self, known: Head | None = None) -> Head:
-        """Verify all lines behind the head."""
+        """Verify all lines after the head."""
         with self._engine.snapshot() as rows:
             instant = self._instant(rows)
         head = self._head
@@ -188,14 +188,14 @@ class AuditSince(Audit):
         lines = self._backwards()
         first = operation_of(self._line(1), self.guarantees)
         if not isinstance(first, Create):
-            raise LedgerCorrupt("the first line of the audit trail creates no ledger")
+            raise LedgerCorrupt("the first line of the audit trail does not create a ledger")
         self.about = first
         self._past = Past(lines, self.root, self.guarantees)
         self.open = self._past.take_reserved()
         self.count, self.at = self._past.count, self._past.at
 
     def _backwards(self) -> Iterator[Event]:
-        """The lines up to the head, the last first. Each has the hash that the line behind it builds on."""
+        """The lines up to the head, the last first. Each is checked to have the hash that the next line builds on."""
         sequence, digest = self._head
         while sequence:
             start = max(1, sequence - self._page + 1)
@@ -206,7 +206,9 @@ class AuditSince(Audit):
                 event = events.pop()
                 before = events[-1].hash if events else GENESIS
                 if event.hash != digest or link(before, event.line) != digest:
-                    raise LedgerCorrupt(f"line {sequence} is not the one whose hash was noted: the trail was rewritten")
+                    raise LedgerCorrupt(
+                        f"line {sequence} does not have the hash that was noted: the trail was rewritten"
+                    )
                 yield event
                 sequence, digest = sequence - 1, before
 
@@ -221,7 +223,7 @@ class AuditSince(Audit):
         self._says_guarantee = "guarantee" in event.body
         return super().apply(event)
 
-    # ---- what the rules ask for, if it is from before the head
+    # ---- what the rules depend on, from before the head
 
     def levels(self, path: Path) -> tuple[Balance, ...]:
         """The balances of the account and of all above it."""
@@ -244,13 +246,13 @@ class AuditSince(Audit):
         return super().entry(number)
 
     def knows(self, claim: Guarantee | Tariff) -> bool:
-        """Whether an entry of this guarantee was reserved before: the line is taken by its word."""
+        """Whether an entry of this guarantee was reserved before; if unknown, as the line itself implies."""
         return super().knows(claim) or not self._says_guarantee
 
     # ---- the tables
 
     def _complete(self, instant: Instant) -> None:
-        """Accounts and entries that no new line is about."""
+        """Add accounts and entries without new lines."""
         for number in instant.open:
             if number not in self.open and (found := self._past.take(number)) is not None:
                 self.open[number] = found

@@ -1,6 +1,6 @@
-"""Books in an SQLite file: one writer at a time, durable at every commit.
+"""The engine of durable ledgers in an SQLite file: one writer at a time, durable at every commit.
 
-SQLite is apsw's own. Write-ahead log, ``synchronous=EXTRA``: a commit that returned is on the disk.
+It uses the SQLite of apsw, with a write-ahead log and ``synchronous=EXTRA``: a commit that returned is on disk.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from expost.ledger.sqlite_transaction import Remembered, Transaction, create_boo
 from expost.ledger.trail import Head
 
 OLDEST_LIBRARY = (3, 51, 3)
-"""SQLite before this has a race in resetting its write-ahead log that can corrupt it."""
-_LOG = 4000  # pages in the write-ahead log before they are moved to the file: pages that changed often are moved once
+"""Older SQLite libraries have a race in resetting the write-ahead log that can corrupt it."""
+_LOG = 4000  # pages in the write-ahead log before a checkpoint: pages that changed often are written once
 
 
 class SqliteEngine:
-    """One file. Writes go through one connection, reads through another, each snapshot has its own; nothing is open
-    across a fork."""
+    """One SQLite file. One connection writes, another reads, and each snapshot has its own; none is open across a
+    fork."""
 
     local = True
     open_entries = "expost_entry e INDEXED BY expost_entry_open"
@@ -46,7 +46,9 @@ class SqliteEngine:
     def __init__(self, path: str, settings: Settings, *, create: bool = False, read_only: bool = False) -> None:
         version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
         if version < OLDEST_LIBRARY:
-            raise InvalidValue(f"SQLite {apsw.sqlite_lib_version()} can corrupt its log: install a newer apsw")
+            raise InvalidValue(
+                f"SQLite {apsw.sqlite_lib_version()} can corrupt its write-ahead log: install a newer apsw"
+            )
         if not create and not os.path.exists(path):
             raise InvalidValue(
                 f"there is no ledger file {path!r}: check the path, or begin a new budget there (expost ledger create)"
@@ -58,20 +60,20 @@ class SqliteEngine:
         self._writer: apsw.Connection | None = None
         self._version: int | None = None
         self._known: dict[int, Remembered] = {}
-        """What the ledgers' rows are, as of the version of the file that the writer committed last."""
+        """Cached rows of the ledgers, as of the version of the file that the writer committed last."""
         self._reader: apsw.Connection | None = None
         self._still: tuple[Any, ...] | None = None
-        """How the file was when it was opened as one that nobody changes."""
+        """The state of the file when it was opened as one that nobody changes."""
         self._copy: tuple[tuple[int, ...], TemporaryDirectory[str]] | None = None
-        """A private copy, and of which file."""
+        """A private copy, and the state of the file that it was made from."""
         self._shown: list[ref[apsw.Connection]] = []
         """The connections of snapshots."""
         self._reading = RLock()
-        """Held while one query is answered."""
+        """Held during each query."""
         self._fork = Hold(self._reading)
         self._identity: Identity | None = None
         self._log: tuple[Identity, Identity] | None = None
-        """The write-ahead log that the writer has open, and its locks."""
+        """The files of the write-ahead log and its locks, as the writer opened them."""
         try:
             with self._translated():
                 self._open()
@@ -82,13 +84,13 @@ class SqliteEngine:
     # ---- writing
 
     def apply(self, ledger: int, steps: list[Step]) -> list[Outcome]:
-        """All steps, in order, in one durable transaction."""
+        """Apply all steps, in order, in one durable transaction."""
         self._refuse_reading()
         whose = here(), ledger
         owner = self._owners.get(whose) or secrets.token_hex(8)
 
         def work(writer: apsw.Connection) -> Transaction:
-            known = self._known.pop(ledger, None) or Remembered()  # not remembered, if this fails
+            known = self._known.pop(ledger, None) or Remembered()  # dropped from the cache if this fails
             transaction = Transaction(writer, ledger, owner, self.settings, known)
             if self.heads is not None and not (known.noted and self.heads.is_last(transaction.root[0])):
                 transaction.lost = self.heads.lost(transaction.root[0], transaction.sequence, transaction.hash_of)
@@ -98,7 +100,7 @@ class SqliteEngine:
         try:
             done: Transaction = self._transact(work)
         except apsw.ConstraintError as error:
-            raise LedgerCorrupt(f"the tables refused a step that the rules allow: {error}; see verify()") from error
+            raise LedgerCorrupt(f"the tables rejected a step that the rules allow: {error}; see verify()") from error
         except _TROUBLE as error:
             raise self._meaning(error) from error
         self._owners[whose] = done.owner
@@ -113,7 +115,7 @@ class SqliteEngine:
         return self._owners.get((here(), ledger))
 
     def create(self, operation: Create) -> None:
-        """A new ledger and its own account."""
+        """Create a ledger and its own account."""
         self._refuse_reading()
         with self._translated():
             head = self._transact(lambda writer: create_books(writer, operation, self.settings, self.heads))
@@ -121,11 +123,11 @@ class SqliteEngine:
             self.heads.note(operation.name, Head(1, head))
 
     def _transact(self, work: Callable[[apsw.Connection], Any]) -> Any:
-        """Work and commit, or nothing. After an interrupt it is known which: no transaction is left open."""
+        """Do the work and commit it, or change nothing. Even an interrupt leaves no transaction open."""
         writer = self._writing()
         try:
             writer.execute("BEGIN IMMEDIATE")
-            if writer.data_version() != self._version:  # somebody else wrote
+            if writer.data_version() != self._version:  # another connection wrote
                 self._known.clear()
             result = work(writer)
             self._check_files()
@@ -140,13 +142,13 @@ class SqliteEngine:
 
     def _refuse_reading(self) -> None:
         if self.read_only:
-            raise InvalidValue(f"{self._path!r} was opened for reading only: load it without read_only=True")
+            raise InvalidValue(f"{self._path!r} was opened read-only: load it without read_only=True")
 
-    # ---- which file it is
+    # ---- the identity of the file
 
     def _check_files(self) -> None:
-        """Before every commit: the file that is written, its log, and the file in which their users lock them, are
-        those of that name, since the writer opened them."""
+        """Called before every commit: raise unless the file, its write-ahead log and its locks are still those that
+        the writer opened."""
         self._check_file()
         log, locks = self._beside(b"-wal"), self._beside(b"-shm")
         if self._log is None:
@@ -157,7 +159,7 @@ class SqliteEngine:
             raise self._moved("was given other locks (the file ending in -shm)")
 
     def _check_file(self) -> None:
-        """The file is the one of that name, and has no other name."""
+        """Raise unless the file at the path is the one that was opened, and has no other hard links."""
         try:
             found, names = identified(self._name)
         except OSError:
@@ -165,7 +167,7 @@ class SqliteEngine:
         if found != self._identity:
             raise self._moved("was replaced by another file")
         if names > 1:
-            raise self._moved(f"has {names} names (hard links), and each would have a log of its own")
+            raise self._moved(f"got {names} names (hard links), each of which would have a log of its own,")
 
     def _beside(self, ending: bytes) -> Identity:
         try:
@@ -177,7 +179,7 @@ class SqliteEngine:
     def _moved(self, what: str) -> LedgerUnavailable:
         return LedgerUnavailable(
             f"the ledger's file {self._path!r} {what} while this process had it open; nothing was recorded: put the "
-            "one file back under its one name, and start this process again"
+            "file back under one name only, and start this process again"
         )
 
     def _identify(self) -> None:
@@ -192,14 +194,14 @@ class SqliteEngine:
         return self.settings.clock()
 
     def rows(self, sql: str, *values: Any) -> list[Any]:
-        """What a query gives, from what is committed."""
+        """The rows of a query, on committed data."""
         with self._translated():
             return alone(self._reading, lambda: self._ask(sql, values))
 
     def _ask(self, sql: str, values: tuple[Any, ...]) -> list[Any]:
-        """On the reader, which is kept when it is known to be idle: after an interrupt it is not."""
+        """Query on the reader, which is kept only if it is known to be idle: not after an interrupt."""
         reader, self._reader = self._reader, None
-        if reader is not None and (reader.in_transaction or self._has_changed()):  # it would show what was before
+        if reader is not None and (reader.in_transaction or self._has_changed()):  # it would show an old state
             reader.close(True)
             reader = None
         if reader is None:
@@ -214,7 +216,7 @@ class SqliteEngine:
 
     @contextmanager
     def snapshot(self) -> Iterator[Rows]:
-        """A consistent read-only view, on a connection of its own, which is never used for anything else."""
+        """A consistent read-only view, on a connection of its own."""
 
         def opened() -> apsw.Connection:
             reader = self._connect()
@@ -261,17 +263,17 @@ class SqliteEngine:
             copy[1].cleanup()
 
     def pause(self) -> None:
-        """Before a fork: no connection may live on in two processes."""
+        """Called before a fork: closes connections, which two processes must not share."""
         self._fork.take()
         self.close()
 
     def resume(self) -> None:
-        """After a fork, on both sides."""
+        """Called after a fork, in both processes."""
         self._fork.leave()
 
     @contextmanager
     def transaction(self) -> Iterator[Rows]:
-        """A way to write tables directly, all or nothing."""
+        """A transaction that writes tables directly."""
         with self._translated():
             writer, self._version = self._writing(), None
             try:
@@ -284,7 +286,7 @@ class SqliteEngine:
                     writer.execute("ROLLBACK")
 
     def backup(self, path: str) -> None:
-        """Copy the whole database into a new file, as it is at one instant."""
+        """Copy a snapshot of the whole database into a new file."""
         with self._translated():
             source = self._connect()
             try:
@@ -293,7 +295,7 @@ class SqliteEngine:
                 source.close(True)
 
     def _writing(self) -> apsw.Connection:
-        if self._writer is not None and self._writer.in_transaction:  # not even a rollback was possible
+        if self._writer is not None and self._writer.in_transaction:  # not even its rollback succeeded
             stuck, self._writer = self._writer, None
             stuck.close()
         if self._writer is None:
@@ -315,8 +317,8 @@ class SqliteEngine:
         return connection
 
     def _connect_reading(self) -> apsw.Connection:
-        """Without a write-ahead log, or the file that its users share, nobody has the file open for writing: then it is
-        read without any trace."""
+        """A read-only connection. Without a write-ahead log, or its shared-memory file, nobody has the file open for
+        writing: then reading leaves no trace."""
         self._identify()
         state = self._state()
         logged = state[0] > 0
@@ -329,10 +331,10 @@ class SqliteEngine:
         return connection
 
     def _copied(self, state: tuple[int, ...]) -> str:
-        """A private copy of the file and its log: to read them in place would leave a file behind."""
+        """The path of a private copy of the file and its log: reading them in place would leave a file behind."""
         if self._copy is None or self._copy[0] != state:
             self._remove_copy()
-            self._copy = (), TemporaryDirectory(prefix="expost-")  # of nothing, until it is whole
+            self._copy = (), TemporaryDirectory(prefix="expost-")  # of no state, until it is complete
             for ending in ("", "-wal"):
                 shutil.copyfile(f"{self._path}{ending}", f"{self._copy[1].name}/books.db{ending}")
             if self._state() != state:
@@ -341,7 +343,7 @@ class SqliteEngine:
         return f"{self._copy[1].name}/books.db"
 
     def _state(self) -> tuple[int, ...]:
-        """How large the log is, and what changes when somebody writes."""
+        """The size of the log, and numbers that change when somebody writes."""
         found = os.stat(self._path)
         try:
             log = os.stat(f"{self._path}-wal")
@@ -353,20 +355,20 @@ class SqliteEngine:
         return self._still is not None and self._still != self._state()
 
     def _open(self) -> None:
-        """Look whether there are tables, and make them if they are to be made."""
+        """Check the tables, and create them if that is wanted."""
         find = "SELECT 1 FROM sqlite_master WHERE name = ?"
         if self.read_only:
             if not self.rows(find, schema.MARK):
-                raise InvalidValue(f"the database {self._path!r} holds no ledgers")
+                raise InvalidValue(f"the database {self._path!r} has no ledgers: check the path")
             return schema.refuse_unknown("sqlite", self.rows(schema.DONE))
         writer = self._writing()
         if not self._create and not writer.execute(find, (schema.MARK,)).fetchall():
             raise InvalidValue(
-                f"the database {self._path!r} holds no ledgers: check the path, or begin a new budget there "
+                f"the database {self._path!r} has no ledgers: check the path, or begin a new budget there "
                 "(expost ledger create)"
             )
         if self._journal_mode(writer) != "wal":
-            raise InvalidValue(f"{self._path!r} cannot keep a write-ahead log: put the ledger on a local disk")
+            raise InvalidValue(f"{self._path!r} cannot have a write-ahead log: put the ledger on a local disk")
         mark = f"CREATE TABLE IF NOT EXISTS {schema.MARK} (number INTEGER PRIMARY KEY, name TEXT NOT NULL, digest TEXT)"
 
         def done() -> Any:
@@ -384,8 +386,8 @@ class SqliteEngine:
         self._transact(run)
 
     def _journal_mode(self, writer: apsw.Connection) -> Any:
-        """The mode, which is to be the write-ahead log. Of processes that make a new file at once, each waits for the
-        others to leave: SQLite sends all but one away without asking how patient they are."""
+        """Switch to the write-ahead log, and return the mode. Processes that create a file at the same time wait for
+        each other here, because SQLite does not call their busy handlers."""
         until = time.monotonic() + self.settings.patience
         while True:
             try:
@@ -403,14 +405,14 @@ class SqliteEngine:
             raise self._meaning(error) from error
 
     def _meaning(self, error: Exception) -> LedgerUnavailable | LedgerCorrupt:
-        """What an error of the file means for the ledger."""
+        """An error of SQLite or the file as an error of the ledger."""
         if isinstance(error, apsw.BusyError):
             return Busy(
-                f"another process has kept the ledger's file locked for {self.settings.patience:g} seconds; nothing "
-                "was recorded: try again"
+                f"another process kept the ledger's file locked for more than {self.settings.patience:g} seconds; "
+                "nothing was recorded: try again"
             )
         if isinstance(error, apsw.NotADBError | apsw.CorruptError):
-            return LedgerCorrupt(f"the ledger's file is not an SQLite database, or was damaged: {error}")
+            return LedgerCorrupt(f"the ledger's file is not an SQLite database, or is damaged: {error}")
         if isinstance(error, apsw.CantOpenError | apsw.ReadOnlyError | apsw.PermissionsError):
             what = (
                 "read: copy it, with the file ending in -wal beside it, to a folder that can be written"
@@ -422,17 +424,17 @@ class SqliteEngine:
         if isinstance(error, apsw.FullError | apsw.IOError):
             return LedgerUnavailable(f"the ledger's file cannot be written: {error}; nothing was acknowledged")
         if isinstance(error, UnicodeDecodeError):
-            return LedgerCorrupt("the ledger's file was damaged: a text in it cannot be read")
+            return LedgerCorrupt("the ledger's file is damaged: a text in it is not valid UTF-8")
         if isinstance(error, OSError):
             return LedgerUnavailable(f"the ledger's file {self._path!r} cannot be read: {error.strerror}")
-        return Refused(f"the ledger's file refuses this: {error}; nothing was acknowledged")
+        return Refused(f"SQLite rejected the request: {error}; nothing was acknowledged")
 
 
 _TROUBLE = (apsw.Error, OSError, UnicodeDecodeError)
 
 
 def _patience(seconds: float) -> Callable[[int], bool]:
-    """Wait for another process in short steps, so that nobody starves; give up after that many seconds."""
+    """A busy handler that waits in short steps, so that nobody starves, and gives up after that many seconds."""
     since = [0.0]
 
     def wait(attempt: int) -> bool:

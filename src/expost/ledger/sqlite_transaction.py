@@ -39,34 +39,34 @@ _SPENT = (
     "UPDATE expost_account SET epsilon_spent = ?, delta_spent = ?, epsilon_reserved = ?, delta_reserved = ?, line = ?, "
     "meters = ?, entries = ?, at = ?, head = ?"
 )
-_BELOW = (None, None, None)  # what only the ledger's own account has
+_BELOW = (None, None, None)  # columns that only the ledger's own account has
 
 
 class Remembered:
-    """Rows of one ledger as the last transaction left them. True as long as nobody else writes to the file."""
+    """A cache of one ledger's rows after the last transaction. Valid as long as nobody else writes to the file."""
 
     def __init__(self) -> None:
         self.book: Any = None
-        """Name, relation, last line, number of entries, clock, head and meters."""
+        """Name, neighbour relation, last line, number of entries, clock, head and meters."""
         self.accounts: dict[Path, tuple[int, Balance]] = {}
-        """By path: number and balance."""
+        """Row id and balance of each account, by path."""
         self.claims: set[str] = set()
-        """Guarantees that a line describes."""
+        """The hashes of guarantees that are in the tables."""
         self.open: dict[int, Entry] = {}
         self.beat: int | None = None
-        """When this process gave its last sign of life, if it was not given up."""
+        """The time of this process's last heartbeat, if it was not given up."""
         self.noted = False
         """Whether the head of these rows is the one that this process noted last."""
 
     def tidy(self, most: int) -> None:
-        """Stay small."""
+        """Clear what has grown too large."""
         for rows in (self.accounts, self.claims, self.open):
             if len(rows) > most:
                 rows.clear()
 
 
 class Transaction:
-    """The books of one ledger inside one transaction. ``known`` spares it to read what it wrote last.
+    """The books of one ledger inside one transaction. ``known`` caches what the last one wrote.
 
     Proof: thm-durable
     """
@@ -85,11 +85,11 @@ class Transaction:
         self.moved = False
         """Whether there are new lines."""
         self.lost: LedgerCorrupt | None = None
-        """Why lines are known to be lost: then accounts can be closed, and nothing else is done."""
+        """The error if lines are known to be lost: then accounts can only be closed."""
         self._now = settings.clock()
 
     def apply(self, steps: list[Step]) -> None:
-        """Take all steps; ``outcomes`` says what became of each."""
+        """Apply all steps; ``outcomes`` has the outcome of each."""
         if self.lost is not None and not any(isinstance(step, rules.Close) for step in steps):
             raise self.lost
         self.outcomes = [self._outcome(step) for step in steps]
@@ -134,17 +134,17 @@ class Transaction:
         self._write(change)
         return change.entry
 
-    # ---- what the rules ask for
+    # ---- what the rules depend on
 
     @property
     def neighbours(self) -> Neighbours | None:
-        """The relation that every guarantee is about."""
+        """The neighbour relation of every guarantee."""
         relation: Neighbours | None = self._neighbours
         return relation
 
     @property
     def meters(self) -> LedgerMeters | None:
-        """The meters beside the simple sum."""
+        """Other meters than the simple sum."""
         return meters_of_text(self._accounting)
 
     @property
@@ -176,18 +176,18 @@ class Transaction:
         if row is None:
             if 1 <= number <= self._count:
                 raise LedgerCorrupt(
-                    f"the tables refused a step that the rules allow: expost: entry {number} was removed; see verify()"
+                    f"the tables rejected a step that the rules allow: expost: entry {number} was removed; see verify()"
                 )
             raise UnknownEntry(f"no entry {number!r} in ledger {self.root[0]!r}")
         return entry_of_row(row)
 
     def keyed(self, key: str) -> Entry | None:
-        """The entry of a key."""
+        """The entry with a key, if there is one."""
         row = self._row(f"{ENTRY} AND e.key = ?", self._ledger, key)
         return None if row is None else entry_of_row(row)
 
     def knows(self, claim: Guarantee | Tariff) -> bool:
-        """Whether a line of this ledger says what the guarantee is."""
+        """Whether a line of this ledger contains the guarantee."""
         digest = claim_digest(claim)
         if digest not in self.known.claims:
             if self._row("SELECT 1 FROM expost_claim WHERE ledger = ? AND digest = ?", self._ledger, digest) is None:
@@ -222,7 +222,7 @@ class Transaction:
     def _write_balance(self, path: Path, balance: Balance) -> None:
         limit, spent, reserved, closed, _, held = balance
         known = self.known.accounts.get(path)
-        if known is None:  # a new one: the rules have read all others
+        if known is None:  # a new account: the rules have read all others
             self._run(
                 "INSERT INTO expost_account (ledger, parent, path, epsilon_limit, delta_limit, line, meters) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -286,7 +286,7 @@ class Transaction:
     # ---- liveness
 
     def _beat(self) -> None:
-        """A process that was given up stays so."""
+        """Record a heartbeat. A process that was given up stays so."""
         self._run(
             "INSERT INTO expost_owner (id, ledger, identity, seen) VALUES (?, ?, ?, ?) ON CONFLICT (id) "
             "DO UPDATE SET beats = beats + 1, seen = excluded.seen WHERE expired = 0",
@@ -295,8 +295,8 @@ class Transaction:
         self.known.beat = None
 
     def _recover(self, step: Recover) -> int:
-        """Give processes up, and forfeit what is left open. Leases that a wrong clock made too long are shortened once
-        the clock of the books was set back; a clock that is behind, or not to be trusted, ends none."""
+        """Give processes up, and forfeit what they left open. Leases that a wrong clock made too long are shortened
+        once the ledger's clock was set back; a clock that is behind, or too far ahead, ends none."""
         self._run(
             "UPDATE expost_owner SET expired = 1 WHERE ledger = ? AND expired = 0 "
             "AND id IN (SELECT value FROM json_each(?))", self._ledger, json.dumps(step.dead),
@@ -318,7 +318,7 @@ class Transaction:
         return len(left)
 
     def _forget(self) -> None:
-        """A process that was silent for a month, and left nothing open, is forgotten."""
+        """Delete processes that were given up, silent for a month, and have no open entries."""
         self._run(
             "DELETE FROM expost_owner WHERE ledger = ?1 AND expired = 1 AND seen < ?2 AND id <> ?3 "
             f"AND NOT EXISTS (SELECT 1 FROM {_OPEN} WHERE e.ledger = ?1 AND e.state = 'reserved' "
@@ -326,7 +326,7 @@ class Transaction:
         )  # fmt: skip
 
     def _ensure_alive(self) -> None:
-        """This process is recorded. If it was given up, it goes on under another name."""
+        """Record this process, under another name if it was given up."""
         seen = self.known.beat
         if seen is None:
             row = self._row("SELECT expired, seen FROM expost_owner WHERE id = ?", self.owner)
@@ -338,7 +338,7 @@ class Transaction:
             seen = self._now
         self.known.beat = seen
 
-    # ---- inside
+    # ---- internal
 
     def _account(self, path: Path) -> tuple[int, Balance]:
         known = self.known.accounts.get(path)
@@ -359,12 +359,12 @@ class Transaction:
 
 
 def unknown_account(path: Path) -> UnknownEntry:
-    """There is no such account."""
-    return UnknownEntry(f"{'/'.join(path[:-1])!r} has no account {path[-1]!r}: create it")
+    """An error: there is no such account."""
+    return UnknownEntry(f"{'/'.join(path[:-1])!r} has no account {path[-1]!r}: check its name, or create it")
 
 
 def create_books(writer: apsw.Connection, operation: rules.Create, settings: Settings, heads: Heads | None) -> str:
-    """A new ledger and its own account; the hash of its first line."""
+    """Create a ledger and its own account, and return the hash of its first line."""
     if writer.execute("SELECT 1 FROM expost_ledger WHERE name = ?", (operation.name,)).fetchone():
         raise AlreadyExists("ledger", operation.name)
     lost = None if heads is None else heads.lost(operation.name, 0, lambda line: None)

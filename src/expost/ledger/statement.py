@@ -25,16 +25,16 @@ _WIDEST = 44  # characters of a cell
 
 
 class Totals(NamedTuple):
-    """A ledger or account at one instant: its numbers and entries agree, whoever spends meanwhile."""
+    """A consistent snapshot of a ledger or account: its numbers and entries agree, whoever spends meanwhile."""
 
     costs: dict[str, Cost]
-    """Its limit, and what is spent, reserved and remaining."""
+    """The limit, and what is spent, reserved and remaining."""
     closed: bool
     entries: Iterable[Entry]
 
 
 def totals_of(ledger: Ledger) -> Totals:
-    """A ledger or account as it is now. Entries are read when they are asked for, and are those of this instant."""
+    """A snapshot of a ledger or account as it is now. Its entries are read lazily."""
     store = ledger._store
     view = store.view(ledger._path)
     limit, spent, reserved, *_ = view.levels[-1]
@@ -45,9 +45,9 @@ def totals_of(ledger: Ledger) -> Totals:
 def statement_lines(
     name: str, rows: Callable[[], Iterable[tuple[str, ...]]], balance: Balance, remaining: Cost
 ) -> Iterator[str]:
-    """The rows, headings first, then the balance; ``remaining`` also knows the limits above.
+    """The rows, headings first, then the balance; ``remaining`` takes the levels above into account.
 
-    Rows are read twice: how wide the columns are is known at the end.
+    Rows are read twice, first for the widths of the columns.
     """
     widths: list[int] = []
     for row in rows():
@@ -64,9 +64,7 @@ def statement_lines(
 
 
 def lines_of(name: str, view: View, meters: LedgerMeters | None, by: Literal["entry", "day"]) -> Iterator[str]:
-    """The statement of an account: its entries or days, its balance, and what its meters show."""
-    if by not in ("entry", "day"):
-        raise InvalidValue(f"a statement is by 'entry' or by 'day', got {harmless(by)}")
+    """The statement of an account: its entries or days, its balance, and its meters."""
     if by not in ("entry", "day"):
         raise InvalidValue(f"a statement is by 'entry' or by 'day', got {harmless(by)}")
     table, own = entry_rows if by == "entry" else day_rows, view.levels[-1]
@@ -76,17 +74,14 @@ def lines_of(name: str, view: View, meters: LedgerMeters | None, by: Literal["en
 
 
 def entry_rows(entries: Iterable[Entry], *, priced: bool = False) -> Iterator[tuple[str, ...]]:
-    """One row an entry. A voided entry charged nothing; an open one shows what it holds.
-
-    ``priced`` adds the Rényi price that was charged.
-    """
+    """One row per entry. An open entry shows only what it reserves. ``priced`` adds the Rényi price charged."""
     if not priced:
         return chain([_HEADINGS], map(_row, entries))
     return chain([(*_HEADINGS, _PRICE)], ((*_row(entry), _price(entry)) for entry in entries))
 
 
 def day_rows(entries: Iterable[Entry], *, priced: bool = False) -> list[tuple[str, ...]]:
-    """One row per account and day (UTC) of reservation: what was reserved, and what was charged and refunded of it."""
+    """One row per day (UTC) of reservation and account: what was reserved, and what was charged and refunded of it."""
     days, prices = day_sums(entries)
     return [("day", "account", "reserved", "charged", "refunded", *([_PRICE] * priced)), *(
         (*day, *map(str, sums), *([decimal_text(prices[day], 12)] * priced)) for day, sums in sorted(days.items())

@@ -1,4 +1,4 @@
-"""The seam between a ledger's rules and where its books are kept."""
+"""`Store`: where a ledger's books are kept, in memory or in a database."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 class Store(Protocol):
-    """The books. Each method is one atomic step: it happens at every level of the accounts, or not at all.
+    """The books of a ledger. Each method is atomic: it takes effect at every level of accounts, or not at all.
 
-    At every instant, for every account and everything below it: what was charged, plus the worst case of
-    everything still reserved, is within the limit (``docs/theory.md``, thm-ledger).
+    Invariant, for every account with all accounts below it: what was charged, plus the worst case of everything still
+    reserved, is within the limit (``docs/theory.md``, thm-ledger).
     """
 
     @property
     def address(self) -> tuple[str, str] | None:
-        """Where another process finds these books: an url and the ledger's name; None if nowhere."""
+        """The URL and the ledger's name by which other processes find these books; None if in memory."""
 
     @property
     def unit(self) -> str | None:
@@ -32,75 +32,75 @@ class Store(Protocol):
 
     @property
     def neighbours(self) -> Neighbours | None:
-        """The relation that every guarantee in these books is about, once one has fixed it."""
+        """The neighbour relation of every guarantee, once one has fixed it."""
 
     @property
     def meters(self) -> LedgerMeters | None:
-        """The meters beside the simple sum, if these books have any."""
+        """Other meters than the simple sum, if there are any."""
 
     @property
     def manner(self) -> tuple[Settings | None, bool]:
-        """How the books were opened: with which settings, and whether for reading only."""
+        """The settings with which the books were opened, and whether they are read-only."""
 
     def create_account(self, path: Path, limit: Cost) -> None:
-        """A new account under an existing one. Its limit may be larger than its parent's."""
+        """Create an account below an existing one. Its limit may be larger than its parent's."""
 
     def accounts(self, path: Path) -> tuple[str, ...]:
         """The names directly below an account."""
 
     def balances(self, path: Path) -> tuple[Balance, ...]:
-        """The balance of the account and of every one above it, the ledger's own first, at one instant."""
+        """The balances of the account and of all above it, the ledger's own first, in one snapshot."""
 
     def earlier(self, request: Request) -> Entry | None:
-        """The entry of the request's key; ``KeyConflict`` if it was another request."""
+        """The entry of the request's key, if there is one. Raises ``KeyConflict`` if it was for another request."""
 
     def reserve(self, request: Request, *, begin: bool, lease: float | None = None) -> Entry:
-        """Reserve the worst case, bound to this process's life, or for ``lease`` seconds whoever lives.
+        """Reserve the worst case for as long as this process lives, or for ``lease`` seconds whether it lives or not.
 
         Raises ``BudgetExceeded``, ``LedgerClosed``, ``AlreadyReserved``, ``NeighbourMismatch``.
         """
 
     def begin(self, entry: int) -> None:
-        """From here on output may have leaked, and the entry can no longer be voided."""
+        """Record that sampling starts: output may leak from then on, and the entry cannot be voided."""
 
     def settle(self, entry: int, part: Part, output: Any) -> Entry:
-        """Charge what the entry's own guarantee asks for this part, and refund the rest.
+        """Charge the cost of this part in the entry's guarantee, and refund the rest.
 
-        Keeps the output if the request had a key. Raises ``UnknownPart``.
+        Stores the output if the request had a key. Raises ``UnknownPart``.
         """
 
     def forfeit(self, entry: int) -> Entry:
         """Charge the worst case."""
 
     def void(self, entry: int) -> Entry:
-        """Charge nothing; only while sampling has not begun."""
+        """Charge nothing; allowed only before sampling has begun."""
 
     def output(self, entry: int) -> Any:
-        """The output that was kept for an entry with a key."""
+        """The stored output of an entry with a key."""
 
     def find(self, id_or_key: int | str) -> Entry:
         """The entry of that number or key."""
 
     def view(self, path: Path, *, last: int | None = None) -> View:
-        """Balances and entries of one instant: all entries of the account and of those below, or the last ones."""
+        """A snapshot of balances and entries: all entries of the account and of those below, or the last ones."""
 
     def raise_limit(self, path: Path, epsilon: Cost | None, delta: Cost | None, note: Note) -> None:
-        """Allow more from now on; None leaves the ε or δ as it is."""
+        """Raise the limit of an account; None leaves ε or δ as it is."""
 
     def close(self, path: Path, note: Note) -> None:
-        """Reserve nothing more, here and below; what is open can still end."""
+        """Accept no more reservations, in an account and below it; open entries can still end."""
 
     def set_clock(self, note: Note) -> None:
-        """Accept what the clock shows, though it is far from the last line."""
+        """Accept the machine's clock, though it is far from the time of the last line."""
 
     def check(self) -> None:
-        """Compare what is reserved with the open entries. If they differ, nothing more is reserved."""
+        """Compare what is reserved with the open entries. Raises, and stops reservations, if they differ."""
 
     def recover(self) -> int:
-        """Forfeit what processes left open that have ended or are given up; how many entries."""
+        """Forfeit the open entries of processes that have ended or are given up. Returns how many entries."""
 
     def events(self, after: int = 0) -> Iterator[Event]:
-        """The audit trail, behind a line."""
+        """The events of the audit trail after a line."""
 
     def verify(self, known: Head | None, *, since: bool = False) -> Head:
-        """Apply the trail to the rules again, from the start or since a known head. Raises ``LedgerCorrupt``."""
+        """Replay the trail by the rules, from the start or after a known head. Raises ``LedgerCorrupt``."""

@@ -1,4 +1,4 @@
-"""Texts that durable ledgers keep or show."""
+"""Texts that durable ledgers store or show."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from expost.errors import InvalidValue
 from expost.ledger.entry import Note
 
 LONGEST = 500
-"""Characters of a name or a key: what an index of every database can hold."""
+"""The most characters of a name or a key, which every database can index."""
 
 
 def check_text(text: str, what: str, longest: int = 10_000) -> None:
-    """Refuse what not every database can keep."""
+    """Raise for a text that not every database can store."""
     if len(text) > longest:
         raise InvalidValue(f"{what} must have at most {longest} characters, got {len(text)}")
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InvalidValue(f"{what} must be text that can be written down, got {text!r}") from None
+        raise InvalidValue(f"{what} must be valid UTF-8, got {text!r}") from None
     if "\0" in text:
-        raise InvalidValue(f"{what} must not contain the character zero, got {text!r}")
+        raise InvalidValue(f"{what} must not contain NUL characters, got {text!r}")
 
 
 def checked_note(note: Note) -> Note:
-    """A note that every database can keep."""
+    """The note, checked to be storable in every database."""
     check_text(note.by, "by")
     check_text(note.reason, "a reason")
     return note
 
 
 def masked(url: Any) -> Any:
-    """An address without its password, to be shown."""
+    """An address without its password, for messages."""
     return re.sub(r"(://[^:/@]*):.*@|(password=)[^&\s]*", r"\1\2…@", url) if isinstance(url, str) else url
 
 
 def described_owner(identity: str | None) -> str:
-    """A process, for people."""
+    """A process, as shown to people."""
     if identity is None:
         return "lease"
     try:

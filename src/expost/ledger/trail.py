@@ -1,7 +1,7 @@
 """The audit trail: one line per operation, each linked to the line before by its hash.
 
-A line is canonical JSON; its hash is SHA-256 of the hash before, a newline, and the line. Whoever noted a head once
-(:class:`Head`) can find out later whether anything before it was changed, removed or inserted.
+A line is canonical JSON; its hash is SHA-256 of the hash before, a newline, and the line. With a head (:class:`Head`)
+that was noted earlier, anyone can check whether anything up to it was changed, removed or inserted.
 """
 
 from __future__ import annotations
@@ -34,18 +34,37 @@ GENESIS = "0" * 64
 
 
 class Event(NamedTuple):
-    """One line of the audit trail. ``line`` is what the hash is about; the rest is read from it."""
+    """One line of the audit trail.
+
+    Parameters
+    ----------
+    sequence
+        Its number.
+    at
+        The ledger's clock: microseconds since 1970, in full hours.
+    kind
+        The operation.
+    entry
+        The number of the entry that it changes, if any.
+    body
+        The parameters of the operation.
+    levels
+        The new balances of the account and of all above it, the ledger's own first; None in early trails.
+    user
+        The user, as known to the operating system or the database.
+    line
+        The line itself, which the hash covers; all other fields are parsed from it.
+    hash
+        The hash of the line and of the hash before it.
+    """
 
     sequence: int
     at: int
-    """Microseconds since 1970, in full hours: the clock of the books."""
     kind: str
     entry: int | None
     body: dict[str, Any]
     levels: list[list[int]] | None
-    """The balances afterwards of the account and of all above it, the ledger's own first; None in early trails."""
     user: str | None
-    """Who the operating system or the database says it was."""
     line: str
     hash: str
 
@@ -62,7 +81,15 @@ class Event(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The end of a trail: note it elsewhere, and the trail up to it can never be rewritten unnoticed."""
+    """The end of an audit trail. Note it elsewhere: then the trail up to it cannot be rewritten unnoticed.
+
+    Parameters
+    ----------
+    sequence
+        The number of the last line.
+    hash
+        The hash of the last line.
+    """
 
     sequence: int
     hash: str
@@ -72,7 +99,7 @@ class Head(NamedTuple):
 
 
 def link(head: str, line: str) -> str:
-    """The hash of a line behind the hash before it."""
+    """The hash of a line, given the hash before it."""
     return hashlib.sha256(f"{head}\n{line}".encode()).hexdigest()
 
 
@@ -80,7 +107,7 @@ def link(head: str, line: str) -> str:
 
 
 def trail_line(change: rules.Change, sequence: int, at: int, user: str | None, *, early: bool = False) -> str:
-    """A change as a line. Early trails, which can be imported, had neither balances nor users."""
+    """A change as a line. Lines of early trails, which can be imported, have neither balances nor users."""
     number = "null" if change.entry is None else change.entry.id
     start = f'{{"at":{at},"body":{body_of(change)},"entry":{number},"event":"{rules.EVENTS[type(change.operation)]}",'
     if early:
@@ -99,13 +126,13 @@ def _level(balance: Balance) -> str:
 
 
 def body_of(change: rules.Change) -> str:
-    """What a line says of the operation itself."""
+    """The parameters of an operation, as a line records them."""
     operation = change.operation
     if isinstance(operation, rules.Reserve):
         return reserve_body(operation, first=change.first)
     if isinstance(
         operation, (rules.Settle, rules.Forfeit, rules.Void)
-    ):  # a union is slow, and every line comes past here
+    ):  # a union is slow, and this runs for every line
         return _end_body(change)
     if isinstance(operation, rules.Begin):
         return "{}"
@@ -135,7 +162,7 @@ def _governing_body(change: rules.Change) -> str:
 
 
 def reserve_body(operation: rules.Reserve, *, first: bool) -> str:
-    """A reservation. The first one for a guarantee also says what the guarantee is."""
+    """The body of a reservation. The first one for a guarantee contains the guarantee."""
     request = operation.request
     worst, amounts = (request.guarantee.worst_case, None) if request.tariff is None else request.tariff.worst
     subject = described(request.subject, keyed=request.key is not None)
@@ -149,7 +176,7 @@ def reserve_body(operation: rules.Reserve, *, first: bool) -> str:
 
 
 def _end_body(change: rules.Change) -> str:
-    """An ending: the charge, and for a settled entry its part, and the output's hash."""
+    """The body of an ending: the charge and, for a settled entry, its part and the output's hash."""
     operation, entry = change.operation, change.entry
     assert entry is not None
     assert entry.charged is not None
@@ -164,7 +191,7 @@ def amount(cost: Cost) -> list[int]:
 
 
 def _charge(cost: Cost, amounts: Amounts | None) -> str:
-    """A charge as whole numbers: ε and δ, and what the other meters count, if there are any."""
+    """A charge as whole numbers: ε and δ, and the amounts on other meters, if there are any."""
     others = "" if amounts is None else f",{','.join(map(str, amounts))}"
     return f"[{cost.epsilon_units},{cost.delta_units}{others}]"
 
@@ -173,7 +200,7 @@ def _charge(cost: Cost, amounts: Amounts | None) -> str:
 
 
 def operation_of(event: Event, guarantees: Claims) -> rules.Operation:
-    """The operation that an event records. ``guarantees`` are those of earlier lines, and learns new ones."""
+    """The operation that an event records. ``guarantees`` are those of earlier lines; new ones are added."""
     body, kind = event.body, event.kind
     if kind == "reserve":
         return rules.Reserve(_request(event, guarantees), body["begun"])
@@ -210,7 +237,7 @@ def _meters(body: dict[str, Any]) -> LedgerMeters | None:
 
 
 def _capacity(event: Event) -> Capacity | None:
-    """What the line says that its account holds on other meters."""
+    """The capacity of the account on other meters, as the line records it."""
     counted = None if event.levels is None else as_counted(event.levels[-1][8:])
     return None if counted is None else MeterBalance.of(counted).capacity
 
@@ -220,7 +247,7 @@ def _request(event: Event, guarantees: Claims) -> Request:
     found = body.get("guarantee")
     if found is not None:
         if sha256(canonical(found)) != claim:
-            raise impossible(event, "its guarantee is not the one that it names")
+            raise impossible(event, "its guarantee does not have the hash that it records")
         guarantees[claim] = claim_of(found)
     subject = Described(body["subject"], body["fingerprint"])
     return request_of(body["operation"], _path(body), subject, guarantees[claim], body["label"], body["key"])
@@ -255,12 +282,12 @@ def balance_of(numbers: Iterable[int], line: int) -> Balance:
 def number_of(event: Event) -> int:
     """The entry that an event is about."""
     if type(event.entry) is not int:
-        raise impossible(event, "it names no entry")
+        raise impossible(event, "it has no entry number")
     return event.entry
 
 
 def part_of(label: Any) -> Part:
-    """A part as JSON holds it: tuples are lists there."""
+    """A part from JSON, in which tuples are lists."""
     return tuple(part_of(item) for item in label) if isinstance(label, list) else label
 
 
@@ -273,9 +300,9 @@ def cost_of(pair: Any) -> Cost:
 def linked(
     events: Iterable[Event], *, known: Head | None = None, after: Head | None = None, at: int = 0
 ) -> Iterator[Event]:
-    """The events, each checked against the one before; and that they run through a head noted earlier.
+    """The events, each checked to follow from the one before, and checked to contain a head noted earlier.
 
-    With ``after``, the first event is the one behind that head, whose clock was ``at``.
+    With ``after``, the first event is the one after that head, whose clock was ``at``.
     """
     sequence, head = after or Head(0, GENESIS)
     met = known is None or known.sequence <= sequence
@@ -286,18 +313,18 @@ def linked(
         at = event.at
         if known is not None and known.sequence == sequence:
             if known.hash != head:
-                raise LedgerCorrupt(f"line {sequence} is not the one whose hash was noted: the trail was rewritten")
+                raise LedgerCorrupt(f"line {sequence} does not have the hash that was noted: the trail was rewritten")
             met = True
         yield event
     if not met and known is not None:
         raise LedgerCorrupt(
-            f"the audit trail ends at line {sequence}, before line {known.sequence} that was noted: lines were "
-            "removed, or an old backup was restored; close this ledger"
+            f"the audit trail ends at line {sequence}, before the noted line {known.sequence}: lines were removed, or "
+            "an old backup was restored; close this ledger"
         )
 
 
 def write_export(events: Iterable[Event], path: str | os.PathLike[str]) -> Head:
-    """Write events as JSON lines, each with its hash; the head of what was written."""
+    """Write events as JSON lines, each with its hash, and return their head."""
     head = Head(0, GENESIS)
     with open(path, "w", encoding="ascii") as lines:
         for event in linked(events):
@@ -307,5 +334,5 @@ def write_export(events: Iterable[Event], path: str | os.PathLike[str]) -> Head:
 
 
 def impossible(event: Event, why: object) -> LedgerCorrupt:
-    """A line records what the rules do not allow."""
+    """An error: a line records what the rules do not allow."""
     return LedgerCorrupt(f"line {event.sequence} of the audit trail ({event.kind}) cannot have happened: {why}")

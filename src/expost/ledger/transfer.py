@@ -1,7 +1,7 @@
 """Copies of ledgers: backup, restore, import from an export or an early database, move to another database.
 
-A copy is built from the audit trail, line by line under the rules, so that only what verifies is copied, and the trail
-stays as it is. Outputs come along where the source has them. What was open is forfeited by whoever opens the copy.
+A copy is built from the audit trail by replaying it line by line, so that only what verifies is copied, and the trail
+is unchanged. Outputs are copied if the source has them. Open entries are forfeited when the copy is opened.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from expost.ledger.trail import Event, Head
 from expost.ledger.verify import Replay
 
 Execute = Callable[..., list[Any]]
-"""Executes a statement of a transaction; its rows."""
+"""Executes a statement in a transaction, and returns its rows."""
 Outputs = Callable[[int], str | None]
-"""The kept output of an entry, as text."""
+"""Returns the stored output of an entry, as text."""
 
 
 class _Copying(Replay):
-    """Writes what a trail adds up to into the tables of another database."""
+    """Replays a trail into the tables of another database."""
 
     def __init__(self, run: Execute, outputs: Outputs) -> None:
         super().__init__()
@@ -42,10 +42,10 @@ class _Copying(Replay):
         self._ledger = 0
         self._ids: dict[tuple[str, ...], int] = {}
         self.missing = 0
-        """How many outputs the source does not have."""
+        """How many outputs the source lacks."""
 
     def copy(self, events: Iterator[Event]) -> Head:
-        """All events; the head of the copy."""
+        """Copy all events, and return the head of the copy."""
         head = self.all(events)
         if self.about is None:
             raise InvalidValue("the audit trail is empty: there is nothing to copy")
@@ -113,7 +113,7 @@ class _Copying(Replay):
         )  # fmt: skip
 
     def ended(self, entry: Entry, operation: Operation, reserved: int, line: int) -> None:
-        """An entry has ended: with its output, if that is there."""
+        """Write an entry that ended, with its output if the source has it."""
         settle = operation if isinstance(operation, Settle) else None
         assert entry.charged is not None
         output = self._output(entry, settle)
@@ -130,7 +130,7 @@ class _Copying(Replay):
             return None
         text = self._outputs(entry.id)
         if text is not None and sha256(text) != settle.digest:
-            raise LedgerCorrupt(f"the output kept for entry {entry.id} is not the one that was published")
+            raise LedgerCorrupt(f"the stored output of entry {entry.id} is not the one that was published")
         self.missing += text is None
         return text
 
@@ -140,7 +140,7 @@ def copy_ledger(source: str, name: str, target: str, note: Note) -> Head:
     with opened(source, read_only=True) as engine:
         rows = engine.rows("SELECT id FROM expost_ledger WHERE name = ?", name)
         if not rows:
-            raise UnknownEntry(f"there is no ledger {name!r} in the source")
+            raise UnknownEntry(f"there is no ledger {name!r} in the source: check its name")
         ledger = rows[0][0]
 
         def output(number: int) -> str | None:
@@ -151,7 +151,7 @@ def copy_ledger(source: str, name: str, target: str, note: Note) -> Head:
 
 
 def import_export(file: str, target: str, note: Note) -> Head:
-    """Import an export. It holds no outputs: the keys of what was published are kept, and never sampled again."""
+    """Import an export. It has no outputs: keys that were used stay used, and never sample again."""
     return _copied(read_export(file), lambda number: None, target, note)
 
 
@@ -163,7 +163,9 @@ def read_export(file: str) -> Iterator[Event]:
                 found = json.loads(line)
                 yield Event.read(canonical(found["line"]), found["hash"])
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise InvalidValue(f"{file} is not an export of a ledger: {type(error).__name__}") from None
+        raise InvalidValue(
+            f"{file} is not an export of a ledger ({type(error).__name__}): make one with `expost ledger export`"
+        ) from None
 
 
 def _copied(events: Iterator[Event], outputs: Outputs, target: str, note: Note) -> Head:
@@ -180,9 +182,9 @@ def _copied(events: Iterator[Event], outputs: Outputs, target: str, note: Note) 
 
 
 def back_up(source: str, file: str) -> list[tuple[str, Head]]:
-    """Copy a whole database into a new SQLite file, and verify every ledger in it; their heads."""
+    """Copy a whole database into a new SQLite file, verify every ledger in it, and return their heads."""
     if FilePath(file).exists():
-        raise InvalidValue(f"{file} exists already: back up to another file")
+        raise InvalidValue(f"{file} already exists: back up to another file")
     with opened(source, read_only=True) as engine:
         names = [name for (name,) in engine.rows("SELECT name FROM expost_ledger ORDER BY name")]
         if engine.local:
@@ -202,7 +204,7 @@ def import_early(file: str, name: str, target: str, note: Note) -> Head:
         source = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
         ((ledger,),) = source.execute("SELECT id FROM expost_ledger WHERE name = ?", (name,)).fetchall()
     except (apsw.Error, ValueError):
-        raise UnknownEntry(f"there is no ledger {name!r} in {file}") from None
+        raise UnknownEntry(f"there is no ledger {name!r} in {file}: check the name and the path") from None
 
     def events() -> Iterator[Event]:
         for line, digest in source.execute(
@@ -223,10 +225,10 @@ def import_early(file: str, name: str, target: str, note: Note) -> Head:
 
 
 def move_ledger(source: str, name: str, target: str, note: Note) -> Head:
-    """Copy a ledger into another database, and close it where it was.
+    """Copy a ledger into another database, and close the original.
 
-    Raises ``Busy`` if somebody spent meanwhile. Then the copy is closed, as it lacks lines, and nobody can spend twice.
-    If that was as the ledger was being closed, so is the ledger.
+    Raises ``Busy`` if somebody spent meanwhile. Then the copy, which lacks lines, is closed, so that nothing can be
+    spent twice. If the spending came just before the original was closed, that stays closed, too.
     """
     store = open_store(source, name)
     store.recover()
@@ -239,7 +241,7 @@ def move_ledger(source: str, name: str, target: str, note: Note) -> Head:
     remedy = (
         "the ledger was closed, too: decide on a new one"
         if store.balances(store.root)[0].closed
-        else "stop all that spends, and move it again, to a database that does not have it yet"
+        else "stop all processes that spend, and move it again, to a database that does not have it yet"
     )
     raise Busy(f"somebody spent from {name!r} while it was copied, so the copy lacks lines and was closed: {remedy}")
 

@@ -1,4 +1,4 @@
-"""Verification: an audit trail is applied to the rules once more, and compared with what the tables say."""
+"""Verification: an audit trail is replayed by the rules, and compared with the tables."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class Replay:
-    """The books that an audit trail adds up to. It refuses every line that the rules would not have written.
+    """The books that result from an audit trail. Raises for every line that the rules would not have written.
 
-    Only open entries are kept: what has ended is handed to :meth:`ended`.
+    Only open entries are kept; those that end are passed to :meth:`ended`.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Replay:
         self.keys: set[str] = set()
 
     def all(self, events: Iterable[Event], *, known: Head | None = None, upto: int | None = None) -> Head:
-        """Apply all events, or those up to a line; the head of the last."""
+        """Apply all events, or those up to a line, and return the head of the last."""
         head = Head(0, GENESIS)
         for event in linked(_upto(events, upto), known=known):
             self.apply(event)
@@ -51,7 +51,7 @@ class Replay:
         except ExpostError as refused:
             raise impossible(event, refused) from None
         except NONSENSE:
-            raise impossible(event, "it makes no sense there") from None
+            raise impossible(event, "it has impossible values") from None
         self._take(change, event)
         return change
 
@@ -65,7 +65,7 @@ class Replay:
         change = change_of(self, operation)
         if change is None:
             raise impossible(event, "it changes nothing")
-        if event.levels is None:  # in early trails every process said once what a guarantee is
+        if event.levels is None:  # in early trails every process wrote a guarantee once
             change = change._replace(first="guarantee" in event.body)
         line = trail_line(change, event.sequence, event.at, event.user, early=event.levels is None)
         if line != event.line:
@@ -75,7 +75,7 @@ class Replay:
     def _refuse_key(self, event: Event, operation: Reserve) -> None:
         key = operation.request.key
         if key is not None and key in self.keys:
-            raise impossible(event, f"key {key!r} stands for an earlier entry")
+            raise impossible(event, f"key {key!r} was used by an earlier entry")
 
     def _take(self, change: Change, event: Event) -> None:
         operation, entry = change.operation, change.entry
@@ -100,12 +100,12 @@ class Replay:
             self.keys.add(entry.key)
 
     def ended(self, entry: Entry, operation: Operation, reserved: int, line: int) -> None:
-        """An entry has ended, by that line."""
+        """Called for each entry that ended, with the line that ended it."""
 
     def dropped(self, upto: int) -> None:
-        """The outputs of entries up to a number that have ended were dropped."""
+        """Called when the outputs of ended entries up to a number were dropped."""
 
-    # ---- what the rules ask for
+    # ---- what the rules depend on
 
     @property
     def root(self) -> Path:
@@ -114,12 +114,12 @@ class Replay:
 
     @property
     def neighbours(self) -> Neighbours | None:
-        """The relation that every guarantee is about."""
+        """The neighbour relation of every guarantee."""
         return None if self.about is None else self.about.neighbours
 
     @property
     def meters(self) -> LedgerMeters | None:
-        """The meters beside the simple sum."""
+        """Other meters than the simple sum."""
         return None if self.about is None else self.about.meters
 
     def levels(self, path: Path) -> tuple[Balance, ...]:
@@ -137,7 +137,7 @@ class Replay:
         return self.open[number][0]
 
     def keyed(self, key: str) -> Entry | None:
-        """Keys are compared by :meth:`apply`."""
+        """None: :meth:`apply` compares keys."""
         return None
 
     def knows(self, claim: Guarantee | Tariff) -> bool:
@@ -154,15 +154,15 @@ def _upto(events: Iterable[Event], upto: int | None) -> Iterator[Event]:
 
 def _difference(line: str, found: str) -> str:
     at = next((k for k, (a, b) in enumerate(zip(line, found, strict=False)) if a != b), min(len(line), len(found)))
-    return f"{line[max(0, at - 20) : at + 20]!r}, and it says {found[max(0, at - 20) : at + 20]!r}"
+    return f"{line[max(0, at - 20) : at + 20]!r}, and the line has {found[max(0, at - 20) : at + 20]!r}"
 
 
-def differ(what: str = "the accounts' balances are not what the audit trail adds up to") -> LedgerCorrupt:
-    """The tables and the trail differ."""
+def differ(what: str = "the accounts' balances are not those that follow from the audit trail") -> LedgerCorrupt:
+    """An error: the tables and the audit trail differ."""
     return LedgerCorrupt(what)
 
 
 def replay(events: Iterable[Event], *, known: Head | None = None) -> tuple[Replay, Head]:
-    """What events add up to, and their head. Raises ``LedgerCorrupt`` where a line is wrong."""
+    """The books that result from events, and their head. Raises ``LedgerCorrupt`` if a line is wrong."""
     books = Replay()
     return books, books.all(events, known=known)

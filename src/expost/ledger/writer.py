@@ -1,7 +1,7 @@
-"""Many callers, one commit: a writer thread commits whatever was requested while it committed what came before.
+"""Group commit: a writer thread commits together all requests that arrived during its last commit.
 
-When the writer is idle, a caller commits in its own thread: two changes of threads would cost half as much as the
-commit. A request that is interrupted, waiting or committing, is done as a whole or not at all.
+When the writer is idle, a caller commits in its own thread: two thread switches would cost half as much as the commit.
+A request that is interrupted, while it waits or is committed, takes effect as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from expost.ledger.engine import Engine, Hold, Outcome, Refused, Step, alone, is
 from expost.ledger.entry import Entry
 
 MOST = 128
-"""Steps in one commit."""
+"""The most steps in one commit."""
 
 
 class _Ticket:
-    """One caller's step, and its outcome. ``done`` is locked until that is known."""
+    """One caller's step, and its outcome. ``done`` is locked until the outcome is known."""
 
     __slots__ = ("_taken", "done", "error", "ledger", "outcome", "step")
 
@@ -37,12 +37,12 @@ class _Ticket:
         self.done.acquire()
 
     def take(self) -> bool:
-        """Take it up, or give it up: whoever does so first."""
+        """Claim it, to commit it or to give it up; False if it was claimed before."""
         return self._taken.acquire(blocking=False)
 
 
 class _Writer:
-    """The thread that commits. It knows nothing of the store, so that it ends when nobody has the store any more."""
+    """The thread that commits. It does not refer to the store, so that it ends when the store is garbage."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -51,25 +51,25 @@ class _Writer:
         """Held by whoever commits."""
         self._fork = Hold(self._turn)
         self._busy = False
-        """Whether somebody does; if an interrupt leaves it so, the thread puts it right."""
+        """Whether somebody is committing; if an interrupt leaves it set, the thread resets it."""
         self._wanted = False
-        """Whether the thread has somebody's request, and commits it as soon as it is its turn: nobody overtakes it."""
+        """Whether the thread has a request, which nobody may overtake."""
         self._thread: Thread | None = None
-        """The thread. Were another one started, by an interrupt or by two callers at once, it would find so and end."""
+        """The thread. A second one, started by an interrupt or by two callers at once, notices and ends."""
         _ALL.add(self)
 
     def start(self) -> None:
-        """Let it run, if it does not run in this process yet."""
+        """Start the thread, if it does not run in this process yet."""
         if self._thread is None or not self._thread.is_alive():
             self._thread = Thread(target=self._run, name="expost-writer", daemon=True)
             self._thread.start()
 
     def at_once(self, ledger: int, step: Step) -> list[Outcome]:
-        """Commit in the caller's own thread, if nobody else is committing, or waits to."""
+        """Commit in the caller's own thread, if nobody else is committing or waiting to; otherwise return nothing."""
         if self._turn._is_owned() or current_thread() is self._thread:
             raise LedgerUnavailable(
-                "this thread was interrupted in the middle of writing to the ledger: a signal handler or a finalizer "
-                "cannot write in between; write afterwards"
+                "this thread was interrupted while it wrote to the ledger, and a signal handler or finalizer cannot "
+                "write meanwhile: write afterwards"
             )
         if self._busy or self._wanted or not self.waiting.empty():
             return []
@@ -83,7 +83,7 @@ class _Writer:
             self._busy = False
 
     def stop(self) -> None:
-        """Finish what was asked for, and let go of the database."""
+        """Finish all requests, and close the database."""
         self.waiting.put(None)
         if self._thread is None:
             self._close()
@@ -91,7 +91,7 @@ class _Writer:
             self._thread.join(10)
 
     def _close(self) -> None:
-        """Once nobody commits. Who does so for ever is left alone: the process is ending."""
+        """Close the database once nobody commits; give up after a while, because the process is ending."""
         if self._turn.acquire(timeout=10):
             self.engine.close()
             self._turn.release()
@@ -101,7 +101,7 @@ class _Writer:
             pass
 
     def _serve(self, first: _Ticket | None) -> bool:
-        """Commit what this one and whoever waits by now asked for; False if there is no more to do."""
+        """Commit this request and all that are waiting; False if the writer is to stop."""
         if self._thread is not current_thread():
             self.waiting.put(first)  # for the other thread
             return False
@@ -119,7 +119,7 @@ class _Writer:
         return None not in tickets
 
     def _take(self, first: _Ticket | None) -> list[_Ticket | None]:
-        """That one, and everybody who waits by now."""
+        """This request, and all that are waiting."""
         tickets = [first]
         try:
             while len(tickets) < MOST:
@@ -129,8 +129,8 @@ class _Writer:
         return tickets
 
     def _commit_all(self, asked: list[_Ticket]) -> list[_Ticket]:
-        """Ledger by ledger; those that were not given up. If the database is out of reach for one ledger, it is for
-        the others."""
+        """Commit requests ledger by ledger, and return those that were not given up. If the database cannot be reached
+        for one ledger, it is not tried for the others."""
         taken: list[_Ticket] = []
         lost: BaseException | None = None
         for ledger in dict.fromkeys(ticket.ledger for ticket in asked):
@@ -146,7 +146,7 @@ class _Writer:
         return taken
 
     def _commit(self, tickets: list[_Ticket]) -> None:
-        """One transaction; but if one of them is refused for its own sake, the others must not suffer."""
+        """Commit requests in one transaction; if the database rejects it, each in a transaction of its own."""
         if not tickets:
             return
         try:
@@ -165,20 +165,20 @@ class _Writer:
     # ---- forks
 
     def pause(self) -> None:
-        """Before a fork: wait until nobody is committing, and let go of the database."""
+        """Called before a fork: wait until nobody is committing, and close the database."""
         self._fork.take()
         self.engine.pause()
 
     def resume(self, *, child: bool = False) -> None:
-        """After a fork, on both sides."""
-        if child:  # the thread, and those who wait for it, stayed behind
+        """Called after a fork, in both processes."""
+        if child:  # the thread and those who wait for it are in the parent
             self.waiting, self._thread, self._busy, self._wanted = SimpleQueue(), None, False, False
         self.engine.resume()
         self._fork.leave()
 
 
 class Writer:
-    """An engine's ``apply`` for all threads of this process. The engine is closed with it."""
+    """An engine's ``apply`` for all threads of this process. Closes the engine when it is garbage."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -186,9 +186,9 @@ class Writer:
         weakref.finalize(self, self._writer.stop)
 
     def submit(self, ledger: int, step: Step) -> Entry | int | None:
-        """The outcome of a step, once it is on the disk. Raises why it was refused."""
+        """The outcome of a step, once it is on disk. Raises if the step is not allowed."""
         if sys.is_finalizing():
-            raise LedgerUnavailable("the process is ending: what was reserved will be charged its worst case")
+            raise LedgerUnavailable("the process is ending: what it has reserved will be charged at its worst case")
         outcomes = self._writer.at_once(ledger, step)
         outcome = outcomes[0] if outcomes else self._wait(_Ticket(ledger, step))
         if isinstance(outcome, BaseException):
@@ -201,7 +201,7 @@ class Writer:
             self._writer.waiting.put(ticket)
             self._await(ticket)
         except BaseException:
-            ticket.take()  # if it was not taken up yet, it never will be
+            ticket.take()  # if nobody has claimed it yet, nobody will
             raise
         if ticket.error is not None:
             raise ticket.error
@@ -213,14 +213,14 @@ class Writer:
             return
         if ticket.take():
             raise Busy(
-                f"other requests of this process to the same database have taken {patience:g} seconds; nothing was "
+                f"other requests of this process to the same database took more than {patience:g} seconds; nothing was "
                 "recorded: try again"
             )
         ticket.done.acquire()
 
 
 def _again(error: BaseException) -> BaseException:
-    """The same error for each caller: an exception object carries one traceback."""
+    """A copy of an error, for another caller: an exception object has one traceback."""
     try:
         copy = type(error)(*error.args)
     except Exception:
@@ -232,24 +232,24 @@ def _again(error: BaseException) -> BaseException:
 _ALL: weakref.WeakSet[_Writer] = weakref.WeakSet()
 _PAUSED: list[_Writer] = []
 OPENING = RLock()
-"""Held while a database is opened, or is open outside of any writer."""
+"""Held while a database is opened, or is open without a writer."""
 
 
 _OPENING = Hold(OPENING)
 
 
 def _before() -> None:
-    """Everything is at rest during a fork. An interrupt meanwhile must not leave half of it so: it is raised last."""
+    """Pause everything before a fork. An interrupt must not leave it half paused: it is raised at the end."""
     struck = _surely(_OPENING.take)
     for writer in list(_ALL):
         _PAUSED.append(writer)
         struck = _surely(writer.pause) or struck
     if struck is not None:
-        raise struck  # which Python prints, and forks
+        raise struck  # Python prints it, and forks
 
 
 def _surely(step: Callable[[], None]) -> BaseException | None:
-    """Do what may be done twice until it is done, or has failed too often; and what struck meanwhile."""
+    """Repeat an idempotent step until it succeeds, or has failed too often; returns the last exception."""
     struck: BaseException | None = None
     for _ in range(100):
         try:

@@ -82,7 +82,7 @@ def _head(record: Mapping[str, Any]) -> str:
     facts = (
         (f"{record['answered']} of {len(record['questions'])}", f"questions answered, {record['withheld']} withheld"),
         (f"{asked}", f"could be asked; {record['classic']} had each been charged its worst case"),
-        (f"ε {_brief(ledger['spent']['epsilon'])}", f"spent of {_brief(ledger['limit']['epsilon'])}"),
+        (f"ε {_brief(ledger['spent']['epsilon'])}", f"charged, of a limit of {_brief(ledger['limit']['epsilon'])}"),
         (f"ε {_brief(ledger['remaining']['epsilon'])}", "remaining"),
     )
     cards = "".join(f"<div><strong>{escape(big)}</strong>{escape(small)}</div>" for big, small in facts)

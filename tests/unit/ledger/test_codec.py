@@ -140,7 +140,7 @@ def test_mechanisms_outputs_come_back() -> None:
 def test_what_cannot_come_back_is_refused() -> None:
     local = namedtuple("local", "a")
     for value in (object(), lambda: 1, np.array([object()]), local(1), iter([1]), {1: object()}, np.ma.array([1])):
-        with pytest.raises(TypeError, match="a durable ledger cannot keep"):
+        with pytest.raises(TypeError, match="a durable ledger cannot store"):
             codec.encode(value)
         assert codec.digest_of(value) is None
     assert codec.digest_of(1) == sha256("1")
@@ -169,11 +169,11 @@ class Days(Flag):
 @pytest.mark.parametrize("value", [Twice(3), Days.MONDAY | Days.TUESDAY, Days(0)])
 def test_what_would_not_be_read_back_is_not_kept(value: Any, sqlite_url: Callable[[], str]) -> None:
     """Found when it is stored, while the worst case can still be charged, and not when it is to be delivered."""
-    with pytest.raises(TypeError, match="durable ledger cannot keep"):
+    with pytest.raises(TypeError, match="durable ledger cannot store"):
         codec.kept(value)
     assert codec.kept([1, "a"]) == codec.encode([1, "a"])
     ledger = xp.Ledger.create(sqlite_url(), "study", epsilon=1, neighbours="add-remove", unit="person")
-    with pytest.raises(TypeError, match="durable ledger cannot keep"):
+    with pytest.raises(TypeError, match="durable ledger cannot store"):
         ledger.run(Fixed(Guarantee({"a": 1, "b": 0}), None, part="b"), on=lambda: value, key="k")
     assert ledger.spent == Cost(1)
 

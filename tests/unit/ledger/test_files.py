@@ -58,7 +58,7 @@ def test_reading_a_write_protected_backup_changes_nothing(sqlite_url: Callable[[
         assert str(again.statement())
         assert [entry.state for entry in again.entries()] == ["settled", "reserved"]
         assert [summary.name for summary in xp.ledgers(f"sqlite:///{copy}")] == ["study"]
-        with pytest.raises(xp.InvalidValue, match="opened for reading only"):
+        with pytest.raises(xp.InvalidValue, match="opened read-only"):
             again.reserve(CLAIM)
         assert os.listdir(copy.parent) == ["books.db"]
         assert copy.read_bytes() == before
@@ -137,7 +137,7 @@ def test_a_copy_that_was_not_finished_is_not_read(
 
 
 def test_a_file_that_is_gone_is_not_made_anew_by_reading(sqlite_url: Callable[[], str]) -> None:
-    """Found: FileNotFoundError from one that was opened for reading only, and an empty file from the other."""
+    """Found: FileNotFoundError from one that was opened read-only, and an empty file from the other."""
     url = sqlite_url()
     ledger: Any = make(url)
     ledger._store._engine.close()
@@ -216,7 +216,7 @@ def test_a_second_name_is_refused(sqlite_url: Callable[[], str]) -> None:
     url = sqlite_url()
     ledger = make(url)
     os.link(file_of(url), f"{file_of(url)}-link")
-    with pytest.raises(xp.LedgerUnavailable, match=r"has 2 names \(hard links\)"):
+    with pytest.raises(xp.LedgerUnavailable, match=r"got 2 names \(hard links\)"):
         ledger.reserve(CLAIM)
     for read_only in (False, True):
         with pytest.raises(xp.LedgerUnavailable, match="hard links"):
@@ -253,7 +253,7 @@ def test_a_file_that_was_moved_alone_is_mentioned(
     assert moved.verify(head) == head
     assert caplog.messages == []
     assert moved.verify() == head
-    assert "can be told only by a head that was noted elsewhere" in caplog.messages[0]
+    assert "only a head that was noted elsewhere can show" in caplog.messages[0]
 
 
 def test_a_lost_log_is_noticed(sqlite_url: Callable[[], str], tmp_path: Path) -> None:
@@ -268,7 +268,7 @@ def test_a_lost_log_is_noticed(sqlite_url: Callable[[], str], tmp_path: Path) ->
     for suffix in ("", "-heads"):  # and not the log
         shutil.copy(f"{file_of(url)}{suffix}", tmp_path / "lost" / f"books.db{suffix}")
     after = Ledger.load(f"sqlite:///{tmp_path}/lost/books.db", "study", recover=False)
-    with pytest.raises(xp.LedgerCorrupt, match=r"ends at line 1, and .*-heads notes 11:.*nothing is reserved"):
+    with pytest.raises(xp.LedgerCorrupt, match=r"ends at line 1, but .*-heads notes 11:.*nothing can be reserved"):
         after.reserve(CLAIM)
     assert after.spent == xp.Cost(0)  # it can be read
     for reader in (after, Ledger.load(f"sqlite:///{tmp_path}/lost/books.db", "study", read_only=True)):
@@ -309,7 +309,7 @@ def test_heads_that_cannot_be_read(sqlite_url: Callable[[], str]) -> None:
     heads.unlink()
     heads.mkdir()
     for work in (lambda: ledger.reserve(CLAIM), ledger.verify):
-        with pytest.raises(xp.LedgerUnavailable, match="must be a file that this user may read"):
+        with pytest.raises(xp.LedgerUnavailable, match="let this user read the file"):
             work()
     heads.rmdir()
     ledger.reserve(CLAIM).settle("small")

@@ -96,7 +96,7 @@ def test_another_hand_can_only_forfeit_a_interaction(ledger: Ledger) -> None:
     for attempt in ("publish", "abandon"):
         assert not hasattr(found, attempt)
     for end in (lambda: found.settle(0), found.void):
-        with pytest.raises(xp.InvalidValue, match=r"if whoever ran it is gone, forfeit\(\) it"):
+        with pytest.raises(xp.InvalidValue, match=r"if that process is gone, forfeit\(\) it"):
             end()
     assert found.entry.state == "reserved"
     found.forfeit()
@@ -121,7 +121,7 @@ def test_a_run_that_fails_in_a_forked_copy_goes_on(ledger: Ledger) -> None:
     except BaseException as error:
         if os.getpid() == parent:
             raise
-        os._exit(7 if "goes on in process" in "".join(getattr(error, "__notes__", ())) else 8)
+        os._exit(7 if "belongs to process" in "".join(getattr(error, "__notes__", ())) else 8)
     assert release.value == "child 7"
     assert (release.charged, ledger.spent) == (Cost(0.25), Cost(0.25))
 
@@ -166,7 +166,7 @@ def test_ledgers_are_there_where_there_is_no_fork() -> None:
     assert told.stdout.strip() == "1", told.stderr
 
 
-FORKED = "LedgerUnavailable: ledger 'study' lives in the memory of process"
+FORKED = "LedgerUnavailable: ledger 'study' is in the memory of process"
 
 
 def test_a_forked_reservation_in_memory_settles_nothing() -> None:

@@ -66,8 +66,8 @@ def test_all_leases_are_renewed_before_anything_else_is_done(caplog: pytest.LogC
     heart.beat()
     assert done == ["beat", "beat", "tend", "tend"]
     assert [record.getMessage().rpartition(" to ")[2] for record in caplog.records] == [
-        "give a sign of life: not reached",
-        *["look after what was left open: not reached"] * 2,
+        "send a heartbeat: not reached",
+        *["forfeit what was left open: not reached"] * 2,
     ]
 
 

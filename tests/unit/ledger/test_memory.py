@@ -86,7 +86,7 @@ def test_balances_that_contradict_the_trail_are_found() -> None:
     ledger.verify()
     store: Any = ledger._store
     store._accounts["ledger",] = store._accounts["ledger",]._replace(reserved=Cost(0))
-    with pytest.raises(xp.LedgerCorrupt, match="balances are not what"):
+    with pytest.raises(xp.LedgerCorrupt, match="balances are not those"):
         ledger.verify()
 
 
@@ -131,7 +131,7 @@ def test_a_signal_handler_cannot_write_in_between() -> None:
     real = store._clock
 
     def struck() -> int:
-        with pytest.raises(xp.LedgerUnavailable, match="in the middle of writing"):
+        with pytest.raises(xp.LedgerUnavailable, match="interrupted while it wrote"):
             ledger.reserve(Guarantee.uniform(0.5))
         return int(real())
 

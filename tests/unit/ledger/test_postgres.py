@@ -310,7 +310,7 @@ def test_two_owners_raise_a_limit_at_once(new_url: Callable[[], str]) -> None:
     for thread in threads:
         thread.join(20)
     assert ledger.limit == Cost(6 + 15 / 16, delta=1e-3)
-    with pytest.raises(xp.InvalidValue, match="only goes up"):
+    with pytest.raises(xp.InvalidValue, match="can only be raised"):
         other.raise_limit(epsilon=6, **OWNER)
     ledger.verify()
 
@@ -330,7 +330,7 @@ def test_a_limit_that_somebody_raises_meanwhile(postgres_url: Callable[[], str])
         return found
 
     engine.rows = slow
-    with pytest.raises(xp.InvalidValue, match="only goes up"):
+    with pytest.raises(xp.InvalidValue, match="can only be raised"):
         ledger.raise_limit(epsilon=6, **OWNER)
     assert ledger.limit == Cost(7, delta=1e-3)
 
@@ -340,18 +340,20 @@ def test_missing_rights_are_named(server: Server) -> None:
     url = server.new_database(name)
     execute(url, f"CREATE ROLE {name} LOGIN", "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
     theirs = url.replace("expost@", f"{name}@")
-    with pytest.raises(xp.LedgerUnavailable, match=r"denies this: permission denied for schema.*needs CREATE"):
+    with pytest.raises(xp.LedgerUnavailable, match=r"denied the request: permission denied for schema.*needs CREATE"):
         make(theirs)
     make(url)
-    with pytest.raises(xp.LedgerUnavailable, match=r"denies this: permission denied for table.*grant this user USAGE"):
+    with pytest.raises(
+        xp.LedgerUnavailable, match=r"denied the request: permission denied for table.*grant this user USAGE"
+    ):
         Ledger.load(theirs, "study")
     execute(url, f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {name}")
     ledger = Ledger.load(theirs, "study")
-    with pytest.raises(xp.LedgerUnavailable, match=r"denies this: permission denied for function expost_spend"):
+    with pytest.raises(xp.LedgerUnavailable, match=r"denied the request: permission denied for function expost_spend"):
         ledger.reserve(CLAIM)
     execute(url, f"GRANT EXECUTE ON FUNCTION expost_spend TO {name}")
     ledger.run(Fixed(CLAIM, 7, part="small"), key="k")
-    with pytest.raises(xp.LedgerUnavailable, match=r"denies this: permission denied for function expost_govern"):
+    with pytest.raises(xp.LedgerUnavailable, match=r"denied the request: permission denied for function expost_govern"):
         ledger.create_account("alice", epsilon=1)
     execute(url, f"GRANT EXECUTE ON FUNCTION expost_govern TO {name}")
     ledger.create_account("alice", epsilon=1).reserve(CLAIM.uniform(0.5)).settle("any")
@@ -379,7 +381,7 @@ def test_analysts_spend_and_owners_govern(server: Server) -> None:
         lambda: analyst.close(**OWNER),
         lambda: make(theirs, name="mine"),
     ):
-        with pytest.raises(xp.LedgerUnavailable, match="denies this"):
+        with pytest.raises(xp.LedgerUnavailable, match="denied the request"):
             work()
     for table in ("ledger", "account", "claim", "owner", "entry", "event"):
         for statement in (f"UPDATE expost_{table} SET ledger = 1", f"DELETE FROM expost_{table}"):

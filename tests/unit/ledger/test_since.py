@@ -240,7 +240,7 @@ def test_a_head_from_before_lines_held_balances(tmp_path: Path) -> None:
 
 
 def test_without_a_head_there_is_nothing_to_start_at() -> None:
-    with pytest.raises(xp.InvalidValue, match="starts at a head noted earlier: give known="):
+    with pytest.raises(xp.InvalidValue, match="starts at a head that was noted earlier: pass it as known="):
         Ledger(epsilon=1).verify(since=True)
 
 

@@ -25,7 +25,7 @@ def test_a_transaction_that_could_not_even_be_rolled_back(sqlite_url: Callable[[
 
 def test_an_old_sqlite_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: "3.50.4")
-    with pytest.raises(xp.InvalidValue, match="can corrupt its log"):
+    with pytest.raises(xp.InvalidValue, match="can corrupt its write-ahead log"):
         make(f"sqlite:///{tmp_path}/books.db")
 
 
@@ -67,7 +67,7 @@ def test_a_file_that_is_no_ledger_is_left_alone(tmp_path: Path) -> None:
     apsw.Connection(str(other)).execute("CREATE TABLE theirs (x)").fetchall()
     junk.write_bytes(b"no database " * 100)
     before = other.read_bytes()
-    with pytest.raises(xp.InvalidValue, match="holds no ledgers"):
+    with pytest.raises(xp.InvalidValue, match="has no ledgers"):
         xp.Ledger.load(f"sqlite:///{other}", "patients")
     assert other.read_bytes() == before
     with pytest.raises(xp.LedgerCorrupt, match="not an SQLite database"):

@@ -34,7 +34,9 @@ def test_tables_that_are_not_ours_are_refused(new_url: Callable[[], str]) -> Non
     make(other)
     execute(other, f"UPDATE {schema.MARK} SET digest = 'x' WHERE name = '0001_books'")
     for read_only in (False, True):
-        with pytest.raises(xp.InvalidValue, match=r"'0001_books' differs from ours.*expost ledger import NEW-URL NAME"):
+        with pytest.raises(
+            xp.InvalidValue, match=r"'0001_books' differs from its own.*expost ledger import NEW-URL NAME"
+        ):
             Ledger.load(other, "study", read_only=read_only)
 
 
@@ -75,7 +77,7 @@ def test_parts_that_a_database_does_not_take_for_text(new_url: Callable[[], str]
     for entry in (1, 2):
         disarm(url, "expost_entry")
         execute(url, f"DELETE FROM expost_entry WHERE ledger = 1 AND number = {entry}")
-        with pytest.raises(xp.LedgerCorrupt, match="the tables refused a step"):
+        with pytest.raises(xp.LedgerCorrupt, match="the tables rejected a step"):
             ledger.reserve(claim, key=key + "y" * (entry - 1))
     other.verify()
 
@@ -161,7 +163,7 @@ def test_a_key_whose_entry_was_removed_is_not_sampled_again(new_url: Callable[[]
     disarm(url, "expost_entry")
     execute(url, "DELETE FROM expost_entry WHERE number = 1")
     for party in (ledger, Ledger.load(url, "study")):
-        with pytest.raises(xp.LedgerCorrupt, match="the tables refused a step"):
+        with pytest.raises(xp.LedgerCorrupt, match="the tables rejected a step"):
             party.run(told, on=lambda: sampled.append(1), key='k "quoted" \u00e9')
         assert party.run(told, key="another").value == 7
         assert party.run(told, on=lambda: 8, key=f"new {id(party)}").value == 8
@@ -212,7 +214,7 @@ def test_a_rule_of_the_custodians_own_is_named_and_harms_nobody_else(new_url: Ca
         for label in ("bad", "good", "bad"):
             answers.ask(partial(ledger.reserve, CLAIM, label=label))
     assert [type(answer) for answer in answers] == [xp.LedgerCorrupt, xp.Reservation, xp.LedgerCorrupt]
-    with pytest.raises(xp.LedgerCorrupt, match=r'the tables refused a step that the rules allow.*"ours"'):
+    with pytest.raises(xp.LedgerCorrupt, match=r'the tables rejected a step that the rules allow.*"ours"'):
         ledger.reserve(CLAIM, label="bad")
     assert answers[1].settle("small").id == 2
     ledger.verify()
@@ -302,7 +304,7 @@ def test_a_reader_that_takes_long_stops_no_writer(outdated: tuple[str, Ledger]) 
     url, ledger = outdated
     with psycopg.connect(url) as reader:
         reader.execute("SELECT count(*) FROM expost_entry")
-        with pytest.raises(xp.Busy, match=r"have to be changed.*nothing was changed: try again"):
+        with pytest.raises(xp.Busy, match=r"must be migrated.*nothing was changed: try again"):
             Ledger.load(url, "study", settings=Settings(patience=0.5, turn=0.3))
         with loading(url, 0.3) as got:
             ledger.reserve(CLAIM).settle("small")

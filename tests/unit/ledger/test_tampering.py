@@ -19,11 +19,11 @@ from expost.ledger.trail import GENESIS, link
 from toys import Fixed
 
 TAMPERING = {
-    "UPDATE expost_account SET epsilon_limit = epsilon_limit + 1": "balances are not what",
-    "UPDATE expost_account SET epsilon_reserved = epsilon_reserved - 1": "balances are not what",
-    "UPDATE expost_account SET closed = 1": "balances are not what",
+    "UPDATE expost_account SET epsilon_limit = epsilon_limit + 1": "balances are not those",
+    "UPDATE expost_account SET epsilon_reserved = epsilon_reserved - 1": "balances are not those",
+    "UPDATE expost_account SET closed = 1": "balances are not those",
     "UPDATE expost_entry SET state = 'forfeited', charged_epsilon = epsilon, charged_delta = delta WHERE number = 2": (
-        "entry 2 is not what the audit trail says"
+        "entry 2 is not as the audit trail records it"
     ),
     "UPDATE expost_account SET entries = entries + 1 WHERE parent IS NULL": "number of entries is not",
     "INSERT INTO expost_event SELECT ledger, sequence + 1, line, hash FROM expost_event WHERE sequence = 4": (
@@ -59,18 +59,18 @@ def test_a_changed_output_is_found(tmp_path: Path) -> None:
 
 REWRITING = {
     "DELETE FROM expost_entry WHERE number = 1": "entry 1 is in the audit trail, but was removed",
-    "UPDATE expost_entry SET label = 'other' WHERE number = 2": "entry 2 is not what",
-    "UPDATE expost_entry SET reserved_at = 1 WHERE number = 2": "entry 2 is not what",
-    "UPDATE expost_entry SET ended_line = ended_line + 1 WHERE number = 1": "entry 1 is not what",
-    "UPDATE expost_entry SET subject = 'other' WHERE number = 1": "entry 1 is not what",
-    "UPDATE expost_entry SET fingerprint = 'other' WHERE number = 1": "entry 1 is not what",
-    "UPDATE expost_entry SET operation = 'open' WHERE number = 1": "entry 1 is not what",
-    "UPDATE expost_entry SET key = NULL WHERE number = 1": "entry 1 is not what",
-    "UPDATE expost_entry SET account = 77 WHERE number = 1": "entry 1 is not what",
-    "UPDATE expost_entry SET output = '8' WHERE number = 1": "output kept for entry 1 is not the one",
-    "UPDATE expost_entry SET output = '8' WHERE number = 2": "output kept for entry 2 is not the one",
-    "UPDATE expost_entry SET output = NULL WHERE number = 1": "output kept for entry 1 was removed",
-    "UPDATE expost_claim SET json = '{}'": "entry 1 is not what",
+    "UPDATE expost_entry SET label = 'other' WHERE number = 2": "entry 2 is not as",
+    "UPDATE expost_entry SET reserved_at = 1 WHERE number = 2": "entry 2 is not as",
+    "UPDATE expost_entry SET ended_line = ended_line + 1 WHERE number = 1": "entry 1 is not as",
+    "UPDATE expost_entry SET subject = 'other' WHERE number = 1": "entry 1 is not as",
+    "UPDATE expost_entry SET fingerprint = 'other' WHERE number = 1": "entry 1 is not as",
+    "UPDATE expost_entry SET operation = 'open' WHERE number = 1": "entry 1 is not as",
+    "UPDATE expost_entry SET key = NULL WHERE number = 1": "entry 1 is not as",
+    "UPDATE expost_entry SET account = 77 WHERE number = 1": "entry 1 is not as",
+    "UPDATE expost_entry SET output = '8' WHERE number = 1": "stored output of entry 1 is not the one",
+    "UPDATE expost_entry SET output = '8' WHERE number = 2": "stored output of entry 2 is not the one",
+    "UPDATE expost_entry SET output = NULL WHERE number = 1": "stored output of entry 1 was removed",
+    "UPDATE expost_claim SET json = '{}'": "entry 1 is not as",
     "UPDATE expost_ledger SET neighbours = 'substitute'": "name, neighbours, unit or accounting",
     "UPDATE expost_ledger SET unit = 'device'": "name, neighbours, unit or accounting",
 }
@@ -120,7 +120,7 @@ def test_a_key_that_was_used_twice_is_found(new_url: Callable[[], str], end: boo
         ),
     )
     Path(f"{url.removeprefix('sqlite:///')}-heads").unlink(missing_ok=True)
-    with pytest.raises(xp.LedgerCorrupt, match="a key stands for more than one entry"):
+    with pytest.raises(xp.LedgerCorrupt, match="a key belongs to more than one entry"):
         ledger.verify()
 
 
@@ -138,7 +138,7 @@ def test_outputs_that_were_removed_after_others_were_dropped_are_found(new_url: 
     disarm(url, "expost_entry")
     execute(url, "UPDATE expost_entry SET output = NULL")
     for work in (ledger.verify, lambda: ledger.verify(head, since=True), lambda: ledger.output("two")):
-        with pytest.raises(xp.LedgerCorrupt, match="output kept for entry 2 was removed"):
+        with pytest.raises(xp.LedgerCorrupt, match="stored output of entry 2 was removed"):
             work()
 
 
@@ -148,7 +148,7 @@ def test_a_changed_clock_of_the_books_is_found(new_url: Callable[[], str]) -> No
     head = ledger.verify()
     execute(url, "UPDATE expost_account SET at = at + 3600000000 WHERE parent IS NULL")
     for since in (False, True):
-        with pytest.raises(xp.LedgerCorrupt, match="clock of the books"):
+        with pytest.raises(xp.LedgerCorrupt, match="the ledger's clock"):
             ledger.verify(head, since=since)
 
 
@@ -175,7 +175,7 @@ def test_an_output_that_was_removed_is_not_delivered_as_none(new_url: Callable[[
     ledger.run(told, on=lambda: 7, key="k")
     disarm(url, "expost_entry")
     execute(url, "UPDATE expost_entry SET output = NULL")
-    with pytest.raises(xp.LedgerCorrupt, match="output kept for entry 1 was removed"):
+    with pytest.raises(xp.LedgerCorrupt, match="stored output of entry 1 was removed"):
         ledger.run(told, key="k")
 
 
@@ -239,7 +239,7 @@ def test_a_balance_that_was_changed_by_hand_locks_nobody_out(new_url: Callable[[
     assert (ledger.spent, ledger.reserved) == (Cost(0), Cost(0, "1e-6"))
     assert str(ledger.statement())
     ledger.export(tmp_path / "trail")
-    with pytest.raises(xp.LedgerCorrupt, match="balances are not what the audit trail adds up to"):
+    with pytest.raises(xp.LedgerCorrupt, match="balances are not those that follow from the audit trail"):
         ledger.verify()
     for work in (ledger.recover, partial(ledger.reserve, CLAIM)):
         with pytest.raises(xp.LedgerCorrupt, match="not the sum of its open entries"):
@@ -296,7 +296,7 @@ def test_each_number_of_the_meters_is_verified(new_url: Callable[[], str]) -> No
     for place in range(14):
         changed = [number + (place == k) for k, number in enumerate(numbers)]
         execute(url, f"UPDATE expost_account SET meters = '{str(changed).replace(' ', '')}'")
-        with pytest.raises(xp.LedgerCorrupt, match="balances are not what"):
+        with pytest.raises(xp.LedgerCorrupt, match="balances are not those"):
             ledger.verify()
     execute(url, f"UPDATE expost_account SET meters = '{str(numbers).replace(' ', '')}'")
     ledger.verify()
@@ -322,7 +322,7 @@ def test_charges_on_meters_are_whole_numbers(tmp_path: Path) -> None:
     ledger = make_metered(url)
     disarm(url, "expost_entry")
     execute(url, "UPDATE expost_entry SET charged_meters = replace(charged_meters, ',0,3', '.5,0,3') WHERE number = 1")
-    with pytest.raises(xp.LedgerCorrupt, match="entry 1 is not what the audit trail says"):
+    with pytest.raises(xp.LedgerCorrupt, match="entry 1 is not as the audit trail records it"):
         ledger.verify()
 
 
@@ -331,7 +331,7 @@ def test_an_account_that_lost_its_meters_reserves_nothing(tmp_path: Path) -> Non
     ledger = make_metered(url)
     disarm(url, "expost_account")
     execute(url, "UPDATE expost_account SET meters = NULL")
-    with pytest.raises(xp.LedgerCorrupt, match="counts on no meter but the simple sum"):
+    with pytest.raises(xp.LedgerCorrupt, match="lacks the ledger's meters"):
         ledger.reserve(SMALL)
-    with pytest.raises(xp.LedgerCorrupt, match="balances are not what"):
+    with pytest.raises(xp.LedgerCorrupt, match="balances are not those"):
         ledger.verify()

@@ -41,7 +41,7 @@ def test_an_output_that_was_changed_is_not_copied(new_url: Callable[[], str]) ->
     spent(here)
     disarm(here, "expost_entry")
     execute(here, "UPDATE expost_entry SET output = '8'")
-    with pytest.raises(xp.LedgerCorrupt, match="the output kept for entry 1 is not the one that was published"):
+    with pytest.raises(xp.LedgerCorrupt, match="the stored output of entry 1 is not the one that was published"):
         transfer.copy_ledger(here, "study", there, NOTE)
     assert xp.ledgers(there) == ()
 

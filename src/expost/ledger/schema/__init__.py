@@ -1,4 +1,4 @@
-"""The tables, as named and ordered migrations: what was run is written down, and checked at every load."""
+"""Migrations that create the tables: those that were run are recorded, and checked at every load."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from expost.errors import InvalidValue
 
 
 class NoTables(InvalidValue):
-    """A database without ledgers."""
+    """A database without the tables of ledgers."""
 
 
 MARK = "expost_schema"
-"""The table of what was run."""
+"""The table of migrations that were run."""
 DONE = f"SELECT name, digest FROM {MARK} ORDER BY number"
-"""What was run, in order."""
+"""A query for the migrations that were run, in order."""
 
 
 def migrations(backend: str) -> list[tuple[str, str]]:
@@ -26,7 +26,7 @@ def migrations(backend: str) -> list[tuple[str, str]]:
 
 
 def missing(backend: str, done: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """What is still to be run, given the names and hashes of what was; refuses tables that it does not know."""
+    """The migrations still to be run, given the names and hashes of those that were. Raises for unknown ones."""
     known = migrations(backend)
     refuse_unknown(backend, done)
     if len(done) > len(known):
@@ -35,19 +35,19 @@ def missing(backend: str, done: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def refuse_unknown(backend: str, done: list[tuple[str, str]]) -> None:
-    """Refuse tables made by other migrations than those of the same names here."""
+    """Raise for tables made by migrations that differ from those of the same names here."""
     for (ours, text), (name, digest) in zip(migrations(backend), done, strict=False):
         if (ours, sha256(text)) != (name, digest):
             raise InvalidValue(
-                f"the tables of this database were not made by this expost (its migration {name!r} differs from ours), "
-                f"and nothing was changed. If an expost before the first release made them: {_EARLIER[backend]}. "
+                f"the tables of this database were not made by this expost (their migration {name!r} differs from its "
+                f"own), and nothing was changed. If an expost before the first release made them: {_EARLIER[backend]}. "
                 "Otherwise somebody changed them: spend nothing from it until you know who"
             )
 
 
 _EARLIER = {
-    "sqlite": "build the ledger anew in another file, from this one, and use this one no more: "
+    "sqlite": "import the ledger from this file into another one, and no longer use this one: "
     "expost ledger import NEW-URL NAME THIS-FILE --by … --reason …",
-    "postgres": "write an export with that expost, and build the ledger anew in another database, and use this one no "
-    "more: expost ledger import NEW-URL NAME EXPORT --by … --reason …",
+    "postgres": "write an export with that expost, import it into another database, and no longer use this one: "
+    "expost ledger import NEW-URL NAME EXPORT --by … --reason …",
 }

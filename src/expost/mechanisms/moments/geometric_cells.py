@@ -32,7 +32,7 @@ class VisibleRange(NamedTuple):
 
 
 def records(data: Any, bounds: tuple[float, float] | None, missing: float) -> NDArray[np.float64]:
-    """The records as floats within the bounds, or of single precision; NaN is ``missing``. Each on its own."""
+    """The records as floats, clamped to the bounds or to the range of single precision; NaN counts as ``missing``."""
     values = np.array(data, np.float64)
     values[np.isnan(values)] = missing
     return np.clip(values, *(bounds or (-LARGEST_RECORD, LARGEST_RECORD)), out=values)

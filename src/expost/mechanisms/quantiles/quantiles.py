@@ -148,7 +148,7 @@ class Quantile(Ranked[float]):
         """The value, and how many ranks it may be off."""
         floats = isinstance(output, float)
         ranks, rounded = self.error_bound("0.95", floats=floats), self._lattice(floats=floats).rule(floats=floats)
-        return f"{output:.6g}, off by at most {ranks} ranks{rounded} at 95 %"
+        return f"{output:.6g}, off by at most {ranks} rank{'s' * (ranks != 1)}{rounded} at 95 %"
 
 
 @dataclass(frozen=True, kw_only=True)

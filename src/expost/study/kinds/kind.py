@@ -111,7 +111,8 @@ class Accuracy:
 
     def __str__(self) -> str:
         shown = f"{number_text(100 * self.error)} % of the answer" if self.relative else number_text(self.error)
-        return f"± {shown} {self.about}".rstrip()
+        about = self.about.replace("ranks", "rank") if self.error == 1 else self.about
+        return f"± {shown} {about}".rstrip()
 
 
 @dataclass(frozen=True)

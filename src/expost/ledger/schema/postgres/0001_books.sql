@@ -1,6 +1,6 @@
 -- ---- guarantees and labels as text
 
--- Integers, strings and lists of such, as canonical JSON writes them: ASCII, no spaces, one way to write each character.
+-- Integers, strings and lists of these in canonical JSON: ASCII, no spaces, one way to write each character.
 CREATE FUNCTION expost_is_label(p_text TEXT) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
 BEGIN
   RETURN p_text !~ '[^ -~]' AND p_text ~ ($re$^(?:"(?:[^"\\]|\\["\\bfnrt]|\\u(?:00(?:0[0-7bef]|1[0-9a-f]|7f|[89a-f][0-9a-f])$re$
@@ -103,7 +103,7 @@ CREATE TABLE expost_ledger (
   name TEXT NOT NULL UNIQUE,
   neighbours TEXT NOT NULL CHECK (neighbours IN ('add-remove', 'substitute')),
   unit TEXT NOT NULL,
-  accounting TEXT  -- the meters beside the simple sum, if there are any
+  accounting TEXT  -- other meters than the simple sum, if there are any
 );
 
 CREATE TABLE expost_account (
@@ -119,12 +119,12 @@ CREATE TABLE expost_account (
   delta_reserved BIGINT NOT NULL DEFAULT 0,
   closed BIGINT NOT NULL DEFAULT 0,
   line BIGINT NOT NULL,  -- the line of the audit trail that changed it last
-  -- beside the simple sum: capacities (δ of rounds, Rényi prices, μ², others), then what was charged and what is reserved
-  -- (Rényi prices, μ², others, entries without ε, those without μ as well)
+  -- on other meters than the simple sum: capacities (δ of rounds, Rényi prices, μ², others), then what was charged and what
+  -- is reserved (Rényi prices, μ², others, entries without ε, entries without ε and μ)
   meters TEXT,
-  -- of the whole ledger, with its own account, which every line of the audit trail changes: a row less to write
+  -- of the whole ledger, in its own account's row, which every line of the audit trail changes: one row less to write
   entries BIGINT,
-  at BIGINT,  -- the clock of the books
+  at BIGINT,  -- the ledger's clock
   head TEXT,
   UNIQUE (ledger, path)
 );
@@ -133,7 +133,7 @@ SELECT l.id, l.name, l.neighbours, l.unit, l.accounting, a.line AS sequence, a.e
 FROM expost_ledger l JOIN expost_account a ON a.ledger = l.id AND a.path = l.name;
 
 -- No foreign keys from here on: each would be a query at every commit. Only the functions below write these tables, and
--- verify checks. A guarantee is kept once for each ledger, with the first line about it.
+-- verify() checks them. A guarantee is stored once per ledger, with the first line about it.
 CREATE TABLE expost_claim (
   ledger BIGINT NOT NULL,
   digest TEXT NOT NULL,
@@ -142,8 +142,8 @@ CREATE TABLE expost_claim (
   PRIMARY KEY (ledger, digest)
 );
 
--- A process at work. It is alive while its beats go on. Only sessions of its role write under its name, and end what it
--- reserved.
+-- A process that reserves. It is alive as long as it sends heartbeats. Only sessions of its role can write under its name,
+-- and end what it reserved.
 CREATE TABLE expost_owner (
   id TEXT PRIMARY KEY,
   ledger BIGINT NOT NULL,
@@ -152,7 +152,7 @@ CREATE TABLE expost_owner (
   beats BIGINT NOT NULL DEFAULT 0,
   expired BIGINT NOT NULL DEFAULT 0 CHECK (expired IN (0, 1)),
   seen BIGINT NOT NULL,    -- when it wrote last
-  batch TEXT NOT NULL,     -- the last batch that it applied, and the outcomes: exactly once
+  batch TEXT NOT NULL,     -- the last batch that was applied, and its outcomes, so that a batch is applied exactly once
   outcomes JSONB NOT NULL
 );
 
@@ -176,7 +176,7 @@ CREATE TABLE expost_entry (
   part TEXT,
   charged_epsilon BIGINT,
   charged_delta BIGINT,
-  meters TEXT,  -- the worst case beside the simple sum, as in expost_account
+  meters TEXT,  -- the worst case on other meters than the simple sum
   charged_meters TEXT,
   output TEXT,
   digest TEXT,
@@ -199,14 +199,14 @@ CREATE TABLE expost_event (
   PRIMARY KEY (ledger, sequence)
 );
 
--- Rows that change with every commit stay on their page, which is tidied now and then.
+-- Rows that change with every commit stay on their page, which is pruned now and then.
 ALTER TABLE expost_account SET (fillfactor = 50);
 ALTER TABLE expost_owner SET (fillfactor = 50);
 ALTER TABLE expost_entry SET (fillfactor = 70);
 
 CREATE FUNCTION expost_numbers(p_text TEXT) RETURNS BIGINT[] IMMUTABLE LANGUAGE plpgsql AS $$
 BEGIN RETURN string_to_array(btrim(p_text, '[]'), ',')::bigint[]; END $$;
--- Whether at least one meter has room for more than what is counted: ε, and what is counted beside it.
+-- Whether an amount fits on at least one meter: its ε, and its amounts on the other meters.
 CREATE FUNCTION expost_has_room(p_left BIGINT, p_held BIGINT[], p_more BIGINT[]) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
 BEGIN
   RETURN p_left >= 0 AND p_held[8] + p_held[13] + p_more[4] = 0
@@ -220,7 +220,7 @@ BEGIN
   RETURN p_new[4] <> p_old[4];
 END $$;
 
--- What a row may be. A CHECK is read anew by every statement that writes a row; a function is read once.
+-- The constraints of rows. A CHECK is parsed again by every statement that writes a row; a function is parsed once.
 CREATE FUNCTION expost_account_holds(
   p_limit BIGINT, p_limit_delta BIGINT, p_spent BIGINT, p_spent_delta BIGINT, p_reserved BIGINT, p_reserved_delta BIGINT,
   p_closed BIGINT, p_meters TEXT, p_parent BIGINT, p_entries BIGINT, p_at BIGINT, p_head TEXT
@@ -277,8 +277,8 @@ ALTER TABLE expost_entry ADD CONSTRAINT expost_entry_holds CHECK (expost_entry_h
   number, operation, epsilon, delta, owner, lease_until, begun, state, part, charged_epsilon, charged_delta, ended_line,
   meters, charged_meters));
 
--- What has happened stays: entries end once, lines and guarantees never change, nothing is refunded by hand. Triggers
--- before an update would lock each row once more.
+-- The past is immutable: entries end once, lines and guarantees never change, nothing is refunded by hand. Triggers before
+-- an update would lock each row once more.
 CREATE FUNCTION expost_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN RAISE EXCEPTION 'expost: %', TG_ARGV[0] USING ERRCODE = 'integrity_constraint_violation'; END $$;
 
@@ -331,9 +331,9 @@ DO $$ DECLARE name TEXT; BEGIN
   END LOOP;
 END $$;
 
--- A key in the audit trail is used, even if its entry was removed by force: nothing is sampled under it again. The line is
--- not read as JSON: parts in it may hold what no text of PostgreSQL can. In strings every quote is escaped, so these marks
--- are nowhere else; a key is always written alike, but may be longer than what an index can hold.
+-- A key in the audit trail stays used, even if its entry was removed by force: it never samples again. The line is not
+-- parsed as JSON: parts in it may contain characters that no text of PostgreSQL can. In strings every quote is escaped, so
+-- these marks occur nowhere else; a key is always written the same way, but may be too long for an index.
 CREATE FUNCTION expost_key_of(p_line TEXT) RETURNS BYTEA IMMUTABLE LANGUAGE plpgsql AS $$
 BEGIN RETURN sha256(convert_to(split_part(split_part(p_line, '"key":"', 2), '","label":', 1), 'UTF8')); END $$;
 CREATE UNIQUE INDEX expost_event_key ON expost_event (ledger, expost_key_of(line)) WHERE strpos(line, '"key":"') > 0;
@@ -343,18 +343,18 @@ CREATE UNIQUE INDEX expost_event_key ON expost_event (ledger, expost_key_of(line
 CREATE FUNCTION expost_now() RETURNS BIGINT LANGUAGE sql AS
 $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$;
 
--- The clock of the books: full hours. A clock that is more than 366 days ahead has to be confirmed.
+-- The ledger's clock, in full hours. A server's clock that is more than 366 days ahead has to be confirmed.
 CREATE FUNCTION expost_tick(p_at BIGINT, p_now BIGINT) RETURNS BIGINT LANGUAGE plpgsql AS $$
 BEGIN
   IF p_now - p_at > 31622400000000 THEN
-    RAISE EXCEPTION 'expost: the server''s clock shows %, and the last line of the audit trail was written on %: more than a year lies between; correct the clock or, if it is right, confirm it with `expost ledger clock`',
+    RAISE EXCEPTION 'expost: the server''s clock shows %, more than a year after the last line of the audit trail, of %: correct the clock or, if it is right, confirm it with `expost ledger clock`',
       to_char(to_timestamp(p_now / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD'),
       to_char(to_timestamp(p_at / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD') USING ERRCODE = 'EX001';
   END IF;
   RETURN greatest(p_at, p_now - p_now % 3600000000);
 END $$;
 
--- Functions in SQL become a part of the expressions that call them.
+-- Functions in SQL are inlined into the expressions that call them.
 CREATE FUNCTION expost_line(
   p_at BIGINT, p_body TEXT, p_entry BIGINT, p_kind TEXT, p_levels TEXT, p_sequence BIGINT, p_user TEXT
 ) RETURNS TEXT LANGUAGE sql AS $$
@@ -362,7 +362,7 @@ CREATE FUNCTION expost_line(
     || '","levels":[' || p_levels || '],"sequence":' || p_sequence || ',"user":' || p_user || '}' $$;
 CREATE FUNCTION expost_link(p_head TEXT, p_line TEXT) RETURNS TEXT LANGUAGE sql AS
 $$ SELECT encode(sha256(convert_to(p_head || E'\n' || p_line, 'UTF8')), 'hex') $$;
--- Who the server says it is, as JSON.
+-- The user of the session, as the server knows it, in JSON.
 CREATE FUNCTION expost_user() RETURNS TEXT LANGUAGE plpgsql AS $$
 BEGIN RETURN to_json(regexp_replace(session_user::text, '[^ -~]', '?', 'g'))::text; END $$;
 CREATE FUNCTION expost_is_durable() RETURNS BOOLEAN LANGUAGE plpgsql AS $$
@@ -375,8 +375,8 @@ BEGIN
   RETURN TRUE;
 END $$;
 
--- The functions below have the rights of the tables' owner, and find functions and operators in the schema of the tables:
--- nobody else may create any there. Every name in here is qualified.
+-- The functions below run with the rights of the tables' owner, and look up functions and operators in the schema of the
+-- tables, so nobody else may create any there. Every name in this function is qualified.
 CREATE FUNCTION expost_is_own_schema() RETURNS BOOLEAN LANGUAGE plpgsql AS $$
 BEGIN
   IF pg_catalog.has_schema_privilege('public'::pg_catalog.name, pg_catalog.current_schema()::pg_catalog.text, 'CREATE') THEN
@@ -385,14 +385,15 @@ BEGIN
   END IF;
   RETURN TRUE;
 END $$;
--- Whether the session's own role may decide what owners of ledgers decide.
+-- Whether the session's own role may administer ledgers.
 CREATE FUNCTION expost_governs() RETURNS BOOLEAN LANGUAGE plpgsql AS $$
 BEGIN RETURN has_function_privilege(session_user, 'expost_govern(bigint, text, text, jsonb)', 'EXECUTE'); END $$;
 
--- A batch of steps of the spending kind, exactly once. What can be known without the lock comes first: what a guarantee
--- costs, and all of an entry that never changes. Then the ledger's row is locked, which never changes, so that only the
--- next in line is woken: batches on one ledger follow one another, and nothing that is read from there on changes meanwhile. A step that the rules refuse
--- changes nothing. The caller is not trusted with amounts, accounts above its own, or lines: they follow from the tables.
+-- Apply a batch of spending steps, exactly once. What needs no lock is computed first: the costs of a guarantee, and the
+-- parts of an entry that never change. Then the ledger's row, which never changes, is locked, so that only the next waiter
+-- is woken: batches on one ledger run one after the other, and nothing that is read from then on changes meanwhile. A step
+-- that the rules reject changes nothing. The caller is not trusted with amounts, accounts above its own, or lines: they
+-- follow from the tables.
 CREATE FUNCTION expost_spend(
   p_ledger BIGINT, p_owner TEXT, p_identity TEXT, p_batch TEXT, p_before JSONB, p_known BIGINT, p_steps JSONB
 ) RETURNS JSONB LANGUAGE plpgsql SECURITY DEFINER AS $$
@@ -455,7 +456,7 @@ BEGIN
           v_step->>'claim' USING ERRCODE = 'EX001';
       END IF;
       IF (v_prices ? 'metered') <> (v_book.accounting IS NOT NULL) THEN
-        RAISE EXCEPTION 'expost: a request has prices on the meters of its ledger, and on no others: reserve it anew'
+        RAISE EXCEPTION 'expost: the request has prices for other meters than its ledger''s: make the request again'
           USING ERRCODE = 'EX001';
       END IF;
       IF v_book.accounting IS NULL THEN
@@ -513,7 +514,7 @@ BEGIN
       END IF;
     END IF;
 
-    -- one batch after the other, from here on
+    -- from here on, batches run one after the other
     IF i = 1 THEN
       PERFORM 1 FROM expost_ledger WHERE id = p_ledger FOR UPDATE;
       SELECT ARRAY[a.path], ARRAY[a.id], ARRAY[a.epsilon_limit], ARRAY[a.delta_limit], ARRAY[a.epsilon_spent],
@@ -527,7 +528,7 @@ BEGIN
         WHERE a.ledger = p_ledger AND a.path = v_book.name;
       v_first := v_sequence; v_had := v_entries;
       IF v_first < p_known THEN
-        RAISE EXCEPTION 'expost: the audit trail ends at line %, and line % was acknowledged: lines are lost, so nothing is reserved; restore the database',
+        RAISE EXCEPTION 'expost: the audit trail ends at line %, but line % was acknowledged: lines are lost, so nothing can be reserved; restore the database',
           v_first, p_known USING ERRCODE = 'EX002';
       END IF;
       IF v_book.accounting IS NOT NULL THEN v_counts := expost_numbers(v_texts[1]); END IF;
@@ -538,7 +539,7 @@ BEGIN
         RAISE EXCEPTION 'expost: % is the name of a process of the role % for ledger %: write under a name of your own',
           p_owner, v_role, v_of USING ERRCODE = 'EX001';
       ELSIF v_batch = p_batch THEN
-        RETURN v_outcomes;  -- it was applied; only the answer was lost
+        RETURN v_outcomes;  -- it was applied, and only the answer was lost
       ELSIF NOT p_before ? v_batch THEN
         RETURN '{"stale": true}';
       END IF;
@@ -554,11 +555,11 @@ BEGIN
       CONTINUE;
     END IF;
     IF v_do = 'recover' THEN
-      -- of other roles' processes the database decides: they are given up if they wrote nothing for a minute before this
-      -- transaction, which may have kept them waiting
+      -- the database decides about processes of other roles: they are given up if they wrote nothing for a minute before
+      -- this transaction, which may have kept them waiting
       UPDATE expost_owner SET expired = 1 WHERE ledger = p_ledger AND expired = 0 AND v_step->'dead' ? id
         AND (role = session_user OR seen < (extract(epoch FROM now()) * 1000000)::bigint - 60000000 OR expost_governs());
-      -- leases from before the clock of the books was set back
+      -- leases from before the ledger's clock was set back
       UPDATE expost_entry SET lease_until = v_now + lease
         WHERE ledger = p_ledger AND state = 'reserved' AND lease_until > v_now + lease
           AND lease_until - lease >= v_at + 3600000000;
@@ -610,7 +611,7 @@ BEGIN
           END IF;
           IF v_digest !~ '^[0-9a-f]{64}$' OR v_output IS NOT NULL AND (v_entry.key IS NULL OR v_entry.operation = 'reserve'
             OR v_digest IS DISTINCT FROM encode(sha256(convert_to(v_output, 'UTF8')), 'hex')) THEN
-            RAISE EXCEPTION 'expost: entry % cannot keep this output: an output has its SHA-256 as digest, and is kept only for runs with a key',
+            RAISE EXCEPTION 'expost: the output of entry % cannot be stored: an output needs its SHA-256 as digest, and is stored only for runs with a key',
               v_number USING ERRCODE = 'EX001';
           END IF;
         END IF;
@@ -799,8 +800,8 @@ BEGIN
   RETURN v_outs;
 END $$;
 
--- A process that has been silent for a month, and left nothing open, is forgotten. (Were it to wake, and send its last
--- batch once more, a reservation could be there twice: more would be charged, never less.)
+-- Delete processes that were silent for a month and have no open entries. (If one of them woke up and sent its last batch
+-- again, a reservation could be made twice: more would be charged, never less.)
 CREATE FUNCTION expost_forget(p_ledger BIGINT, p_owner TEXT) RETURNS VOID LANGUAGE plpgsql AS $$
 BEGIN
   DELETE FROM expost_owner owner WHERE ledger = p_ledger AND expired = 1 AND id <> p_owner
@@ -809,8 +810,8 @@ BEGIN
       WHERE entry.ledger = p_ledger AND entry.state = 'reserved' AND entry.owner = owner.id);
 END $$;
 
--- What owners of ledgers decide: new ledgers and accounts, limits, closing, the clock, dropped outputs. FALSE if it is not
--- as p_values say it was seen. The line says what was done: nothing in it is the caller's but names and reasons.
+-- Administration of ledgers: new ledgers and accounts, limits, closing, the clock, dropped outputs. FALSE if the state is
+-- no longer the one that p_values have. Of the line that is written, only names and reasons come from the caller.
 CREATE FUNCTION expost_govern(p_ledger BIGINT, p_kind TEXT, p_path TEXT, p_values JSONB) RETURNS BOOLEAN
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
@@ -837,7 +838,7 @@ BEGIN
     RAISE EXCEPTION 'expost: % is not the name of a ledger or an account', p_path USING ERRCODE = 'EX001';
   END IF;
   IF p_kind NOT IN ('create', 'account') AND (coalesce(p_values->>'by', '') = '' OR coalesce(p_values->>'reason', '') = '') THEN
-    RAISE EXCEPTION 'expost: a decision is made by somebody, for a reason: give by and reason' USING ERRCODE = 'EX001';
+    RAISE EXCEPTION 'expost: expost_govern needs who ordered it, and why: pass by and reason' USING ERRCODE = 'EX001';
   END IF;
   v_body := CASE p_kind
     WHEN 'create' THEN '{' || coalesce('"accounting":' || v_accounting || ',', '') || '"limit":[' || v_epsilon || ',' || v_delta || '],"name":' || expost_text(p_path) || ',"neighbours":'
@@ -848,7 +849,7 @@ BEGIN
     WHEN 'clock' THEN '{' || v_note || ',' || v_reason || '}'
     WHEN 'drop' THEN '{' || v_note || ',' || v_reason || ',"upto":' || v_upto || '}' END;
   IF v_body IS NULL OR v_upto < 1 THEN
-    RAISE EXCEPTION 'expost: % is not a decision, or lacks a limit, or the number of an entry', p_kind USING ERRCODE = 'EX001';
+    RAISE EXCEPTION 'expost: % is not a step of expost_govern, or lacks its limit or its entry number', p_kind USING ERRCODE = 'EX001';
   END IF;
   v_paths := ARRAY(SELECT array_to_string(v_names[1:n], '/') FROM generate_series(1, cardinality(v_names)) n);
   IF p_kind = 'create' THEN
@@ -864,11 +865,11 @@ BEGIN
     SELECT id, name, accounting, sequence, entries, at, head INTO STRICT v_book FROM expost_books WHERE id = p_ledger;
     IF p_kind IN ('clock', 'drop') THEN v_paths := ARRAY[v_book.name]; END IF;
     v_book.at := CASE WHEN p_kind = 'clock' THEN v_now - v_now % 3600000000
-      WHEN p_kind = 'close' AND v_now - v_book.at > 31622400000000 THEN v_book.at  -- to end spending is always possible
+      WHEN p_kind = 'close' AND v_now - v_book.at > 31622400000000 THEN v_book.at  -- closing is always possible
       ELSE expost_tick(v_book.at, v_now) END;
   END IF;
   IF p_kind IN ('create', 'account', 'raise') AND (v_book.accounting IS NULL) <> (v_capacity IS NULL) THEN
-    RAISE EXCEPTION 'expost: a limit says what it holds on the meters of its ledger, and on no others' USING ERRCODE = 'EX001';
+    RAISE EXCEPTION 'expost: a limit needs its capacity on the meters of its ledger, and on no others' USING ERRCODE = 'EX001';
   END IF;
   v_book.sequence := v_book.sequence + 1;
   IF p_kind IN ('create', 'account') THEN
@@ -901,7 +902,7 @@ BEGIN
   RETURN TRUE;
 END $$;
 
--- These two functions are how the tables are written. Nobody may call them but their owner and whom the owner allows:
+-- Only these two functions write the tables. Only their owner, and roles to whom the owner grants it, may call them:
 -- docs/ledger.md has the grants for readers, spenders and governors.
 DO $$ DECLARE v_function TEXT; BEGIN
   FOREACH v_function IN ARRAY ARRAY[

@@ -3,7 +3,7 @@ CREATE TABLE expost_ledger (
   name TEXT NOT NULL UNIQUE,
   neighbours TEXT NOT NULL CHECK (neighbours IN ('add-remove', 'substitute')),
   unit TEXT NOT NULL,
-  accounting TEXT  -- the meters beside the simple sum, if there are any
+  accounting TEXT  -- other meters than the simple sum, if there are any
 ) STRICT;
 
 CREATE TABLE expost_account (
@@ -19,12 +19,12 @@ CREATE TABLE expost_account (
   delta_reserved INTEGER NOT NULL DEFAULT 0 CHECK (delta_reserved BETWEEN 0 AND delta_limit - delta_spent),
   closed INTEGER NOT NULL DEFAULT 0 CHECK (closed IN (0, 1)),
   line INTEGER NOT NULL CHECK (line >= 1),  -- the line of the audit trail that changed it last
-  -- beside the simple sum: capacities (δ of rounds, Rényi prices, μ², others), then what was charged and what is reserved
-  -- (Rényi prices, μ², others, entries without ε, those without μ as well)
+  -- on other meters than the simple sum: capacities (δ of rounds, Rényi prices, μ², others), then what was charged and what
+  -- is reserved (Rényi prices, μ², others, entries without ε, entries without ε and μ)
   meters TEXT,
-  -- of the whole ledger, with its own account, which every line of the audit trail changes: a row less to write
+  -- of the whole ledger, in its own account's row, which every line of the audit trail changes: one row less to write
   entries INTEGER CHECK (entries >= 0),
-  at INTEGER,  -- the clock of the books
+  at INTEGER,  -- the ledger's clock
   head TEXT CHECK (length(head) = 64),
   UNIQUE (ledger, path),
   CHECK ((parent IS NULL) = (entries IS NOT NULL) AND (parent IS NULL) = (at IS NOT NULL)
@@ -45,7 +45,7 @@ CREATE VIEW expost_books AS
 SELECT l.id, l.name, l.neighbours, l.unit, l.accounting, a.line AS sequence, a.entries, a.at, a.head
 FROM expost_ledger l JOIN expost_account a ON a.ledger = l.id AND a.path = l.name;
 
--- A guarantee is kept once for each ledger, with the first line about it.
+-- A guarantee is stored once per ledger, with the first line about it.
 CREATE TABLE expost_claim (
   ledger INTEGER NOT NULL REFERENCES expost_ledger,
   digest TEXT NOT NULL,
@@ -53,14 +53,14 @@ CREATE TABLE expost_claim (
   PRIMARY KEY (ledger, digest)
 ) STRICT, WITHOUT ROWID;
 
--- A process at work. It is alive while its beats go on.
+-- A process that reserves. It is alive as long as it sends heartbeats.
 CREATE TABLE expost_owner (
   id TEXT PRIMARY KEY,
   ledger INTEGER NOT NULL REFERENCES expost_ledger,
   identity TEXT NOT NULL,
   beats INTEGER NOT NULL DEFAULT 0,
   expired INTEGER NOT NULL DEFAULT 0 CHECK (expired IN (0, 1)),
-  seen INTEGER NOT NULL  -- when it beat last
+  seen INTEGER NOT NULL  -- the time of its last heartbeat
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE expost_entry (
@@ -75,7 +75,7 @@ CREATE TABLE expost_entry (
   key TEXT,
   epsilon INTEGER NOT NULL CHECK (epsilon >= 0),
   delta INTEGER NOT NULL CHECK (delta >= 0),
-  owner TEXT,  -- of expost_owner, while it is open
+  owner TEXT,  -- the process (expost_owner), if it has no lease
   lease INTEGER CHECK (lease > 0),  -- microseconds
   lease_until INTEGER,
   begun INTEGER NOT NULL CHECK (begun IN (0, 1)),
@@ -83,7 +83,7 @@ CREATE TABLE expost_entry (
   part TEXT,
   charged_epsilon INTEGER CHECK (charged_epsilon BETWEEN 0 AND epsilon),
   charged_delta INTEGER CHECK (charged_delta BETWEEN 0 AND delta),
-  meters TEXT,  -- the worst case beside the simple sum, as in expost_account
+  meters TEXT,  -- the worst case on other meters than the simple sum
   charged_meters TEXT,
   output TEXT,
   digest TEXT,
@@ -121,8 +121,8 @@ CREATE TABLE expost_event (
   PRIMARY KEY (ledger, sequence)
 ) STRICT, WITHOUT ROWID;
 
--- What has happened stays: entries end once, events and claims never change, money never comes back by hand.
--- (A lease may become shorter, and the output of a settled entry may be dropped.)
+-- The past is immutable: entries end once, lines and guarantees never change, nothing is refunded by hand.
+-- (A lease may be shortened, and the output of a settled entry may be dropped.)
 CREATE TRIGGER expost_entry_ends_once BEFORE UPDATE ON expost_entry
 WHEN NEW.begun < OLD.begun OR (NEW.state = 'voided' AND OLD.begun = 1)
   OR NEW.ledger <> OLD.ledger OR NEW.number <> OLD.number OR NEW.account <> OLD.account
@@ -165,7 +165,7 @@ CREATE TRIGGER expost_ledger_stays BEFORE DELETE ON expost_ledger
 BEGIN SELECT RAISE(ABORT, 'expost: ledgers are never removed'); END;
 CREATE TRIGGER expost_ledger_fixed BEFORE UPDATE ON expost_ledger
 BEGIN SELECT RAISE(ABORT, 'expost: ledgers never change'); END;
--- INSERT OR REPLACE removes rows, and asks no other trigger.
+-- INSERT OR REPLACE removes rows without firing the triggers above.
 CREATE TRIGGER expost_ledger_new BEFORE INSERT ON expost_ledger
 WHEN EXISTS (SELECT 1 FROM expost_ledger WHERE id = NEW.id OR name = NEW.name)
 BEGIN SELECT RAISE(ABORT, 'expost: ledgers are never replaced'); END;
@@ -186,10 +186,10 @@ BEGIN SELECT RAISE(ABORT, 'expost: the audit trail never changes'); END;
 CREATE TRIGGER expost_owner_expires BEFORE UPDATE ON expost_owner
 WHEN NEW.expired < OLD.expired OR (OLD.expired = 1 AND NEW.beats > OLD.beats)
 BEGIN SELECT RAISE(ABORT, 'expost: what has expired stays expired'); END;
--- A key in the audit trail is used, even if its entry was removed by force: nothing is sampled under it again.
+-- A key in the audit trail stays used, even if its entry was removed by force: it never samples again.
 CREATE UNIQUE INDEX expost_event_key ON expost_event (ledger, json_extract(line, '$.body.key'))
   WHERE instr(line, '"key":"') > 0;
 CREATE TRIGGER expost_event_key_new BEFORE INSERT ON expost_event
 WHEN instr(NEW.line, '"key":"') > 0 AND EXISTS (SELECT 1 FROM expost_event WHERE ledger = NEW.ledger
   AND instr(line, '"key":"') > 0 AND json_extract(line, '$.body.key') = json_extract(NEW.line, '$.body.key'))
-BEGIN SELECT RAISE(ABORT, 'expost: this key is in the audit trail already'); END;
+BEGIN SELECT RAISE(ABORT, 'expost: this key is already in the audit trail'); END;
