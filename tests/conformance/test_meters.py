@@ -235,7 +235,7 @@ def test_a_request_without_prices_is_refused_where_there_are_meters(new: New) ->
     ledger, simple = new(), Ledger(1)
     for one, other in ((ledger, simple), (simple, ledger)):
         request = one._request("reserve", SESSION, SESSION, None, None)
-        with pytest.raises(xp.InvalidValue, match="prices for other meters"):
+        with pytest.raises(xp.InvalidValue, match="prices do not fit the meters"):
             other._store.reserve(request, begin=True)
 
 

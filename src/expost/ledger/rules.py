@@ -355,7 +355,7 @@ def refuse_used(books: Books, request: Request) -> None:
 
 def foreign_prices() -> InvalidValue:
     """An error: a request has prices if and only if its ledger has several meters."""
-    return InvalidValue("the request has prices for other meters than its ledger's: make the request again")
+    return InvalidValue("the request's prices do not fit the meters of its ledger: make the request again")
 
 
 def refuse_relation(books: Books, relation: Neighbours | None) -> None:

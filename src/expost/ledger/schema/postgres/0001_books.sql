@@ -456,7 +456,7 @@ BEGIN
           v_step->>'claim' USING ERRCODE = 'EX001';
       END IF;
       IF (v_prices ? 'metered') <> (v_book.accounting IS NOT NULL) THEN
-        RAISE EXCEPTION 'expost: the request has prices for other meters than its ledger''s: make the request again'
+        RAISE EXCEPTION 'expost: the request''s prices do not fit the meters of its ledger: make the request again'
           USING ERRCODE = 'EX001';
       END IF;
       IF v_book.accounting IS NULL THEN
