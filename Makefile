@@ -55,9 +55,9 @@ paper: $(VENV)/.dev
 
 # Databases that tests make are in memory where it is large enough: waiting for a disk proves nothing, and takes long.
 test quick: export TMPDIR := $(shell df -k --output=avail /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 4000000 {print "/dev/shm"}')
-test: export OPENBLAS_NUM_THREADS = 1  # workers leave no core for more; one more of them works while others wait
+test: export OPENBLAS_NUM_THREADS = 1  # two workers on two cores leave none for more
 test: lint $(VENV)/.browser $(PEERS)/diffprivlib/.installed
-	$(BIN)/pytest -n 3 --dist worksteal --cov --cov-report=
+	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=
 	$(BIN)/python tests/coverage_floor.py
 
 quick: $(VENV)/.dev

@@ -51,9 +51,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: Items) -> None:
     for item in items:
         if among(item.path, config, "slow") or needs_server(item):
             item.add_marker(pytest.mark.slow)
-            (spark if "spark" in item.nodeid else slow).append(item)
-        else:
-            quick.append(item)
+        kind = quick if item.get_closest_marker("slow") is None else spark if "spark" in item.nodeid else slow
+        kind.append(item)
     items[:] = in_order(spark, slow, quick, getattr(config, "workerinput", {}).get("workercount", 1))
 
 

@@ -298,7 +298,7 @@ def test_rows_are_kept_evenly(read: Read) -> None:
 def test_columns(read: Read) -> None:
     table = read(EXTREMES, neighbours="substitute")
     if not table.ordered:
-        with pytest.raises(InvalidValue, match="have none"):
+        with pytest.raises(InvalidValue, match="have no order"):
             table.column("x")
         return
     column = table.column("x")

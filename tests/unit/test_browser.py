@@ -26,6 +26,7 @@ def test_debians_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert len((tmp_path / "asked").read_text().splitlines()) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", ["exit 100", "exec /bin/sleep 60"])
 def test_where_it_cannot_be_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     machine(tmp_path, monkeypatch, script)

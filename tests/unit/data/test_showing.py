@@ -194,6 +194,7 @@ def test_an_interrupt_cancels_a_query_and_is_charged(slow: xp.PrivateTable, monk
     assert book.run(slow.count().laplace(epsilon=2)).value > 0  # the connection is usable
 
 
+@pytest.mark.slow
 def test_progress_is_time_and_nothing_else(slow: xp.PrivateTable, monkeypatch: pytest.MonkeyPatch) -> None:
     told, quick = io.StringIO(), io.StringIO()
     with xp.progress(quick):

@@ -184,6 +184,7 @@ def test_data_of_another_shape_is_refused() -> None:
         xp.PrivateRange(epsilon=1, neighbours="substitute").check(np.zeros((2, 2)))
 
 
+@pytest.mark.slow
 def test_an_audit_finds_nothing_but_a_price_that_is_too_low() -> None:
     """On data where one record decides whether a cell is likely to be shown."""
     mechanism = xp.PrivateRange(epsilon=8, neighbours="substitute")

@@ -126,6 +126,7 @@ def chance_of_the_median(rate: float, near: int, far: int) -> float:
     return float((weights / 2) @ np.exp(logs))
 
 
+@pytest.mark.slow
 def test_the_law_of_the_choice_among_all_candidates() -> None:
     """Of 1, 2 and 3, the median is 2; 2^23 + 2^22 candidates from 1 to 3 are off by one, all others by two."""
     draws, noise = 1500, SeededNoise(7)

@@ -335,6 +335,7 @@ def test_thresholds_too_noisy_for_arrays_are_compared_one_by_one() -> None:
     assert ask(5) == pytest.approx(2.0**60)
 
 
+@pytest.mark.slow
 def test_very_large_budgets_and_uneven_halves_do_not_overflow() -> None:
     for epsilon, share in ((3000, None), ("1.00001", "0.99999"), ("1.00001", "1e-5")):
         for noise in ("one-sided", "two-sided"):
