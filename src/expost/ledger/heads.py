@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from expost.canonical import sha256
 from expost.errors import LedgerCorrupt, LedgerUnavailable
+from expost.ledger.identity import Identity, identified
 from expost.ledger.trail import Head
 
 try:
@@ -32,12 +33,14 @@ class Heads:
 
     def __init__(self, path: str) -> None:
         self.path = f"{path}-heads"
+        self._name = os.fsencode(self.path)
         self._places: dict[str, int] = {}
         self._file: int | None = None
         """The open file, as long as it is the one at that path."""
+        self._identity: Identity | None = None
         self._until = 0.0
-        self._written: dict[str, bytes] = {}
-        """The records that this process wrote last."""
+        self._written: dict[str, tuple[bytes, int]] = {}
+        """The records that this process wrote last, and their lines."""
 
     def lost(self, name: str, sequence: int, hash_of: Callable[[int], str | None]) -> LedgerCorrupt | None:
         """The error if books that end at that line do not contain the noted head, by the hashes of their lines."""
@@ -87,6 +90,7 @@ class Heads:
                 self.close()
             if self._file is None:
                 self._file, self._until = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644), now + _OPEN
+                self._identity = identified(self._file)[0]
             return self._note(self._file, name, head)
         except OSError:
             self.close()
@@ -99,10 +103,10 @@ class Heads:
         if not _locked(file):
             return False
         try:
-            noted = self._read(file, name)
-            if noted is not None and noted.sequence >= head.sequence:
+            if self._noted(file, name) >= head.sequence:
                 return False
-            record = self._written[name] = _record(name, head)
+            record = _record(name, head)
+            self._written[name] = record, head.sequence
             os.pwrite(file, record, self._places.get(name, 0) * _SIZE)
         finally:
             _unlock(file)
@@ -113,16 +117,24 @@ class Heads:
         if self._file is None:
             return False
         try:
-            return os.pread(self._file, _SIZE, self._places.get(name, 0) * _SIZE) == self._written.get(name)
-        except OSError:
+            return os.pread(self._file, _SIZE, self._places.get(name, 0) * _SIZE) == self._written[name][0]
+        except (OSError, KeyError):
             return False
+
+    def _noted(self, file: int, name: str) -> int:
+        """The line of the head that is noted; 0 if none is."""
+        record, line = self._written.get(name, (b"", 0))
+        if os.pread(file, _SIZE, self._places.get(name, 0) * _SIZE) == record:
+            return line
+        noted = self._read(file, name)
+        return 0 if noted is None else noted.sequence
 
     def _is_current(self) -> bool:
         """Whether the open file is still the one at that path."""
         if self._file is None:
             return False
         try:
-            return os.path.samestat(os.fstat(self._file), os.stat(self.path))
+            return identified(self._name, times=False)[0] == self._identity
         except FileNotFoundError:
             return False
 

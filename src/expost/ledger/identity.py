@@ -16,8 +16,8 @@ _HERE = -100  # AT_FDCWD: paths are relative to the working directory
 _WANTED = 0x4 | 0x100  # STATX_NLINK, STATX_INO
 _RESULT = struct.Struct("<I12xI12xQ96xII")  # mask, links, inode, and the device's two numbers
 _Buffer = ctypes.c_char * 256
-Identity: TypeAlias = tuple[int, int, int]
-"""A file's inode, and the two numbers of its device."""
+Identity: TypeAlias = tuple[int, int]
+"""A file's inode and device."""
 
 
 def _library() -> Any:
@@ -32,13 +32,14 @@ def _library() -> Any:
 _statx = _library()
 
 
-def identified(path: bytes, *, times: bool = True) -> tuple[Identity, int]:
-    """The identity of a file, and its number of links; ``times=False`` does not read its times. Raises ``OSError``."""
+def identified(path: bytes | int, *, times: bool = True) -> tuple[Identity, int]:
+    """The identity of the file at a path, or of an open one, and its number of links; ``times=False`` does not read its
+    times. Raises ``OSError``."""
     if not times and _statx is not None:
         result = _Buffer()
         failed = _statx(_HERE, path, 0, _WANTED, result)
         mask, links, inode, major, minor = _RESULT.unpack_from(result)
         if not failed and mask & _WANTED == _WANTED:
-            return (inode, major, minor), links
+            return (inode, os.makedev(major, minor)), links
     found = os.stat(path)  # raises the error; or the kernel does not support statx
-    return (found.st_ino, os.major(found.st_dev), os.minor(found.st_dev)), found.st_nlink
+    return (found.st_ino, found.st_dev), found.st_nlink

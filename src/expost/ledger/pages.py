@@ -34,7 +34,7 @@ class Pages:
             "SELECT id FROM expost_account WHERE ledger = ? AND (path = ? OR substr(path, 1, ?) = ?)",
             self._ledger, name, len(name) + 1, f"{name}/",
         )  # fmt: skip
-        which = ENTRY.replace("expost_entry e", self._engine.account_entries) + " AND e.account = ?"
+        which = ENTRY.replace("expost_entry e", self._engine.account_entries) + " AND e.account = ? AND e.below = 1"
         scans = [self._scan(which, (account,), down=down) for (account,) in rows]
         return heapq.merge(*scans, key=lambda row: row[0], reverse=down)
 

@@ -46,7 +46,7 @@ from expost.ledger.rules import Create
 if TYPE_CHECKING:
     import psycopg
 
-_SPEND = "SELECT expost_spend(%s, %s, %s, %s, %s::text::jsonb, %s, %s::text::jsonb)"
+_SPEND = "CALL expost_commit(%s, %s, %s, %s, %s::text::jsonb, %s, %s::text::jsonb, NULL)"
 _GOVERN = "SELECT expost_govern(%s, %s, %s, %s::text::jsonb)"
 _PLANS = (
     "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; "

@@ -25,7 +25,7 @@ BALANCE = (
 ENTRY = (
     "SELECT e.number, a.path, e.operation, e.subject, e.fingerprint, e.claim, c.json, e.label, e.key, e.state, "
     "e.begun, e.part, e.charged_epsilon, e.charged_delta, e.reserved_at, e.epsilon, e.delta, e.reserved_line, "
-    "e.ended_line, e.digest, e.output IS NOT NULL, e.meters, e.charged_meters "
+    "e.ended_line, e.digest, e.output IS NOT NULL, e.meters, e.charged_meters, e.below "
     "FROM expost_entry e LEFT JOIN expost_account a ON a.id = e.account "
     "LEFT JOIN expost_claim c ON c.ledger = e.ledger AND c.digest = e.claim WHERE e.ledger = ?"
 )
@@ -59,10 +59,13 @@ def _entry(row: Any) -> Entry:
     number, path, manner, text, fingerprint, claim, said, label, key, state, begun, part, paid, paid_delta, at = row[
         :15
     ]
+    names = tuple(path.split("/"))
+    if row[23] != (len(names) > 1):
+        raise ValueError("an entry of an account below the ledger's own is marked so")
     subject, kept = Described(text, fingerprint), guarantee_of(claim, said)
     return Entry(
         number,
-        request_of(manner, tuple(path.split("/")), subject, kept, label, key),
+        request_of(manner, names, subject, kept, label, key),
         state,
         bool(begun),
         None if part is None else part_of(json.loads(part)),

@@ -89,9 +89,9 @@ class SqliteEngine:
         whose = here(), ledger
         owner = self._owners.get(whose) or secrets.token_hex(8)
 
-        def work(writer: apsw.Connection) -> Transaction:
+        def work(cursor: apsw.Cursor) -> Transaction:
             known = self._known.pop(ledger, None) or Remembered()  # dropped from the cache if this fails
-            transaction = Transaction(writer, ledger, owner, self.settings, known)
+            transaction = Transaction(cursor, ledger, owner, self.settings, known)
             if self.heads is not None and not (known.noted and self.heads.is_last(transaction.root[0])):
                 transaction.lost = self.heads.lost(transaction.root[0], transaction.sequence, transaction.hash_of)
             transaction.apply(steps)
@@ -118,23 +118,25 @@ class SqliteEngine:
         """Create a ledger and its own account."""
         self._refuse_reading()
         with self._translated():
-            head = self._transact(lambda writer: create_books(writer, operation, self.settings, self.heads))
+            head = self._transact(lambda cursor: create_books(cursor, operation, self.settings, self.heads))
         if self.heads is not None:
             self.heads.note(operation.name, Head(1, head))
 
-    def _transact(self, work: Callable[[apsw.Connection], Any]) -> Any:
+    def _transact(self, work: Callable[[apsw.Cursor], Any]) -> Any:
         """Do the work and commit it, or change nothing. Even an interrupt leaves no transaction open."""
         writer = self._writing()
+        cursor = writer.cursor()  # one for all statements: to make one for each takes longer
         try:
-            writer.execute("BEGIN IMMEDIATE")
+            cursor.execute("BEGIN IMMEDIATE")
             if writer.data_version() != self._version:  # another connection wrote
                 self._known.clear()
-            result = work(writer)
+            result = work(cursor)
             self._check_files()
             self._version = None
-            writer.execute("COMMIT")
+            cursor.execute("COMMIT")
             self._version = writer.data_version()
         except BaseException:
+            cursor.close(True)
             if writer.in_transaction:
                 writer.execute("ROLLBACK")
             raise
@@ -377,11 +379,11 @@ class SqliteEngine:
         if writer.execute(find, (schema.MARK,)).fetchall() and not schema.missing("sqlite", done()):
             return
 
-        def run(writer: apsw.Connection) -> None:
-            writer.execute(mark).fetchall()
+        def run(cursor: apsw.Cursor) -> None:
+            cursor.execute(mark).fetchall()
             for name, text in schema.missing("sqlite", done()):
-                writer.execute(text).fetchall()
-                writer.execute(f"INSERT INTO {schema.MARK} (name, digest) VALUES (?, ?)", (name, sha256(text)))
+                cursor.execute(text).fetchall()
+                cursor.execute(f"INSERT INTO {schema.MARK} (name, digest) VALUES (?, ?)", (name, sha256(text)))
 
         self._transact(run)
 

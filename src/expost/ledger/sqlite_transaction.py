@@ -37,8 +37,9 @@ _MONTH = 30 * 24 * rules.HOUR
 _OPEN = "expost_entry e INDEXED BY expost_entry_open"
 _SPENT = (
     "UPDATE expost_account SET epsilon_spent = ?, delta_spent = ?, epsilon_reserved = ?, delta_reserved = ?, line = ?, "
-    "meters = ?, entries = ?, at = ?, head = ?"
+    "meters = ?, entries = ?, at = ?, head = ? WHERE id = ?"
 )
+_LIMITED = _SPENT.replace(" WHERE", ", epsilon_limit = ?, delta_limit = ?, closed = ? WHERE")
 _BELOW = (None, None, None)  # columns that only the ledger's own account has
 
 
@@ -71,10 +72,8 @@ class Transaction:
     Proof: thm-durable
     """
 
-    def __init__(
-        self, connection: apsw.Connection, ledger: int, owner: str, settings: Settings, known: Remembered
-    ) -> None:
-        self._execute, self._ledger, self._settings, self.known = connection.execute, ledger, settings, known
+    def __init__(self, cursor: apsw.Cursor, ledger: int, owner: str, settings: Settings, known: Remembered) -> None:
+        self._execute, self._ledger, self._settings, self.known = cursor.execute, ledger, settings, known
         row = known.book or self._row(
             "SELECT name, neighbours, sequence, entries, at, head, accounting FROM expost_books WHERE id = ?", ledger
         )
@@ -237,12 +236,9 @@ class Transaction:
             None if held is None else numbers_text(held), *whole,
         )  # fmt: skip
         if limit is before.limit and closed == before.closed:
-            self._execute(f"{_SPENT} WHERE id = ?", (*values, number))
+            self._execute(_SPENT, (*values, number))
         else:
-            self._execute(
-                f"{_SPENT}, epsilon_limit = ?, delta_limit = ?, closed = ? WHERE id = ?",
-                (*values, limit.epsilon_units, limit.delta_units, int(closed), number),
-            )
+            self._execute(_LIMITED, (*values, limit.epsilon_units, limit.delta_units, int(closed), number))
         self.known.accounts[path] = number, Balance(limit, spent, reserved, closed, self.sequence, held)
 
     def _write_entry(self, operation: rules.Reserve, change: rules.Change) -> None:
@@ -258,10 +254,11 @@ class Transaction:
         if lease is None:
             self._ensure_alive()
         self._execute(
-            "INSERT INTO expost_entry (ledger, number, account, operation, subject, fingerprint, claim, label, key, "
-            "epsilon, delta, meters, owner, lease, lease_until, begun, reserved_at, reserved_line) "
-            "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-            (self._ledger, self._count, self._account(request.account)[0], request.operation, subject.text,
+            "INSERT INTO expost_entry (ledger, number, account, below, operation, subject, fingerprint, claim, label, "
+            "key, epsilon, delta, meters, owner, lease, lease_until, begun, reserved_at, reserved_line) "
+            "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            (self._ledger, self._count, self._account(request.account)[0], int(len(request.account) > 1),
+            request.operation, subject.text,
             subject.fingerprint, claim, request.label, request.key, worst.epsilon_units, worst.delta_units,
             None if request.tariff is None else numbers_text(request.tariff.worst.amounts),
             self.owner if lease is None else None, lease, None if lease is None else self._now + lease,
@@ -363,9 +360,9 @@ def unknown_account(path: Path) -> UnknownEntry:
     return UnknownEntry(f"{'/'.join(path[:-1])!r} has no account {path[-1]!r}: check its name, or create it")
 
 
-def create_books(writer: apsw.Connection, operation: rules.Create, settings: Settings, heads: Heads | None) -> str:
+def create_books(cursor: apsw.Cursor, operation: rules.Create, settings: Settings, heads: Heads | None) -> str:
     """Create a ledger and its own account, and return the hash of its first line."""
-    if writer.execute("SELECT 1 FROM expost_ledger WHERE name = ?", (operation.name,)).fetchone():
+    if cursor.execute("SELECT 1 FROM expost_ledger WHERE name = ?", (operation.name,)).fetchone():
         raise AlreadyExists("ledger", operation.name)
     lost = None if heads is None else heads.lost(operation.name, 0, lambda line: None)
     if lost is not None:
@@ -376,13 +373,13 @@ def create_books(writer: apsw.Connection, operation: rules.Create, settings: Set
     line = trail_line(change, 1, at, settings.user)
     head = link(GENESIS, line)
     name, limit, neighbours, unit, meters, _ = operation
-    writer.execute(
+    cursor.execute(
         "INSERT INTO expost_ledger (name, neighbours, unit, accounting) VALUES (?, ?, ?, ?)",
         (name, neighbours, unit, accounting_text(meters)),
     )
-    ledger = writer.last_insert_rowid()
-    writer.execute("INSERT INTO expost_event VALUES (?, 1, ?, ?)", (ledger, line, head))
-    writer.execute(
+    ledger = cursor.connection.last_insert_rowid()
+    cursor.execute("INSERT INTO expost_event VALUES (?, 1, ?, ?)", (ledger, line, head))
+    cursor.execute(
         "INSERT INTO expost_account (ledger, path, epsilon_limit, delta_limit, line, meters, entries, at, head) "
         "VALUES (?, ?, ?, ?, 1, ?, 0, ?, ?)",
         (ledger, name, limit.epsilon_units, limit.delta_units, numbers_text(change.levels[0].meters), at, head),

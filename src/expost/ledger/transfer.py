@@ -104,12 +104,13 @@ class _Copying(Replay):
             self._run("INSERT INTO expost_claim VALUES (?, ?, ?)", self._ledger, claim, claim_text(request.claim))
         super()._reserved(entry, line)
         self._run(
-            "INSERT INTO expost_entry (ledger, number, account, operation, subject, fingerprint, claim, label, key, "
-            "epsilon, delta, meters, lease, lease_until, begun, reserved_at, reserved_line) "
-            "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,1,1,?,?,?)",
-            self._ledger, entry.id, self._ids[request.account], request.operation, subject.text, subject.fingerprint,
-            claim, request.label, request.key, worst.epsilon_units, worst.delta_units,
-            numbers_text(entry.reserved_amounts), int(entry.begun), round(entry.reserved_at * 1e6), line,
+            "INSERT INTO expost_entry (ledger, number, account, below, operation, subject, fingerprint, claim, label, "
+            "key, epsilon, delta, meters, lease, lease_until, begun, reserved_at, reserved_line) "
+            "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,1,1,?,?,?)",
+            self._ledger, entry.id, self._ids[request.account], int(len(request.account) > 1), request.operation,
+            subject.text, subject.fingerprint, claim, request.label, request.key, worst.epsilon_units,
+            worst.delta_units, numbers_text(entry.reserved_amounts), int(entry.begun), round(entry.reserved_at * 1e6),
+            line,
         )  # fmt: skip
 
     def ended(self, entry: Entry, operation: Operation, reserved: int, line: int) -> None:

@@ -66,7 +66,7 @@ class _Writer:
 
     def at_once(self, ledger: int, step: Step) -> list[Outcome]:
         """Commit in the caller's own thread, if nobody else is committing or waiting to; otherwise return nothing."""
-        if self._turn._is_owned() or current_thread() is self._thread:
+        if self._turn._is_owned() or (self._thread is not None and self._thread is current_thread()):
             raise LedgerUnavailable(
                 "this thread was interrupted while it wrote to the ledger, and a signal handler or finalizer cannot "
                 "write meanwhile: write afterwards"

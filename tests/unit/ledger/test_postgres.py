@@ -406,3 +406,37 @@ def test_a_connection_that_is_dropped_is_closed(postgres_url: Callable[[], str])
                 break
             time.sleep(0.05)
     assert left == (0,)
+
+
+def test_the_next_batch_does_not_wait_for_the_disk(server: Server) -> None:
+    """The lock is released before the commit is safe, here on a standby that is absent; the answer waits for it."""
+    url = server.new_database(f"early_{secrets.token_hex(4)}")
+    ledger = make(url)
+    thread = threading.Thread(target=lambda: ledger.reserve(CLAIM).settle("small"))
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute("SET synchronous_commit = local")
+        other.execute("ALTER SYSTEM SET synchronous_standby_names = 'absent'")
+        other.execute("SELECT pg_reload_conf()")
+        try:
+            _see(other, "SELECT 1 WHERE current_setting('synchronous_standby_names') = 'absent'")
+            thread.start()
+            _see(other, "SELECT 1 FROM expost_entry")
+            _see(other, "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+            other.execute("SELECT 1 FROM expost_ledger FOR UPDATE NOWAIT")
+            assert thread.is_alive()
+            assert other.execute("SELECT state FROM expost_entry").fetchall() == [("reserved",)]
+        finally:
+            other.execute("ALTER SYSTEM RESET synchronous_standby_names")
+            other.execute("SELECT pg_reload_conf()")
+    thread.join(30)
+    assert ledger.spent == CLAIM.cost_of("small")
+    ledger.verify()
+
+
+def _see(connection: psycopg.Connection[Any], sql: str) -> None:
+    """Wait until a query has rows."""
+    for _ in range(1000):
+        if connection.execute(sql).fetchall():
+            return
+        time.sleep(0.01)
+    pytest.fail(f"never seen: {sql}")

@@ -158,7 +158,9 @@ def test_an_entry_before_the_first_is_found(tmp_path: Path) -> None:
     ledger = make(url)
     ledger.run(Fixed(CLAIM, 7, part="small"), key="k")
     disarm(url, "expost_entry")
-    columns = "ledger, account, operation, subject, fingerprint, claim, epsilon, delta, owner, begun, state, part, "
+    columns = (
+        "ledger, account, below, operation, subject, fingerprint, claim, epsilon, delta, owner, begun, state, part, "
+    )
     columns += "charged_epsilon, charged_delta, output, digest, reserved_at, reserved_line, ended_line"
     execute(
         url,

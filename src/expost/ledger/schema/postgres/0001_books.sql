@@ -160,6 +160,7 @@ CREATE TABLE expost_entry (
   ledger BIGINT NOT NULL,
   number BIGINT NOT NULL,
   account BIGINT NOT NULL,
+  below BIGINT NOT NULL,  -- whether the account is below the ledger's own
   operation TEXT NOT NULL,
   subject TEXT NOT NULL,
   fingerprint TEXT NOT NULL,
@@ -189,7 +190,7 @@ CREATE UNIQUE INDEX expost_entry_key ON expost_entry (ledger, key) WHERE key IS 
 CREATE INDEX expost_owner_ledger ON expost_owner (ledger) WHERE expired = 0;
 CREATE INDEX expost_owner_expired ON expost_owner (ledger) WHERE expired = 1;  -- no column that changes with a commit
 CREATE INDEX expost_entry_open ON expost_entry (ledger, number) WHERE state = 'reserved';
-CREATE INDEX expost_entry_account ON expost_entry (account, number);
+CREATE INDEX expost_entry_account ON expost_entry (account, number) WHERE below = 1;  -- of the others, all are asked for
 
 CREATE TABLE expost_event (
   ledger BIGINT NOT NULL,
@@ -292,7 +293,7 @@ EXECUTE FUNCTION expost_refuse('an entry ends once and does not change otherwise
 CREATE TRIGGER expost_entry_lease AFTER UPDATE OF lease_until ON expost_entry FOR EACH ROW
 WHEN (NEW.lease_until IS NULL OR NEW.lease_until > OLD.lease_until)
 EXECUTE FUNCTION expost_refuse('an entry ends once and does not change otherwise');
-CREATE TRIGGER expost_entry_fixed AFTER UPDATE OF ledger, number, account, operation, subject, fingerprint, claim, label,
+CREATE TRIGGER expost_entry_fixed AFTER UPDATE OF ledger, number, account, below, operation, subject, fingerprint, claim, label,
   key, epsilon, delta, meters, reserved_at, reserved_line, owner, lease ON expost_entry FOR EACH ROW
 EXECUTE FUNCTION expost_refuse('an entry ends once and does not change otherwise');
 CREATE TRIGGER expost_entry_starts BEFORE INSERT ON expost_entry FOR EACH ROW WHEN (NEW.state <> 'reserved')
@@ -709,9 +710,9 @@ BEGIN
         v_outs := jsonb_build_object('sequence', v_sequence, 'outcomes',
           jsonb_build_array(jsonb_build_object('entry', v_number, 'at', v_at)));
         WITH entry AS (
-          INSERT INTO expost_entry (ledger, number, account, operation, subject, fingerprint, claim, label, key, epsilon,
-            delta, meters, owner, lease, lease_until, begun, reserved_at, reserved_line)
-          VALUES (p_ledger, v_number, v_account, v_step->>'operation', v_step->>'subject', v_step->>'fingerprint',
+          INSERT INTO expost_entry (ledger, number, account, below, operation, subject, fingerprint, claim, label, key,
+            epsilon, delta, meters, owner, lease, lease_until, begun, reserved_at, reserved_line)
+          VALUES (p_ledger, v_number, v_account, 0, v_step->>'operation', v_step->>'subject', v_step->>'fingerprint',
             v_step->>'claim', v_step->>'label', v_step->>'key', v_held, v_held_delta, v_amounts,
             CASE WHEN v_step->>'lease' IS NULL THEN p_owner END, (v_step->>'lease')::bigint,
             v_now + (v_step->>'lease')::bigint, (v_step->>'begun')::boolean::int, v_at, v_sequence)
@@ -790,14 +791,29 @@ BEGIN
         AS changed(id, spent, spent_delta, reserved, reserved_delta, line, meters, place)
       WHERE account.id = changed.id AND changed.line > v_first
     )
-    INSERT INTO expost_entry (ledger, number, account, operation, subject, fingerprint, claim, label, key, epsilon, delta,
-      meters, owner, lease, lease_until, begun, reserved_at, reserved_line)
-    SELECT step.ledger, number, account, operation, subject, fingerprint, claim, label, key, epsilon, delta, amounts, CASE WHEN lease IS NULL THEN p_owner END, lease,
+    INSERT INTO expost_entry (ledger, number, account, below, operation, subject, fingerprint, claim, label, key, epsilon,
+      delta, meters, owner, lease, lease_until, begun, reserved_at, reserved_line)
+    SELECT step.ledger, number, account, (account <> v_ids[1])::int, operation, subject, fingerprint, claim, label, key, epsilon, delta, amounts, CASE WHEN lease IS NULL THEN p_owner END, lease,
       v_now + lease, begun::int, v_at, step.sequence
     FROM step WHERE step.sequence IS NOT NULL AND "do" = 'reserve';
   END IF;
   UPDATE expost_owner SET batch = p_batch, outcomes = v_outs, seen = v_now, beats = beats + v_beats WHERE id = p_owner;
   RETURN v_outs;
+END $$;
+
+-- expost_spend, for sessions that are not in a transaction. The lock of the ledger is released before the disk is waited for,
+-- so that the next batch does not wait for it, too; the answer is sent once everything is on the disk: the last commit
+-- flushes the log up to itself, and waits for synchronous standbys. A batch that follows has a later place in the log, so it
+-- is never on the disk without those that it builds on.
+CREATE PROCEDURE expost_commit(
+  p_ledger BIGINT, p_owner TEXT, p_identity TEXT, p_batch TEXT, p_before JSONB, p_known BIGINT, p_steps JSONB,
+  INOUT p_outcomes JSONB
+) LANGUAGE plpgsql AS $$
+BEGIN
+  p_outcomes := expost_spend(p_ledger, p_owner, p_identity, p_batch, p_before, p_known, p_steps);
+  PERFORM set_config('synchronous_commit', 'off', TRUE);  -- of this transaction
+  COMMIT;
+  PERFORM pg_logical_emit_message(TRUE, 'expost', '');  -- a commit that wrote nothing would not flush
 END $$;
 
 -- Delete processes that were silent for a month and have no open entries. (If one of them woke up and sent its last batch

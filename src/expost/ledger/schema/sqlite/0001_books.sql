@@ -67,6 +67,7 @@ CREATE TABLE expost_entry (
   ledger INTEGER NOT NULL REFERENCES expost_ledger,
   number INTEGER NOT NULL CHECK (number >= 1),
   account INTEGER NOT NULL REFERENCES expost_account,
+  below INTEGER NOT NULL CHECK (below IN (0, 1)),  -- whether the account is below the ledger's own
   operation TEXT NOT NULL CHECK (operation IN ('run', 'open', 'reserve')),
   subject TEXT NOT NULL,
   fingerprint TEXT NOT NULL,
@@ -111,7 +112,7 @@ CREATE UNIQUE INDEX expost_entry_key ON expost_entry (ledger, key) WHERE key IS 
 CREATE INDEX expost_owner_ledger ON expost_owner (ledger) WHERE expired = 0;
 CREATE INDEX expost_owner_expired ON expost_owner (ledger, seen) WHERE expired = 1;
 CREATE INDEX expost_entry_open ON expost_entry (ledger, number) WHERE state = 'reserved';
-CREATE INDEX expost_entry_account ON expost_entry (account, number);
+CREATE INDEX expost_entry_account ON expost_entry (account, number) WHERE below = 1;  -- of the others, all are asked for
 
 CREATE TABLE expost_event (
   ledger INTEGER NOT NULL REFERENCES expost_ledger,
@@ -125,7 +126,7 @@ CREATE TABLE expost_event (
 -- (A lease may be shortened, and the output of a settled entry may be dropped.)
 CREATE TRIGGER expost_entry_ends_once BEFORE UPDATE ON expost_entry
 WHEN NEW.begun < OLD.begun OR (NEW.state = 'voided' AND OLD.begun = 1)
-  OR NEW.ledger <> OLD.ledger OR NEW.number <> OLD.number OR NEW.account <> OLD.account
+  OR NEW.ledger <> OLD.ledger OR NEW.number <> OLD.number OR NEW.account <> OLD.account OR NEW.below <> OLD.below
   OR NEW.operation <> OLD.operation OR NEW.subject <> OLD.subject OR NEW.fingerprint <> OLD.fingerprint
   OR NEW.claim <> OLD.claim OR NEW.label IS NOT OLD.label OR NEW.key IS NOT OLD.key
   OR NEW.epsilon <> OLD.epsilon OR NEW.delta <> OLD.delta OR NEW.meters IS NOT OLD.meters
@@ -139,8 +140,6 @@ WHEN NEW.begun < OLD.begun OR (NEW.state = 'voided' AND OLD.begun = 1)
 BEGIN SELECT RAISE(ABORT, 'expost: an entry ends once and does not change otherwise'); END;
 CREATE TRIGGER expost_entry_stays BEFORE DELETE ON expost_entry
 BEGIN SELECT RAISE(ABORT, 'expost: entries are never removed'); END;
-CREATE TRIGGER expost_entry_starts BEFORE INSERT ON expost_entry WHEN NEW.state <> 'reserved'
-BEGIN SELECT RAISE(ABORT, 'expost: an entry starts as reserved'); END;
 CREATE TRIGGER expost_event_fixed BEFORE UPDATE ON expost_event
 BEGIN SELECT RAISE(ABORT, 'expost: the audit trail never changes'); END;
 CREATE TRIGGER expost_event_stays BEFORE DELETE ON expost_event
@@ -177,19 +176,17 @@ CREATE TRIGGER expost_claim_new BEFORE INSERT ON expost_claim
 WHEN EXISTS (SELECT 1 FROM expost_claim WHERE ledger = NEW.ledger AND digest = NEW.digest)
 BEGIN SELECT RAISE(ABORT, 'expost: claims never change'); END;
 CREATE TRIGGER expost_entry_new BEFORE INSERT ON expost_entry
-WHEN EXISTS (SELECT 1 FROM expost_entry WHERE ledger = NEW.ledger AND number = NEW.number)
+WHEN NEW.state <> 'reserved' OR EXISTS (SELECT 1 FROM expost_entry WHERE ledger = NEW.ledger AND number = NEW.number)
   OR (NEW.key IS NOT NULL AND EXISTS (SELECT 1 FROM expost_entry WHERE ledger = NEW.ledger AND key = NEW.key))
-BEGIN SELECT RAISE(ABORT, 'expost: entries are never replaced'); END;
+BEGIN SELECT RAISE(ABORT, 'expost: an entry starts as reserved, and entries are never replaced'); END;
 CREATE TRIGGER expost_event_new BEFORE INSERT ON expost_event
 WHEN EXISTS (SELECT 1 FROM expost_event WHERE ledger = NEW.ledger AND sequence = NEW.sequence)
-BEGIN SELECT RAISE(ABORT, 'expost: the audit trail never changes'); END;
+  OR instr(NEW.line, '"key":"') > 0 AND EXISTS (SELECT 1 FROM expost_event WHERE ledger = NEW.ledger
+    AND instr(line, '"key":"') > 0 AND json_extract(line, '$.body.key') = json_extract(NEW.line, '$.body.key'))
+BEGIN SELECT RAISE(ABORT, 'expost: the audit trail never changes, and has each key once'); END;
 CREATE TRIGGER expost_owner_expires BEFORE UPDATE ON expost_owner
 WHEN NEW.expired < OLD.expired OR (OLD.expired = 1 AND NEW.beats > OLD.beats)
 BEGIN SELECT RAISE(ABORT, 'expost: what has expired stays expired'); END;
 -- A key in the audit trail stays used, even if its entry was removed by force: it never samples again.
 CREATE UNIQUE INDEX expost_event_key ON expost_event (ledger, json_extract(line, '$.body.key'))
   WHERE instr(line, '"key":"') > 0;
-CREATE TRIGGER expost_event_key_new BEFORE INSERT ON expost_event
-WHEN instr(NEW.line, '"key":"') > 0 AND EXISTS (SELECT 1 FROM expost_event WHERE ledger = NEW.ledger
-  AND instr(line, '"key":"') > 0 AND json_extract(line, '$.body.key') = json_extract(NEW.line, '$.body.key'))
-BEGIN SELECT RAISE(ABORT, 'expost: this key is already in the audit trail'); END;
