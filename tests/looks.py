@@ -79,5 +79,5 @@ if __name__ == "__main__":
     if there is None:
         sys.exit(print("not looked at: there is no browser"))
     static = {"_static", "_modules", "_sources"}
-    pages = [path for path in sorted(Path(sys.argv[1]).rglob("*.html")) if not static & set(path.parts)]
+    pages = [path for path in sorted(Path(sys.argv[1]).resolve().rglob("*.html")) if not static & set(path.parts)]
     sys.exit("\n".join(faults(pages, there)) or None)
