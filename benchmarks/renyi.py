@@ -63,7 +63,7 @@ def fitting() -> list[Row]:
     ]
 
 
-# ---- normal noise
+# ---- Gaussian noise
 
 
 def noise_that_fits() -> float:

@@ -1,8 +1,8 @@
 """Train until it is good enough, and pay only for the steps taken.
 
 Logistic regression by differentially private gradient steps: each takes a fresh Poisson sample of the patients, clips
-every patient's gradient, and releases the sum with rounded normal noise on a grid. After each of some steps a score on
-public data says whether to go on.
+every patient's gradient, and releases the sum with rounded Gaussian noise on a grid. After some steps a score on public
+data says whether to go on.
 
 Noise, rate, number of stops and what is good enough are chosen by hand. The last table shows what other numbers of
 stops would have cost: few stops are cheap, and with many a Rényi filter, for which stopping anywhere is free, is

@@ -1,4 +1,4 @@
-"""A second composition of sampled normal noise, plain and slow, that shares nothing with the library's.
+"""A second composition of sampled Gaussian noise, plain and slow, that shares nothing with the library's.
 
 Losses are split between grid points from above, and merged to grid points from below: to merge outputs is
 post-processing, so the pair that is left is dominated. Masses are whole numbers of 2⁻¹⁰⁴ in limbs of eight bits, and
@@ -27,7 +27,7 @@ BUDGET = 1e-8  # of δ: what windows may cut off in all
 
 @dataclass(frozen=True)
 class Sampled:
-    """Normal noise on a Poisson sample, against no record, or in reverse."""
+    """Gaussian noise on a Poisson sample, against no record, or in reverse."""
 
     noise_multiplier: float
     sampling_rate: float

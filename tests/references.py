@@ -1,4 +1,4 @@
-"""References for compositions of sampled normal noise, to 30 digits and by other means than the library's.
+"""References for compositions of sampled Gaussian noise, to 30 digits and by other means than the library's.
 
 ``python tests/references.py`` writes unit/accounting/references.json: for 200 random settings the ε at which δ is as
 given, from the inversion formula

@@ -80,7 +80,7 @@ def floating(data: Any, rng: np.random.Generator, count: int) -> Any:
 
 
 def normal(data: Any, rng: np.random.Generator, count: int, *, scale: float) -> Any:
-    """Normal noise, rounded."""
+    """Gaussian noise, rounded."""
     return (data + rng.normal(scale=scale, size=count)).round(2)
 
 
@@ -141,7 +141,7 @@ WRONG = (
     _sparse(" with half the noise on answers", HALF_UP, 1, threshold=2, question=1.5, most=1),
     Animal("Laplace noise of half the scale", partial(laplace, scale=0.5), (0, 1), 1),
     Animal("Laplace noise in floating point", floating, (0.0, 1.0), 1),
-    Animal("normal noise of half the scale", partial(normal, scale=1.0), (0, 1), 1, 0.01),
+    Animal("Gaussian noise of half the scale", partial(normal, scale=1.0), (0, 1), 1, 0.01),
     Animal("randomized response that lies too seldom", partial(response, lie=0.2), (0, 1), 1),
     Animal("exponential mechanism without the factor two", partial(exponential, rate=1.0), ONE_FALLS, 1),
     Animal("noisy maximum with half the noise", partial(noisy_max, scale=1.0), ONE_FALLS, 1),
@@ -156,7 +156,7 @@ RIGHT = (
     _sparse(" with several positives", HALF_UP, 4, threshold=0.5, question=3, most=3),
     _sparse(" with gaps", HALF_UP, 1, threshold=2, question=4, most=1, gaps=True),
     Animal("Laplace noise", partial(laplace, scale=1.0), (0, 1), 1),
-    Animal("normal noise", partial(normal, scale=2.0), (0, 1), 1, 0.02),
+    Animal("Gaussian noise", partial(normal, scale=2.0), (0, 1), 1, 0.02),
     Animal("randomized response", partial(response, lie=1 / (1 + np.e)), (0, 1), 1),
     Animal("exponential mechanism", partial(exponential, rate=0.5), ONE_FALLS, 1),
     Animal("noisy maximum", partial(noisy_max, scale=2.0), ONE_FALLS, 1),

@@ -1,6 +1,6 @@
 """Whether another way to fit a private linear classifier is better: accuracies on records that no benchmark uses.
 
-Ours has pure ε. The others but one have (ε, 10⁻⁶), normal noise and its exact composition, which is in their favour:
+Ours has pure ε. The others but one have (ε, 10⁻⁶), Gaussian noise and its exact composition, which is in their favour:
 the mean difference of the classes; full-batch gradient descent with clipped gradients and averaged iterates; and
 regression of the label by noisy normal equations, one Newton step. All see the same rows, of length 1, with the same
 constant. Their numbers are plain guesses that were not tuned. Data sets are those of ``lean.py``. For each way: the

@@ -140,7 +140,7 @@ class BudgetExceeded(ExpostError):
     """More was asked for than remains. Nothing was charged, nothing was sampled, and the ledger can be used on.
 
     ``ledger`` is the name of the ledger or account that is short, ``remaining`` is what remains there, and ``short``
-    lists which of ``"epsilon"``, ``"delta"`` and (for normal noise) ``"rho"`` do not fit. ``affordable`` is what would
+    lists which of ``"epsilon"``, ``"delta"`` and (Gaussian noise) ``"rho"`` do not fit. ``affordable`` is what would
     fit at every level: the account, those above it, and the ledger.
     """
 
@@ -178,7 +178,7 @@ class BudgetExceeded(ExpostError):
             return (
                 f"asked for {self.requested}, and no meter of {self.ledger!r} has room for it"
                 + (f" (short of {short})" if short else "")
-                + f": the largest affordable ε is {self.affordable.epsilon_text}, or ρ {rho} of normal noise; "
+                + f": the largest affordable ε is {self.affordable.epsilon_text}, or ρ {rho} of Gaussian noise; "
                 "nothing was charged"
             )
         return (

@@ -99,7 +99,7 @@ class Mechanism(ABC, Generic[In, Out]):
         return tangent_prices(self.guarantee, order)
 
     def gaussian_prices(self) -> Prices | None:
-        """μ² = (sensitivity/σ)² of each part, if it is as private as normal noise; else None."""
+        """μ² = (sensitivity/σ)² of each part, if it is as private as Gaussian noise; else None."""
         return None
 
     def check(self, data: Any) -> None:

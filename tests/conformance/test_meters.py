@@ -95,7 +95,7 @@ def test_normal_noise_needs_no_delta_and_fills_the_simple_sum(new: New) -> None:
     simple, renyi, normal = ledger.meters
     assert (simple.is_full, renyi.is_full, normal.is_full) == (True, False, False)
     ledger.reserve(SESSION).settle("third")
-    assert ledger.meters[2].is_full  # what is not normal noise has no ε there
+    assert ledger.meters[2].is_full  # what is not Gaussian noise has no ε there
     with pytest.raises(xp.BudgetExceeded) as refused:
         ledger.run(xp.Gaussian(epsilon=3, delta=1e-7, sensitivity=1), on=0)
     assert refused.value.short == ("rho",)
@@ -162,7 +162,7 @@ def test_small_accounts_have_the_simple_sum_alone_and_say_so(new: New) -> None:
     small, large = ledger.create_account("small", "0.1", "1e-6"), ledger.create_account("large", "0.9", "1e-6")
     assert [str(reading) for reading in small.meters][1:] == [
         "Rényi prices at order 24.5391: none, because the limit is too small",
-        "normal noise (μ²): none, because the limit is too small",
+        "Gaussian noise (μ²): none, because the limit is too small",
     ]
     assert "none, because the limit is too small" in small.statement()
     assert large.meters[1].capacity is not None
@@ -361,7 +361,7 @@ def forged(ledger: Ledger, tmp_path: Path, old: str, new: str) -> str:
 
 FORGERIES = {
     "more capacity": (",531748687098,", ",531748687198,"),
-    "more for normal noise": (",52480827251,", ",52490827251,"),
+    "more for Gaussian noise": (",52480827251,", ",52490827251,"),
     "more δ for rounds": (",0,250000000000,531748687098,", ",0,250000000001,531748687098,"),
     "a cheaper session": ('"renyi":[156160492,1353843744]', '"renyi":[156160491,1353843744]'),
     "a larger share": ('"renyi":250000000000}', '"renyi":350000000000}'),

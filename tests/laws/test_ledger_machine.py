@@ -53,7 +53,7 @@ class Model:
         return claim.worst_case if part is None else claim.cost_of(part)
 
     def noise(self, path: tuple[str, ...]) -> Any:
-        """Of normal noise."""
+        """Of Gaussian noise."""
         return NOISE.guarantee.worst_case
 
     def used(self, path: tuple[str, ...]) -> Any:
@@ -249,7 +249,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(account=accounts)
     def normal_noise(self, account: Ledger) -> None:
-        """Normal noise: with several meters, and room on them, it needs no δ."""
+        """Gaussian noise: with several meters, and room on them, it needs no δ."""
         cost = self.model.noise(path(account))
         if not self.model.fits(path(account), cost):
             with pytest.raises(xp.BudgetExceeded):

@@ -17,13 +17,13 @@ class Amounts(NamedTuple):
     renyi: int = 0
     """Rényi prices at the ledger's order."""
     normal: int = 0
-    """μ² of normal noise."""
+    """μ² of Gaussian noise."""
     others: int = 0
     """ε of everything else, for the Gaussian meter."""
     unpriced: int = 0
     """Rounds that have no ε: they took no δ. While there is one, the simple sum has no room."""
     foreign: int = 0
-    """Those of them that are not normal noise. While there is one, the Gaussian meter has no room."""
+    """Those of them that are not Gaussian noise. While there is one, the Gaussian meter has no room."""
 
     def more(self, other: Amounts) -> Amounts:
         """Both together."""

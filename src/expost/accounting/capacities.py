@@ -19,7 +19,7 @@ from expost.guarantee import Guarantee
 
 @dataclass(frozen=True, kw_only=True)
 class RenyiAccounting:
-    """Rényi prices and normal noise beside the simple sum: a ledger admits what fits on at least one of them.
+    """Rényi prices and Gaussian noise beside the simple sum: a ledger admits what fits on at least one of them.
 
     Parameters
     ----------
@@ -28,9 +28,9 @@ class RenyiAccounting:
     delta
         The share of the limit's δ for Rényi prices. By default a quarter.
     gaussian_delta
-        The share for normal noise, which is counted by itself. By default two thirds of the rest; 0 does without.
+        The share for Gaussian noise, which is counted by itself. By default two thirds of the rest; 0 does without.
     others
-        The ε, of the limit's, that what is not normal noise may use beside normal noise.
+        The ε, of the limit's, that what is not Gaussian noise may use beside Gaussian noise.
 
     What the shares leave of δ is for mechanisms that have a δ of their own.
 
@@ -80,7 +80,7 @@ class RenyiAccounting:
         gaussian = rest if self.gaussian_delta is None else Cost.within(0, self.gaussian_delta).delta_units
         if not 0 < renyi < whole or renyi + gaussian > whole:
             raise InvalidValue(
-                f"the shares of Rényi prices (delta={said(self.delta)}) and of normal noise "
+                f"the shares of Rényi prices (delta={said(self.delta)}) and of Gaussian noise "
                 f"(gaussian_delta={said(self.gaussian_delta)}) are parts of the limit's δ {limit.delta:g}: the first "
                 "is above 0 and below it, and both together at most it"
             )
@@ -187,7 +187,7 @@ class LedgerMeters(NamedTuple):
 
 
 def affordable(meters: LedgerMeters, capacity: Capacity, simple_left: int, used: Amounts) -> Affordable:
-    """The largest ε of a pure guarantee with one part, and the largest ρ of normal noise, for which there is room."""
+    """The largest ε of a pure guarantee with one part, and the largest ρ of Gaussian noise, for which there is room."""
     found = [Affordable(simple_left, 0)] if simple_left >= 0 and not used.unpriced else []
     if used.renyi <= capacity.renyi:
         meter = RenyiMeter(meters.order, (capacity.renyi,), 0)

@@ -1,4 +1,4 @@
-"""Compositions whose least δ and ε have formulas: normal noise, single steps, equal (ε, δ) steps. All certified."""
+"""Compositions whose least δ and ε have formulas: Gaussian noise, single steps, equal (ε, δ) steps. All certified."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Formula(Protocol):
 
 @dataclass(frozen=True)
 class NormalSum:
-    """Steps of normal noise: together one step, whose (sensitivity/σ)² is their sum.
+    """Steps of Gaussian noise: together one step, whose (sensitivity/σ)² is their sum.
 
     Proof: thm-analytic-gaussian, lem-closed-forms
     """
@@ -51,7 +51,7 @@ class NormalSum:
 
 @dataclass(frozen=True)
 class SampledOnce:
-    """One step of normal noise on a Poisson sample: δ is the rate times that of the noise at a larger ε.
+    """One step of Gaussian noise on a Poisson sample: δ is the rate times that of the noise at a larger ε.
 
     Proof: lem-closed-forms
     """

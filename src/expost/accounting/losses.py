@@ -106,7 +106,7 @@ class LaplaceNoise(Loss):
 
 @dataclass(frozen=True)
 class GaussianNoise(Loss):
-    """Normal noise, also on a fresh Poisson sample: a step of DP-SGD.
+    """Gaussian noise, also on a fresh Poisson sample: a step of DP-SGD.
 
     Parameters
     ----------

@@ -85,7 +85,7 @@ class MeterFilter:
 
     @classmethod
     def of(cls, limit: Cost) -> Self:
-        """The default: half of δ for normal noise, a quarter for Rényi prices, a quarter for the rounds' own δ's.
+        """The default: half of δ for Gaussian noise, a quarter for Rényi prices, a quarter for the rounds' own δ's.
 
         A meter that has no room under the limit is left out.
         """
@@ -112,7 +112,7 @@ class MeterFilter:
         return CONT if room and after.delta <= self.rounds_delta else HALT
 
     def affordable(self, state: Metered) -> Affordable:
-        """The largest ε of a pure guarantee, and the largest ρ of normal noise without a δ, that may begin next."""
+        """The largest ε of a pure guarantee, and the largest ρ of Gaussian noise without a δ, that may begin next."""
         pairs = zip(self.meters, state.amounts, strict=True)
         found = [meter.affordable(left) for meter, amount in pairs if (left := amount.left(meter.capacity)) is not None]
         return Affordable.any_of(found)

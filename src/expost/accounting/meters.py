@@ -34,7 +34,7 @@ class Priced(Protocol):
         """The Rényi price of each part at an order."""
 
     def gaussian_prices(self) -> Prices | None:
-        """μ² of each part if the mechanism is as private as normal noise; else None."""
+        """μ² of each part if the mechanism is as private as Gaussian noise; else None."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Round:
     interactive
         Whether it answers questions one at a time.
     delta
-        Whether it takes its δ of the limit. Without, its prices must hold by themselves, such as those of normal noise;
+        Whether it takes its δ of the limit. Without, its prices must hold by themselves, like those of Gaussian noise;
         in the simple sum it then has no price, and from there on another meter must have room.
     """
 
@@ -78,13 +78,13 @@ class Round:
         return Prices.of_guarantee(self.mechanism.guarantee) if prices.delta and self.interactive else prices
 
     def gaussian_prices(self) -> Prices | None:
-        """μ² of each part, for mechanisms that are as private as normal noise."""
+        """μ² of each part, for mechanisms that are as private as Gaussian noise."""
         return self.mechanism.gaussian_prices()
 
 
 @dataclass(frozen=True)
 class Affordable:
-    """The largest single round that fits: ε of a pure guarantee, or ρ of normal noise. Units of 10⁻¹²."""
+    """The largest single round that fits: ε of a pure guarantee, or ρ of Gaussian noise. Units of 10⁻¹²."""
 
     epsilon: int
     rho: int
@@ -134,7 +134,7 @@ class SimpleMeter:
         return None if prices is None else (prices,)
 
     def affordable(self, left: tuple[int, ...]) -> Affordable:
-        """All that is left, and no normal noise without a δ."""
+        """All that is left, and no Gaussian noise without a δ."""
         return Affordable(left[0], 0)
 
 
@@ -176,9 +176,9 @@ class RenyiMeter:
 
 @dataclass(frozen=True)
 class GaussianMeter:
-    """The sum of μ² = (sensitivity/σ)² of normal noise, and a part of ε, fixed beforehand, for everything else.
+    """The sum of μ² = (sensitivity/σ)² of Gaussian noise, and a part of ε, fixed beforehand, for everything else.
 
-    For normal noise it holds more than any Rényi order.
+    For Gaussian noise it holds more than any Rényi order.
 
     Proof: thm-gaussian-pot
     """
@@ -188,11 +188,11 @@ class GaussianMeter:
 
     @classmethod
     def of(cls, epsilon: Number, delta: Number, others: Number = 0) -> Self:
-        """The meter of a limit ε for this share of δ, with ``others`` of ε for what is not normal noise."""
+        """The meter of a limit ε for this share of δ, with ``others`` of ε for what is not Gaussian noise."""
         share, aside = Cost.within(0, delta), Cost.within(others)
         rest = exact(epsilon, "ε") - aside.exact_epsilon
         if rest <= 0:
-            raise InvalidValue(f"others is below ε {said(epsilon)}, to leave some for normal noise; got {said(others)}")
+            raise InvalidValue(f"others is below ε {said(epsilon)}: Gaussian noise needs a share, got {said(others)}")
         multiplier = normal_noise_for(rest, share.exact_delta)
         return cls((aside.epsilon_units, floor(EPSILON_UNITS / multiplier**2)), share.delta_units)
 

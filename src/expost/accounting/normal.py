@@ -1,4 +1,4 @@
-"""What normal noise costs: exact (ε, δ) curves of the Gaussian mechanism, and zCDP turned into (ε, δ).
+"""What Gaussian noise costs: exact (ε, δ) curves of the Gaussian mechanism, and zCDP turned into (ε, δ).
 
 All results are certified: bounds computed in rational arithmetic, rounded outwards.
 """
@@ -47,12 +47,12 @@ def delta_of_normal_noise(ratio: Fraction, epsilon: Fraction) -> Bracket[Fractio
 
 
 def epsilon_of_normal_noise(squared: Fraction, delta: Fraction) -> Bracket[Fraction]:
-    """Bounds on the least ε at this δ of normal noise with (Δ/σ)² = ``squared``; some 10⁻¹² apart.
+    """Bounds on the least ε at this δ of Gaussian noise with (Δ/σ)² = ``squared``; some 10⁻¹² apart.
 
     Proof: thm-analytic-gaussian
     """
     if not 0 < delta < 1 or squared <= 0:
-        raise InvalidValue(f"an ε of normal noise needs 0 < δ < 1 and noise, got δ {float(delta):g}")
+        raise InvalidValue(f"an ε of Gaussian noise needs 0 < δ < 1 and noise, got δ {float(delta):g}")
     ratio = root(1 / squared)
     if delta_of_normal_noise(ratio.lower, Fraction(0)).upper <= delta:
         return Bracket(Fraction(0), Fraction(0))
@@ -132,7 +132,7 @@ def _mills(x: float) -> float:
 
 @lru_cache(maxsize=256)
 def normal_noise_for(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """A ratio σ/Δ at which normal noise is certainly (ε, δ)-private; within 10⁻⁹ of the least one.
+    """A ratio σ/Δ at which Gaussian noise is certainly (ε, δ)-private; within 10⁻⁹ of the least one.
 
     Proof: thm-analytic-gaussian
     """

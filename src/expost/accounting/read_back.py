@@ -31,7 +31,7 @@ class ReadBack:
     def at(self, place: int) -> float:
         """The true curve at this point is at least this.
 
-        The law is below the truth smeared by normal noise. If the truth were lower here, it would, being convex, be
+        The law is below the truth smeared by Gaussian noise. If the truth were lower here, it would, being convex, be
         below chords on both sides, and its smear below the law.
         """
         if self.blur.smear == inf:

@@ -48,7 +48,7 @@ class Tariff:
     renyi
         The Rényi price of each part in the fixed order of parts, and then of every other label, if there may be others.
     normal
-        μ² of each part likewise, if it is as private as normal noise.
+        μ² of each part likewise, if it is as private as Gaussian noise.
 
     Proof: thm-meters
     """

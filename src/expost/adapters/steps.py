@@ -74,7 +74,7 @@ class CountedSteps(Mechanism[Any, int]):
         """The Rényi price of one step; None if it is not known."""
 
     def _squared_mean(self) -> Fraction | None:
-        """μ² of one step, if it is as private as normal noise."""
+        """μ² of one step, if it is as private as Gaussian noise."""
         return None
 
     @cached_property
@@ -103,7 +103,7 @@ class CountedSteps(Mechanism[Any, int]):
         return super().renyi_prices(order) if price is None else self._stopped(price)
 
     def gaussian_prices(self) -> Prices | None:
-        """The sum of the steps taken, if they are as private as normal noise.
+        """The sum of the steps taken, if they are as private as Gaussian noise.
 
         Proof: thm-gaussian-pot
         """
@@ -128,7 +128,7 @@ class CountedSteps(Mechanism[Any, int]):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class NoisySteps(CountedSteps):
-    """Steps of DP-SGD in another library: normal noise on sums of clipped gradients of fresh Poisson samples.
+    """Steps of DP-SGD in another library: Gaussian noise on sums of clipped gradients of fresh Poisson samples.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ def balance_facts(ledger: Ledger, totals: Totals | None = None) -> dict[str, Any
 
 
 def _meters(ledger: Ledger) -> dict[str, Any]:
-    """What several meters show, in units of 10⁻¹², and the ρ of normal noise that remains."""
+    """What several meters show, in units of 10⁻¹², and the ρ of Gaussian noise that remains."""
     from expost.ledger import Remaining
 
     left = ledger.remaining

@@ -58,7 +58,7 @@ def _others(meters: LedgerMeters, held: MeterBalance) -> Iterator[MeterReading]:
     yield MeterReading(name, renyi if renyi >= 0 else None, spent.renyi, reserved.renyi, used.renyi > renyi)
     if meters.gaussian:
         full = used.normal > normal or used.others > others or bool(used.foreign)
-        yield MeterReading("normal noise (μ²)", normal if normal >= 0 else None, spent.normal, reserved.normal, full)
+        yield MeterReading("Gaussian noise (μ²)", normal if normal >= 0 else None, spent.normal, reserved.normal, full)
 
 
 def meter_lines(found: tuple[MeterReading, ...]) -> Iterator[str]:

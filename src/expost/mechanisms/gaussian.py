@@ -1,4 +1,4 @@
-"""Normal noise, for vectors that one person moves little in L2: each analysis with the noise it is about."""
+"""Gaussian noise, for vectors that one person moves little in L2: each analysis with the noise it is about."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROUNDED_NORMAL = NoiseLaw(rounded_gaussian, vector.rounded_gaussian)
 
 
 class RoundedNormal(Additive):
-    """A mechanism that adds rounded normal noise."""
+    """A mechanism that adds rounded Gaussian noise."""
 
     _law = ROUNDED_NORMAL
 
@@ -34,7 +34,7 @@ class RoundedNormal(Additive):
 
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(RoundedNormal):
-    """The Gaussian mechanism: data plus rounded normal noise, (ε, δ)-private by the exact ("analytic") analysis.
+    """The Gaussian mechanism: data plus rounded Gaussian noise, (ε, δ)-private by the exact ("analytic") analysis.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Gaussian(RoundedNormal):
         The relation that ``sensitivity`` is for: ``"add-remove"``, ``"substitute"``, or None for whichever the ledger
         has.
 
-    The data is an int, a float, or an array of either. Whole numbers stay whole. The noise is continuous normal noise
+    The data is an int, a float, or an array of either. Whole numbers stay whole. The noise is continuous Gaussian noise
     rounded to the grid, sampled exactly, so the result is a rounding of the continuous mechanism's. Data and results
     are clamped to ±2^60 steps of the grid.
 

@@ -37,7 +37,7 @@ class Iterative(Mechanism[Any, tuple[Any, ...]]):
     Parameters
     ----------
     steps
-        For each step :class:`~expost.accounting.losses.GaussianNoise` (normal noise on a value of L2 ``sensitivity``,
+        For each step :class:`~expost.accounting.losses.GaussianNoise` (Gaussian noise on a value of L2 ``sensitivity``,
         also on a fresh Poisson sample), ``LaplaceNoise`` (on a single number), or a mechanism, which counts with its
         worst case.
     stops
@@ -146,7 +146,7 @@ class Iterative(Mechanism[Any, tuple[Any, ...]]):
         return Prices.stopped(steps, self.stops) if len(steps) == len(self.steps) else super().renyi_prices(order)
 
     def gaussian_prices(self) -> Prices | None:
-        """The sum of the steps taken, if all are as private as normal noise.
+        """The sum of the steps taken, if all are as private as Gaussian noise.
 
         Proof: thm-gaussian-pot
         """
@@ -298,7 +298,7 @@ class IterativeStep:
 
 @dataclass(frozen=True, kw_only=True)
 class NormalStepNoise(GridNoise):
-    """Rounded normal noise, ``noise_multiplier`` times the L2 sensitivity of values on the grid.
+    """Rounded Gaussian noise, ``noise_multiplier`` times the L2 sensitivity of values on the grid.
 
     Proof: thm-iterative
     """
@@ -350,7 +350,7 @@ def _renyi_price(step: Any, order: Number) -> Fraction | None:
 
 
 def _squared_mean(step: Any) -> Fraction | None:
-    """μ² of a step that is as private as normal noise."""
+    """μ² of a step that is as private as Gaussian noise."""
     if isinstance(step, GaussianNoise) and step.symmetric:
         return 1 / exact(step.noise_multiplier, "noise_multiplier") ** 2
     prices = step.gaussian_prices() if isinstance(step, Mechanism) else None

@@ -1,4 +1,4 @@
-"""Normal noise that is reduced step by step: a Brownian path, of which only roundings are ever looked at."""
+"""Gaussian noise that is reduced step by step: a Brownian path, of which only roundings are ever looked at."""
 
 from __future__ import annotations
 

@@ -171,8 +171,8 @@ SECTIONS: dict[str, tuple[Key, ...]] = {
         Key("account", "text", "spend through this account, such as team/bob, which exists; the limit above is then "
             "the account's", longest=2000),
         Key("accounting", "text", "how charges add up, fixed when the ledger is made: simple, the default, adds up ε; "
-            "renyi also counts Rényi prices and normal noise, and admits what fits on one of these meters. Many small "
-            "questions then cost less; the limit needs a delta. expost plan says which fits more",
+            "renyi also counts Rényi prices and Gaussian noise, and admits what fits on one of these meters. Many "
+            "small questions then cost less; the limit needs a delta. expost plan says which fits more",
             choices=("simple", "renyi")),
     ),
 }  # fmt: skip

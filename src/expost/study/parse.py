@@ -250,7 +250,7 @@ class StudyReader:
     def delta(self, given: _Given, kind: QuestionKind, place: Place, where: str) -> None:
         """A δ exactly where one is needed."""
         needed = kind.needs_delta(given)
-        optional = self.metered and not kind.delta  # normal noise, which is priced without
+        optional = self.metered and not kind.delta  # Gaussian noise, which is priced without
         if needed and "delta" not in given and not optional:
             self.problem(
                 place,

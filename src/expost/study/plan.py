@@ -301,7 +301,7 @@ def shares_of(limit: Cost, planned: Iterable[PlannedQuestion]) -> dict[str, Shar
 
 
 def _charges(found: PlannedQuestion, budget: Imagined) -> tuple[Charge, Charge]:
-    """What a question costs. By the simple sum, normal noise that has no δ would be Laplace noise."""
+    """What a question costs. By the simple sum, Gaussian noise that has no δ would be Laplace noise."""
     asked, kind = found.asked, KINDS[found.asked.question.kind]
     if budget.meters is not None or not found.worst.amounts.unpriced or asked.delta:
         return kind.charges(asked, found.mechanism, budget)

@@ -154,7 +154,7 @@ def _meters(meters: Iterable[Mapping[str, Any]]) -> str:
     }  # fmt: skip
     return (
         "<p>This ledger counts on several meters. A question is asked if at least one of them has room for its worst "
-        "case, and all are charged. Normal noise that takes no δ has no ε, but a Rényi price.</p>" + _listed(used)
+        "case, and all are charged. Gaussian noise that takes no δ has no ε, but a Rényi price.</p>" + _listed(used)
     )
 
 

@@ -290,7 +290,7 @@ def test_brackets_are_as_narrow_as_was_asked_for(steps: list[Loss]) -> None:
 
 @pytest.mark.parametrize("epsilon", ["1", "4", "6", "8"])
 def test_tilted_brackets_contain_the_normal_curve(epsilon: str) -> None:
-    """k steps of normal noise are one step with √k times less; δ from 0.1 to 10⁻¹⁴, and no digits lost."""
+    """k steps of Gaussian noise are one step with √k times less; δ from 0.1 to 10⁻¹⁴, and no digits lost."""
     found = compose([GaussianNoise(10)] * 100, grid=2.0**-9).delta(epsilon)
     exact = delta_of_normal_noise(Fraction(1), Fraction(epsilon))
     assert found.lower <= exact.upper

@@ -35,7 +35,7 @@ class Pure:
 
 @dataclass(frozen=True)
 class Normal:
-    """Normal noise, whose δ is not needed at orders."""
+    """Gaussian noise, whose δ is not needed at orders."""
 
     noise_multiplier: Fraction
 
@@ -52,7 +52,7 @@ class Normal:
 
 @dataclass(frozen=True)
 class Concentrated:
-    """ρ-zCDP, not normal noise."""
+    """ρ-zCDP, not Gaussian noise."""
 
     rho: Fraction
 
@@ -259,7 +259,7 @@ def test_several_orders_each_with_a_share() -> None:
     assert either == [max(pair) for pair in zip(*alone, strict=True)]
 
 
-# ---- the Gaussian meter: a randomised response and normal noise beside each other, exactly
+# ---- the Gaussian meter: a randomised response and Gaussian noise beside each other, exactly
 
 
 def normal_delta(mu: float, epsilon: float) -> float:
@@ -269,7 +269,7 @@ def normal_delta(mu: float, epsilon: float) -> float:
 
 
 def whole_delta(epsilon: float, response: float, mu: float) -> float:
-    """The least δ of a randomised response and then normal noise."""
+    """The least δ of a randomised response and then Gaussian noise."""
     true = exp(response) / (1 + exp(response))
     return true * normal_delta(mu, epsilon - response) + (1 - true) * normal_delta(mu, epsilon + response)
 

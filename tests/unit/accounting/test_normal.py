@@ -69,7 +69,7 @@ def test_calibration_refuses_what_promises_nothing() -> None:
 @pytest.mark.parametrize("rho", ["0.001", "0.1", "2"])
 @pytest.mark.parametrize("delta", ["1e-12", "1e-5"])
 def test_zcdp_lies_between_normal_noise_and_the_simple_bound(rho: str, delta: str) -> None:
-    """Normal noise is ρ-zCDP with σ/Δ = 1/√2ρ, so its own ε is a lower bound on what zCDP can promise."""
+    """Gaussian noise is ρ-zCDP with σ/Δ = 1/√2ρ, so its own ε is a lower bound on what zCDP can promise."""
     r, d = Fraction(rho), Fraction(delta)
     epsilon = epsilon_of_zcdp(r, d)
     from math import log

@@ -190,7 +190,7 @@ def two_steps(ratio: mpf, rate: mpf, epsilon: mpf) -> mpf:
 @pytest.mark.parametrize("mean", [0.05, 0.3, 1.0])
 @pytest.mark.parametrize("step", [0.02, 0.2, 0.9])
 def test_a_split_normal_law_is_below_the_smeared_one(mean: float, step: float) -> None:
-    """Normal noise smeared by normal noise is normal noise, so both sides are known at every ε."""
+    """Gaussian noise smeared by Gaussian noise is Gaussian noise, so both sides are known at every ε."""
     curve = Curve((GaussianNoise(1 / Fraction(str(mean))).law(step),))
     smeared = 1 / sqrt(mean**2 + pi * step**2 / 8)
     for epsilon in np.arange(0, 3) * step:

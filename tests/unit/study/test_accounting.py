@@ -119,7 +119,7 @@ def test_the_accounting_of_a_ledger_stays(tmp_path: Path, made: str, stated: str
     assert run_study(read_study(path)).outcomes[0].receipts[0].stored
 
 
-# ---- normal noise
+# ---- Gaussian noise
 
 
 def test_normal_noise_without_a_delta_costs_what_its_epsilon_costs(tmp_path: Path) -> None:
@@ -259,5 +259,5 @@ def test_normal_noise_is_never_dearer_than_the_epsilon_it_stands_for() -> None:
             noise = Gaussian(epsilon=worth, delta="1e-9", sensitivity=1)
             price = tangent_prices(Guarantee.uniform(epsilon), order).worst
             assert price * 0.99999 - 2 <= noise.renyi_prices(order).worst <= price + 1
-    with pytest.raises(InvalidValue, match="too little for normal noise at δ"):
+    with pytest.raises(InvalidValue, match="too little for Gaussian noise at δ"):
         normal_noise_worth(24, "1e-9", "1e-5")

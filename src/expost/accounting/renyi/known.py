@@ -16,7 +16,7 @@ _DIGITS = 60
 
 
 def zcdp(order: Number, rho: Number) -> Fraction:
-    """ρ-zCDP, such as discrete normal noise: α·ρ. A group of k pays k²·ρ.
+    """ρ-zCDP, such as discrete Gaussian noise: α·ρ. A group of k pays k²·ρ.
 
     Proof: lem-renyi-normal
     """
@@ -24,7 +24,7 @@ def zcdp(order: Number, rho: Number) -> Fraction:
 
 
 def normal_noise(order: Number, noise_multiplier: Number) -> Fraction:
-    """Normal noise whose deviation is ``noise_multiplier`` times the L2 sensitivity: α / 2σ².
+    """Gaussian noise whose deviation is ``noise_multiplier`` times the L2 sensitivity: α / 2σ².
 
     Proof: lem-renyi-normal
     """
@@ -32,14 +32,14 @@ def normal_noise(order: Number, noise_multiplier: Number) -> Fraction:
 
 
 def normal_noise_worth(order: Number, epsilon: Number, delta: Number) -> Fraction:
-    """The ε, at this δ, of normal noise that costs at most what every pure ε costs at the order. Rounds down.
+    """The ε, at this δ, of Gaussian noise that costs at most what every pure ε costs at the order. Rounds down.
 
     Proof: lem-renyi-normal, lem-slopes
     """
     price = randomized_response(order, epsilon, 2)
     found = epsilon_of_normal_noise(2 * price / as_order(order), exact(delta, "δ")) if price else None
     if found is None or Cost.within(found.lower).epsilon_units == 0:
-        raise InvalidValue(f"ε {said(epsilon)} is too little for normal noise at δ {said(delta)}: state another δ")
+        raise InvalidValue(f"ε {said(epsilon)} is too little for Gaussian noise at δ {said(delta)}: state another δ")
     return Cost.within(found.lower).exact_epsilon
 
 

@@ -1,4 +1,4 @@
-"""Rényi prices of normal noise on a Poisson sample, for records that are added or removed."""
+"""Rényi prices of Gaussian noise on a Poisson sample, for records that are added or removed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LEAST_NOISE = Fraction(1, 30)
 
 
 def sampled_normal_noise(order: Number, noise_multiplier: Number, sampling_rate: Number) -> Fraction:
-    """Normal noise on a fresh secret Poisson sample, for both orders of add-remove neighbours.
+    """Gaussian noise on a fresh secret Poisson sample, for both orders of add-remove neighbours.
 
     At whole orders it is the binomial sum, rounded up. Between them ln E[(P/Q)^α] is convex in α, so that its chord is
     an upper bound.

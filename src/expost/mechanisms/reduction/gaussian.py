@@ -1,4 +1,4 @@
-"""Noise reduction with normal noise: for ledgers that count Rényi prices."""
+"""Noise reduction with Gaussian noise: for ledgers that count Rényi prices."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from expost.noise.path import normal_paths
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianReduction(Leveled, RoundedNormal, Concentrated):
-    """Noise reduction with normal noise ("Brownian mechanism"): for vectors, and for ledgers that count Rényi prices.
+    """Noise reduction with Gaussian noise ("Brownian mechanism"): for vectors, and for ledgers that count Rényi prices.
 
     The answers are roundings of one path: data plus a Brownian motion that runs backwards. All answers together reveal
     no more than the last one. At every Rényi order α a level costs αρ of that level.

@@ -1,4 +1,4 @@
-"""Reduction of normal noise: its path, its prices at stops, and ledgers with Rényi accounting."""
+"""Reduction of Gaussian noise: its path, its prices at stops, and ledgers with Rényi accounting."""
 
 from __future__ import annotations
 
