@@ -88,16 +88,9 @@ def uncounted() -> Iterator[None]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
-    """Count no branches while tests are imported: they are few, and it takes half as long again."""
-    with uncounted():
-        return (yield)
-
-
-@pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Count branches only in tests whose rooms have a floor: all others would take twice as long for nothing."""
-    if among(item.path, item.config, "covered"):
+    if among(item.path, item.config, "covered") and item.get_closest_marker("uncounted") is None:
         return (yield)
     with uncounted():
         return (yield)

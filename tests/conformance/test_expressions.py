@@ -40,7 +40,7 @@ from hostile_tables import (
     vectors,
 )
 
-CASES = int(os.environ.get("EXPOST_CASES", "800"))
+CASES = int(os.environ.get("EXPOST_CASES", "400"))
 SLICES = 8
 PER_TABLE = 16
 

@@ -24,7 +24,9 @@ def test_wrong_mechanisms_are_refuted(animal: Animal) -> None:
 
 @pytest.mark.parametrize("animal", RIGHT, ids=lambda animal: animal.name)
 def test_right_mechanisms_are_not(animal: Animal) -> None:
-    found = audit(animal, [animal.pair], guarantee=animal.guarantee, samples=SAMPLES, many=True, **animal.rest)
+    """Of few samples, too: a bound that is too narrow is so at any number."""
+    samples = SAMPLES if SOAK else 5_000
+    found = audit(animal, [animal.pair], guarantee=animal.guarantee, samples=samples, many=True, **animal.rest)
     assert not found.refuted
 
 

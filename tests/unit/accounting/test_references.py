@@ -58,6 +58,7 @@ def test_brackets_contain_the_thirty_digit_references(part: int) -> None:
 
 
 @pytest.mark.parametrize("part", range(4))
+@pytest.mark.uncounted
 def test_where_there_is_none_an_independent_bracket_a_tenth_as_wide_agrees(part: int) -> None:
     for setting in some(BRACKETED[part::4], 2):
         found = bracket_of(setting)
@@ -69,6 +70,7 @@ def test_where_there_is_none_an_independent_bracket_a_tenth_as_wide_agrees(part:
 
 
 @pytest.mark.parametrize("part", range(3))
+@pytest.mark.uncounted
 def test_the_plain_composition_contains_the_references(part: int) -> None:
     """The second implementation against the first kind of reference, where both are there."""
     chosen = [each for each in KNOWN if each["by"] == "quadrature" and each["steps"] < 1000]
@@ -136,6 +138,7 @@ def delta_of(low: int, masses: Any, step: float, epsilon: float) -> float:
     ],
     ids=str,
 )
+@pytest.mark.uncounted
 def test_parts_agree_with_exact_convolutions(loss: Loss, count: int, cutoff: float, tilts: tuple[float, float]) -> None:
     """Tilts, windows, parts and transforms change nothing but what their slack says."""
     each = loss.law(1e-3, False, 1e-24)

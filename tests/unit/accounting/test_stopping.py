@@ -93,6 +93,7 @@ def small_cases() -> Iterator[tuple[list[tuple[str, str]], dict[int, str]]]:
 
 
 @pytest.mark.parametrize(("steps", "stops"), list(small_cases()))
+@pytest.mark.uncounted
 def test_theorem_15_is_the_maximum_over_all_prefix_free_sets(
     steps: list[tuple[str, str]], stops: dict[int, str]
 ) -> None:
@@ -118,6 +119,7 @@ def problems(draw: st.DrawFn, on_lattice: bool) -> tuple[list[tuple[Fraction, Fr
 
 
 @pytest.mark.parametrize("on_lattice", [True, False])
+@pytest.mark.uncounted
 def test_the_bracket_contains_the_tree_recursion(on_lattice: bool) -> None:
     @settings(max_examples=100 if SOAK else 12)
     @given(problems(on_lattice))
@@ -261,6 +263,7 @@ def test_one_stop_at_equal_steps_is_the_optimal_composition() -> None:
     assert found.width <= 1e-9
 
 
+@pytest.mark.uncounted
 def test_a_hundred_thousand_steps() -> None:
     found = optimal_delta([("0.01", 0)] * 100_000, [50_000, 100_000], [15, 25])
     assert 0 < found.lower <= found.upper < 1e-2
