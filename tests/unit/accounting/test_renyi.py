@@ -22,6 +22,7 @@ from expost.accounting.renyi import (
     epsilon_at,
     laplace_noise,
     normal_noise,
+    normal_noise_worth,
     randomized_response,
     sampled_normal_noise,
     steepest_slope,
@@ -32,6 +33,7 @@ from expost.accounting.renyi import (
 from expost.accounting.renyi.tangent import largest_epsilon
 from expost.errors import InvalidValue, UnknownPart
 from expost.guarantee import Guarantee
+from expost.mechanisms.gaussian import Gaussian
 
 orders = st.fractions(Fraction(101, 100), 10**4, max_denominator=100)
 epsilons = st.integers(0, 9 * 10**18).map(lambda units: Fraction(units, 10**12)) | st.integers(0, 10**13).map(
@@ -135,12 +137,24 @@ def test_a_part_with_a_third_costs_about_a_ninth() -> None:
     assert worst <= prices.of("all") <= 1.2 * worst
 
 
+@pytest.mark.parametrize("order", [Fraction("1.02"), 2, 21, 5000])
 @pytest.mark.parametrize("price", [0, 1, 10**6, 10**11, 10**13, 9 * 10**18])
-def test_the_largest_epsilon_of_a_price(price: int) -> None:
-    units = largest_epsilon(21, price)
-    assert tangent_prices(Guarantee.uniform(Fraction(units, 10**12)), 21).worst <= price <= units
+def test_the_largest_epsilon_of_a_price(price: int, order: Fraction) -> None:
+    units = largest_epsilon(order, price)
+    assert tangent_prices(Guarantee.uniform(Fraction(units, 10**12)), order).worst <= price <= units
     if units < 9 * 10**18:
-        assert tangent_prices(Guarantee.uniform(Fraction(units + 1, 10**12)), 21).worst > price
+        assert tangent_prices(Guarantee.uniform(Fraction(units + 1, 10**12)), order).worst > price
+
+
+def test_normal_noise_is_never_dearer_than_the_epsilon_it_stands_for() -> None:
+    for order in ("1.5", "7.25", "24.5", "1000"):
+        for epsilon in ("1e-3", "0.05", "1", "20"):
+            worth = normal_noise_worth(order, epsilon, "1e-9")
+            noise = Gaussian(epsilon=worth, delta="1e-9", sensitivity=1)
+            price = tangent_prices(Guarantee.uniform(epsilon), order).worst
+            assert price * 0.99999 - 2 <= noise.renyi_prices(order).worst <= price + 1
+    with pytest.raises(InvalidValue, match="too little for Gaussian noise at δ"):
+        normal_noise_worth(24, "1e-9", "1e-5")
 
 
 def test_the_expected_part_sets_the_slope() -> None:

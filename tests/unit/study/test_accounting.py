@@ -11,7 +11,6 @@ import pytest
 from expost import BudgetExceeded, Cost, InvalidStudy, Ledger
 from expost.accounting.renyi import tangent_prices
 from expost.guarantee import Guarantee
-from expost.mechanisms import Gaussian
 from expost.study import plan_study, read_study, record_of, report_html, run_study
 from expost.study.kinds.kind import Accuracy
 from expost.study.model import Study
@@ -247,17 +246,3 @@ def test_records_and_reports_show_all_meters(tmp_path: Path) -> None:
     assert "This ledger counts on several meters" in page
     del record["ledger"]["meters"]  # a record from before there were any
     assert "several meters" not in report_html(record)
-
-
-def test_normal_noise_is_never_dearer_than_the_epsilon_it_stands_for() -> None:
-    from expost.accounting.renyi import normal_noise_worth
-    from expost.errors import InvalidValue
-
-    for order in ("1.5", "7.25", "24.5", "1000"):
-        for epsilon in ("1e-3", "0.05", "1", "20"):
-            worth = normal_noise_worth(order, epsilon, "1e-9")
-            noise = Gaussian(epsilon=worth, delta="1e-9", sensitivity=1)
-            price = tangent_prices(Guarantee.uniform(epsilon), order).worst
-            assert price * 0.99999 - 2 <= noise.renyi_prices(order).worst <= price + 1
-    with pytest.raises(InvalidValue, match="too little for Gaussian noise at δ"):
-        normal_noise_worth(24, "1e-9", "1e-5")
