@@ -377,6 +377,7 @@ class Guarantee:
 
 
 _SHOWN = 8  # parts in a repr
+_BOUND = 10**1000  # of integers in labels
 
 
 def costliest(blocks: Sequence[Guarantee], parts: Sequence[Part]) -> tuple[int, Part]:
@@ -411,7 +412,10 @@ def _group_delta(delta: int, epsilon: Fraction, size: int) -> int:
 def as_part(label: Any) -> Part:
     """``label`` itself, if it may name a part."""
     if not _is_part(label):
-        raise InvalidValue(f"a part is named by an int, a string or a tuple of such, got {label!r}")
+        raise InvalidValue(
+            f"a part is named by an int, a string or a tuple of such, got {said(label)}: numbers have at most 1,000 "
+            "digits, and tuples are nested at most 32 deep"
+        )
     return cast(Part, label)
 
 
@@ -422,11 +426,11 @@ def as_neighbours(relation: Any) -> Neighbours | None:
     return cast("Neighbours | None", relation)
 
 
-def _is_part(label: object) -> bool:
+def _is_part(label: object, deepest: int = 32) -> bool:
     kind = type(label)  # exact types: True would be the same key as 1, and numpy's ints do not go to JSON
     if kind is tuple:
-        return all(_is_part(item) for item in cast(tuple[object, ...], label))
-    return kind is int or kind is str
+        return deepest > 0 and all(_is_part(item, deepest - 1) for item in cast(tuple[object, ...], label))
+    return kind is str or (kind is int and abs(cast(int, label)) < _BOUND)
 
 
 def _part_from_json(label: Any) -> Part:

@@ -157,6 +157,18 @@ def test_forfeited_entries_cost_the_worst_case_on_every_meter(new: New) -> None:
     assert ledger.meters[1].spent == 2 * entry.amounts.renyi  # type: ignore[union-attr]
 
 
+def test_sums_that_no_database_can_hold_are_refused(new: New) -> None:
+    """Found: PostgreSQL added up past its integers, and the ledger could not be verified any more."""
+    ledger = new(Cost(9_000_000, delta="1e-6"))
+    large = Guarantee({"a": 2_500_000, "b": 0})
+    ledger.reserve(large).settle("a")
+    for _ in range(2):
+        with pytest.raises(xp.BudgetExceeded):
+            ledger.reserve(large)
+    ledger.reserve(Guarantee.uniform(1)).settle("all")
+    ledger.verify()
+
+
 def test_small_accounts_have_the_simple_sum_alone_and_say_so(new: New) -> None:
     ledger = new()
     small, large = ledger.create_account("small", "0.1", "1e-6"), ledger.create_account("large", "0.9", "1e-6")

@@ -305,8 +305,10 @@ class DurableStore:
     # ---- the audit trail
 
     def events(self, after: int = 0) -> Iterator[Event]:
-        """The events of the audit trail after a line."""
-        return Audit(self._engine, self._ledger).events(after)
+        """The events of the audit trail after a line, up to the last one that is on the disk."""
+        ((last,),) = self._engine.rows("SELECT sequence FROM expost_books WHERE id = ?", self._ledger)
+        self._engine.await_disk()
+        return Audit(self._engine, self._ledger).events(after, last)
 
     def verify(self, known: Head | None, *, since: bool = False) -> Head:
         """Replay the trail by the rules, and compare it with the tables and with the head in the heads file."""

@@ -158,6 +158,9 @@ class Engine(Protocol):
     def snapshot(self) -> AbstractContextManager[Rows]:
         """A consistent read-only view; raises ``SnapshotLost`` if the connection drops. Never blocks writers."""
 
+    def await_disk(self) -> None:
+        """Wait until everything that could be read before is on the disk."""
+
     def create(self, operation: Create) -> None:
         """Create a ledger and its own account. Raises ``AlreadyExists``."""
 

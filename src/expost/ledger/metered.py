@@ -35,7 +35,7 @@ def with_reserved(level: Balance, worst: Charge) -> Balance | None:
     )
     if closed or not room or spent.delta_units + reserved.delta_units > delta:
         return None
-    if r0 + r1 > _LARGEST or m0 + m1 > _LARGEST or o0 + o1 > _LARGEST or left < -_LARGEST:
+    if max(r0 + r1, m0 + m1, o0 + o1, -left) > _LARGEST or spent.epsilon_units + reserved.epsilon_units >= 2**63:
         return None
     after = (delta, renyi, normal, others, r0, m0, o0, u0, f0, r1, m1, o1, u1, f1)
     return Balance(limit, spent, reserved, closed, line, after)

@@ -39,6 +39,7 @@ from expost.ledger.engine import (
     alone,
 )
 from expost.ledger.liveness import identity
+from expost.ledger.postgres_disk import await_disk
 from expost.ledger.postgres_errors import is_passing, lost_snapshot, meaning, translated
 from expost.ledger.postgres_steps import Governing, Steps, TableView, denied
 from expost.ledger.rules import Create
@@ -50,7 +51,7 @@ _SPEND = "CALL expost_commit(%s, %s, %s, %s, %s::text::jsonb, %s, %s::text::json
 _GOVERN = "SELECT expost_govern(%s, %s, %s, %s::text::jsonb)"
 _PLANS = (
     "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; "
-    "SET enable_mergejoin = off; SET jit = off"
+    "SET enable_mergejoin = off; SET jit = off; SET default_transaction_isolation = 'read committed'"
 )  # a plan is kept as long as the connection, and must suit tables that grow
 _LOCK = 7091847  # an advisory lock, so that migrations run one after the other
 _MARK = (
@@ -257,9 +258,15 @@ class PostgresEngine:
 
         reader = self._steady(lambda: alone(self._reading, opened))
         try:
+            await_disk(rows, self.rows)
             yield rows
         finally:
             alone(self._reading, reader.close)
+
+    def await_disk(self) -> None:
+        """Wait until everything that could be read before is on the disk."""
+        with self.snapshot():
+            pass
 
     # ---- connections
 

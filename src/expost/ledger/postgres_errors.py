@@ -20,7 +20,7 @@ def is_passing(error: psycopg.Error) -> bool:
     code = error.sqlstate
     if code is None:
         return isinstance(error, psycopg.OperationalError)
-    return code[:2] in ("08", "40", "57") or code in ("53300", "55P03")
+    return code[:2] in ("08", "40", "53", "57") or code == "55P03"
 
 
 def meaning(error: psycopg.Error) -> LedgerUnavailable | LedgerCorrupt:
@@ -34,9 +34,9 @@ def meaning(error: psycopg.Error) -> LedgerUnavailable | LedgerCorrupt:
     if code == "42501":
         return Refused(
             f"the database denied the request: {error.diag.message_primary}; let its owner grant this user USAGE on "
-            "the schema, SELECT on the tables expost_* and EXECUTE on the function expost_spend, and administrators of "
-            "ledgers EXECUTE on expost_govern (whoever creates the first ledger owns the tables, and needs CREATE on "
-            "the schema); nothing was recorded"
+            "the schema, SELECT on the tables expost_* and EXECUTE on expost_spend and expost_commit, and to "
+            "administrators of ledgers EXECUTE on expost_govern (whoever creates the first ledger owns the tables, and "
+            "needs CREATE on the schema); nothing was recorded"
         )
     if code in ("57014", "55P03", "40P01"):
         return Busy(f"the database is busy: {said}; what was reserved stays reserved: try again")

@@ -36,8 +36,7 @@ _LOG = 4000  # pages in the write-ahead log before a checkpoint: pages that chan
 
 
 class SqliteEngine:
-    """One SQLite file. One connection writes, another reads, and each snapshot has its own; none is open across a
-    fork."""
+    """One SQLite file. One connection writes, another reads, each snapshot has its own; none is open across a fork."""
 
     local = True
     open_entries = "expost_entry e INDEXED BY expost_entry_open"
@@ -245,6 +244,9 @@ class SqliteEngine:
             yield rows
         finally:
             alone(self._reading, lambda: reader.close(True))
+
+    def await_disk(self) -> None:
+        """A commit is on the disk before others can read it."""
 
     # ---- connections
 

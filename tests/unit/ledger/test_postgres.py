@@ -440,3 +440,53 @@ def _see(connection: psycopg.Connection[Any], sql: str) -> None:
             return
         time.sleep(0.01)
     pytest.fail(f"never seen: {sql}")
+
+
+def test_who_may_not_write_to_the_log_waits_with_the_lock(server: Server) -> None:
+    """Found: it was said that nothing was recorded, and something was."""
+    url = server.new_database(f"silent_{secrets.token_hex(4)}")
+    ledger = make(url)
+    name = f"role_{secrets.token_hex(4)}"
+    execute(
+        url, f"CREATE ROLE {name} LOGIN", f"GRANT USAGE ON SCHEMA public TO {name}",
+        f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {name}", f"GRANT EXECUTE ON FUNCTION expost_spend TO {name}",
+        "REVOKE EXECUTE ON FUNCTION pg_logical_emit_message(boolean, text, text) FROM PUBLIC",
+    )  # fmt: skip
+    Ledger.load(url.replace("expost@", f"{name}@"), "study").reserve(CLAIM).settle("small")
+    assert ledger.spent == CLAIM.cost_of("small")
+    ledger.verify()
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_a_stricter_isolation_changes_nothing(server: Server, level: str) -> None:
+    """Found: what others reserved meanwhile was taken for damage."""
+    url = server.new_database(f"strict_{secrets.token_hex(4)}")
+    execute(url, f"ALTER DATABASE {url.rsplit('/', 1)[1]} SET default_transaction_isolation = '{level}'")
+    ledger = make(url, epsilon=10**4)
+    ledgers = [Ledger.load(f"{url}?application_name=n{k}", "study") for k in range(4)]  # each with its own connections
+    threads = [threading.Thread(target=_spend_often, args=(one,)) for one in ledgers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert ledger.spent == sum((CLAIM.cost_of("small") for _ in range(4 * 25)), Cost(0))
+    ledger.verify()
+
+
+def _spend_often(ledger: Ledger) -> None:
+    for _ in range(25):
+        ledger.reserve(CLAIM).settle("small")
+
+
+def test_a_head_is_read_when_it_is_on_the_disk(server: Server) -> None:
+    """Found: a crash could take back a head that somebody had noted, and it looked like a trail that was rewritten."""
+    url = server.new_database(f"head_{secrets.token_hex(4)}")
+    ledger = make(url)
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute("SET synchronous_commit = off")
+        for k in range(20):
+            other.execute(f"CREATE TABLE t{k} ()")
+            place = other.execute("SELECT pg_current_wal_insert_lsn()").fetchone()
+            ledger.verify() if k % 2 else ledger.head
+            flushed = other.execute("SELECT pg_wal_lsn_diff(%s, pg_current_wal_flush_lsn()) <= 40", place).fetchone()
+            assert flushed == (True,)

@@ -107,6 +107,8 @@ def test_a_guarantee_of_another_relation(party: Party) -> None:
         '{"delta":"0","neighbours":null,"otherwise":"1.0","parts":[]}',
         '{"delta":"0","neighbours":null,"otherwise":null,"parts":[["b","1"],["a","1"]]}',
         '{"delta":"0","neighbours":null,"otherwise":"1","parts":[["a","-1"]]}',
+        f'{{"delta":"0","neighbours":null,"otherwise":"1","parts":[[{"1" * 1001},"1"]]}}',
+        f'{{"delta":"0","neighbours":null,"otherwise":"1","parts":[[{"[" * 20_000}{"]" * 20_000},"1"]]}}',
         "nonsense",
     ],
 )
@@ -118,6 +120,33 @@ def test_a_text_that_is_not_a_guarantee(party: Party, text: str) -> None:
 def test_a_guarantee_under_another_digest(party: Party) -> None:
     with pytest.raises(psycopg.Error, match="no guarantee is known"):
         party.spend(party.role(), reserve(claim="0" * 64))
+
+
+DEEP: Any = ("",)
+for _ in range(32):
+    DEEP = (DEEP, "][")
+LONG: Part = 10**1000 - 1
+
+
+@pytest.mark.parametrize("part", [DEEP[0], LONG, (LONG, "1" * 5000)])
+def test_the_deepest_and_longest_parts(party: Party, part: Part) -> None:
+    mine = Ledger.load(party.role(), "study")
+    mine.reserve(Guarantee({part: "0.25", "other": 1})).settle(part)
+    mine.reserve(Guarantee.uniform("0.5")).settle(part)
+    assert mine.spent == Cost("0.75")
+
+
+@pytest.mark.parametrize("part", [DEEP, (DEEP,), LONG + 1, -LONG - 1, (LONG + 1,)])
+def test_parts_that_are_too_deep_or_too_long(party: Party, part: Any) -> None:
+    """Found: PostgreSQL took what Python cannot read, and the ledger could not be verified any more."""
+    with pytest.raises(xp.InvalidValue, match="at most 1,000 digits, and tuples are nested at most 32 deep"):
+        Guarantee({part: 1})
+    mine = party.role()
+    party.spend(mine, reserve(Guarantee.uniform("0.5")))
+    with pytest.raises(psycopg.Error, match="has no part"):
+        party.spend(mine, settle(1, json.dumps(part, separators=(",", ":"))))
+    with pytest.raises(psycopg.Error, match="has no part"):
+        party.spend(mine, settle(1, "1" * 5000))
 
 
 @pytest.mark.parametrize("part", ['"medium"', '"sm\\u0061ll"', ' "small"', "small", "null", '"small","large"', None])

@@ -78,7 +78,7 @@ def test_a_connection_that_is_lost_while_reading(
         return real(*given)
 
     monkeypatch.setattr(Audit, "_instant", lose)
-    assert ledger.verify().sequence == 7  # the second time it was read
+    assert ledger.verify().sequence == 5  # the second time it was read, which began after the first loss
     losses[:] = [1] * 5
     with pytest.raises(xp.LedgerUnavailable, match="lost while the ledger was being read"):
         ledger.verify()

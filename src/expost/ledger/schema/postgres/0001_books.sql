@@ -1,10 +1,22 @@
 -- ---- guarantees and labels as text
 
--- Integers, strings and lists of these in canonical JSON: ASCII, no spaces, one way to write each character.
-CREATE FUNCTION expost_is_label(p_text TEXT) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
+-- Integers of up to 1,000 digits, strings, and lists of these, nested up to a depth, in canonical JSON: ASCII, no spaces, one
+-- way to write each character. (Brackets and commas may still be in the wrong place.)
+CREATE FUNCTION expost_is_label(p_text TEXT, p_deepest INT) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
+DECLARE v_bare TEXT;
 BEGIN
-  RETURN p_text !~ '[^ -~]' AND p_text ~ ($re$^(?:"(?:[^"\\]|\\["\\bfnrt]|\\u(?:00(?:0[0-7bef]|1[0-9a-f]|7f|[89a-f][0-9a-f])$re$
-    || $re$|(?:0[1-9a-f]|[1-9a-f][0-9a-f])[0-9a-f]{2}))*"|-?[1-9][0-9]*|0|[][,])+\Z$re$);
+  IF p_text ~ '[^ -~]' OR p_text !~ ($re$^(?:"(?:[^"\\]|\\["\\bfnrt]|\\u(?:00(?:0[0-7bef]|1[0-9a-f]|7f|[89a-f][0-9a-f])$re$
+    || $re$|(?:0[1-9a-f]|[1-9a-f][0-9a-f])[0-9a-f]{2}))*"|-?[1-9][0-9]*|0|[][,])+\Z$re$) THEN
+    RETURN FALSE;
+  END IF;
+  IF length(p_text) <= p_deepest THEN RETURN TRUE; END IF;
+  v_bare := regexp_replace(p_text, '"(?:[^"\\]|\\.)*"', '', 'g');
+  IF v_bare ~ '(?:[0-9]{250}){4}[0-9]' THEN RETURN FALSE; END IF;
+  FOR i IN 1 .. p_deepest LOOP
+    EXIT WHEN strpos(v_bare, '[') = 0;
+    v_bare := regexp_replace(v_bare, '[[][^][]*[]]', '', 'g');
+  END LOOP;
+  RETURN strpos(v_bare, '[') = 0;
 END $$;
 -- A number of units, 10^places to one, as canonical text; NULL if it is negative.
 CREATE FUNCTION expost_decimal(p_units BIGINT, p_places INT) RETURNS TEXT IMMUTABLE LANGUAGE plpgsql AS $$
@@ -55,7 +67,7 @@ DECLARE
     '^[{]"delta":"([0-9.e-]+)","neighbours":(null|"add-remove"|"substitute"),"otherwise":(?:null|"([0-9.e-]+)"),"parts":([[].*)[}]$');
   v_delta BIGINT; v_rest BIGINT; v_labels TEXT[]; v_epsilons BIGINT[]; v_prices JSONB; v_sorted TEXT;
 BEGIN
-  IF v_fields IS NULL OR NOT expost_is_label(v_fields[4]) OR v_at > 0 AND right(p_claim, 1) <> '}' THEN RETURN NULL; END IF;
+  IF v_fields IS NULL OR NOT expost_is_label(v_fields[4], 34) OR v_at > 0 AND right(p_claim, 1) <> '}' THEN RETURN NULL; END IF;
   v_delta := ceil(v_fields[1]::numeric * 1000000000000000000);
   v_rest := ceil(v_fields[3]::numeric * 1000000000000);
   -- read as JSON, not JSONB, so that a label stays as it is written: it may hold what no text of PostgreSQL can
@@ -209,11 +221,13 @@ CREATE FUNCTION expost_numbers(p_text TEXT) RETURNS BIGINT[] IMMUTABLE LANGUAGE 
 BEGIN RETURN string_to_array(btrim(p_text, '[]'), ',')::bigint[]; END $$;
 -- Whether an amount fits on at least one meter: its ε, and its amounts on the other meters.
 CREATE FUNCTION expost_has_room(p_left BIGINT, p_held BIGINT[], p_more BIGINT[]) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
+DECLARE
+  v_renyi BIGINT := p_held[5] + p_held[10] + p_more[1]; v_normal BIGINT := p_held[6] + p_held[11] + p_more[2];
+  v_others BIGINT := p_held[7] + p_held[12] + p_more[3];
 BEGIN
-  RETURN p_left >= 0 AND p_held[8] + p_held[13] + p_more[4] = 0
-    OR p_held[5] + p_held[10] + p_more[1] <= p_held[2]
-    OR p_held[6] + p_held[11] + p_more[2] <= p_held[3] AND p_held[7] + p_held[12] + p_more[3] <= p_held[4]
-      AND p_held[9] + p_held[14] + p_more[5] = 0;
+  RETURN (p_left >= 0 AND p_held[8] + p_held[13] + p_more[4] = 0 OR v_renyi <= p_held[2]
+      OR v_normal <= p_held[3] AND v_others <= p_held[4] AND p_held[9] + p_held[14] + p_more[5] = 0)
+    AND greatest(v_renyi, v_normal, v_others, -p_left) <= 4611686018427387904;  -- room for one more in a BIGINT
 END $$;
 CREATE FUNCTION expost_meters_fall(p_old BIGINT[], p_new BIGINT[]) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
 BEGIN
@@ -494,7 +508,7 @@ BEGIN
         v_delta := CASE WHEN v_do = 'void' THEN 0 ELSE v_entry.delta END;
         IF v_do = 'settle' THEN
           v_part := v_step->>'part'; v_output := v_step->>'output'; v_digest := v_step->>'digest';
-          v_price := CASE WHEN expost_is_label(v_part) AND v_part::json IS NOT NULL THEN
+          v_price := CASE WHEN expost_is_label(v_part, 32) AND v_part::json IS NOT NULL THEN
             coalesce(v_entry.prices->v_part, v_entry.prices->'') END;
           IF v_entry.meters IS NULL THEN
             v_epsilon := (v_price #>> '{}')::bigint;
@@ -652,8 +666,9 @@ BEGIN
           ELSE
             v_ok := v_ok AND v_closed[v_place] = 0
               AND v_held_delta <= v_counts[v_place * 14 - 13] - v_spent_delta[v_place] - v_reserved_delta[v_place]
-              AND expost_has_room(v_limit[v_place] - v_spent[v_place] - v_reserved[v_place] - v_held,
-                v_counts[v_place * 14 - 13 : v_place * 14], v_kept);
+              AND CASE WHEN v_spent[v_place]::numeric + v_reserved[v_place] + v_held < 9223372036854775808 THEN
+                expost_has_room(v_limit[v_place] - v_spent[v_place] - v_reserved[v_place] - v_held,
+                  v_counts[v_place * 14 - 13 : v_place * 14], v_kept) ELSE FALSE END;
           END IF;
         END LOOP;
         IF v_ok AND v_step->>'key' IS NOT NULL THEN
@@ -804,16 +819,18 @@ END $$;
 -- expost_spend, for sessions that are not in a transaction. The lock of the ledger is released before the disk is waited for,
 -- so that the next batch does not wait for it, too; the answer is sent once everything is on the disk: the last commit
 -- flushes the log up to itself, and waits for synchronous standbys. A batch that follows has a later place in the log, so it
--- is never on the disk without those that it builds on.
+-- is never on the disk without those that it builds on. Who may not write to the log waits with the lock.
 CREATE PROCEDURE expost_commit(
   p_ledger BIGINT, p_owner TEXT, p_identity TEXT, p_batch TEXT, p_before JSONB, p_known BIGINT, p_steps JSONB,
   INOUT p_outcomes JSONB
 ) LANGUAGE plpgsql AS $$
 BEGIN
   p_outcomes := expost_spend(p_ledger, p_owner, p_identity, p_batch, p_before, p_known, p_steps);
-  PERFORM set_config('synchronous_commit', 'off', TRUE);  -- of this transaction
-  COMMIT;
-  PERFORM pg_logical_emit_message(TRUE, 'expost', '');  -- a commit that wrote nothing would not flush
+  IF has_function_privilege('pg_logical_emit_message(boolean, text, text)', 'EXECUTE') THEN
+    PERFORM set_config('synchronous_commit', 'off', TRUE);  -- of this transaction
+    COMMIT;
+    PERFORM pg_logical_emit_message(TRUE, 'expost', '');  -- a commit that wrote nothing would not flush
+  END IF;
 END $$;
 
 -- Delete processes that were silent for a month and have no open entries. (If one of them woke up and sent its last batch
