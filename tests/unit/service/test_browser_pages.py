@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Error, Page, Route, sync_playwright
 
 import browser
 from serving import Running
@@ -64,6 +65,29 @@ def test_an_analysts_day(chromium: Browser, running: Running, said: list[str]) -
     assert spent.inner_text() != before  # without a reload
     page.click("text=Sign out")
     page.wait_for_selector("h1:has-text('Sign in')")
+    assert said == []
+
+
+def test_an_answer_that_came_before_the_page_listened(chromium: Browser, running: Running, said: list[str]) -> None:
+    """Found: the page said for ever that the question was being answered."""
+    page, second = (new_page(chromium, running, "bob", said) for _ in range(2))
+    held: list[Route] = []
+    page.click("text=Ask")
+    page.click("text=count >> nth=0")
+    page.fill("#f-where", "age >= 50")
+    page.fill("#f-epsilon", "0.0625")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=at worst")
+    page.route("**/live", lambda route: held.append(route))  # it takes no method of a list
+    page.click("text=Ask, and pay")
+    page.wait_for_selector("[data-waiting], .answer")
+    since = time.monotonic()
+    while not second.query_selector(".answer") and time.monotonic() - since < PATIENCE:
+        second.goto(page.url)
+    for route in held:
+        with suppress(Error):  # of pages that were left
+            route.continue_()
+    page.wait_for_selector(".answer")
     assert said == []
 
 

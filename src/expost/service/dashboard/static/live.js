@@ -17,8 +17,14 @@ source.addEventListener("balances", (event) => {
     }
   }
 });
+const waiting = document.querySelector("[data-waiting]");
 source.addEventListener("job", (event) => {
-  const waiting = document.querySelector("[data-waiting]");
   if (waiting && waiting.dataset.waiting === JSON.parse(event.data).id) location.reload();
 });
+// The answer may have come before this page listened, or while it was cut off. Balances are sent first, and when they change.
+const look = async () => {
+  const page = await fetch(location.href);
+  if (page.ok && !(await page.text()).includes("data-waiting")) location.reload();
+};
+if (waiting) source.addEventListener("balances", () => look().catch(() => {}));
 window.addEventListener("pagehide", () => source.close());
