@@ -25,7 +25,7 @@ from expost.cost import DELTA_UNITS, EPSILON_UNITS, Cost, Number, decimal_text, 
 from expost.errors import InvalidValue, NeighbourMismatch, UnknownPart
 
 Part: TypeAlias = int | str | tuple["Part", ...]
-"""A label: an int, a string, or a tuple of labels. It is durable: ledgers keep it."""
+"""A label: an int (of at most 1,000 digits), a string, or a tuple of labels (at most 32 deep). Ledgers keep it."""
 
 Neighbours: TypeAlias = Literal["add-remove", "substitute"]
 """Which databases differ by one person: one record more or less, or one record exchanged."""

@@ -265,8 +265,7 @@ class PostgresEngine:
 
     def await_disk(self) -> None:
         """Wait until everything that could be read before is on the disk."""
-        with self.snapshot():
-            pass
+        await_disk(self.rows, self.rows)
 
     # ---- connections
 

@@ -15,7 +15,8 @@ _FLUSH = (
 
 
 def await_disk(shown: Rows, rows: Rows) -> None:
-    """Wait until everything that a new snapshot shows is on the disk: others can read commits before they are.
+    """Wait until everything is on the disk that a new snapshot shows, or that could be read before: commits can be read
+    earlier than that.
 
     Mostly that is so within milliseconds. Nobody flushes what a failed transaction left behind: then the log is flushed
     from here, outside of the snapshot.

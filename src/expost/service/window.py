@@ -117,8 +117,9 @@ class Window:
         return lines_of(account, view, self._books[account.partition("/")[0]].meters, by)
 
     def events(self, ledger: str, after: int, limit: int | None = None) -> Iterator[Event]:
-        """Lines of the audit trail, behind a line."""
+        """Lines of the audit trail after a line, once they are on the disk."""
         book = self._books[ledger]
+        self._database.engine.await_disk()
         count = max(0, book.sequence - after)
         return islice(
             Audit(self._database.engine, book.ledger).events(after), count if limit is None else min(limit, count)

@@ -45,17 +45,22 @@ def new_page(chromium: Browser, running: Running, who: str, said: list[str], **o
     return page
 
 
+def plan_a_count(page: Page, epsilon: str) -> None:
+    """Fill in the form of a count, and wait for what it would cost."""
+    page.click("text=Ask")
+    page.click("text=count >> nth=0")
+    page.fill("#f-where", "age >= 60")
+    page.fill("#f-epsilon", epsilon)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=at worst")
+
+
 def test_an_analysts_day(chromium: Browser, running: Running, said: list[str]) -> None:
     page = new_page(chromium, running, "bob", said)
     second = new_page(chromium, running, "bob", said)
     spent = second.locator("[data-account='people/bob'] [data-of=spent]")
     before = spent.inner_text()
-    page.click("text=Ask")
-    page.click("text=count >> nth=0")
-    page.fill("#f-where", "age >= 60")
-    page.fill("#f-epsilon", "0.125")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("text=at worst")
+    plan_a_count(page, "0.125")
     assert "± " in page.inner_text("[aria-label='What it would cost']")
     page.click("text=Ask, and pay")
     page.wait_for_selector(".answer")
@@ -71,12 +76,7 @@ def test_an_analysts_day(chromium: Browser, running: Running, said: list[str]) -
 def test_an_answer_that_came_before_the_page_listened(chromium: Browser, running: Running, said: list[str]) -> None:
     """Found: the page said for ever that the question was being answered."""
     page, held = new_page(chromium, running, "bob", said), list[Route]()
-    page.click("text=Ask")
-    page.click("text=count >> nth=0")
-    page.fill("#f-where", "age >= 50")
-    page.fill("#f-epsilon", "0.0625")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("text=at worst")
+    plan_a_count(page, "0.0625")
     page.route("**/live", lambda route: held.append(route))  # it takes no method of a list
     page.click("text=Ask, and pay")
     page.wait_for_selector("[data-waiting], .answer")
