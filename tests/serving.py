@@ -8,8 +8,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 
@@ -17,6 +18,7 @@ from expost import Ledger
 from expost.service.database import ServiceTables
 from expost.service.tokens import make_token
 from studies import write_people
+from warm import fork_service
 
 SERVER = """\
 [server]
@@ -102,20 +104,24 @@ class Running:
             self.secrets[name] = make_token(database, role, account, name=name, days=1)[1]
         database.close()
 
-    def start(self, file: Path | None = None) -> Running:
+    def start(self, file: Path | None = None) -> Self:
         """Start it, and wait until it listens."""
-        with self.log.open("a") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "expost", "serve", str(file or self.file)],
-                stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, "COLUMNS": "200"},
-            )  # fmt: skip
-        assert self._process.stdout is not None
-        said = self._process.stdout.readline()
+        said = self._launched(file or self.file)
         if not said.startswith("serving "):
             self.kill()
             raise AssertionError(self.log.read_text()[-3000:])
         self.address = said.split()[1]
         return self
+
+    def _launched(self, file: Path) -> str:
+        """The first line that the new process prints."""
+        with self.log.open("a") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "expost", "serve", str(file)],
+                stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, "COLUMNS": "200"},
+            )  # fmt: skip
+        assert self._process.stdout is not None
+        return self._process.stdout.readline()
 
     @property
     def pid(self) -> int:
@@ -149,6 +155,33 @@ class Running:
     def ledger(self) -> Ledger:
         """The ledger itself, as the custodian has it."""
         return Ledger.load(self.url, "people", recover=False)
+
+
+class Forked(Running):
+    """The same in a process that need not import anything: for tests that start many."""
+
+    _fork: ForkServerProcess | None = None
+
+    def _launched(self, file: Path) -> str:
+        self._fork, said = fork_service(str(file), str(self.log))
+        with open(said.fileno(), closefd=False) as lines, said:
+            return lines.readline()
+
+    @property
+    def pid(self) -> int:
+        """The process's number."""
+        assert self._fork is not None
+        assert self._fork.pid is not None
+        return self._fork.pid
+
+    def _end(self, how: int) -> int:
+        if self._fork is None:
+            return 0
+        os.kill(self.pid, how)
+        self._fork.join(60)
+        code, self._fork = self._fork.exitcode, None
+        assert code is not None, "it did not stop"
+        return code
 
 
 def submit(

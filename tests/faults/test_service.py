@@ -16,7 +16,7 @@ import httpx
 from expost import Cost, Ledger
 from expost.ledger.entry import Note
 from expost.ledger.transfer import back_up, move_ledger
-from serving import COUNT, Running, answer, submit
+from serving import COUNT, Forked, answer, submit
 from soak import SOAK
 
 KILLS = min(SOAK, 100) or 2
@@ -24,7 +24,7 @@ CLIENTS, EACH = (16, 200) if SOAK else (8, 10)
 
 
 @contextmanager
-def started(running: Running) -> Iterator[Running]:
+def started(running: Forked) -> Iterator[Forked]:
     try:
         yield running.start()
     finally:
@@ -38,7 +38,7 @@ def keyed(ledger: Ledger) -> dict[str, Any]:
     return {str(entry.key): entry for entry in found}
 
 
-def check(running: Running, answers: dict[str, dict[str, Any]]) -> None:
+def check(running: Forked, answers: dict[str, dict[str, Any]]) -> None:
     """Every answer has its one charge, and every charge is of a job that was accepted; the trail verifies."""
     ledger = Ledger.load(running.url, "people")
     entries = {entry.id: entry for entry in keyed(ledger).values()}
@@ -61,7 +61,7 @@ def check(running: Running, answers: dict[str, dict[str, Any]]) -> None:
 
 def test_killed_in_the_middle_of_jobs(new_url: Callable[[], str], tmp_path: Path) -> None:
     """Jobs with slow questions; the process dies at random moments, starts again, and clients repeat their keys."""
-    running = Running(tmp_path, new_url(), epsilon=100_000, server='name = "one"')
+    running = Forked(tmp_path, new_url(), epsilon=100_000, server='name = "one"')
     chance, answers = random.Random(5), dict[str, dict[str, Any]]()
     slow = {"name": "fit", "kind": "logistic_regression", "features": ["ratio"], "target": "old", "norm": 1,
             "threshold": 0.5, "test_share": 0.1, "missing": 0, "epsilon": 0.5}  # fmt: skip
@@ -92,7 +92,7 @@ def test_killed_in_the_middle_of_jobs(new_url: Callable[[], str], tmp_path: Path
 def test_many_clients_against_a_limit_for_half_of_them(new_url: Callable[[], str], tmp_path: Path) -> None:
     """Exactly half of the jobs fit, whoever comes first; the other half is refused, and charged nothing."""
     jobs = CLIENTS * EACH
-    running = Running(tmp_path, new_url(), epsilon=jobs / 2 * 0.5, server="answer_every = 0.1\nqueue = 4000")
+    running = Forked(tmp_path, new_url(), epsilon=jobs / 2 * 0.5, server="answer_every = 0.1\nqueue = 4000")
     question = {**COUNT, "epsilon": 0.5}
 
     def work(client_number: int) -> list[dict[str, Any]]:
@@ -122,10 +122,10 @@ def test_many_clients_against_a_limit_for_half_of_them(new_url: Callable[[], str
 
 def test_two_processes_on_postgres(postgres_url: Callable[[], str], tmp_path: Path) -> None:
     """Any of them takes a job, any of them shows it; one is killed, and comes back under its name."""
-    first = Running(tmp_path, postgres_url(), server='name = "first"')
+    first = Forked(tmp_path, postgres_url(), server='name = "first"')
     other = tmp_path / "second.toml"
     other.write_text(first.file.read_text().replace('name = "first"', 'name = "second"'))
-    second = Running.beside(first, other)
+    second = Forked.beside(first, other)
     answers = {}
     with started(first), started(second):
         for number in range(10):
@@ -147,7 +147,7 @@ def test_the_database_goes_away(tmp_path: Path) -> None:
 
     server = Server()
     try:
-        running = Running(tmp_path, server.url)
+        running = Forked(tmp_path, server.url)
         with started(running), running.client("alice") as client:
             answer(client, submit(client, "before", COUNT).json()["id"])
             server.stop("immediate")
@@ -166,13 +166,13 @@ def test_the_database_goes_away(tmp_path: Path) -> None:
 
 def test_backed_up_and_moved(postgres_url: Callable[[], str], tmp_path: Path) -> None:
     """A backup has everything. A moved ledger has its trail, and what was asked under a key is not sampled again."""
-    running = Running(tmp_path)
+    running = Forked(tmp_path)
     with started(running), running.client("alice") as client:
         first = answer(client, submit(client, "k", COUNT).json()["id"])
     back_up(running.url, str(tmp_path / "copy.db"))
     restored, moved = tmp_path / "restored.toml", tmp_path / "moved.toml"
     restored.write_text(running.file.read_text().replace("books.db", "copy.db"))
-    copy = Running.beside(running, restored)
+    copy = Forked.beside(running, restored)
     with started(copy), copy.client("alice") as client:
         assert submit(client, "k", COUNT).json() == first  # tokens and jobs are there, too
     target, url = postgres_url(), running.url
@@ -181,7 +181,7 @@ def test_backed_up_and_moved(postgres_url: Callable[[], str], tmp_path: Path) ->
     moved.write_text(running.file.read_text().replace(url, target))
     running.url = target
     running.add_tokens(("alice", "analyst", "people/alice"))
-    there = Running.beside(running, moved)
+    there = Forked.beside(running, moved)
     with started(there), there.client("alice") as client:
         again = answer(client, submit(client, "k", COUNT).json()["id"])
     receipts = [job["result"]["questions"][0]["receipts"][0] for job in (first, again)]
@@ -192,7 +192,7 @@ def test_backed_up_and_moved(postgres_url: Callable[[], str], tmp_path: Path) ->
 
 
 def test_a_graceful_stop_keeps_what_is_ready(sqlite_url: Callable[[], str], tmp_path: Path) -> None:
-    running = Running(tmp_path, sqlite_url(), server="answer_every = 20\nmargin = 0")
+    running = Forked(tmp_path, sqlite_url(), server="answer_every = 20\nmargin = 0")
     with started(running), running.client("alice") as client:
         jobs = [submit(client, f"k{n}", COUNT).json()["id"] for n in range(3)]
         ledger, until = running.ledger(), time.monotonic() + 30

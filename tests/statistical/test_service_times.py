@@ -18,7 +18,7 @@ import pytest
 from scipy.stats import ks_2samp  # type: ignore[import-untyped]
 
 from expost import Ledger
-from serving import Running, submit
+from serving import Forked, Running, submit
 from soak import SOAK, some
 
 LANES = 2 if SOAK else 1
@@ -55,7 +55,7 @@ def prepared(folder: Path, kind: str) -> Running:
     folder.mkdir()
     write(folder, "base", ROWS)
     write(folder, "more", MORE[kind])
-    running = Running(folder, more=DATA.format(name="base") + DATA.format(name="more"))
+    running = Forked(folder, more=DATA.format(name="base") + DATA.format(name="more"))
     ledger = Ledger.create(running.url, "visits", 10_000, neighbours="add-remove", unit="person (column person)")
     for name in ("alice", "bob"):
         ledger.create_account(name, 10_000)
