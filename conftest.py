@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TypeAlias
@@ -68,29 +67,55 @@ def in_order(spark: Items, slow: Items, quick: Items, workers: int) -> Items:
     return [*spark, *(item for worker in range(workers) for some in (slow, quick) for item in part(some, worker))]
 
 
-def pytest_collection_finish() -> None:
-    """What was imported stays: no collection of garbage has to look at it again."""
-    gc.freeze()
+class Counting:
+    """Counts branches where it is worth the time: a worker of pytest-xdist has two counters, one inside the other."""
+
+    def __init__(self) -> None:
+        self.stopped: list[coverage.Coverage] = []
+
+    def stop(self) -> None:
+        """Stop all counters, the inner one first."""
+        while (counter := coverage.Coverage.current()) is not None:
+            counter.stop()
+            self.stopped.append(counter)
+
+    def start(self) -> None:
+        """Start what was stopped."""
+        while self.stopped:
+            self.stopped.pop().start()
 
 
-@contextmanager
-def uncounted() -> Iterator[None]:
-    """No branches are counted: a worker of pytest-xdist has two counters, one inside the other."""
-    counters: list[coverage.Coverage] = []
-    while (counter := coverage.Coverage.current()) is not None:
-        counter.stop()
-        counters.append(counter)
+counting = Counting()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Count no branches while modules are imported. They stay: no collection of garbage looks at them, now or later."""
+    counting.stop()
+    gc.disable()
     try:
-        yield
+        return (yield)
     finally:
-        for counter in reversed(counters):
-            counter.start()
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtestloop() -> Iterator[None]:
+    """Let the counters end as they began: those who own them save what they counted."""
+    try:
+        return (yield)
+    finally:
+        counting.start()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Count branches only in tests whose rooms have a floor: all others would take twice as long for nothing."""
-    if among(item.path, item.config, "covered") and item.get_closest_marker("uncounted") is None:
+    if not among(item.path, item.config, "covered") or item.get_closest_marker("uncounted") is not None:
         return (yield)
-    with uncounted():
+    counting.start()
+    try:
         return (yield)
+    finally:
+        counting.stop()
