@@ -30,8 +30,10 @@ class Instant(NamedTuple):
     at: int
     accounts: dict[Path, Balance]
     open: dict[int, Any]
-    last: tuple[int, int]
-    """The highest numbers of a line and of an entry."""
+    has_later: bool
+    """Whether there are lines after the head."""
+    last: int
+    """The highest number of an entry."""
 
 
 class _Ended(NamedTuple):
@@ -53,11 +55,7 @@ class Audit(Replay):
 
     def events(self, after: int = 0, upto: int = 2**63 - 1) -> Iterator[Event]:
         """The lines after a line, up to another."""
-        sql = (
-            "SELECT sequence, line, hash FROM expost_event WHERE ledger = ? AND sequence > ? AND sequence <= ? "
-            f"ORDER BY sequence LIMIT {self._page}"
-        )
-        while rows := self._engine.rows(sql, self._ledger, after, upto):
+        while rows := self._engine.rows(self._engine.lines, self._ledger, after, upto, self._page):
             for sequence, line, digest in rows:
                 if type(line) is not str:
                     raise LedgerCorrupt(f"line {sequence!r} of the audit trail cannot be read")
@@ -94,7 +92,7 @@ class Audit(Replay):
         held = rows(
             f"{ENTRY.replace('expost_entry e', self._engine.open_entries)} AND e.state = 'reserved'", self._ledger
         )
-        ((line,),) = rows("SELECT max(sequence) FROM expost_event WHERE ledger = ?", self._ledger)
+        later = rows(self._engine.lines, self._ledger, sequence, 2**63 - 1, 1)
         ((first,),) = rows("SELECT min(number) FROM expost_entry WHERE ledger = ?", self._ledger)
         ((number,),) = rows("SELECT max(number) FROM expost_entry WHERE ledger = ?", self._ledger)
         if first is not None and first < 1:
@@ -106,13 +104,14 @@ class Audit(Replay):
             at,
             {tuple(path.split("/")): balance_of_row(row) for path, *row in accounts},
             {row[0]: row for row in held},
-            (line or 0, number or 0),
+            bool(later),
+            number or 0,
         )
 
     def _compare(self, instant: Instant, head: Head) -> None:
-        if instant.head != head or instant.last[0] != head.sequence:
+        if instant.head != head or instant.has_later:
             raise differ("the ledger's own row and the audit trail end differently")
-        if instant.entries != self.count or instant.last[1] != self.count:
+        if instant.entries != self.count or instant.last != self.count:
             raise differ("the number of entries is not the one of the audit trail")
         if self.about is not None and _said(self.about) != instant.about:
             raise differ("the ledger's name, neighbours, unit or accounting are not those of the audit trail")

@@ -340,10 +340,8 @@ class DurableStore:
         return head
 
     def _hash_of(self, sequence: int) -> str | None:
-        rows = self._engine.rows(
-            "SELECT hash FROM expost_event WHERE ledger = ? AND sequence = ?", self._ledger, sequence
-        )
-        return rows[0][0] if rows else None
+        rows = self._engine.rows(self._engine.lines, self._ledger, sequence - 1, sequence, 1)
+        return rows[0][2] if rows else None
 
     def _audit(self, known: Head | None, since: bool) -> Audit:
         if since and known is not None and known.sequence > 0:

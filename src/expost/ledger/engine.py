@@ -131,9 +131,13 @@ class Engine(Protocol):
     local: bool
     """Whether all processes that use it are on one machine."""
     open_entries: str
-    """The table of entries, as ``e``, with a hint to the index of open entries."""
+    """The open entries, as ``e``; others may be among them."""
     account_entries: str
     """The table of entries, as ``e``, with a hint to the index by account."""
+    lines: str
+    """A query for sequences, texts and hashes of a ledger's lines after a sequence, up to another, at most so many."""
+    new_line: str
+    """A statement that writes a line: its ledger, sequence, text and hash."""
 
     @property
     def heads(self) -> Heads | None:

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from expost.canonical import sha256
 from expost.errors import LedgerCorrupt, LedgerUnavailable
-from expost.ledger.identity import Identity, identified
+from expost.ledger.identity import Identity, identity_of
 from expost.ledger.trail import Head
 
 try:
@@ -26,6 +26,7 @@ except ImportError:  # where there is no fork either
 _SIZE = 128  # bytes of a record, which is written at once, within one block of the disk
 _WAITS = 200  # milliseconds for which a write waits for another; then it is left to the next commit
 _OPEN = 1.0  # seconds for which the file is kept open
+_EXCLUSIVE = 0 if fcntl is None else fcntl.LOCK_EX | fcntl.LOCK_NB
 
 
 class Heads:
@@ -39,8 +40,8 @@ class Heads:
         """The open file, as long as it is the one at that path."""
         self._identity: Identity | None = None
         self._until = 0.0
-        self._written: dict[str, tuple[bytes, int]] = {}
-        """The records that this process wrote last, and their lines."""
+        self._written: dict[str, tuple[bytes, int, int]] = {}
+        """The records that this process wrote last, with their lines and positions in the file."""
 
     def lost(self, name: str, sequence: int, hash_of: Callable[[int], str | None]) -> LedgerCorrupt | None:
         """The error if books that end at that line do not contain the noted head, by the hashes of their lines."""
@@ -90,7 +91,7 @@ class Heads:
                 self.close()
             if self._file is None:
                 self._file, self._until = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644), now + _OPEN
-                self._identity = identified(self._file)[0]
+                self._identity = identity_of(self._file)
             return self._note(self._file, name, head)
         except OSError:
             self.close()
@@ -100,41 +101,39 @@ class Heads:
             raise
 
     def _note(self, file: int, name: str, head: Head) -> bool:
-        if not _locked(file):
+        if fcntl is not None and not _locked(file):
             return False
         try:
-            if self._noted(file, name) >= head.sequence:
+            record, line, at = self._written.get(name, (b"", 0, 0))
+            if os.pread(file, _SIZE, at) != record:  # another process noted one
+                noted = self._read(file, name)
+                line, at = 0 if noted is None else noted.sequence, self._places[name] * _SIZE
+            if line >= head.sequence:
                 return False
             record = _record(name, head)
-            self._written[name] = record, head.sequence
-            os.pwrite(file, record, self._places.get(name, 0) * _SIZE)
+            self._written[name] = record, head.sequence, at
+            os.pwrite(file, record, at)
         finally:
-            _unlock(file)
+            if fcntl is not None:
+                _unlock(file)
         return True
 
     def is_last(self, name: str) -> bool:
         """Whether the head that this process noted last, in the open file, is still the last one."""
-        if self._file is None:
+        if self._file is None or name not in self._written:
             return False
+        record, _, at = self._written[name]
         try:
-            return os.pread(self._file, _SIZE, self._places.get(name, 0) * _SIZE) == self._written[name][0]
-        except (OSError, KeyError):
+            return os.pread(self._file, _SIZE, at) == record
+        except OSError:
             return False
-
-    def _noted(self, file: int, name: str) -> int:
-        """The line of the head that is noted; 0 if none is."""
-        record, line = self._written.get(name, (b"", 0))
-        if os.pread(file, _SIZE, self._places.get(name, 0) * _SIZE) == record:
-            return line
-        noted = self._read(file, name)
-        return 0 if noted is None else noted.sequence
 
     def _is_current(self) -> bool:
         """Whether the open file is still the one at that path."""
         if self._file is None:
             return False
         try:
-            return identified(self._name, times=False)[0] == self._identity
+            return identity_of(self._name) == self._identity
         except FileNotFoundError:
             return False
 
@@ -161,39 +160,38 @@ class Heads:
 
 def _locked(file: int) -> bool:
     """Lock a file against other threads and processes; whether that succeeded."""
-    for _ in range(_WAITS if fcntl is not None else 0):
+    for _ in range(_WAITS):
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, _EXCLUSIVE)
         except BlockingIOError:
             time.sleep(0.001)
         else:
             return True
-    return fcntl is None
+    return False
 
 
 def _unlock(file: int) -> None:
     """Unlock a file, even if a process that was forked meanwhile has it open."""
-    if fcntl is not None:
-        try:  # noqa: SIM105  # after every commit
-            fcntl.flock(file, fcntl.LOCK_UN)
-        except OSError:
-            pass
+    try:  # noqa: SIM105  # after every commit
+        fcntl.flock(file, fcntl.LOCK_UN)
+    except OSError:
+        pass
 
 
 def _record(name: str, head: Head) -> bytes:
-    return b"%020d %b %b" % (head.sequence, head.hash.encode(), _whose(name)) + _END
+    return f"{head.sequence:020} {head.hash} {_whose(name)}{_END}".encode()
 
 
 _WHOSE = slice(86, 118)  # after 20 digits of the sequence and 64 of the hash
-_END = b" " * (_SIZE - 119) + b"\n"
+_END = " " * (_SIZE - 119) + "\n"
 
 
 def _parsed(record: bytes, name: str) -> Head | None:
-    if record[_WHOSE] != _whose(name) or not record[:20].isdigit():
+    if record[_WHOSE] != _whose(name).encode() or not record[:20].isdigit():
         return None
     return Head(int(record[:20]), record[21:85].decode("ascii", "replace"))
 
 
 @lru_cache(256)
-def _whose(name: str) -> bytes:
-    return sha256(name)[:32].encode()
+def _whose(name: str) -> str:
+    return sha256(name)[:32]

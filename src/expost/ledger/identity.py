@@ -1,4 +1,4 @@
-"""The identity of the file at a path.
+"""The identity of the file at a path, and of the files of an SQLite database.
 
 After a file's times were read, the kernel updates them at the next write, and has to sync more than the data. Before
 every commit to the log, that would cost a quarter of the commit's time. ``os.stat`` always reads the times; ``statx``
@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import ctypes
 import os
-import struct
 from typing import Any, TypeAlias
 
-_HERE = -100  # AT_FDCWD: paths are relative to the working directory
-_WANTED = 0x4 | 0x100  # STATX_NLINK, STATX_INO
-_RESULT = struct.Struct("<I12xI12xQ96xII")  # mask, links, inode, and the device's two numbers
+from expost.errors import LedgerUnavailable
+
+_HERE, _OPEN_FILE = -100, 0x1000  # AT_FDCWD: paths are relative to the working directory; AT_EMPTY_PATH
+_INODE = 0x100  # STATX_INO
 _Buffer = ctypes.c_char * 256
-Identity: TypeAlias = tuple[int, int]
-"""A file's inode and device."""
+Identity: TypeAlias = bytes | tuple[int, int]
+"""A file's inode and device, to be compared with what the same function returned."""
 
 
 def _library() -> Any:
@@ -32,14 +32,82 @@ def _library() -> Any:
 _statx = _library()
 
 
-def identified(path: bytes | int, *, times: bool = True) -> tuple[Identity, int]:
-    """The identity of the file at a path, or of an open one, and its number of links; ``times=False`` does not read its
-    times. Raises ``OSError``."""
-    if not times and _statx is not None:
-        result = _Buffer()
-        failed = _statx(_HERE, path, 0, _WANTED, result)
-        mask, links, inode, major, minor = _RESULT.unpack_from(result)
-        if not failed and mask & _WANTED == _WANTED:
-            return (inode, os.makedev(major, minor)), links
-    found = os.stat(path)  # raises the error; or the kernel does not support statx
-    return (found.st_ino, found.st_dev), found.st_nlink
+def identity_of(path: bytes | int) -> Identity:
+    """The identity of the file at a path, or of an open one; its times are not read. Raises ``OSError``."""
+    if _statx is not None:
+        found = _Buffer()
+        if type(path) is bytes:
+            failed = _statx(_HERE, path, 0, _INODE, found)
+        else:
+            failed = _statx(path, b"", _OPEN_FILE, _INODE, found)
+        text = found.raw
+        if not failed and text[1] & 1:  # it has the inode
+            return text[32:40] + text[136:144]
+    stat = os.stat(path)  # raises the error; or the kernel does not support statx
+    return stat.st_ino, stat.st_dev
+
+
+class Files:
+    """The files of an SQLite database, as they were opened: the database, its write-ahead log, and its locks."""
+
+    def __init__(self, path: str) -> None:
+        self._path, self._name = path, os.fsencode(path)
+        self._log, self._locks = self._name + b"-wal", self._name + b"-shm"
+        self._file: tuple[int, int] | None = None
+        self._opened: tuple[Any, ...] | None = None
+        """What :meth:`check` found first, and has to find again."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the database was opened before."""
+        return self._file is not None
+
+    def check(self) -> None:
+        """Called before every commit: raise unless the database, its write-ahead log and its locks are still those that
+        were opened, and the database has no other hard links."""
+        try:
+            file, log, locks = os.stat(self._name), identity_of(self._log), os.stat(self._locks)
+        except OSError:
+            raise self._lost() from None
+        found = file.st_ino, file.st_dev, file.st_nlink, log, locks.st_ino, locks.st_dev
+        if found != self._opened:
+            self.check_file()
+            if self._opened is not None:
+                raise self._moved(
+                    "was given another write-ahead log (the file ending in -wal)"
+                    if log != self._opened[3]
+                    else "was given other locks (the file ending in -shm)"
+                )
+            self._opened = found
+
+    def check_file(self) -> None:
+        """Raise unless the database is the one that was opened first, and has no other hard links."""
+        try:
+            found = os.stat(self._name)
+        except OSError:
+            raise self._moved("was removed or renamed") from None
+        file = found.st_ino, found.st_dev
+        if file != (self._file or file):
+            raise self._moved("was replaced by another file")
+        if found.st_nlink > 1:
+            raise self._moved(f"got {found.st_nlink} names (hard links), each of which would have a log of its own,")
+        self._file = file
+
+    def reopened(self) -> None:
+        """Called when the writer opens the database again, with the log and the locks that it has now."""
+        self._opened = None
+
+    def _lost(self) -> LedgerUnavailable:
+        self.check_file()
+        gone = (
+            "locks (the file ending in -shm)"
+            if os.path.exists(self._log)
+            else "write-ahead log (the file ending in -wal)"
+        )
+        return self._moved(f"lost its {gone}")
+
+    def _moved(self, what: str) -> LedgerUnavailable:
+        return LedgerUnavailable(
+            f"the ledger's file {self._path!r} {what} while this process had it open; nothing was recorded: put the "
+            "file back under one name only, and start this process again"
+        )

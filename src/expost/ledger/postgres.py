@@ -85,6 +85,11 @@ class PostgresEngine:
     local = False
     heads = None
     open_entries = account_entries = "expost_entry e"
+    lines = (
+        "SELECT sequence, line, hash FROM expost_event WHERE ledger = ? AND sequence > ? AND sequence <= ? "
+        "ORDER BY sequence LIMIT ?"
+    )
+    new_line = "INSERT INTO expost_event VALUES (?, ?, ?, ?)"
     oldest_server = 130000
     """The oldest PostgreSQL that is supported, as its ``server_version_num``."""
 

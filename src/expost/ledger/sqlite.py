@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 from threading import RLock
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 from weakref import ref
 
@@ -25,13 +25,14 @@ from expost.forks import Process, here
 from expost.ledger import schema
 from expost.ledger.engine import Hold, Outcome, Refused, Rows, Settings, SnapshotLost, Step, alone
 from expost.ledger.heads import Heads
-from expost.ledger.identity import Identity, identified
+from expost.ledger.identity import Files
 from expost.ledger.rules import Create
-from expost.ledger.sqlite_transaction import Remembered, Transaction, create_books
+from expost.ledger.sqlite_books import LINES, NEW_LINE, SqliteBooks, create_books
 from expost.ledger.trail import Head
 
 OLDEST_LIBRARY = (3, 51, 3)
 """Older SQLite libraries have a race in resetting the write-ahead log that can corrupt it."""
+Done = TypeVar("Done")
 _LOG = 4000  # pages in the write-ahead log before a checkpoint: pages that changed often are written once
 
 
@@ -39,27 +40,26 @@ class SqliteEngine:
     """One SQLite file. One connection writes, another reads, each snapshot has its own; none is open across a fork."""
 
     local = True
-    open_entries = "expost_entry e INDEXED BY expost_entry_open"
+    open_entries = "expost_open e"
     account_entries = "expost_entry e INDEXED BY expost_entry_account"
+    lines, new_line = LINES, NEW_LINE
 
     def __init__(self, path: str, settings: Settings, *, create: bool = False, read_only: bool = False) -> None:
-        version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
-        if version < OLDEST_LIBRARY:
-            raise InvalidValue(
-                f"SQLite {apsw.sqlite_lib_version()} can corrupt its write-ahead log: install a newer apsw"
-            )
+        library = apsw.sqlite_lib_version()
+        if tuple(int(part) for part in library.split(".")) < OLDEST_LIBRARY:
+            raise InvalidValue(f"SQLite {library} can corrupt its write-ahead log: install a newer apsw")
         if not create and not os.path.exists(path):
             raise InvalidValue(
                 f"there is no ledger file {path!r}: check the path, or begin a new budget there (expost ledger create)"
             )
         self.settings = settings
-        self._path, self._name, self._create, self.read_only = path, os.fsencode(path), create, read_only
+        self._path, self._create, self.read_only = path, create, read_only
         self.heads = Heads(path) if settings.heads else None
         self._owners: dict[tuple[Process, int], str] = {}
         self._writer: apsw.Connection | None = None
         self._version: int | None = None
-        self._known: dict[int, Remembered] = {}
-        """Cached rows of the ledgers, as of the version of the file that the writer committed last."""
+        self._known: dict[int, SqliteBooks] = {}
+        """The books of ledgers, as of the version of the file that the writer committed last."""
         self._reader: apsw.Connection | None = None
         self._still: tuple[Any, ...] | None = None
         """The state of the file when it was opened as one that nobody changes."""
@@ -70,9 +70,7 @@ class SqliteEngine:
         self._reading = RLock()
         """Held during each query."""
         self._fork = Hold(self._reading)
-        self._identity: Identity | None = None
-        self._log: tuple[Identity, Identity] | None = None
-        """The files of the write-ahead log and its locks, as the writer opened them."""
+        self.files = Files(path)
         try:
             with self._translated():
                 self._open()
@@ -88,26 +86,25 @@ class SqliteEngine:
         whose = here(), ledger
         owner = self._owners.get(whose) or secrets.token_hex(8)
 
-        def work(cursor: apsw.Cursor) -> Transaction:
-            known = self._known.pop(ledger, None) or Remembered()  # dropped from the cache if this fails
-            transaction = Transaction(cursor, ledger, owner, self.settings, known)
-            if self.heads is not None and not (known.noted and self.heads.is_last(transaction.root[0])):
-                transaction.lost = self.heads.lost(transaction.root[0], transaction.sequence, transaction.hash_of)
-            transaction.apply(steps)
-            return transaction
+        def work(cursor: apsw.Cursor) -> tuple[SqliteBooks, list[Outcome]]:
+            books = self._known.pop(ledger, None) or SqliteBooks(ledger, self.settings)  # dropped if this fails
+            books.start(cursor, owner)
+            if self.heads is not None and not (books.is_noted and self.heads.is_last(books.root[0])):
+                books.lost = self.heads.lost(books.root[0], books.sequence, books.hash_of)
+            return books, books.apply(steps)
 
         try:
-            done: Transaction = self._transact(work)
+            books, outcomes = self._transact(work)
         except apsw.ConstraintError as error:
             raise LedgerCorrupt(f"the tables rejected a step that the rules allow: {error}; see verify()") from error
         except _TROUBLE as error:
             raise self._meaning(error) from error
-        self._owners[whose] = done.owner
-        if done.lost is None:
-            self._known[ledger] = done.known
-            if self.heads is not None and done.moved:
-                done.known.noted = self.heads.note(done.root[0], Head(done.sequence, done.head))
-        return done.outcomes
+        self._owners[whose] = books.owner
+        if books.lost is None:
+            self._known[ledger] = books
+            if self.heads is not None and books.has_moved:
+                books.is_noted = self.heads.note(books.root[0], Head(books.sequence, books.head))
+        return outcomes
 
     def owner(self, ledger: int) -> str | None:
         """The name under which this process reserves."""
@@ -121,7 +118,7 @@ class SqliteEngine:
         if self.heads is not None:
             self.heads.note(operation.name, Head(1, head))
 
-    def _transact(self, work: Callable[[apsw.Cursor], Any]) -> Any:
+    def _transact(self, work: Callable[[apsw.Cursor], Done]) -> Done:
         """Do the work and commit it, or change nothing. Even an interrupt leaves no transaction open."""
         writer = self._writing()
         cursor = writer.cursor()  # one for all statements: to make one for each takes longer
@@ -130,7 +127,7 @@ class SqliteEngine:
             if writer.data_version() != self._version:  # another connection wrote
                 self._known.clear()
             result = work(cursor)
-            self._check_files()
+            self.files.check()
             self._version = None
             cursor.execute("COMMIT")
             self._version = writer.data_version()
@@ -144,49 +141,6 @@ class SqliteEngine:
     def _refuse_reading(self) -> None:
         if self.read_only:
             raise InvalidValue(f"{self._path!r} was opened read-only: load it without read_only=True")
-
-    # ---- the identity of the file
-
-    def _check_files(self) -> None:
-        """Called before every commit: raise unless the file, its write-ahead log and its locks are still those that
-        the writer opened."""
-        self._check_file()
-        log, locks = self._beside(b"-wal"), self._beside(b"-shm")
-        if self._log is None:
-            self._log = log, locks
-        if self._log[0] != log:
-            raise self._moved("was given another write-ahead log (the file ending in -wal)")
-        if self._log[1] != locks:
-            raise self._moved("was given other locks (the file ending in -shm)")
-
-    def _check_file(self) -> None:
-        """Raise unless the file at the path is the one that was opened, and has no other hard links."""
-        try:
-            found, names = identified(self._name)
-        except OSError:
-            raise self._moved("was removed or renamed") from None
-        if found != self._identity:
-            raise self._moved("was replaced by another file")
-        if names > 1:
-            raise self._moved(f"got {names} names (hard links), each of which would have a log of its own,")
-
-    def _beside(self, ending: bytes) -> Identity:
-        try:
-            return identified(self._name + ending, times=ending != b"-wal")[0]
-        except OSError:
-            what = "write-ahead log" if ending == b"-wal" else "locks"
-            raise self._moved(f"lost its {what} (the file ending in {ending.decode()})") from None
-
-    def _moved(self, what: str) -> LedgerUnavailable:
-        return LedgerUnavailable(
-            f"the ledger's file {self._path!r} {what} while this process had it open; nothing was recorded: put the "
-            "file back under one name only, and start this process again"
-        )
-
-    def _identify(self) -> None:
-        if self._identity is None:
-            self._identity = identified(self._name)[0]
-        self._check_file()
 
     # ---- reading
 
@@ -283,7 +237,7 @@ class SqliteEngine:
             try:
                 writer.execute("BEGIN IMMEDIATE")
                 yield lambda sql, *values: writer.execute(sql, values).fetchall()
-                self._check_files()
+                self.files.check()
                 writer.execute("COMMIT")
             finally:
                 if writer.in_transaction:
@@ -303,17 +257,18 @@ class SqliteEngine:
             stuck, self._writer = self._writer, None
             stuck.close()
         if self._writer is None:
-            self._writer, self._log, self._version = self._connect(), None, None
+            self._writer, self._version = self._connect(), None
+            self.files.reopened()
         return self._writer
 
     def _connect(self) -> apsw.Connection:
         if self.read_only:
             return self._connect_reading()
-        if self._identity is not None:
-            self._check_file()
-        new = apsw.SQLITE_OPEN_CREATE if self._create and self._identity is None else 0
+        if self.files.is_known:
+            self.files.check_file()
+        new = apsw.SQLITE_OPEN_CREATE if self._create and not self.files.is_known else 0
         connection = apsw.Connection(self._path, flags=apsw.SQLITE_OPEN_READWRITE | new, vfs=self.settings.vfs)
-        self._identify()
+        self.files.check_file()
         connection.set_busy_handler(_patience(self.settings.patience))
         connection.execute("PRAGMA foreign_keys = ON").fetchall()
         connection.execute(f"PRAGMA synchronous = {self.settings.synchronous}").fetchall()
@@ -323,7 +278,7 @@ class SqliteEngine:
     def _connect_reading(self) -> apsw.Connection:
         """A read-only connection. Without a write-ahead log, or its shared-memory file, nobody has the file open for
         writing: then reading leaves no trace."""
-        self._identify()
+        self.files.check_file()
         state = self._state()
         logged = state[0] > 0
         still = not logged or not os.path.exists(f"{self._path}-shm")

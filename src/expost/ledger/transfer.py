@@ -36,9 +36,9 @@ Outputs = Callable[[int], str | None]
 class _Copying(Replay):
     """Replays a trail into the tables of another database."""
 
-    def __init__(self, run: Execute, outputs: Outputs) -> None:
+    def __init__(self, run: Execute, new_line: str, outputs: Outputs) -> None:
         super().__init__()
-        self._run, self._outputs = run, outputs
+        self._run, self._new_line, self._outputs = run, new_line, outputs
         self._ledger = 0
         self._ids: dict[tuple[str, ...], int] = {}
         self.missing = 0
@@ -69,7 +69,7 @@ class _Copying(Replay):
             self._create(event)
         if event.kind in ("create", "account"):
             self._account(event, change)
-        self._run("INSERT INTO expost_event VALUES (?, ?, ?, ?)", self._ledger, event.sequence, event.line, event.hash)
+        self._run(self._new_line, self._ledger, event.sequence, event.line, event.hash)
         if event.kind == "begin":
             self._run("UPDATE expost_entry SET begun = 1 WHERE ledger = ? AND number = ?", self._ledger, event.entry)
         return change
@@ -171,7 +171,7 @@ def read_export(file: str) -> Iterator[Event]:
 
 def _copied(events: Iterator[Event], outputs: Outputs, target: str, note: Note) -> Head:
     with opened(target, create=True) as engine, engine.transaction() as run:
-        copying = _Copying(run, outputs)
+        copying = _Copying(run, engine.new_line, outputs)
         head = copying.copy(events)
         name, count, missing = copying.root[0], copying.count, copying.missing
     if engine.heads is not None:

@@ -96,7 +96,7 @@ def test_what_a_failed_transaction_learnt_is_not_remembered(
     ledger.reserve(CLAIM).settle("small")
     before = ledger.spent, ledger.reserved
     with monkeypatch.context() as patched:
-        patched.setattr(engine, "_check_files", lambda: 1 / 0)  # everything was written, and is rolled back
+        patched.setattr(engine.files, "check", lambda: 1 / 0)  # everything was written, and is rolled back
         with pytest.raises(ZeroDivisionError):
             ledger.reserve(CLAIM)
     assert (ledger.spent, ledger.reserved) == before

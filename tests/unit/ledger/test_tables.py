@@ -139,7 +139,7 @@ REPLACING = {
         "SELECT ledger, 9, account, operation, subject, fingerprint, claim, 0, 0, owner, 0, 0, key FROM expost_entry "
         "WHERE key = 'k'"
     ),
-    "expost_event": "SELECT ledger, sequence, line || ' ', hash FROM expost_event",
+    "expost_event (id, line, hash)": "SELECT id, line || ' ', hash FROM expost_event",
 }
 
 
@@ -229,9 +229,10 @@ def test_a_ledger_is_not_created_again(new_url: Callable[[], str]) -> None:
     line = event.line.replace('"sequence":1,', f'"sequence":{head.sequence + 1},')
     digest = link(head.hash, line)
     disarm(url, "expost_account")
+    new_line = ledger._store._engine.new_line.replace("?", "{}")  # type: ignore[attr-defined]
     execute(
         url,
-        f"INSERT INTO expost_event VALUES (1, {head.sequence + 1}, '{line}', '{digest}')",
+        new_line.format(1, head.sequence + 1, f"'{line}'", f"'{digest}'"),
         f"UPDATE expost_account SET line = line + 1, head = '{digest}' WHERE parent IS NULL",
         f"UPDATE expost_account SET epsilon_spent = 0, delta_spent = 0, line = {head.sequence + 1}",
     )

@@ -26,6 +26,7 @@ CREATE TABLE expost_account (
   entries INTEGER CHECK (entries >= 0),
   at INTEGER,  -- the ledger's clock
   head TEXT CHECK (length(head) = 64),
+  open TEXT NOT NULL DEFAULT '[]' CHECK (parent IS NULL OR open = '[]'),  -- the numbers of a few open entries
   UNIQUE (ledger, path),
   CHECK ((parent IS NULL) = (entries IS NOT NULL) AND (parent IS NULL) = (at IS NOT NULL)
     AND (parent IS NULL) = (head IS NOT NULL)),
@@ -42,7 +43,7 @@ CREATE TABLE expost_account (
 ) STRICT;
 
 CREATE VIEW expost_books AS
-SELECT l.id, l.name, l.neighbours, l.unit, l.accounting, a.line AS sequence, a.entries, a.at, a.head
+SELECT l.id, l.name, l.neighbours, l.unit, l.accounting, a.line AS sequence, a.entries, a.at, a.head, a.open
 FROM expost_ledger l JOIN expost_account a ON a.ledger = l.id AND a.path = l.name;
 
 -- A guarantee is stored once per ledger, with the first line about it.
@@ -80,6 +81,7 @@ CREATE TABLE expost_entry (
   lease INTEGER CHECK (lease > 0),  -- microseconds
   lease_until INTEGER,
   begun INTEGER NOT NULL CHECK (begun IN (0, 1)),
+  listed INTEGER NOT NULL DEFAULT 0 CHECK (listed IN (0, 1)),  -- whether the ledger's own account lists it while it is open
   state TEXT NOT NULL DEFAULT 'reserved' CHECK (state IN ('reserved', 'settled', 'forfeited', 'voided')),
   part TEXT,
   charged_epsilon INTEGER CHECK (charged_epsilon BETWEEN 0 AND epsilon),
@@ -111,22 +113,33 @@ CREATE TABLE expost_entry (
 CREATE UNIQUE INDEX expost_entry_key ON expost_entry (ledger, key) WHERE key IS NOT NULL;
 CREATE INDEX expost_owner_ledger ON expost_owner (ledger) WHERE expired = 0;
 CREATE INDEX expost_owner_expired ON expost_owner (ledger, seen) WHERE expired = 1;
-CREATE INDEX expost_entry_open ON expost_entry (ledger, number) WHERE state = 'reserved';
+CREATE INDEX expost_entry_open ON expost_entry (ledger, number) WHERE state = 'reserved' AND listed = 0;
 CREATE INDEX expost_entry_account ON expost_entry (account, number) WHERE below = 1;  -- of the others, all are asked for
 
+-- The first entries that are open stand in the ledger's own row, which every line changes: to write an index for them, too,
+-- would take a page more with every commit.
+CREATE VIEW expost_open AS
+SELECT e.* FROM expost_books l CROSS JOIN json_each(iif(json_valid(l.open), l.open, '[]')) o
+  CROSS JOIN expost_entry e ON e.ledger = l.id AND e.number = o.value
+WHERE e.state = 'reserved' AND e.listed = 1
+UNION ALL
+SELECT e.* FROM expost_entry e INDEXED BY expost_entry_open WHERE e.state = 'reserved' AND e.listed = 0;
+
+-- Ledger and sequence are one integer: SQLite appends to a table by an integer key with fewer pages than to any other.
 CREATE TABLE expost_event (
-  ledger INTEGER NOT NULL REFERENCES expost_ledger,
-  sequence INTEGER NOT NULL,
+  id INTEGER PRIMARY KEY CHECK (id >= 1 << 40),
+  ledger INTEGER NOT NULL GENERATED ALWAYS AS (id >> 40) REFERENCES expost_ledger,
+  sequence INTEGER NOT NULL GENERATED ALWAYS AS (id & ((1 << 40) - 1)),
   line TEXT NOT NULL,
-  hash TEXT NOT NULL CHECK (length(hash) = 64),
-  PRIMARY KEY (ledger, sequence)
-) STRICT, WITHOUT ROWID;
+  hash TEXT NOT NULL CHECK (length(hash) = 64)
+) STRICT;
 
 -- The past is immutable: entries end once, lines and guarantees never change, nothing is refunded by hand.
 -- (A lease may be shortened, and the output of a settled entry may be dropped.)
 CREATE TRIGGER expost_entry_ends_once BEFORE UPDATE ON expost_entry
 WHEN NEW.begun < OLD.begun OR (NEW.state = 'voided' AND OLD.begun = 1)
   OR NEW.ledger <> OLD.ledger OR NEW.number <> OLD.number OR NEW.account <> OLD.account OR NEW.below <> OLD.below
+  OR NEW.listed <> OLD.listed
   OR NEW.operation <> OLD.operation OR NEW.subject <> OLD.subject OR NEW.fingerprint <> OLD.fingerprint
   OR NEW.claim <> OLD.claim OR NEW.label IS NOT OLD.label OR NEW.key IS NOT OLD.key
   OR NEW.epsilon <> OLD.epsilon OR NEW.delta <> OLD.delta OR NEW.meters IS NOT OLD.meters
@@ -180,8 +193,8 @@ WHEN NEW.state <> 'reserved' OR EXISTS (SELECT 1 FROM expost_entry WHERE ledger 
   OR (NEW.key IS NOT NULL AND EXISTS (SELECT 1 FROM expost_entry WHERE ledger = NEW.ledger AND key = NEW.key))
 BEGIN SELECT RAISE(ABORT, 'expost: an entry starts as reserved, and entries are never replaced'); END;
 CREATE TRIGGER expost_event_new BEFORE INSERT ON expost_event
-WHEN EXISTS (SELECT 1 FROM expost_event WHERE ledger = NEW.ledger AND sequence = NEW.sequence)
-  OR instr(NEW.line, '"key":"') > 0 AND EXISTS (SELECT 1 FROM expost_event WHERE ledger = NEW.ledger
+WHEN EXISTS (SELECT 1 FROM expost_event WHERE id = NEW.id)
+  OR instr(NEW.line, '"key":"') > 0 AND EXISTS (SELECT 1 FROM expost_event WHERE ledger = NEW.id >> 40
     AND instr(line, '"key":"') > 0 AND json_extract(line, '$.body.key') = json_extract(NEW.line, '$.body.key'))
 BEGIN SELECT RAISE(ABORT, 'expost: the audit trail never changes, and has each key once'); END;
 CREATE TRIGGER expost_owner_expires BEFORE UPDATE ON expost_owner

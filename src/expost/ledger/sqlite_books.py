@@ -34,74 +34,80 @@ if TYPE_CHECKING:
     from expost.accounting.tariff import Tariff
 
 _MONTH = 30 * 24 * rules.HOUR
-_OPEN = "expost_entry e INDEXED BY expost_entry_open"
+OPEN_IN_ROW = 32
+"""The most open entries in the ledger's own row, which is written with every line. Others are in an index."""
+LINES = (
+    "SELECT sequence, line, hash FROM expost_event "
+    "WHERE id > ?1 << 40 | ?2 AND id <= ?1 << 40 | min(?3, (1 << 40) - 1) ORDER BY id LIMIT ?4"
+)
+"""Reads lines of a ledger's audit trail: after a sequence, up to another, at most so many."""
+NEW_LINE = "INSERT INTO expost_event (id, line, hash) VALUES (? << 40 | ?, ?, ?)"
+"""Writes a line of the audit trail: its ledger, sequence, text and hash."""
 _SPENT = (
     "UPDATE expost_account SET epsilon_spent = ?, delta_spent = ?, epsilon_reserved = ?, delta_reserved = ?, line = ?, "
-    "meters = ?, entries = ?, at = ?, head = ? WHERE id = ?"
+    "meters = ?, entries = ?, at = ?, head = ?, open = ? WHERE id = ?"
 )
 _LIMITED = _SPENT.replace(" WHERE", ", epsilon_limit = ?, delta_limit = ?, closed = ? WHERE")
-_BELOW = (None, None, None)  # columns that only the ledger's own account has
+_BOOK = "name, neighbours, sequence, entries, at, head, accounting, open"
+_BELOW = (None, None, None, "[]")  # columns that only the ledger's own account has
 
 
-class Remembered:
-    """A cache of one ledger's rows after the last transaction. Valid as long as nobody else writes to the file."""
+class SqliteBooks:
+    """The books of one ledger in SQLite, for the rules, and what one transaction does to them.
 
-    def __init__(self) -> None:
-        self.book: Any = None
-        """Name, neighbour relation, last line, number of entries, clock, head and meters."""
-        self.accounts: dict[Path, tuple[int, Balance]] = {}
-        """Row id and balance of each account, by path."""
-        self.claims: set[str] = set()
-        """The hashes of guarantees that are in the tables."""
-        self.open: dict[int, Entry] = {}
-        self.beat: int | None = None
-        """The time of this process's last heartbeat, if it was not given up."""
-        self.noted = False
-        """Whether the head of these rows is the one that this process noted last."""
-
-    def tidy(self, most: int) -> None:
-        """Clear what has grown too large."""
-        for rows in (self.accounts, self.claims, self.open):
-            if len(rows) > most:
-                rows.clear()
-
-
-class Transaction:
-    """The books of one ledger inside one transaction. ``known`` caches what the last one wrote.
+    Between transactions they are a cache of what the last one wrote, valid as long as nobody else writes to the file;
+    after a transaction that failed they are thrown away.
 
     Proof: thm-durable
     """
 
-    def __init__(self, cursor: apsw.Cursor, ledger: int, owner: str, settings: Settings, known: Remembered) -> None:
-        self._execute, self._ledger, self._settings, self.known = cursor.execute, ledger, settings, known
-        row = known.book or self._row(
-            "SELECT name, neighbours, sequence, entries, at, head, accounting FROM expost_books WHERE id = ?", ledger
-        )
-        name, self._neighbours, self.sequence, self._count, self.at, self.head, self._accounting = row
-        self.root: Path = (name,)
-        self.owner = owner
-        self.outcomes: list[Outcome] = []
-        self.moved = False
+    def __init__(self, ledger: int, settings: Settings) -> None:
+        self._ledger, self._settings = ledger, settings
+        self.root: Path = ()
+        self._accounts: dict[Path, tuple[int, Balance]] = {}
+        """Row id and balance of each account, by path."""
+        self._claims: set[str] = set()
+        """The hashes of guarantees that are in the tables."""
+        self._open: dict[int, Entry] = {}
+        self._seen: int | None = None
+        """The time of this process's last heartbeat, if it was not given up."""
+        self.is_noted = False
+        """Whether the last head is the one that this process noted last."""
+
+    def start(self, cursor: apsw.Cursor, owner: str) -> None:
+        """Start a transaction of a process; read what is not cached."""
+        self._execute, self.owner = cursor.execute, owner
+        self._now = self._settings.clock()
+        self.has_moved = False
         """Whether there are new lines."""
         self.lost: LedgerCorrupt | None = None
         """The error if lines are known to be lost: then accounts can only be closed."""
-        self._now = settings.clock()
+        if not self.root:
+            name, self._neighbours, self.sequence, self._count, self.at, self.head, self._accounting, self._listed = (
+                self._row(f"SELECT {_BOOK} FROM expost_books WHERE id = ?", self._ledger)
+            )
+            self.root = (name,)
 
-    def apply(self, steps: list[Step]) -> None:
-        """Apply all steps; ``outcomes`` has the outcome of each."""
+    def apply(self, steps: list[Step]) -> list[Outcome]:
+        """Apply all steps, and return the outcome of each."""
         if self.lost is not None and not any(isinstance(step, rules.Close) for step in steps):
             raise self.lost
-        self.outcomes = [self._outcome(step) for step in steps]
-        self.known.book = (
-            self.root[0], self._neighbours, self.sequence, self._count, self.at, self.head, self._accounting,
-        )  # fmt: skip
-        self.known.tidy(self._settings.remembered)
+        outcomes = [self._outcome(step) for step in steps]
+        if len(self._open) + len(self._accounts) + len(self._claims) > self._settings.remembered:
+            self._tidy()
+        return outcomes
+
+    def _tidy(self) -> None:
+        """Clear what has grown too large."""
+        for rows in (self._accounts, self._claims, self._open):
+            if len(rows) > self._settings.remembered // 3:
+                rows.clear()
 
     def hash_of(self, sequence: int) -> str | None:
         """The hash of a line of the audit trail."""
         if sequence == self.sequence:
             return str(self.head)
-        row = self._row("SELECT hash FROM expost_event WHERE ledger = ? AND sequence = ?", self._ledger, sequence)
+        row = self._row("SELECT hash FROM expost_event WHERE id = ?", self._ledger << 40 | sequence)
         return None if row is None else str(row[0])
 
     def _outcome(self, step: Step) -> Outcome:
@@ -168,7 +174,7 @@ class Transaction:
 
     def entry(self, number: int) -> Entry:
         """An entry as it is now."""
-        known = self.known.open.get(number)
+        known = self._open.get(number)
         if known is not None:
             return known
         row = self._row(f"{ENTRY} AND e.number = ?", self._ledger, number)
@@ -188,39 +194,56 @@ class Transaction:
     def knows(self, claim: Guarantee | Tariff) -> bool:
         """Whether a line of this ledger contains the guarantee."""
         digest = claim_digest(claim)
-        if digest not in self.known.claims:
+        if digest not in self._claims:
             if self._row("SELECT 1 FROM expost_claim WHERE ledger = ? AND digest = ?", self._ledger, digest) is None:
                 return False
-            self.known.claims.add(digest)
+            self._claims.add(digest)
         return True
 
     # ---- writing
 
     def _write(self, change: rules.Change) -> None:
-        self.sequence, self.moved = self.sequence + 1, True
+        self.sequence, self.has_moved = self.sequence + 1, True
         line = trail_line(change, self.sequence, self.at, self._settings.user)
         self.head = link(self.head, line)
         operation, entry = change.operation, change.entry
         if isinstance(operation, rules.Reserve):
             self._count += 1
+            listed = self._list(self._count)
+        elif entry is not None and entry.charged is not None:
+            self._unlist(entry.id)
         for depth, balance in enumerate(change.levels, 1):
             self._write_balance(change.path[:depth], balance)
         if entry is not None and isinstance(operation, rules.Reserve):
-            self._write_entry(operation, change)
-            self.known.open[entry.id] = entry
+            self._write_entry(operation, change, listed=listed)
+            self._open[entry.id] = entry
         elif entry is not None:
             self._update_entry(operation, entry)
-            self.known.open.pop(entry.id, None)
+            self._open.pop(entry.id, None)
         elif isinstance(operation, rules.DropOutputs):
             self._run(
                 "UPDATE expost_entry SET output = NULL WHERE ledger = ? AND number <= ? AND output IS NOT NULL",
                 self._ledger, operation.upto,
             )  # fmt: skip
-        self._execute("INSERT INTO expost_event VALUES (?, ?, ?, ?)", (self._ledger, self.sequence, line, self.head))
+        self._execute(NEW_LINE, (self._ledger, self.sequence, line, self.head))
+
+    def _list(self, number: int) -> bool:
+        """Add a new entry to the open ones in the ledger's row, and return whether there was room."""
+        listed: bool = self._listed.count(",") < OPEN_IN_ROW - 1
+        if listed:
+            self._listed = f"{self._listed[:-1]},{number}]" if self._listed != "[]" else f"[{number}]"
+        return listed
+
+    def _unlist(self, number: int) -> None:
+        """Remove an entry that ended from those in the ledger's row."""
+        numbers = self._listed[1:-1].split(",")
+        if str(number) in numbers:
+            numbers.remove(str(number))
+            self._listed = f"[{','.join(numbers)}]"
 
     def _write_balance(self, path: Path, balance: Balance) -> None:
         limit, spent, reserved, closed, _, held = balance
-        known = self.known.accounts.get(path)
+        known = self._accounts.get(path)
         if known is None:  # a new account: the rules have read all others
             self._run(
                 "INSERT INTO expost_account (ledger, parent, path, epsilon_limit, delta_limit, line, meters) "
@@ -230,7 +253,7 @@ class Transaction:
             )  # fmt: skip
             return
         number, before = known
-        whole = (self._count, self.at, self.head) if len(path) == 1 else _BELOW
+        whole = (self._count, self.at, self.head, self._listed) if len(path) == 1 else _BELOW
         values = (
             spent.epsilon_units, spent.delta_units, reserved.epsilon_units, reserved.delta_units, self.sequence,
             None if held is None else numbers_text(held), *whole,
@@ -239,9 +262,9 @@ class Transaction:
             self._execute(_SPENT, (*values, number))
         else:
             self._execute(_LIMITED, (*values, limit.epsilon_units, limit.delta_units, int(closed), number))
-        self.known.accounts[path] = number, Balance(limit, spent, reserved, closed, self.sequence, held)
+        self._accounts[path] = number, Balance(limit, spent, reserved, closed, self.sequence, held)
 
-    def _write_entry(self, operation: rules.Reserve, change: rules.Change) -> None:
+    def _write_entry(self, operation: rules.Reserve, change: rules.Change, *, listed: bool) -> None:
         request, lease = operation.request, operation.lease
         subject, claim, worst = (
             described(request.subject),
@@ -250,19 +273,19 @@ class Transaction:
         )
         if change.first:
             self._run("INSERT INTO expost_claim VALUES (?, ?, ?)", self._ledger, claim, claim_text(request.claim))
-            self.known.claims.add(claim)
+            self._claims.add(claim)
         if lease is None:
             self._ensure_alive()
         self._execute(
             "INSERT INTO expost_entry (ledger, number, account, below, operation, subject, fingerprint, claim, label, "
-            "key, epsilon, delta, meters, owner, lease, lease_until, begun, reserved_at, reserved_line) "
-            "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            "key, epsilon, delta, meters, owner, lease, lease_until, begun, listed, reserved_at, reserved_line) "
+            "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
             (self._ledger, self._count, self._account(request.account)[0], int(len(request.account) > 1),
             request.operation, subject.text,
             subject.fingerprint, claim, request.label, request.key, worst.epsilon_units, worst.delta_units,
             None if request.tariff is None else numbers_text(request.tariff.worst.amounts),
             self.owner if lease is None else None, lease, None if lease is None else self._now + lease,
-            int(operation.begun), self.at, self.sequence),
+            int(operation.begun), int(listed), self.at, self.sequence),
         )  # fmt: skip
 
     def _update_entry(self, operation: rules.Operation, entry: Entry) -> None:
@@ -289,7 +312,7 @@ class Transaction:
             "DO UPDATE SET beats = beats + 1, seen = excluded.seen WHERE expired = 0",
             self.owner, self._ledger, identity(os.getpid()), self._now,
         )  # fmt: skip
-        self.known.beat = None
+        self._seen = None
 
     def _recover(self, step: Recover) -> int:
         """Give processes up, and forfeit what they left open. Leases that a wrong clock made too long are shortened
@@ -299,32 +322,32 @@ class Transaction:
             "AND id IN (SELECT value FROM json_each(?))", self._ledger, json.dumps(step.dead),
         )  # fmt: skip
         self._run(
-            "UPDATE expost_entry INDEXED BY expost_entry_open SET lease_until = ?1 + lease WHERE ledger = ?2 "
-            "AND state = 'reserved' AND lease_until > ?1 + lease AND lease_until - lease >= ?3",
+            "UPDATE expost_entry SET lease_until = ?1 + lease WHERE ledger = ?2 AND number IN (SELECT number "
+            "FROM expost_open WHERE ledger = ?2 AND lease_until > ?1 + lease AND lease_until - lease >= ?3)",
             self._now, self._ledger, self.at + rules.HOUR,
         )  # fmt: skip
         left: list[Any] = self._execute(
-            f"SELECT e.number FROM {_OPEN} LEFT JOIN expost_owner o ON o.id = e.owner WHERE e.ledger = ? "
+            "SELECT e.number FROM expost_open e LEFT JOIN expost_owner o ON o.id = e.owner WHERE e.ledger = ? "
             "AND e.state = 'reserved' AND (o.expired = 1 OR e.lease_until < ?) ORDER BY e.number",
             (self._ledger, self._now if self._now - self.at <= rules.TRUST else 0),
         ).fetchall()
         for (number,) in left:
             self._take(rules.Forfeit(number))
         self._forget()
-        self.known.beat = None
+        self._seen = None
         return len(left)
 
     def _forget(self) -> None:
         """Delete processes that were given up, silent for a month, and have no open entries."""
         self._run(
             "DELETE FROM expost_owner WHERE ledger = ?1 AND expired = 1 AND seen < ?2 AND id <> ?3 "
-            f"AND NOT EXISTS (SELECT 1 FROM {_OPEN} WHERE e.ledger = ?1 AND e.state = 'reserved' "
+            "AND NOT EXISTS (SELECT 1 FROM expost_open e WHERE e.ledger = ?1 AND e.state = 'reserved' "
             "AND e.owner = expost_owner.id)", self._ledger, self._now - _MONTH, self.owner,
         )  # fmt: skip
 
     def _ensure_alive(self) -> None:
         """Record this process, under another name if it was given up."""
-        seen = self.known.beat
+        seen = self._seen
         if seen is None:
             row = self._row("SELECT expired, seen FROM expost_owner WHERE id = ?", self.owner)
             if row is not None and row[0]:
@@ -333,19 +356,19 @@ class Transaction:
         if seen is None or self._now - seen > self._settings.beat * 1e6:
             self._beat()
             seen = self._now
-        self.known.beat = seen
+        self._seen = seen
 
     # ---- internal
 
     def _account(self, path: Path) -> tuple[int, Balance]:
-        known = self.known.accounts.get(path)
+        known = self._accounts.get(path)
         if known is None:
             row = self._row(
                 f"SELECT id, {BALANCE} FROM expost_account WHERE ledger = ? AND path = ?", self._ledger, "/".join(path)
             )
             if row is None:
                 raise unknown_account(path)
-            known = self.known.accounts[path] = row[0], balance_of_row(row[1:])
+            known = self._accounts[path] = row[0], balance_of_row(row[1:])
         return known
 
     def _run(self, sql: str, *values: Any) -> None:
@@ -378,7 +401,7 @@ def create_books(cursor: apsw.Cursor, operation: rules.Create, settings: Setting
         (name, neighbours, unit, accounting_text(meters)),
     )
     ledger = cursor.connection.last_insert_rowid()
-    cursor.execute("INSERT INTO expost_event VALUES (?, 1, ?, ?)", (ledger, line, head))
+    cursor.execute(NEW_LINE, (ledger, 1, line, head))
     cursor.execute(
         "INSERT INTO expost_account (ledger, path, epsilon_limit, delta_limit, line, meters, entries, at, head) "
         "VALUES (?, ?, ?, ?, 1, ?, 0, ?, ?)",
