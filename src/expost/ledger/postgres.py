@@ -54,6 +54,7 @@ _PLANS = (
     "SET enable_mergejoin = off; SET jit = off; SET default_transaction_isolation = 'read committed'"
 )  # a plan is kept as long as the connection, and must suit tables that grow
 _LOCK = 7091847  # an advisory lock, so that migrations run one after the other
+_random = getattr(os, "getrandom", os.urandom)  # urandom would let all threads run that were just answered
 _MARK = (
     f"CREATE TABLE {schema.MARK} (number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "
     "name TEXT NOT NULL, digest TEXT NOT NULL)"
@@ -150,7 +151,7 @@ class PostgresEngine:
 
     def _spend(self, ledger: int, steps: list[Step]) -> list[Any]:
         session = self._session(ledger)
-        batch = secrets.token_hex(8)
+        batch = _random(8).hex()
         sent = json.dumps([self._steps.sent(ledger, step) for step in steps])
         before = canonical(sorted(session.before))
         values = (ledger, session.owner, identity(os.getpid()), batch, before, session.known, sent)
@@ -163,7 +164,10 @@ class PostgresEngine:
         return list(found["outcomes"])
 
     def _session(self, ledger: int) -> _Session:
-        return self._sessions.setdefault((here(), ledger), _Session())
+        whose = here(), ledger
+        if whose not in self._sessions:
+            self._sessions[whose] = _Session()
+        return self._sessions[whose]
 
     def owner(self, ledger: int) -> str | None:
         """The name under which this process reserves."""

@@ -92,11 +92,8 @@ BEGIN
 EXCEPTION WHEN data_exception THEN
   RETURN NULL;
 END $$;
--- A text as canonical JSON.
-CREATE FUNCTION expost_text(p_text TEXT) RETURNS TEXT IMMUTABLE LANGUAGE plpgsql AS $$
+CREATE FUNCTION expost_unicode(p_text TEXT) RETURNS TEXT IMMUTABLE LANGUAGE plpgsql AS $$
 BEGIN
-  IF p_text IS NULL THEN RETURN 'null'; END IF;
-  IF p_text !~ '[^ -~]' THEN RETURN to_json(p_text)::text; END IF;
   IF current_setting('server_encoding') <> 'UTF8' THEN
     RAISE EXCEPTION 'expost: % is not ASCII, and the database''s encoding is not UTF8: use a database in UTF8', p_text
       USING ERRCODE = 'EX001';
@@ -109,6 +106,9 @@ BEGIN
     FROM (SELECT ascii(letter) AS code, to_json(letter)::text AS json, place
       FROM regexp_split_to_table(p_text, '') WITH ORDINALITY AS letters(letter, place)) AS letters);
 END $$;
+-- A text as canonical JSON. Functions in SQL are inlined into the expressions that call them.
+CREATE FUNCTION expost_text(p_text TEXT) RETURNS TEXT LANGUAGE sql AS $$
+  SELECT CASE WHEN p_text IS NULL THEN 'null' WHEN p_text ~ '[^ -~]' THEN expost_unicode(p_text) ELSE to_json(p_text)::text END $$;
 
 CREATE TABLE expost_ledger (
   id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -369,7 +369,6 @@ BEGIN
   RETURN greatest(p_at, p_now - p_now % 3600000000);
 END $$;
 
--- Functions in SQL are inlined into the expressions that call them.
 CREATE FUNCTION expost_line(
   p_at BIGINT, p_body TEXT, p_entry BIGINT, p_kind TEXT, p_levels TEXT, p_sequence BIGINT, p_user TEXT
 ) RETURNS TEXT LANGUAGE sql AS $$
@@ -418,6 +417,7 @@ DECLARE
   v_book RECORD; v_entry RECORD; v_row RECORD; v_step JSONB;
   v_of BIGINT; v_role TEXT; v_batch TEXT; v_outcomes JSONB; v_expired BIGINT;  -- this process
   v_state TEXT; v_begun BIGINT;  -- of an entry
+  v_holder TEXT; v_holder_role TEXT; v_home BIGINT; v_home_path TEXT; v_claim TEXT;  -- what was looked up last, for the next step
   v_sequence BIGINT; v_entries BIGINT; v_had BIGINT; v_at BIGINT; v_head TEXT;
   v_do TEXT; v_kind TEXT; v_name TEXT; v_levels TEXT; v_line TEXT; v_place INT;
   v_steps INT := jsonb_array_length(p_steps);
@@ -461,10 +461,13 @@ BEGIN
     -- what it would be
     IF v_do = 'reserve' THEN
       v_path := coalesce(v_step->>'account', ''); v_number := NULL;
-      SELECT prices INTO v_prices FROM expost_claim WHERE ledger = p_ledger AND digest = v_step->>'claim';
-      v_fresh := NOT FOUND;
-      IF v_fresh AND v_step->>'claim' = encode(sha256(convert_to(v_step->>'claim_text', 'UTF8')), 'hex') THEN
-        v_prices := expost_prices(v_step->>'claim_text');
+      v_fresh := FALSE;
+      IF v_claim IS NULL OR v_step->>'claim' IS DISTINCT FROM v_claim THEN
+        SELECT prices, digest INTO v_prices, v_claim FROM expost_claim WHERE ledger = p_ledger AND digest = v_step->>'claim';
+        v_fresh := NOT FOUND;
+        IF v_fresh AND v_step->>'claim' = encode(sha256(convert_to(v_step->>'claim_text', 'UTF8')), 'hex') THEN
+          v_prices := expost_prices(v_step->>'claim_text');
+        END IF;
       END IF;
       IF v_prices IS NULL THEN
         RAISE EXCEPTION 'expost: no guarantee is known under the digest %, and none of that digest was given: send its canonical text',
@@ -492,12 +495,18 @@ BEGIN
       v_epsilon := 0; v_delta := 0; v_kind := 'reserve';
     ELSIF v_do NOT IN ('beat', 'recover') THEN
       v_number := (v_step->>'entry')::bigint;
-      SELECT e.state, e.begun, e.epsilon, e.delta, e.meters, e.operation, e.key, e.lease, o.role, a.path, c.prices
-        INTO v_entry
-        FROM expost_entry e LEFT JOIN expost_owner o ON o.id = e.owner LEFT JOIN expost_account a ON a.id = e.account
-          LEFT JOIN expost_claim c ON c.ledger = e.ledger AND c.digest = e.claim
-        WHERE e.ledger = p_ledger AND e.number = v_number;
-      v_state := v_entry.state; v_begun := v_entry.begun; v_path := v_entry.path; v_fresh := FALSE; v_rest := ''; v_kind := v_do;
+      -- single queries, most of which the step before has asked already, take less than a join
+      SELECT state, begun, epsilon, delta, meters, operation, key, lease, owner, account, claim INTO v_entry
+        FROM expost_entry WHERE ledger = p_ledger AND number = v_number;
+      IF v_entry.owner IS DISTINCT FROM v_holder THEN
+        v_holder := v_entry.owner;
+        SELECT role INTO v_holder_role FROM expost_owner WHERE id = v_holder;
+      END IF;
+      IF v_entry.account IS DISTINCT FROM v_home THEN
+        v_home := v_entry.account;
+        SELECT path INTO v_home_path FROM expost_account WHERE id = v_home;
+      END IF;
+      v_state := v_entry.state; v_begun := v_entry.begun; v_path := v_home_path; v_fresh := FALSE; v_rest := ''; v_kind := v_do;
       IF v_do = 'begin' THEN
         v_held := 0; v_held_delta := 0; v_epsilon := 0; v_delta := 0; v_body := '{}';
         v_kept := '{0,0,0,0,0}'; v_paid := v_kept; v_amounts := NULL;
@@ -508,8 +517,11 @@ BEGIN
         v_delta := CASE WHEN v_do = 'void' THEN 0 ELSE v_entry.delta END;
         IF v_do = 'settle' THEN
           v_part := v_step->>'part'; v_output := v_step->>'output'; v_digest := v_step->>'digest';
+          IF v_claim IS NULL OR v_entry.claim IS DISTINCT FROM v_claim THEN
+            SELECT prices, digest INTO v_prices, v_claim FROM expost_claim WHERE ledger = p_ledger AND digest = v_entry.claim;
+          END IF;
           v_price := CASE WHEN expost_is_label(v_part, 32) AND v_part::json IS NOT NULL THEN
-            coalesce(v_entry.prices->v_part, v_entry.prices->'') END;
+            coalesce(v_prices->v_part, v_prices->'') END;
           IF v_entry.meters IS NULL THEN
             v_epsilon := (v_price #>> '{}')::bigint;
           ELSE
@@ -610,9 +622,9 @@ BEGIN
       ELSE
         v_ok := v_state = 'reserved' AND NOT v_number = ANY (coalesce(v_ended, '{}'))
           AND NOT (v_do = 'void' AND v_begun = 1);
-        IF v_ok AND v_entry.lease IS NULL AND v_entry.role IS DISTINCT FROM session_user::text
+        IF v_ok AND v_entry.lease IS NULL AND v_holder_role IS DISTINCT FROM session_user::text
           AND NOT (v_do = 'forfeit' AND expost_governs()) THEN
-          v_outs := v_outs || jsonb_build_array(jsonb_build_object('denied', v_entry.role));
+          v_outs := v_outs || jsonb_build_array(jsonb_build_object('denied', v_holder_role));
           EXIT;
         END IF;
         IF v_ok AND v_do = 'begin' AND v_begun = 1 THEN
