@@ -206,6 +206,8 @@ def exact(value: Any, name: str) -> Fraction:
     >>> exact(0.1, "rate"), exact("1e-3", "rate")
     (Fraction(1, 10), Fraction(1, 1000))
     """
+    if type(value) is Fraction:
+        return value
     if isinstance(value, bool) or not isinstance(value, Real | Decimal | str):
         raise InvalidValue(
             f"{name} must be a number, got {said(value)}: give an int, float, string, Decimal or Fraction"

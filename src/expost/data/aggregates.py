@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from math import exp, inf, log
 from typing import TYPE_CHECKING, Any
 
@@ -112,12 +113,18 @@ def reach(noise: Laplace, groups: int, miss: Fraction) -> float:
         return float(noise.error_bound(1 - miss))
     each = groups * float(noise.error_bound(1 - miss, n=groups))
     rate = float(exact(noise.epsilon, "ε") / exact(noise.sensitivity, "sensitivity"))
+    return min(each, _chernoff(rate, groups, float(miss)))
+
+
+@lru_cache(maxsize=256)
+def _chernoff(rate: float, groups: int, miss: float) -> float:
+    """The least Chernoff bound on the sum, over several tilts."""
     best = inf
     for place in range(1, 64):
         tilt = rate * place / 64
         growth = 2 * log(-_expm1(-rate)) - log(-_expm1(tilt - rate)) - log(-_expm1(-tilt - rate))
-        best = min(best, (log(2 / float(miss)) + groups * growth) / tilt)
-    return min(each, best)
+        best = min(best, (log(2 / miss) + groups * growth) / tilt)
+    return best
 
 
 def _expm1(value: float) -> float:

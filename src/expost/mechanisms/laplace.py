@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, floor
 
 from expost import bracket
@@ -82,6 +83,7 @@ class Laplace(Additive):
         return laplace_reach(parameter, miss)
 
 
+@lru_cache(maxsize=256)
 def laplace_reach(rate: Fraction, miss: Fraction) -> int:
     """A number of steps that discrete Laplace noise exceeds with probability at most ``miss``."""
     odds = 2 / (miss * (1 + Fraction(exp_minus(rate, 128)[0], 2**128)))

@@ -43,7 +43,7 @@ def exp_steps(rate: Fraction, steps: int, bits: int) -> Bounds:
     Proof: lem-fixed-steps
     """
     work = bits + _SPARE
-    known = _doublings(rate, work)
+    known = _doublings(rate.numerator, rate.denominator, work)
     if steps >> len(known):  # rate·steps > work
         return 0, 1
     result = (1 << work, 1 << work)
@@ -60,9 +60,9 @@ _SPARE = 16
 
 
 @lru_cache(maxsize=256)
-def _doublings(rate: Fraction, work: int) -> tuple[Bounds, ...]:
-    """Bounds on 2^work·e^−(rate·2^i), for all i with rate·2^i ≤ work."""
-    known = []
+def _doublings(numerator: int, denominator: int, work: int) -> tuple[Bounds, ...]:
+    """Bounds on 2^work·e^−(rate·2^i), for all i with rate·2^i ≤ work. Integers have faster hashes than fractions."""
+    rate, known = Fraction(numerator, denominator), []
     while rate <= work:
         known.append(exp_minus(rate, work))
         rate *= 2

@@ -52,10 +52,8 @@ class Digit(Law):
         """Pr[X < k] = (1 − e^−(rate·k)) / (1 − e^−(rate·size))."""
         if not 0 < k < self.size:
             return (0, 0) if k <= 0 else (1 << bits, 1 << bits)
-        whole = self.rate * self.size
-        work = bits + _GUARD + max(0, (whole.denominator // whole.numerator).bit_length())
-        part, rest = (exp_steps(self.rate, n, work) for n in (k, self.size))
-        return ratio(_one_minus(part, work), _one_minus(rest, work), bits)
+        work, whole = _digit_total(self.rate, self.size, bits)
+        return ratio(_one_minus(exp_steps(self.rate, k, work), work), whole, bits)
 
 
 @dataclass(frozen=True)
@@ -239,6 +237,14 @@ class Powers(Law):
             lows.append(lows[-1] + low * self.counts[i])
             highs.append(highs[-1] + high * self.counts[i])
         return lows, highs, 0
+
+
+@lru_cache(maxsize=256)
+def _digit_total(rate: Fraction, size: int, bits: int) -> tuple[int, Bounds]:
+    """How many bits a ratio of ``bits`` bits is computed in, and bounds on 2^those·(1 − e^−(rate·size))."""
+    whole = rate * size
+    work = bits + _GUARD + max(0, (whole.denominator // whole.numerator).bit_length())
+    return work, _one_minus(exp_steps(rate, size, work), work)
 
 
 def _one_minus(bounds: Bounds, bits: int) -> Bounds:

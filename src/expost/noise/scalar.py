@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import ceil, floor, isqrt
+from math import ceil, floor, gcd, isqrt
 
 from expost.errors import InvalidValue
 from expost.noise.fixed import exp_minus
@@ -30,18 +30,26 @@ def bernoulli_exp(source: NoiseSource, rate: Fraction) -> bool:
 
     Proof: lem-bernoulli-exp
     """
-    if rate < 0:
+    if rate.numerator < 0:
         raise InvalidValue(f"e^−rate is a probability only for rate ≥ 0, got {rate}")
-    for _ in range(int(rate)):
-        if not _bernoulli_exp_fraction(source, Fraction(1)):
+    return _exp_coin(source, rate.numerator, rate.denominator)
+
+
+def _exp_coin(source: NoiseSource, numerator: int, denominator: int) -> bool:
+    """True with probability e^−(numerator/denominator): of whole numbers, for fractions would take most of the time."""
+    whole, rest = divmod(numerator, denominator)
+    for _ in range(whole):
+        if not _exp_coin_at_most_one(source, 1, 1):
             return False
-    return _bernoulli_exp_fraction(source, rate - int(rate))
+    return _exp_coin_at_most_one(source, rest, denominator)
 
 
-def _bernoulli_exp_fraction(source: NoiseSource, rate: Fraction) -> bool:
-    k = 1
-    while bernoulli(source, rate / k):
+def _exp_coin_at_most_one(source: NoiseSource, numerator: int, denominator: int) -> bool:
+    """The same for at most 1: the number of successes in a row, of probabilities x/1, x/2, x/3, …, is even."""
+    k, below = 1, denominator
+    while source.chance(numerator // (common := gcd(numerator, below)), below // common):
         k += 1
+        below += denominator
     return k % 2 == 1
 
 
@@ -50,15 +58,15 @@ def geometric(source: NoiseSource, rate: Fraction) -> int:
 
     Proof: lem-geometric
     """
-    if rate <= 0:
+    if rate.numerator <= 0:
         raise InvalidValue(f"a geometric law needs a rate above 0, got {rate}")
     steps = rate.denominator  # first the law of rate 1/steps, then every numerator-th cell is one
     while True:
         remainder = source.below(steps)
-        if bernoulli_exp(source, Fraction(remainder, steps)):
+        if _exp_coin(source, remainder, steps):
             break
     whole = 0
-    while bernoulli_exp(source, Fraction(1)):
+    while _exp_coin(source, 1, 1):
         whole += 1
     return (remainder + steps * whole) // rate.numerator
 
