@@ -264,29 +264,35 @@ import opendp.prelude as dp
 import expost as xp
 from expost.adapters import OpenDPMeasurement
 dp.enable_features("contrib")
-found = []
-ledger = xp.Ledger.load(sys.argv[1], "people")
-for scale in (2.0, 3.0):
-    noisy = dp.m.make_laplace(dp.atom_domain(T=int), dp.absolute_distance(T=int), scale=scale)
-    try:
-        release = ledger.run(OpenDPMeasurement(measurement=noisy, d_in=int(scale)), on=10**6, key="count")
-        found.append([release.value, release.replayed])
-    except xp.KeyConflict:
-        found.append("conflict")
-print(json.dumps(found))
+for url in sys.argv[1:]:
+    found = []
+    ledger = xp.Ledger.load(url, "people")
+    for scale in (2.0, 3.0):
+        noisy = dp.m.make_laplace(dp.atom_domain(T=int), dp.absolute_distance(T=int), scale=scale)
+        try:
+            release = ledger.run(OpenDPMeasurement(measurement=noisy, d_in=int(scale)), on=10**6, key="count")
+            found.append([release.value, release.replayed])
+        except xp.KeyConflict:
+            found.append("conflict")
+    print(json.dumps(found))
 """
 
 
-def test_a_key_is_for_one_measurement_in_all_stores_and_processes(new_url: Callable[[], str]) -> None:
+def test_a_key_is_for_one_measurement_in_all_stores_and_processes(
+    sqlite_url: Callable[[], str], postgres_url: Callable[[], str]
+) -> None:
     """Scale 2 at distance 2 and scale 3 at distance 3 print alike, and cost the same."""
-    url = new_url()
-    ledger = xp.Ledger.create(url, "people", epsilon=9, neighbours="add-remove", unit="person")
-    first = ledger.run(OpenDPMeasurement(measurement=laplace(2.0), d_in=2), on=7, key="count")
-    with pytest.raises(xp.KeyConflict):
-        ledger.run(OpenDPMeasurement(measurement=laplace(3.0), d_in=3), on=7, key="count")
-    done = subprocess.run([sys.executable, "-c", ELSEWHERE, url], check=True, capture_output=True, text=True)
-    assert json.loads(done.stdout) == [[first.value, True], "conflict"]
-    assert ledger.spent == xp.Cost(1)
+    urls = [sqlite_url(), postgres_url()]
+    ledgers = [xp.Ledger.create(url, "people", epsilon=9, neighbours="add-remove", unit="person") for url in urls]
+    found = []
+    for ledger in ledgers:
+        first = ledger.run(OpenDPMeasurement(measurement=laplace(2.0), d_in=2), on=7, key="count")
+        with pytest.raises(xp.KeyConflict):
+            ledger.run(OpenDPMeasurement(measurement=laplace(3.0), d_in=3), on=7, key="count")
+        found.append([[first.value, True], "conflict"])
+    done = subprocess.run([sys.executable, "-c", ELSEWHERE, *urls], check=True, capture_output=True, text=True)
+    assert [json.loads(line) for line in done.stdout.splitlines()] == found
+    assert [ledger.spent for ledger in ledgers] == [xp.Cost(1)] * 2
 
 
 def test_a_key_is_for_one_measurement_in_memory() -> None:
