@@ -18,6 +18,8 @@ import pyarrow.parquet as pq
 import expost as xp
 from hostile_tables import Row, fill
 
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms1g -Xmn600m -XX:MetaspaceSize=512m"
+"""What runs once is not optimized, and little garbage is collected."""
 WHY_NOT = "" if shutil.which("java") else "Java is not installed, and Spark needs it"
 
 
@@ -45,7 +47,7 @@ def session() -> Any:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "1",
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # what runs once is not optimized
+        "spark.driver.extraJavaOptions": JAVA,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.log.level": "ERROR",
