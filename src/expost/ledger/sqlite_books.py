@@ -203,43 +203,40 @@ class SqliteBooks:
     # ---- writing
 
     def _write(self, change: rules.Change) -> None:
+        operation, entry = change.operation, change.entry
         self.sequence, self.has_moved = self.sequence + 1, True
         line = trail_line(change, self.sequence, self.at, self._settings.user)
         self.head = link(self.head, line)
-        operation, entry = change.operation, change.entry
         if isinstance(operation, rules.Reserve):
-            self._count += 1
-            listed = self._list(self._count)
-        elif entry is not None and entry.charged is not None:
-            self._unlist(entry.id)
-        for depth, balance in enumerate(change.levels, 1):
-            self._write_balance(change.path[:depth], balance)
-        if entry is not None and isinstance(operation, rules.Reserve):
-            self._write_entry(operation, change, listed=listed)
-            self._open[entry.id] = entry
+            self._write_entry(operation, change)
         elif entry is not None:
             self._update_entry(operation, entry)
-            self._open.pop(entry.id, None)
         elif isinstance(operation, rules.DropOutputs):
             self._run(
                 "UPDATE expost_entry SET output = NULL WHERE ledger = ? AND number <= ? AND output IS NOT NULL",
                 self._ledger, operation.upto,
             )  # fmt: skip
+        for depth, balance in enumerate(change.levels, 1):
+            self._write_balance(change.path[:depth], balance)
         self._execute(NEW_LINE, (self._ledger, self.sequence, line, self.head))
 
     def _list(self, number: int) -> bool:
         """Add a new entry to the open ones in the ledger's row, and return whether there was room."""
-        listed: bool = self._listed.count(",") < OPEN_IN_ROW - 1
-        if listed:
-            self._listed = f"{self._listed[:-1]},{number}]" if self._listed != "[]" else f"[{number}]"
-        return listed
+        if self._listed == "[]":
+            self._listed = f"[{number}]"
+        elif self._listed.count(",") < OPEN_IN_ROW - 1:
+            self._listed = f"{self._listed[:-1]},{number}]"
+        else:
+            return False
+        return True
 
     def _unlist(self, number: int) -> None:
         """Remove an entry that ended from those in the ledger's row."""
-        numbers = self._listed[1:-1].split(",")
-        if str(number) in numbers:
-            numbers.remove(str(number))
-            self._listed = f"[{','.join(numbers)}]"
+        if self._listed == f"[{number}]":
+            self._listed = "[]"
+        else:
+            numbers = self._listed[1:-1].split(",")
+            self._listed = f"[{','.join([other for other in numbers if other != str(number)])}]"
 
     def _write_balance(self, path: Path, balance: Balance) -> None:
         limit, spent, reserved, closed, _, held = balance
@@ -264,13 +261,10 @@ class SqliteBooks:
             self._execute(_LIMITED, (*values, limit.epsilon_units, limit.delta_units, int(closed), number))
         self._accounts[path] = number, Balance(limit, spent, reserved, closed, self.sequence, held)
 
-    def _write_entry(self, operation: rules.Reserve, change: rules.Change, *, listed: bool) -> None:
-        request, lease = operation.request, operation.lease
-        subject, claim, worst = (
-            described(request.subject),
-            claim_digest(request.claim),
-            request.worst,
-        )
+    def _write_entry(self, operation: rules.Reserve, change: rules.Change) -> None:
+        request, lease, entry = operation.request, operation.lease, change.entry
+        assert entry is not None
+        subject, claim, worst = described(request.subject), claim_digest(request.claim), request.worst
         if change.first:
             self._run("INSERT INTO expost_claim VALUES (?, ?, ?)", self._ledger, claim, claim_text(request.claim))
             self._claims.add(claim)
@@ -280,27 +274,31 @@ class SqliteBooks:
             "INSERT INTO expost_entry (ledger, number, account, below, operation, subject, fingerprint, claim, label, "
             "key, epsilon, delta, meters, owner, lease, lease_until, begun, listed, reserved_at, reserved_line) "
             "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-            (self._ledger, self._count, self._account(request.account)[0], int(len(request.account) > 1),
+            (self._ledger, entry.id, self._account(request.account)[0], int(len(request.account) > 1),
             request.operation, subject.text,
             subject.fingerprint, claim, request.label, request.key, worst.epsilon_units, worst.delta_units,
             None if request.tariff is None else numbers_text(request.tariff.worst.amounts),
             self.owner if lease is None else None, lease, None if lease is None else self._now + lease,
-            int(operation.begun), int(listed), self.at, self.sequence),
+            int(operation.begun), int(self._list(entry.id)), self.at, self.sequence),
         )  # fmt: skip
+        self._count = entry.id
+        self._open[entry.id] = entry
 
     def _update_entry(self, operation: rules.Operation, entry: Entry) -> None:
+        self._open.pop(entry.id, None)
         if entry.charged is None:
             self._run("UPDATE expost_entry SET begun = 1 WHERE ledger = ? AND number = ?", self._ledger, entry.id)
             return
-        settled = isinstance(operation, rules.Settle)
-        output, digest = (operation.output, operation.digest) if isinstance(operation, rules.Settle) else (None, None)
-        self._run(
+        part, output, digest = None, None, None
+        if isinstance(operation, rules.Settle):
+            part, output, digest = canonical(as_part(entry.part)), operation.output, operation.digest
+        self._unlist(entry.id)
+        self._execute(
             "UPDATE expost_entry SET state = ?, begun = ?, part = ?, charged_epsilon = ?, charged_delta = ?, "
             "charged_meters = ?, output = ?, digest = ?, ended_line = ? WHERE ledger = ? AND number = ? "
             "AND state = 'reserved'",
-            entry.state, int(entry.begun), canonical(as_part(entry.part)) if settled else None,
-            entry.charged.epsilon_units, entry.charged.delta_units, numbers_text(entry.amounts), output, digest,
-            self.sequence, self._ledger, entry.id,
+            (entry.state, int(entry.begun), part, entry.charged.epsilon_units, entry.charged.delta_units,
+            numbers_text(entry.amounts), output, digest, self.sequence, self._ledger, entry.id),
         )  # fmt: skip
 
     # ---- liveness

@@ -73,7 +73,7 @@ class _Writer:
             )
         if self._busy or self._wanted or not self.waiting.empty():
             return []
-        return alone(self._turn, lambda: self._one(ledger, step))
+        return alone(self._turn, self._one, ledger, step)
 
     def _one(self, ledger: int, step: Step) -> list[Outcome]:
         self._busy = True
