@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -51,6 +52,8 @@ age = [0, 100]
 """
 UNIT = "visitor (one row each)"
 COUNT = {"name": "old", "kind": "count", "where": "age >= 60", "epsilon": 0.01}
+_NOBODY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""Trusts no certificate, and is not made anew for each client: to read those of all authorities takes 20 ms."""
 WHO = (
     ("custodian", "custodian", "people"),
     ("auditor", "auditor", "people"),
@@ -150,7 +153,7 @@ class Running:
     def client(self, who: str | None = None) -> httpx.Client:
         """A client with somebody's token."""
         headers = {} if who is None else {"authorization": f"Bearer {self.secrets[who]}"}
-        return httpx.Client(base_url=self.address, headers=headers, timeout=60)
+        return httpx.Client(base_url=self.address, headers=headers, timeout=60, verify=_NOBODY)
 
     def ledger(self) -> Ledger:
         """The ledger itself, as the custodian has it."""
