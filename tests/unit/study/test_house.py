@@ -6,6 +6,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -96,9 +97,13 @@ def test_a_question_crosses_few_files(tmp_path: Path, asked: str) -> None:
         file.unlink()
     crossed: set[str] = set()
 
-    def room_of(frame: FrameType) -> str | None:
-        file = Path(frame.f_code.co_filename)
+    @cache
+    def room_in(name: str) -> str | None:
+        file = Path(name)
         return file.relative_to(SOURCE).as_posix() if file.is_relative_to(SOURCE) else None
+
+    def room_of(frame: FrameType) -> str | None:
+        return room_in(frame.f_code.co_filename)
 
     def entered(frame: FrameType, event: str, _: Any) -> None:
         here = room_of(frame) if event == "call" and frame.f_code.co_name != "<module>" else None

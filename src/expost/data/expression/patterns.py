@@ -200,23 +200,21 @@ def like_pattern(pattern: str) -> Pattern:
 
 
 def is_like(text: str, pattern: str) -> bool:
-    """Whether a text matches a LIKE pattern, in time at most proportional to the product of their lengths."""
-    states = {0}
+    """Whether a text matches a LIKE pattern, in time at most proportional to the product of their lengths.
+
+    Bit ``i`` of ``states``: the first ``i`` signs of the pattern match what was read.
+    """
+    signs = {sign: sum(1 << place for place, each in enumerate(pattern) if each == sign) for sign in set(pattern)}
+    many, one = signs.get("%", 0), signs.get("_", 0)
+    states = _through(1, many)
     for letter in text:
-        states = _through(states, pattern)
-        states = {
-            place if pattern[place] == "%" else place + 1
-            for place in states
-            if place < len(pattern) and pattern[place] in ("%", "_", letter)
-        }
-    return len(pattern) in _through(states, pattern)
+        fits = states & (many | one | signs.get(letter, 0))
+        states = _through(fits & many | (fits & ~many) << 1, many)
+    return bool(states >> len(pattern))
 
 
-def _through(states: set[int], pattern: str) -> set[int]:
+def _through(states: int, many: int) -> int:
     """These states, and those that are reached from them without a character: past each %."""
-    reached = set(states)
-    for place in sorted(states):
-        while place < len(pattern) and pattern[place] == "%":
-            place += 1
-            reached.add(place)
-    return reached
+    while (reached := states | (states & many) << 1) != states:
+        states = reached
+    return states

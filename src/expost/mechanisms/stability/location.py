@@ -115,7 +115,7 @@ class MeanOfRanks(Proposal):
         """The data with its surroundings in their places, for distance and release alike."""
         return Arranged(self._near(data, min(cap, len(data))))
 
-    @property
+    @cached_property
     def _ends(self) -> NDArray[np.int64]:
         """The ends of the domain on the grid."""
         if self.bounds is None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from math import exp, lgamma, log, log1p
 
 _TINY = 1e-300
 _MARGIN = 1e-6  # of the error: more than rounding can add to a tail
 
 
+@lru_cache(maxsize=4096)  # a search asks for most of them several times
 def at_least(hits: int, samples: int, error: float) -> float:
     """A lower bound: above the probability only with probability ``error``.
 
