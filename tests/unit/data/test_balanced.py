@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 import expost as xp
+from duck import database
 from expost.data import histograms
 from expost.errors import InvalidValue
 
 
 @pytest.fixture
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect(config={"threads": 1}) as connection:
+    with database() as connection:
         yield connection
 
 

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 import expost as xp
-from duck import insert
+from duck import database, insert
 from expost.data import Grouped
 from expost.errors import InvalidValue
 
@@ -17,7 +17,7 @@ CITIES = ["Rome", "Oslo", "It's"]
 
 @pytest.fixture
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect(config={"threads": 1}) as connection:
+    with database() as connection:
         connection.execute("CREATE TABLE t (person INTEGER, city VARCHAR, cost DOUBLE)")
         yield connection
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import expost as xp
-from duck import insert
+from duck import database, insert
 from expost.data import CountedMean, NoisyMean, NoisyMoments, winsorized
 from expost.data.winsorized import mean_between
 from expost.errors import InvalidValue
@@ -25,7 +25,7 @@ OWN = [*product((-1.0, 0.0, 1.0), repeat=2), (None, 1.0)]
 
 @pytest.fixture
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect(config={"threads": 1}) as connection:
+    with database() as connection:
         connection.execute("CREATE TABLE t (person VARCHAR, x DOUBLE, y DOUBLE)")
         yield connection
 
@@ -225,7 +225,7 @@ def test_where_all_values_are_the_same_that_is_the_mean(
 @given(st.floats(-3e38, 3e38), st.floats(0, 3e38))
 def test_no_ends_make_the_second_question_fail(low: float, distance: float) -> None:
     low, high = float(np.float32(low)), float(np.float32(min(low + distance, 3e38)))
-    with duckdb.connect(config={"threads": 1}) as connection:
+    with database() as connection:
         connection.execute("CREATE TABLE t (person VARCHAR, x DOUBLE)")
         connection.execute("INSERT INTO t VALUES ('p', 1.0)")
         table = xp.read(connection, table="t", unit="row", neighbours="add-remove", key=1)

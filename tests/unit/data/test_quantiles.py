@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import expost as xp
+from duck import database
 from expost.errors import InvalidValue
 from expost.mechanisms.quantiles.ordered import arrange
 from quantile_model import tuples
@@ -21,7 +22,7 @@ REST = [("r", 1.0), ("s", 2.0), ("s", 0.0), ("t", 2.0)]
 
 @pytest.fixture
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect(config={"threads": 1}) as connection:
+    with database() as connection:
         connection.execute("CREATE TABLE t (person VARCHAR, x DOUBLE)")
         yield connection
 

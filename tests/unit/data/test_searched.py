@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import expost as xp
-from duck import insert
+from duck import database, insert
 from expost.data import NoisySearched
 from expost.errors import InvalidValue
 from expost.mechanisms.moments.geometric_cells import geometric_counts
@@ -22,7 +22,7 @@ KINDS = ("VARCHAR", "DOUBLE", "DOUBLE", "INTEGER")
 
 @pytest.fixture
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect(config={"threads": 1}) as found:
+    with database() as found:
         found.execute("CREATE TABLE t (person VARCHAR, x DOUBLE, y DOUBLE, k INTEGER)")
         yield found
 
@@ -35,7 +35,7 @@ def table_of(connection: Any, unit: Any, relation: Any) -> xp.PrivateTable:
 def people() -> Iterator[duckdb.DuckDBPyConnection]:
     rng = np.random.default_rng(0)
     x = rng.normal(20_260, 4, 40_000)
-    with duckdb.connect(config={"threads": 1}) as found:
+    with database() as found:
         found.execute("CREATE TABLE t (person VARCHAR, x DOUBLE, y DOUBLE, k INTEGER)")
         y = 1e-3 * x + rng.normal(size=x.size)
         insert(found, "t", KINDS, [(f"p{i}", *one, int(one[0]) % 5) for i, one in enumerate(zip(x, y, strict=True))])

@@ -15,13 +15,14 @@ import pytest
 
 import expost as xp
 import expost.data
+from duck import database
 
 SECRET = "Xanthippe"
 
 
 @pytest.fixture
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect() as made:
+    with database() as made:
         made.execute(f"""
             CREATE TABLE visits AS SELECT 'p' || (i % 400) AS person, (i * 7) % 90 AS age,
             CASE WHEN i % 3 = 0 THEN 'Rome' WHEN i = 5 THEN '{SECRET}' ELSE 'Oslo' END AS city, i / 8 AS cost,
