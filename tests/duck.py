@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from itertools import count
 from typing import Any
 
 import duckdb
+
+import expost as xp
 
 _NUMBERS = count()
 
@@ -36,3 +39,26 @@ def insert(connection: duckdb.DuckDBPyConnection, table: str, kinds: Sequence[st
     if rows:
         lists = ", ".join(f"unnest(?::{kind}[])" for kind in kinds)
         connection.execute(f"INSERT INTO {table} SELECT {lists}", [list(column) for column in zip(*rows, strict=True)])
+
+
+class Remembering:
+    """An engine that answers a query once, and then the same."""
+
+    def __init__(self, engine: Any) -> None:
+        self._engine, self._answers = engine, dict[str, Any]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def check(self, query: str) -> str:
+        return query
+
+    def fetch(self, query: str) -> Any:
+        if query not in self._answers:
+            self._answers[query] = self._engine.fetch(query)
+        return self._answers[query]
+
+
+def remembering(table: xp.PrivateTable) -> xp.PrivateTable:
+    """The table, whose rows do not change, so that it is asked each query once."""
+    return replace(table, engine=Remembering(table.engine))

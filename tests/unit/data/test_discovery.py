@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import expost as xp
+from duck import remembering
 from expost.data.discovery import Discovered, leak
 from expost.recipes import top_until
 
@@ -78,7 +79,8 @@ def test_substitution(of: str, rows: int, groups: int) -> None:
 
 def test_a_lone_key_is_released_as_often_as_computed() -> None:
     unit = xp.Unit("person", rows=2)
-    ours = table(unit, rows="VALUES ('p', 'a'), ('p', 'b')").discover("city").laplace(epsilon=4, delta=0.2)
+    visits = remembering(table(unit, rows="VALUES ('p', 'a'), ('p', 'b')"))
+    ours = visits.discover("city").laplace(epsilon=4, delta=0.2)
     source, runs = xp.SeededNoise(3), 600
     seen = sum(bool(ours.sample(None, source)) for _ in range(runs)) / runs
     each, one_less = (float(leak(ours.threshold - less, ours.rate, ours.question.alone)) / 2 for less in (0, 1))

@@ -5,7 +5,6 @@ The loss of noise is exact: numbers that move by Δ under discrete Laplace noise
 permute-and-flip is computed, with 1/2 for e^−ρ, which the theorem allows: ratios of all groups multiply.
 """
 
-from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import combinations_with_replacement, permutations
@@ -17,6 +16,7 @@ import numpy as np
 import pytest
 
 import expost as xp
+from duck import remembering
 from expost.cost import exact
 from expost.errors import InvalidValue
 from expost.verify.audit import audit
@@ -122,27 +122,8 @@ def test_all_statistics_together_lose_at_most_epsilon(unit: Any) -> None:
             assert relation == "add-remove" or chosen > 2 ** int(1 / narrow._rate("median"))
 
 
-class Remembering:
-    """An engine that answers a query once, and then the same."""
-
-    def __init__(self, engine: Any) -> None:
-        self._engine, self._answers = engine, dict[str, Any]()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
-
-    def check(self, query: str) -> str:
-        return query
-
-    def fetch(self, query: str) -> Any:
-        if query not in self._answers:
-            self._answers[query] = self._engine.fetch(query)
-        return self._answers[query]
-
-
 def remembered(rows: list[Any], unit: Any, relation: Any) -> xp.PrivateTable:
-    table = table_of(rows, unit, relation)
-    return replace(table, engine=Remembering(table.engine))  # type: ignore[arg-type]
+    return remembering(table_of(rows, unit, relation))
 
 
 def outputs(mechanisms: Any) -> Any:
