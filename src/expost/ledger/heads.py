@@ -40,6 +40,7 @@ class Heads:
         """The open file, as long as it is the one at that path."""
         self._identity: Identity | None = None
         self._until = 0.0
+        self._looks: int | None = None
         self._written: dict[str, tuple[bytes, int, int]] = {}
         """The records that this process wrote last, with their lines and positions in the file."""
 
@@ -82,13 +83,14 @@ class Heads:
             "let this user read the file"
         )
 
-    def note(self, name: str, head: Head) -> bool:
+    def note(self, name: str, head: Head, looks: int | None = None) -> bool:
         """Note a head, unless a later one is noted, and return whether it was. A failed write does not fail the
-        commit."""
+        commit. With the same number of ``looks`` as before, nothing in the folder has changed since."""
         now = time.monotonic()
         try:
-            if now > self._until or not self._is_current():
+            if now > self._until or ((looks is None or looks != self._looks) and not self._is_current()):
                 self.close()
+            self._looks = looks
             if self._file is None:
                 self._file, self._until = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644), now + _OPEN
                 self._identity = identity_of(self._file)

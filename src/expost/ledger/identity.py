@@ -12,9 +12,11 @@ import os
 from typing import Any, TypeAlias
 
 from expost.errors import LedgerUnavailable
+from expost.ledger.folder_watch import FolderWatch
 
 _HERE, _OPEN_FILE = -100, 0x1000  # AT_FDCWD: paths are relative to the working directory; AT_EMPTY_PATH
 _INODE = 0x100  # STATX_INO
+_UNSEEN = 100  # checks without a look: a folder that another machine shares may change without a word
 _Buffer = ctypes.c_char * 256
 Identity: TypeAlias = bytes | tuple[int, int]
 """A file's inode and device, to be compared with what the same function returned."""
@@ -56,6 +58,11 @@ class Files:
         self._file: tuple[int, int] | None = None
         self._opened: tuple[Any, ...] | None = None
         """What :meth:`check` found first, and has to find again."""
+        self._watch: FolderWatch | None = None
+        self._unseen = 0
+        """How many checks there were since the last look."""
+        self.looks = 0
+        """How often the folder was looked at; as long as that stays the same, all files in it are the same."""
 
     @property
     def is_known(self) -> bool:
@@ -65,20 +72,31 @@ class Files:
     def check(self) -> None:
         """Called before every commit: raise unless the database, its write-ahead log and its locks are still those that
         were opened, and the database has no other hard links."""
+        if self._watch is None:
+            self._watch = FolderWatch(os.path.dirname(self._name) or b".")
+        self._unseen += 1
+        changed = self._watch.has_changed() or self._unseen > _UNSEEN
         try:
-            file, log, locks = os.stat(self._name), identity_of(self._log), os.stat(self._locks)
+            file = os.stat(self._name)
+            found = file.st_ino, file.st_dev, file.st_nlink
+            if changed or self._opened is None or found != self._opened[0]:
+                self._look(found)
         except OSError:
             raise self._lost() from None
-        found = file.st_ino, file.st_dev, file.st_nlink, log, locks.st_ino, locks.st_dev
-        if found != self._opened:
-            self.check_file()
-            if self._opened is not None:
-                raise self._moved(
-                    "was given another write-ahead log (the file ending in -wal)"
-                    if log != self._opened[3]
-                    else "was given other locks (the file ending in -shm)"
-                )
-            self._opened = found
+
+    def _look(self, file: tuple[int, int, int]) -> None:
+        self.looks, self._unseen = self.looks + 1, 0
+        found = file, identity_of(self._log), identity_of(self._locks)
+        if found == self._opened:
+            return
+        self.check_file()
+        if self._opened is not None:
+            raise self._moved(
+                "was given another write-ahead log (the file ending in -wal)"
+                if found[1] != self._opened[1]
+                else "was given other locks (the file ending in -shm)"
+            )
+        self._opened = found
 
     def check_file(self) -> None:
         """Raise unless the database is the one that was opened first, and has no other hard links."""
@@ -93,9 +111,11 @@ class Files:
             raise self._moved(f"got {found.st_nlink} names (hard links), each of which would have a log of its own,")
         self._file = file
 
-    def reopened(self) -> None:
-        """Called when the writer opens the database again, with the log and the locks that it has now."""
-        self._opened = None
+    def close(self) -> None:
+        """Called when the writer is closed: when it is opened again, the log and the locks may be others."""
+        watch, self._watch, self._opened = self._watch, None, None
+        if watch is not None:
+            watch.close()
 
     def _lost(self) -> LedgerUnavailable:
         self.check_file()

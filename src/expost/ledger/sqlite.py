@@ -103,7 +103,7 @@ class SqliteEngine:
         if books.lost is None:
             self._known[ledger] = books
             if self.heads is not None and books.has_moved:
-                books.is_noted = self.heads.note(books.root[0], Head(books.sequence, books.head))
+                books.is_noted = self.heads.note(books.root[0], Head(books.sequence, books.head), self.files.looks)
         return outcomes
 
     def owner(self, ledger: int) -> str | None:
@@ -213,6 +213,7 @@ class SqliteEngine:
                 connection.close()
         if self.heads is not None:
             self.heads.close()
+        self.files.close()
         self._remove_copy()
 
     def _remove_copy(self) -> None:
@@ -257,8 +258,8 @@ class SqliteEngine:
             stuck, self._writer = self._writer, None
             stuck.close()
         if self._writer is None:
+            self.files.close()
             self._writer, self._version = self._connect(), None
-            self.files.reopened()
         return self._writer
 
     def _connect(self) -> apsw.Connection:
