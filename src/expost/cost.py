@@ -208,6 +208,8 @@ def exact(value: Any, name: str) -> Fraction:
     """
     if type(value) is Fraction:
         return value
+    if type(value) is int:
+        return Fraction(value)
     if isinstance(value, bool) or not isinstance(value, Real | Decimal | str):
         raise InvalidValue(
             f"{name} must be a number, got {said(value)}: give an int, float, string, Decimal or Fraction"
