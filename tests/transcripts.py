@@ -15,8 +15,7 @@ from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
-from typer.testing import CliRunner
-
+from commands import CliRunner
 from expost.cli.main import app
 
 _BLOCK = re.compile(r"```\{code-block\} \w+\n:caption: (\S+)\n\n(.*?)```|```console\n(.*?)```", re.DOTALL)

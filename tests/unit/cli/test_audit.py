@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from rich.progress import Progress
-from typer.testing import CliRunner
 
+from commands import CliRunner
 from expost.cli.audit import _progress
 from expost.cli.main import app
 

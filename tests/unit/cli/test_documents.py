@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
+from commands import CliRunner
 from expost.cli.console import CODES
 from expost.cli.main import app
 from expost.data.expression.reference import expression_reference

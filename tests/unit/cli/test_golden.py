@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
+from commands import CliRunner
 from expost import Ledger
 from expost.cli.main import app
 from golden import check as golden

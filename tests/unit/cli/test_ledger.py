@@ -14,11 +14,12 @@ from typing import Any
 
 import apsw
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 import expost as xp
 import golden
 from books import execute
+from commands import CliRunner
 from expost.cli.console import Commands
 from expost.cli.ledger import app as app_of_ledgers
 from expost.cli.main import app

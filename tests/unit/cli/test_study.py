@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
+from commands import CliRunner
 from expost.cli.main import app
 from studies import COUNT, write_people, write_study
 

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 import expost as xp
+from commands import CliRunner
 from expost import Ledger
 from expost.cli.main import app
 from expost.errors import InvalidStudy

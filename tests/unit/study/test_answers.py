@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
+from commands import CliRunner
 from expost import WITHHELD, Laplace, Ledger, LedgerCorrupt
 from expost.cli.main import app
 from expost.mechanisms.stability.quantile_range import Bin

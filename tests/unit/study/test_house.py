@@ -12,8 +12,8 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
+from commands import CliRunner
 from expost.cli.main import app
 from expost.mechanism import Mechanism
 from expost.study import read_study, run_study

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
+from commands import CliRunner
 from expost.cli.main import app
 from expost.data.duckdb.engine import DuckDB
 from expost.study import plan_study, read_study, run_study

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
+from commands import CliRunner
 from expost import BudgetExceeded, Cost, InvalidStudy, Ledger, SeededNoise
 from expost.cli.main import app
 from expost.data.duckdb import DuckDB
