@@ -59,7 +59,10 @@ class Audit(Replay):
             for sequence, line, digest in rows:
                 if type(line) is not str:
                     raise LedgerCorrupt(f"line {sequence!r} of the audit trail cannot be read")
-                yield Event.read(line, digest)
+                event = Event.read(line, digest)
+                if event.sequence != sequence:
+                    raise LedgerCorrupt(f"line {event.sequence} of the audit trail is in the place of line {sequence}")
+                yield event
             after = rows[-1][0]
 
     def run(self, known: Head | None) -> Head:
@@ -92,6 +95,9 @@ class Audit(Replay):
         held = rows(
             f"{ENTRY.replace('expost_entry e', self._engine.open_entries)} AND e.state = 'reserved'", self._ledger
         )
+        open_rows = {row[0]: row for row in held}
+        if len(open_rows) < len(held):
+            raise differ("an open entry is listed twice")
         later = rows(self._engine.lines, self._ledger, sequence, 2**63 - 1, 1)
         ((first,),) = rows("SELECT min(number) FROM expost_entry WHERE ledger = ?", self._ledger)
         ((number,),) = rows("SELECT max(number) FROM expost_entry WHERE ledger = ?", self._ledger)
@@ -103,7 +109,7 @@ class Audit(Replay):
             entries,
             at,
             {tuple(path.split("/")): balance_of_row(row) for path, *row in accounts},
-            {row[0]: row for row in held},
+            open_rows,
             bool(later),
             number or 0,
         )

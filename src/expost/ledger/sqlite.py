@@ -335,7 +335,7 @@ class SqliteEngine:
             return writer.execute(schema.DONE).fetchall()
 
         if writer.execute(find, (schema.MARK,)).fetchall() and not schema.missing("sqlite", done()):
-            return
+            return self.files.check()  # a log that is replaced before the first commit is noticed, too
 
         def run(cursor: apsw.Cursor) -> None:
             cursor.execute(mark).fetchall()

@@ -196,6 +196,23 @@ def test_a_removed_log_is_not_written(sqlite_url: Callable[[], str]) -> None:
     ledger.reserve(CLAIM).settle("small")
 
 
+@pytest.mark.parametrize("ending", ["-wal", "-shm"])
+def test_a_log_that_is_replaced_before_the_first_commit_is_not_written(
+    sqlite_url: Callable[[], str], ending: str
+) -> None:
+    """Found: the first commit took the files beside the database for those that were opened."""
+    url = sqlite_url()
+    make(url)
+    ledger = Ledger.load(url, "study", recover=False, settings=Settings(patience=13))
+    file = Path(f"{file_of(url)}{ending}")
+    file.rename(f"{file}.away")
+    file.write_bytes(b"")
+    with pytest.raises(xp.LedgerUnavailable, match=f"ending in {ending}"):
+        ledger.reserve(CLAIM)
+    Path(f"{file}.away").replace(file)
+    ledger.reserve(CLAIM).settle("small")
+
+
 def test_removed_locks_are_not_relied_on(sqlite_url: Callable[[], str]) -> None:
     """Another process would make new ones, and neither would see what the other locks."""
     url = sqlite_url()

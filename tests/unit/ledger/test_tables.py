@@ -140,6 +140,7 @@ REPLACING = {
         "WHERE key = 'k'"
     ),
     "expost_event (id, line, hash)": "SELECT id, line || ' ', hash FROM expost_event",
+    "expost_event (line, hash)": "SELECT line, hash FROM expost_event WHERE sequence = 2",  # its key is unique
 }
 
 
@@ -152,6 +153,15 @@ def test_nothing_is_replaced_in_sqlite(sqlite_url: Callable[[], str], table: str
     with pytest.raises(apsw.ConstraintError, match="expost: "):
         execute(url, f"INSERT OR REPLACE INTO {table} {REPLACING[table]}")
     ledger.verify()
+
+
+@pytest.mark.parametrize("place", ["1 << 40", "(1 << 40) - 1", "-1", "NULL"])
+def test_lines_have_a_ledger_and_a_number_in_sqlite(sqlite_url: Callable[[], str], place: str) -> None:
+    """A line 0, or a line of no ledger, would be read by nobody."""
+    url = sqlite_url()
+    make(url)
+    with pytest.raises(apsw.ConstraintError):
+        execute(url, f"INSERT INTO expost_event (id, line, hash) SELECT {place}, line, hash FROM expost_event")
 
 
 def test_a_key_whose_entry_was_removed_is_not_sampled_again(new_url: Callable[[], str]) -> None:

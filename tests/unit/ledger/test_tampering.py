@@ -173,6 +173,21 @@ def test_an_entry_before_the_first_is_found(tmp_path: Path) -> None:
         ledger.verify()
 
 
+def test_a_line_in_the_place_of_another_is_found(tmp_path: Path) -> None:
+    """A flipped bit: line 2 is still between lines 1 and 3, but nobody finds it by its number."""
+    path = tmp_path / "books.db"
+    ledger = make(f"sqlite:///{path}")
+    ledger.reserve(CLAIM).settle("small")
+    head = ledger.verify()
+    execute(f"sqlite:///{path}", "PRAGMA wal_checkpoint(TRUNCATE)")
+    place = b"\xa0\x80\x80\x80\x80"  # ledger 1, as SQLite writes the first five bytes of the key of a line
+    assert path.read_bytes().count(place + b"\x02") == 1
+    damaged = tmp_path / "damaged.db"
+    damaged.write_bytes(path.read_bytes().replace(place + b"\x02", place + b"\x03"))
+    with pytest.raises(xp.LedgerCorrupt, match="line 2 of the audit trail is in the place of line 3"):
+        Ledger.load(f"sqlite:///{damaged}", "study").verify(head)
+
+
 def test_an_output_that_was_removed_is_not_delivered_as_none(new_url: Callable[[], str]) -> None:
     url = new_url()
     ledger, told = make(url), Fixed(CLAIM, None, part="small")

@@ -127,7 +127,7 @@ SELECT e.* FROM expost_entry e INDEXED BY expost_entry_open WHERE e.state = 'res
 
 -- Ledger and sequence are one integer: SQLite appends to a table by an integer key with fewer pages than to any other.
 CREATE TABLE expost_event (
-  id INTEGER PRIMARY KEY CHECK (id >= 1 << 40),
+  id INTEGER PRIMARY KEY CHECK (id > 1 << 40 AND id & ((1 << 40) - 1) > 0),
   ledger INTEGER NOT NULL GENERATED ALWAYS AS (id >> 40) REFERENCES expost_ledger,
   sequence INTEGER NOT NULL GENERATED ALWAYS AS (id & ((1 << 40) - 1)),
   line TEXT NOT NULL,
@@ -193,7 +193,8 @@ WHEN NEW.state <> 'reserved' OR EXISTS (SELECT 1 FROM expost_entry WHERE ledger 
   OR (NEW.key IS NOT NULL AND EXISTS (SELECT 1 FROM expost_entry WHERE ledger = NEW.ledger AND key = NEW.key))
 BEGIN SELECT RAISE(ABORT, 'expost: an entry starts as reserved, and entries are never replaced'); END;
 CREATE TRIGGER expost_event_new BEFORE INSERT ON expost_event
-WHEN EXISTS (SELECT 1 FROM expost_event WHERE id = NEW.id)
+WHEN NEW.id < 0  -- not given: SQLite chooses one later, and of which ledger is not known yet
+  OR EXISTS (SELECT 1 FROM expost_event WHERE id = NEW.id)
   OR instr(NEW.line, '"key":"') > 0 AND EXISTS (SELECT 1 FROM expost_event WHERE ledger = NEW.id >> 40
     AND instr(line, '"key":"') > 0 AND json_extract(line, '$.body.key') = json_extract(NEW.line, '$.body.key'))
 BEGIN SELECT RAISE(ABORT, 'expost: the audit trail never changes, and has each key once'); END;
