@@ -43,13 +43,13 @@ class FolderWatch:
                 self._queue = queue
 
     def has_changed(self) -> bool:
-        """Whether something may have changed since it was asked last."""
-        if self._queue is None:
-            return True
-        if fcntl.ioctl(self._queue, termios.FIONREAD, _NOTHING) == _NOTHING:
-            return False
-        os.read(self._queue, _MOST)
-        return True
+        """Whether something may have changed since the last :meth:`reset`."""
+        return self._queue is None or fcntl.ioctl(self._queue, termios.FIONREAD, _NOTHING) != _NOTHING
+
+    def reset(self) -> None:
+        """Ask about later changes only."""
+        if self._queue is not None and self.has_changed():
+            os.read(self._queue, _MOST)
 
     def close(self) -> None:
         """Stop watching."""

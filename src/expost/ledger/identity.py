@@ -16,7 +16,7 @@ from expost.ledger.folder_watch import FolderWatch
 
 _HERE, _OPEN_FILE = -100, 0x1000  # AT_FDCWD: paths are relative to the working directory; AT_EMPTY_PATH
 _INODE = 0x100  # STATX_INO
-_UNSEEN = 100  # checks without a look: a folder that another machine shares may change without a word
+_TRUSTED = 100  # checks between two looks: a folder that another machine shares may change without a word
 _Buffer = ctypes.c_char * 256
 Identity: TypeAlias = bytes | tuple[int, int]
 """A file's inode and device, to be compared with what the same function returned."""
@@ -59,8 +59,8 @@ class Files:
         self._opened: tuple[Any, ...] | None = None
         """What :meth:`check` found first, and has to find again."""
         self._watch: FolderWatch | None = None
-        self._unseen = 0
-        """How many checks there were since the last look."""
+        self._trusted = 0
+        """How many checks do without a look at the log and the locks."""
         self.looks = 0
         """How often the folder was looked at; as long as that stays the same, all files in it are the same."""
 
@@ -74,29 +74,30 @@ class Files:
         were opened, and the database has no other hard links."""
         if self._watch is None:
             self._watch = FolderWatch(os.path.dirname(self._name) or b".")
-        self._unseen += 1
-        changed = self._watch.has_changed() or self._unseen > _UNSEEN
+        if self._watch.has_changed():
+            self._trusted = 0  # until a look finds everything as it was
+            self._watch.reset()
+        self._trusted -= 1
         try:
             file = os.stat(self._name)
             found = file.st_ino, file.st_dev, file.st_nlink
-            if changed or self._opened is None or found != self._opened[0]:
+            if self._trusted < 0 or self._opened is None or found != self._opened[0]:
                 self._look(found)
         except OSError:
             raise self._lost() from None
 
     def _look(self, file: tuple[int, int, int]) -> None:
-        self.looks, self._unseen = self.looks + 1, 0
+        self.looks += 1
         found = file, identity_of(self._log), identity_of(self._locks)
-        if found == self._opened:
-            return
-        self.check_file()
-        if self._opened is not None:
-            raise self._moved(
-                "was given another write-ahead log (the file ending in -wal)"
-                if found[1] != self._opened[1]
-                else "was given other locks (the file ending in -shm)"
-            )
-        self._opened = found
+        if found != self._opened:
+            self.check_file()
+            if self._opened is not None:
+                raise self._moved(
+                    "was given another write-ahead log (the file ending in -wal)"
+                    if found[1] != self._opened[1]
+                    else "was given other locks (the file ending in -shm)"
+                )
+        self._opened, self._trusted = found, _TRUSTED
 
     def check_file(self) -> None:
         """Raise unless the database is the one that was opened first, and has no other hard links."""
@@ -113,7 +114,7 @@ class Files:
 
     def close(self) -> None:
         """Called when the writer is closed: when it is opened again, the log and the locks may be others."""
-        watch, self._watch, self._opened = self._watch, None, None
+        watch, self._watch, self._opened, self._trusted = self._watch, None, None, 0
         if watch is not None:
             watch.close()
 
