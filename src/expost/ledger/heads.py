@@ -53,7 +53,7 @@ class Heads:
         self, noted: Head, name: str, sequence: int, hash_of: Callable[[int], str | None]
     ) -> LedgerCorrupt | None:
         """The error if books that end at that line do not contain this head."""
-        if hash_of(noted.sequence) == noted.hash:
+        if noted.sequence <= sequence and hash_of(noted.sequence) == noted.hash:
             return None
         found = f"ends at line {sequence}" if sequence < noted.sequence else f"has another line {noted.sequence}"
         return LedgerCorrupt(

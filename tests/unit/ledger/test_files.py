@@ -418,6 +418,20 @@ def test_heads_of_several_ledgers(sqlite_url: Callable[[], str]) -> None:
     assert heads.noted("study") == one.verify()
 
 
+@pytest.mark.parametrize("line", [2**40 + 3, 2**63, 10**20 - 1])
+def test_a_noted_line_that_no_books_can_have(sqlite_url: Callable[[], str], line: int) -> None:
+    """Found: ledger and line are one integer, so line 2^40 + 3 was line 3; and larger ones raised ``OverflowError``."""
+    url = sqlite_url()
+    ledger = make(url)
+    ledger.reserve(CLAIM).settle("small")
+    head = ledger.verify()
+    Heads(str(file_of(url))).note("study", Head(line, head.hash))
+    for work in (lambda: ledger.reserve(CLAIM), ledger.verify):
+        with pytest.raises(xp.LedgerCorrupt, match=f"ends at line 3, but .*-heads notes {line}:"):
+            work()
+    ledger.close(**OWNER)
+
+
 def test_a_server_that_went_back_is_noticed(postgres_url: Callable[[], str]) -> None:
     ledger = make(postgres_url())
     store: Any = ledger._store
