@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import expost as xp
 from expost.cli.main import app
-from expost.data.spark.plans import rows_of
+from expost.data.spark.scans import rows_of
 from expost.errors import EngineFailed, InvalidValue, MissingDependency
 from spark_session import WHY_NOT, session, write_parquet
 

@@ -68,7 +68,7 @@ def as_note(by: str, reason: str) -> Note:
 def check_lease(seconds: Any) -> None:
     """Raise unless it is a positive number of seconds."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < 1e9:
-        raise InvalidValue(f"a lease is a positive number of seconds, got {harmless(seconds)}")
+        raise InvalidValue(f"a lease is a positive number of seconds below 1e9, got {harmless(seconds)}")
 
 
 def check_source(noise: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from expost.cost import said
 from expost.data.expression import Kind
-from expost.data.spark.plans import rows_of
+from expost.data.spark.scans import rows_of
 from expost.data.spark.settings import session_beside
 from expost.errors import EngineFailed, InvalidValue, MissingDependency
 
