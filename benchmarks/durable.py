@@ -23,7 +23,7 @@ import psycopg
 
 import expost as xp
 from expost.ledger import Settings
-from expost.ledger.sqlite import SqliteEngine
+from expost.ledger.sqlite.engine import SqliteEngine
 from report import ROOT, Row, at_least, at_most, report
 
 sys.path.insert(0, str(ROOT / "tests"))

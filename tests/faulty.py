@@ -18,7 +18,7 @@ from expost.accounting.capacities import LedgerMeters
 from expost.ledger import MemoryStore, Settings
 from expost.ledger.entry import Note
 from expost.ledger.trail import Event, linked
-from expost.ledger.verify import Replay
+from expost.ledger.verify.lines import Replay
 from toys import Fixed
 
 CLAIM = Guarantee({"small": "0.001", "large": "0.004"}, delta="1e-9")

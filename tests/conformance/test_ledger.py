@@ -14,7 +14,7 @@ import pytest
 
 import expost as xp
 from expost import Cost, Guarantee, Ledger
-from expost.ledger.verify import replay
+from expost.ledger.verify.lines import replay
 from toys import Fixed, Responses
 
 NewLedger: TypeAlias = Callable[..., Ledger]

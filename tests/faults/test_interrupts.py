@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from expost import Ledger
-from expost.ledger.audit import Audit
+from expost.ledger.verify.tables import Audit
 from faulty import CLAIM, NAME, check, make
 from soak import SOAK
 

@@ -96,10 +96,10 @@ def open_engine(url: str, settings: Settings | None = None, *, create: bool = Fa
     url, settings = absolute(url), settings or _DEFAULT
     with _readable():
         if url.startswith(_SQLITE):
-            from expost.ledger.sqlite import SqliteEngine
+            from expost.ledger.sqlite.engine import SqliteEngine
 
             return SqliteEngine(url.removeprefix(_SQLITE), settings, create=create, read_only=read_only)
-        from expost.ledger.postgres import PostgresEngine
+        from expost.ledger.postgres.engine import PostgresEngine
 
         return PostgresEngine(url, settings, read_only=read_only)
 

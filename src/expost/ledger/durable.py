@@ -13,16 +13,16 @@ from expost.errors import InvalidValue, LedgerCorrupt, LedgerUnavailable, Reserv
 from expost.forks import Process, here
 from expost.guarantee import Neighbours, Part
 from expost.ledger import codec, rules
-from expost.ledger.audit import Audit, keeps_output
 from expost.ledger.engine import Beat, Recover, Settings, SnapshotLost, Step, is_out_of_reach
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
 from expost.ledger.left import LeftBehind
 from expost.ledger.liveness import heart
 from expost.ledger.pages import Pages
 from expost.ledger.rows import BALANCE, ENTRY, NONSENSE, balance_of_row, entry_of_row, meters_of_text
-from expost.ledger.since import AuditSince, TooEarly
 from expost.ledger.texts import LONGEST, check_text, checked_note, masked
 from expost.ledger.trail import Event, Head
+from expost.ledger.verify.since import AuditSince, TooEarly
+from expost.ledger.verify.tables import Audit, keeps_output
 from expost.ledger.writer import Writer
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from expost.ledger import rules
 from expost.ledger.engine import Returned, Settings, alone
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
 from expost.ledger.trail import GENESIS, Event, Head, link, trail_line
-from expost.ledger.verify import Replay, differ
+from expost.ledger.verify.lines import Replay, differ
 
 if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters

@@ -17,7 +17,6 @@ from expost.canonical import canonical, sha256
 from expost.errors import AlreadyExists, Busy, InvalidValue, LedgerCorrupt, UnknownEntry
 from expost.guarantee import as_part
 from expost.ledger.address import open_store, opened
-from expost.ledger.audit import Audit, keeps_output
 from expost.ledger.codec import claim_digest, claim_text, described
 from expost.ledger.durable import DurableStore
 from expost.ledger.engine import Settings
@@ -25,7 +24,8 @@ from expost.ledger.entry import Entry, Note
 from expost.ledger.rows import accounting_text, numbers_text
 from expost.ledger.rules import Change, Operation, Settle
 from expost.ledger.trail import Event, Head
-from expost.ledger.verify import Replay
+from expost.ledger.verify.lines import Replay
+from expost.ledger.verify.tables import Audit, keeps_output
 
 Execute = Callable[..., list[Any]]
 """Executes a statement in a transaction, and returns its rows."""

@@ -12,13 +12,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from expost.cost import Cost
-from expost.ledger.audit import Audit
 from expost.ledger.entry import Balance, Entry, View
 from expost.ledger.metered import remaining
 from expost.ledger.pages import Pages
 from expost.ledger.rows import BALANCE, balance_of_row, meters_of_text
 from expost.ledger.statement import lines_of
 from expost.ledger.trail import Event
+from expost.ledger.verify.tables import Audit
 from expost.service.database import ServiceTables
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from expost.cli.console import Commands
 from expost.cli.ledger import app as app_of_ledgers
 from expost.cli.main import app
 from expost.ledger import Settings, transfer
-from expost.ledger.sqlite import SqliteEngine
+from expost.ledger.sqlite.engine import SqliteEngine
 
 COMMANDS = [found.name or getattr(found.callback, "__name__", "") for found in app_of_ledgers.registered_commands]
 SECRET = 424_243

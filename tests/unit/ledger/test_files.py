@@ -20,8 +20,8 @@ from books import CLAIM, OWNER, disarm, execute, make, steps_of
 from expost import Ledger
 from expost.ledger import Settings
 from expost.ledger.address import open_store
-from expost.ledger.heads import Heads
-from expost.ledger.identity import identity_of
+from expost.ledger.sqlite.heads import Heads
+from expost.ledger.sqlite.identity import identity_of
 from expost.ledger.trail import Head
 
 

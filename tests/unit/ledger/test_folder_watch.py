@@ -11,7 +11,7 @@ import pytest
 
 import expost as xp
 from books import CLAIM, make
-from expost.ledger.folder_watch import FolderWatch
+from expost.ledger.sqlite.folder_watch import FolderWatch
 
 CHANGES: dict[str, Callable[[Path], object]] = {
     "made": lambda folder: (folder / "new").touch(),

@@ -12,7 +12,7 @@ from typing import Any
 from books import CLAIM, make
 from expost.ledger import Settings
 from expost.ledger.engine import Hold
-from expost.ledger.heads import Heads
+from expost.ledger.sqlite.heads import Heads
 from expost.ledger.trail import Head
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import expost as xp
 from books import CLAIM, execute, make
-from expost.ledger.sqlite_books import OPEN_IN_ROW
+from expost.ledger.sqlite.books import OPEN_IN_ROW
 
 
 def rows(url: str, sql: str) -> list[Any]:

@@ -18,9 +18,9 @@ import expost as xp
 from books import CLAIM, OWNER, beat, disarm, execute, make, steps_of
 from expost import Cost, Ledger
 from expost.ledger import Settings
-from expost.ledger.postgres import PostgresEngine
-from expost.ledger.postgres_connection import bounded
-from expost.ledger.postgres_errors import meaning
+from expost.ledger.postgres.connection import bounded
+from expost.ledger.postgres.engine import PostgresEngine
+from expost.ledger.postgres.errors import meaning
 from servers import Server
 from toys import Fixed
 

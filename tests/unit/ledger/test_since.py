@@ -13,10 +13,11 @@ import pytest
 import expost as xp
 from books import CLAIM, OWNER, disarm, execute, make
 from expost import Guarantee, Ledger
-from expost.ledger import Settings, since, transfer
+from expost.ledger import Settings, transfer
 from expost.ledger.entry import Note
 from expost.ledger.rows import _GUARANTEES
 from expost.ledger.trail import Event, Head
+from expost.ledger.verify import since
 from toys import Fixed
 
 

@@ -18,7 +18,7 @@ import expost as xp
 from books import CLAIM, execute, make
 from expost import Cost, Guarantee
 from expost.ledger import Settings, liveness
-from expost.ledger.audit import Audit
+from expost.ledger.verify.tables import Audit
 
 
 def test_a_reader_that_is_not_idle_is_not_used(new_url: Callable[[], str]) -> None:

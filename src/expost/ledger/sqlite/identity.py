@@ -12,7 +12,7 @@ import os
 from typing import Any, TypeAlias
 
 from expost.errors import LedgerUnavailable
-from expost.ledger.folder_watch import FolderWatch
+from expost.ledger.sqlite.folder_watch import FolderWatch
 
 _HERE, _OPEN_FILE = -100, 0x1000  # AT_FDCWD: paths are relative to the working directory; AT_EMPTY_PATH
 _INODE = 0x100  # STATX_INO

@@ -16,7 +16,6 @@ from expost.ledger import rules
 from expost.ledger.codec import claim_digest, claim_text, described
 from expost.ledger.engine import Beat, Outcome, Recover, Settings, Step
 from expost.ledger.entry import Balance, Entry, Path
-from expost.ledger.heads import Heads
 from expost.ledger.liveness import identity
 from expost.ledger.rows import (
     BALANCE,
@@ -27,6 +26,7 @@ from expost.ledger.rows import (
     meters_of_text,
     numbers_text,
 )
+from expost.ledger.sqlite.heads import Heads
 from expost.ledger.trail import GENESIS, link, trail_line
 
 if TYPE_CHECKING:

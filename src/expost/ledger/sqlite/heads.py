@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from expost.canonical import sha256
 from expost.errors import LedgerCorrupt, LedgerUnavailable
-from expost.ledger.identity import Identity, identity_of
+from expost.ledger.sqlite.identity import Identity, identity_of
 from expost.ledger.trail import Head
 
 try:

@@ -13,13 +13,13 @@ from expost.accounting.amounts import NO_AMOUNTS
 from expost.cost import Cost
 from expost.errors import LedgerCorrupt
 from expost.guarantee import Guarantee
-from expost.ledger.audit import Audit, Instant
 from expost.ledger.engine import Engine
 from expost.ledger.entry import Balance, Entry, Path
 from expost.ledger.rows import guarantee_of
 from expost.ledger.rules import Change, Create, Reserve
 from expost.ledger.trail import GENESIS, Claims, Event, Head, balance_of, link, linked, number_of, operation_of
-from expost.ledger.verify import differ
+from expost.ledger.verify.lines import differ
+from expost.ledger.verify.tables import Audit, Instant
 
 if TYPE_CHECKING:
     from expost.accounting.tariff import Tariff

@@ -39,9 +39,9 @@ from expost.ledger.engine import (
     alone,
 )
 from expost.ledger.liveness import identity
-from expost.ledger.postgres_disk import await_disk
-from expost.ledger.postgres_errors import is_passing, lost_snapshot, meaning, translated
-from expost.ledger.postgres_steps import Governing, Steps, TableView, denied
+from expost.ledger.postgres.disk import await_disk
+from expost.ledger.postgres.errors import is_passing, lost_snapshot, meaning, translated
+from expost.ledger.postgres.steps import Governing, Steps, TableView, denied
 from expost.ledger.rules import Create
 
 if TYPE_CHECKING:
@@ -359,7 +359,7 @@ class PostgresEngine:
     def _connect(self) -> psycopg.Connection[Any]:
         import psycopg
 
-        from expost.ledger.postgres_connection import bounded
+        from expost.ledger.postgres.connection import bounded
 
         deadline = self.settings.deadline
         try:

@@ -16,7 +16,7 @@ from expost.ledger.entry import Balance, Entry, Path
 from expost.ledger.rows import BALANCE, ENTRY, accounting_text, balance_of_row, entry_of_row, numbers_text
 from expost.ledger.rules import Create, Operation, Settle
 from expost.ledger.trail import GENESIS, Event, Head, linked
-from expost.ledger.verify import Replay, differ
+from expost.ledger.verify.lines import Replay, differ
 
 _OUTPUTS = 20  # outputs, which may be large
 

@@ -1,0 +1,1 @@
+"""Durable ledgers in PostgreSQL: its engine, connections, steps, and errors."""

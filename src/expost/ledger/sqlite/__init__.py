@@ -1,0 +1,1 @@
+"""Durable ledgers in an SQLite file: its engine, one transaction, and watching the file itself."""
