@@ -66,8 +66,8 @@ def create(
     show_balance(made, as_json)
 
 
-@app.add("add-account")
-def add_account(
+@app.add("create-account")
+def create_account(
     url: Url,
     name: Name,
     path: Annotated[str, argument("PATH", "The account, such as clinic/alice.")],
@@ -75,11 +75,11 @@ def add_account(
     delta: Delta = "0",
     as_json: Json = False,
 ) -> None:
-    """Open an account below a ledger.
+    """Create an account below a ledger.
 
     Every charge to it counts in the accounts and the ledger above. Limits may add up to more than theirs.
 
-    Example: expost ledger add-account sqlite:///clinic.db patients alice --epsilon 1
+    Example: expost ledger create-account sqlite:///clinic.db patients alice --epsilon 1
     """
     above, _, last = path.rpartition("/")
     ledger = ledger_at(url, name, above or None, read_only=False)

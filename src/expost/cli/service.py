@@ -113,4 +113,4 @@ def _check_account(config: ServerConfig, path: str) -> None:
         try:
             found = found.account(name)
         except UnknownEntry as error:
-            raise InvalidValue(f"{error} with expost ledger add-account") from None
+            raise InvalidValue(f"{error} with expost ledger create-account") from None

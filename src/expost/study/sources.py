@@ -211,7 +211,7 @@ def _account(study: Study, ledger: Ledger, path: str) -> Ledger:
         except UnknownEntry:
             near = get_close_matches(name, [each.name.rpartition("/")[2] for each in account.accounts], 1)
             hint = f"did you mean {near[0]!r}? " if near else ""
-            command = ["ledger", "add-account", _shown(study), study.ledger.name, path]
+            command = ["ledger", "create-account", _shown(study), study.ledger.name, path]
             command += _limits(study.limit)
             raise study.wrong(
                 "ledger.account",

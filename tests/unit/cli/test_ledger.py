@@ -139,8 +139,8 @@ def test_create_and_accounts_below_accounts(new_url: Callable[[], str]) -> None:
     limits = ("--epsilon", "1/3", "--delta", "1e-6")
     made = told("create", url, "people", *limits, "--unit", "person", "--neighbours", "substitute")
     assert (made["limit"]["epsilon"], made["neighbours"], made["unit"]) == ("0.333333333333", "substitute", "person")
-    told("add-account", url, "people", "clinic", "--epsilon", "0.25")
-    assert told("add-account", url, "people", "clinic/bob", "--epsilon", "0.125")["name"] == "people/clinic/bob"
+    told("create-account", url, "people", "clinic", "--epsilon", "0.25")
+    assert told("create-account", url, "people", "clinic/bob", "--epsilon", "0.125")["name"] == "people/clinic/bob"
     assert xp.Ledger.load(url, "people").account("clinic").account("bob").limit == xp.Cost("0.125")
     assert told("verify", url, "people")["line"] == 3
     assert told("entries", url, "people") == []
