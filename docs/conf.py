@@ -36,6 +36,7 @@ html_math_renderer = "mathml"
 html_static_path = ["static"]
 html_css_files = ["expost.css"]
 napoleon_google_docstring = False
+napoleon_use_ivar = True  # an Attributes section is a list, so that autodoc may describe the same attributes again
 html_theme = "furo"
 html_title = "expost"
 html_show_copyright = False
@@ -45,8 +46,9 @@ LABEL = re.compile(r"\b(?:thm|lem|prop|cor|def|ex)-[\w-]+")
 
 
 def end_parameters(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
-    """Let the text after a Parameters section be text: napoleon ends a section at two blank lines."""
-    start = lines.index("Parameters") if "Parameters" in lines else len(lines)
+    """Let the text after a section be text: napoleon ends a section at two blank lines."""
+    starts = (lines.index(heading) for heading in ("Parameters", "Attributes") if heading in lines)
+    start = next(starts, len(lines))
     for place in range(start, len(lines) - 1):
         if not lines[place] and not lines[place + 1].startswith(" "):
             lines.insert(place, "")

@@ -128,7 +128,7 @@ class Mechanism(ABC, Generic[In, Out]):
 class Release(AsFrame, Generic[Published]):
     """What was published, and its receipt. Immutable.
 
-    Parameters
+    Attributes
     ----------
     mechanism
         The mechanism that was run.
@@ -242,6 +242,11 @@ class Interaction:
     object. An answer that ``copy.deepcopy`` does not take (a mapping proxy, a lock) is an error while sampling, and
     forfeits. One question is answered at a time, whatever the threads; a closed interaction never answers again, and
     one that was forked answers only in the process that it was opened in.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism that it is with.
     """
 
     def __init__(self, mechanism: Mechanism) -> None:

@@ -57,7 +57,7 @@ __all__ = [
 class RecipeResult(Generic[Published]):
     """What a recipe published, and the releases that it is made of.
 
-    Parameters
+    Attributes
     ----------
     value
         What the recipe is for.
@@ -200,7 +200,15 @@ def _magnitudes(entries: NDArray[Any]) -> NDArray[Any]:
 
 
 class LocationAndSpread(NamedTuple):
-    """The median and the inter-quartile range. Either may be ``WITHHELD``."""
+    """The median and the inter-quartile range. Either may be ``WITHHELD``.
+
+    Attributes
+    ----------
+    location
+        The median.
+    spread
+        The inter-quartile range, or the bin that it is in.
+    """
 
     location: float | Withheld
     spread: Bin | float | Withheld

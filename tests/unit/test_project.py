@@ -189,30 +189,6 @@ def test_the_readme_and_the_page_show_the_last_benchmarks() -> None:
     assert report.filled(readme) == readme
 
 
-NOT_CALLED = {"Entry", "Interaction", "PrivateTable", "Quote", "Reservation"}
-"""Public classes whose objects are made by ledgers, mechanisms and ``read``: nobody calls them."""
-
-
-def documented(kind: type) -> set[str]:
-    """The names in the Parameters sections of a class and of those that it inherits from."""
-    sections = [re.split(r"\n\s*Parameters\n\s*-{10}\n", base.__doc__ or "", maxsplit=1)[1:] for base in kind.__mro__]
-    texts = (inspect.cleandoc(text) for found in sections for text in found)
-    rows = [row for text in texts for row in re.findall(r"^\w+(?:, \w+)*$", text.split("\n\n")[0], re.MULTILINE)]
-    return {name for row in rows for name in row.split(", ")}
-
-
-@pytest.mark.parametrize("package", ["expost", "expost.learn"])
-def test_every_parameter_of_a_public_class_is_documented(package: str) -> None:
-    module = importlib.import_module(package)
-    kinds = [kind for name in module.__all__ if inspect.isclass(kind := getattr(module, name))]
-    for kind in kinds:
-        if issubclass(kind, Exception) or kind.__name__ in NOT_CALLED or inspect.isabstract(kind):
-            continue
-        assert set(inspect.signature(kind).parameters) - documented(kind) == set(), kind
-        bases = [base.__doc__ for base in kind.__mro__[1:]]
-        assert kind.__doc__ not in bases
-
-
 def test_it_works_where_nothing_forks() -> None:
     """On Windows there is neither ``os.fork`` nor ``os.register_at_fork``."""
     program = (

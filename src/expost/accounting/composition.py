@@ -69,6 +69,15 @@ class Composition:
     Formulas where there are some; else laws on a grid that ``expost.accounting.resolution`` chooses for the tolerance.
     One direction of neighbours is taken for all steps, and the larger of the two results: see :class:`Loss`.
 
+    Attributes
+    ----------
+    counts
+        Each kind of loss, and the number of its steps.
+    grid
+        The step of the grid of losses, if one was given.
+    progress
+        Receives a line of text for each stage, if one was given.
+
     >>> from expost.accounting.losses import GaussianNoise
     >>> epsilon = compose([GaussianNoise(10, sampling_rate=0.5)] * 100).epsilon(1e-5)
     >>> round(epsilon.upper, 3), epsilon.width < 2e-4 * epsilon.upper

@@ -16,7 +16,17 @@ _TRIES = 4
 
 @dataclass(frozen=True, slots=True)
 class Enclosure(Bracket[float]):
-    """A bracket, and why it is wider than was asked for; ``reason`` is empty if it is not."""
+    """A bracket, and why it is wider than was asked for.
+
+    Attributes
+    ----------
+    lower
+        The lower bound.
+    upper
+        The upper bound.
+    reason
+        Why it is wider than was asked for; empty if it is not.
+    """
 
     reason: str = ""
 

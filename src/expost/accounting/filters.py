@@ -68,6 +68,11 @@ class OdpFilter:
     The filter that every ledger uses. Whatever an adversary does under it is (ε, δ)-differentially
     private for the limit (ε, δ).
 
+    Parameters
+    ----------
+    limit
+        The most that may be spent.
+
     >>> odp = OdpFilter(Cost(1, delta=1e-6))
     >>> odp.decide(Cost(0.75), Cost(0.25)), odp.decide(Cost(0.75), Cost("0.250000000001"))
     (CONT, HALT)
@@ -105,6 +110,13 @@ class Odometer:
 
     If the δ's never pass the bound, everything published so far guarantees E = the sum of the ε's of the
     parts that came out, at that δ: an output guarantee for the whole.
+
+    Parameters
+    ----------
+    delta
+        The bound on the sum of all δ's.
+    spent
+        What has been spent so far. By default nothing.
 
     >>> odometer = Odometer(delta=1e-6)
     >>> odometer.charge(Cost(0.25)).charge(Cost(0.5, delta=1e-7)).reading

@@ -117,6 +117,13 @@ class Meter(Protocol):
 class SimpleMeter:
     """The sum of the ε's of the parts that came out. It takes no share of δ.
 
+    Parameters
+    ----------
+    capacity
+        The limit on ε, in units of 10⁻¹², as a tuple of one. :meth:`of` makes it from an ε.
+    share
+        0: it takes nothing of the limit's δ.
+
     Proof: thm-meters
     """
 
@@ -141,6 +148,15 @@ class SimpleMeter:
 @dataclass(frozen=True)
 class RenyiMeter:
     """The sum of Rényi prices at one order. Several orders are several meters, each with a share of δ.
+
+    Parameters
+    ----------
+    order
+        The order α, above 1.
+    capacity
+        What the sum may reach, in units of 10⁻¹², as a tuple of one. :meth:`of` makes it from a limit (ε, δ).
+    share
+        What it takes of the limit's δ, in units of 10⁻¹⁸.
 
     >>> RenyiMeter.of(1, 1e-6).order
     Fraction(2815, 128)
@@ -179,6 +195,14 @@ class GaussianMeter:
     """The sum of μ² = (sensitivity/σ)² of Gaussian noise, and a part of ε, fixed beforehand, for everything else.
 
     For Gaussian noise it holds more than any Rényi order.
+
+    Parameters
+    ----------
+    capacity
+        What the ε's of everything else and the sum of μ² may reach, in units of 10⁻¹². :meth:`of` makes them from a
+        limit (ε, δ).
+    share
+        What it takes of the limit's δ, in units of 10⁻¹⁸.
 
     Proof: thm-gaussian-pot
     """

@@ -136,6 +136,16 @@ class NoisySteps(CountedSteps):
         The deviation of the noise over the longest gradient.
     sampling_rate
         The probability with which each record is in the sample of a step.
+    count
+        The number of steps at most.
+    stops
+        The numbers of steps that have an ε of their own, the last of them ``count``. Between two, the next one counts.
+    delta
+        The δ of the whole.
+    neighbours
+        ``"add-remove"``.
+    every_step
+        Whether each step is a part of its own: see :class:`CountedSteps`.
 
     Proof: thm-iterative, lem-gaussian-loss, lem-renyi-sampled
     """

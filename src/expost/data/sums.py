@@ -275,6 +275,15 @@ class MeanMechanism(PureMechanism[Out]):
 class NoisyMean(MeanMechanism[float]):
     """A mean: the noisy sum of differences from the middle of the bounds, over the count, within the bounds.
 
+    Parameters
+    ----------
+    question
+        The mean of what.
+    epsilon
+        The whole budget.
+    count_share
+        The share of ε for the count, where it is not public.
+
     Proof: thm-mean
     """
 
@@ -297,6 +306,15 @@ class NoisyMean(MeanMechanism[float]):
 @dataclass(frozen=True, repr=False)
 class CountedMean(MeanMechanism[tuple[float, int]]):
     """A mean and the noisy number of values, for its error bar: as :class:`NoisyMean`, for the same ε.
+
+    Parameters
+    ----------
+    question
+        The mean of what.
+    epsilon
+        The whole budget.
+    count_share
+        The share of ε for the count, where it is not public.
 
     Proof: thm-mean
     """

@@ -140,7 +140,7 @@ class PrivateTable(MomentQuestions, ShownTable):
     A table is immutable; :meth:`where` and :meth:`derive` return new ones. Questions know their sensitivity, and
     mistakes in them are reported before anything is charged. No value in the table ever makes a question fail.
 
-    Parameters
+    Attributes
     ----------
     name
         Where the rows come from, as shown to people.

@@ -29,7 +29,7 @@ _SHARED: WeakValueDictionary[tuple[Any, ...], Writer] = WeakValueDictionary()
 class Summary(NamedTuple):
     """A durable ledger in brief.
 
-    Parameters
+    Attributes
     ----------
     name
         Its name.

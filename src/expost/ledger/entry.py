@@ -24,7 +24,7 @@ Path: TypeAlias = tuple[str, ...]
 class Request(NamedTuple):
     """A request to spend.
 
-    Parameters
+    Attributes
     ----------
     operation
         ``"run"``, ``"open"`` or ``"reserve"``.
@@ -70,7 +70,7 @@ class Entry(NamedTuple):
     States: reserved → settled | forfeited | voided. Settled charges the output's part, forfeited the
     worst case, voided nothing (only if sampling never began).
 
-    Parameters
+    Attributes
     ----------
     id
         Its number.
@@ -168,6 +168,15 @@ class Remaining(Cost):
 
     ``epsilon`` is the largest that fits of a guarantee without δ whose parts cost the same, and ``rho`` the largest
     (sensitivity/σ)²/2 of Gaussian noise that takes no δ. One or the other fits, not both. Ledgers make it.
+
+    Attributes
+    ----------
+    epsilon
+        The largest ε that fits.
+    delta
+        The δ that remains.
+    rho
+        The largest ρ of Gaussian noise that fits instead.
     """
 
     __slots__ = ("rho_units",)
@@ -204,7 +213,7 @@ class Remaining(Cost):
 class Balance(NamedTuple):
     """The balance of an account.
 
-    Parameters
+    Attributes
     ----------
     limit
         The most that may be spent.

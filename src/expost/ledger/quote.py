@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Quote(NamedTuple):
     """What a plan would cost. δ is the same at worst and at best: it is never refunded.
 
-    Parameters
+    Attributes
     ----------
     worst, best
         Its cost at worst and at best; with several meters without the noise that takes no δ.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class MeterReading(NamedTuple):
     """The reading of one meter of an account, in units of 10⁻¹².
 
-    Parameters
+    Attributes
     ----------
     name
         The meter.

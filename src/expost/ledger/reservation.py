@@ -32,10 +32,10 @@ class Reservation:
 
     Use it as a ``with`` block. Leaving the block without settling charges the worst case.
 
-    Parameters
+    Attributes
     ----------
-    store
-        The books that it is in.
+    id
+        The number of its entry.
     entry
         The ledger's entry about it.
     """

@@ -36,7 +36,7 @@ GENESIS = "0" * 64
 class Event(NamedTuple):
     """One line of the audit trail.
 
-    Parameters
+    Attributes
     ----------
     sequence
         Its number.

@@ -123,8 +123,12 @@ class PermuteAndFlip(Exponential):
 
     Each candidate flips a coin that shows heads with probability e^(−rate·shortfall), where the shortfall is its
     distance from the best score. One of the heads is chosen uniformly. That is the same as permuting the candidates and
-    taking the first heads, and as report-noisy-max with one-sided exponential noise. Parameters and data are those of
-    :class:`Exponential`.
+    taking the first heads, and as report-noisy-max with one-sided exponential noise.
+
+    Parameters
+    ----------
+    epsilon, sensitivity, monotone, grid, neighbours
+        As for :class:`Exponential`, and so is the data.
 
     Proof: thm-permute-and-flip
     """

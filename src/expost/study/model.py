@@ -136,7 +136,33 @@ class LedgerSection:
 
 @dataclass(frozen=True)
 class Study:
-    """A declarative analysis."""
+    """A declarative analysis, as parsed from its file.
+
+    Attributes
+    ----------
+    file
+        Its file.
+    title
+        What it is called.
+    data
+        The section ``[data]``: where the rows are.
+    privacy
+        The section ``[privacy]``: whose privacy is protected.
+    limit
+        The most that the ledger may spend.
+    ledger
+        The section ``[ledger]``: which ledger or account pays.
+    derive
+        The expressions of derived columns, by name.
+    questions
+        The questions, in order.
+    lines
+        The lines of the keys of sections, such as "data.path".
+    text
+        The file's text.
+    job
+        Who asks, if answers are not to be shared with others that ask the same: a part of keys in the ledger.
+    """
 
     file: Path
     title: str
@@ -147,11 +173,8 @@ class Study:
     derive: Mapping[str, str]
     questions: tuple[Question, ...]
     lines: Mapping[str, int] = field(default_factory=dict, compare=False)
-    """The lines of the keys of sections, such as "data.path"."""
     text: str = field(default="", compare=False, repr=False)
-    """The file's text."""
     job: str = ""
-    """Who asks, if answers are not to be shared with others that ask the same: a part of keys in the ledger."""
 
     def wrong(self, key: str, what: str) -> InvalidStudy:
         """Something is wrong with a section's key."""

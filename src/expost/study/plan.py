@@ -64,18 +64,30 @@ class PlanLine:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a study will cost."""
+    """What a study will cost.
+
+    Attributes
+    ----------
+    study
+        The study.
+    lines
+        What each question will cost, in order.
+    before
+        What remains in the ledger or account now.
+    worst
+        What will remain at worst.
+    best
+        What will remain at best.
+    takes
+        What the questions take of the limit under each accounting, while the ledger does not exist and one can choose.
+    """
 
     study: Study
     lines: tuple[PlanLine, ...]
     before: Cost
-    """What remains in the ledger or account now."""
     worst: Cost
-    """What will remain at worst."""
     best: Cost
-    """What will remain at best."""
     takes: Mapping[str, Share] = field(default_factory=dict)
-    """What the questions take of the limit by each way to add up, while the ledger is not made and one can choose."""
 
     @property
     def which_fits_more(self) -> str:

@@ -64,14 +64,29 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a question."""
+    """What became of a question.
+
+    Attributes
+    ----------
+    question
+        The question.
+    state
+        ``"answered"``, ``"withheld"``, ``"skipped"``, ``"lost"``, ``"not possible"`` or ``"not reached"``.
+    answer
+        What was released, if anything was.
+    why
+        Why there is no answer.
+    asked
+        What each attempt asked for: what classic accounting would charge.
+    receipts
+        The entries of the ledger that it made, in order.
+    """
 
     question: Question
     state: OutcomeState
     answer: Answer | None = None
     why: str = ""
     asked: tuple[Charge, ...] = ()
-    """What each attempt asked for: what classic accounting would charge."""
     receipts: tuple[Receipt, ...] = ()
 
     @property
@@ -97,17 +112,30 @@ def _said(cost: Cost, price: int | None) -> str:
 
 @dataclass(frozen=True)
 class Result:
-    """A study that was run."""
+    """A study that was run.
+
+    Attributes
+    ----------
+    study
+        The study.
+    outcomes
+        What became of each question, in order.
+    size
+        The number of units, where it is public.
+    ledger
+        The ledger or account that paid.
+    error
+        What stopped it, if something did.
+    rehearsal
+        Whether all rows were made up, so that no answer is about the data.
+    """
 
     study: Study
     outcomes: tuple[Outcome, ...]
     size: int | None
-    """The number of units, where it is public."""
     ledger: Ledger
     error: ExpostError | None = None
-    """What stopped it, if something did."""
     rehearsal: bool = False
-    """Whether all rows were made up, so that no answer is about the data."""
 
     @property
     def asked(self) -> int:

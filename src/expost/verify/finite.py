@@ -34,9 +34,16 @@ Database: TypeAlias = Any
 class FiniteMechanism:
     """The exact law of a mechanism's outputs on each of finitely many databases.
 
-    ``neighbours`` lists the pairs of neighbouring databases; both orders are meant. ``part_of`` gives an
-    output's part. A law that sums to less than one is a truncation: the missing mass may lie anywhere, and
-    results become brackets.
+    A law that sums to less than one is a truncation: the missing mass may lie anywhere, and results become brackets.
+
+    Parameters
+    ----------
+    laws
+        For each database the probability of each output: Fractions, or other exact numbers such as 1, "1/3" and "0.25".
+    neighbours
+        The pairs of neighbouring databases. Each counts in both orders.
+    part_of
+        The part of an output. By default each output is a part of its own.
 
     >>> response = FiniteMechanism({0: {"no": "3/4", "yes": "1/4"}, 1: {"no": "1/4", "yes": "3/4"}}, [(0, 1)])
     >>> least_ratios(response)
@@ -44,7 +51,6 @@ class FiniteMechanism:
     """
 
     laws: Mapping[Database, Mapping[Any, Any]]
-    """Probabilities as Fractions, or whatever else says an exact number: ints, "1/3", "0.25"."""
     neighbours: Collection[tuple[Database, Database]]
     part_of: Callable[[Any], Part] = lambda output: output
 
@@ -82,14 +88,24 @@ class FiniteMechanism:
 
 @dataclass(frozen=True)
 class Witness:
-    """Where a guarantee fails most: two neighbours and the event that distinguishes them too well."""
+    """Where a guarantee fails most: two neighbours and the event that distinguishes them too well.
+
+    Attributes
+    ----------
+    databases
+        The two neighbours.
+    event
+        The outputs that the event consists of.
+    probability
+        The probability of the event on the first database.
+    allowed
+        What the guarantee allows it to be, given the second database (rounded up).
+    """
 
     databases: tuple[Any, Any]
     event: frozenset[Any]
     probability: Fraction
-    """Of the event on the first database."""
     allowed: Fraction
-    """What the guarantee allows it to be, given the second database (rounded up)."""
 
     def __str__(self) -> str:
         x, y = self.databases
@@ -99,7 +115,17 @@ class Witness:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a guarantee holds; None where missing mass leaves it open. ``delta`` is the least δ for its E."""
+    """Whether a guarantee holds. It is true where ``holds`` is.
+
+    Attributes
+    ----------
+    holds
+        Whether it does; None where missing mass leaves it open.
+    delta
+        Bounds on the least δ for its E.
+    witness
+        Where it fails most, if it fails and one was looked for.
+    """
 
     holds: bool | None
     delta: Bracket[Fraction]

@@ -27,7 +27,17 @@ GameState = TypeVar("GameState")
 
 @dataclass(frozen=True, eq=False)
 class Move:
-    """Something an adversary may play: a mechanism, the worst case it declares, the charge for each part."""
+    """Something that an adversary may play. :meth:`of` makes it from a mechanism and its guarantee.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism, with the exact law of its outputs.
+    worst
+        The worst case that it declares.
+    charge
+        What each part is charged.
+    """
 
     mechanism: FiniteMechanism
     worst: Cost

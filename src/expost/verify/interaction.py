@@ -29,9 +29,20 @@ History: TypeAlias = tuple[tuple[Any, Any], ...]
 class FiniteInteraction:
     """An interactive mechanism on a finite tree.
 
-    ``questions(history)`` may be asked next; none means that it is over. ``answers(history, question)``
-    are possible. ``probability(database, history)`` is that of all the answers of a history given its
-    questions, exactly. ``may_stop(history)``: whether the analyst may leave there (by default: anywhere).
+    Parameters
+    ----------
+    questions
+        ``questions(history)``: what may be asked next. It is over where there is none.
+    answers
+        ``answers(history, question)``: the possible answers.
+    probability
+        ``probability(database, history)``: the exact probability of all answers of a history, given its questions.
+    part_of
+        ``part_of(history)``: the part of a complete transcript.
+    neighbours
+        The pairs of neighbouring databases. Each counts in both orders.
+    may_stop
+        ``may_stop(history)``: whether the analyst may stop there. By default anywhere.
     """
 
     questions: Callable[[History], Collection[Any]]

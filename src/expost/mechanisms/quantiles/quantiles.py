@@ -155,6 +155,13 @@ class Quantile(Ranked[float]):
 class Median(Quantile):
     """The median of the data with pure ε (of an even number of records the lower one): :class:`Quantile` at one half.
 
+    Parameters
+    ----------
+    epsilon, bounds, neighbours, grid, missing
+        As for :class:`Quantile`.
+    quantile
+        One half. Leave it out.
+
     >>> Median(epsilon=1, bounds=(0, 120), neighbours="add-remove").error_bound(0.95, floats=False)
     8
 

@@ -285,6 +285,13 @@ class StableQuantile(_Located):
 class StableMedian(StableQuantile):
     """The median by propose-test-release (of an even number of records the lower one): :class:`StableQuantile` at 1/2.
 
+    Parameters
+    ----------
+    epsilon, delta, proposed, test_share, bounds, missing
+        As for :class:`StableQuantile`.
+    quantile
+        One half. Leave it out.
+
     >>> StableMedian.scaled(2, size=10_000, epsilon=1, delta=1e-6).proposed
     0.0448
 

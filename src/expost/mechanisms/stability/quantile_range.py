@@ -316,6 +316,13 @@ class StableInterquantileRange(_Ranged[Bin | Withheld]):
 class StableInterquartileRange(StableInterquantileRange):
     """The range between the quartiles ("IQR"), to within a factor: :class:`StableInterquantileRange` from 1/4 to 3/4.
 
+    Parameters
+    ----------
+    epsilon, delta, grid, missing
+        As for :class:`StableInterquantileRange`.
+    low, high
+        The quartiles. Leave them out.
+
     >>> StableInterquartileRange(epsilon=1, delta=1e-6).guarantee.epsilon_of(1)
     0.5
 

@@ -70,7 +70,19 @@ class _Connected:
 
 
 class Connection(_Connected):
-    """A service, from one account."""
+    """A service, from one account. :func:`connect` makes it.
+
+    Attributes
+    ----------
+    account
+        The name of the account that pays.
+    tables
+        Its tables, by name.
+    ledger
+        Its ledger, which runs questions to these tables.
+    """
+
+    ledger: RemoteLedger
 
     def __init__(self, client: httpx.Client) -> None:
         self._client = client
@@ -120,7 +132,19 @@ class Connection(_Connected):
 
 
 class AsyncConnection(_Connected):
-    """A service, from one account, for asyncio."""
+    """A service, from one account, for asyncio. :func:`connect_async` makes it.
+
+    Attributes
+    ----------
+    account
+        The name of the account that pays.
+    tables
+        Its tables, by name.
+    ledger
+        Its ledger, which runs questions to these tables.
+    """
+
+    ledger: AsyncRemoteLedger
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self._client = client
