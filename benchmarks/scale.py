@@ -34,7 +34,7 @@ def grown(folder: str, entries: int) -> str:
     ledger = xp.Ledger.create(url, "study", epsilon=10_000, neighbours="add-remove", unit="person", settings=fast)
     accounts = [ledger.create_account(f"a{k}", epsilon=10_000) for k in range(ACCOUNTS)]
     store: Any = ledger._store
-    from expost.ledger.rules import Reserve, Settle
+    from expost.ledger.operations import Reserve, Settle
 
     requests = [account._request("reserve", CLAIM, CLAIM, None, None) for account in accounts]
     for start in range(0, entries, 1_000):

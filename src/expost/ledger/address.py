@@ -13,8 +13,8 @@ from expost.errors import ExpostError, InvalidValue, LedgerCorrupt
 from expost.guarantee import Neighbours
 from expost.ledger.durable import Address, DurableStore
 from expost.ledger.engine import UNREADABLE, Engine, Settings
+from expost.ledger.operations import Create
 from expost.ledger.rows import BALANCE, NONSENSE, balance_of_row
-from expost.ledger.rules import Create
 from expost.ledger.schema import NoTables
 from expost.ledger.texts import LONGEST, check_text, masked
 from expost.ledger.writer import OPENING, Writer

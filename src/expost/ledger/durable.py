@@ -12,7 +12,7 @@ from expost.cost import Cost
 from expost.errors import InvalidValue, LedgerCorrupt, LedgerUnavailable, ReservationClosed, UnknownEntry
 from expost.forks import Process, here
 from expost.guarantee import Neighbours, Part
-from expost.ledger import codec, rules
+from expost.ledger import codec, operations, rules
 from expost.ledger.engine import Beat, Recover, Settings, SnapshotLost, Step, is_out_of_reach
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
 from expost.ledger.left import LeftBehind
@@ -98,7 +98,7 @@ class DurableStore:
         """Create an account below an existing one."""
         check_text(path[-1], "an account's name")
         check_text("/".join(path), "an account's name, with those above it,", LONGEST)
-        self._do(rules.CreateAccount(path, limit))
+        self._do(operations.CreateAccount(path, limit))
 
     def accounts(self, path: Path) -> tuple[str, ...]:
         """The names directly below an account."""
@@ -131,19 +131,19 @@ class DurableStore:
 
     def raise_limit(self, path: Path, epsilon: Cost | None, delta: Cost | None, note: Note) -> None:
         """Raise the limit of an account."""
-        self._do(rules.RaiseLimit(path, epsilon, delta, checked_note(note)))
+        self._do(operations.RaiseLimit(path, epsilon, delta, checked_note(note)))
 
     def close(self, path: Path, note: Note) -> None:
         """Accept no more reservations, in an account and below it."""
-        self._do(rules.Close(path, checked_note(note)))
+        self._do(operations.Close(path, checked_note(note)))
 
     def set_clock(self, note: Note) -> None:
         """Accept the machine's clock, though it is far from the time of the last line."""
-        self._do(rules.SetClock(checked_note(note)))
+        self._do(operations.SetClock(checked_note(note)))
 
     def drop_outputs(self, upto: int, note: Note) -> None:
         """Delete the stored outputs of entries up to a number, and nothing else; keys stay used."""
-        self._do(rules.DropOutputs(self._known(upto), checked_note(note)))
+        self._do(operations.DropOutputs(self._known(upto), checked_note(note)))
 
     # ---- entries
 
@@ -160,7 +160,8 @@ class DurableStore:
         kept = self._check(request)
         if not self._sound:
             raise self._changed()
-        entry = self._entry_of(rules.Reserve(kept, begin, lease=None if lease is None else max(1, int(lease * 1e6))))
+        microseconds = None if lease is None else max(1, int(lease * 1e6))
+        entry = self._entry_of(operations.Reserve(kept, begin, lease=microseconds))
         self._open[entry.id] = entry
         if lease is None:
             self._watch()
@@ -168,7 +169,7 @@ class DurableStore:
 
     def begin(self, entry: int) -> None:
         """Record that sampling starts: from then on the entry cannot be voided."""
-        self._do(rules.Begin(self._known(entry)))
+        self._do(operations.Begin(self._known(entry)))
 
     def settle(self, entry: int, part: Part, output: Any) -> Entry:
         """Charge the part, and refund the rest; part and output are on disk when this returns."""
@@ -178,12 +179,12 @@ class DurableStore:
         digest = sha256(text) if text is not None else None
         if text is None and request.operation != "reserve":
             digest = codec.digest_of(output)
-        return self._end(rules.Settle(entry, part, digest, text))
+        return self._end(operations.Settle(entry, part, digest, text))
 
     def forfeit(self, entry: int) -> Entry:
         """Charge the worst case."""
         try:
-            return self._end(rules.Forfeit(self._known(entry)))
+            return self._end(operations.Forfeit(self._known(entry)))
         except (ReservationClosed, UnknownEntry):
             raise
         except BaseException:
@@ -192,7 +193,7 @@ class DurableStore:
 
     def void(self, entry: int) -> Entry:
         """Charge nothing; allowed only before sampling has begun."""
-        return self._end(rules.Void(self._known(entry)))
+        return self._end(operations.Void(self._known(entry)))
 
     def output(self, entry: int) -> Any:
         """The stored output of an entry with a key."""
@@ -358,7 +359,7 @@ class DurableStore:
         assert isinstance(entry, Entry)
         return entry
 
-    def _end(self, step: rules.Settle | rules.Forfeit | rules.Void) -> Entry:
+    def _end(self, step: operations.Settle | operations.Forfeit | operations.Void) -> Entry:
         try:
             entry = self._entry_of(step)
         except ReservationClosed as closed:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from expost.errors import Busy, ExpostError, LedgerUnavailable
 from expost.ledger.entry import Entry
-from expost.ledger.rules import Create, Operation
+from expost.ledger.operations import Create, Operation
 from expost.ledger.sqlite.heads import Heads
 
 UNREADABLE = "the database's address cannot be parsed: write @ : / % in its password as %40 %3A %2F %25"

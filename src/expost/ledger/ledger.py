@@ -19,11 +19,11 @@ from expost.ledger.engine import Settings
 from expost.ledger.entry import Manner, Path, Request
 from expost.ledger.memory import MemoryStore
 from expost.ledger.metered import remaining
+from expost.ledger.operations import Create
 from expost.ledger.prices import prices_of
 from expost.ledger.quote import Quote, quoted
 from expost.ledger.readings import MeterReading, readings
 from expost.ledger.reservation import Reservation, refuse_used_key, spend, unseen
-from expost.ledger.rules import Create
 from expost.ledger.showing import Entries, ShownLedger
 from expost.ledger.statement import lines_of
 from expost.ledger.store import Store

@@ -12,7 +12,7 @@ from expost.cost import Cost
 from expost.errors import LedgerUnavailable, UnknownEntry
 from expost.forks import here
 from expost.guarantee import Guarantee, Neighbours, Part
-from expost.ledger import rules
+from expost.ledger import clock, operations, rules
 from expost.ledger.engine import Returned, Settings, alone
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
 from expost.ledger.trail import GENESIS, Event, Head, link, trail_line
@@ -79,25 +79,25 @@ class MemoryStore:
         self._done = 0
         """How many of the changes are complete in all fields above."""
         self.at = 0
-        self._apply(rules.Create(name, limit, neighbours, unit, meters))
+        self._apply(operations.Create(name, limit, neighbours, unit, meters))
 
     # ---- operations
 
     def create_account(self, path: Path, limit: Cost) -> None:
         """Create an account below an existing one."""
-        self._apply(rules.CreateAccount(path, limit))
+        self._apply(operations.CreateAccount(path, limit))
 
     def raise_limit(self, path: Path, epsilon: Cost | None, delta: Cost | None, note: Note) -> None:
         """Raise the limit of an account."""
-        self._apply(rules.RaiseLimit(path, epsilon, delta, note))
+        self._apply(operations.RaiseLimit(path, epsilon, delta, note))
 
     def close(self, path: Path, note: Note) -> None:
         """Accept no more reservations, in an account and below it."""
-        self._apply(rules.Close(path, note))
+        self._apply(operations.Close(path, note))
 
     def set_clock(self, note: Note) -> None:
         """Accept the machine's clock, though it is far from the time of the last line."""
-        self._apply(rules.SetClock(note))
+        self._apply(operations.SetClock(note))
 
     def check(self) -> None:
         """Does nothing: nobody can change these books by hand."""
@@ -106,35 +106,35 @@ class MemoryStore:
         """Reserve the worst case at every level, or at none. It ends with this process, lease or not."""
         if request.key is not None:
             self.earlier(request)  # raises a conflict before the lock is taken, because fingerprints are slow
-        return self._entry_of(rules.Reserve(request, begin))
+        return self._entry_of(operations.Reserve(request, begin))
 
     def begin(self, entry: int) -> None:
         """Record that sampling starts: from then on the entry cannot be voided."""
-        self._apply(rules.Begin(entry))
+        self._apply(operations.Begin(entry))
 
     def settle(self, entry: int, part: Part, output: Any) -> Entry:
         """Charge the part, and refund the rest."""
         kept = None if output is None or self.entry(entry).key is None else copy.deepcopy(output)
-        return self._entry_of(rules.Settle(entry, part, None, kept))
+        return self._entry_of(operations.Settle(entry, part, None, kept))
 
     def forfeit(self, entry: int) -> Entry:
         """Charge the worst case."""
-        return self._entry_of(rules.Forfeit(entry))
+        return self._entry_of(operations.Forfeit(entry))
 
     def void(self, entry: int) -> Entry:
         """Charge nothing; allowed only before sampling has begun."""
-        return self._entry_of(rules.Void(entry))
+        return self._entry_of(operations.Void(entry))
 
     def recover(self) -> int:
         """Does nothing: no entry outlives this process."""
         return 0
 
-    def _entry_of(self, operation: rules.Operation) -> Entry:
+    def _entry_of(self, operation: operations.Operation) -> Entry:
         change: Any = self._apply(operation)
         entry: Entry = change.entry
         return entry
 
-    def _apply(self, operation: rules.Operation) -> rules.Change | None:
+    def _apply(self, operation: operations.Operation) -> rules.Change | None:
         if here() is not self._process:
             raise self._forked()
         lock = self._lock
@@ -150,12 +150,12 @@ class MemoryStore:
             if lock._is_owned():  # interrupted just before the block was entered or left
                 lock.release()
 
-    def _decided(self, operation: rules.Operation) -> rules.Change | None:
+    def _decided(self, operation: operations.Operation) -> rules.Change | None:
         if self._done < len(self._changes):
             self._complete()
         before = self.at
-        if type(operation) in rules.TIMED:
-            self.at = rules.tick(before, self._clock(), operation)
+        if type(operation) in clock.TIMED:
+            self.at = clock.tick(before, self._clock(), operation)
         try:
             change = rules.change_of(self, operation)
         except BaseException:
@@ -180,9 +180,9 @@ class MemoryStore:
     def _keep(self, change: rules.Change, entry: Entry) -> None:
         operation, number = change.operation, entry.id
         self._entries[number - 1 : number] = [entry]  # one step, because a signal handler may do the same before it
-        if type(operation) is rules.Settle and operation.output is not None:
+        if type(operation) is operations.Settle and operation.output is not None:
             self._outputs[number] = operation.output
-        elif type(operation) is rules.Reserve:
+        elif type(operation) is operations.Reserve:
             request = entry.request
             if change.first:
                 self.neighbours = self.neighbours or request.guarantee.neighbours

@@ -7,8 +7,7 @@ operations that an audit trail records, and compares. PostgreSQL has the same ru
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from expost.accounting.amounts import NO_AMOUNTS, Capacity, Counted, nothing_counted
 from expost.cost import Cost
@@ -19,126 +18,31 @@ from expost.errors import (
     InvalidValue,
     KeyConflict,
     LedgerClosed,
-    LedgerUnavailable,
     NeighbourMismatch,
     ReservationClosed,
 )
-from expost.guarantee import Guarantee, Neighbours, Part
+from expost.guarantee import Guarantee, Neighbours
 from expost.ledger.codec import claim_digest, described
-from expost.ledger.entry import Balance, Entry, Note, Path, Request, State, least
+from expost.ledger.entry import Balance, Entry, Path, Request, State, least
 from expost.ledger.metered import capacity_of, metered_refusal, with_ended, with_reserved
+from expost.ledger.operations import (
+    Begin,
+    Close,
+    Create,
+    CreateAccount,
+    DropOutputs,
+    Forfeit,
+    Operation,
+    RaiseLimit,
+    Reserve,
+    SetClock,
+    Settle,
+    Void,
+)
 
 if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
     from expost.accounting.tariff import Tariff
-
-# ---- operations
-
-
-class Create(NamedTuple):
-    """Create a ledger."""
-
-    name: str
-    limit: Cost
-    neighbours: Neighbours | None
-    unit: str | None
-    meters: LedgerMeters | None = None
-    """Other meters than the simple sum, if there are any."""
-    capacity: Capacity | None = None
-    """The limit on these meters, if it is known."""
-
-
-class CreateAccount(NamedTuple):
-    """Create an account below an existing one."""
-
-    path: Path
-    limit: Cost
-    capacity: Capacity | None = None
-
-
-class RaiseLimit(NamedTuple):
-    """Raise the limit of an account; None leaves ε or δ as it is."""
-
-    path: Path
-    epsilon: Cost | None
-    delta: Cost | None
-    note: Note
-    capacity: Capacity | None = None
-
-
-class Close(NamedTuple):
-    """Accept no more reservations, in an account and below it."""
-
-    path: Path
-    note: Note
-
-
-class SetClock(NamedTuple):
-    """Accept the machine's clock, though it is far from the time of the last line."""
-
-    note: Note
-
-
-class DropOutputs(NamedTuple):
-    """Delete the stored outputs of entries up to a number, and nothing else."""
-
-    upto: int
-    note: Note
-
-
-class Reserve(NamedTuple):
-    """Reserve a worst case at every level, for a process (``owner``) or for ``lease`` microseconds."""
-
-    request: Request
-    begun: bool
-    owner: str | None = None
-    lease: int | None = None
-
-
-class Begin(NamedTuple):
-    """Record that sampling starts: from then on the entry cannot be voided."""
-
-    entry: int
-
-
-class Settle(NamedTuple):
-    """Charge a part, and refund the rest. ``output`` is stored if the entry has a key; the trail has its ``digest``."""
-
-    entry: int
-    part: Part
-    digest: str | None = None
-    output: Any = None
-
-
-class Forfeit(NamedTuple):
-    """Charge the worst case."""
-
-    entry: int
-
-
-class Void(NamedTuple):
-    """Charge nothing."""
-
-    entry: int
-
-
-Operation: TypeAlias = (
-    Create | CreateAccount | RaiseLimit | Close | SetClock | DropOutputs | Reserve | Begin | Settle | Forfeit | Void
-)
-EVENTS: dict[type, str] = {
-    Create: "create",
-    CreateAccount: "account",
-    RaiseLimit: "raise",
-    Close: "close",
-    SetClock: "clock",
-    DropOutputs: "drop",
-    Reserve: "reserve",
-    Begin: "begin",
-    Settle: "settle",
-    Forfeit: "forfeit",
-    Void: "void",
-}
-"""The names of operations in the audit trail."""
 
 
 class Change(NamedTuple):
@@ -404,47 +308,3 @@ def raised(current: Cost, epsilon: Cost | None, delta: Cost | None) -> Cost:
     if not current <= new:
         raise InvalidValue(f"a limit can only be raised: it is {current}, and {new} is less; to end spending, close()")
     return new
-
-
-# ---- the clock of the ledger
-
-HOUR = 3_600_000_000
-TRUST = 366 * 24 * HOUR
-"""How far a clock may be ahead of the last line before a person has to confirm it."""
-TICKS: frozenset[type] = frozenset({CreateAccount, RaiseLimit, Close, DropOutputs, Reserve})
-"""Operations that advance the ledger's clock. Endings do not: when work ended may depend on the data."""
-
-SETS: frozenset[type] = frozenset({Create, SetClock})
-"""Operations that set the ledger's clock to the machine's clock."""
-TIMED = TICKS | SETS
-"""All operations that read the machine's clock."""
-
-
-def full_hour(at: int) -> int:
-    """A time rounded down to the full hour, both in microseconds since 1970."""
-    return at - at % HOUR
-
-
-def tick(at: int, now: int, operation: Operation) -> int:
-    """The ledger's clock after an operation; it never goes backwards.
-
-    Raises ``LedgerUnavailable`` if the machine's clock is ahead by more than :data:`TRUST`; ``Close`` then leaves the
-    ledger's clock unchanged. Only ``SetClock``, which is in the audit trail with a name and a reason, moves it so far,
-    or back.
-    """
-    if type(operation) in SETS:
-        return full_hour(now)
-    if type(operation) not in TICKS:
-        return at
-    if now - at > TRUST and type(operation) is Close:  # closing is always possible
-        return at
-    if now - at > TRUST:
-        raise LedgerUnavailable(
-            f"this machine's clock shows {_day(now)}, more than a year after the last line of the audit trail, of "
-            f"{_day(at)}: correct the clock or, if it is right, confirm it with `expost ledger clock`"
-        )
-    return max(at, full_hour(now))
-
-
-def _day(at: int) -> str:
-    return f"{datetime.fromtimestamp(at / 1e6, UTC):%Y-%m-%d}"

@@ -21,6 +21,21 @@ from expost.ledger import rules
 from expost.ledger.codec import Described, claim_digest, claim_of, claim_text, described
 from expost.ledger.entry import Balance, Manner, Note, Path, Request
 from expost.ledger.metered import as_counted
+from expost.ledger.operations import (
+    EVENTS,
+    Begin,
+    Close,
+    Create,
+    CreateAccount,
+    DropOutputs,
+    Forfeit,
+    Operation,
+    RaiseLimit,
+    Reserve,
+    SetClock,
+    Settle,
+    Void,
+)
 
 if TYPE_CHECKING:
     from expost.accounting.amounts import Amounts, Capacity
@@ -109,7 +124,7 @@ def link(head: str, line: str) -> str:
 def trail_line(change: rules.Change, sequence: int, at: int, user: str | None, *, early: bool = False) -> str:
     """A change as a line. Lines of early trails, which can be imported, have neither balances nor users."""
     number = "null" if change.entry is None else change.entry.id
-    start = f'{{"at":{at},"body":{body_of(change)},"entry":{number},"event":"{rules.EVENTS[type(change.operation)]}",'
+    start = f'{{"at":{at},"body":{body_of(change)},"entry":{number},"event":"{EVENTS[type(change.operation)]}",'
     if early:
         return f'{start}"sequence":{sequence}}}'
     levels = ",".join(map(_level, change.levels))
@@ -128,20 +143,18 @@ def _level(balance: Balance) -> str:
 def body_of(change: rules.Change) -> str:
     """The parameters of an operation, as a line records them."""
     operation = change.operation
-    if isinstance(operation, rules.Reserve):
+    if isinstance(operation, Reserve):
         return reserve_body(operation, first=change.first)
-    if isinstance(
-        operation, (rules.Settle, rules.Forfeit, rules.Void)
-    ):  # a union is slow, and this runs for every line
+    if isinstance(operation, (Settle, Forfeit, Void)):  # a union is slow, and this runs for every line
         return _end_body(change)
-    if isinstance(operation, rules.Begin):
+    if isinstance(operation, Begin):
         return "{}"
-    if isinstance(operation, rules.Create):
+    if isinstance(operation, Create):
         return _create_body(operation)
     return _governing_body(change)
 
 
-def _create_body(operation: rules.Create) -> str:
+def _create_body(operation: Create) -> str:
     name, limit, neighbours, unit, meters, _ = operation
     body: dict[str, Any] = {"limit": amount(limit), "name": name, "neighbours": neighbours, "unit": unit}
     return canonical(body if meters is None else {**body, "accounting": meters.to_json()})
@@ -150,18 +163,18 @@ def _create_body(operation: rules.Create) -> str:
 def _governing_body(change: rules.Change) -> str:
     operation, account = change.operation, "/".join(change.path)
     body: dict[str, Any] = {}
-    if isinstance(operation, rules.CreateAccount | rules.RaiseLimit | rules.Close):
+    if isinstance(operation, CreateAccount | RaiseLimit | Close):
         body["account"] = account
-    if isinstance(operation, rules.CreateAccount | rules.RaiseLimit):
+    if isinstance(operation, CreateAccount | RaiseLimit):
         body["limit"] = amount(change.levels[-1].limit)
-    if isinstance(operation, rules.DropOutputs):
+    if isinstance(operation, DropOutputs):
         body["upto"] = operation.upto
-    if isinstance(operation, rules.RaiseLimit | rules.Close | rules.SetClock | rules.DropOutputs):
+    if isinstance(operation, RaiseLimit | Close | SetClock | DropOutputs):
         body.update(by=operation.note.by, reason=operation.note.reason)
     return canonical(body)
 
 
-def reserve_body(operation: rules.Reserve, *, first: bool) -> str:
+def reserve_body(operation: Reserve, *, first: bool) -> str:
     """The body of a reservation. The first one for a guarantee contains the guarantee."""
     request = operation.request
     worst, amounts = (request.guarantee.worst_case, None) if request.tariff is None else request.tariff.worst
@@ -180,7 +193,7 @@ def _end_body(change: rules.Change) -> str:
     operation, entry = change.operation, change.entry
     assert entry is not None
     assert entry.charged is not None
-    part, digest = (operation.part, operation.digest) if isinstance(operation, rules.Settle) else (None, None)
+    part, digest = (operation.part, operation.digest) if isinstance(operation, Settle) else (None, None)
     charged = _charge(entry.charged, entry.amounts)
     return f'{{"charged":{charged},"output":{canonical(digest)},"part":{canonical(part)}}}'
 
@@ -199,33 +212,31 @@ def _charge(cost: Cost, amounts: Amounts | None) -> str:
 # ---- reading
 
 
-def operation_of(event: Event, guarantees: Claims) -> rules.Operation:
+def operation_of(event: Event, guarantees: Claims) -> Operation:
     """The operation that an event records. ``guarantees`` are those of earlier lines; new ones are added."""
     body, kind = event.body, event.kind
     if kind == "reserve":
-        return rules.Reserve(_request(event, guarantees), body["begun"])
+        return Reserve(_request(event, guarantees), body["begun"])
     if kind == "settle":
-        return rules.Settle(number_of(event), part_of(body["part"]), body["output"])
+        return Settle(number_of(event), part_of(body["part"]), body["output"])
     if kind in _ENDS:
-        made: rules.Operation = _ENDS[kind](number_of(event))
+        made: Operation = _ENDS[kind](number_of(event))
         return made
     if kind == "create":
         meters = _meters(body)
-        return rules.Create(
-            body["name"], cost_of(body["limit"]), body["neighbours"], body["unit"], meters, _capacity(event)
-        )
+        return Create(body["name"], cost_of(body["limit"]), body["neighbours"], body["unit"], meters, _capacity(event))
     if kind == "account":
-        return rules.CreateAccount(_path(body), cost_of(body["limit"]), _capacity(event))
+        return CreateAccount(_path(body), cost_of(body["limit"]), _capacity(event))
     note = Note(body["by"], body["reason"])
     if kind == "raise":
         limit = cost_of(body["limit"])
-        return rules.RaiseLimit(_path(body), limit, limit, note, _capacity(event))
+        return RaiseLimit(_path(body), limit, limit, note, _capacity(event))
     if kind == "close":
-        return rules.Close(_path(body), note)
-    return rules.SetClock(note) if kind == "clock" else rules.DropOutputs(body["upto"], note)
+        return Close(_path(body), note)
+    return SetClock(note) if kind == "clock" else DropOutputs(body["upto"], note)
 
 
-_ENDS: dict[str, Any] = {"begin": rules.Begin, "forfeit": rules.Forfeit, "void": rules.Void}
+_ENDS: dict[str, Any] = {"begin": Begin, "forfeit": Forfeit, "void": Void}
 
 
 def _meters(body: dict[str, Any]) -> LedgerMeters | None:

@@ -21,8 +21,9 @@ from expost.ledger.codec import claim_digest, claim_text, described
 from expost.ledger.durable import DurableStore
 from expost.ledger.engine import Settings
 from expost.ledger.entry import Entry, Note
+from expost.ledger.operations import Operation, Settle
 from expost.ledger.rows import accounting_text, numbers_text
-from expost.ledger.rules import Change, Operation, Settle
+from expost.ledger.rules import Change
 from expost.ledger.trail import Event, Head
 from expost.ledger.verify.lines import Replay
 from expost.ledger.verify.tables import Audit, keeps_output

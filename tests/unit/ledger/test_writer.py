@@ -19,7 +19,7 @@ from books import CLAIM, held, make, waiting
 from expost import Cost
 from expost.ledger import writer as writer_module
 from expost.ledger.engine import Settings, alone
-from expost.ledger.rules import CreateAccount
+from expost.ledger.operations import CreateAccount
 from expost.ledger.writer import Writer
 
 

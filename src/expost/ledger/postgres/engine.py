@@ -39,10 +39,10 @@ from expost.ledger.engine import (
     alone,
 )
 from expost.ledger.liveness import identity
+from expost.ledger.operations import Create
 from expost.ledger.postgres.disk import await_disk
 from expost.ledger.postgres.errors import is_passing, lost_snapshot, meaning, translated
 from expost.ledger.postgres.steps import Governing, Steps, TableView, denied
-from expost.ledger.rules import Create
 
 if TYPE_CHECKING:
     import psycopg

@@ -11,14 +11,28 @@ from expost.ledger import rules
 from expost.ledger.codec import claim_digest, claim_text, described
 from expost.ledger.engine import Beat, Outcome, Recover, Refused, Rows, Step
 from expost.ledger.entry import Balance, Entry, Path
+from expost.ledger.operations import (
+    EVENTS,
+    Begin,
+    Close,
+    Create,
+    CreateAccount,
+    DropOutputs,
+    Forfeit,
+    RaiseLimit,
+    Reserve,
+    SetClock,
+    Settle,
+    Void,
+)
 from expost.ledger.rows import BALANCE, ENTRY, balance_of_row, entry_of_row, meters_of_text
 
 if TYPE_CHECKING:
     from expost.accounting.tariff import Tariff
 
-_Ending = rules.Settle | rules.Forfeit | rules.Void
-_ENDINGS = (rules.Settle, rules.Forfeit, rules.Void)  # a union is slow, and these are asked for every step
-_DECISIONS = (rules.CreateAccount, rules.RaiseLimit, rules.Close, rules.SetClock, rules.DropOutputs)
+_Ending = Settle | Forfeit | Void
+_ENDINGS = (Settle, Forfeit, Void)  # a union is slow, and these are asked for every step
+_DECISIONS = (CreateAccount, RaiseLimit, Close, SetClock, DropOutputs)
 
 
 class Governing(NamedTuple):
@@ -125,15 +139,15 @@ class Steps:
 
     def sent(self, ledger: int, step: Step) -> dict[str, Any]:
         """A step as JSON."""
-        if isinstance(step, rules.Reserve):
+        if isinstance(step, Reserve):
             return self._reserve(ledger, step)
         if isinstance(step, _ENDINGS):
             return self._end(step)
-        if isinstance(step, rules.Begin):
+        if isinstance(step, Begin):
             return {"do": "begin", "entry": step.entry}
         return {"do": "recover", "dead": list(step.dead)} if isinstance(step, Recover) else {"do": "beat"}
 
-    def _reserve(self, ledger: int, step: rules.Reserve) -> dict[str, Any]:
+    def _reserve(self, ledger: int, step: Reserve) -> dict[str, Any]:
         request = step.request
         subject = described(request.subject, keyed=request.key is not None)
         claim = claim_digest(request.claim)
@@ -145,8 +159,8 @@ class Steps:
         return sent if (ledger, claim) in self._known else sent | {"claim_text": claim_text(request.claim)}
 
     def _end(self, step: _Ending) -> dict[str, Any]:
-        sent: dict[str, Any] = {"do": rules.EVENTS[type(step)], "entry": step.entry}
-        if isinstance(step, rules.Settle):
+        sent: dict[str, Any] = {"do": EVENTS[type(step)], "entry": step.entry}
+        if isinstance(step, Settle):
             sent |= {"part": canonical(as_part(step.part)), "output": step.output, "digest": step.digest}
         return sent
 
@@ -159,19 +173,19 @@ class Steps:
                 return None
             entry = entry_of_row(rows[0])
         return rules.change_of(
-            _Open(entry._replace(state="reserved", begun=entry.begun and not isinstance(step, rules.Void))), step
+            _Open(entry._replace(state="reserved", begun=entry.begun and not isinstance(step, Void))), step
         )
 
     def outcome(self, ledger: int, step: Step, found: dict[str, Any]) -> Outcome:
         """The outcome of a step that took effect."""
         if isinstance(step, Recover):
             return int(found["forfeited"])
-        if isinstance(step, rules.Reserve):
+        if isinstance(step, Reserve):
             entry = Entry(found["entry"], step.request, "reserved", step.begun, None, None, found["at"] / 1e6)
             self._known.add((ledger, claim_digest(step.request.claim)))
             self._open[ledger, entry.id] = entry
             return entry
-        if isinstance(step, rules.Begin) and (ledger, step.entry) in self._open:
+        if isinstance(step, Begin) and (ledger, step.entry) in self._open:
             self._open[ledger, step.entry] = self._open[ledger, step.entry]._replace(begun=True)
         if not isinstance(step, _ENDINGS):
             return None
@@ -191,7 +205,7 @@ class Steps:
             return refused
         return None
 
-    def creation(self, operation: rules.Create) -> Governing:
+    def creation(self, operation: Create) -> Governing:
         """The creation of a ledger."""
         name, limit, neighbours, unit, meters, _ = operation
         values: dict[str, Any] = {
@@ -206,19 +220,19 @@ class Steps:
         change = rules.change_of(view, step)
         assert change is not None
         values: dict[str, Any] = {}
-        if isinstance(step, rules.CreateAccount | rules.RaiseLimit):
+        if isinstance(step, CreateAccount | RaiseLimit):
             limit, held = change.levels[-1].limit, change.levels[-1].held
             values = {"epsilon": limit.epsilon_units, "delta": limit.delta_units}
             if held is not None:
                 values["capacity"] = list(held.capacity)
-        if isinstance(step, rules.RaiseLimit):
+        if isinstance(step, RaiseLimit):
             seen = view.levels(step.path)[-1].limit
             values["seen"] = [seen.epsilon_units, seen.delta_units]
-        if isinstance(step, rules.DropOutputs):
+        if isinstance(step, DropOutputs):
             values["upto"] = step.upto
-        if isinstance(step, rules.RaiseLimit | rules.Close | rules.SetClock | rules.DropOutputs):
+        if isinstance(step, RaiseLimit | Close | SetClock | DropOutputs):
             values |= step.note._asdict()
-        return Governing(rules.EVENTS[type(step)], "/".join(change.path), values)
+        return Governing(EVENTS[type(step)], "/".join(change.path), values)
 
 
 def level_names(path: Path) -> list[str]:

@@ -12,7 +12,7 @@ import apsw
 from expost.canonical import canonical
 from expost.errors import AlreadyExists, ExpostError, LedgerCorrupt, LedgerUnavailable, UnknownEntry
 from expost.guarantee import Guarantee, Neighbours, as_part
-from expost.ledger import rules
+from expost.ledger import clock, operations, rules
 from expost.ledger.codec import claim_digest, claim_text, described
 from expost.ledger.engine import Beat, Outcome, Recover, Settings, Step
 from expost.ledger.entry import Balance, Entry, Path
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
     from expost.accounting.tariff import Tariff
 
-_MONTH = 30 * 24 * rules.HOUR
+_MONTH = 30 * 24 * clock.HOUR
 OPEN_IN_ROW = 32
 """The most open entries in the ledger's own row, which is written with every line. Others are in an index."""
 LINES = (
@@ -90,7 +90,7 @@ class SqliteBooks:
 
     def apply(self, steps: list[Step]) -> list[Outcome]:
         """Apply all steps, and return the outcome of each."""
-        if self.lost is not None and not any(isinstance(step, rules.Close) for step in steps):
+        if self.lost is not None and not any(isinstance(step, operations.Close) for step in steps):
             raise self.lost
         outcomes = [self._outcome(step) for step in steps]
         if len(self._open) + len(self._accounts) + len(self._claims) > self._settings.remembered:
@@ -111,7 +111,7 @@ class SqliteBooks:
         return None if row is None else str(row[0])
 
     def _outcome(self, step: Step) -> Outcome:
-        if self.lost is not None and not isinstance(step, rules.Close):
+        if self.lost is not None and not isinstance(step, operations.Close):
             return LedgerCorrupt(*self.lost.args)
         if isinstance(step, Beat):
             self._beat()
@@ -125,10 +125,10 @@ class SqliteBooks:
         except ExpostError as refused:
             return refused
 
-    def _take(self, operation: rules.Operation) -> Entry | None:
+    def _take(self, operation: operations.Operation) -> Entry | None:
         before = self.at
-        if type(operation) in rules.TIMED:
-            self.at = rules.tick(before, self._now, operation)
+        if type(operation) in clock.TIMED:
+            self.at = clock.tick(before, self._now, operation)
         try:
             change = rules.change_of(self, operation)
         except ExpostError:
@@ -207,11 +207,11 @@ class SqliteBooks:
         self.sequence, self.has_moved = self.sequence + 1, True
         line = trail_line(change, self.sequence, self.at, self._settings.user)
         self.head = link(self.head, line)
-        if isinstance(operation, rules.Reserve):
+        if isinstance(operation, operations.Reserve):
             self._write_entry(operation, change)
         elif entry is not None:
             self._update_entry(operation, entry)
-        elif isinstance(operation, rules.DropOutputs):
+        elif isinstance(operation, operations.DropOutputs):
             self._run(
                 "UPDATE expost_entry SET output = NULL WHERE ledger = ? AND number <= ? AND output IS NOT NULL",
                 self._ledger, operation.upto,
@@ -261,7 +261,7 @@ class SqliteBooks:
             self._execute(_LIMITED, (*values, limit.epsilon_units, limit.delta_units, int(closed), number))
         self._accounts[path] = number, Balance(limit, spent, reserved, closed, self.sequence, held)
 
-    def _write_entry(self, operation: rules.Reserve, change: rules.Change) -> None:
+    def _write_entry(self, operation: operations.Reserve, change: rules.Change) -> None:
         request, lease, entry = operation.request, operation.lease, change.entry
         assert entry is not None
         subject, claim, worst = described(request.subject), claim_digest(request.claim), request.worst
@@ -284,13 +284,13 @@ class SqliteBooks:
         self._count = entry.id
         self._open[entry.id] = entry
 
-    def _update_entry(self, operation: rules.Operation, entry: Entry) -> None:
+    def _update_entry(self, operation: operations.Operation, entry: Entry) -> None:
         self._open.pop(entry.id, None)
         if entry.charged is None:
             self._run("UPDATE expost_entry SET begun = 1 WHERE ledger = ? AND number = ?", self._ledger, entry.id)
             return
         part, output, digest = None, None, None
-        if isinstance(operation, rules.Settle):
+        if isinstance(operation, operations.Settle):
             part, output, digest = canonical(as_part(entry.part)), operation.output, operation.digest
         self._unlist(entry.id)
         self._execute(
@@ -322,15 +322,15 @@ class SqliteBooks:
         self._run(
             "UPDATE expost_entry SET lease_until = ?1 + lease WHERE ledger = ?2 AND number IN (SELECT number "
             "FROM expost_open WHERE ledger = ?2 AND lease_until > ?1 + lease AND lease_until - lease >= ?3)",
-            self._now, self._ledger, self.at + rules.HOUR,
+            self._now, self._ledger, self.at + clock.HOUR,
         )  # fmt: skip
         left: list[Any] = self._execute(
             "SELECT e.number FROM expost_open e LEFT JOIN expost_owner o ON o.id = e.owner WHERE e.ledger = ? "
             "AND e.state = 'reserved' AND (o.expired = 1 OR e.lease_until < ?) ORDER BY e.number",
-            (self._ledger, self._now if self._now - self.at <= rules.TRUST else 0),
+            (self._ledger, self._now if self._now - self.at <= clock.TRUST else 0),
         ).fetchall()
         for (number,) in left:
-            self._take(rules.Forfeit(number))
+            self._take(operations.Forfeit(number))
         self._forget()
         self._seen = None
         return len(left)
@@ -381,7 +381,7 @@ def unknown_account(path: Path) -> UnknownEntry:
     return UnknownEntry(f"{'/'.join(path[:-1])!r} has no account {path[-1]!r}: check its name, or create it")
 
 
-def create_books(cursor: apsw.Cursor, operation: rules.Create, settings: Settings, heads: Heads | None) -> str:
+def create_books(cursor: apsw.Cursor, operation: operations.Create, settings: Settings, heads: Heads | None) -> str:
     """Create a ledger and its own account, and return the hash of its first line."""
     if cursor.execute("SELECT 1 FROM expost_ledger WHERE name = ?", (operation.name,)).fetchone():
         raise AlreadyExists("ledger", operation.name)
@@ -390,7 +390,7 @@ def create_books(cursor: apsw.Cursor, operation: rules.Create, settings: Setting
         raise lost
     change = rules.change_of(None, operation)  # type: ignore[arg-type]  # there are no books yet
     assert change is not None
-    at = rules.full_hour(settings.clock())
+    at = clock.full_hour(settings.clock())
     line = trail_line(change, 1, at, settings.user)
     head = link(GENESIS, line)
     name, limit, neighbours, unit, meters, _ = operation

@@ -24,7 +24,7 @@ from expost.errors import Busy, InvalidValue, LedgerCorrupt, LedgerUnavailable
 from expost.forks import Process, here
 from expost.ledger import schema
 from expost.ledger.engine import Hold, Outcome, Refused, Rows, Settings, SnapshotLost, Step, alone
-from expost.ledger.rules import Create
+from expost.ledger.operations import Create
 from expost.ledger.sqlite.books import LINES, NEW_LINE, SqliteBooks, create_books
 from expost.ledger.sqlite.heads import Heads
 from expost.ledger.sqlite.identity import Files

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from expost.errors import ExpostError, LedgerCorrupt, UnknownEntry
 from expost.guarantee import Guarantee, Neighbours
 from expost.ledger.entry import Balance, Entry, Path
+from expost.ledger.operations import Create, DropOutputs, Operation, Reserve
 from expost.ledger.rows import NONSENSE
-from expost.ledger.rules import Change, Create, DropOutputs, Operation, Reserve, change_of
+from expost.ledger.rules import Change, change_of
 from expost.ledger.trail import GENESIS, Claims, Event, Head, impossible, linked, operation_of, trail_line
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from expost.errors import LedgerCorrupt
 from expost.guarantee import Guarantee
 from expost.ledger.engine import Engine
 from expost.ledger.entry import Balance, Entry, Path
+from expost.ledger.operations import Create, Reserve
 from expost.ledger.rows import guarantee_of
-from expost.ledger.rules import Change, Create, Reserve
+from expost.ledger.rules import Change
 from expost.ledger.trail import GENESIS, Claims, Event, Head, balance_of, link, linked, number_of, operation_of
 from expost.ledger.verify.lines import differ
 from expost.ledger.verify.tables import Audit, Instant

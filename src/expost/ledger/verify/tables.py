@@ -13,8 +13,8 @@ from expost.canonical import sha256
 from expost.errors import LedgerCorrupt
 from expost.ledger.engine import Engine, Rows
 from expost.ledger.entry import Balance, Entry, Path
+from expost.ledger.operations import Create, Operation, Settle
 from expost.ledger.rows import BALANCE, ENTRY, accounting_text, balance_of_row, entry_of_row, numbers_text
-from expost.ledger.rules import Create, Operation, Settle
 from expost.ledger.trail import GENESIS, Event, Head, linked
 from expost.ledger.verify.lines import Replay, differ
 
