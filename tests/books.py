@@ -6,7 +6,8 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import apsw
 import psycopg
@@ -18,8 +19,10 @@ from expost.ledger.liveness import Heart
 
 CLAIM = Guarantee({"large": 0.75, "small": 0.25}, delta="1e-6")
 
-
 OWNER = {"by": "me", "reason": "because"}
+
+NewLedger: TypeAlias = Callable[..., Ledger]
+"""Makes an empty ledger, given a limit and options."""
 
 
 def make(url: str, **options: Any) -> Ledger:
@@ -130,3 +133,21 @@ def steps_of(store: Any, *works: Callable[[], object]) -> list[Step]:
     del store._do
     store._orphans.clear()
     return noted
+
+
+def settle(ledger: Ledger, claim: Guarantee, part: str = "small") -> None:
+    with ledger.reserve(claim) as spending:
+        spending.settle(part)
+
+
+def file_of(url: str) -> Path:
+    return Path(url.removeprefix("sqlite:///"))
+
+
+def backup_of(url: str, folder: Path) -> Path:
+    """A copy of a ledger's file, with open entries, as a process that died left it."""
+    folder.mkdir()
+    connection = apsw.Connection(url.removeprefix("sqlite:///"))
+    connection.execute("VACUUM INTO ?", (str(folder / "books.db"),)).fetchall()
+    connection.close()
+    return folder / "books.db"

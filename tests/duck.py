@@ -13,6 +13,12 @@ import duckdb
 
 import expost as xp
 
+OTHERS = "(select max(i) from t)"
+"""What an analyst may not ask: a value of all rows, for each row."""
+
+SECRET = "Xanthippe"
+"""A value of the data that nothing may show."""
+
 _NUMBERS = count()
 
 

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from expost.study.run import Outcome
+
 PEOPLE = 6000
 HEAD = """\
 title = "People"
@@ -53,6 +55,21 @@ def question(name: str, kind: str, **keys: object) -> str:
     told = {"name": name, "kind": kind, **keys}
     return "\n[[question]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in told.items())
 
+
+AFTER = """
+[[question]]
+name = "after"
+kind = "count"
+where = "age < 20"
+epsilon = {epsilon}
+only_if = "{condition}"
+"""
+
+SPREAD = question("s", "stable_interquartile_range", column="{}", missing=0, epsilon=1, delta=1e-6)
+MIDDLE = (
+    '[[question]]\nname = "m"\nkind = "stable_median"\ncolumn = "age"\nmissing = 0\nscale = "s"\nfallback = {}\n'
+    "epsilon = 1\ndelta = 1e-6\n"
+)
 
 CANARY = "zanzibar-4711"
 """A value of the data that no message may ever quote."""
@@ -124,3 +141,15 @@ EVERYTHING = DERIVED + "".join(
         question("training", "training", **CLASSES, steps=20, every=10, **MUCH_AND_DELTA),
     )
 )  # fmt: skip
+
+
+def value(outcomes: dict[str, Outcome], name: str) -> Any:
+    answer = outcomes[name].answer
+    assert answer is not None, outcomes[name]
+    return answer.value
+
+
+def of_people(path: Path, neighbours: str) -> Path:
+    told = path.read_text().replace('unit = "row"\nwho = "visitor"', 'unit = "person"\nrows = 2')
+    path.write_text(told.replace('neighbours = "substitute"', f'neighbours = "{neighbours}"'))
+    return path

@@ -139,9 +139,20 @@ def test_no_public_name_is_defined_twice() -> None:
 LONGEST = 450
 
 
+SOURCES = ("src", "tests", "paper", "benchmarks", "examples", "docs", "proofs", ".ci")
+"""Folders of what people wrote."""
+
+
 def test_no_file_is_too_long_to_read_at_once() -> None:
-    lengths = {path: len(path.read_text().splitlines()) for path in (ROOT / "src").rglob("*.py")}
+    paths = [path for folder in SOURCES for path in (ROOT / folder).rglob("*.py") if "_build" not in path.parts]
+    assert {path.relative_to(ROOT).parts[0] for path in paths} == set(SOURCES)
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in paths}
     assert {path: lines for path, lines in lengths.items() if lines > LONGEST} == {}
+
+
+def test_the_lists_of_tests_are_of_tests_that_exist(pytestconfig: pytest.Config) -> None:
+    listed = [*pytestconfig.getini("slow"), *pytestconfig.getini("covered")]
+    assert {path for path in listed if not [*ROOT.glob(path)]} == set()
 
 
 def test_the_files_that_contributors_are_sent_to_exist() -> None:

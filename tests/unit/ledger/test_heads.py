@@ -1,15 +1,21 @@
-"""Heads that cannot be noted, or read again, change nothing but what is noted."""
+"""Heads beside the data: what was lost is noticed, and a head that cannot be noted or read changes nothing else."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
-from books import CLAIM, make
+import pytest
+
+import expost as xp
+from books import CLAIM, OWNER, backup_of, file_of, make, steps_of
+from expost import Ledger
 from expost.ledger import Settings
 from expost.ledger.engine import Hold
 from expost.ledger.sqlite.heads import Heads
@@ -61,3 +67,188 @@ def test_a_hold_that_was_not_taken_is_left_alone() -> None:
     assert lock._is_owned()
     hold.leave()
     assert not lock._is_owned()
+
+
+def test_a_file_that_was_moved_alone_is_mentioned(
+    sqlite_url: Callable[[], str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It has no noted heads: verification says so, unless a head is given."""
+    url = sqlite_url()
+    ledger: Any = make(url)
+    ledger.reserve(CLAIM).settle("small")
+    head = ledger.verify()
+    assert caplog.messages == []
+    ledger._store._engine.close()
+    (tmp_path / "moved").mkdir()
+    moved = Ledger.load(f"sqlite:///{file_of(url).rename(tmp_path / 'moved' / 'books.db')}", "study", read_only=True)
+    assert moved.verify(head) == head
+    assert caplog.messages == []
+    assert moved.verify() == head
+    assert "only a head that was noted elsewhere can show" in caplog.messages[0]
+
+
+def test_a_lost_log_is_noticed(sqlite_url: Callable[[], str], tmp_path: Path) -> None:
+    """Found: a lost write-ahead log turned 60 entries into none, and verify passed."""
+    url = sqlite_url()
+    ledger: Any = make(url)
+    ledger._store._engine.close()
+    ledger = Ledger.load(url, "study")
+    for _ in range(5):
+        ledger.reserve(CLAIM).settle("small")
+    (tmp_path / "lost").mkdir()
+    for suffix in ("", "-heads"):  # and not the log
+        shutil.copy(f"{file_of(url)}{suffix}", tmp_path / "lost" / f"books.db{suffix}")
+    after = Ledger.load(f"sqlite:///{tmp_path}/lost/books.db", "study", recover=False)
+    with pytest.raises(xp.LedgerCorrupt, match=r"ends at line 1, but .*-heads notes 11:.*nothing can be reserved"):
+        after.reserve(CLAIM)
+    assert after.spent == xp.Cost(0)  # it can be read
+    for reader in (after, Ledger.load(f"sqlite:///{tmp_path}/lost/books.db", "study", read_only=True)):
+        with pytest.raises(xp.LedgerCorrupt, match="lines are lost"):
+            reader.verify()
+    after.close(**OWNER)  # as the documentation advises
+    assert Ledger.load(f"sqlite:///{tmp_path}/lost/books.db", "study", recover=False).closed
+    with pytest.raises(xp.LedgerCorrupt, match="lines are lost"):
+        after.verify()
+
+
+def test_books_that_went_another_way_are_noticed(sqlite_url: Callable[[], str], tmp_path: Path) -> None:
+    """Found: a longer fork that was put back was accepted, for only the number of lines was compared."""
+    url = sqlite_url()
+    ledger: Any = make(url)
+    ledger.reserve(CLAIM).settle("small")
+    fork = backup_of(url, tmp_path / "fork")
+    ledger.reserve(CLAIM).settle("large")
+    other: Any = Ledger.load(f"sqlite:///{fork}", "study")
+    for _ in range(3):
+        other.reserve(CLAIM).settle("small")
+    other._store._engine.close()
+    shutil.copy(f"{file_of(url)}-heads", f"{fork}-heads")
+    again = Ledger.load(f"sqlite:///{fork}", "study", recover=False, settings=Settings(patience=14))
+    for work in (lambda: again.reserve(CLAIM), again.verify):
+        with pytest.raises(xp.LedgerCorrupt, match="has another line 5"):
+            work()
+    again.close(**OWNER)
+    with pytest.raises(xp.LedgerCorrupt, match="has another line 5"):
+        again.verify()  # still: lines of these books are not noted
+
+
+def test_heads_that_cannot_be_read(sqlite_url: Callable[[], str]) -> None:
+    """Found: an exception of Python."""
+    url = sqlite_url()
+    ledger = make(url)
+    heads = Path(f"{file_of(url)}-heads")
+    heads.unlink()
+    heads.mkdir()
+    for work in (lambda: ledger.reserve(CLAIM), ledger.verify):
+        with pytest.raises(xp.LedgerUnavailable, match="let this user read the file"):
+            work()
+    heads.rmdir()
+    ledger.reserve(CLAIM).settle("small")
+
+
+def test_heads_that_cannot_be_written_stop_nobody(tmp_path: Path) -> None:
+    """The commit is on the disk already. An earlier head, and one beyond a full disk, are not noted either."""
+    Heads(f"{tmp_path}/none/books.db").note("study", Head(1, "0" * 64))
+    heads = Heads(f"{tmp_path}/books.db")
+    heads.note("study", Head(2, "2" * 64))
+    heads.note("study", Head(1, "1" * 64))
+    assert heads.noted("study") == (2, "2" * 64)
+    Path(f"{tmp_path}/full.db-heads").symlink_to("/dev/full")
+    Heads(f"{tmp_path}/full.db").note("study", Head(1, "0" * 64))
+
+
+@pytest.mark.parametrize("other", ["x", "y"])
+def test_notes_wait_for_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str) -> None:
+    """Found: of two notes at once one was lost, or the earlier one was the last."""
+    path, real, threads = str(tmp_path / "books.db"), os.pwrite, list[threading.Thread]()
+    Heads(path).note("x", Head(1, "a" * 64))
+
+    def racing(file: int, record: bytes, at: int) -> int:
+        monkeypatch.setattr(os, "pwrite", real)
+        threads.append(threading.Thread(target=lambda: Heads(path).note(other, Head(60, "b" * 64))))
+        threads[0].start()
+        threads[0].join(0.05)
+        return real(file, record, at)
+
+    monkeypatch.setattr(os, "pwrite", racing)
+    Heads(path).note("z" if other == "y" else "x", Head(10, "c" * 64))
+    threads[0].join()
+    assert Heads(path).noted(other) == (60, "b" * 64)
+
+
+def test_with_lost_lines_a_batch_closes_and_does_nothing_else(sqlite_url: Callable[[], str]) -> None:
+    url = sqlite_url()
+    ledger: Any = make(url)
+    store = ledger._store
+    spending = ledger.reserve(CLAIM)
+    Heads(str(file_of(url))).note("study", Head(9, "0" * 64))
+    close, forfeit = steps_of(store, lambda: ledger.close(**OWNER), lambda: store.forfeit(spending.id))
+    closed, refused = store._engine.apply(store._ledger, [close, forfeit])
+    assert closed is None
+    assert isinstance(refused, xp.LedgerCorrupt)
+    assert ledger.closed
+    assert spending.entry.state == "reserved"
+
+
+def test_heads_go_to_the_file_of_that_name(sqlite_url: Callable[[], str]) -> None:
+    """Found: a file that was removed or replaced while it was open took the heads with it."""
+    url = sqlite_url()
+    ledger = make(url)
+    path = Path(f"{file_of(url)}-heads")
+    ledger.reserve(CLAIM).settle("small")
+    path.unlink()
+    spending = ledger.reserve(CLAIM)
+    assert Heads(str(file_of(url))).noted("study") == ledger.head
+    path.rename(path.with_suffix(".old"))
+    path.write_bytes(b"")
+    spending.settle("small")
+    assert Heads(str(file_of(url))).noted("study") == ledger.head
+
+
+def test_a_ledger_created_anew_is_noticed(sqlite_url: Callable[[], str]) -> None:
+    url = sqlite_url()
+    ledger: Any = make(url)
+    ledger.reserve(CLAIM).settle("small")
+    ledger._store._engine.close()
+    file_of(url).unlink()
+    with pytest.raises(xp.LedgerCorrupt, match=r"ends at line 0.*remove the file of heads"):
+        make(url, settings=Settings(patience=14))
+    Path(f"{file_of(url)}-heads").unlink()
+    make(url, settings=Settings(patience=14))
+
+
+def test_heads_of_several_ledgers(sqlite_url: Callable[[], str]) -> None:
+    url = sqlite_url()
+    one, two = make(url), make(url, name="two")
+    one.reserve(CLAIM).settle("small")
+    two.close(**OWNER)
+    one.reserve(CLAIM).settle("small")
+    heads = Heads(str(file_of(url)))
+    assert (heads.noted("study"), heads.noted("two")) == (one.verify(), two.verify())
+    assert heads.noted("three") is None
+    Path(heads.path).write_bytes(b"torn" * 100)
+    one.reserve(CLAIM).settle("small")
+    assert heads.noted("study") == one.verify()
+
+
+@pytest.mark.parametrize("line", [2**40 + 3, 2**63, 10**20 - 1])
+def test_a_noted_line_that_no_books_can_have(sqlite_url: Callable[[], str], line: int) -> None:
+    """Found: ledger and line are one integer, so line 2^40 + 3 was line 3; and larger ones raised ``OverflowError``."""
+    url = sqlite_url()
+    ledger = make(url)
+    ledger.reserve(CLAIM).settle("small")
+    head = ledger.verify()
+    Heads(str(file_of(url))).note("study", Head(line, head.hash))
+    for work in (lambda: ledger.reserve(CLAIM), ledger.verify):
+        with pytest.raises(xp.LedgerCorrupt, match=f"ends at line 3, but .*-heads notes {line}:"):
+            work()
+    ledger.close(**OWNER)
+
+
+def test_a_server_that_went_back_is_noticed(postgres_url: Callable[[], str]) -> None:
+    ledger = make(postgres_url())
+    store: Any = ledger._store
+    ledger.reserve(CLAIM).settle("small")
+    store._engine._session(store._ledger).known = 40
+    with pytest.raises(xp.LedgerCorrupt, match="line 40 was acknowledged: lines are lost"):
+        ledger.reserve(CLAIM)

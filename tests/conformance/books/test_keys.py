@@ -1,75 +1,22 @@
-"""What the books of every store tell, and to whom: keys, texts and times give nothing away that nobody paid for."""
+"""Keys give nothing away that nobody paid for: one stands for one mechanism, and says only that it is taken."""
 
 from __future__ import annotations
 
-import json
 import pickle
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from threading import Barrier, Thread
 from traceback import walk_tb
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import pytest
 
 import expost as xp
-from clocks import Clock
+from carriers import CLAIM, SECRET, Alike, Asked, Opaque, Trainer, module_step
 from expost import Cost, Guarantee, Ledger
-from expost.accounting.losses import GaussianNoise
-from expost.fingerprint import DATA
 from expost.guarantee import Part
-from expost.mechanisms.stability.release import Proposal
 from toys import Fixed
-
-CLAIM = Guarantee({"large": 0.75, "small": 0.25})
-SECRET = 987654321
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
-def ledger(request: pytest.FixtureRequest, clock: Clock) -> Ledger:
-    if request.param == "memory":
-        ledger = Ledger(epsilon=20, delta=1, name="study")
-        ledger._store._clock = clock  # type: ignore[attr-defined]
-        return ledger
-    url = request.getfixturevalue(f"{request.param}_url")()
-    return Ledger.create(
-        url, "study", epsilon=20, delta=1, neighbours="add-remove", unit="person", settings=clock.settings()
-    )
-
-
-# ---- a key stands for one mechanism
-
-
-@dataclass(frozen=True)
-class Alike(xp.Mechanism):
-    """Measurements of another library that print alike and differ in what is inside."""
-
-    scale: int
-    claim: Guarantee = CLAIM
-    compute: Callable[..., Any] | None = None
-    name: str | None = None
-
-    def __repr__(self) -> str:
-        return "Measurement(f64, Laplace)"
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return self.claim
-
-    def sample(self, data: Any, noise: xp.NoiseSource) -> Any:
-        return f"scale {self.scale}"
-
-    def part_of(self, output: Any) -> Part:
-        return "small"
 
 
 class Bare(Alike):
@@ -77,24 +24,6 @@ class Bare(Alike):
 
     def __init__(self, scale: int) -> None:
         self.__dict__.update(scale=scale, claim=CLAIM, compute=None, name=None, hidden=[scale])
-
-
-class Opaque(xp.Mechanism):
-    """Says nothing about itself."""
-
-    def __init__(self, scale: int, name: str | None = None) -> None:
-        self.scale, self.name = scale, name
-
-    def __repr__(self) -> str:
-        return "Opaque"
-
-    guarantee = CLAIM
-
-    def sample(self, data: Any, noise: xp.NoiseSource) -> Any:
-        return self.scale
-
-    def part_of(self, output: Any) -> Part:
-        return "small"
 
 
 def test_mechanisms_that_print_alike_do_not_replay_each_other(ledger: Ledger) -> None:
@@ -142,31 +71,6 @@ def local() -> Callable[..., Any]:
         return given
 
     return step
-
-
-class Trainer:
-    def __init__(self) -> None:
-        self.incomes = [SECRET, SECRET]
-
-    def __repr__(self) -> str:
-        return f"Trainer({self.incomes})"
-
-    def step(self, data: Any, outputs: Any) -> Any:
-        return 0
-
-
-@dataclass(frozen=True)
-class Called:
-    """An object that is called, and prints what it has."""
-
-    incomes: tuple[int, ...] = (SECRET,)
-
-    def __call__(self, data: Any, outputs: Any) -> Any:
-        return 0
-
-
-def module_step(data: Any, outputs: Any) -> Any:
-    return 0
 
 
 UNSAYABLE: dict[str, Callable[[], Any]] = {
@@ -324,160 +228,3 @@ def test_a_store_asked_at_once_tells_others_nothing() -> None:
     with pytest.raises(xp.KeyConflict) as caught:
         store.reserve(request, begin=True)
     assert caught.value.entry is None
-
-
-# ---- texts
-
-
-@dataclass(frozen=True)
-class Table:
-    rows: tuple[int, ...] = (SECRET,)
-
-
-class Row(NamedTuple):
-    income: int = SECRET
-
-
-@dataclass(frozen=True)
-class Asked(Alike):
-    rows: Any = field(default=None, metadata=DATA)
-
-
-class HomeMade(Proposal):
-    price = 0
-
-    def __init__(self) -> None:
-        self.rows = [SECRET]
-
-    def __repr__(self) -> str:
-        return f"HomeMade({self.rows})"
-
-    def distance(self, data: Any, cap: int) -> int:
-        return cap
-
-    def release(self, data: Any, noise: xp.NoiseSource) -> Any:
-        return 0
-
-
-def iterative(compute: Any) -> xp.Iterative:
-    steps = (GaussianNoise(10),) * 2
-    return xp.Iterative(steps=steps, stops=(2,), delta=1e-5, sensitivity=1, compute=compute)
-
-
-HOLDERS: dict[str, Callable[[], xp.Mechanism]] = {
-    "bound method": lambda: iterative(Trainer().step),
-    "partial": lambda: iterative(partial(module_step, [SECRET])),
-    "called": lambda: iterative(Called()),
-    "until": lambda: iterative(partial(Trainer().step)),
-    "proposal": lambda: xp.ProposeTestRelease(proposal=HomeMade(), test_epsilon=1, delta=1e-6),
-    "proposals": lambda: xp.FirstStable(proposals=(HomeMade(),), test_epsilon=1, delta=1e-6),
-    "array": lambda: Alike(np.array([SECRET])),  # type: ignore[arg-type]
-    "dict": lambda: Alike({"step": [Trainer().step]}),  # type: ignore[arg-type]
-    "data": lambda: Asked(1, rows=[SECRET]),
-    "record": lambda: Alike(Table()),  # type: ignore[arg-type]
-    "records": lambda: Alike([Row()]),  # type: ignore[arg-type]
-    "home-made": lambda: Opaque(Trainer()),  # type: ignore[arg-type]
-}
-
-
-@pytest.mark.parametrize("what", HOLDERS)
-def test_the_books_hold_no_object_of_a_callable(ledger: Ledger, what: str, tmp_path: Path) -> None:
-    """Found: incomes that a bound method carried with it stood in the entry, the audit trail and its export."""
-    mechanism = HOLDERS[what]()
-    ledger._store.reserve(ledger._request("run", mechanism, CLAIM, None, None), begin=True)
-    ledger.export(tmp_path / "trail.jsonl")
-    (entry,) = ledger.entries()
-    books = [entry.what, repr(entry), repr(entry.request), ledger.statement(), (tmp_path / "trail.jsonl").read_text()]
-    books += [event.line for event in ledger.audit()]
-    assert str(SECRET) not in "".join(books)
-    if what in ("bound method", "partial", "called"):
-        assert "module_step" in entry.what or "Trainer.step" in entry.what or ":Called" in entry.what
-        assert str(SECRET) not in repr(mechanism)
-
-
-def test_without_a_key_there_is_no_hash_of_the_parameters(ledger: Ledger) -> None:
-    """Found: whoever guesses a parameter that does not print could check the guess by the fingerprint."""
-    ledger.run(Alike(np.array([SECRET])))  # type: ignore[arg-type]
-    with ledger.reserve(CLAIM) as spending:
-        spending.settle("small")
-    ledger.run(Alike(2), key="k")
-    told = [event.body["fingerprint"] for event in ledger.audit() if event.kind == "reserve"]
-    assert told == ["", "", Alike(2).fingerprint]
-    ledger.verify()
-
-
-def test_the_trail_is_written_when_it_happens(ledger: Ledger) -> None:
-    """Found: in memory it was written when it was read, and parameters had changed meanwhile."""
-    given = [1]
-    ledger.run(Alike(given))  # type: ignore[arg-type]
-    head = ledger.verify()
-    given.append(2)
-    assert ledger.verify(known=head) == head
-    assert "[1]" in next(ledger.entries()).what
-
-
-@pytest.mark.parametrize(
-    "attempt",
-    [
-        lambda ledger: ledger.run([SECRET], Alike(1)),
-        lambda ledger: ledger.open(np.array([SECRET])),
-        lambda ledger: ledger.reserve([SECRET]),
-        lambda ledger: ledger.run(SECRET, Alike(1)),
-        lambda ledger: ledger.quote([SECRET]),
-        lambda ledger: ledger.quote(Asked(1, rows=[SECRET])),
-        lambda ledger: ledger.run(Alike(1), label=[SECRET]),
-        lambda ledger: ledger.run(Alike(1), key=[SECRET]),
-        lambda ledger: ledger.account([SECRET]),
-        lambda ledger: ledger.reservation([SECRET]),
-        lambda ledger: ledger.reserve(CLAIM, lease=[SECRET]),
-    ],
-)
-def test_messages_do_not_show_what_may_be_data(attempt: Callable[[Ledger], Any]) -> None:
-    with pytest.raises(xp.InvalidValue, match=r"got (a|one) (list|ndarray|Asked|int)") as caught:
-        attempt(Ledger(epsilon=1))
-    assert str(SECRET) not in str(caught.value)
-
-
-# ---- times
-
-
-def books(ledger: Ledger) -> str:
-    """Everything that the books tell of times."""
-    times = [entry.when.isoformat() for entry in ledger.entries()]
-    return json.dumps([times, [event.at for event in ledger.audit()]])
-
-
-HOUR = 3_600_000_000
-
-
-@pytest.mark.parametrize("ending", ["settle", "forfeit", "void"])
-def test_the_books_do_not_tell_how_long_it_took(ledger: Ledger, clock: Clock, ending: str) -> None:
-    """Found: ``ended − reserved`` told 1.5 s from 0.25 s, for one chosen person. Also around a full hour."""
-    turn = clock.set_on(ledger)
-    start = (time.time_ns() // 1000 // HOUR + 1) * HOUR
-    for begun, took in ((start + 5, 250_000), (start + 5, 1_500_000), (start + HOUR - 1_000_000, 1_500_000)):
-        turn(begun)
-        spending = ledger.reserve(CLAIM, begin=ending != "void")
-        before = books(ledger)
-        turn(begun + took)
-        spending.settle("small") if ending == "settle" else getattr(spending, ending)()
-        after = json.loads(books(ledger))
-        assert after[0] == json.loads(before)[0]
-        assert after[1][:-1] == json.loads(before)[1]
-        assert after[1][-1] == after[1][-2] == start
-    ledger.verify()
-
-
-def test_the_clock_of_the_books_shows_full_hours(ledger: Ledger, clock: Clock) -> None:
-    turn = clock.set_on(ledger)
-    start = (time.time_ns() // 1000 // HOUR + 1) * HOUR
-    for at in (start + 1, start + HOUR - 1, start + HOUR + 1_234_567, start):
-        turn(at)
-        ledger.reserve(CLAIM).settle("small")
-    when = [int(entry.reserved_at * 1e6) for entry in ledger.entries()]
-    assert when == [start, start, start + HOUR, start + HOUR]  # a clock that went backwards stands still
-    assert all(event.at % HOUR == 0 for event in ledger.audit())
-    ledger.create_account("new", epsilon=1)
-    ledger.close(by="me", reason="done")
-    assert all(event.at % HOUR == 0 for event in ledger.audit())
-    ledger.verify()

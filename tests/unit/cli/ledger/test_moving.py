@@ -1,0 +1,98 @@
+"""Copies of ledgers, and ledgers that move between databases."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+import expost as xp
+from expost.ledger import transfer
+from ledger_commands import failing, furnished, run, told
+
+
+def test_copies(clinic: str, tmp_path: Path) -> None:
+    ledger, note = xp.Ledger.load(clinic, "patients"), ("--by", "me", "--reason", "disk died")
+    head = ledger.verify()
+    (copied,) = told("backup", clinic, str(tmp_path / "monday.db"))
+    assert (copied["line"], copied["hash"]) == tuple(head)
+    failing(2, "backup", clinic, str(tmp_path / "monday.db"))
+    new = f"sqlite:///{tmp_path}/restored.db"
+    run("restore", str(tmp_path / "monday.db"), new, "patients", "--known", str(head), *note)
+    assert xp.Ledger.load(new, "patients").spent == ledger.spent
+    late = f"{head.sequence + 1}:{head.hash}"
+    failing(4, "restore", str(tmp_path / "monday.db"), f"{new}2", "patients", "--known", late, *note)
+    run("export", clinic, "patients", str(tmp_path / "trail.jsonl"))
+    (made,) = told("import", f"{new}3", "patients", str(tmp_path / "trail.jsonl"), *note)
+    assert made["line"] == head.sequence + 1  # and a line that says that outputs were not imported
+    (moved,) = told("move", clinic, "patients", f"{new}4", *note)
+    assert (moved["line"], moved["hash"]) == tuple(head)
+    assert ledger.closed
+    assert not xp.Ledger.load(f"{new}4", "patients").closed
+    failing(2, "import", f"{new}5", "patients", str(tmp_path / "none"), *note)
+
+
+@pytest.mark.parametrize("way", ["to the server", "from the server"])
+def test_ledgers_move_between_databases(
+    way: str, sqlite_url: Callable[[], str], postgres_url: Callable[[], str], tmp_path: Path
+) -> None:
+    """With accounts, outputs, what is open and the trail, byte by byte; and back up to a file."""
+    here, there = (sqlite_url(), postgres_url()) if way == "to the server" else (postgres_url(), sqlite_url())
+    ledger, note = xp.Ledger.load(furnished(here), "patients"), ("--by", "me", "--reason", "a new server")
+    ledger.account("alice").reserve(xp.Guarantee.uniform("0.125"), lease=10**-6)
+    ledger.raise_limit(epsilon=4, by="the board \u00e9", reason="\U0001f600")
+    ledger.recover()
+    trail, statement, answer = [event.line for event in ledger.audit()], ledger.statement(), ledger.output("count")
+    (copied,) = told("backup", here, str(tmp_path / "monday.db"))
+    (moved,) = told("move", here, "patients", there, *note)
+    assert copied == moved | {"name": "patients"}
+    again = xp.Ledger.load(there, "patients")
+    assert ledger.closed
+    assert ([event.line for event in again.audit()], again.statement()) == (trail, statement)
+    assert again.output("count") == answer
+    alice = again.account("alice")
+    alice.reserve(xp.Guarantee({"small": 0.25, "large": 0.5})).settle("small")
+    alice.create_account("below", epsilon=1).reserve(xp.Guarantee.uniform("0.125")).settle("any")
+    again.verify()
+    with pytest.raises(xp.LedgerClosed):
+        ledger.reserve(xp.Guarantee.uniform("0.125"))
+
+
+def test_a_ledger_that_is_spent_from_does_not_move(
+    clinic: str, sqlite_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found: it was closed for ever, and the copy, which lacked what was spent, could be spent from."""
+    ledger, there, copy = xp.Ledger.load(clinic, "patients"), sqlite_url(), transfer.copy_ledger
+
+    def slow(*given: Any) -> Any:
+        head = copy(*given)
+        ledger.reserve(xp.Guarantee.uniform("0.125")).settle("any")
+        return head
+
+    note = ("--by", "me", "--reason", "a new server")
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(transfer, "copy_ledger", slow)
+        failing(4, "move", clinic, "patients", there, *note)
+    assert xp.Ledger.load(there, "patients").closed
+    assert not ledger.closed
+    told("move", clinic, "patients", sqlite_url(), *note)
+    assert ledger.closed
+
+
+def test_a_ledger_of_the_first_commits_is_imported(tmp_path: Path) -> None:
+    file, new = tmp_path / "early.db", f"sqlite:///{tmp_path}/new.db"
+    connection = apsw.Connection(str(file))
+    connection.execute((Path(__file__).parents[3] / "early" / "patients.sql").read_text()).fetchall()
+    connection.close()
+    before = file.read_bytes()
+    (made,) = told("import", new, "patients", str(file), "--by", "me", "--reason", "upgrade")
+    assert (made["line"], made["hash"][:8]) == (13, "568f89cd")
+    assert file.read_bytes() == before
+    ledger = xp.Ledger.load(new, "patients")
+    assert ledger.output("coin") == 2
+    assert (ledger.account("alice").limit, ledger.spent) == (xp.Cost(2.5, "1e-4"), xp.Cost(2.75, "3e-6"))
+    ledger.reserve(xp.Guarantee.uniform("0.125")).settle("any")
+    head = ledger.verify()
+    ledger.reserve(xp.Guarantee.uniform("0.125")).settle("any")
+    assert ledger.verify(head, since=True).sequence == head.sequence + 2
