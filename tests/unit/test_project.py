@@ -144,7 +144,8 @@ SOURCES = ("src", "tests", "paper", "benchmarks", "examples", "docs", "proofs", 
 
 
 def test_no_file_is_too_long_to_read_at_once() -> None:
-    paths = [path for folder in SOURCES for path in (ROOT / folder).rglob("*.py") if "_build" not in path.parts]
+    found = [path for folder in SOURCES for path in (ROOT / folder).rglob("*") if "_build" not in path.parts]
+    paths = [path for path in found if path.suffix in (".py", ".sql")]
     assert {path.relative_to(ROOT).parts[0] for path in paths} == set(SOURCES)
     lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in paths}
     assert {path: lines for path, lines in lengths.items() if lines > LONGEST} == {}
@@ -158,7 +159,7 @@ def test_the_lists_of_tests_are_of_tests_that_exist(pytestconfig: pytest.Config)
 def test_the_files_that_contributors_are_sent_to_exist() -> None:
     tasks = (ROOT / "CONTRIBUTING.md").read_text().split("## Where do I")[1]
     rows = re.findall(r"^\| .* \| (.*) \|$", tasks, re.MULTILINE)
-    named = {path for row in rows for path in re.findall(r"`([\w/]+(?:\.py|/))`", row)}
+    named = {path for row in rows for path in re.findall(r"`([\w/]+(?:\.py|\.sql|/))`", row)}
     assert len(named) >= 20
     assert {
         path for path in named if not ((ROOT / "src" / "expost" / path).exists() or (ROOT / path).exists())

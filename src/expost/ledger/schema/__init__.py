@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 from expost.canonical import sha256
 from expost.errors import InvalidValue
@@ -19,10 +20,13 @@ DONE = f"SELECT name, digest FROM {MARK} ORDER BY number"
 
 
 def migrations(backend: str) -> list[tuple[str, str]]:
-    """Name and text of every migration, in order."""
-    folder = files(__package__).joinpath(backend)
-    found = sorted((item for item in folder.iterdir() if item.name.endswith(".sql")), key=lambda item: item.name)
-    return [(item.name.removesuffix(".sql"), item.read_text(encoding="utf-8")) for item in found]
+    """Name and text of every migration, in order. Each is a folder of files that are read one after the other."""
+    folders = _in_order(files(__package__).joinpath(backend))
+    return [(each.name, "".join(file.read_text(encoding="utf-8") for file in _in_order(each))) for each in folders]
+
+
+def _in_order(folder: Traversable) -> list[Traversable]:
+    return sorted(folder.iterdir(), key=lambda item: item.name)
 
 
 def missing(backend: str, done: list[tuple[str, str]]) -> list[tuple[str, str]]:

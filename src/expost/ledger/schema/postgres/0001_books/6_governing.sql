@@ -1,0 +1,114 @@
+-- Delete processes that were silent for a month and have no open entries. (If one of them woke up and sent its last batch
+-- again, a reservation could be made twice: more would be charged, never less.)
+CREATE FUNCTION expost_forget(p_ledger BIGINT, p_owner TEXT) RETURNS VOID LANGUAGE plpgsql AS $$
+BEGIN
+  DELETE FROM expost_owner owner WHERE ledger = p_ledger AND expired = 1 AND id <> p_owner
+    AND seen < expost_now() - 30 * 86400000000
+    AND NOT EXISTS (SELECT 1 FROM expost_entry entry
+      WHERE entry.ledger = p_ledger AND entry.state = 'reserved' AND entry.owner = owner.id);
+END $$;
+
+-- Administration of ledgers: new ledgers and accounts, limits, closing, the clock, dropped outputs. FALSE if the state is
+-- no longer the one that p_values have. Of the line that is written, only names and reasons come from the caller.
+CREATE FUNCTION expost_govern(p_ledger BIGINT, p_kind TEXT, p_path TEXT, p_values JSONB) RETURNS BOOLEAN
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+  v_book RECORD;
+  v_now BIGINT := expost_now();
+  v_names TEXT[]; v_paths TEXT[];
+  v_body TEXT; v_levels TEXT; v_line TEXT; v_parent BIGINT;
+  v_account TEXT := '"account":' || expost_text(p_path);
+  v_note TEXT := '"by":' || expost_text(p_values->>'by');
+  v_reason TEXT := '"reason":' || expost_text(p_values->>'reason');
+  v_upto BIGINT := (p_values->>'upto')::bigint;
+  v_epsilon BIGINT := (p_values->>'epsilon')::bigint;
+  v_delta BIGINT := (p_values->>'delta')::bigint;
+  v_meters JSONB := p_values->'accounting';
+  v_accounting TEXT := '{"delta":' || (v_meters->>'delta')::bigint || ',"gaussian":' || (v_meters->>'gaussian')::bigint
+    || ',"order":' || expost_text(v_meters->>'order') || ',"others":' || (v_meters->>'others')::bigint || ',"renyi":'
+    || (v_meters->>'renyi')::bigint || '}';
+  v_capacity TEXT := (SELECT string_agg(value, ',' ORDER BY place)
+    FROM jsonb_array_elements_text(p_values->'capacity') WITH ORDINALITY AS one(value, place));
+BEGIN
+  PERFORM expost_is_own_schema() AND expost_is_durable();
+  v_names := string_to_array(p_path, '/');
+  IF p_path IS NULL OR '' = ANY (v_names) OR (p_kind = 'create') <> (p_ledger = 0) OR p_kind = 'create' AND cardinality(v_names) > 1 THEN
+    RAISE EXCEPTION 'expost: % is not the name of a ledger or an account', p_path USING ERRCODE = 'EX001';
+  END IF;
+  IF p_kind NOT IN ('create', 'account') AND (coalesce(p_values->>'by', '') = '' OR coalesce(p_values->>'reason', '') = '') THEN
+    RAISE EXCEPTION 'expost: expost_govern needs who ordered it, and why: pass by and reason' USING ERRCODE = 'EX001';
+  END IF;
+  v_body := CASE p_kind
+    WHEN 'create' THEN '{' || coalesce('"accounting":' || v_accounting || ',', '') || '"limit":[' || v_epsilon || ',' || v_delta || '],"name":' || expost_text(p_path) || ',"neighbours":'
+      || expost_text(p_values->>'neighbours') || ',"unit":' || expost_text(p_values->>'unit') || '}'
+    WHEN 'account' THEN '{' || v_account || ',"limit":[' || v_epsilon || ',' || v_delta || ']}'
+    WHEN 'raise' THEN '{' || v_account || ',' || v_note || ',"limit":[' || v_epsilon || ',' || v_delta || '],' || v_reason || '}'
+    WHEN 'close' THEN '{' || v_account || ',' || v_note || ',' || v_reason || '}'
+    WHEN 'clock' THEN '{' || v_note || ',' || v_reason || '}'
+    WHEN 'drop' THEN '{' || v_note || ',' || v_reason || ',"upto":' || v_upto || '}' END;
+  IF v_body IS NULL OR v_upto < 1 THEN
+    RAISE EXCEPTION 'expost: % is not a step of expost_govern, or lacks its limit or its entry number', p_kind USING ERRCODE = 'EX001';
+  END IF;
+  v_paths := ARRAY(SELECT array_to_string(v_names[1:n], '/') FROM generate_series(1, cardinality(v_names)) n);
+  IF p_kind = 'create' THEN
+    INSERT INTO expost_ledger (name, neighbours, unit, accounting)
+      VALUES (p_path, p_values->>'neighbours', p_values->>'unit', v_accounting)
+      ON CONFLICT (name) DO NOTHING
+      RETURNING id, name, accounting, 0::bigint AS sequence, 0::bigint AS entries, v_now - v_now % 3600000000 AS at,
+        repeat('0', 64) AS head INTO v_book;
+    IF NOT FOUND THEN RETURN FALSE; END IF;
+    p_ledger := v_book.id;
+  ELSE
+    PERFORM 1 FROM expost_ledger WHERE id = p_ledger FOR UPDATE;
+    SELECT id, name, accounting, sequence, entries, at, head INTO STRICT v_book FROM expost_books WHERE id = p_ledger;
+    IF p_kind IN ('clock', 'drop') THEN v_paths := ARRAY[v_book.name]; END IF;
+    v_book.at := CASE WHEN p_kind = 'clock' THEN v_now - v_now % 3600000000
+      WHEN p_kind = 'close' AND v_now - v_book.at > 31622400000000 THEN v_book.at  -- closing is always possible
+      ELSE expost_tick(v_book.at, v_now) END;
+  END IF;
+  IF p_kind IN ('create', 'account', 'raise') AND (v_book.accounting IS NULL) <> (v_capacity IS NULL) THEN
+    RAISE EXCEPTION 'expost: a limit needs its capacity on the meters of its ledger, and on no others' USING ERRCODE = 'EX001';
+  END IF;
+  v_book.sequence := v_book.sequence + 1;
+  IF p_kind IN ('create', 'account') THEN
+    SELECT id INTO v_parent FROM expost_account WHERE ledger = p_ledger AND path = v_paths[cardinality(v_paths) - 1];
+    IF NOT FOUND AND p_kind = 'account' THEN RETURN FALSE; END IF;
+    INSERT INTO expost_account (ledger, parent, path, epsilon_limit, delta_limit, line, meters, entries, at, head)
+      VALUES (p_ledger, v_parent, p_path, v_epsilon, v_delta, 0, '[' || v_capacity || repeat(',0', 10) || ']',
+        CASE WHEN v_parent IS NULL THEN 0 END, CASE WHEN v_parent IS NULL THEN v_book.at END,
+        CASE WHEN v_parent IS NULL THEN v_book.head END) ON CONFLICT (ledger, path) DO NOTHING;
+  ELSIF p_kind = 'raise' THEN
+    UPDATE expost_account SET epsilon_limit = v_epsilon, delta_limit = v_delta,
+      meters = '[' || v_capacity || ',' || array_to_string((expost_numbers(meters))[5:14], ',') || ']' WHERE ledger = p_ledger AND path = p_path
+      AND epsilon_limit = (p_values->'seen'->>0)::bigint AND delta_limit = (p_values->'seen'->>1)::bigint;
+  ELSIF p_kind = 'close' THEN
+    UPDATE expost_account SET closed = 1 WHERE ledger = p_ledger AND path = p_path;
+  ELSIF p_kind = 'drop' THEN
+    UPDATE expost_entry SET output = NULL
+      WHERE ledger = p_ledger AND number <= v_upto AND output IS NOT NULL;
+  END IF;
+  IF NOT FOUND AND p_kind NOT IN ('drop', 'clock') THEN RETURN FALSE; END IF;
+  SELECT string_agg('[' || epsilon_limit || ',' || delta_limit || ',' || epsilon_spent || ',' || delta_spent || ','
+      || epsilon_reserved || ',' || delta_reserved || ',' || closed || ',' || line || coalesce(',' || btrim(meters, '[]'), '')
+      || ']', ',' ORDER BY id)
+    INTO v_levels FROM expost_account WHERE ledger = p_ledger AND path = ANY (v_paths);
+  UPDATE expost_account SET line = v_book.sequence WHERE ledger = p_ledger AND path = ANY (v_paths);
+  v_line := expost_line(v_book.at, v_body, NULL, p_kind, v_levels, v_book.sequence, expost_user());
+  v_book.head := expost_link(v_book.head, v_line);
+  INSERT INTO expost_event VALUES (p_ledger, v_book.sequence, v_line, v_book.head);
+  UPDATE expost_account SET at = v_book.at, head = v_book.head WHERE ledger = p_ledger AND path = v_book.name;
+  RETURN TRUE;
+END $$;
+
+-- Only these two functions write the tables. Only their owner, and roles to whom the owner grants it, may call them:
+-- docs/ledger.md has the grants for readers, spenders and governors.
+DO $$ DECLARE v_function TEXT; BEGIN
+  FOREACH v_function IN ARRAY ARRAY[
+    'expost_spend(BIGINT, TEXT, TEXT, TEXT, JSONB, BIGINT, JSONB)', 'expost_govern(BIGINT, TEXT, TEXT, JSONB)'] LOOP
+    EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', v_function, current_schema());
+    EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', v_function);
+  END LOOP;
+  IF has_schema_privilege('public', current_schema(), 'CREATE') THEN  -- the default up to PostgreSQL 14
+    EXECUTE format('REVOKE CREATE ON SCHEMA %I FROM PUBLIC', current_schema());
+  END IF;
+END $$;

@@ -1,0 +1,70 @@
+-- The past is immutable: entries end once, lines and guarantees never change, nothing is refunded by hand.
+-- (A lease may be shortened, and the output of a settled entry may be dropped.)
+CREATE TRIGGER expost_entry_ends_once BEFORE UPDATE ON expost_entry
+WHEN NEW.begun < OLD.begun OR (NEW.state = 'voided' AND OLD.begun = 1)
+  OR NEW.ledger <> OLD.ledger OR NEW.number <> OLD.number OR NEW.account <> OLD.account OR NEW.below <> OLD.below
+  OR NEW.listed <> OLD.listed
+  OR NEW.operation <> OLD.operation OR NEW.subject <> OLD.subject OR NEW.fingerprint <> OLD.fingerprint
+  OR NEW.claim <> OLD.claim OR NEW.label IS NOT OLD.label OR NEW.key IS NOT OLD.key
+  OR NEW.epsilon <> OLD.epsilon OR NEW.delta <> OLD.delta OR NEW.meters IS NOT OLD.meters
+  OR NEW.reserved_at <> OLD.reserved_at
+  OR NEW.reserved_line <> OLD.reserved_line OR NEW.owner IS NOT OLD.owner OR NEW.lease IS NOT OLD.lease
+  OR NEW.lease_until > OLD.lease_until OR (NEW.lease_until IS NULL) <> (OLD.lease_until IS NULL)
+  OR (OLD.state <> 'reserved' AND (NEW.state <> OLD.state OR NEW.begun <> OLD.begun OR NEW.part IS NOT OLD.part
+    OR NEW.charged_epsilon <> OLD.charged_epsilon OR NEW.charged_delta <> OLD.charged_delta
+    OR NEW.charged_meters IS NOT OLD.charged_meters
+    OR NEW.digest IS NOT OLD.digest OR NEW.ended_line <> OLD.ended_line OR NEW.output IS NOT NULL))
+BEGIN SELECT RAISE(ABORT, 'expost: an entry ends once and does not change otherwise'); END;
+CREATE TRIGGER expost_entry_stays BEFORE DELETE ON expost_entry
+BEGIN SELECT RAISE(ABORT, 'expost: entries are never removed'); END;
+CREATE TRIGGER expost_event_fixed BEFORE UPDATE ON expost_event
+BEGIN SELECT RAISE(ABORT, 'expost: the audit trail never changes'); END;
+CREATE TRIGGER expost_event_stays BEFORE DELETE ON expost_event
+BEGIN SELECT RAISE(ABORT, 'expost: the audit trail never changes'); END;
+CREATE TRIGGER expost_claim_fixed BEFORE UPDATE ON expost_claim
+BEGIN SELECT RAISE(ABORT, 'expost: claims never change'); END;
+CREATE TRIGGER expost_claim_stays BEFORE DELETE ON expost_claim
+BEGIN SELECT RAISE(ABORT, 'expost: claims never change'); END;
+CREATE TRIGGER expost_account_grows BEFORE UPDATE ON expost_account
+WHEN NEW.epsilon_limit < OLD.epsilon_limit OR NEW.delta_limit < OLD.delta_limit
+  OR NEW.epsilon_spent < OLD.epsilon_spent OR NEW.delta_spent < OLD.delta_spent OR NEW.closed < OLD.closed
+  OR NEW.line < OLD.line OR NEW.entries < OLD.entries
+  OR (NEW.meters IS NULL) <> (OLD.meters IS NULL) OR NEW.meters IS NOT OLD.meters AND (
+    NEW.meters->>0 < OLD.meters->>0 OR NEW.meters->>1 < OLD.meters->>1 OR NEW.meters->>2 < OLD.meters->>2
+    OR NEW.meters->>3 <> OLD.meters->>3 OR NEW.meters->>4 < OLD.meters->>4 OR NEW.meters->>5 < OLD.meters->>5
+    OR NEW.meters->>6 < OLD.meters->>6 OR NEW.meters->>7 < OLD.meters->>7 OR NEW.meters->>8 < OLD.meters->>8)
+  OR NEW.id <> OLD.id OR NEW.ledger <> OLD.ledger OR NEW.path <> OLD.path OR NEW.parent IS NOT OLD.parent
+BEGIN SELECT RAISE(ABORT, 'expost: what was spent and allowed never goes down'); END;
+CREATE TRIGGER expost_account_stays BEFORE DELETE ON expost_account
+BEGIN SELECT RAISE(ABORT, 'expost: accounts are never removed'); END;
+CREATE TRIGGER expost_ledger_stays BEFORE DELETE ON expost_ledger
+BEGIN SELECT RAISE(ABORT, 'expost: ledgers are never removed'); END;
+CREATE TRIGGER expost_ledger_fixed BEFORE UPDATE ON expost_ledger
+BEGIN SELECT RAISE(ABORT, 'expost: ledgers never change'); END;
+-- INSERT OR REPLACE removes rows without firing the triggers above.
+CREATE TRIGGER expost_ledger_new BEFORE INSERT ON expost_ledger
+WHEN EXISTS (SELECT 1 FROM expost_ledger WHERE id = NEW.id OR name = NEW.name)
+BEGIN SELECT RAISE(ABORT, 'expost: ledgers are never replaced'); END;
+CREATE TRIGGER expost_account_new BEFORE INSERT ON expost_account
+WHEN EXISTS (SELECT 1 FROM expost_account WHERE id = NEW.id)
+  OR EXISTS (SELECT 1 FROM expost_account WHERE ledger = NEW.ledger AND path = NEW.path)
+BEGIN SELECT RAISE(ABORT, 'expost: accounts are never replaced'); END;
+CREATE TRIGGER expost_claim_new BEFORE INSERT ON expost_claim
+WHEN EXISTS (SELECT 1 FROM expost_claim WHERE ledger = NEW.ledger AND digest = NEW.digest)
+BEGIN SELECT RAISE(ABORT, 'expost: claims never change'); END;
+CREATE TRIGGER expost_entry_new BEFORE INSERT ON expost_entry
+WHEN NEW.state <> 'reserved' OR EXISTS (SELECT 1 FROM expost_entry WHERE ledger = NEW.ledger AND number = NEW.number)
+  OR (NEW.key IS NOT NULL AND EXISTS (SELECT 1 FROM expost_entry WHERE ledger = NEW.ledger AND key = NEW.key))
+BEGIN SELECT RAISE(ABORT, 'expost: an entry starts as reserved, and entries are never replaced'); END;
+CREATE TRIGGER expost_event_new BEFORE INSERT ON expost_event
+WHEN NEW.id < 0  -- not given: SQLite chooses one later, and of which ledger is not known yet
+  OR EXISTS (SELECT 1 FROM expost_event WHERE id = NEW.id)
+  OR instr(NEW.line, '"key":"') > 0 AND EXISTS (SELECT 1 FROM expost_event WHERE ledger = NEW.id >> 40
+    AND instr(line, '"key":"') > 0 AND json_extract(line, '$.body.key') = json_extract(NEW.line, '$.body.key'))
+BEGIN SELECT RAISE(ABORT, 'expost: the audit trail never changes, and has each key once'); END;
+CREATE TRIGGER expost_owner_expires BEFORE UPDATE ON expost_owner
+WHEN NEW.expired < OLD.expired OR (OLD.expired = 1 AND NEW.beats > OLD.beats)
+BEGIN SELECT RAISE(ABORT, 'expost: what has expired stays expired'); END;
+-- A key in the audit trail stays used, even if its entry was removed by force: it never samples again.
+CREATE UNIQUE INDEX expost_event_key ON expost_event (ledger, json_extract(line, '$.body.key'))
+  WHERE instr(line, '"key":"') > 0;
