@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Any
 
+import pytest
+
 import golden
-from exports import exported
+from exports import exported, importable
 from expost import Mechanism
 
 PACKAGES = ("expost", "expost.learn", "expost.recipes", "expost.accounting", "expost.noise", "expost.verify")
@@ -69,6 +71,14 @@ def api() -> Iterator[str]:
 
 def test_the_public_names_and_their_signatures() -> None:
     golden.check("api", "\n".join(api()))
+
+
+@pytest.mark.parametrize("package", ["expost", "expost.adapters", "expost.data"])
+def test_mechanisms_are_made_by_keyword_only(package: str) -> None:
+    kinds = [kind for _, kind in importable(importlib.import_module(package)) if inspect.isclass(kind)]
+    made = {kind: inspect.signature(kind).parameters.values() for kind in kinds if issubclass(kind, Mechanism)}
+    assert made
+    assert {kind for kind, given in made.items() if any(each.kind is not each.KEYWORD_ONLY for each in given)} == set()
 
 
 def test_every_public_name_is_in_it_once() -> None:

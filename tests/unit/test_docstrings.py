@@ -10,8 +10,7 @@ from enum import Enum
 
 import pytest
 
-from exports import class_in_source, exported
-from expost.errors import MissingDependency
+from exports import ABSENT, class_in_source, importable
 
 PACKAGES = [
     "expost",
@@ -65,12 +64,7 @@ def section(docstring: str | None, heading: str) -> list[str]:
 
 def classes(package: str) -> Iterator[type]:
     """The public classes that can be imported here, except those that are only subclassed or raised."""
-    module = importlib.import_module(package)
-    for name in exported(module):
-        try:
-            kind = getattr(module, name)
-        except MissingDependency:
-            continue  # read from its source instead: test_a_class_of_an_absent_library_has_them
+    for _, kind in importable(importlib.import_module(package)):
         if not inspect.isclass(kind) or issubclass(kind, Exception | Enum):
             continue
         if not inspect.isabstract(kind) and not getattr(kind, "_is_protocol", False):
@@ -108,9 +102,9 @@ def test_every_attribute_of_what_people_receive_is_in_its_own_docstring() -> Non
         assert {name for name in named if not hasattr(kind, name)} <= annotated, kind
 
 
-def test_a_class_of_an_absent_library_has_them() -> None:
-    """diffprivlib has an environment of its own, so this class is read instead of imported."""
-    kind = class_in_source("expost.adapters.diffprivlib", "LedgerAccountant")
+@pytest.mark.parametrize("name", ABSENT)
+def test_a_class_of_an_absent_library_has_them(name: str) -> None:
+    kind = class_in_source(name)
     (made,) = [node for node in kind.body if isinstance(node, ast.FunctionDef) and node.name == "__init__"]
     parameters = [each.arg for each in [*made.args.args, *made.args.kwonlyargs]]
     assert ["self", *section(f"\n{ast.get_docstring(kind)}", "Parameters")] == parameters

@@ -84,14 +84,14 @@ class Discovery(Planned):
 
     def laplace(self, *, epsilon: Number, delta: Number) -> Discovered:
         """Release the keys whose count, with Laplace noise, reaches a threshold for which δ suffices."""
-        return Discovered(self, epsilon, delta)
+        return Discovered(question=self, epsilon=epsilon, delta=delta)
 
     def top(self, k: int, *, epsilon: Number, delta: Number, without: tuple[Any, ...] = ()) -> MostFrequent:
         """Release the k values that most units have, without counts, charged by the number found.
 
         ``without`` are values to leave out, such as those published before; :func:`~expost.recipes.top_until` uses it.
         """
-        return MostFrequent(self, k, epsilon, delta, tuple(without))
+        return MostFrequent(question=self, k=k, epsilon=epsilon, delta=delta, without=tuple(without))
 
     @property
     def title(self) -> str:
@@ -99,7 +99,7 @@ class Discovery(Planned):
         return f"discovery of {self.of} by {self.text} (NULL not counted)"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Discovered(TableMechanism[dict[Any, int]]):
     """{key: noisy count} of the keys whose noisy count reaches :attr:`threshold`, largest first.
 
@@ -159,7 +159,7 @@ class Discovered(TableMechanism[dict[Any, int]]):
         return f"{len(output)} keys with at least {self.threshold}"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class MostFrequent(TableMechanism[tuple[Any, ...]]):
     """The keys that most units have, most frequent first: at most k, and fewer where counts are small.
 

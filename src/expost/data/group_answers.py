@@ -135,7 +135,7 @@ def _tree(each: GroupAggregate | Ranks) -> Tree | None:
     return each.value.expression if isinstance(each, Ranks) else each.tree
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class GroupAnswers(TableMechanism[Frame]):
     """A row for each group: its key, and every statistic with its error at 95 %.
 

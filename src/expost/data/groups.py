@@ -134,7 +134,7 @@ class Groups(Planned):
         asked = GroupQuestion(
             self.table, self.texts, keys, tuple(statistics), tuple(statistics.values()), bool(total), self.trees
         )
-        return GroupAnswers(asked, epsilon, delta)
+        return GroupAnswers(question=asked, epsilon=epsilon, delta=delta)
 
     def _has(self, statistic: GroupAggregate | Ranks) -> bool:
         """Whether this table has its columns, of the same kinds; otherwise its SQL might fail on some rows."""
@@ -171,10 +171,10 @@ class Groups(Planned):
             raise InvalidValue("ask() needs the keys of the groups: pass them, as in by('city', keys=['Rome', 'Oslo'])")
         share = Cost(equal_share(epsilon, self.touched)).epsilon
         made = tuple(question(self.rows(key), share) for key in self.keys)
-        return Grouped(self, made, requested_epsilon(epsilon))
+        return Grouped(question=self, mechanisms=made, epsilon=requested_epsilon(epsilon))
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Grouped(PureMechanism[dict[Any, Any]]):
     """{key: answer} for each of several groups of rows.
 

@@ -139,7 +139,7 @@ class Histogram(Question[dict[Any, int]]):
 
     def balanced(self, *, epsilon: Number) -> BalancedCounts:
         """The histogram with Laplace noise that adds up to zero, where every unit is in exactly one cell."""
-        return BalancedCounts(self, requested_epsilon(epsilon))
+        return BalancedCounts(question=self, epsilon=requested_epsilon(epsilon))
 
     def only(self, labels: Iterable[Any]) -> Histogram:
         """The histogram of these labels only; all other values are not counted."""
@@ -161,10 +161,10 @@ class Histogram(Question[dict[Any, int]]):
             monotone=self.table.neighbours == "add-remove",
             neighbours=self.table.neighbours,
         )
-        return Above(self, noise)
+        return Above(question=self, noise=noise)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class BalancedCounts(PureMechanism[dict[Any, int]]):
     """A histogram whose total is public, with noise that adds up to zero: exact more often than independent noise.
 
@@ -216,7 +216,7 @@ class BalancedCounts(PureMechanism[dict[Any, int]]):
         return f"{self.question.title}, all ± {self.error_bound('0.95')} at 95 %, adding up to their number"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Above(OnNumbers[dict[Any, bool]]):
     """Which cells of a histogram are above a threshold, by a sparse vector: charged for those found.
 

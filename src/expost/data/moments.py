@@ -146,7 +146,7 @@ class Moments(Planned):
 
     def laplace(self, *, epsilon: Number) -> NoisyMoments:
         """The statistic from sums with Laplace noise: ε-differentially private."""
-        return NoisyMoments(self, requested_epsilon(epsilon))
+        return NoisyMoments(question=self, epsilon=requested_epsilon(epsilon))
 
     def noisy(self, *, epsilon: Number) -> NoisyMoments | OnColumns:
         """The most accurate mechanism for this statistic.
@@ -160,11 +160,11 @@ class Moments(Planned):
         rest: dict[str, Any] = {"epsilon": epsilon, "missing": self.missing}
         if self.statistic == "regression":
             *features, target = self.bounds
-            return OnColumns(self, LinearRegression(bounds=features, target_bounds=target, **rest))
+            return OnColumns(question=self, mechanism=LinearRegression(bounds=features, target_bounds=target, **rest))
         if self.statistic == "variance":
-            return OnColumns(self, Variance(bounds=self.bounds[0], **rest))
+            return OnColumns(question=self, mechanism=Variance(bounds=self.bounds[0], **rest))
         paired = Covariance if self.statistic == "covariance" else Correlation
-        return OnColumns(self, paired(bounds=self.bounds, **rest))
+        return OnColumns(question=self, mechanism=paired(bounds=self.bounds, **rest))
 
     @cached_property
     def columns(self) -> Column:
@@ -172,7 +172,7 @@ class Moments(Planned):
         return self.table.column(*self.texts)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class OnColumns(TableMechanism[Any]):
     """A mechanism for columns, run on the columns of a question.
 
@@ -212,7 +212,7 @@ class OnColumns(TableMechanism[Any]):
         return f"{self.question.title} {self.mechanism.describe(output)}"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class NoisyMoments(PureMechanism[Any]):
     """A variance, covariance or correlation (a float), or a linear regression, from sums with Laplace noise.
 

@@ -188,10 +188,10 @@ class Ranks(Planned):
 
     def permute_and_flip(self, *, epsilon: Number) -> PrivateQuantiles:
         """Choose values by their error in ranks, by permute-and-flip: ε-differentially private."""
-        return PrivateQuantiles(self, requested_epsilon(epsilon))
+        return PrivateQuantiles(question=self, epsilon=requested_epsilon(epsilon))
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class PrivateQuantiles(PureMechanism[Any]):
     """Quantiles of a column, chosen on its grid: a number, or a tuple of them.
 

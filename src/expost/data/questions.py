@@ -91,7 +91,7 @@ class Question(Planned, Generic[Shown]):
     def laplace(self, *, epsilon: Number) -> Noisy[Shown]:
         """The question with Laplace noise for its L1 sensitivity: ε-differentially private."""
         moved = self._moved().l1
-        return Noisy(self, Laplace(epsilon=epsilon, sensitivity=moved, neighbours=self.table.neighbours))
+        return Noisy(question=self, noise=Laplace(epsilon=epsilon, sensitivity=moved, neighbours=self.table.neighbours))
 
     def laplace_within(self, error: Number, confidence: Number = "0.95") -> Noisy[Shown]:
         """The question with Laplace noise for the least ε that keeps all numbers within ``error``, with confidence."""
@@ -100,7 +100,7 @@ class Question(Planned, Generic[Shown]):
         noise = Laplace.for_accuracy(
             steps, confidence, sensitivity=moved, neighbours=self.table.neighbours, n=count, floats=False
         )
-        return Noisy(self, noise)
+        return Noisy(question=self, noise=noise)
 
     def reduced(self, *, epsilon: Number, within: Number, confidence: Number = "0.95") -> NoisyUntil:
         """The question with noise that is reduced until the relative error of the answer is at most ``within``.
@@ -111,17 +111,23 @@ class Question(Planned, Generic[Shown]):
         rule, moved = RelativeError(within=within, confidence=confidence), self._moved().l1
         relation = self.table.neighbours
         noise = NoiseReduction(epsilon=epsilon, sensitivity=moved, levels=_LEVELS, until=rule, neighbours=relation)
-        return NoisyUntil(self, noise)
+        return NoisyUntil(question=self, noise=noise)
 
     def gaussian(self, *, epsilon: Number, delta: Number) -> Noisy[Shown]:
         """The question with Gaussian noise for its L2 sensitivity: (ε, δ)-differentially private."""
         relation = self.table.neighbours
-        return Noisy(self, Gaussian(epsilon=epsilon, delta=delta, sensitivity=self._moved().l2, neighbours=relation))
+        return Noisy(
+            question=self,
+            noise=Gaussian(epsilon=epsilon, delta=delta, sensitivity=self._moved().l2, neighbours=relation),
+        )
 
     def discrete_gaussian(self, *, rho: Number, delta: Number) -> Noisy[Shown]:
         """The question with discrete Gaussian noise for its L2 sensitivity: ρ-zCDP."""
         relation = self.table.neighbours
-        return Noisy(self, DiscreteGaussian(rho=rho, delta=delta, sensitivity=self._moved().l2, neighbours=relation))
+        return Noisy(
+            question=self,
+            noise=DiscreteGaussian(rho=rho, delta=delta, sensitivity=self._moved().l2, neighbours=relation),
+        )
 
     def noisy(self, *, epsilon: Number, delta: Number = 0) -> Noisy:
         """The question with Laplace or Gaussian noise, whichever has the smaller error bound at 95 %.
@@ -196,7 +202,7 @@ class OnNumbers(TableMechanism[Out], Wrapper[None, Out]):
         self.noise.check(self.question.nothing)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Noisy(OnNumbers[Out]):
     """A count, a sum or a histogram with noise for its own sensitivity.
 
@@ -233,7 +239,7 @@ class Noisy(OnNumbers[Out]):
         return f"{self.question.title} {said} ± {bound:.6g} at 95 %"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class NoisyUntil(OnNumbers[Reduced]):
     """A count or a sum with noise that is reduced until the answer is accurate enough; only the last answer is charged.
 

@@ -98,20 +98,20 @@ class Searched(Planned):
         """The statistic of values clamped to ranges, with noise; None for a mean in a range narrower than its grid."""
         if self.statistic == "mean":
             mean = mean_between(self.table, self.medians[0].value, *ranges[0])
-            return None if mean is None else CountedMean(mean, epsilon)
+            return None if mean is None else CountedMean(question=mean, epsilon=epsilon)
         missing = "drop" if self.missing is None else self.missing
         return Moments.of(self.table, self.statistic, self.texts, ranges, missing).laplace(epsilon=epsilon)
 
     def laplace(self, *, epsilon: Number) -> NoisySearched:
         """The statistic with Laplace noise for half of ε; the rest of the other half, for the search, is refunded."""
-        return NoisySearched(self, requested_epsilon(epsilon))
+        return NoisySearched(question=self, epsilon=requested_epsilon(epsilon))
 
     def noisy(self, *, epsilon: Number) -> NoisySearched:
         """The most accurate mechanism without bounds: :meth:`laplace`."""
         return self.laplace(epsilon=epsilon)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class NoisySearched(TableMechanism[FoundMoment]):
     """A moment without bounds: a search for the ranges of the values, and the moment within them from noisy sums.
 

@@ -190,11 +190,11 @@ class Mean(Planned):
 
     def laplace(self, *, epsilon: Number, count_share: Number = "1/2") -> NoisyMean:
         """The mean with Laplace noise; ``count_share`` of ε is for the count, where it is not public."""
-        return NoisyMean(self, epsilon, count_share)
+        return NoisyMean(question=self, epsilon=epsilon, count_share=count_share)
 
     def counted(self, *, epsilon: Number, count_share: Number = "1/2") -> CountedMean:
         """As :meth:`laplace`, with the noisy number of values for an error bar, at no extra cost."""
-        return CountedMean(self, epsilon, count_share)
+        return CountedMean(question=self, epsilon=epsilon, count_share=count_share)
 
     @property
     def title(self) -> str:
@@ -202,7 +202,7 @@ class Mean(Planned):
         return f"mean of {self.value!r}"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class MeanMechanism(PureMechanism[Out]):
     """The base of noisy means: a noisy sum of differences from the middle of the bounds, and a noisy count.
 
@@ -271,7 +271,7 @@ class MeanMechanism(PureMechanism[Out]):
         return min(high - low, (total + count * farthest) / divisor) if divisor > 1 else high - low
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class NoisyMean(MeanMechanism[float]):
     """A mean: the noisy sum of differences from the middle of the bounds, over the count, within the bounds.
 
@@ -303,7 +303,7 @@ class NoisyMean(MeanMechanism[float]):
         return f"{self.question.title} {output:.6g}"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class CountedMean(MeanMechanism[tuple[float, int]]):
     """A mean and the noisy number of values, for its error bar: as :class:`NoisyMean`, for the same ε.
 

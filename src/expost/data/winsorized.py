@@ -63,10 +63,10 @@ class WinsorizedMean(Planned):
 
     def laplace(self, *, epsilon: Number) -> NoisyWinsorizedMean:
         """The mean with half of ε for the quantiles and half for Laplace noise: ε-differentially private."""
-        return NoisyWinsorizedMean(self, requested_epsilon(epsilon))
+        return NoisyWinsorizedMean(question=self, epsilon=requested_epsilon(epsilon))
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class NoisyWinsorizedMean(PureMechanism[Winsorized]):
     """A winsorised mean: private quantiles, and a noisy mean of the values clamped to them.
 
@@ -103,7 +103,7 @@ class NoisyWinsorizedMean(PureMechanism[Winsorized]):
         value = self.question.ranks.value
         widest = mean_between(self.question.table, value, *(value.bounds if isinstance(value, Clipped) else (0.0, 1.0)))
         if widest is not None:
-            CountedMean(widest, self._budgets[1]).check(data)
+            CountedMean(question=widest, epsilon=self._budgets[1]).check(data)
 
     def sample(self, data: Any, noise: NoiseSource) -> Winsorized:
         """The mean between the chosen quantiles; if these are within a step of the grid, the lower one."""
@@ -111,7 +111,7 @@ class NoisyWinsorizedMean(PureMechanism[Winsorized]):
         mean = mean_between(self.question.table, self.question.ranks.value, low, high)
         if mean is None:
             return Winsorized(low, low, high, high - low)
-        counted = CountedMean(mean, self._budgets[1])
+        counted = CountedMean(question=mean, epsilon=self._budgets[1])
         found = counted.sample(data, noise)
         return Winsorized(found[0], low, high, counted.error_bound(_CONFIDENCE, output=found))
 

@@ -110,4 +110,4 @@ def test_what_is_publicly_wrong_is_refused(connection: duckdb.DuckDBPyConnection
         groups.ask(lambda rows, e: table.where("cost > 0").count().laplace(epsilon=e), epsilon=1)
     one = groups.rows("Rome").count().laplace(epsilon="0.1")
     with pytest.raises(InvalidValue, match="2 groups need one question each, got 1"):
-        Grouped(groups, (one,), 1)
+        Grouped(question=groups, mechanisms=(one,), epsilon=1)

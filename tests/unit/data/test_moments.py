@@ -193,7 +193,7 @@ def test_the_shares_of_a_winsorized_mean_add_up(
 
     def mean(question: Any, epsilon: Any) -> CountedMean:
         asked.append((question.value.bounds, Fraction(epsilon)))
-        return CountedMean(question, epsilon)
+        return CountedMean(question=question, epsilon=epsilon)
 
     monkeypatch.setattr(winsorized, "CountedMean", mean)
     for bounds in ((0, 9), None):
@@ -232,7 +232,7 @@ def test_no_ends_make_the_second_question_fail(low: float, distance: float) -> N
         value = table.winsorized_mean("x", trim=0.1, missing=0).ranks.value
         mean = mean_between(table, value, low, max(low, high))
         if mean is not None:
-            assert np.isfinite(NoisyMean(mean, 1).sample(None, xp.SeededNoise(1)))
+            assert np.isfinite(NoisyMean(question=mean, epsilon=1).sample(None, xp.SeededNoise(1)))
 
 
 @pytest.mark.parametrize("rows", [[], [("p", None, None)], [("p", float("nan"), float("inf"))], [("p", 1e308, -1e308)]])
