@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from expost.cost import Cost
 from expost.data import PrivateTable
-from expost.data.discovery import Discovered, Discovery, MostFrequent
-from expost.data.histograms import Above, Histogram
-from expost.data.moments import Moments
-from expost.data.quantiles import Ranks
-from expost.data.questions import Count
-from expost.data.searched import Searched
-from expost.data.sums import Mean, Sum
 from expost.data.winsorized import WinsorizedMean
 from expost.errors import ExpostError, InvalidValue
 from expost.mechanism import Mechanism
@@ -51,7 +43,7 @@ def worded(mechanism: Any, known: int, label: str | None) -> Worded:
     moved = _moved(mechanism, plain.where(where) if where else plain)
     cost = _asked_for(mechanism)
     amounts = _amounts(mechanism, cost)
-    for given in _candidates(mechanism, question):
+    for given in _candidates(mechanism):
         asked = {"name": "question", **given, **amounts, **({"where": where} if where else {})}
         if _same(asked, plain, moved, cost):
             asked |= {} if label is None else {"label": label}
@@ -77,87 +69,11 @@ def _amounts(mechanism: Any, cost: Cost) -> _Given:
     return given
 
 
-def _candidates(mechanism: Any, question: Any) -> Iterator[_Given]:
+def _candidates(mechanism: Any) -> Iterator[_Given]:
     """What a mechanism may be, as a question: the first that comes back the same is it."""
-    if isinstance(question, Count):
-        yield {"kind": "count", "count": question.of}
-    elif isinstance(question, Sum | Mean):
-        value = question.value
-        yield {"kind": "sum" if isinstance(question, Sum) else "mean", "column": value.text, "bounds": [*value.bounds],
-               **_missing(value.missing)}  # fmt: skip
-    elif isinstance(question, Histogram):
-        yield from _cells(mechanism, question)
-    elif isinstance(question, Discovery):
-        yield from _discovered(mechanism, question)
-    elif isinstance(question, Ranks):
-        yield from _ranks(question)
-    elif isinstance(question, WinsorizedMean):
-        yield {"kind": "winsorized_mean", "trim": float(question.ranks.levels[0]), **_valued(question.ranks)}
-    elif isinstance(question, Moments):
-        yield from _moments(question)
-    elif isinstance(question, Searched):
-        of: _Given = {"columns": [*question.texts]} if len(question.texts) > 1 else {"column": question.texts[0]}
-        yield {"kind": question.statistic, **of, **_missing(question.missing)}
-
-
-def _missing(missing: float | None) -> _Given:
-    return {} if missing is None else {"missing": missing}
-
-
-def _cells(mechanism: Any, question: Histogram) -> Iterator[_Given]:
-    above = isinstance(mechanism, Above)
-    given: _Given = {"kind": "above" if above else "histogram", "column": question.text, "count": question.of}
-    if isinstance(mechanism, Above):
-        given |= {"threshold": int(float(mechanism.noise.threshold)), "at_most": mechanism.noise.at_most}
-    elif question.other is not None:
-        given["other"] = question.other
-    labels = question.labels if question.other is None else question.labels[:-1]
-    if not question.edges:
-        yield {**given, "keys": list(labels)}
-        return
-    if len(question.edges) == 3:
-        low, high, number = question.edges
-        yield {**given, "bins": int(number), "bounds": [low, high]}
-    yield {**given, "bins": list(question.edges)}
-
-
-def _discovered(mechanism: Any, question: Discovery) -> Iterator[_Given]:
-    if isinstance(mechanism, Discovered):
-        yield {"kind": "discover", "column": question.text, "count": question.of}
-    elif isinstance(mechanism, MostFrequent):
-        yield {"kind": "top", "column": question.text, "at_most": mechanism.k}
-
-
-def _valued(question: Ranks) -> _Given:
-    value: Any = question.value
-    given: _Given = {"column": value.text, **_missing(value.missing)}
-    return given | ({"bounds": [*value.bounds]} if hasattr(value, "bounds") else {})
-
-
-def _ranks(question: Ranks) -> Iterator[_Given]:
-    levels, value = question.levels, _valued(question)
-    grids: list[_Given] = [{}]
-    grid = getattr(question.value, "grid", None)
-    if grid is not None:
-        grids.append({"grid": float(grid.step)})
-    for grid_given in grids:
-        if levels == (Fraction(1, 2),):
-            yield {"kind": "median", **value, **grid_given}
-        if len(levels) == 1:
-            yield {"kind": "quantile", "quantile": float(levels[0]), **value, **grid_given}
-        yield {"kind": "quantiles", "quantiles": [float(each) for each in levels], **value, **grid_given}
-
-
-def _moments(question: Moments) -> Iterator[_Given]:
-    missing = _missing(question.missing)
-    if question.statistic == "variance":
-        yield {"kind": "variance", "column": question.texts[0], "bounds": [*question.bounds[0]], **missing}
-    elif question.statistic == "regression":
-        yield {"kind": "regression", "features": [*question.texts[:-1]], "target": question.texts[-1],
-               "bounds": [*question.bounds[0]], "target_bounds": [*question.bounds[-1]], **missing}  # fmt: skip
-    else:
-        bounds = [[*each] for each in question.bounds]
-        yield {"kind": question.statistic, "columns": [*question.texts], "bounds": bounds, **missing}
+    for name, kind in KINDS.items():
+        for settings in kind.settings(mechanism):
+            yield {"kind": name, **settings}
 
 
 def _same(given: _Given, table: PrivateTable, mechanism: Mechanism, cost: Cost) -> bool:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
 from expost.cost import exact
 from expost.data import Groups, PrivateQuantiles, PrivateTable, Ranks
+from expost.data.moments import Moments
 from expost.mechanism import Mechanism
 from expost.noise.grid import Grid
 from expost.study.grammar import Key
 from expost.study.kinds import keys
 from expost.study.kinds.groups import grouped
-from expost.study.kinds.kind import CONFIDENCE, Accuracy, Answer, Asked, NoBar, OfGroups, QuestionKind, number_text
+from expost.study.kinds.kind import (
+    CONFIDENCE,
+    Accuracy,
+    Answer,
+    Asked,
+    NoBar,
+    OfGroups,
+    QuestionKind,
+    known_settings,
+    number_text,
+)
 
 _BOUNDS = Key("bounds", "pair", "the lowest and the highest answer; values are moved into these bounds. Without them "
               "values may have any size, and it takes more of them for an answer")  # fmt: skip
@@ -107,23 +118,62 @@ def _no_bar(asked: Asked, mechanism: Any) -> NoBar:
     return NoBar("coefficients are computed from noisy sums, and how far off that puts them depends on the data")
 
 
+def column_settings(question: Ranks) -> dict[str, Any]:
+    """The column of a question about ranks, as a study states it."""
+    value: Any = question.value
+    bounds = [*value.bounds] if hasattr(value, "bounds") else None
+    return known_settings(column=value.text, missing=value.missing, bounds=bounds)
+
+
+def _median_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
+    question = mechanism.question
+    if isinstance(question, Ranks) and question.levels == (Fraction(1, 2),):
+        yield from _rank_settings(question, {})
+
+
+def _quantile_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
+    question = mechanism.question
+    if isinstance(question, Ranks) and len(question.levels) == 1:
+        yield from _rank_settings(question, {"quantile": float(question.levels[0])})
+
+
+def _quantiles_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(mechanism.question, Ranks):
+        yield from _rank_settings(mechanism.question, {"quantiles": [*map(float, mechanism.question.levels)]})
+
+
+def _rank_settings(question: Ranks, levels: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield {**levels, **column_settings(question)}
+    grid = getattr(question.value, "grid", None)
+    if grid is not None:
+        yield {**levels, **column_settings(question), "grid": float(grid.step)}
+
+
+def _regression_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
+    question = mechanism.question
+    if isinstance(question, Moments) and question.statistic == "regression":
+        (*features, target), (bounds, *_, target_bounds) = question.texts, question.bounds
+        yield known_settings(features=features, target=target, bounds=[*bounds], target_bounds=[*target_bounds],
+                     missing=question.missing)  # fmt: skip
+
+
 BOUNDED = tuple(map(grouped, (
     QuestionKind(
         "median", "The median, chosen by rank.", (keys.COLUMN, *_RANKS), _ranked, _of_all(_placed), number=True,
-        noise=_CHOSEN, accuracy=_ranks_off, of_groups=_of_each(_placed),
+        noise=_CHOSEN, accuracy=_ranks_off, of_groups=_of_each(_placed), settings=_median_settings,
         example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "quantile", "A quantile, chosen by rank.",
         (keys.COLUMN, keys.QUANTILE, *_RANKS),
         _ranked, _of_all(_placed), number=True, noise=_CHOSEN, accuracy=_ranks_off, of_groups=_of_each(_placed),
-        example='column = "cost"\nquantile = 0.9\nbounds = [0, 1000]',
+        settings=_quantile_settings, example='column = "cost"\nquantile = 0.9\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "quantiles", "Several quantiles at once, chosen jointly by rank.",
         (keys.COLUMN, Key("quantiles", "numbers", "which ones, from 0 to 1, ascending", required=True), *_RANKS),
         _ranked, _of_all(_several), noise=_CHOSEN, accuracy=_ranks_off, of_groups=_of_each(_several),
-        example='column = "cost"\nquantiles = [0.1, 0.5, 0.9]\nbounds = [0, 1000]',
+        settings=_quantiles_settings, example='column = "cost"\nquantiles = [0.1, 0.5, 0.9]\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "interquartile_range", "How far the middle half of the data spreads, from quartiles chosen by rank.",
@@ -135,7 +185,7 @@ BOUNDED = tuple(map(grouped, (
         "regression", "Linear regression: least squares, or for one feature and little data the median of slopes.",
         (keys.FEATURES, keys.TARGET, keys.FEATURE_BOUNDS, keys.TARGET_BOUNDS, keys.EMPTY, keys.WHERE),
         _fitted, _line, noise="on sums of squares and products, or a median of slopes chosen by rank",
-        accuracy=_no_bar,
+        accuracy=_no_bar, settings=_regression_settings,
         example='features = ["age"]\ntarget = "cost"\nbounds = [0, 100]\ntarget_bounds = [0, 1000]',
     ),
 )))  # fmt: skip

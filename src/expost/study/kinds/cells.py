@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from fractions import Fraction
 from math import ceil, log
 from typing import Any
 
 from expost.checks import as_share
 from expost.cost import Cost
-from expost.data import Above, BalancedCounts, Discovered, Histogram, Noisy
+from expost.data import Above, BalancedCounts, Discovered, Histogram, MostFrequent, Noisy
 from expost.mechanism import Mechanism, Release
 from expost.study.grammar import Key
 from expost.study.kinds import keys
@@ -142,28 +143,65 @@ def _names(asked: Asked, mechanism: Any) -> NoBar:
     return NoBar("names are chosen, and no number is released")
 
 
+def _histogram_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
+    question = mechanism.question
+    if isinstance(question, Histogram) and not isinstance(mechanism, Above):
+        yield from _cell_settings(question, {} if question.other is None else {"other": question.other})
+
+
+def _above_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(mechanism, Above):
+        noise = mechanism.noise
+        more = {"threshold": int(float(noise.threshold)), "at_most": noise.at_most}
+        yield from _cell_settings(mechanism.question, more)
+
+
+def _cell_settings(question: Histogram, more: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Keys; or a number of bins, if that may be what the edges mean, and a list of edges."""
+    given = {"column": question.text, "count": question.of, **more}
+    labels = question.labels if question.other is None else question.labels[:-1]
+    if not question.edges:
+        yield {**given, "keys": list(labels)}
+        return
+    if len(question.edges) == 3:
+        low, high, number = question.edges
+        yield {**given, "bins": int(number), "bounds": [low, high]}
+    yield {**given, "bins": list(question.edges)}
+
+
+def _discover_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(mechanism, Discovered):
+        yield {"column": mechanism.question.text, "count": mechanism.question.of}
+
+
+def _top_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(mechanism, MostFrequent):
+        yield {"column": mechanism.question.text, "at_most": mechanism.k}
+
+
 CELLS = (
     QuestionKind(
         "histogram", "How many rows, or units, have each of the stated values, or lie in each bin.",
         (*_CELLS, Key("other", "text", "what all other values are called; 'other' by default"), keys.NOISE),
-        _histogram, _counts, accuracy=_each, cells=True, example='column = "age"\nbins = 10\nbounds = [0, 100]',
+        _histogram, _counts, accuracy=_each, cells=True, settings=_histogram_settings,
+        example='column = "age"\nbins = 10\nbounds = [0, 100]',
     ),
     QuestionKind(
         "discover", "Which values occur, and how many rows or units have them: values that enough units have.",
         (keys.COLUMN, keys.COUNTED, keys.WHERE), _discover, _discovered, accuracy=_shown_from, delta=True, cells=True,
         noise="Laplace, on counts; a value that few have is not shown", outcomes=("any", "none"),
-        example='column = "diagnosis"',
+        settings=_discover_settings, example='column = "diagnosis"',
     ),
     QuestionKind(
         "top", "The values that most units have, most frequent first, without counts: charged by how many are found.",
         (keys.COLUMN, Key("at_most", "whole", "the most values that are looked for", required=True), keys.WHERE), _top,
         _most, cells=True, noise="on the order (top-k)", delta=True, outcomes=("any", "none"), accuracy=_names,
-        example='column = "diagnosis"\nat_most = 3',
+        settings=_top_settings, example='column = "diagnosis"\nat_most = 3',
     ),
     QuestionKind(
         "above", "Which cells of a histogram are above a threshold (sparse vector): charged for those that are.",
         _LARGE, _find, _large, cells=True, noise=_SPARSE, cheapest=_none, outcomes=("any", "none"),
-        accuracy=_names,
+        accuracy=_names, settings=_above_settings,
         example='column = "diagnosis"\nkeys = ["flu", "cold"]\nthreshold = 500\nat_most = 2',
     ),
     QuestionKind(

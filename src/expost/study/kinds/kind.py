@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, floor, log10
@@ -186,6 +186,8 @@ class QuestionKind:
     """Stands for its answer while later questions are planned."""
     of_groups: OfGroups | None = None
     """How groups are asked all at once; None if each is asked by itself."""
+    settings: Callable[[Any], Iterable[Mapping[str, Any]]] = lambda mechanism: ()
+    """The other direction of ``mechanism``: settings that may ask for this one on a table, the plainest first."""
 
     def charges(self, asked: Asked, mechanism: Mechanism, budget: Imagined) -> tuple[Charge, Charge]:
         """What it costs at worst and at best."""
@@ -206,6 +208,11 @@ class QuestionKind:
         """The earlier questions that its settings name, by key."""
         named = {key.name: values.get(key.name) for key in self.keys if key.refers_to}
         return {key: name for key, name in named.items() if isinstance(name, str)}
+
+
+def known_settings(**settings: Any) -> dict[str, Any]:
+    """Those settings that are not None."""
+    return {key: value for key, value in settings.items() if value is not None}
 
 
 def number_text(value: float) -> str:

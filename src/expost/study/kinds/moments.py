@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from expost.data import Groups, NoisyMoments, NoisySearched
 from expost.data.aggregates import GroupVariance
+from expost.data.moments import Moments
 from expost.data.searched import FoundMoment
+from expost.data.winsorized import WinsorizedMean
 from expost.errors import InvalidValue
 from expost.mechanism import Mechanism
 from expost.mechanisms import TrimmedMean
@@ -14,10 +17,27 @@ from expost.mechanisms.moments.moments import Winsorized
 from expost.mechanisms.moments.pairs import Estimate
 from expost.study.grammar import Key
 from expost.study.kinds import keys
+from expost.study.kinds.bounded import column_settings
 from expost.study.kinds.groups import OF_TYPICAL_SIZE, grouped
-from expost.study.kinds.kind import Answer, Asked, NoBar, OfGroups, QuestionKind, number_text, with_error
+from expost.study.kinds.kind import (
+    Answer,
+    Asked,
+    NoBar,
+    OfGroups,
+    QuestionKind,
+    known_settings,
+    number_text,
+    with_error,
+)
 from expost.study.kinds.numbers import of_group
-from expost.study.kinds.searched import FOUND_LATER, OPTIONAL_BOUNDS, OPTIONAL_PAIRS, found_answer, group_bounds
+from expost.study.kinds.searched import (
+    FOUND_LATER,
+    OPTIONAL_BOUNDS,
+    OPTIONAL_PAIRS,
+    found_answer,
+    group_bounds,
+    searched_settings,
+)
 
 _LOOSE = Key("bounds", "pair", "values are moved into these bounds, which may be loose", required=True)
 _ANY = Key("bounds", "pair", "values are moved into these bounds, which may be loose; without them they have any size")
@@ -77,6 +97,30 @@ def _bar(asked: Asked, mechanism: Any) -> NoBar:
     return FOUND_LATER
 
 
+def _variance_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
+    question = mechanism.question
+    if isinstance(question, Moments) and question.statistic == "variance":
+        yield known_settings(column=question.texts[0], bounds=[*question.bounds[0]], missing=question.missing)
+    yield from searched_settings(mechanism, "variance")
+
+
+def _paired_settings(statistic: str) -> Callable[[Any], Iterator[dict[str, Any]]]:
+    def settings(mechanism: Any) -> Iterator[dict[str, Any]]:
+        question = mechanism.question
+        if isinstance(question, Moments) and question.statistic == statistic:
+            bounds = [[*each] for each in question.bounds]
+            yield known_settings(columns=[*question.texts], bounds=bounds, missing=question.missing)
+        yield from searched_settings(mechanism, statistic)
+
+    return settings
+
+
+def _winsorized_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(mechanism.question, WinsorizedMean):
+        ranks = mechanism.question.ranks
+        yield {"trim": float(ranks.levels[0]), **column_settings(ranks)}
+
+
 _TRIMMED = QuestionKind(
     "trimmed_mean", "The mean without the lowest and the highest values.",
     (keys.COLUMN, _TRIM, _LOOSE, keys.FILLED), _trimmed, _number, reads=True, number=True, accuracy=_bar,
@@ -87,21 +131,22 @@ MOMENTS = (*map(grouped, (
     QuestionKind(
         "variance", "The variance of a column.", (keys.COLUMN, OPTIONAL_BOUNDS, keys.EMPTY, keys.WHERE), _variance,
         _number, number=True, noise=_SUMS, accuracy=_bar, of_groups=OfGroups(_variances, of_group, OF_TYPICAL_SIZE),
+        settings=_variance_settings,
         example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "covariance", "The covariance of two columns.", _PAIRED, _paired, _number, number=True, noise=_SUMS,
-        accuracy=_bar, example=_EXAMPLE,
+        accuracy=_bar, settings=_paired_settings("covariance"), example=_EXAMPLE,
     ),
     QuestionKind(
         "correlation", "The correlation of two columns, from -1 to 1.", _PAIRED, _paired, _number, number=True,
-        noise=_SUMS, accuracy=_bar, example=_EXAMPLE,
+        noise=_SUMS, accuracy=_bar, settings=_paired_settings("correlation"), example=_EXAMPLE,
     ),
     QuestionKind(
         "winsorized_mean", "The mean of values clamped to two of their quantiles, which are found privately first.",
         (keys.COLUMN, _TRIM, _ANY, keys.DROPPED, keys.WHERE), _winsorized, _number, number=True,
         noise="two quantiles chosen by rank, then Laplace, on the mean between them", accuracy=_bar,
-        covers=_CLAMPED,
+        covers=_CLAMPED, settings=_winsorized_settings,
         example='column = "cost"\ntrim = 0.05\nbounds = [0, 1000000]',
     ),
 )), _TRIMMED)  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -10,6 +10,8 @@ from expost.accounting.renyi import normal_noise_worth
 from expost.cost import DELTA_UNITS, Cost
 from expost.data import BalancedCounts, CountedMean, Groups, Noisy, NoisyMean, NoisySearched, NoisyUntil, Question
 from expost.data.aggregates import GroupCount, GroupMean, GroupSum
+from expost.data.questions import Count
+from expost.data.sums import Mean, Sum
 from expost.errors import InvalidValue
 from expost.mechanism import Mechanism
 from expost.study.grammar import Key, share_of
@@ -23,10 +25,11 @@ from expost.study.kinds.kind import (
     NoBar,
     OfGroups,
     QuestionKind,
+    known_settings,
     number_text,
     with_error,
 )
-from expost.study.kinds.searched import FOUND_LATER, OPTIONAL_BOUNDS, found_answer, group_bounds
+from expost.study.kinds.searched import FOUND_LATER, OPTIONAL_BOUNDS, found_answer, group_bounds, searched_settings
 
 _BOUNDS = Key("bounds", "pair", "the lowest and the highest value that counts; others are moved there", required=True)
 
@@ -172,21 +175,44 @@ def _average_accuracy(asked: Asked, mechanism: NoisyMean | CountedMean | NoisySe
     return Accuracy(mechanism.error_bound(CONFIDENCE, output=(0.0, values)), f"if {values:,} values count")
 
 
+def _count_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(mechanism.question, Count):
+        yield {"count": mechanism.question.of}
+
+
+def _sum_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(mechanism.question, Sum):
+        yield _clipped(mechanism.question)
+
+
+def _mean_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(mechanism.question, Mean):
+        yield _clipped(mechanism.question)
+    yield from searched_settings(mechanism, "mean")
+
+
+def _clipped(question: Sum | Mean) -> dict[str, Any]:
+    value = question.value
+    return known_settings(column=value.text, bounds=[*value.bounds], missing=value.missing)
+
+
 NUMBERS = tuple(map(grouped, (
     QuestionKind(
         "count", "How many rows, or units, there are.", (keys.WHERE, keys.COUNTED, keys.NOISE, keys.ACCURACY), _count,
         _number, accuracy=_accuracy, number=True, of_groups=OfGroups(_counts, of_group),
+        settings=_count_settings,
         example='where = "visits > 0"',
     ),
     QuestionKind(
         "sum", "The sum of a column.",
         (keys.COLUMN, _BOUNDS, keys.DROPPED, keys.WHERE, keys.NOISE, keys.ACCURACY), _sum, _number, accuracy=_accuracy,
-        number=True, of_groups=OfGroups(_sums, of_group),
+        number=True, of_groups=OfGroups(_sums, of_group), settings=_sum_settings,
         example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "mean", "The mean of a column.", (keys.COLUMN, OPTIONAL_BOUNDS, keys.DROPPED, keys.WHERE), _mean, _average,
         accuracy=_average_accuracy, number=True, of_groups=OfGroups(_means, of_group, OF_TYPICAL_SIZE),
+        settings=_mean_settings,
         example='column = "cost"\nbounds = [0, 1000]',
     ),
 )))  # fmt: skip

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from expost.data.searched import FoundMoment
+from collections.abc import Iterator
+from typing import Any
+
+from expost.data.searched import FoundMoment, Searched
 from expost.errors import InvalidValue
 from expost.study.grammar import Key
-from expost.study.kinds.kind import Answer, Asked, NoBar, number_text, with_error
+from expost.study.kinds.kind import Answer, Asked, NoBar, known_settings, number_text, with_error
 
 _FOUND = "Without them a range is found first, for as much of ε as that takes; what it does not use is refunded"
 OPTIONAL_BOUNDS = Key("bounds", "pair", f"values are moved into these bounds. {_FOUND}")
@@ -18,6 +21,15 @@ def found_answer(found: FoundMoment) -> Answer:
     value = number_text(found.value) if found.noise is None else with_error(found.value, found.noise)
     ranges = " and ".join(f"{number_text(low)} to {number_text(high)}" for low, high in found.ranges)
     return Answer(f"{value}, of values moved into {ranges}", found.value, found.noise, released=found)
+
+
+def searched_settings(mechanism: Any, statistic: str) -> Iterator[dict[str, Any]]:
+    """How a study asks for a statistic without bounds."""
+    question = mechanism.question
+    if isinstance(question, Searched) and question.statistic == statistic:
+        several = len(question.texts) > 1
+        of: dict[str, Any] = {"columns": [*question.texts]} if several else {"column": question.texts[0]}
+        yield of | known_settings(missing=question.missing)
 
 
 def group_bounds(asked: Asked) -> tuple[float, float]:
