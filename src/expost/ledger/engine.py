@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from expost.errors import Busy, ExpostError, LedgerUnavailable
@@ -70,7 +70,7 @@ class Settings:
     silence: float = 60.0
     clock: Callable[[], int] = wall
     timer: Callable[[], float] = time.monotonic
-    user: str | None = login()
+    user: str | None = field(default_factory=login)
     heads: bool = True
     turn: float = 2.0
     page: int = 500
