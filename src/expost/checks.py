@@ -21,7 +21,7 @@ FieldRule: TypeAlias = Callable[..., Any]
 _SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 
 
-def settle(record: object, *usual: str, **rules: FieldRule) -> None:
+def check_fields(record: object, *usual: str, **rules: FieldRule) -> None:
     """Keep in a frozen record what the rules of its fields make of what was given, in this order.
 
     Fields that are only named have the rule that their name has everywhere.

@@ -12,7 +12,7 @@ from expost.errors import InvalidValue
 
 if TYPE_CHECKING:
     from expost.ledger import Ledger
-    from expost.study.answers import Published
+    from expost.study.answers import PublishedAnswer
     from expost.study.model import Study
 
 _LONGEST = 60
@@ -63,7 +63,7 @@ def _source(source: str, name: str | None, account: str | None) -> tuple[Ledger,
     return stored_ledger(study), study
 
 
-def _row(answer: Published) -> tuple[str, ...]:
+def _row(answer: PublishedAnswer) -> tuple[str, ...]:
     text = answer.value if isinstance(answer.value, str) else json.dumps(answer.value, ensure_ascii=False)
     shown = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
     note = "not what the study asks now" if answer.current is False else ""

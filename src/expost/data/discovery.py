@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from expost import bracket
-from expost.checks import settle
+from expost.checks import check_fields
 from expost.cost import Number, exact
 from expost.data import query, sensitivity
 from expost.data.expression import Tree
@@ -120,7 +120,7 @@ class Discovered(TableMechanism[dict[Any, int]]):
     delta: Number
 
     def __post_init__(self) -> None:
-        settle(self, "epsilon", "delta")
+        check_fields(self, "epsilon", "delta")
         if bracket.exp(-self.rate).upper > 1 - exact(self.delta, "δ"):
             raise InvalidValue(f"ε {self.epsilon} is too small for a δ of {self.delta}: pass a larger ε or a smaller δ")
         _ = self.threshold
@@ -188,7 +188,7 @@ class MostFrequent(TableMechanism[tuple[Any, ...]]):
     def __post_init__(self) -> None:
         if self.question.of != "units":
             raise InvalidValue("top() finds the values that most units have, and of='rows' was given: pass of='units'")
-        settle(self, "epsilon", "delta")
+        check_fields(self, "epsilon", "delta")
         _ = self.choice
 
     @cached_property

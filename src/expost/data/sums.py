@@ -8,7 +8,7 @@ from functools import cached_property
 from math import ceil, floor
 from typing import TYPE_CHECKING, Any
 
-from expost.checks import as_share, settle
+from expost.checks import as_share, check_fields
 from expost.cost import Cost, Number, exact, said
 from expost.data import query, sensitivity
 from expost.data.expression import Tree
@@ -221,7 +221,7 @@ class MeanMechanism(PureMechanism[Out]):
     count_share: Number = "1/2"
 
     def __post_init__(self) -> None:
-        settle(self, "epsilon")
+        check_fields(self, "epsilon")
         _ = self._shares
 
     @cached_property

@@ -6,7 +6,7 @@ import warnings
 from abc import abstractmethod
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from expost.errors import LedgerUnavailable, UnrecordedWarning
 from expost.learn.reading import features_of, note_features, target_of
 from expost.ledger import Ledger
-from expost.mechanism import Mechanism, Release
+from expost.mechanism import Mechanism, Out, Release
 from expost.mechanisms import MeanAbsoluteError, Score
 
-Out = TypeVar("Out")
 _UNRECORDED = (
     "{} has no ledger: its ε is recorded nowhere, and does not add up with that of other fits. Pass ledger=Ledger(…), "
     "or a durable one"

@@ -8,7 +8,7 @@ from functools import cached_property
 from numbers import Integral
 from typing import Any
 
-from expost.checks import as_probability, as_whole, requested_epsilon, settle
+from expost.checks import as_probability, as_whole, check_fields, requested_epsilon
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part
@@ -46,7 +46,7 @@ class Coin(Mechanism[int, int | Withheld]):
     neighbours: Neighbours | None = None
 
     def __post_init__(self) -> None:
-        settle(self, sensitivity=as_whole)
+        check_fields(self, sensitivity=as_whole)
         requested_epsilon(self.epsilon)
         as_probability(self.heads, "heads")
         _ = self.guarantee

@@ -8,7 +8,7 @@ from math import ceil, isqrt
 
 from expost.accounting.normal import epsilon_of_zcdp, normal_noise_for, normal_quantile
 from expost.accounting.renyi import Prices, normal_noise, zcdp
-from expost.checks import settle, whole_sensitivity
+from expost.checks import check_fields, whole_sensitivity
 from expost.cost import EPSILON_UNITS, Number, exact
 from expost.guarantee import Guarantee, Neighbours
 from expost.mechanisms.additive import Additive
@@ -73,7 +73,7 @@ class Gaussian(RoundedNormal):
     neighbours: Neighbours | None = None
 
     def __post_init__(self) -> None:
-        settle(self, "epsilon", "delta")
+        check_fields(self, "epsilon", "delta")
         super().__post_init__()
         self._ratio()
 
@@ -119,7 +119,7 @@ class Concentrated(Additive):
     neighbours: Neighbours | None = None
 
     def __post_init__(self) -> None:
-        settle(self, "rho", "delta")
+        check_fields(self, "rho", "delta")
         super().__post_init__()
 
 

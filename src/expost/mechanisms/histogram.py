@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import as_confidence, as_whole, finite, settle
+from expost.checks import as_confidence, as_whole, check_fields, finite
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.mechanisms.fixed_cost import FixedCost
@@ -57,7 +57,7 @@ class Histogram(FixedCost[NDArray[Any], NDArray[np.int64]]):
     missing: Number = 0
 
     def __post_init__(self) -> None:
-        settle(self, "epsilon", "missing")
+        check_fields(self, "epsilon", "missing")
         if not isinstance(self.edges, tuple | list) or len(self.edges) < 2:
             raise InvalidValue(f"edges are a list of at least two ascending numbers, got {self.edges!r}")
         object.__setattr__(self, "edges", tuple(finite(edge, "each of edges") for edge in self.edges))

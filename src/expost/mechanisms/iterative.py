@@ -16,7 +16,7 @@ from expost.accounting.losses import ApproximateDP, GaussianNoise, LaplaceNoise,
 from expost.accounting.planning import plan
 from expost.accounting.renyi import Prices, laplace_noise, sampled_normal_noise
 from expost.accounting.stopping import optimal_delta
-from expost.checks import settle, whole_sensitivity
+from expost.checks import check_fields, whole_sensitivity
 from expost.cost import EPSILON_UNITS, Cost, Number, exact
 from expost.errors import InteractionClosed, InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
@@ -96,7 +96,7 @@ class Iterative(Mechanism[Any, tuple[Any, ...]]):
         for name in ("steps", "stops", "weights", "epsilons"):
             given = getattr(self, name)
             object.__setattr__(self, name, None if given is None else tuple(given))
-        settle(self, "delta")
+        check_fields(self, "delta")
         as_neighbours(self.neighbours)
         for step in set(self.steps):
             self._check_step(step)

@@ -9,7 +9,7 @@ from math import ceil, floor
 
 from expost import bracket
 from expost.accounting.renyi import Prices, laplace_noise
-from expost.checks import settle, whole_sensitivity
+from expost.checks import check_fields, whole_sensitivity
 from expost.cost import Number, exact
 from expost.guarantee import Neighbours
 from expost.mechanisms.additive import Additive
@@ -56,7 +56,7 @@ class Laplace(Additive):
     neighbours: Neighbours | None = None
 
     def __post_init__(self) -> None:
-        settle(self, "epsilon")
+        check_fields(self, "epsilon")
         super().__post_init__()
 
     def renyi_prices(self, order: Number) -> Prices:

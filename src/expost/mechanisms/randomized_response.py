@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.accounting.renyi import Prices, randomized_response
-from expost.checks import as_confidence, as_whole, settle
+from expost.checks import as_confidence, as_whole, check_fields
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours, as_neighbours
@@ -54,7 +54,7 @@ class RandomizedResponse(FixedCost[Numeric, Any], Calibrated[Numeric, Any]):
     neighbours: Neighbours | None = None
 
     def __post_init__(self) -> None:
-        settle(self, "epsilon", choices=partial(as_whole, least=2, most=FARTHEST))
+        check_fields(self, "epsilon", choices=partial(as_whole, least=2, most=FARTHEST))
         if as_neighbours(self.neighbours) == "add-remove":
             raise InvalidValue(
                 "randomised response is about people who answer differently, neighbours='substitute': "

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost import bracket
-from expost.checks import as_confidence, as_positive, as_whole, check_monotone, settle, whole_sensitivity
+from expost.checks import as_confidence, as_positive, as_whole, check_fields, check_monotone, whole_sensitivity
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours, as_neighbours
@@ -62,7 +62,7 @@ class Exponential(FixedCost[NDArray[Any], int], Calibrated[NDArray[Any], int]):
     neighbours: Neighbours | None = None
 
     def __post_init__(self) -> None:
-        settle(self, "epsilon")
+        check_fields(self, "epsilon")
         as_positive(self.sensitivity, "sensitivity")
         as_neighbours(self.neighbours)
         if self.grid is not None:

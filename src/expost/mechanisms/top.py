@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost import bracket
-from expost.checks import as_whole, settle
+from expost.checks import as_whole, check_fields
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
@@ -68,8 +68,8 @@ class TopK(Mechanism[Any, tuple[Any, ...]]):
     candidates: int | None = None
 
     def __post_init__(self) -> None:
-        settle(self, "epsilon", "delta", k=partial(as_whole, most=10_000))
-        settle(self, groups=as_whole)
+        check_fields(self, "epsilon", "delta", k=partial(as_whole, most=10_000))
+        check_fields(self, groups=as_whole)
         if self.candidates is not None:
             object.__setattr__(self, "candidates", as_whole(self.candidates, "candidates", least=self.k, most=10**6))
         if not self.rate:

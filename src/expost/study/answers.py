@@ -24,7 +24,7 @@ NOT_KEPT = "not kept"
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedAnswer:
     """One stored answer."""
 
     entry: int
@@ -41,17 +41,17 @@ class Published:
     charged: Cost
 
 
-def published(ledger: Ledger, study: Study | None = None) -> list[Published]:
+def published(ledger: Ledger, study: Study | None = None) -> list[PublishedAnswer]:
     """What a ledger or account has published under keys, in order of reservation. Charges nothing."""
     asked = None if study is None else {ledger_key(study, question) for question in study.questions}
     return [_published(ledger, entry, asked) for entry in ledger.entries() if entry.state == "settled" and entry.key]
 
 
-def _published(ledger: Ledger, entry: Entry, asked: set[str] | None) -> Published:
+def _published(ledger: Ledger, entry: Entry, asked: set[str] | None) -> PublishedAnswer:
     assert entry.key is not None
     assert entry.charged is not None
     parts = parts_of(entry.key)
-    return Published(
+    return PublishedAnswer(
         entry.id,
         entry.when,
         entry.account,
@@ -88,7 +88,7 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
-def as_rows(answers: Iterable[Published]) -> list[dict[str, Any]]:
+def as_rows(answers: Iterable[PublishedAnswer]) -> list[dict[str, Any]]:
     """Answers as rows for other programs."""
     rows = [{**vars(answer), "when": answer.when.isoformat(), **answer.charged.to_json()} for answer in answers]
     for row in rows:
@@ -96,7 +96,7 @@ def as_rows(answers: Iterable[Published]) -> list[dict[str, Any]]:
     return rows
 
 
-def as_csv(answers: Iterable[Published]) -> str:
+def as_csv(answers: Iterable[PublishedAnswer]) -> str:
     """Answers as CSV; a value is JSON in its field, and a number is itself."""
     rows = as_rows(answers)
     text = io.StringIO()

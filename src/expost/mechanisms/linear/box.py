@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import as_interval, as_whole, settle
+from expost.checks import as_interval, as_whole, check_fields
 from expost.cost import Number
 from expost.errors import InvalidValue
 from expost.mechanisms.fixed_cost import FixedCost
@@ -81,11 +81,11 @@ class BoundedFit(FixedCost[NDArray[Any], LinearFit]):
     target_bounds: Any
 
     def __post_init__(self) -> None:
-        settle(self, "epsilon")
+        check_fields(self, "epsilon")
         if not isinstance(self.bounds, tuple | list) or not self.bounds:
             raise InvalidValue("bounds are a list with a pair (lowest, highest) for each feature")
         object.__setattr__(self, "bounds", tuple(as_interval(pair) for pair in self.bounds))
-        settle(self, "missing", target_bounds=as_interval)
+        check_fields(self, "missing", target_bounds=as_interval)
         as_whole(len(self.bounds), "the number of features", most=100)
 
     @property

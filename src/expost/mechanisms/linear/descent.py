@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from expost.accounting.losses import GaussianNoise
 from expost.accounting.planning import plan
-from expost.checks import as_whole, finite, settle
+from expost.checks import as_whole, check_fields, finite
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.mechanisms.iterative import Iterative
@@ -74,12 +74,12 @@ class LogisticDescent(Wrapper[NDArray[Any], tuple[NDArray[np.int64], ...]]):
     missing: Number = 0
 
     def __post_init__(self) -> None:
-        settle(self, "epsilon", "delta")
+        check_fields(self, "epsilon", "delta")
         some = partial(as_whole, most=10_000)
-        settle(self, features=some, steps=some, every=partial(as_whole, most=self.steps))
+        check_fields(self, features=some, steps=some, every=partial(as_whole, most=self.steps))
         if self.steps % self.every:
             raise InvalidValue(f"steps are a multiple of every, got {self.steps} and {self.every}")
-        settle(self, "missing", norm=finite, patience=finite, learning_rate=finite)
+        check_fields(self, "missing", norm=finite, patience=finite, learning_rate=finite)
         if not 1e-100 <= float(self.norm) <= 1e100 or float(self.learning_rate) <= 0 or float(self.patience) < 0:
             raise InvalidValue("norm and learning_rate are above 0, and patience is not below it")
         _ = self.guarantee

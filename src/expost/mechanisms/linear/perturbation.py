@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost import bracket
-from expost.checks import as_flag, as_whole, finite, optional, settle
+from expost.checks import as_flag, as_whole, check_fields, finite, optional
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.mechanism import WITHHELD, Withheld
@@ -63,13 +63,15 @@ class _Linear(FixedCost[NDArray[Any], LinearModel]):
     missing: Number = 0
 
     def __post_init__(self) -> None:
-        settle(self, "epsilon", "missing", norm=finite)
+        check_fields(self, "epsilon", "missing", norm=finite)
         if not 1e-100 <= float(self.norm) <= 1e100:
             raise InvalidValue(f"norm is the public length of the longest row, above 0, got {self.norm!r}")
-        settle(self, classes=partial(as_whole, least=2))
+        check_fields(self, classes=partial(as_whole, least=2))
         if self.loss not in CURVATURE:
             raise InvalidValue(f"loss is 'logistic' or 'huber', got {self.loss!r}")
-        settle(self, regularizer=optional(tuning.as_regularizer), intercept=as_flag, features=optional(as_features))
+        check_fields(
+            self, regularizer=optional(tuning.as_regularizer), intercept=as_flag, features=optional(as_features)
+        )
 
     @property
     def problems(self) -> int:
@@ -218,7 +220,7 @@ class ObjectivePerturbation(_Linear):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        settle(self, lean=optional(tuning.as_lean))
+        check_fields(self, lean=optional(tuning.as_lean))
 
     def _setting(self, size: int, columns: int, epsilon: Fraction) -> Setting:
         lean, regularizer = self.lean, self.regularizer

@@ -12,7 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import as_interval, as_share, as_whole, finite, optional, requested_epsilon, settle, split_epsilon
+from expost.checks import (
+    as_interval,
+    as_share,
+    as_whole,
+    check_fields,
+    finite,
+    optional,
+    requested_epsilon,
+    split_epsilon,
+)
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
 from expost.mechanisms.fixed_cost import FixedCost
@@ -55,7 +64,7 @@ class WithinInterval(FixedCost[NDArray[Any], Winsorized]):
     missing: Number
 
     def __post_init__(self) -> None:
-        settle(self, epsilon=requested_epsilon, bounds=optional(as_interval), missing=finite)
+        check_fields(self, epsilon=requested_epsilon, bounds=optional(as_interval), missing=finite)
 
     def check(self, data: Any) -> None:
         """A one-dimensional array of at least one number; how many is public."""
@@ -107,7 +116,7 @@ class _Moment(OptionalBounds[NDArray[Any], Winsorized], WithinInterval):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        settle(self, scales=partial(as_whole, least=0, most=16))
+        check_fields(self, scales=partial(as_whole, least=0, most=16))
         if self.range_share is not None:
             as_share(self.range_share, "range_share")
         if self.bounds is None:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import as_interval, equal_share, finite, requested_epsilon, settle
+from expost.checks import as_interval, check_fields, equal_share, finite, requested_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.mechanisms.moments.geometric_cells import Interval, records
@@ -48,12 +48,12 @@ class _Paired(OptionalBounds[NDArray[Any], Any]):
     _columns: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
-        settle(self, epsilon=requested_epsilon)
+        check_fields(self, epsilon=requested_epsilon)
         if self.bounds is not None:
             if not isinstance(self.bounds, tuple | list) or len(self.bounds) != 2:
                 raise InvalidValue(f"bounds are two pairs (lowest, highest), one for each column, got {self.bounds!r}")
             object.__setattr__(self, "bounds", tuple(as_interval(pair) for pair in self.bounds))
-        settle(self, missing=finite)
+        check_fields(self, missing=finite)
         _ = equal_share(self.epsilon, 3), self.guarantee
 
     def check(self, data: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import equal_share, finite, requested_epsilon, settle
+from expost.checks import check_fields, equal_share, finite, requested_epsilon
 from expost.cost import Number
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
@@ -185,7 +185,7 @@ class PrivateRange(Mechanism[NDArray[Any] | Tally, FoundRange]):
     missing: Number = 0
 
     def __post_init__(self) -> None:
-        settle(self, epsilon=requested_epsilon, missing=finite)
+        check_fields(self, epsilon=requested_epsilon, missing=finite)
         if as_neighbours(self.neighbours) is None:
             raise InvalidValue(
                 "neighbours is 'add-remove' or 'substitute': the number of records is private, or public"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import as_interval, as_whole, finite, requested_epsilon, settle
+from expost.checks import as_interval, as_whole, check_fields, finite, requested_epsilon
 from expost.cost import Number
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours, as_neighbours
@@ -58,8 +58,8 @@ class TypicalRange(FixedCost[NDArray[Any], Interval]):
     missing: Number = 0
 
     def __post_init__(self) -> None:
-        settle(self, epsilon=requested_epsilon, bounds=as_interval, missing=finite)
-        settle(self, scales=partial(as_whole, least=0, most=16))
+        check_fields(self, epsilon=requested_epsilon, bounds=as_interval, missing=finite)
+        check_fields(self, scales=partial(as_whole, least=0, most=16))
         if as_neighbours(self.neighbours) is None:
             raise InvalidValue(
                 "neighbours is 'add-remove' or 'substitute': the number of records is private, or public"

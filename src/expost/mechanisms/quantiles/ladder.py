@@ -11,7 +11,16 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from expost import bracket
-from expost.checks import as_bounds, as_confidence, as_positive, as_probability, as_share, as_whole, optional, settle
+from expost.checks import (
+    as_bounds,
+    as_confidence,
+    as_positive,
+    as_probability,
+    as_share,
+    as_whole,
+    check_fields,
+    optional,
+)
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part
@@ -79,8 +88,8 @@ class QuantileLadder(Mechanism[NDArray[Any] | Tally, Rung]):
     test_share: Number = Fraction(1, 3)
 
     def __post_init__(self) -> None:
-        settle(self, "epsilon", "missing", bounds=optional(as_bounds))
-        settle(self, rungs=partial(as_whole, most=100))
+        check_fields(self, "epsilon", "missing", bounds=optional(as_bounds))
+        check_fields(self, rungs=partial(as_whole, most=100))
         as_probability(self.quantile, "quantile")
         as_positive(self.within, "within")
         as_confidence(self.confidence)

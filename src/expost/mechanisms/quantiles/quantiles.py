@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from expost import bracket
-from expost.checks import as_bounds, as_confidence, as_probability, as_whole, optional, settle
+from expost.checks import as_bounds, as_confidence, as_probability, as_whole, check_fields, optional
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours, as_neighbours
@@ -41,7 +41,7 @@ class Ranked(FixedCost[NDArray[Any] | Tally, Out], Calibrated[NDArray[Any] | Tal
     missing: Number
 
     def __post_init__(self) -> None:
-        settle(self, "epsilon", "missing", bounds=optional(as_bounds))
+        check_fields(self, "epsilon", "missing", bounds=optional(as_bounds))
         if as_neighbours(self.neighbours) is None:
             raise InvalidValue(
                 "neighbours is 'add-remove' or 'substitute': the number of records is private, or public"

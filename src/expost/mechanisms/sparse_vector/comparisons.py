@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import as_positive, as_whole, check_monotone, settle, split_epsilon
+from expost.checks import as_positive, as_whole, check_fields, check_monotone, split_epsilon
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours, as_neighbours
@@ -46,14 +46,14 @@ class Thresholded(Mechanism[NDArray[Any], NDArray[Any]]):
     neighbours: Neighbours | None = None
 
     def __post_init__(self) -> None:
-        settle(self, at_most=as_whole)
+        check_fields(self, at_most=as_whole)
         as_positive(self.sensitivity, "sensitivity")
         if self.noise not in ("one-sided", "two-sided"):
             raise InvalidValue(f"noise must be 'one-sided' or 'two-sided', got {self.noise!r}")
         exact(self.missing, "missing")
         as_neighbours(self.neighbours)
         check_monotone(self.monotone, self.neighbours)
-        settle(self, "epsilon")
+        check_fields(self, "epsilon")
         _ = self.halves
         object.__setattr__(self, "grid", self._grid.value(1))
         object.__setattr__(self, "threshold", self._shown(self.bars(self.threshold)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from expost.checks import requested_epsilon, settle
+from expost.checks import check_fields, requested_epsilon
 from expost.cost import Number, exact
 from expost.guarantee import Guarantee, Neighbours, Part
 from expost.mechanism import WITHHELD, Mechanism, Out, Withheld
@@ -64,7 +64,7 @@ class TestedRelease(Mechanism[Any, Out | Withheld]):
     name: str | None = None
 
     def __post_init__(self) -> None:
-        settle(self, release_epsilon=requested_epsilon)
+        check_fields(self, release_epsilon=requested_epsilon)
         _ = self.guarantee
 
     @cached_property

@@ -23,9 +23,9 @@ from expost.checks import (
     as_positive,
     as_probability,
     as_whole,
+    check_fields,
     optional,
     requested_delta,
-    settle,
     split_epsilon,
 )
 from expost.cost import Number, exact
@@ -165,7 +165,7 @@ class _Located(Wrapper[Any, float | Withheld]):
 
     def __post_init__(self) -> None:
         as_positive(self.proposed, "the proposed sensitivity")
-        settle(self, "epsilon", "missing", "delta", bounds=optional(as_bounds))
+        check_fields(self, "epsilon", "missing", "delta", bounds=optional(as_bounds))
         _ = self._proposal.grid, self.guarantee
 
     @property

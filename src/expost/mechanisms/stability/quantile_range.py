@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from expost import bracket
-from expost.checks import equal_share, settle
+from expost.checks import check_fields, equal_share
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
@@ -239,7 +239,7 @@ class _Ranged(Wrapper[Any, Out]):
             raise InvalidValue(f"quantiles are 0 ≤ low < high ≤ 1, got {self.low!r} and {self.high!r}")
         if not Fraction(1001, 1000) <= exact(self.grid, "grid") <= 10**6:
             raise InvalidValue(f"grid is the factor between bins, from 1.001 to 1000000, got {self.grid!r}")
-        settle(self, "missing", "delta")
+        check_fields(self, "missing", "delta")
         _ = self.guarantee
 
     @property

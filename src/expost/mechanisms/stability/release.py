@@ -21,7 +21,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from expost.checks import requested_epsilon, settle
+from expost.checks import check_fields, requested_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part
@@ -84,7 +84,7 @@ class ProposeTestRelease(Mechanism):
     name: str | None = None
 
     def __post_init__(self) -> None:
-        _settle(self)
+        _check_fields(self)
         _ = self.guarantee
 
     @cached_property
@@ -149,7 +149,7 @@ class FirstStable(Mechanism[Any, StableAnswer | Withheld]):
     name: str | None = None
 
     def __post_init__(self) -> None:
-        _settle(self)
+        _check_fields(self)
         if not self.proposals:
             raise InvalidValue("FirstStable tries at least one proposal, got none")
         if len({proposal.neighbours for proposal in self.proposals}) > 1:
@@ -227,7 +227,7 @@ class Chain(Mechanism[Any, tuple[Any, ...]]):
     name: str | None = None
 
     def __post_init__(self) -> None:
-        _settle(self)
+        _check_fields(self)
         if not self.legs or len(self.legs) != len(self.prices):
             raise InvalidValue(f"a chain has legs and a price for each, got {len(self.legs)} and {len(self.prices)}")
         _ = self.guarantee
@@ -278,5 +278,5 @@ class Chain(Mechanism[Any, tuple[Any, ...]]):
         return len(output)
 
 
-def _settle(mechanism: Any) -> None:
-    settle(mechanism, "delta", test_epsilon=requested_epsilon)
+def _check_fields(mechanism: Any) -> None:
+    check_fields(mechanism, "delta", test_epsilon=requested_epsilon)

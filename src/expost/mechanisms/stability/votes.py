@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import as_bounds, as_flag, as_whole, equal_share, finite, settle
+from expost.checks import as_bounds, as_flag, as_whole, check_fields, equal_share, finite
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.mechanism import WITHHELD, Withheld
@@ -121,8 +121,8 @@ class StableRegression(Wrapper[NDArray[Any], Coefficients | Withheld]):
     missing: Number = 0
 
     def __post_init__(self) -> None:
-        settle(self, blocks=as_whole, grids=as_whole, bounds=as_bounds, target_bounds=as_bounds)
-        settle(self, "missing", "delta", intercept=as_flag, cell=_widths)
+        check_fields(self, blocks=as_whole, grids=as_whole, bounds=as_bounds, target_bounds=as_bounds)
+        check_fields(self, "missing", "delta", intercept=as_flag, cell=_widths)
         _ = self.guarantee
 
     @cached_property

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from expost.checks import as_interval, as_whole, finite, settle
+from expost.checks import as_interval, as_whole, check_fields, finite
 from expost.errors import InvalidValue
 from expost.mechanisms.numbers import shape_of
 from expost.noise import NoiseSource, discrete_laplace
@@ -73,7 +73,7 @@ class CorrectPredictions(Score):
     classes: int = 2
 
     def __post_init__(self) -> None:
-        settle(self, classes=partial(as_whole, least=2))
+        check_fields(self, classes=partial(as_whole, least=2))
 
     @property
     def sensitivity(self) -> int:
@@ -109,7 +109,7 @@ class MeanAbsoluteError(Score):
     bounds: Any
 
     def __post_init__(self) -> None:
-        settle(self, bounds=as_interval)
+        check_fields(self, bounds=as_interval)
         finite(self.bounds[1] - self.bounds[0], "the distance of the bounds")
 
     @property

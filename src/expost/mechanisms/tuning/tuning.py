@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from expost.checks import as_share, as_whole, finite, optional, settle
+from expost.checks import as_share, as_whole, check_fields, finite, optional
 from expost.cost import Number, exact
 from expost.errors import InvalidValue, NeighbourMismatch
 from expost.guarantee import Guarantee, Part
@@ -84,10 +84,10 @@ class Tuning(Mechanism[Any, Tuned]):
         object.__setattr__(self, "candidates", tuple(self.candidates))
         if not isinstance(self.score, Score):
             raise InvalidValue(f"score is a Score such as CorrectPredictions(), got {type(self.score).__name__}")
-        settle(self, good_enough=optional(finite))
+        check_fields(self, good_enough=optional(finite))
         if not 1 < exact(self.factor, "factor") <= 3:
             raise InvalidValue(f"factor is the price in multiples of ε, above 1 and at most 3, got {self.factor}")
-        settle(self, runs=partial(as_whole, least=2, most=10**6))
+        check_fields(self, runs=partial(as_whole, least=2, most=10**6))
         if self.held_out is not None:
             as_share(self.held_out, "held_out")
         _ = self.guarantee

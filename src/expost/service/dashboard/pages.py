@@ -136,7 +136,7 @@ async def budgets(here: Here, who: Somebody) -> Response:
 
 
 @router.get("/entries")
-async def entries(here: Here, who: Somebody) -> Response:
+async def entries_page(here: Here, who: Somebody) -> Response:
     """The last entries: reserved, charged, refunded."""
     top = await here.account(who.token)
     found = await asyncio.to_thread(lambda: [entry_reply(each) for each in here.window.entries(top, 200)])
