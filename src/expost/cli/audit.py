@@ -25,16 +25,20 @@ _NAMES = ("mechanism", "pairs", "guarantee", "part_of", "many", "order", "prices
 def audit(
     subjects: Annotated[
         list[str] | None,
-        typer.Argument(help="Mechanisms of the library, or Python files.", metavar="[NAME | FILE.py]..."),
+        typer.Argument(help="Mechanisms of the library, or Python files.", metavar="NAME|FILE.py"),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every mechanism of the library.")] = False,
-    samples: Annotated[int, typer.Option(help="Outputs of each database of each pair.")] = 20_000,
-    seconds: Annotated[float | None, option("About how long each may take, instead of --samples.")] = None,
-    confidence: Annotated[float, typer.Option(help="A true guarantee is refuted with at most the rest.")] = 0.99,
-    seed: Annotated[int, typer.Option(help="The same seed and samples, the same result.")] = 0,
+    samples: Annotated[int, typer.Option(help="Outputs drawn on each database of each pair.")] = 20_000,
+    seconds: Annotated[
+        float | None, option("About how many seconds each mechanism may take, instead of --samples.")
+    ] = None,
+    confidence: Annotated[
+        float, typer.Option(help="Confidence: a true guarantee is refuted with probability at most 1 − this.")
+    ] = 0.99,
+    seed: Annotated[int, typer.Option(help="The same seed and samples give the same result.")] = 0,
     order: Annotated[float | None, option("Test Rényi prices at this order, too.")] = None,
     processes: Annotated[int | None, option("Processes that draw samples; all cores by default.")] = None,
-    plot: Annotated[Path | None, option("Draw what is shown against what is guaranteed.")] = None,
+    plot: Annotated[Path | None, option("Plot the ε that samples show against the ε of the guarantee.")] = None,
     json: Json = False,
 ) -> None:
     """Try to refute privacy guarantees: samples on neighbouring databases, and the event that tells them apart best.

@@ -33,7 +33,7 @@ def option(text: str, *names: str, **more: Any) -> Any:
 
 Account = Annotated[str | None, option("An account below it, such as clinic/alice.", metavar="PATH")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead, for other programs.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 OK = 0
 FAILED = 1
 """It could not be run, or a check failed."""

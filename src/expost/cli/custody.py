@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @app.add("open")
 def open_entries(url: Url, name: Name, as_json: Json = False) -> None:
-    """List entries that have not ended, and who holds them.
+    """List open entries, and the processes that reserved them.
 
     Example: expost ledger open sqlite:///clinic.db patients
     """
@@ -46,8 +46,8 @@ def forfeit(
 ) -> None:
     """Charge the worst case of an open entry, now.
 
-    For work that will never end, such as that of a machine which is gone. Should it live after all, its output is
-    refused.
+    For work that will never end, such as that of a machine which is gone. If that machine comes
+    back, its output is refused.
 
     Example: expost ledger forfeit sqlite:///clinic.db patients 17
     """
@@ -62,13 +62,13 @@ def watch(
     url: Url,
     name: Name,
     file: Annotated[Path, argument("FILE", "Where heads are noted.")],
-    every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 60,
-    once: Annotated[bool, typer.Option("--once", help="Look once, and end.")] = False,
+    every: Annotated[float, typer.Option(min=0.1, help="Seconds between two checks.")] = 60,
+    once: Annotated[bool, typer.Option("--once", help="Check once, and end.")] = False,
 ) -> None:
     """Verify what is new, and note the head elsewhere, again and again.
 
     Keep the file where nobody who can write the ledger can write. Exit code 4 as soon as something does not follow from
-    the last head in it: a rewritten trail, an old backup. One JSON line for each look: metrics for other programs.
+    the last head in it: a rewritten trail, an old backup. Prints one JSON line per check: metrics for other programs.
 
     Example: expost ledger watch sqlite:///clinic.db patients /elsewhere/patients.heads
     """
@@ -105,7 +105,7 @@ def backup(
 ) -> None:
     """Copy all ledgers of a database into a file, and verify them there.
 
-    A backup is for reading what was, for audits, and for restoring after a loss.
+    A backup is for audits, for reading old entries, and for restoring after a loss.
 
     Example: expost ledger backup sqlite:///clinic.db /backups/monday.db
     """
@@ -141,7 +141,7 @@ def restore(
 def import_ledger(
     url: Url,
     name: Name,
-    file: Annotated[Path, argument("FILE", "An export, or an SQLite file of an expost before its first release.")],
+    file: Annotated[Path, argument("FILE", "An export, or an SQLite file that expost wrote before its first release.")],
     by: Who,
     reason: Why,
     as_json: Json = False,
@@ -197,9 +197,9 @@ def _copied(heads: list[tuple[str, Head]], as_json: bool) -> None:
 
 @app.add()
 def clock(url: Url, name: Name, by: Who, reason: Why, as_json: Json = False) -> None:
-    """Confirm the clock, or repair the clock of the books.
+    """Confirm this machine's clock.
 
-    From the next line on the trail goes by what the clock shows now, however far that is from the last line.
+    New lines take their time from it, however far it is from the last line's.
 
     Example: expost ledger clock sqlite:///clinic.db patients --by me --reason "the clock was ten years ahead"
     """

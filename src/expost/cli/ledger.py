@@ -27,7 +27,7 @@ app = Commands(
 )
 
 
-_UNIT = 'Who one record is about. Studies say "patient (column patient)" or "visit (one row each)".'
+_UNIT = 'Who one record is about. Studies write "patient (column patient)" or "visit (one row each)".'
 Url = Annotated[str, argument("URL", "The database, such as sqlite:///study.db.")]
 Name = Annotated[str, argument("NAME", "The ledger's name.")]
 Epsilon = Annotated[str, option("The limit's ε.", metavar="NUMBER")]
@@ -45,7 +45,9 @@ def create(
     name: Name,
     epsilon: Epsilon,
     unit: Annotated[str, option(_UNIT, metavar="TEXT")],
-    neighbours: Annotated[Neighbours, option("What its claims are about.")],
+    neighbours: Annotated[
+        Neighbours, option("Whether neighbours differ by one record more or less, or by one exchanged record.")
+    ],
     delta: Delta = "0",
     accounting: Annotated[
         Literal["simple", "renyi"], typer.Option(help="How charges add up: ε alone, or on several meters (needs a δ).")
@@ -54,7 +56,8 @@ def create(
 ) -> None:
     """Make a ledger.
 
-    An SQLite file is made if there is none. How charges add up stays as it is: expost plan says which fits more.
+    An SQLite file is made if there is none. The accounting cannot be changed later; expost plan shows
+    which one admits more.
 
     Example: expost ledger create sqlite:///clinic.db patients --epsilon 3 --unit patient --neighbours add-remove
     """
@@ -92,7 +95,7 @@ def create_account(
 @app.add()
 def show(
     url: Url,
-    name: Annotated[str | None, argument("NAME", "The ledger's name; all without.")] = None,
+    name: Annotated[str | None, argument("NAME", "The ledger's name; without it, all ledgers.")] = None,
     account: Account = None,
     as_json: Json = False,
 ) -> None:
@@ -136,9 +139,9 @@ def entries(
     name: Name,
     account: Account = None,
     state: Annotated[
-        Literal["reserved", "settled", "forfeited", "voided"] | None, option("Only those of this state.")
+        Literal["reserved", "settled", "forfeited", "voided"] | None, option("Only entries in this state.")
     ] = None,
-    last: Annotated[int | None, option("Only the last ones.", min=1)] = None,
+    last: Annotated[int | None, option("Only this many of the newest entries.", min=1)] = None,
     as_json: Json = False,
 ) -> None:
     """List entries: who, what for, which part, what it cost.
@@ -193,7 +196,7 @@ def statement(
 
 @app.add()
 def recover(url: Url, name: Name, as_json: Json = False) -> None:
-    """Charge the worst case of what ended processes left.
+    """Charge the worst case of entries whose processes have ended.
 
     Every process that opens a ledger to spend does so first. Commands that read change nothing.
 
@@ -209,14 +212,16 @@ def recover(url: Url, name: Name, as_json: Json = False) -> None:
 def verify(
     url: Url,
     name: Name,
-    known: Annotated[str | None, option("A head noted earlier: is it still there?", metavar="LINE:HASH")] = None,
+    known: Annotated[
+        str | None, option("A head noted earlier, which the trail must still contain.", metavar="LINE:HASH")
+    ] = None,
     since: Annotated[bool, typer.Option("--since", help="Verify only what came after that head.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Recompute the audit trail and all it adds up to.
+    """Recompute the audit trail, and all balances from it.
 
-    Changes nothing. Exit code 4 if something differs. Prints the trail's head: note it elsewhere. Given back later, it
-    shows that nothing before was rewritten and that no old backup was restored.
+    Changes nothing. Exit code 4 if something differs. Prints the trail's head: note it elsewhere. Passed as --known
+    later, it shows that nothing before was rewritten and that no old backup was restored.
 
     Example: expost ledger verify sqlite:///clinic.db patients --known 7:9f86d081884c7d65…
     """
@@ -237,7 +242,7 @@ def export(
 ) -> None:
     """Write the audit trail as JSON lines.
 
-    Each has its hash, so that anyone can check them without expost.
+    Each line has its hash, so that anyone can check them without expost.
 
     Example: expost ledger export sqlite:///clinic.db patients trail.jsonl
     """
@@ -264,7 +269,7 @@ def raise_limit(
     account: Account = None,
     as_json: Json = False,
 ) -> None:
-    """Raise a limit. It never goes down.
+    """Raise a limit. Limits cannot be lowered.
 
     Example: expost ledger raise sqlite:///clinic.db patients --epsilon 4 --by "ethics board" --reason wave2
     """
@@ -287,9 +292,9 @@ def close(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Close for ever: nothing more is reserved.
+    """Close for good: nothing more can be reserved.
 
-    Holds for all accounts below, too. Everything stays readable.
+    All accounts below are closed, too. Everything stays readable.
 
     Example: expost ledger close sqlite:///clinic.db patients --by "data office" --reason "project ended"
     """

@@ -36,13 +36,13 @@ def serve(file: File) -> None:
 @tokens.add()
 def add(
     file: File,
-    role: Annotated[Literal["custodian", "analyst", "auditor", "engine"], option("What it may do.")],
+    role: Annotated[Literal["custodian", "analyst", "auditor", "engine"], option("What the token may do.")],
     account: Annotated[str, option("The ledger, or an account of it: patients/alice.", metavar="PATH")],
-    name: Annotated[str, option("Whose it is.", metavar="TEXT")],
-    days: Annotated[float, typer.Option(help="How long it lives.")] = 90,
+    name: Annotated[str, option("Who uses it.", metavar="TEXT")],
+    days: Annotated[float, typer.Option(help="Days until it expires.")] = 90,
     as_json: Json = False,
 ) -> None:
-    """Make a token. Its secret is shown this once.
+    """Make a token. Its secret is shown only once.
 
     Example: expost token add server.toml --role analyst --account patients/alice --name Alice
     """
@@ -81,7 +81,7 @@ def list_all(file: File, as_json: Json = False) -> None:
 
 @tokens.add()
 def revoke(file: File, token: Annotated[str, argument("ID", "The token's id.")]) -> None:
-    """Revoke a token. A running service knows within a second.
+    """Revoke a token. A running service refuses it within a second.
 
     Example: expost token revoke server.toml 1f0c2d3e4a5b6c7d
     """

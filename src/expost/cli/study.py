@@ -33,7 +33,7 @@ def init(
     decimal: Annotated[str | None, typer.Option(help="The decimal sign of a CSV file's numbers.")] = None,
     encoding: Annotated[str | None, typer.Option(help="How a CSV file is written, such as latin-1.")] = None,
     bounds: Annotated[
-        list[str] | None, option("What is known of a column without this data.", metavar="COLUMN=LOW,HIGH")
+        list[str] | None, option("Bounds of a column that are known without this data.", metavar="COLUMN=LOW,HIGH")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing study.")] = False,
 ) -> None:
@@ -199,7 +199,7 @@ def run(
 
 def report(
     study: Annotated[Path, argument("STUDY", "A study that was run, or its record.")],
-    output: Annotated[Path | None, option("Where to write it; by default beside.", "--output", "-o")] = None,
+    output: Annotated[Path | None, option("Where to write it; by default beside the record.", "--output", "-o")] = None,
 ) -> None:
     """Write the report of the last run, one HTML page.
 

@@ -1,8 +1,11 @@
 """What people see when they ask for help or make a mistake, as reviewed snapshots in tests/golden."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from commands import CliRunner
 from expost import Ledger
@@ -22,11 +25,19 @@ def shown(folder: Path, *arguments: str) -> str:
     return f"$ expost {' '.join(arguments).replace(str(folder), 'FOLDER')}\n{text}exit code {result.exit_code}\n"
 
 
-@pytest.mark.parametrize("command", ["", "init", "plan", "run", "report", "answers"])
-def test_help(tmp_path: Path, command: str) -> None:
-    text = shown(tmp_path, *command.split(), "--help")
-    assert "Example: expost" in text
-    golden(f"help{'-' * bool(command)}{command}", text)
+def commands(group: Any, *path: str) -> Iterator[tuple[str, ...]]:
+    """Every command and group of commands, except those of ``expost ledger``, which are in a page of their own."""
+    yield path
+    for name, command in getattr(group, "commands", {}).items():
+        if name != "ledger":
+            yield from commands(command, *path, name)
+
+
+@pytest.mark.parametrize("path", list(commands(get_command(app))), ids=" ".join)
+def test_help(tmp_path: Path, path: tuple[str, ...]) -> None:
+    text = shown(tmp_path, *path, "--help")
+    assert "Example: expost" in text or path == ("token",)
+    golden("-".join(["help", *path]), text)
 
 
 QUESTION = "\n[[question]]\n"
