@@ -54,11 +54,9 @@ def worst_cases() -> int:
 
 
 def fitting() -> list[Row]:
-    ours, simple, classic = sessions("renyi"), sessions("simple"), worst_cases()
+    ours, basic, classic = sessions("renyi"), sessions("basic"), worst_cases()
     return [
-        at_least(
-            "sparse vector sessions that fit, simple sum with refunds", ours, simple, "sessions", ours / simple, 10
-        ),
+        at_least("sparse vector sessions that fit, basic sum with refunds", ours, basic, "sessions", ours / basic, 10),
         at_least("sparse vector sessions that fit, RDP of worst cases", ours, classic, "sessions", ours / classic, 5),
     ]
 
@@ -103,10 +101,10 @@ def seconds_each(ledger: xp.Ledger, times: int) -> float:
 
 def charge(where: str, make: Callable[[str], xp.Ledger], times: int) -> Row:
     """The median of pairs that are measured one after the other."""
-    pairs = [(seconds_each(make("renyi"), times), seconds_each(make("simple"), times)) for _ in range(REPEATS)]
-    ours, simple = (median(times) * 1e6 for times in zip(*pairs, strict=True))
+    pairs = [(seconds_each(make("renyi"), times), seconds_each(make("basic"), times)) for _ in range(REPEATS)]
+    ours, basic = (median(times) * 1e6 for times in zip(*pairs, strict=True))
     ratio = median(one / other for one, other in pairs)
-    return at_most(f"a charge, {where}, simple sum", ours, simple, "µs", ratio, 1.5)
+    return at_most(f"a charge, {where}, basic sum", ours, basic, "µs", ratio, 1.5)
 
 
 def large(accounting: str) -> xp.Ledger:
@@ -139,10 +137,10 @@ def reading() -> Row:
             read += time.process_time() - start
         return read / CHARGES
 
-    pairs = [(seconds(large("renyi")), seconds(large("simple"))) for _ in range(REPEATS)]
-    ours, simple = (median(times) * 1e6 for times in zip(*pairs, strict=True))
+    pairs = [(seconds(large("renyi")), seconds(large("basic"))) for _ in range(REPEATS)]
+    ours, basic = (median(times) * 1e6 for times in zip(*pairs, strict=True))
     ratio = median(one / other for one, other in pairs)
-    return at_most("reading ε spent so far, simple sum", ours, simple, "µs", ratio, 1.1)
+    return at_most("reading ε spent so far, basic sum", ours, basic, "µs", ratio, 1.1)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from expost import Cost, Guarantee
 from expost.accounting.metering import MeterFilter
-from expost.accounting.meters import Meter, RenyiMeter, SimpleMeter
+from expost.accounting.meters import BasicMeter, Meter, RenyiMeter
 from expost.accounting.tariff import tariff_of_guarantee
 
 LIMIT = Cost(1, delta="1e-6")
@@ -31,13 +31,13 @@ def rounds_within(meter: Meter, worst: Fraction, comes_out: Fraction) -> int:
 
 def ways(worst: Fraction) -> dict[str, int]:
     """How many fit, by each way to add up, if a third of the worst case comes out."""
-    third, simple = worst / 3, SimpleMeter.of(LIMIT.exact_epsilon)
+    third, basic = worst / 3, BasicMeter.of(LIMIT.exact_epsilon)
     orders = [RenyiMeter.of(1, LIMIT.exact_delta, order) for order in ORDERS]
-    ours = [meter for meter in MeterFilter.of(LIMIT).meters if isinstance(meter, SimpleMeter | RenyiMeter)]
+    ours = [meter for meter in MeterFilter.of(LIMIT).meters if isinstance(meter, BasicMeter | RenyiMeter)]
     return {
-        "classic: worst cases add up": rounds_within(simple, worst, worst),
+        "classic: worst cases add up": rounds_within(basic, worst, worst),
         "RDP: worst cases at the best order": max(rounds_within(meter, worst, worst) for meter in orders),
-        "accounting = 'simple': what came out adds up": rounds_within(simple, worst, third),
+        "accounting = 'basic': what came out adds up": rounds_within(basic, worst, third),
         "accounting = 'renyi': prices of what came out": max(rounds_within(meter, worst, third) for meter in ours),
     }
 
@@ -51,7 +51,7 @@ def plot(target: Path) -> None:
     styles = {
         "classic": ("--", "#888888"),
         "RDP": (":", "#b8860b"),
-        "simple": ("-.", "#c0392b"),
+        "basic": ("-.", "#c0392b"),
         "renyi": ("-", "#1b6ca8"),
     }
     for name in found[0]:

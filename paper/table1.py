@@ -1,4 +1,4 @@
-"""Table 1: from how many 0.1-DP mechanisms on the optimal composition beats the simple one, for a given δ.
+"""Table 1: from how many 0.1-DP mechanisms on the optimal composition beats the basic one, for a given δ.
 
 Kairouz, Oh and Viswanath give k mechanisms of ε the guarantees ((k − 2i)ε, δ_i); the first that beats kε is i = 1.
 Its δ falls with k, so the table asks for the least k at which it is small enough. All of it is exact here.

@@ -25,14 +25,14 @@ CLAIM = Guarantee({"small": "0.001", "large": "0.004"}, delta="1e-9")
 NAME = "study"
 
 
-ACCOUNTINGS: tuple[Literal["simple", "renyi"], ...] = ("simple", "renyi")
+ACCOUNTINGS: tuple[Literal["basic", "renyi"], ...] = ("basic", "renyi")
 
 
 def make(
     url: str,
     epsilon: int | str = 1000,
     settings: Settings | None = None,
-    accounting: Literal["simple", "renyi"] = "simple",
+    accounting: Literal["basic", "renyi"] = "basic",
 ) -> Ledger:
     limit = Cost.within(epsilon, 1e-3)
     return Ledger.create(

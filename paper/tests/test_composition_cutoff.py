@@ -1,4 +1,4 @@
-"""Table 1: from how many 0.1-DP mechanisms on the optimal composition beats simple composition at δ."""
+"""Table 1: from how many 0.1-DP mechanisms on the optimal composition beats basic composition at δ."""
 
 from __future__ import annotations
 

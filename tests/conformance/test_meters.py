@@ -59,7 +59,7 @@ def test_many_small_questions_fit() -> None:
     ledger.verify()
 
 
-def test_a_few_large_questions_fit_as_in_the_simple_sum(new: New) -> None:
+def test_a_few_large_questions_fit_as_in_the_basic_sum(new: New) -> None:
     ledger = new()
     for _ in range(10):
         ledger.reserve(Guarantee.uniform("0.1")).settle("done")
@@ -86,14 +86,14 @@ def test_everything_that_remains_can_be_asked_for_and_no_more() -> None:
     ledger.verify()
 
 
-def test_normal_noise_needs_no_delta_and_fills_the_simple_sum(new: New) -> None:
+def test_normal_noise_needs_no_delta_and_fills_the_basic_sum(new: New) -> None:
     ledger = new()
     release = ledger.run(NOISE, on=5)
     assert ledger.spent == Cost(0)
     assert release.entry.amounts is not None
     assert release.entry.amounts.unpriced == 1
-    simple, renyi, normal = ledger.meters
-    assert (simple.is_full, renyi.is_full, normal.is_full) == (True, False, False)
+    basic, renyi, normal = ledger.meters
+    assert (basic.is_full, renyi.is_full, normal.is_full) == (True, False, False)
     ledger.reserve(SESSION).settle("third")
     assert ledger.meters[2].is_full  # what is not Gaussian noise has no ε there
     with pytest.raises(xp.BudgetExceeded) as refused:
@@ -169,7 +169,7 @@ def test_sums_that_no_database_can_hold_are_refused(new: New) -> None:
     ledger.verify()
 
 
-def test_small_accounts_have_the_simple_sum_alone_and_say_so(new: New) -> None:
+def test_small_accounts_have_the_basic_sum_alone_and_say_so(new: New) -> None:
     ledger = new()
     small, large = ledger.create_account("small", "0.1", "1e-6"), ledger.create_account("large", "0.9", "1e-6")
     assert [str(reading) for reading in small.meters][1:] == [
@@ -233,7 +233,7 @@ def test_closed_ledgers_reserve_nothing(new: New) -> None:
 @pytest.mark.parametrize(
     ("accounting", "message"),
     [
-        ("rényi", "accounting is 'simple', 'renyi' or RenyiAccounting"),
+        ("rényi", "accounting is 'basic', 'renyi' or RenyiAccounting"),
         (RenyiAccounting(order=1), "an order is above 1"),
         (RenyiAccounting(delta=1e-6), "parts of the limit's δ"),
     ],
@@ -244,16 +244,16 @@ def test_bad_settings_are_refused(new: New, accounting: object, message: str) ->
 
 
 def test_a_request_without_prices_is_refused_where_there_are_meters(new: New) -> None:
-    ledger, simple = new(), Ledger(1)
-    for one, other in ((ledger, simple), (simple, ledger)):
+    ledger, basic = new(), Ledger(1)
+    for one, other in ((ledger, basic), (basic, ledger)):
         request = one._request("reserve", SESSION, SESSION, None, None)
         with pytest.raises(xp.InvalidValue, match="prices do not fit the meters"):
             other._store.reserve(request, begin=True)
 
 
-def test_a_simple_ledger_shows_one_meter_and_no_others() -> None:
+def test_a_basic_ledger_shows_one_meter_and_no_others() -> None:
     ledger = Ledger(1)
-    assert [reading.name for reading in ledger.meters] == ["simple sum (ε)"]
+    assert [reading.name for reading in ledger.meters] == ["basic sum (ε)"]
     assert ledger.statement().endswith("remaining ε 1")
 
 

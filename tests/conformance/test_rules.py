@@ -24,7 +24,7 @@ CLAIMS = [
 ]
 
 
-LIMITS: dict[Any, Cost] = {"simple": Cost(20, delta="1e-3"), "renyi": Cost(8, delta="1e-3")}
+LIMITS: dict[Any, Cost] = {"basic": Cost(20, delta="1e-3"), "renyi": Cost(8, delta="1e-3")}
 NOISE = xp.Gaussian(epsilon=0.5, delta=1e-6, sensitivity=1)
 
 
@@ -94,7 +94,7 @@ def story(ledger: Ledger, seed: int, turn: Callable[[int], None], start: int) ->
 
 
 @pytest.mark.parametrize("seed", some([1, 2, 3], 2))
-@pytest.mark.parametrize("accounting", ["simple", "renyi"])
+@pytest.mark.parametrize("accounting", ["basic", "renyi"])
 def test_the_same_operations_give_the_same_lines(
     accounting: Any, seed: int, sqlite_url: Callable[[], str], postgres_url: Callable[[], str]
 ) -> None:

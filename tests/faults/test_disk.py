@@ -117,7 +117,7 @@ def lost(disk: Disk, tmp_path: Path, every: int) -> int:
     return found
 
 
-def begin(disk: Disk, tmp_path: Path, synchronous: str = "EXTRA", accounting: Any = "simple") -> Ledger:
+def begin(disk: Disk, tmp_path: Path, synchronous: str = "EXTRA", accounting: Any = "basic") -> Ledger:
     url = f"sqlite:///{tmp_path}/books.db"
     ledger = make(url, settings=Settings(vfs=disk.name), accounting=accounting)
     if synchronous != "EXTRA":

@@ -26,10 +26,10 @@ def spend(url: str, log: Path, seed: int) -> None:
     Worker(Ledger.load(url, NAME), log, seed).work()
 
 
-Accounting: TypeAlias = Literal["simple", "renyi"]
+Accounting: TypeAlias = Literal["basic", "renyi"]
 
 
-def set_up(url: str, epsilon: int | str = 1000, accounting: Accounting = "simple") -> None:
+def set_up(url: str, epsilon: int | str = 1000, accounting: Accounting = "basic") -> None:
     ledger = make(url, epsilon, accounting=accounting)
     ledger.create_account("team", epsilon=100, delta=1e-3).create_account("alice", epsilon=50, delta=1e-3)
 

@@ -115,9 +115,9 @@ class MeteredModel(Model):
     def fits_at(self, path: tuple[str, ...], used: Any) -> bool:
         epsilon, delta, renyi, normal, others, unpriced, foreign = used
         rounds, renyi_most, normal_most, others_most = self.held[path]
-        simple = epsilon <= self.limits[path].epsilon_units and unpriced == 0
+        basic = epsilon <= self.limits[path].epsilon_units and unpriced == 0
         gaussian = normal <= normal_most and others <= others_most and foreign == 0
-        return bool(delta <= rounds and (simple or renyi <= renyi_most or gaussian))
+        return bool(delta <= rounds and (basic or renyi <= renyi_most or gaussian))
 
     def compare(self, account: Ledger, path: tuple[str, ...]) -> None:
         balance = account._store.balances(path)[-1]
@@ -136,7 +136,7 @@ class LedgerMachine(RuleBasedStateMachine):
     interactions: Bundle[Any] = Bundle("interactions")
 
     model_of: type[Model] = Model
-    accounting: Literal["simple", "renyi"] = "simple"
+    accounting: Literal["basic", "renyi"] = "basic"
 
     def make(self) -> Ledger:
         return Ledger(LIMIT, accounting=self.accounting)
@@ -373,7 +373,7 @@ def server() -> Server:
     return Server()
 
 
-def durable(url: str, accounting: Literal["simple", "renyi"]) -> Ledger:
+def durable(url: str, accounting: Literal["basic", "renyi"]) -> Ledger:
     return Ledger.create(url, "ledger", LIMIT, neighbours="add-remove", unit="person", accounting=accounting)
 
 

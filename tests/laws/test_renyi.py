@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from expost import Cost, Guarantee, bracket
 from expost.accounting.filters import CONT
 from expost.accounting.metering import Metered, MeterFilter
-from expost.accounting.meters import RenyiMeter, Round, SimpleMeter
+from expost.accounting.meters import BasicMeter, RenyiMeter, Round
 from expost.accounting.renyi import (
     Prices,
     balanced_slope,
@@ -252,7 +252,7 @@ class Toy:
 
 def revealed(refund: bool) -> Fraction:
     """How likely a mechanism that reveals the database with probability ¼ does so under δ = ¼, run while it fits."""
-    rule = MeterFilter(Cost(1, "0.25"), (SimpleMeter.of(1),))
+    rule = MeterFilter(Cost(1, "0.25"), (BasicMeter.of(1),))
     asked, state, hidden = Round(Toy(Guarantee({"nothing": 0, "revealed": 0}, "0.25"))), rule.start(), Fraction(1)
     for _ in range(5):
         if rule.decide(state, asked) is CONT:
@@ -335,7 +335,7 @@ def _moved(values: np.ndarray, by: int) -> np.ndarray:
 
 
 def two_meters(epsilon: str, delta: str) -> MeterFilter:
-    return MeterFilter(Cost(epsilon, delta), (SimpleMeter.of(epsilon), RenyiMeter.of(epsilon, delta)))
+    return MeterFilter(Cost(epsilon, delta), (BasicMeter.of(epsilon), RenyiMeter.of(epsilon, delta)))
 
 
 GAMES = [("1", "0.05", "0.25", 2), ("0.8", "0.1", "0.2", 3), ("2", "0.1", "0.4", 2)]

@@ -267,7 +267,7 @@ def near(data: Any, answer: Any) -> int:
     return -abs(int(data) - int(answer))
 
 
-@pytest.mark.parametrize("accounting", ["simple", "renyi"])
+@pytest.mark.parametrize("accounting", ["basic", "renyi"])
 def test_a_stop_that_reads_data_is_charged(accounting: Any) -> None:
     ledger = xp.Ledger(epsilon=4, delta=1e-5, accounting=accounting)
     reduction = xp.NoiseReduction(epsilon=1, sensitivity=1, levels=12, ratio=2)

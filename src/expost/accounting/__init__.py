@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from expost.accounting.losses import LaplaceNoise as LaplaceNoise
     from expost.accounting.losses import Loss as Loss
     from expost.accounting.metering import MeterFilter as MeterFilter
+    from expost.accounting.meters import BasicMeter as BasicMeter
     from expost.accounting.meters import GaussianMeter as GaussianMeter
     from expost.accounting.meters import Meter as Meter
     from expost.accounting.meters import RenyiMeter as RenyiMeter
     from expost.accounting.meters import Round as Round
-    from expost.accounting.meters import SimpleMeter as SimpleMeter
     from expost.accounting.pairs import basic_composition as basic_composition
     from expost.accounting.pairs import optimal_composition as optimal_composition
     from expost.accounting.planning import plan as plan
@@ -48,7 +48,7 @@ _ROOMS = {
     "losses": ("ApproximateDP", "EitherDirection", "GaussianNoise", "LaplaceNoise", "Loss"),
     "incremental": ("IncrementalComposition",),
     "metering": ("MeterFilter",),
-    "meters": ("GaussianMeter", "Meter", "RenyiMeter", "Round", "SimpleMeter"),
+    "meters": ("BasicMeter", "GaussianMeter", "Meter", "RenyiMeter", "Round"),
     "pairs": ("basic_composition", "optimal_composition"),
     "planning": ("plan",),
     "stopping": ("optimal_delta", "sum_delta"),

@@ -1,4 +1,4 @@
-"""What ledgers count beside the simple sum, and what they hold of it: whole numbers."""
+"""What ledgers count beside the basic sum, and what they hold of it: whole numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ABSENT = -1
 
 
 class Amounts(NamedTuple):
-    """What is counted beside the simple sum, in units of 10⁻¹²; the last two count rounds.
+    """What is counted beside the basic sum, in units of 10⁻¹²; the last two count rounds.
 
     Proof: thm-meters, thm-gaussian-pot
     """
@@ -21,7 +21,7 @@ class Amounts(NamedTuple):
     others: int = 0
     """ε of everything else, for the Gaussian meter."""
     unpriced: int = 0
-    """Rounds that have no ε: they took no δ. While there is one, the simple sum has no room."""
+    """Rounds that have no ε: they took no δ. While there is one, the basic sum has no room."""
     foreign: int = 0
     """Those of them that are not Gaussian noise. While there is one, the Gaussian meter has no room."""
 
@@ -36,7 +36,7 @@ NO_AMOUNTS = Amounts()
 
 
 class Capacity(NamedTuple):
-    """What an account holds on each meter beside the simple sum. :data:`ABSENT` where it does not have the meter."""
+    """What an account holds on each meter beside the basic sum. :data:`ABSENT` where it does not have the meter."""
 
     delta: int
     """What the δ's of rounds may add up to."""
@@ -46,7 +46,7 @@ class Capacity(NamedTuple):
 
 
 Counted: TypeAlias = tuple[int, ...]
-"""What an account holds and counts beside the simple sum: a capacity, then what was charged, then what is reserved.
+"""What an account holds and counts beside the basic sum: a capacity, then what was charged, then what is reserved.
 
 Balances keep the numbers as they are. A ledger has many balances, and a tuple of numbers costs the collector nothing.
 """

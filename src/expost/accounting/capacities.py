@@ -19,7 +19,7 @@ from expost.guarantee import Guarantee
 
 @dataclass(frozen=True, kw_only=True)
 class RenyiAccounting:
-    """Rényi prices and Gaussian noise beside the simple sum: a ledger admits what fits on at least one of them.
+    """Rényi prices and Gaussian noise beside the basic sum: a ledger admits what fits on at least one of them.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class RenyiAccounting:
                 raise
             raise InvalidValue(
                 f"the limit {limit} has no room for Rényi prices at any order: {_remedy(limit, share)}, or take "
-                "accounting='simple'"
+                "accounting='basic'"
             ) from None
         if capacity(order, limit.exact_epsilon, share) * EPSILON_UNITS < 1:
             raise InvalidValue(
@@ -72,8 +72,7 @@ class RenyiAccounting:
         whole = limit.delta_units
         if not whole:
             raise InvalidValue(
-                f"Rényi accounting needs a δ, and the limit is {limit}: give delta= as well, or take "
-                "accounting='simple'"
+                f"Rényi accounting needs a δ, and the limit is {limit}: give delta= as well, or take accounting='basic'"
             )
         renyi = whole // 4 if self.delta is None else Cost.within(0, self.delta).delta_units
         rest = 2 * (whole - renyi) // 3
@@ -87,7 +86,7 @@ class RenyiAccounting:
         return renyi, gaussian
 
 
-Accounting: TypeAlias = Literal["simple", "renyi"] | RenyiAccounting
+Accounting: TypeAlias = Literal["basic", "renyi"] | RenyiAccounting
 """How a ledger adds up: ε's alone, or on several meters."""
 
 
@@ -105,7 +104,7 @@ class LedgerMeters(NamedTuple):
     others: int
 
     def capacity(self, limit: Cost) -> Capacity:
-        """What a limit holds. Without room for Rényi prices there is only the simple sum."""
+        """What a limit holds. Without room for Rényi prices there is only the basic sum."""
         renyi = self._renyi(limit)
         normal = ABSENT if renyi == ABSENT else self._normal(limit)
         return Capacity(self._rounds(limit, renyi, normal), renyi, normal, self.others)
@@ -171,9 +170,9 @@ class LedgerMeters(NamedTuple):
         """The prices that a guarantee implies, whatever keeps it."""
         return tariff_of_guarantee(guarantee, self.order, interactive=interactive)
 
-    def tariff_of_mechanism(self, mechanism: Priced, *, interactive: bool, simple_alone: bool) -> Tariff:
+    def tariff_of_mechanism(self, mechanism: Priced, *, interactive: bool, basic_alone: bool) -> Tariff:
         """The prices of a mechanism, lower where its noise is known."""
-        return tariff_of_mechanism(mechanism, self.order, interactive=interactive, simple_alone=simple_alone)
+        return tariff_of_mechanism(mechanism, self.order, interactive=interactive, basic_alone=basic_alone)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; :meth:`from_json` reads them back."""
@@ -186,9 +185,9 @@ class LedgerMeters(NamedTuple):
         return cls(as_order(order), int(delta), int(renyi), int(gaussian), int(others))
 
 
-def affordable(meters: LedgerMeters, capacity: Capacity, simple_left: int, used: Amounts) -> Affordable:
+def affordable(meters: LedgerMeters, capacity: Capacity, basic_left: int, used: Amounts) -> Affordable:
     """The largest ε of a pure guarantee with one part, and the largest ρ of Gaussian noise, for which there is room."""
-    found = [Affordable(simple_left, 0)] if simple_left >= 0 and not used.unpriced else []
+    found = [Affordable(basic_left, 0)] if basic_left >= 0 and not used.unpriced else []
     if used.renyi <= capacity.renyi:
         meter = RenyiMeter(meters.order, (capacity.renyi,), 0)
         found.append(meter.affordable((capacity.renyi - used.renyi,)))
@@ -198,14 +197,14 @@ def affordable(meters: LedgerMeters, capacity: Capacity, simple_left: int, used:
 
 
 def meters_of(accounting: Any, limit: Cost) -> LedgerMeters | None:
-    """The meters that a ledger is to have; None for the simple sum alone."""
-    if accounting == "simple":
+    """The meters that a ledger is to have; None for the basic sum alone."""
+    if accounting == "basic":
         return None
     if accounting == "renyi":
         return RenyiAccounting().under(limit)
     if isinstance(accounting, RenyiAccounting):
         return accounting.under(limit)
-    raise InvalidValue(f"accounting is 'simple', 'renyi' or RenyiAccounting(…), got {said(accounting)}")
+    raise InvalidValue(f"accounting is 'basic', 'renyi' or RenyiAccounting(…), got {said(accounting)}")
 
 
 def _remedy(limit: Cost, share: Fraction) -> str:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Self
 
 from expost.accounting.filters import CONT, HALT, Decision
-from expost.accounting.meters import Affordable, GaussianMeter, Meter, RenyiMeter, Round, SimpleMeter
+from expost.accounting.meters import Affordable, BasicMeter, GaussianMeter, Meter, RenyiMeter, Round
 from expost.cost import Cost, said
 from expost.errors import InvalidValue
 from expost.guarantee import Part
@@ -69,7 +69,7 @@ class MeterFilter:
 
     >>> rule = MeterFilter.of(Cost(1, delta=1e-6))
     >>> [type(meter).__name__ for meter in rule.meters]
-    ['SimpleMeter', 'RenyiMeter', 'GaussianMeter']
+    ['BasicMeter', 'RenyiMeter', 'GaussianMeter']
 
     Proof: thm-meters
     """
@@ -93,7 +93,7 @@ class MeterFilter:
             raise InvalidValue(f"a filter's limit is a Cost, got {said(limit)}")
         epsilon, quarter = limit.exact_epsilon, limit.exact_delta / 4
         others = (_renyi(epsilon, quarter), _gaussian(epsilon, 2 * quarter))
-        return cls(limit, (SimpleMeter((limit.epsilon_units,)), *(meter for meter in others if meter is not None)))
+        return cls(limit, (BasicMeter((limit.epsilon_units,)), *(meter for meter in others if meter is not None)))
 
     @property
     def rounds_delta(self) -> int:

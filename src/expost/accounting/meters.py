@@ -1,6 +1,6 @@
 """Meters: several ways to add up what was spent, any one of which keeps a limit (ε, δ).
 
-A meter gives every part a price and has a capacity for its share of δ. The simple sum needs no δ, so that keeping it
+A meter gives every part a price and has a capacity for its share of δ. The basic sum needs no δ, so that keeping it
 beside others costs nothing. All amounts are whole numbers: of 10⁻¹⁸ for δ, of 10⁻¹² for everything else.
 """
 
@@ -49,7 +49,7 @@ class Round:
         Whether it answers questions one at a time.
     delta
         Whether it takes its δ of the limit. Without, its prices must hold by themselves, like those of Gaussian noise;
-        in the simple sum it then has no price, and from there on another meter must have room.
+        in the basic sum it then has no price, and from there on another meter must have room.
     """
 
     mechanism: Priced
@@ -61,7 +61,7 @@ class Round:
         """The δ that the round takes of the limit."""
         return self.mechanism.guarantee.worst_case.delta_units if self.delta else 0
 
-    def simple_prices(self) -> Prices | None:
+    def basic_prices(self) -> Prices | None:
         """E of each part; None without the δ that it needs."""
         prices = Prices.of_guarantee(self.mechanism.guarantee)
         return prices if self.delta or not prices.delta else None
@@ -114,7 +114,7 @@ class Meter(Protocol):
 
 
 @dataclass(frozen=True)
-class SimpleMeter:
+class BasicMeter:
     """The sum of the ε's of the parts that came out. It takes no share of δ.
 
     Parameters
@@ -137,7 +137,7 @@ class SimpleMeter:
 
     def prices(self, asked: Round) -> tuple[Prices, ...] | None:
         """E."""
-        prices = asked.simple_prices()
+        prices = asked.basic_prices()
         return None if prices is None else (prices,)
 
     def affordable(self, left: tuple[int, ...]) -> Affordable:
@@ -225,8 +225,8 @@ class GaussianMeter:
         normal = asked.gaussian_prices()
         if normal is not None:
             return _FREE, normal
-        simple = asked.simple_prices()
-        return None if simple is None else (simple, _FREE)
+        basic = asked.basic_prices()
+        return None if basic is None else (basic, _FREE)
 
     def affordable(self, left: tuple[int, ...]) -> Affordable:
         """What is left for others, and ρ = μ²/2."""

@@ -22,7 +22,7 @@ _NOTHING = Cost(0)
 
 
 class Charge(NamedTuple):
-    """What a part costs: in the simple sum, and on the other meters."""
+    """What a part costs: in the basic sum, and on the other meters."""
 
     cost: Cost
     amounts: Amounts
@@ -44,7 +44,7 @@ class Tariff:
     guarantee
         (P, E, δ) of the request.
     takes_delta
-        Whether it takes its δ. Without, it has no price in the simple sum.
+        Whether it takes its δ. Without, it has no price in the basic sum.
     renyi
         The Rényi price of each part in the fixed order of parts, and then of every other label, if there may be others.
     normal
@@ -121,13 +121,13 @@ class Tariff:
         return Tariff, (self.guarantee, self.takes_delta, self.renyi, self.normal)
 
 
-def tariff_of_mechanism(mechanism: Priced, order: Number, *, interactive: bool, simple_alone: bool = False) -> Tariff:
+def tariff_of_mechanism(mechanism: Priced, order: Number, *, interactive: bool, basic_alone: bool = False) -> Tariff:
     """The prices of a mechanism at an order.
 
-    It takes its δ only where its Rényi prices need it, or where there is no meter but the simple sum.
+    It takes its δ only where its Rényi prices need it, or where there is no meter but the basic sum.
     """
     guarantee, prices = mechanism.guarantee, mechanism.renyi_prices(order)
-    takes = bool(prices.delta) or simple_alone or not guarantee.worst_case.delta_units
+    takes = bool(prices.delta) or basic_alone or not guarantee.worst_case.delta_units
     asked = Round(mechanism, interactive, delta=takes)
     renyi = _aligned(guarantee, asked.renyi_prices(as_order(order)))
     assert renyi is not None

@@ -41,7 +41,7 @@ class CountedSteps(Mechanism[Any, int]):
         The relation of the guarantee.
     every_step
         Whether each step is a part of its own: in a ledger with Rényi prices it then pays for exactly the steps that
-        were begun. In the simple sum it changes nothing.
+        were begun. In the basic sum it changes nothing.
 
     What decides to stop may look at nothing but what the steps published.
 

@@ -144,7 +144,7 @@ def confirm(question: str, yes: bool) -> None:
 
 def short(cost: Cost, *, up: bool) -> str:
     """A cost to six places, for tables: charges round up, refunds and balances down."""
-    simple = shortened(cost, up=up)
+    basic = shortened(cost, up=up)
     rho = getattr(cost, "rho_units", 0)  # where there are several meters
-    said = [f"{simple}"] if simple or not rho else []
+    said = [f"{basic}"] if basic or not rho else []
     return " or ".join([*said, *([f"ρ {rho / 1e12:.4g}"] if rho else [])])

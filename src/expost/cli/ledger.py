@@ -50,8 +50,8 @@ def create(
     ],
     delta: Delta = "0",
     accounting: Annotated[
-        Literal["simple", "renyi"], typer.Option(help="How charges add up: ε alone, or on several meters (needs a δ).")
-    ] = "simple",
+        Literal["basic", "renyi"], typer.Option(help="How charges add up: ε alone, or on several meters (needs a δ).")
+    ] = "basic",
     as_json: Json = False,
 ) -> None:
     """Make a ledger.

@@ -33,8 +33,8 @@ def as_raised(epsilon: Number | None, delta: Number | None) -> tuple[Cost | None
 
 
 def as_meters(accounting: Any, limit: Cost) -> LedgerMeters | None:
-    """A ledger's other meters than the simple sum, if it is to have any."""
-    if accounting == "simple":
+    """A ledger's other meters than the basic sum, if it is to have any."""
+    if accounting == "basic":
         return None
     from expost.accounting.capacities import meters_of
 

@@ -39,7 +39,7 @@ class Request(NamedTuple):
     key
         The caller's unique name for it.
     tariff
-        The price of each part on the meters of the ledger, if it has more than the simple sum.
+        The price of each part on the meters of the ledger, if it has more than the basic sum.
     """
 
     operation: Manner
@@ -57,7 +57,7 @@ class Request(NamedTuple):
 
     @property
     def worst(self) -> Cost:
-        """The worst case, which is reserved, in the simple sum."""
+        """The worst case, which is reserved, in the basic sum."""
         return self.guarantee.worst_case if self.tariff is None else self.tariff.worst.cost
 
     def __repr__(self) -> str:
@@ -136,7 +136,7 @@ class Entry(NamedTuple):
 
     @property
     def reserved(self) -> Cost:
-        """The worst case that was reserved, in the simple sum."""
+        """The worst case that was reserved, in the basic sum."""
         return self.request.worst
 
     @property
@@ -200,8 +200,8 @@ class Remaining(Cost):
         return decimal_text(self.rho_units, 12)
 
     def __str__(self) -> str:
-        simple = super().__str__() if self or not self.rho_units else ""
-        return " or ".join([*([simple] if simple else []), *([f"ρ {self.rho_text}"] if self.rho_units else [])])
+        basic = super().__str__() if self or not self.rho_units else ""
+        return " or ".join([*([basic] if basic else []), *([f"ρ {self.rho_text}"] if self.rho_units else [])])
 
     def __repr__(self) -> str:
         return f"Remaining({self})"
@@ -226,7 +226,7 @@ class Balance(NamedTuple):
     line
         The line of the audit trail that changed it last.
     meters
-        The counts of other meters than the simple sum, if there are any.
+        The counts of other meters than the basic sum, if there are any.
     """
 
     limit: Cost
@@ -243,24 +243,24 @@ class Balance(NamedTuple):
 
     @property
     def remaining(self) -> Cost:
-        """limit − spent − reserved; nothing once it is closed. In the simple sum, if there are other meters."""
+        """limit − spent − reserved; nothing once it is closed. In the basic sum, if there are other meters."""
         if self.closed:
             return Cost(0)
         held = self.held
         if held is None:
             return self.limit - self.spent - self.reserved
         delta = held.capacity.delta - self.spent.delta_units - self.reserved.delta_units
-        return Cost.of_units(0 if held.used.unpriced else max(0, self.simple_left), delta)
+        return Cost.of_units(0 if held.used.unpriced else max(0, self.basic_left), delta)
 
     @property
-    def is_simple_alone(self) -> bool:
+    def is_basic_alone(self) -> bool:
         """Whether the limit is too small for the other meters of the ledger."""
         held = self.held
         return held is not None and held.capacity.renyi == ABSENT
 
     @property
-    def simple_left(self) -> int:
-        """The ε that remains in the simple sum, in units; negative if another meter admitted more."""
+    def basic_left(self) -> int:
+        """The ε that remains in the basic sum, in units; negative if another meter admitted more."""
         return self.limit.epsilon_units - self.spent.epsilon_units - self.reserved.epsilon_units
 
     def has_room(self, worst: Cost) -> bool:

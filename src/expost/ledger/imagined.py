@@ -25,17 +25,17 @@ class Imagined(NamedTuple):
 
     meters: LedgerMeters | None
     levels: tuple[Balance, ...]
-    simple_alone: bool = False
-    """Whether one of them has only the simple sum, although the ledger has other meters."""
+    basic_alone: bool = False
+    """Whether one of them has only the basic sum, although the ledger has other meters."""
 
     @classmethod
     def of(cls, ledger: Ledger) -> Imagined:
         """A ledger or account as it is now."""
-        return cls(ledger._store.meters, ledger._store.balances(ledger._path), ledger._simple_alone)
+        return cls(ledger._store.meters, ledger._store.balances(ledger._path), ledger._basic_alone)
 
     @classmethod
     def holding(cls, remaining: Cost) -> Imagined:
-        """A ledger with the simple sum only, of which this remains."""
+        """A ledger with the basic sum only, of which this remains."""
         return cls(None, (Balance(remaining, Cost(0), Cost(0)),))
 
     @property
@@ -50,7 +50,7 @@ class Imagined(NamedTuple):
         """
         guarantee = plan if isinstance(plan, Guarantee) else plan.guarantee
         if self.meters is not None:
-            tariff = prices_of(self.meters, _manner(plan), plan, guarantee, simple_alone=self.simple_alone)
+            tariff = prices_of(self.meters, _manner(plan), plan, guarantee, basic_alone=self.basic_alone)
             return tariff.worst, tariff.best if cheapest is None else tariff.of(cheapest)
         best = guarantee.best_case if cheapest is None else guarantee.cost_of(cheapest)
         return Charge(guarantee.worst_case, NO_AMOUNTS), Charge(best, NO_AMOUNTS)
@@ -94,12 +94,12 @@ def _charged(level: Balance, charge: Charge) -> Balance | None:
 
 def _taken(level: Balance, charge: Charge) -> float:
     held, (cost, amounts), limit = level.held, charge, level.limit
-    simple = _share(cost.epsilon_units, limit.epsilon_units)
+    basic = _share(cost.epsilon_units, limit.epsilon_units)
     if held is None:
-        return max(simple, _share(cost.delta_units, limit.delta_units))
+        return max(basic, _share(cost.delta_units, limit.delta_units))
     capacity = held.capacity
     shares = [
-        inf if amounts.unpriced else simple,
+        inf if amounts.unpriced else basic,
         _share(amounts.renyi, capacity.renyi),
         inf if amounts.foreign else max(
             _share(amounts.normal, capacity.normal), _share(amounts.others, capacity.others)

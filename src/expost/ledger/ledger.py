@@ -54,7 +54,7 @@ class Ledger(ShownLedger):
     noise
         The source of the mechanisms' randomness. By default the operating system.
     accounting
-        How charges add up: ``"simple"``, the sum of ε's; or ``"renyi"``, which also counts Rényi prices and Gaussian
+        How charges add up: ``"basic"``, the sum of ε's; or ``"renyi"``, which also counts Rényi prices and Gaussian
         noise, and admits what fits on at least one of these meters (it needs a δ). A
         :class:`~expost.accounting.RenyiAccounting` has settings for it.
 
@@ -81,7 +81,7 @@ class Ledger(ShownLedger):
         neighbours: Neighbours | None = None,
         unit: str | None = None,
         noise: NoiseSource | None = None,
-        accounting: Accounting = "simple",
+        accounting: Accounting = "basic",
     ) -> None:
         arguments.check_source(noise)
         if unit is not None:
@@ -91,7 +91,7 @@ class Ledger(ShownLedger):
         meters = arguments.as_meters(accounting, limit)
         self._store: Store = MemoryStore(name, limit, as_neighbours(neighbours), unit, meters=meters)
         self._noise: NoiseSource = noise or SystemNoise()
-        self._simple_alone = False
+        self._basic_alone = False
 
     @classmethod
     def create(
@@ -105,7 +105,7 @@ class Ledger(ShownLedger):
         unit: str,
         noise: NoiseSource | None = None,
         settings: Settings | None = None,
-        accounting: Accounting = "simple",
+        accounting: Accounting = "basic",
     ) -> Self:
         """Create a durable ledger in a database: ``sqlite:///study.db`` or ``postgresql://host/database``.
 
@@ -140,7 +140,7 @@ class Ledger(ShownLedger):
         arguments.check_private(noise)
         ledger = object.__new__(cls)
         ledger._path, ledger._store = (name,), open_store(url, name, settings, read_only=read_only)
-        ledger._noise, ledger._simple_alone = noise or SystemNoise(), False
+        ledger._noise, ledger._basic_alone = noise or SystemNoise(), False
         if not read_only:
             with suppress(Changed):
                 ledger._store.recover() if recover else ledger._store.check()
@@ -270,7 +270,7 @@ class Ledger(ShownLedger):
         levels = self._store.balances(path)  # raises where there is no such account
         account = object.__new__(Ledger)
         account._path, account._store, account._noise = path, self._store, self._noise
-        account._simple_alone = any(level.is_simple_alone for level in levels)
+        account._basic_alone = any(level.is_basic_alone for level in levels)
         return account
 
     # ---- administration
@@ -369,7 +369,7 @@ class Ledger(ShownLedger):
 
     @property
     def meters(self) -> tuple[MeterReading, ...]:
-        """The reading of each meter and its capacity: the simple sum, and other meters if the ledger has any."""
+        """The reading of each meter and its capacity: the basic sum, and other meters if the ledger has any."""
         return readings(self._store.meters, self._store.balances(self._path)[-1])
 
     @property
@@ -435,8 +435,8 @@ class Ledger(ShownLedger):
     ) -> Request:
         if label is not None or key is not None:
             arguments.check_names(label, key)
-        meters, said, alone = self._store.meters, described(subject, keyed=key is not None), self._simple_alone
-        tariff = None if meters is None else prices_of(meters, operation, subject, guarantee, simple_alone=alone)
+        meters, said, alone = self._store.meters, described(subject, keyed=key is not None), self._basic_alone
+        tariff = None if meters is None else prices_of(meters, operation, subject, guarantee, basic_alone=alone)
         return Request(operation, self._path, said, guarantee, label, key, tariff)
 
 

@@ -43,7 +43,7 @@ class MemoryStore:
     user
         The user in the audit trail.
     meters
-        Other meters than the simple sum, if there are any.
+        Other meters than the basic sum, if there are any.
 
     Proof: thm-ledger
     """

@@ -93,7 +93,7 @@ def _remaining(meters: LedgerMeters, level: Balance) -> tuple[int, int, int]:
     held = level.held
     if level.closed or held is None:
         return 0, 0, 0
-    found = affordable(meters, held.capacity, level.simple_left, held.used)
+    found = affordable(meters, held.capacity, level.basic_left, held.used)
     return found.epsilon, level.remaining.delta_units, found.rho
 
 

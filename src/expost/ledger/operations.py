@@ -21,7 +21,7 @@ class Create(NamedTuple):
     neighbours: Neighbours | None
     unit: str | None
     meters: LedgerMeters | None = None
-    """Other meters than the simple sum, if there are any."""
+    """Other meters than the basic sum, if there are any."""
     capacity: Capacity | None = None
     """The limit on these meters, if it is known."""
 

@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 def prices_of(
-    meters: LedgerMeters, operation: Manner, subject: Any, guarantee: Guarantee, *, simple_alone: bool
+    meters: LedgerMeters, operation: Manner, subject: Any, guarantee: Guarantee, *, basic_alone: bool
 ) -> Tariff:
     """The prices of a mechanism or guarantee.
 
-    A reservation may be for an interaction, so it is priced like one. ``simple_alone`` means that the account, or one
-    above it, has only the simple sum: then a mechanism takes its δ.
+    A reservation may be for an interaction, so it is priced like one. ``basic_alone`` means that the account, or one
+    above it, has only the basic sum: then a mechanism takes its δ.
     """
     interactive = operation != "run"
     if type(subject) is Guarantee or _has_no_prices_of_its_own(type(subject)):
         return meters.tariff_of_guarantee(guarantee, interactive=interactive)
-    return meters.tariff_of_mechanism(subject, interactive=interactive, simple_alone=simple_alone)
+    return meters.tariff_of_mechanism(subject, interactive=interactive, basic_alone=basic_alone)
 
 
 def _has_no_prices_of_its_own(kind: type) -> bool:

@@ -25,7 +25,7 @@ class Quote(NamedTuple):
     remaining
         What remains of the ledger.
     worst_amounts, best_amounts
-        Its cost on other meters than the simple sum, if the ledger has any.
+        Its cost on other meters than the basic sum, if the ledger has any.
     has_room
         Whether the worst case of all of it fits on at least one meter; only with several meters.
     """

@@ -44,12 +44,12 @@ class MeterReading(NamedTuple):
 
 
 def readings(meters: LedgerMeters | None, balance: Balance) -> tuple[MeterReading, ...]:
-    """The readings of an account's meters, the simple sum first."""
+    """The readings of an account's meters, the basic sum first."""
     held, spent, reserved = balance.held, balance.spent.epsilon_units, balance.reserved.epsilon_units
     unpriced = held is not None and bool(held.used.unpriced)
     limit = balance.limit.epsilon_units
-    simple = MeterReading("simple sum (ε)", limit, spent, reserved, unpriced or spent + reserved > limit)
-    return (simple,) if meters is None or held is None else (simple, *_others(meters, held))
+    basic = MeterReading("basic sum (ε)", limit, spent, reserved, unpriced or spent + reserved > limit)
+    return (basic,) if meters is None or held is None else (basic, *_others(meters, held))
 
 
 def _others(meters: LedgerMeters, held: MeterBalance) -> Iterator[MeterReading]:

@@ -76,12 +76,12 @@ def _entry(row: Any) -> Entry:
 
 
 def amounts_of(text: str | None) -> Amounts | None:
-    """Amounts on other meters than the simple sum, from :func:`numbers_text`. Raises ``LedgerCorrupt``."""
+    """Amounts on other meters than the basic sum, from :func:`numbers_text`. Raises ``LedgerCorrupt``."""
     return None if text is None else Amounts(*_numbers(text, 5))
 
 
 def counted_of(text: str | None) -> Counted | None:
-    """An account's counts of other meters than the simple sum, from :func:`numbers_text`. Raises ``LedgerCorrupt``."""
+    """An account's counts of other meters than the basic sum, from :func:`numbers_text`. Raises ``LedgerCorrupt``."""
     return None if text is None else _numbers(text, 14)
 
 

@@ -72,7 +72,7 @@ class Books(Protocol):
 
     @property
     def meters(self) -> LedgerMeters | None:
-        """Other meters than the simple sum, if there are any."""
+        """Other meters than the basic sum, if there are any."""
 
     @property
     def count(self) -> int:

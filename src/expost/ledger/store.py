@@ -36,7 +36,7 @@ class Store(Protocol):
 
     @property
     def meters(self) -> LedgerMeters | None:
-        """Other meters than the simple sum, if there are any."""
+        """Other meters than the basic sum, if there are any."""
 
     @property
     def manner(self) -> tuple[Settings | None, bool]:

@@ -52,7 +52,7 @@ class Inquiry:
     ) -> Study:
         """The study of an account; ``metered`` if its ledger counts Rényi prices, too. Raises ``InvalidRequest``."""
         sections = {**data.sections, "derive": {**data.sections["derive"], **self.derive}, "question": self.questions}
-        metered = metered and bool(limit.delta_units)  # without a δ there is the simple sum alone
+        metered = metered and bool(limit.delta_units)  # without a δ there is the basic sum alone
         if metered:
             sections |= {
                 "limit": {"epsilon": 1, "delta": 1e-9},

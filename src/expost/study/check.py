@@ -34,7 +34,7 @@ class Questions:
 
     def __init__(self, study: Study, table: PrivateTable, size: int | None, budget: Imagined) -> None:
         self.study, self.table, self._known = study, table, size
-        self.meters = None if budget.simple_alone else budget.meters
+        self.meters = None if budget.basic_alone else budget.meters
         self.size = 0 if table.neighbours != "substitute" else NOMINAL_SIZE if size is None else size
         self._built: dict[tuple[object, ...], Built] = {}
 

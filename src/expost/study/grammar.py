@@ -170,10 +170,10 @@ SECTIONS: dict[str, tuple[Key, ...]] = {
         Key("name", "text", "the ledger's name", required=True, longest=200),
         Key("account", "text", "spend through this account, such as team/bob, which exists; the limit above is then "
             "the account's", longest=2000),
-        Key("accounting", "text", "how charges add up, fixed when the ledger is made: simple, the default, adds up ε; "
+        Key("accounting", "text", "how charges add up, fixed when the ledger is made: basic, the default, adds up ε; "
             "renyi also counts Rényi prices and Gaussian noise, and admits what fits on one of these meters. Many "
             "small questions then cost less; the limit needs a delta. expost plan says which fits more",
-            choices=("simple", "renyi")),
+            choices=("basic", "renyi")),
     ),
 }  # fmt: skip
 COMMON = (

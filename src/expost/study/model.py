@@ -130,8 +130,8 @@ class LedgerSection:
     url: str
     name: str
     account: str | None = None
-    accounting: Literal["simple", "renyi"] | None = None
-    """How its charges add up; None for whatever an existing ledger does, and for a new one the simple sum."""
+    accounting: Literal["basic", "renyi"] | None = None
+    """How its charges add up; None for whatever an existing ledger does, and for a new one the basic sum."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from expost.study.sources import find_ledger, imagined, open_table
 
 Fit = Literal["stored", "lost", "fits", "may fit", "cannot fit"]
 _Found = TypeVar("_Found")
-ACCOUNTINGS: tuple[Literal["simple", "renyi"], ...] = ("simple", "renyi")
+ACCOUNTINGS: tuple[Literal["basic", "renyi"], ...] = ("basic", "renyi")
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Plan:
         """
         if len(self.takes) < len(ACCOUNTINGS):
             return ""
-        stated = self.study.ledger.accounting or "simple"
+        stated = self.study.ledger.accounting or "basic"
         (other,) = set(ACCOUNTINGS) - {stated}
         now, then = self.takes[stated].worst, self.takes[other].worst
         if max(now, then) < 1.005 * min(now, then):
@@ -313,7 +313,7 @@ def shares_of(limit: Cost, planned: Iterable[PlannedQuestion]) -> dict[str, Shar
 
 
 def _charges(found: PlannedQuestion, budget: Imagined) -> tuple[Charge, Charge]:
-    """What a question costs. By the simple sum, Gaussian noise that has no δ would be Laplace noise."""
+    """What a question costs. By the basic sum, Gaussian noise that has no δ would be Laplace noise."""
     asked, kind = found.asked, KINDS[found.asked.question.kind]
     if budget.meters is not None or not found.worst.amounts.unpriced or asked.delta:
         return kind.charges(asked, found.mechanism, budget)

@@ -91,7 +91,7 @@ class Outcome:
 
     @property
     def asked_cost(self) -> Cost:
-        """What all attempts asked for, in the simple sum."""
+        """What all attempts asked for, in the basic sum."""
         return sum((each.cost for each in self.asked), Cost(0))
 
     @property

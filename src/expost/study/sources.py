@@ -151,11 +151,11 @@ def new_ledger(study: Study, noise: NoiseSource | None = None) -> Ledger:
     if section.url == "memory:":
         return Ledger(
             limit, name=section.name, neighbours=privacy.neighbours, unit=privacy.ledger_unit, noise=noise,
-            accounting=section.accounting or "simple",
+            accounting=section.accounting or "basic",
         )  # fmt: skip
     return Ledger.create(
         study.ledger_url, section.name, limit,
-        neighbours=privacy.neighbours, unit=privacy.ledger_unit, noise=noise, accounting=section.accounting or "simple",
+        neighbours=privacy.neighbours, unit=privacy.ledger_unit, noise=noise, accounting=section.accounting or "basic",
     )  # fmt: skip
 
 
@@ -164,7 +164,7 @@ def imagined(study: Study, ledger: Ledger | None) -> Imagined:
     if ledger is not None:
         return Imagined.of(ledger)
     try:
-        return Imagined.of(Ledger(study.limit, accounting=study.ledger.accounting or "simple"))
+        return Imagined.of(Ledger(study.limit, accounting=study.ledger.accounting or "basic"))
     except InvalidValue as error:
         raise study.wrong("ledger.accounting", in_toml(str(error))) from None
 
@@ -194,7 +194,7 @@ def check_same(study: Study, ledger: Ledger) -> None:
 
 def _check_accounting(study: Study, ledger: Ledger) -> None:
     """How a ledger adds up is fixed when it is made."""
-    theirs, ours = "renyi" if len(ledger.meters) > 1 else "simple", study.ledger.accounting
+    theirs, ours = "renyi" if len(ledger.meters) > 1 else "basic", study.ledger.accounting
     if ours not in (None, theirs):
         raise study.wrong(
             "ledger.accounting",

@@ -12,7 +12,7 @@ import pytest
 
 from expost.accounting.filters import CONT, HALT
 from expost.accounting.metering import MeterFilter, MeterSum
-from expost.accounting.meters import Affordable, GaussianMeter, Meter, RenyiMeter, Round, SimpleMeter
+from expost.accounting.meters import Affordable, BasicMeter, GaussianMeter, Meter, RenyiMeter, Round
 from expost.accounting.normal import epsilon_of_zcdp
 from expost.accounting.renyi import Prices, normal_noise, tangent_prices, zcdp
 from expost.cost import Cost
@@ -93,13 +93,13 @@ def rounds_that_fit(rule: MeterFilter, asked: Round, part: str) -> int:
 
 
 def test_sessions_that_fit_with_default_meters() -> None:
-    """Worst case 0.01, a third of it realised: against the simple sum, and against all of δ at one order."""
-    simple = rounds_that_fit(MeterFilter(LIMIT, (SimpleMeter.of(1),)), SESSION, "third")
+    """Worst case 0.01, a third of it realised: against the basic sum, and against all of δ at one order."""
+    basic = rounds_that_fit(MeterFilter(LIMIT, (BasicMeter.of(1),)), SESSION, "third")
     alone = rounds_that_fit(MeterFilter(LIMIT, (RenyiMeter.of(1, "1e-6"),)), SESSION, "third")
     default = rounds_that_fit(MeterFilter.of(LIMIT), SESSION, "third")
-    assert simple == 297  # 1/300 is rounded up
+    assert basic == 297  # 1/300 is rounded up
     assert 3800 < alone < 4166
-    assert default > 10 * simple
+    assert default > 10 * basic
     assert default > 5 * 491
 
 
@@ -112,18 +112,18 @@ FIT = [
 """The table of ``docs/theory-renyi.md``: the worst case, of which a third comes out, and rounds that fit."""
 
 
-@pytest.mark.parametrize(("worst", "classic", "rdp", "simple", "order", "default"), FIT)
-def test_the_table_of_what_fits(worst: str, classic: int, rdp: int, simple: int, order: int, default: int) -> None:
+@pytest.mark.parametrize(("worst", "classic", "rdp", "basic", "order", "default"), FIT)
+def test_the_table_of_what_fits(worst: str, classic: int, rdp: int, basic: int, order: int, default: int) -> None:
     asked = Round(Pure(Guarantee({"worst": worst, "third": Fraction(worst) / 3})))
     uniform = Round(Pure(Guarantee.uniform(worst)))
-    sums, one = MeterFilter(LIMIT, (SimpleMeter.of(1),)), MeterFilter(LIMIT, (RenyiMeter.of(1, "1e-6"),))
+    sums, one = MeterFilter(LIMIT, (BasicMeter.of(1),)), MeterFilter(LIMIT, (RenyiMeter.of(1, "1e-6"),))
     orders = [MeterFilter(LIMIT, (RenyiMeter.of(1, "1e-6", order=o),)) for o in (16, 18, 20, 22, 24, 28, 40, 100, 1000)]
     assert rounds_that_fit(sums, uniform, "worst") == classic
     assert max(rounds_that_fit(rule, uniform, "worst") for rule in orders) == rdp
     fit = [rounds_that_fit(rule, asked, "third") for rule in (sums, one, MeterFilter.of(LIMIT))]
-    assert fit == [simple, order, default]
+    assert fit == [basic, order, default]
     page = (Path(__file__).parents[3] / "docs" / "theory-renyi.md").read_text()
-    assert f"| {worst} | {classic:,} | {rdp:,} | {simple:,} | {order:,} | {default:,} |" in page
+    assert f"| {worst} | {classic:,} | {rdp:,} | {basic:,} | {order:,} | {default:,} |" in page
 
 
 def test_normal_noise_under_default_meters() -> None:
@@ -163,7 +163,7 @@ def test_what_is_affordable_is_admitted_and_one_unit_more_is_not() -> None:
 
 
 def test_nothing_is_affordable_when_all_meters_are_full() -> None:
-    rule = MeterFilter(LIMIT, (SimpleMeter.of(1),))
+    rule = MeterFilter(LIMIT, (BasicMeter.of(1),))
     assert rule.affordable(rule.start()) == Affordable(10**12, 0)
     full = rule.charge(rule.start(), Round(Normal(Fraction(50)), delta=False), "released")
     assert rule.affordable(full) == Affordable(0, 0)
@@ -218,19 +218,19 @@ def test_prices_that_need_their_delta_are_not_run_without() -> None:
 
 
 def test_a_round_that_no_meter_prices() -> None:
-    rule = MeterFilter(LIMIT, (SimpleMeter.of(1), GaussianMeter.of(1, "5e-7", "0.1")))
+    rule = MeterFilter(LIMIT, (BasicMeter.of(1), GaussianMeter.of(1, "5e-7", "0.1")))
     assert rule.decide(rule.start(), Round(Pure(Guarantee.uniform("0.1", "1e-9")), delta=False)) is HALT
 
 
 @pytest.mark.parametrize("limit", [Cost(1), Cost("1e-9", "1e-9"), Cost(0, "1e-6"), Cost(1, "1e-18")])
-def test_a_limit_without_room_for_others_leaves_the_simple_sum(limit: Cost) -> None:
+def test_a_limit_without_room_for_others_leaves_the_basic_sum(limit: Cost) -> None:
     rule = MeterFilter.of(limit)
-    assert rule.meters[0] == SimpleMeter((limit.epsilon_units,))
+    assert rule.meters[0] == BasicMeter((limit.epsilon_units,))
     assert not any(isinstance(meter, RenyiMeter) for meter in rule.meters)
 
 
 def test_a_large_epsilon_leaves_the_gaussian_meter_out() -> None:
-    assert [type(meter) for meter in MeterFilter.of(Cost(2000, "1e-6")).meters] == [SimpleMeter, RenyiMeter]
+    assert [type(meter) for meter in MeterFilter.of(Cost(2000, "1e-6")).meters] == [BasicMeter, RenyiMeter]
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_a_capacity_needs_a_delta(delta: int) -> None:
 
 
 def test_a_limit_without_room_says_which_delta_would_do() -> None:
-    with pytest.raises(InvalidValue, match=r"a δ of \S+ would do, or account by the simple sum") as error:
+    with pytest.raises(InvalidValue, match=r"a δ of \S+ would do, or account by the basic sum") as error:
         best_order("1e-6", "1e-9")
     assert best_order("1e-6", str(error.value).split("a δ of ")[1].split(" ")[0]) <= 10**6
     with pytest.raises(InvalidValue, match="leaves no room at any order up to 1000000: "):

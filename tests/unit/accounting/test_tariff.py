@@ -39,12 +39,12 @@ def test_a_pure_guarantee_is_priced_on_every_meter() -> None:
         tariff.of("half")
 
 
-def test_normal_noise_takes_no_delta_unless_the_simple_sum_is_alone() -> None:
+def test_normal_noise_takes_no_delta_unless_the_basic_sum_is_alone() -> None:
     noise = xp.Gaussian(epsilon=0.1, delta=1e-7, sensitivity=1)
     without = tariff_of_mechanism(noise, ORDER, interactive=False)
     squared = noise.gaussian_prices().worst
     assert without.worst == Charge(Cost(0), Amounts(noise.renyi_prices(ORDER).worst, squared, 0, 1, 0))
-    taking = tariff_of_mechanism(noise, ORDER, interactive=False, simple_alone=True)
+    taking = tariff_of_mechanism(noise, ORDER, interactive=False, basic_alone=True)
     assert taking.worst == Charge(Cost(0.1, 1e-7), Amounts(noise.renyi_prices(ORDER).worst, squared, 0, 0, 0))
 
 
@@ -129,7 +129,7 @@ def test_shares_never_exceed_delta_and_never_fall(delta: int, more: int, odd: in
     assert small <= large
 
 
-def test_a_limit_without_room_leaves_the_simple_sum_for_good() -> None:
+def test_a_limit_without_room_leaves_the_basic_sum_for_good() -> None:
     meters, small = RenyiAccounting().under(LIMIT), Cost("0.1", "1e-7")
     capacity = meters.capacity(small)
     assert capacity == Capacity(10**11, ABSENT, ABSENT, 0)
@@ -165,8 +165,8 @@ def test_affordable_is_the_most_of_any_meter() -> None:
         (lambda: RenyiAccounting(others=1).under(LIMIT), "others is below the limit's ε 1"),
         (lambda: RenyiAccounting().under(Cost("1e-6", "1e-9")), "a δ of 5.41342486305e-7 would do"),
         (lambda: RenyiAccounting().under(Cost("0", "1e-7")), r"a δ of 1\.47\d+e-6 would do"),
-        (lambda: meters_of("zcdp", LIMIT), "accounting is 'simple', 'renyi' or RenyiAccounting"),
-        (lambda: meters_of(None, LIMIT), "accounting is 'simple', 'renyi' or RenyiAccounting"),
+        (lambda: meters_of("zcdp", LIMIT), "accounting is 'basic', 'renyi' or RenyiAccounting"),
+        (lambda: meters_of(None, LIMIT), "accounting is 'basic', 'renyi' or RenyiAccounting"),
     ],
 )
 def test_what_is_refused(make: object, message: str) -> None:
@@ -181,6 +181,6 @@ def test_the_delta_that_would_do_does() -> None:
 def test_settings_may_be_given() -> None:
     meters = RenyiAccounting(order="20.5", delta=5e-7, others="0.2").under(LIMIT)
     assert meters == LedgerMeters(Fraction(41, 2), 10**12, 5 * 10**11, 333333333333, 2 * 10**11)
-    assert meters_of("simple", LIMIT) is None
+    assert meters_of("basic", LIMIT) is None
     assert meters_of(RenyiAccounting(), LIMIT) == meters_of("renyi", LIMIT)
     assert RenyiAccounting(gaussian_delta=0).under(LIMIT).capacity(LIMIT).normal == ABSENT

@@ -55,7 +55,7 @@ class Cells(HTMLParser):
         self.texts.append(data)
 
 
-@pytest.mark.parametrize("accounting", ["simple", "renyi"])
+@pytest.mark.parametrize("accounting", ["basic", "renyi"])
 def test_entries_and_statements_are_frames(table: xp.PrivateTable, accounting: Any, tmp_path: Path) -> None:
     book = ledger(accounting=accounting)
     book.create_account("alice", 2).run(table.where("x > 3").count().laplace(epsilon=1), label="many")
@@ -102,7 +102,7 @@ def test_a_statement_and_its_frame_are_of_one_instant() -> None:
     assert len(before.frame) == 1
 
 
-@pytest.mark.parametrize("accounting", ["simple", "renyi"])
+@pytest.mark.parametrize("accounting", ["basic", "renyi"])
 def test_a_ledger_shows_its_balance(accounting: Any) -> None:
     book = xp.Ledger(epsilon=4, delta=1e-5, name="<b>", accounting=accounting)
     assert "spent" in book._repr_html_()

@@ -15,7 +15,7 @@ SESSION = Guarantee({"worst": "0.3", "best": "0.1"})
 NOISE = xp.Gaussian(epsilon=0.1, delta=1e-7, sensitivity=1)
 
 
-@pytest.mark.parametrize("accounting", ["simple", "renyi"])
+@pytest.mark.parametrize("accounting", ["basic", "renyi"])
 def test_what_has_room_is_admitted_and_leaves_what_was_imagined(accounting: str) -> None:
     ledger = Ledger(LIMIT, accounting=accounting)  # type: ignore[arg-type]
     account = ledger.create_account("a", Cost("0.9", "1e-6"))
@@ -38,16 +38,16 @@ def test_what_has_room_is_admitted_and_leaves_what_was_imagined(accounting: str)
 
 
 def test_the_share_that_is_taken_is_that_of_the_meter_that_holds_most() -> None:
-    simple, metered = (Imagined.of(Ledger(LIMIT, accounting=each)) for each in ("simple", "renyi"))  # type: ignore[arg-type]
+    basic, metered = (Imagined.of(Ledger(LIMIT, accounting=each)) for each in ("basic", "renyi"))  # type: ignore[arg-type]
     large, small = Guarantee.uniform("0.5"), Guarantee.uniform("0.001")
-    assert simple.taken(simple.charges(large)[0]) == metered.taken(metered.charges(large)[0]) == 0.5
-    assert simple.taken(simple.charges(small)[0]) == 0.001
+    assert basic.taken(basic.charges(large)[0]) == metered.taken(metered.charges(large)[0]) == 0.5
+    assert basic.taken(basic.charges(small)[0]) == 0.001
     assert 0 < metered.taken(metered.charges(small)[0]) < 0.0001
-    assert metered.taken(metered.charges(NOISE)[0]) < 0.012 < simple.taken(simple.charges(NOISE)[0]) == 0.1
-    assert Imagined.of(Ledger(1)).taken(simple.charges(NOISE)[0]) == inf
+    assert metered.taken(metered.charges(NOISE)[0]) < 0.012 < basic.taken(basic.charges(NOISE)[0]) == 0.1
+    assert Imagined.of(Ledger(1)).taken(basic.charges(NOISE)[0]) == inf
 
 
 def test_normal_noise_is_shown_by_its_rho() -> None:
-    simple, metered = (Imagined.of(Ledger(LIMIT, accounting=each)) for each in ("simple", "renyi"))  # type: ignore[arg-type]
+    basic, metered = (Imagined.of(Ledger(LIMIT, accounting=each)) for each in ("basic", "renyi"))  # type: ignore[arg-type]
     assert str(metered.shown(metered.charges(NOISE)[0])).startswith("ρ 0.000")
-    assert simple.shown(simple.charges(NOISE)[0]) == Cost("0.1", "1e-7")
+    assert basic.shown(basic.charges(NOISE)[0]) == Cost("0.1", "1e-7")

@@ -79,4 +79,4 @@ def test_an_absent_meter_has_no_room() -> None:
     level = Balance(Cost(0), Cost(0), Cost(0), meters=(0, ABSENT, ABSENT, 0, *NO_AMOUNTS, *NO_AMOUNTS))
     assert with_reserved(level, Charge(Cost(0), NO_AMOUNTS)) is not None
     assert with_reserved(level, Charge(Cost("1e-12"), NO_AMOUNTS)) is None
-    assert level.is_simple_alone
+    assert level.is_basic_alone

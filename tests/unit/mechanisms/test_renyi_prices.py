@@ -148,7 +148,7 @@ def test_a_ledger_charges_training_at_every_stop_at_most_what_a_renyi_filter_doe
                     break
         peer = RdpAccountant([8]).compose(SelfComposedDpEvent(once, stop))._rdp[0]  # in floating point
         (entry,) = ledger.entries()
-        assert entry.charged == xp.Cost(0)  # no δ, and nothing that the simple sum could count
+        assert entry.charged == xp.Cost(0)  # no δ, and nothing that the basic sum could count
         assert 0.999 * peer < ledger.meters[1].spent / 1e12 <= peer * (1 + 1e-9) + 1e-12
 
 

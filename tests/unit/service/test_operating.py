@@ -231,7 +231,7 @@ def test_normal_noise_needs_no_delta_under_renyi_accounting(secured: Running) ->
 
 
 @pytest.mark.parametrize(("who", "data"), [("alice", "people"), ("dave", "metered")])
-def test_normal_noise_needs_a_delta_where_the_simple_sum_is_all_there_is(secured: Running, who: str, data: str) -> None:
+def test_normal_noise_needs_a_delta_where_the_basic_sum_is_all_there_is(secured: Running, who: str, data: str) -> None:
     with https(secured, who) as client:
         reply = submit(client, "normal", NORMAL, data=data)
         assert reply.status_code == 422

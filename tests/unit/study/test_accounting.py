@@ -41,10 +41,10 @@ def renyi_price(result: Result, place: int) -> int:
     return amounts.renyi
 
 
-def test_more_small_questions_fit_than_in_the_simple_sum(tmp_path: Path) -> None:
+def test_more_small_questions_fit_than_in_the_basic_sum(tmp_path: Path) -> None:
     many = counts(60, 0.02)
-    (tmp_path / "simple").mkdir()
-    assert not plan_study(metered(tmp_path / "simple", *many, accounting="simple")).fits
+    (tmp_path / "basic").mkdir()
+    assert not plan_study(metered(tmp_path / "basic", *many, accounting="basic")).fits
     plan = plan_study(metered(tmp_path, *many))
     assert plan.fits
     assert [line.fit for line in plan.lines] == ["fits"] * 60
@@ -57,11 +57,11 @@ def test_more_small_questions_fit_than_in_the_simple_sum(tmp_path: Path) -> None
 def test_a_plan_says_which_accounting_fits_more(tmp_path: Path) -> None:
     path = write_metered(tmp_path, *counts(20, 0.02), question("all", "count", where="age > 9", epsilon="rest"))
     plan = plan_study(read_study(path))
-    simple, renyi = plan.takes["simple"], plan.takes["renyi"]
-    assert simple.worst == pytest.approx(0.4)
-    assert simple.worst / renyi.worst > 2
+    basic, renyi = plan.takes["basic"], plan.takes["renyi"]
+    assert basic.worst == pytest.approx(0.4)
+    assert basic.worst / renyi.worst > 2
     taken = f"questions with a stated ε take {100 * renyi.worst:.3g} % of the limit at worst"
-    assert plan.which_fits_more == f'{taken}, and would take 40 % with accounting = "simple" in [ledger]'
+    assert plan.which_fits_more == f'{taken}, and would take 40 % with accounting = "basic" in [ledger]'
     path.write_text(path.read_text().replace('accounting = "renyi"\n', ""))
     assert plan_study(read_study(path)).which_fits_more.endswith(
         '"renyi" in [ledger], so state that before the first run'
@@ -82,14 +82,14 @@ def test_questions_with_a_delta_of_their_own_have_a_quarter_of_it(tmp_path: Path
     assert plan.before.delta_units == 25 * 10**11
     assert plan.takes["renyi"].worst == pytest.approx(0.8)
     assert "take 80 % of the limit at worst, and would take 20 % with" in plan.which_fits_more
-    assert plan.which_fits_more.endswith('"simple" in [ledger], so state that before the first run')
+    assert plan.which_fits_more.endswith('"basic" in [ledger], so state that before the first run')
 
 
-@pytest.mark.parametrize("accounting", ["simple", "renyi"])
+@pytest.mark.parametrize("accounting", ["basic", "renyi"])
 def test_a_limit_without_delta_gives_no_choice(tmp_path: Path, accounting: str) -> None:
     path = write_metered(tmp_path, BANDS, accounting=accounting)
     path.write_text(path.read_text().replace("delta = 1e-5\n", "", 1))
-    if accounting == "simple":
+    if accounting == "basic":
         assert plan_study(read_study(path)).which_fits_more == ""
         return
     with pytest.raises(InvalidStudy, match=r"Rényi accounting needs a δ: state 'delta' in \[limit\]"):
@@ -106,7 +106,7 @@ def test_a_limit_that_is_too_small_for_any_order_says_which_delta_would_do(tmp_p
     assert not (tmp_path / "books.db").exists()
 
 
-@pytest.mark.parametrize(("made", "stated"), [("simple", "renyi"), ("renyi", "simple")])
+@pytest.mark.parametrize(("made", "stated"), [("basic", "renyi"), ("renyi", "basic")])
 def test_the_accounting_of_a_ledger_stays(tmp_path: Path, made: str, stated: str) -> None:
     path = write_metered(tmp_path, BANDS, accounting=made)
     run_study(read_study(path))
@@ -146,10 +146,10 @@ def test_the_best_noise_is_the_one_that_moves_the_answer_less(tmp_path: Path, am
     assert run_study(study).outcomes[0].answer == result.outcomes[0].answer
 
 
-def test_the_best_noise_of_a_simple_ledger_needs_a_delta(tmp_path: Path) -> None:
+def test_the_best_noise_of_a_basic_ledger_needs_a_delta(tmp_path: Path) -> None:
     with pytest.raises(InvalidStudy, match="'delta' is missing"):
-        metered(tmp_path, BANDS + 'noise = "best"\n', accounting="simple")
-    study = metered(tmp_path, BANDS + 'noise = "best"\ndelta = 1e-6\n', accounting="simple")
+        metered(tmp_path, BANDS + 'noise = "best"\n', accounting="basic")
+    study = metered(tmp_path, BANDS + 'noise = "best"\ndelta = 1e-6\n', accounting="basic")
     result = run_study(study)
     assert result.ledger.spent == Cost("0.05")  # nobody is in many cells: Laplace noise, without δ
     assert run_study(study).outcomes[0].answer == result.outcomes[0].answer
@@ -171,14 +171,14 @@ def test_groups_are_asked_with_laplace_noise(tmp_path: Path) -> None:
         plan_study(metered(tmp_path, by))
 
 
-def test_an_account_with_the_simple_sum_alone_needs_a_delta_for_normal_noise(tmp_path: Path) -> None:
+def test_an_account_with_the_basic_sum_alone_needs_a_delta_for_normal_noise(tmp_path: Path) -> None:
     url, unit = f"sqlite:///{tmp_path}/books.db", "visitor (one row each)"
     ledger = Ledger.create(url, "people", epsilon=1, delta=1e-5, neighbours="substitute", unit=unit, accounting="renyi")
     ledger.create_account("small", Cost("0.1", "1e-5"))
     asked = BANDS + 'noise = "gaussian"\n'
     path = write_metered(tmp_path, asked, epsilon="0.1")
     path.write_text(path.read_text().replace('name = "people"', 'name = "people"\naccount = "small"', 1))
-    with pytest.raises(InvalidStudy, match="the simple sum is the only meter: leave 'noise' out, or state 'delta'"):
+    with pytest.raises(InvalidStudy, match="the basic sum is the only meter: leave 'noise' out, or state 'delta'"):
         plan_study(read_study(path))
     path.write_text(path.read_text() + "delta = 1e-6\n")
     result = run_study(read_study(path))
@@ -237,7 +237,7 @@ def test_records_and_reports_show_all_meters(tmp_path: Path) -> None:
     result = run_study(metered(tmp_path, BANDS, BANDS.replace('"bands"', '"n"') + 'noise = "gaussian"\n'))
     record = json.loads(json.dumps(record_of(result)))
     names = [meter["name"] for meter in record["ledger"]["meters"]]
-    assert names[0] == "simple sum (ε)"
+    assert names[0] == "basic sum (ε)"
     assert names[1].startswith("Rényi prices at order")
     assert Fraction(record["questions"][0]["receipts"][0]["renyi"]) > 0
     assert record["ledger"]["remaining"]["delta"] == "2.5e-6"

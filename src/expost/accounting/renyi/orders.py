@@ -103,7 +103,7 @@ def _best_order(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 def _remedy(epsilon: Fraction) -> str:
     units = floor(delta_at(LARGEST_ORDER, Fraction(1, EPSILON_UNITS), epsilon) * DELTA_UNITS) + 1
-    return f"a δ of {decimal_text(units, 18)} would do, or account by the simple sum"
+    return f"a δ of {decimal_text(units, 18)} would do, or account by the basic sum"
 
 
 def _rounded(value: float) -> Fraction:

@@ -40,7 +40,7 @@ class Prices:
 
     @classmethod
     def of_guarantee(cls, guarantee: Guarantee) -> Prices:
-        """E itself: what parts cost in the simple sum."""
+        """E itself: what parts cost in the basic sum."""
         table = {part: guarantee.cost_of(part).epsilon_units for part in guarantee.parts}
         otherwise = None if guarantee.otherwise is None else guarantee.otherwise.epsilon_units
         return cls(table, otherwise, guarantee.worst_case.delta_units)

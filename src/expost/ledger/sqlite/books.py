@@ -149,7 +149,7 @@ class SqliteBooks:
 
     @property
     def meters(self) -> LedgerMeters | None:
-        """Other meters than the simple sum."""
+        """Other meters than the basic sum."""
         return meters_of_text(self._accounting)
 
     @property

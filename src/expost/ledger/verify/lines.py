@@ -120,7 +120,7 @@ class Replay:
 
     @property
     def meters(self) -> LedgerMeters | None:
-        """Other meters than the simple sum."""
+        """Other meters than the basic sum."""
         return None if self.about is None else self.about.meters
 
     def levels(self, path: Path) -> tuple[Balance, ...]:

@@ -63,7 +63,7 @@ class Asked:
     """The public number of units, or 0 where it is private."""
     earlier: Mapping[str, Answer] = field(default_factory=dict)
     meters: LedgerMeters | None = None
-    """By which its noise is priced, if the ledger has others than the simple sum."""
+    """By which its noise is priced, if the ledger has others than the basic sum."""
     replayed: bool = False
     """Whether it was asked before, and ε and δ are those of its mechanism then."""
 

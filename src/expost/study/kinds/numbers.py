@@ -52,7 +52,7 @@ def _worth(asked: Asked) -> tuple[Fraction, Fraction]:
     """The (ε, δ) of Gaussian noise that costs at most the Rényi price of the question's ε."""
     if asked.meters is None:
         raise InvalidValue(
-            "Gaussian noise needs a δ where the simple sum is the only meter: leave 'noise' out, or state 'delta'"
+            "Gaussian noise needs a δ where the basic sum is the only meter: leave 'noise' out, or state 'delta'"
         )
     delta = Fraction(asked.meters.delta, DELTA_UNITS)
     return normal_noise_worth(asked.meters.order, Fraction(str(asked.epsilon)), delta), delta

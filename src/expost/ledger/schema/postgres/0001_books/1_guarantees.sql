@@ -31,7 +31,7 @@ END $$;
 -- What each part of a guarantee costs, under its label; every other part, under ''; and the worst case, in units. With
 -- prices on several meters, each is a list: ε, Rényi price, μ², others, and counts of what has no ε, and no μ as well. NULL
 -- if the text is not that of a guarantee.
-CREATE FUNCTION expost_metered(p_simple JSONB, p_labels TEXT[], p_epsilons BIGINT[], p_prices TEXT) RETURNS JSONB
+CREATE FUNCTION expost_metered(p_basic JSONB, p_labels TEXT[], p_epsilons BIGINT[], p_prices TEXT) RETURNS JSONB
 IMMUTABLE LANGUAGE plpgsql AS $$
 DECLARE
   v_prices JSONB; v_takes BOOLEAN; v_normal BOOLEAN; v_rows JSONB; v_worst JSONB; v_largest BIGINT;
@@ -55,8 +55,8 @@ BEGIN
       FROM unnest(p_labels, p_epsilons) WITH ORDINALITY AS one(label, epsilon, number),
         LATERAL (SELECT number::int AS place) AS at) AS priced;
   IF v_largest >= 4611686018427387904 THEN RETURN NULL; END IF;
-  RETURN v_rows || jsonb_build_object('worst', v_worst, 'neighbours', p_simple->'neighbours', 'metered', TRUE,
-    'delta', CASE WHEN v_takes THEN (p_simple->>'delta')::bigint ELSE 0 END);
+  RETURN v_rows || jsonb_build_object('worst', v_worst, 'neighbours', p_basic->'neighbours', 'metered', TRUE,
+    'delta', CASE WHEN v_takes THEN (p_basic->>'delta')::bigint ELSE 0 END);
 END $$;
 CREATE FUNCTION expost_prices(p_claim TEXT) RETURNS JSONB IMMUTABLE LANGUAGE plpgsql AS $$
 DECLARE

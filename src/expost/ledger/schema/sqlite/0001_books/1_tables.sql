@@ -3,7 +3,7 @@ CREATE TABLE expost_ledger (
   name TEXT NOT NULL UNIQUE,
   neighbours TEXT NOT NULL CHECK (neighbours IN ('add-remove', 'substitute')),
   unit TEXT NOT NULL,
-  accounting TEXT  -- other meters than the simple sum, if there are any
+  accounting TEXT  -- other meters than the basic sum, if there are any
 ) STRICT;
 
 CREATE TABLE expost_account (
@@ -19,7 +19,7 @@ CREATE TABLE expost_account (
   delta_reserved INTEGER NOT NULL DEFAULT 0 CHECK (delta_reserved BETWEEN 0 AND delta_limit - delta_spent),
   closed INTEGER NOT NULL DEFAULT 0 CHECK (closed IN (0, 1)),
   line INTEGER NOT NULL CHECK (line >= 1),  -- the line of the audit trail that changed it last
-  -- on other meters than the simple sum: capacities (δ of rounds, Rényi prices, μ², others), then what was charged and what
+  -- on other meters than the basic sum: capacities (δ of rounds, Rényi prices, μ², others), then what was charged and what
   -- is reserved (Rényi prices, μ², others, entries without ε, entries without ε and μ)
   meters TEXT,
   -- of the whole ledger, in its own account's row, which every line of the audit trail changes: one row less to write
@@ -86,7 +86,7 @@ CREATE TABLE expost_entry (
   part TEXT,
   charged_epsilon INTEGER CHECK (charged_epsilon BETWEEN 0 AND epsilon),
   charged_delta INTEGER CHECK (charged_delta BETWEEN 0 AND delta),
-  meters TEXT,  -- the worst case on other meters than the simple sum
+  meters TEXT,  -- the worst case on other meters than the basic sum
   charged_meters TEXT,
   output TEXT,
   digest TEXT,
