@@ -114,7 +114,7 @@ def give_up(number: int, frame: Any) -> None:
 
 
 def serve(side: str) -> None:
-    """Answer settings, one a line, with ε, seconds and the peak of memory so far in MB."""
+    """Answer settings, one per line, with ε, seconds and the peak of memory so far in MB."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     signal.signal(signal.SIGPROF, give_up)
     work = {"ours": ours, "theirs": theirs}[side]

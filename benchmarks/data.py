@@ -80,7 +80,7 @@ def grouped(people: xp.PrivateTable, raw: str, peer: duckdb.DuckDBPyConnection) 
     order = f"hash(hash('12345678901234567890', person, {content}, j)), {content}, j"
     kept = f"SELECT {content}, row_number() OVER (PARTITION BY person ORDER BY {order}) AS p FROM ({numbered})"
     return compare(
-        f"counts and means of {SIZE:,} rows by carrier and month, at most {MOST} rows a person",
+        f"counts and means of {SIZE:,} rows by carrier and month, at most {MOST} rows per person",
         lambda: groups.answers(epsilon=0.1, n=groups.count(), mean=groups.mean("amount", bounds=(0, 1000))),
         f"SELECT carrier, month, count(*), avg(amount) FROM ({kept}) WHERE p <= {MOST} GROUP BY carrier, month",
         peer,
@@ -127,7 +127,7 @@ def main() -> None:
         order = "hash(hash('12345678901234567890', u, c, j)), c, j"
         kept = f"SELECT c, row_number() OVER (PARTITION BY u ORDER BY {order}) AS p FROM ({numbered})"
         each = f"SELECT count(*) AS n FROM {raw} GROUP BY person"
-        with_units = f"at most {MOST} rows a person"
+        with_units = f"at most {MOST} rows per person"
         report(
             "data",
             [

@@ -1,7 +1,7 @@
 """Durable reserve + settle against the raw limit, on the same file and the same server, in one run.
 
 The raw limit is what the database itself can do: one row updated and committed, again and again, with the same
-settings. Ours does two commits a pair, each with balances at every level, an entry and a line of the audit chain; so
+settings. Ours does two commits per pair, each with balances at every level, an entry and a line of the audit chain; so
 the ratio is 2 × pairs/s ÷ raw commits/s. How long a disk takes changes from second to second, so raw and ours take
 turns, and what counts is the median of the turns' ratios. A rented disk that is kept busy is slowed down after ten
 seconds or so, and then stalls for tens of milliseconds, whoever writes: waiting times come first, and turns are short.

@@ -1,4 +1,4 @@
-"""Exact noise against OpenDP's exact samplers and numpy's unsafe one, in samples a second.
+"""Exact noise against OpenDP's exact samplers and numpy's unsafe one, in samples per second.
 
 Best of several runs each, everything in one go; tables are built before the clock starts.
 """
@@ -31,7 +31,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def rate(work: Callable[[], object]) -> float:
-    """Millions of samples a second."""
+    """Millions of samples per second."""
     return SIZE / seconds(work) / 1e6
 
 

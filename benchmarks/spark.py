@@ -76,7 +76,7 @@ def main() -> None:
                 lambda: rows.histogram("amount", bins=100, bounds=(0, 1000)).laplace(epsilon=0.1),
                 f"SELECT c, count(*) FROM (SELECT {cell} FROM visits) GROUP BY c",
             ),
-            f"counts of {SIZE:,} rows by carrier and month, at most {MOST} rows a person": (
+            f"counts of {SIZE:,} rows by carrier and month, at most {MOST} rows per person": (
                 lambda: groups.answers(epsilon=0.1, n=groups.count()),
                 raw_groups(),
             ),

@@ -24,7 +24,7 @@ _SIZED = re.compile(r"\\[bB]igg?[lrm]?(?=\\[{}|])")
 _RELATIONS = frozenset("=<>≤≥≠≈≡∝∈⊆→↦")
 _BEHIND = re.compile(r"[.,;:!?)’”]+|-\w*")
 SHORT = 24
-"""A formula of so many characters stays on one line."""
+"""A formula of at most this number of characters stays on one line."""
 
 
 def _translated(latex: str, display: str) -> Element:

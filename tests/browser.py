@@ -37,7 +37,7 @@ def install(seconds: float = 240) -> str | None:
 
 
 def axe(seconds: float = 60) -> str | None:
-    """The text of axe-core, after an attempt to get it from npm if it is not there; it is no part of the project."""
+    """The text of axe-core, after an attempt to get it from npm if it is not there; it is not a part of the project."""
     file = AXE / "node_modules" / "axe-core" / "axe.min.js"
     if not file.exists() and shutil.which("npm") is not None:
         AXE.mkdir(parents=True, exist_ok=True)

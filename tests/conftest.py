@@ -17,7 +17,7 @@ os.environ.pop("COLUMNS", None)  # workers inherit one; pages and golden texts a
 
 settings.register_profile(
     "expost",
-    deadline=None,  # a busy machine is no failure
+    deadline=None,  # a busy machine must not fail a test
     max_examples=500 if SOAK else 40,
 )
 settings.load_profile("expost")

@@ -353,7 +353,7 @@ def unit_of(chance: random.Random) -> Any:
 
 
 def unit_and_rows(chance: random.Random, people: int) -> tuple[Any, list[Row]]:
-    """A unit, and rows of so many people; each row is one of its own where rows are units."""
+    """A unit, and rows of that number of people; each row is one of its own where rows are units."""
     unit, some = unit_of(chance), rows(chance, people)
     if unit == "row":
         some = [replace(row, person=f"p{n}") for n, row in enumerate(some[:8])]

@@ -45,7 +45,7 @@ def changes(data: tuple[int, ...], values: Sequence[int], level: Fraction, relat
 
 
 def permute_and_flip(exponents: Sequence[Fraction], digits: int = 60) -> list[Fraction]:
-    """Pr[i] = p_i ∫ Π_{j ≠ i} (1 − p_j t) dt over [0, 1], for p = e^−exponent rounded to so many digits."""
+    """Pr[i] = p_i ∫ Π_{j ≠ i} (1 − p_j t) dt over [0, 1], for p = e^−exponent rounded to ``digits`` digits."""
     heads = [bracket.exp(-x, digits).upper if x else Fraction(1) for x in exponents]
 
     def chosen(i: int) -> Fraction:
@@ -60,5 +60,5 @@ def permute_and_flip(exponents: Sequence[Fraction], digits: int = 60) -> list[Fr
 
 
 def tuples(size: int, count: int) -> list[tuple[int, ...]]:
-    """All candidates for so many quantiles."""
+    """All candidates for this number of quantiles."""
     return list(product(range(size), repeat=count))

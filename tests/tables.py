@@ -17,7 +17,7 @@ OUTPUTS = "abcd"
 
 
 def laws(outputs: str = OUTPUTS, *, positive: bool = False) -> st.SearchStrategy[dict[str, Fraction]]:
-    """A law on so many outputs with small rational probabilities."""
+    """A law on this number of outputs with small rational probabilities."""
     weights = st.lists(st.integers(int(positive), 5), min_size=len(outputs), max_size=len(outputs)).filter(any)
     return weights.map(lambda ws: {o: Fraction(w, sum(ws)) for o, w in zip(outputs, ws, strict=True)})
 

@@ -32,7 +32,7 @@ def leaky_response(ratio: Fraction | int, delta: Fraction) -> FiniteMechanism:
 
 @dataclass(frozen=True)
 class Responses(Mechanism):
-    """Interactive randomised response: at most so many bits, each at its own price. A test's toy."""
+    """Interactive randomised response: at most this number of bits, each at its own price. A test's toy."""
 
     ratio: Fraction
     at_most: int

@@ -118,7 +118,7 @@ def top(votes: int, rng: np.random.Generator, count: int, *, tries: int) -> Any:
 
 
 def named(person: str, rng: np.random.Generator, count: int, *, rounds: int) -> Any:
-    """Name a person with probability 0.01, else say nothing; in so many rounds as the accountant admits."""
+    """Name a person with probability 0.01, else say nothing; in as many rounds as the accountant admits."""
     hits: Any = (rng.random((count, rounds)) < 0.01).any(axis=1)
     return [person if hit else "" for hit in hits]
 

@@ -391,7 +391,7 @@ def costliest(blocks: Sequence[Guarantee], parts: Sequence[Part]) -> tuple[int, 
     Proof: lem-parallel
     """
     if len(blocks) != len(parts) or not blocks:
-        raise InvalidValue(f"one part a block is needed, got {len(parts)} parts for {len(blocks)} blocks")
+        raise InvalidValue(f"one part per block is needed, got {len(parts)} parts for {len(blocks)} blocks")
     prices = [block.cost_of(part).epsilon_units for block, part in zip(blocks, parts, strict=True)]
     first = prices.index(max(prices))
     return first, parts[first]

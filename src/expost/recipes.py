@@ -361,7 +361,7 @@ def top_until(
 
 
 _AskTop = Callable[[int, list[Any]], tuple[Mechanism[Any, tuple[Any, ...]], Any]]
-"""The mechanism that looks for so many labels beside those that were found, and its data."""
+"""The mechanism that looks for this number of labels beside those that were found, and its data."""
 
 
 def _of_counts(

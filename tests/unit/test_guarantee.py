@@ -66,7 +66,7 @@ def test_claims_round_up() -> None:
         (lambda: Guarantee({"a": 1}).post_process({}), r"missing \['a'\]"),
         (lambda: Guarantee({"a": 1}).post_process({"a": "x", "b": "x"}), r"not in the table \['b'\]"),
         (lambda: Guarantee({"a": 1}).post_process({"a": set()}), "at least one part"),
-        (lambda: costliest([Guarantee({"a": 1})], []), "one part a block"),
+        (lambda: costliest([Guarantee({"a": 1})], []), "one part per block"),
         (lambda: Guarantee.from_json({"parts": 3}), "a guarantee in JSON"),
         (
             lambda: Guarantee.from_json(

@@ -70,7 +70,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         ),
         "leave monotone out",
     ),
-    "too little delta": (lambda: optimal_composition([(0.1, 0.1), (0.2, 0.1)]).epsilon(0.1), "less δ a step, or fewer"),
+    "too little delta": (lambda: optimal_composition([(0.1, 0.1), (0.2, 0.1)]).epsilon(0.1), "less δ per step"),
 }  # fmt: skip
 
 

@@ -26,7 +26,7 @@ class Amounts(NamedTuple):
     """Those of them that are not Gaussian noise. While there is one, the Gaussian meter has no room."""
 
     def more(self, other: Amounts) -> Amounts:
-        """Both together."""
+        """The sum of both."""
         a, b, c, d, e = self
         v, w, x, y, z = other
         return Amounts(a + v, b + w, c + x, d + y, e + z)
@@ -53,7 +53,7 @@ Balances keep the numbers as they are. A ledger has many balances, and a tuple o
 
 
 class MeterBalance(NamedTuple):
-    """The same with names."""
+    """The same numbers as :data:`Counted`, by name."""
 
     capacity: Capacity
     spent: Amounts

@@ -32,7 +32,7 @@ class Tails:
 
     @classmethod
     def of(cls, law: LossLaw, at: Sequence[float]) -> Tails:
-        """Of the kept masses."""
+        """The tails of the masses that are kept."""
         moment = _Moments(law)
         return cls(tuple(at), tuple(moment(tilt) for tilt in at))
 

@@ -25,7 +25,7 @@ class Curve:
 
     @cached_property
     def step(self) -> float:
-        """The grid's."""
+        """The step of the grid."""
         return self.parts[0].step
 
     @cached_property

@@ -92,7 +92,7 @@ class EventLoss(Loss):
 
     @property
     def symmetric(self) -> bool:
-        """Not known."""
+        """False: it is not known to be."""
         return False
 
     def spread(self) -> float:

@@ -65,7 +65,7 @@ class ApproximateDP(Loss):
             raise InvalidValue(f"a step needs ε ≥ 0 and 0 ≤ δ ≤ 1, got {self.epsilon!r} and {self.delta!r}")
 
     def spread(self) -> float:
-        """ε."""
+        """The ε of the step."""
         return float(exact(self.epsilon, "ε"))
 
     def law(self, grid: float, reverse: bool = False, cut: float = CUT) -> LossLaw:
@@ -192,7 +192,7 @@ class EitherDirection(Loss):
         return LossLaw(grid, backward.low, mass, forward.infinity, max(forward.shift, backward.shift), blur=blur)
 
     def sketch(self, reverse: bool = False, cut: float = CUT) -> tuple[Floats, Floats]:
-        """About the same."""
+        """About the losses of both directions and their masses: for choosing grids only."""
         (up, high), (down, low) = (self.loss.sketch(way, cut) for way in (False, True))
         values, masses = np.concatenate([down[down < 0], up[up > 0]]), np.concatenate([low[down < 0], high[up > 0]])
         return np.append(values, 0.0), np.append(masses, max(1 - float(masses.sum()), 0.0))

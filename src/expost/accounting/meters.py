@@ -28,7 +28,7 @@ class Priced(Protocol):
 
     @property
     def guarantee(self) -> Guarantee:
-        """(P, E, δ)."""
+        """What it guarantees: (P, E, δ)."""
 
     def renyi_prices(self, order: Number) -> Prices:
         """The Rényi price of each part at an order."""
@@ -136,7 +136,7 @@ class BasicMeter:
         return cls((Cost.within(epsilon).epsilon_units,))
 
     def prices(self, asked: Round) -> tuple[Prices, ...] | None:
-        """E."""
+        """The ε of each part."""
         prices = asked.basic_prices()
         return None if prices is None else (prices,)
 

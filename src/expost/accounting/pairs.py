@@ -75,6 +75,6 @@ class Heterogeneous:
         found = compose(self.steps).epsilon(delta)
         if found.upper == inf:
             raise InvalidValue(
-                f"these steps lose more than δ {delta!r} whatever ε is: take less δ a step, or fewer steps"
+                f"these steps lose more than δ {delta!r} whatever ε is: take less δ per step, or fewer steps"
             )
         return Bracket(Fraction(found.lower), Fraction(found.upper))

@@ -16,7 +16,7 @@ from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours
 
 _TRIES = 24  # of a plan; three are usual
-_CLOSE = 0.996  # of δ: a plan that uses so much is good enough
+_CLOSE = 0.996  # of δ: a plan that uses this share is good enough
 _PLANNED = 5e-4  # relative: what the grid may add to the E's of a plan
 
 
@@ -93,7 +93,7 @@ class _Planning:
         found = self._recursion.prefix_epsilons([target * weight for weight in self._weights])
         if max(found) == inf:
             raise InvalidValue(
-                f"these steps lose more than δ {float(self._limit):g} at every ε: take less δ a step, or fewer steps"
+                f"these steps lose more than δ {float(self._limit):g} at every ε: take less δ per step, or fewer steps"
             )
         return [Cost(epsilon).exact_epsilon for epsilon in found]
 

@@ -43,7 +43,7 @@ class Recursion:
 
     @property
     def step(self) -> float:
-        """The grid's."""
+        """The step of the grid."""
         return self._step
 
     def bracket(self, epsilons: Sequence[Fraction]) -> Bracket[float]:

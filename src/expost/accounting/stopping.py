@@ -30,7 +30,9 @@ def sum_delta(
     *,
     rule: Callable[[Sequence[Step], Number], Any] | None = None,
 ) -> float:
-    """Lemma 11: the δ's of the fixed-length compositions, one for each stop, add up. For any composition rule.
+    """The δ's of the fixed-length compositions, one for each stop, add up: Lemma 11 of Hartmann et al. (2022).
+
+    It holds for any composition rule.
 
     ``rule(steps, ε)`` gives the δ of a composition (a number or a bracket); by default the best one known here.
 
@@ -52,7 +54,9 @@ def optimal_delta(
     tolerance: float = TOLERANCE,
     progress: ProgressCallback | None = None,
 ) -> Enclosure:
-    """Theorem 15: the least δ at which stopping after ``stops[i]`` steps may guarantee ``epsilons[i]``.
+    """The least δ at which stopping after ``stops[i]`` steps may guarantee ``epsilons[i]``.
+
+    It is the value of Theorem 15 of Hartmann et al. (2022).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The optimum of Theorem 15 for (ε, δ) steps: backward induction over the likelihood ratio of randomised response.
+"""The least δ of early stopping for (ε, δ) steps: backward induction over the likelihood ratio of randomised response.
 
 After k steps the loss is L = −(ε₁ + … + ε_k) + 2·(ε of the steps with a true answer). So one of the two outcomes of a
 step never moves on a grid of doubled losses, and the other moves by 2ε: onto a grid point if the ε's are commensurable.
@@ -31,7 +31,7 @@ _TOGETHER = 256  # steps whose law is made at once
 def optimal_response(
     steps: Sequence[_Pair], stops: Sequence[int], epsilons: Sequence[Fraction]
 ) -> Bracket[float] | None:
-    """Theorem 15 for (ε, δ) steps, but for rounding errors; nothing if no lattice of a sensible size holds all ε's.
+    """The least δ for (ε, δ) steps, with rounding errors enclosed; None if no lattice of a sensible size holds all ε's.
 
     Proof: thm-optimal-stopping
     """

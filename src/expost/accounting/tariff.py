@@ -29,7 +29,7 @@ class Charge(NamedTuple):
 
 
 def together(charges: Iterable[Charge]) -> Charge:
-    """All of them."""
+    """The sum of several charges."""
     cost, amounts = _NOTHING, NO_AMOUNTS
     for each in charges:
         cost, amounts = cost + each.cost, amounts.more(each.amounts)

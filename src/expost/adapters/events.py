@@ -144,5 +144,5 @@ _REFUSED = {
     "NonPrivateDpEvent": "promises nothing",
     "UnsupportedDpEvent": "says itself that nothing is known about it",
     "SampledWithReplacementDpEvent": "is analysed by neither accountant of dp-accounting",
-    "SingleEpochTreeAggregationDpEvent": "is about records that a special one replaces, which is no relation here",
+    "SingleEpochTreeAggregationDpEvent": "is about records replaced by a special one, a relation that expost lacks",
 }

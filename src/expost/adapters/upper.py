@@ -38,7 +38,7 @@ def as_promised(value: Any, what: str) -> Fraction:
     if value < 0:
         raise InvalidValue(f"{what} is not negative, got {said(value)}")
     number = Fraction(value) if isinstance(value, Rational) else Fraction(float(value))
-    Cost(number)  # refused if no ledger can hold so much
+    Cost(number)  # refused if it is more than any ledger can hold
     return number
 
 

@@ -135,7 +135,7 @@ class Engine(Protocol):
     account_entries: str
     """The table of entries, as ``e``, with a hint to the index by account."""
     lines: str
-    """A query for sequences, texts and hashes of a ledger's lines after a sequence, up to another, at most so many."""
+    """A query for sequence numbers, texts and hashes of a ledger's lines: after one, up to another, and how many."""
     new_line: str
     """A statement that writes a line: its ledger, sequence, text and hash."""
 

@@ -1,4 +1,4 @@
-"""ALGORITHMS: one file or folder per family."""
+"""The mechanisms: one file or folder per family."""
 
 from expost.mechanisms.coin import Coin as Coin
 from expost.mechanisms.gaussian import DiscreteGaussian as DiscreteGaussian

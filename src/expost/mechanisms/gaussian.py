@@ -1,4 +1,4 @@
-"""Gaussian noise, for vectors that one person moves little in L2: each analysis with the noise it is about."""
+"""Gaussian noise for vectors with a bounded L2 sensitivity: one mechanism for each analysis, and its noise."""
 
 from __future__ import annotations
 

@@ -27,7 +27,8 @@ _FEW = 32  # fewer candidates than this are chosen from one coin at a time
 
 @dataclass(frozen=True, kw_only=True)
 class Exponential(FixedCost[NDArray[Any], int], Calibrated[NDArray[Any], int]):
-    """The exponential mechanism: the index of a candidate, e^(rate·score) times as likely the higher it scores.
+    """The exponential mechanism: the index of a candidate, drawn with probability proportional to
+    e^(rate·score).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""RANDOMNESS: exact samplers on a cryptographic source; a seeded source for tests only.
+"""Exact samplers on a cryptographic source; a seeded source for tests only.
 
 One number at a time: the functions here. Arrays: the functions of :mod:`expost.noise.vector`.
 """

@@ -55,7 +55,7 @@ class _Normal:
 
 
 def _normals(source: NoiseSource, size: int) -> list[_Normal]:
-    """So many independent ones.
+    """``size`` independent normal numbers.
 
     Proof: thm-strips
     """

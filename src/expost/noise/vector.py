@@ -1,4 +1,4 @@
-"""Exact samplers for arrays: the laws of :mod:`expost.noise.scalar` and more, millions a second.
+"""Exact samplers for arrays: the laws of :mod:`expost.noise.scalar` and more, millions per second.
 
 Every function takes the source, the law's rational parameters and a size (a number or a shape), and
 returns integers whose distribution is the mathematical one. Array noise is exact below magnitude 2^61 and

@@ -42,7 +42,7 @@ class Bell:
             await self.ring(slot)
 
     async def ring(self, slot: float) -> None:
-        """One answer time."""
+        """Deliver what is due at one answer time."""
         try:
             self.answered = await asyncio.to_thread(self._ring, slot)
             self.healthy = True

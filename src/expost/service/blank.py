@@ -1,7 +1,7 @@
 """Tables without rows: what is publicly wrong with a question is found on them, and nothing private can be read.
 
 A server plans on one, so that neither the answer nor the time of a plan depends on data or on other people's jobs. A
-client asks on one, so that its questions are the same Python as at home.
+client asks on one, so that its questions are the same Python as with a local table.
 """
 
 from __future__ import annotations

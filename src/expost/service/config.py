@@ -29,7 +29,7 @@ _SERVER = (
     Key("behind_proxy", "switch", "whether a proxy in front of it has TLS; else listening beyond loopback needs 'tls'"),
     Key("tls", "table", "the certificate and its key, as files: { certificate = …, key = … }"),
     Key("answer_every", "number", "seconds between two answer times, from 0.05 to a day; 1 by default"),
-    Key("margin", "number", "answers come no earlier than so many seconds after acceptance; answer_every by default"),
+    Key("margin", "number", "seconds after acceptance before which no answer comes; answer_every by default"),
     Key("jobs_at_once", "times", "how many jobs are worked on at a time; 2 by default"),
     Key("queue", "positive", "the most jobs of one account that are not answered yet; 50 by default"),
     Key("largest_request", "positive", "bytes; 65536 by default"),

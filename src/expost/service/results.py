@@ -66,7 +66,7 @@ def _question(outcome: Outcome) -> dict[str, Any]:
 
 
 def _published(release: Release | None) -> dict[str, Any]:
-    """The part and the output itself, for clients that want it as it was at home."""
+    """The part and the output itself, for clients that want the same as from a local ledger."""
     if release is None:
         return {"part": None, "output": None, "when": None}
     return {"part": encode(release.part), "output": encode(release.value), "when": release.entry.reserved_at}

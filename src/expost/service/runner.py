@@ -35,7 +35,7 @@ class Runner:
         self._threads = [Thread(target=self._work, name=f"expost-job-{n}", daemon=True) for n in range(at_once)]
 
     def start(self) -> None:
-        """Begin."""
+        """Start the threads."""
         for thread in self._threads:
             thread.start()
 
@@ -64,7 +64,7 @@ class Runner:
             self._here |= {number for number, _ in ready}
 
     def stop(self, grace: float) -> None:
-        """Finish what is being worked on, for so many seconds at most; the rest goes on after a restart."""
+        """Finish what is being worked on, within ``grace`` seconds; the rest goes on after a restart."""
         self._stopping = True
         for _ in self._threads:
             self._queue.put(None)

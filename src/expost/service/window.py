@@ -93,7 +93,7 @@ class Window:
         }
 
     def balance_text(self, account: str) -> str:
-        """The same as JSON."""
+        """The balance as JSON."""
         return self._kept(account, lambda: self.balance(account))
 
     def balances_text(self, account: str) -> str:

@@ -56,7 +56,7 @@ def key_at_run(known: str, size: int, facts: Sequence[str]) -> str:
 
 
 class KeyParts(NamedTuple):
-    """What a key says."""
+    """The parts of a ledger's key."""
 
     name: str
     step: str
@@ -128,7 +128,7 @@ class Stored:
 
     @property
     def why(self) -> str:
-        """It in words."""
+        """What the ledger has, in words."""
         if self.last.state == "forfeited":
             return f"lost: {LOST}"
         if self.last.state == "reserved":

@@ -1,4 +1,4 @@
-"""EVIDENCE: exact checks of finite mechanisms, of interactive ones, and of the composition game."""
+"""Exact checks of finite mechanisms, of interactive ones, and of the composition game."""
 
 from expost.verify.draws import law as law
 from expost.verify.draws import tabulate as tabulate

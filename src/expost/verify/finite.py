@@ -1,4 +1,4 @@
-"""Exact checks of finite mechanisms: tables of rational probabilities, one law a database.
+"""Exact checks of finite mechanisms: tables of rational probabilities, one law per database.
 
 An output guarantee holds when, for every ordered pair of neighbours with laws P and Q,
 

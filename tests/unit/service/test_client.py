@@ -1,4 +1,4 @@
-"""The client: the same Python as at home, sync and async, with the same exceptions; and retries under one key."""
+"""The client: the same Python and exceptions as with a local ledger, sync and async; and retries under one key."""
 
 from __future__ import annotations
 

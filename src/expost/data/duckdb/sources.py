@@ -70,7 +70,7 @@ def parquet(connection: duckdb.DuckDBPyConnection, path: str, form: files.Form) 
                 f"{file} has other columns than {found[0][0]}: files that are read together need columns of the same "
                 "names and types"
             )
-    how = "utf8_validation = 'replace', hive_partitioning = false"  # folders are no columns unless declared
+    how = "utf8_validation = 'replace', hive_partitioning = false"  # folders are not columns unless declared
     if not form.partitions:
         return f"SELECT * FROM read_parquet({listed}, {how})"
     _check_partitions(form.partitions, [str(file) for file, _ in found], [each.split(" ")[0] for each in found[0][1]])

@@ -61,7 +61,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
     "dayofyear": ("dayofyear(a)", "1 January is 1"),
     **{f"date_trunc('{unit}')": (f"date_trunc('{unit}', a)", f"where the {unit} begins") for unit in
        (*operators.UNITS, *operators.UNITS_OF_TIME)},
-    **{f"date_diff('{unit}')": (f"date_diff('{unit}', a, b)", f"how many times a {unit} begins between a and b")
+    **{f"date_diff('{unit}')": (f"date_diff('{unit}', a, b)", f"how many {unit}s begin between a and b")
        for unit in (*operators.UNITS, *operators.UNITS_OF_TIME)},
 }  # fmt: skip
 """The syntax and the meaning of each operator."""

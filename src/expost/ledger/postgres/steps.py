@@ -121,7 +121,7 @@ class _Open(TableView):
         return ()
 
     def entry(self, number: int) -> Entry:
-        """That entry."""
+        """The entry that the change is about."""
         return self._entry
 
 

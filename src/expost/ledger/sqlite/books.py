@@ -40,7 +40,7 @@ LINES = (
     "SELECT sequence, line, hash FROM expost_event "
     "WHERE id > ?1 << 40 | ?2 AND id <= ?1 << 40 | min(?3, (1 << 40) - 1) ORDER BY id LIMIT ?4"
 )
-"""Reads lines of a ledger's audit trail: after a sequence, up to another, at most so many."""
+"""Reads lines of a ledger's audit trail: after a sequence number, up to another, and at most how many."""
 NEW_LINE = "INSERT INTO expost_event (id, line, hash) VALUES (? << 40 | ?, ?, ?)"
 """Writes a line of the audit trail: its ledger, sequence, text and hash."""
 _SPENT = (

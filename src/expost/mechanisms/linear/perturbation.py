@@ -34,7 +34,7 @@ MOST_RECORDS, MOST_FEATURES = 10**12, 2**20 - 2
 """Within these, the bounds on rounding errors are proved: see lem-unit-rows and lem-gradient-error."""
 
 FARTHEST_WEIGHT = 2**14
-"""Published weights are clamped to so much on either side of zero."""
+"""How far from zero published weights are clamped to."""
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ class RangeSearch:
     is clear if a cell that noise would hide has fewer records than chance moves a count of that many by: the square
     root of their number.
 
-    Where the number of records is public, the search begins with the first level that can be clear for so many.
+    Where the number of records is public, the search begins with the first level that can be clear for that number.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class RangeSearch:
         return FoundIntervals(tuple(one.interval for one in found), level)
 
     def first(self, size: int) -> int:
-        """The level to begin with: the first where so many records can be clear, if their number is public."""
+        """The level to begin with: the first that can be clear for ``size`` records, if their number is public."""
         if self.neighbours != "substitute":
             return 1
         rates = (self._rates(price)[1] for price in self.prices)

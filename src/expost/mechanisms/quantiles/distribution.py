@@ -56,7 +56,7 @@ class DistributionFunction(Ranked[StepFunction]):
 
     @property
     def levels(self) -> tuple[Fraction, ...]:
-        """Evenly spaced."""
+        """The evenly spaced quantiles."""
         points = as_whole(self.points, "points", most=100)
         return tuple(Fraction(i, points) for i in range(1, points + 1))
 

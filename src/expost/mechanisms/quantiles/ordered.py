@@ -67,7 +67,7 @@ class Ordered(ABC):
 
 
 class _Sorted(Ordered):
-    """One record each."""
+    """Records in an array, one value each."""
 
     def __init__(self, values: NDArray[Any], lattice: Candidates, missing: float) -> None:
         super().__init__(len(values), lattice)

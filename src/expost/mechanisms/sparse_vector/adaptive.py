@@ -130,7 +130,7 @@ class AdaptiveSparseVector(Thresholded):
         return AdaptiveComparisons(self, data, noise)
 
     def describe(self, output: Any) -> str:
-        """How many of how many."""
+        """How many answers were positive, and how many were allowed."""
         answers = np.asarray(output)
         far, near = int((answers == 2).sum()), int((answers == 1).sum())
         return f"{far} far above and {near} {above_text(self.threshold)}, for at most {self.at_most} whole positives"

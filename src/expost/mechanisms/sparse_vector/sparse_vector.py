@@ -155,7 +155,7 @@ class SparseVector(Thresholded):
         return Comparisons(self, data, noise)
 
     def describe(self, output: Any) -> str:
-        """How many of how many."""
+        """How many answers were positive, and how many were allowed."""
         return f"{int(_positive(output).sum())} of at most {self.at_most} {above_text(self.threshold)}"
 
 

@@ -1,4 +1,4 @@
-"""The client: tables and a ledger behind a service, with the same Python as at home."""
+"""The client: tables and a ledger behind a service, with the same Python as with a local ledger."""
 
 from expost.service.client.connection import AsyncConnection, Connection, connect, connect_async
 

@@ -45,7 +45,7 @@ def job_steps(data: str, body: Mapping[str, Any], key: str | None) -> CallSteps:
 
 
 def run_steps(account: str, mechanism: Mechanism, known: int, key: str | None, label: str | None) -> CallSteps:
-    """Ask for one mechanism: its release, or the error that it would raise at home."""
+    """Ask for one mechanism: its release, or the error that a local ledger would raise."""
     asked = worded(mechanism, known, label)
     job = yield from job_steps(asked.data, asked.body, key)
     result = job["result"]
@@ -89,7 +89,7 @@ def error_of_problem(problem: Mapping[str, Any], account: str) -> ExpostError:
 def _release(
     account: str, mechanism: Mechanism, receipt: Mapping[str, Any], key: str | None, label: str | None
 ) -> Release[Any]:
-    """The release that a run at home would give."""
+    """The release that a local ledger would give."""
     part = decode(receipt["part"])
     request = Request("run", tuple(account.split("/")), mechanism, mechanism.guarantee, label, key)
     charged = Cost.from_json(receipt["charged"])

@@ -1,4 +1,4 @@
-"""`connect`: a service's tables and ledger. Asked with the same Python as tables and ledgers at home."""
+"""`connect`: a service's tables and ledger. Asked with the same Python as local tables and ledgers."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Connection(_Connected):
         return self.do(_one(HttpCall("POST", f"/v1/data/{data}/plan", _body(questions, toml))))
 
     def close(self) -> None:
-        """Let go."""
+        """Close the connection."""
         self._client.close()
 
     def __enter__(self) -> Self:
@@ -150,7 +150,7 @@ class AsyncConnection(_Connected):
         self._client = client
 
     async def open(self) -> None:
-        """Learn what there is."""
+        """Read the account and its tables from the service."""
         self.take(await self.do(_one(HttpCall("GET", "/v1/account"))), await self.do(_one(HttpCall("GET", "/v1/data"))))
         self.ledger = AsyncRemoteLedger(self)
 
@@ -174,7 +174,7 @@ class AsyncConnection(_Connected):
         return await self.do(_one(HttpCall("POST", f"/v1/data/{data}/plan", _body(questions, toml))))
 
     async def close(self) -> None:
-        """Let go."""
+        """Close the connection."""
         await self._client.aclose()
 
     async def __aenter__(self) -> Self:
@@ -197,8 +197,10 @@ class AsyncConnection(_Connected):
 
 
 class RemoteLedger:
-    """An account behind a service: asks, quotes and reads as a ledger at home does. Balances are of the last answer
-    time."""
+    """An account behind a service: runs, quotes and reads as a local ledger does.
+
+    Balances are of the last answer time.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

@@ -283,7 +283,7 @@ def _ledger(who: Visitor) -> str:
 
 
 def _same_site(request: Request) -> None:
-    """A browser says where a form comes from; whoever says nothing is no browser, and has no cookie to abuse."""
+    """A browser states where a form comes from; a client that does not is not a browser, and has no cookie to abuse."""
     origin = request.headers.get("origin")
     names = service_of(request).config.hosts or (request.headers.get("host"),)
     if origin is not None and urlsplit(origin).netloc not in names:

@@ -67,7 +67,7 @@ def _fitted(mechanism: Any) -> _Pairs:
 
 
 def _last_changed(rows: Any) -> _Pairs:
-    """The last target is 0."""
+    """These rows, and the same with 0 as the last target."""
     others = rows.copy()
     others[-1, -1] = 0
     return [(rows, others)]

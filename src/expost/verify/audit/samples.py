@@ -56,7 +56,7 @@ class Sampler:
         return max(20, int(0.7 * seconds * processes / max(pairs, 1e-6)))
 
     def all(self, chunks: int, processes: int, progress: Progress | None) -> dict[tuple[int, int], list[Any]]:
-        """So many chunks of each side of each pair, in order."""
+        """This number of chunks of each side of each pair, in order."""
         jobs = [
             Job(pair, side, chunk) for pair in range(len(self._pairs)) for side in (0, 1) for chunk in range(chunks)
         ]
