@@ -7,7 +7,7 @@ outputs,
     Pr[M(x) ∈ S]  ≤  δ + Σ_part e^{E(part)} · Pr[M(x') ∈ S ∩ part].
 
 The lemmas that make new guarantees out of old ones are this class's constructors and methods; each
-names its proof in ``docs/theory.md``.
+names its proof in ``docs/theory*.md``.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class Mechanism(ABC, Generic[In, Out]):
     """A randomised algorithm and its guarantee. It contains no data.
 
     A mechanism is a small frozen object (a frozen dataclass): printable, comparable, costed without
-    touching data. Its docstring ends with ``Proof:`` and a label of ``docs/theory.md``. For type checkers it is a
+    touching data. Its docstring ends with ``Proof:`` and a label of ``docs/theory*.md``. For type checkers it is a
     ``Mechanism[In, Out]``: ``ledger.run`` takes data of type ``In`` and gives a ``Release[Out]``.
     """
 
