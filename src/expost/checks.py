@@ -13,8 +13,9 @@ from numbers import Integral
 from sys import float_info
 from typing import Any, TypeAlias
 
-from expost.cost import Cost, Number, exact, said
+from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
+from expost.mentions import GivenValue, said
 
 FieldRule: TypeAlias = Callable[..., Any]
 """Takes what was given and the parameter's name, and gives what is kept; or raises ``InvalidValue``."""
@@ -102,10 +103,10 @@ def as_bounds(given: Any, name: str = "bounds") -> tuple[float, float]:
     (0.0, 1.0)
     """
     if not isinstance(given, tuple | list) or len(given) != 2:
-        raise InvalidValue(f"{name} are a pair (lowest, highest), got {said(given)}")
+        raise InvalidValue(f"{name} are a pair of numbers, the lowest first, got ", GivenValue(given))
     lowest, highest = (finite(end, f"each of {name}") for end in given)
     if lowest > highest:
-        raise InvalidValue(f"{name} are a pair (lowest, highest) in this order, got {said(given)}")
+        raise InvalidValue(f"{name} are a pair of numbers, the lowest first, got ", GivenValue(given))
     return lowest, highest
 
 
@@ -121,8 +122,9 @@ def as_interval(given: Any, name: str = "bounds") -> tuple[float, float]:
     lowest, highest = as_bounds(given, name)
     if max(-lowest, highest) > _FARTHEST_END or 0 < highest - lowest < _LEAST_WIDTH:
         raise InvalidValue(
-            f"{name} lie within ±{_FARTHEST_END:g}, and are equal or at least {_LEAST_WIDTH:g} apart, "
-            f"got {said(given)}: measure in another unit"
+            f"{name} lie within ±{_FARTHEST_END:g}, and are equal or at least {_LEAST_WIDTH:g} apart, got ",
+            GivenValue(given),
+            ": measure in another unit",
         )
     return lowest, highest
 

@@ -10,6 +10,7 @@ from numbers import Integral, Rational, Real
 from typing import Any, Literal, Self, TypeAlias
 
 from expost.errors import InvalidValue
+from expost.mentions import said
 
 Number: TypeAlias = int | float | str | Decimal | Fraction
 
@@ -226,15 +227,6 @@ def exact(value: Any, name: str) -> Fraction:
     if number is None:
         raise InvalidValue(f"{name} must be a finite number between 1e-400 and 1e400, got {said(value)}")
     return number
-
-
-def said(value: object) -> str:
-    """A value that was given, short enough for a message."""
-    try:
-        text = repr(value)
-    except ValueError:  # an int too long for Python to write out
-        return f"a very long {type(value).__name__}"
-    return text if len(text) <= 80 else f"{text[:77]}…"
 
 
 def _fraction_of_decimal(text: str) -> Fraction | None:

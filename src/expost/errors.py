@@ -31,8 +31,11 @@ cause an error. Errors carry the objects that they are about, and can be pickled
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
+
+from expost.mentions import Action, Argument, Mention, Words
 
 if TYPE_CHECKING:
     from expost.cost import Cost
@@ -43,6 +46,17 @@ class ExpostError(Exception):
 
     def __post_init__(self) -> None:
         self.args = tuple(vars(self).values())  # by which errors with fields are shown, copied and pickled
+
+    def _message(self) -> Iterable[str | Mention]:
+        """The message: texts, and what they mention. An error without fields is made of it."""
+        return self.args
+
+    def text(self, words: Words = str) -> str:
+        """The message in the words of a place: Python, unless others are given."""
+        return "".join(piece if isinstance(piece, str) else words(piece) for piece in self._message())
+
+    def __str__(self) -> str:
+        return self.text()
 
 
 class InvalidValue(ExpostError, ValueError):
@@ -67,14 +81,15 @@ class NeighbourMismatch(InvalidValue):
     expected: str
     where: str
 
-    def __str__(self) -> str:
-        remedy = (
-            "convert the guarantee with guarantee.under('substitute'); or, only if anybody may know how many units "
-            "there are, read the table with neighbours='substitute'"
-            if (self.claimed, self.expected) == ("add-remove", "substitute")
-            else f"work out sensitivities for {self.expected!r} neighbours anew; declare mechanisms and tables for them"
-        )
-        return f"{self.where} is for {self.expected!r} neighbours, the guarantee for {self.claimed!r}: {remedy}"
+    def _message(self) -> Iterator[str | Mention]:
+        yield f"{self.where} is for {self.expected!r} neighbours, the guarantee for {self.claimed!r}: "
+        if (self.claimed, self.expected) == ("add-remove", "substitute"):
+            yield "convert the guarantee with guarantee.under('substitute'); or, only if anybody may know how many "
+            yield "units there are, read the table with "
+            yield Argument("neighbours", "substitute")
+        else:
+            yield f"work out sensitivities for {self.expected!r} neighbours anew; declare mechanisms and tables for "
+            yield "them"
 
 
 @dataclass(eq=False, repr=False)
@@ -84,12 +99,14 @@ class AlreadyExists(InvalidValue):
     kind: Literal["ledger", "account"]
     name: str
 
-    def __str__(self) -> str:
+    def _message(self) -> Iterator[str | Mention]:
+        yield f"{self.kind} {self.name!r} exists already: "
         if self.kind == "ledger":
-            remedy = "load it; another has a limit of its own, which adds to this one's for the same people"
+            yield Action("Ledger.load()", "expost ledger show")
+            yield " finds it; another has a limit of its own, which adds to this one's for the same people"
         else:
-            remedy = f"account({self.name.rpartition('/')[2]!r}) finds it"
-        return f"{self.kind} {self.name!r} exists already: {remedy}"
+            yield Action(f"account({self.name.rpartition('/')[2]!r})", "expost ledger accounts")
+            yield " finds it"
 
 
 @dataclass(eq=False, repr=False)
@@ -99,8 +116,8 @@ class InvalidStudy(InvalidValue):
     file: str
     problems: tuple[tuple[int | None, str], ...]
 
-    def __str__(self) -> str:
-        return "\n".join(
+    def _message(self) -> Iterator[str | Mention]:
+        yield "\n".join(
             f"{self.file}: {what}" if line is None else f"{self.file}:{line}: {what}" for line, what in self.problems
         )
 
@@ -111,8 +128,8 @@ class UnderWay(ExpostError):
 
     label: str
 
-    def __str__(self) -> str:
-        return (
+    def _message(self) -> Iterator[str | Mention]:
+        yield (
             f"another run is asking {self.label!r} right now, and nothing is sampled twice: run again when it is done; "
             "what it publishes will be here, too"
         )
@@ -125,11 +142,13 @@ class UnknownPart(ExpostError, LookupError):
     part: Any
     guarantee: Any
 
-    def __str__(self) -> str:
+    def _message(self) -> Iterator[str | Mention]:
         if type(self.part) not in (int, str, tuple):
             kind = type(self.part).__name__
-            return f"{self.part!r} is not a part: parts are ints, strings and tuples of them, not {kind}"
-        return f"{self.part!r} is not a part of {self.guarantee!r}: list it with what it can leak, or pass otherwise="
+            yield f"{self.part!r} is not a part: parts are ints, strings and tuples of them, not {kind}"
+        else:
+            yield f"{self.part!r} is not a part of {self.guarantee!r}: list it with what it can leak, or pass "
+            yield Argument("otherwise")
 
 
 class UnknownEntry(ExpostError, LookupError):
@@ -171,20 +190,21 @@ class BudgetExceeded(ExpostError):
         """The largest ε that would be admitted now (at a δ that fits)."""
         return self.affordable.epsilon
 
-    def __str__(self) -> str:
+    def _message(self) -> Iterator[str | Mention]:
         short = " and ".join({"epsilon": "ε", "delta": "δ", "rho": "ρ"}[name] for name in self.short)
         rho = getattr(self.affordable, "rho_text", None)
         if rho is not None:
-            return (
+            yield (
                 f"asked for {self.requested}, and no meter of {self.ledger!r} has room for it"
                 + (f" (short of {short})" if short else "")
                 + f": the largest affordable ε is {self.affordable.epsilon_text}, or ρ {rho} of Gaussian noise; "
                 "nothing was charged"
             )
-        return (
-            f"asked for {self.requested}, but {self.ledger!r} has {self.remaining} remaining (short of {short}): "
-            f"the largest affordable ε is {self.affordable.epsilon_text}; nothing was charged"
-        )
+        else:
+            yield (
+                f"asked for {self.requested}, but {self.ledger!r} has {self.remaining} remaining (short of {short}): "
+                f"the largest affordable ε is {self.affordable.epsilon_text}; nothing was charged"
+            )
 
 
 @dataclass(eq=False, repr=False)
@@ -193,8 +213,8 @@ class LedgerClosed(ExpostError):
 
     ledger: str
 
-    def __str__(self) -> str:
-        return f"{self.ledger!r} was closed by its owner and reserves nothing more; a new ledger is for other people"
+    def _message(self) -> Iterator[str | Mention]:
+        yield f"{self.ledger!r} was closed by its owner and reserves nothing more; a new ledger is for other people"
 
 
 class LedgerUnavailable(ExpostError):
@@ -215,15 +235,16 @@ class AlreadyReserved(ExpostError):
 
     entry: Any
 
-    def __str__(self) -> str:
+    def _message(self) -> Iterator[str | Mention]:
+        yield f"key {self.entry.key!r} is that of entry {self.entry.id}, which is {self.entry.state}: "
         if self.entry.state != "reserved":
-            remedy = "nothing is sampled twice; take a new key for a new request"
+            yield "nothing is sampled twice; take a new key for a new request"
         elif self.entry.operation == "reserve":
-            remedy = "settle it through ledger.reservation(key)"
+            yield "settle it through ledger.reservation(key)"
         else:
-            gone = "if whoever ran it is gone, ledger.reservation(key).forfeit() ends it, at its worst case"
-            remedy = f"it is still running; {gone}"
-        return f"key {self.entry.key!r} is that of entry {self.entry.id}, which is {self.entry.state}: {remedy}"
+            yield "it is still running; if whoever ran it is gone, "
+            yield Action("ledger.reservation(key).forfeit()", "expost ledger forfeit")
+            yield " ends it, at its worst case"
 
 
 @dataclass(eq=False, repr=False)
@@ -237,12 +258,12 @@ class KeyConflict(ExpostError):
     differs: str
     entry: Any = None
 
-    def __str__(self) -> str:
+    def _message(self) -> Iterator[str | Mention]:
         taken, again = f"key {self.key!r} is taken by another account", ""
         if self.entry is not None:
             taken = f"key {self.key!r} is that of entry {self.entry.id}, a request with another {self.differs}"
             again = "repeat that request as it was to get its answer again, or "
-        return f"{taken}: {again}take a new key for a new request, which is charged anew"
+        yield f"{taken}: {again}take a new key for a new request, which is charged anew"
 
 
 @dataclass(eq=False, repr=False)
@@ -252,10 +273,10 @@ class ReservationClosed(ExpostError):
     entry: Any
     attempted: str
 
-    def __str__(self) -> str:
-        if self.entry.state == "reserved":
-            return f"cannot {self.attempted} entry {self.entry.id}: sampling has begun; settle or forfeit it"
-        return f"cannot {self.attempted} entry {self.entry.id}: it is {self.entry.state} already"
+    def _message(self) -> Iterator[str | Mention]:
+        reserved = self.entry.state == "reserved"
+        why = "sampling has begun; settle or forfeit it" if reserved else f"it is {self.entry.state} already"
+        yield f"cannot {self.attempted} entry {self.entry.id}: {why}"
 
 
 class InteractionClosed(ExpostError):
@@ -272,8 +293,8 @@ class EngineFailed(ExpostError):
 
     kind: str
 
-    def __str__(self) -> str:
-        return (
+    def _message(self) -> Iterator[str | Mention]:
+        yield (
             f"the engine failed with {self.kind}; its message may quote data and is not shown: "
             "check that the file is there and complete, and that memory and disk suffice"
         )
@@ -287,8 +308,8 @@ class MissingDependency(ExpostError, ImportError):
     package: str
     extra: str
 
-    def __str__(self) -> str:
-        return f"{self.what} need {self.package}: pip install 'expost[{self.extra}]'"
+    def _message(self) -> Iterator[str | Mention]:
+        yield f"{self.what} need {self.package}: pip install 'expost[{self.extra}]'"
 
 
 class UnrecordedWarning(UserWarning):

@@ -21,8 +21,9 @@ from typing import Any, Literal, Self, TypeAlias, cast, get_args
 
 from expost import bracket
 from expost.checks import as_whole
-from expost.cost import DELTA_UNITS, EPSILON_UNITS, Cost, Number, decimal_text, reading_up, said
+from expost.cost import DELTA_UNITS, EPSILON_UNITS, Cost, Number, decimal_text, reading_up
 from expost.errors import InvalidValue, NeighbourMismatch, UnknownPart
+from expost.mentions import said
 
 Part: TypeAlias = int | str | tuple["Part", ...]
 """A label: an int (of at most 1,000 digits), a string, or a tuple of labels (at most 32 deep). Ledgers keep it."""

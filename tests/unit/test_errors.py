@@ -94,7 +94,7 @@ def test_optional_packages_are_named_when_they_are_needed(absent: str, use: str,
 
 
 def test_what_exists_already_names_the_way_to_it() -> None:
-    said = "load it; another has a limit of its own, which adds to this one's for the same people"
+    said = "Ledger.load() finds it; another has a limit of its own, which adds to this one's for the same people"
     assert str(xp.AlreadyExists("ledger", "study")) == f"ledger 'study' exists already: {said}"
     assert (
         str(xp.AlreadyExists("account", "study/alice"))

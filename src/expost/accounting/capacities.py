@@ -12,9 +12,10 @@ from expost.accounting.meters import Affordable, GaussianMeter, Priced, RenyiMet
 from expost.accounting.normal import delta_of_normal_noise, root
 from expost.accounting.renyi.orders import LARGEST_ORDER, as_order, best_order, capacity, capacity_above, delta_at
 from expost.accounting.tariff import Tariff, tariff_of_guarantee, tariff_of_mechanism
-from expost.cost import DELTA_UNITS, EPSILON_UNITS, Cost, Number, decimal_text, said
+from expost.cost import DELTA_UNITS, EPSILON_UNITS, Cost, Number, decimal_text
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee
+from expost.mentions import Argument, said
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +59,8 @@ class RenyiAccounting:
             if self.order is not None:
                 raise
             raise InvalidValue(
-                f"the limit {limit} has no room for Rényi prices at any order: {_remedy(limit, share)}, or take "
-                "accounting='basic'"
+                f"the limit {limit} has no room for Rényi prices at any order: {_remedy(limit, share)}, or take ",
+                Argument("accounting", "basic"),
             ) from None
         if capacity(order, limit.exact_epsilon, share) * EPSILON_UNITS < 1:
             raise InvalidValue(
@@ -72,7 +73,10 @@ class RenyiAccounting:
         whole = limit.delta_units
         if not whole:
             raise InvalidValue(
-                f"Rényi accounting needs a δ, and the limit is {limit}: give delta= as well, or take accounting='basic'"
+                f"Rényi accounting needs a δ, and the limit is {limit}: give ",
+                Argument("delta"),
+                " as well, or take ",
+                Argument("accounting", "basic"),
             )
         renyi = whole // 4 if self.delta is None else Cost.within(0, self.delta).delta_units
         rest = 2 * (whole - renyi) // 3

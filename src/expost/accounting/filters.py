@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol, TypeVar
 
-from expost.cost import Cost, Number, said
+from expost.cost import Cost, Number
 from expost.errors import BudgetExceeded, InvalidValue
+from expost.mentions import said
 
 FilterState = TypeVar("FilterState")
 

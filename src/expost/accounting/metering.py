@@ -8,9 +8,10 @@ from typing import Self
 
 from expost.accounting.filters import CONT, HALT, Decision
 from expost.accounting.meters import Affordable, BasicMeter, GaussianMeter, Meter, RenyiMeter, Round
-from expost.cost import Cost, said
+from expost.cost import Cost
 from expost.errors import InvalidValue
 from expost.guarantee import Part
+from expost.mentions import said
 
 
 @dataclass(frozen=True)

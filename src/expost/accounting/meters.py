@@ -16,9 +16,10 @@ from expost.accounting.normal import normal_noise_for
 from expost.accounting.renyi.orders import as_order, best_order, capacity
 from expost.accounting.renyi.prices import Prices
 from expost.accounting.renyi.tangent import largest_epsilon
-from expost.cost import EPSILON_UNITS, Cost, Number, exact, said
+from expost.cost import EPSILON_UNITS, Cost, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee
+from expost.mentions import said
 
 _FREE = Prices(otherwise=0)
 

@@ -22,10 +22,11 @@ from expost.adapters.events import checked_leaves
 from expost.adapters.steps import CountedSteps
 from expost.adapters.upper import as_promised, float_below, library
 from expost.checks import requested_delta
-from expost.cost import Cost, Number, exact, said
+from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours
 from expost.ledger import Ledger
+from expost.mentions import said
 
 Accountant: TypeAlias = Literal["best", "pld", "rdp", "expost"]
 """Who composes events: dp-accounting's privacy-loss distributions or Rényi accountant, the better of both, or we."""

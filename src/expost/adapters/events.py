@@ -8,9 +8,9 @@ from math import isfinite
 from typing import Any
 
 from expost.checks import as_whole
-from expost.cost import said
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours
+from expost.mentions import said
 
 MOST_STEPS = 10**7
 """Leaves of an event, repetitions counted."""

@@ -18,11 +18,12 @@ from expost.adapters.opacus_parts import OPACUS_OPTIONS, Watch, check_parts, cou
 from expost.adapters.steps import NoisySteps
 from expost.adapters.upper import as_promised, library
 from expost.checks import as_whole
-from expost.cost import Number, said
+from expost.cost import Number
 from expost.errors import AlreadyReserved, InteractionClosed, InvalidValue
 from expost.forks import here
 from expost.ledger import Entry, Ledger, Reservation
 from expost.ledger.reservation import reserve_elsewhere
+from expost.mentions import said
 
 
 class Training:

@@ -8,9 +8,9 @@ from math import ceil
 from typing import Any
 
 from expost.adapters.upper import library
-from expost.cost import said
 from expost.errors import InvalidValue
 from expost.ledger import Ledger
+from expost.mentions import said
 
 _GRAIN = 2**24
 """torch draws uniform floats in steps of 2⁻²⁴."""

@@ -16,10 +16,11 @@ from expost.accounting.renyi import Prices, zcdp
 from expost.adapters.opendp_identity import constructors_of, digest_of_measurement
 from expost.adapters.upper import as_promised, epsilon_of_curve, float_below, library
 from expost.checks import requested_delta
-from expost.cost import Cost, Number, exact, said
+from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
 from expost.mechanism import Interaction, Mechanism
+from expost.mentions import said
 from expost.noise import NoiseSource
 
 _RELATIONS: dict[str, Neighbours] = {

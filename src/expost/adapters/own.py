@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from expost.cost import said
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.ledger import Ledger, Reservation
 from expost.mechanism import Mechanism
+from expost.mentions import said
 from expost.names import function_name
 from expost.noise import NoiseSource
 

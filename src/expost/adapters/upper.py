@@ -10,8 +10,9 @@ from typing import Any
 
 from expost.accounting.renyi import epsilon_at
 from expost.checks import requested_delta
-from expost.cost import Cost, Number, exact, said
+from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue, MissingDependency
+from expost.mentions import said
 
 _ORDERS = [1 + 2.0 ** (i / 4) for i in range(-28, 72)]
 """Orders that are tried for an ε at a δ; any order gives one that holds."""

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from expost import errors
 from expost.cost import Cost, shortened
+from expost.mentions import Action, Argument, GivenValue, Mention
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
@@ -68,11 +69,23 @@ def code_of(error: Exception) -> int:
     return next((code for kind, code in _CODES if isinstance(error, kind)), FAILED)
 
 
-def fail(error: Exception) -> int:
+def command_words(mention: Mention) -> str:
+    """What a message mentions, as it is typed."""
+    match mention:
+        case Argument(name, None):
+            return f"--{name.replace('_', '-')}"
+        case Argument(name, value):
+            return f"--{name.replace('_', '-')} {value}"
+        case Action():
+            return mention.command
+        case GivenValue():
+            return str(mention)
+
+
+def fail(error: errors.ExpostError) -> int:
     """Print an error on standard error; returns the exit code."""
-    err.print(
-        Text.assemble(("error: ", "bold red"), str(error), *(f"\n{note}" for note in notes(error))), soft_wrap=True
-    )
+    told = error.text(command_words)
+    err.print(Text.assemble(("error: ", "bold red"), told, *(f"\n{note}" for note in notes(error))), soft_wrap=True)
     return code_of(error)
 
 

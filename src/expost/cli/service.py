@@ -9,7 +9,7 @@ import typer
 
 from expost.cli.console import Commands, Json, argument, option, out
 from expost.cli.tables import print_json, print_table, tell
-from expost.errors import InvalidValue, MissingDependency, UnknownEntry
+from expost.errors import InvalidValue, MissingDependency
 
 if TYPE_CHECKING:
     from expost.service.config import ServerConfig
@@ -110,7 +110,4 @@ def _check_account(config: ServerConfig, path: str) -> None:
         raise InvalidValue(f"no data set is charged to ledger {ledger!r}: there are {', '.join(config.ledgers)}")
     found = Ledger.load(config.url, ledger, read_only=True)
     for name in below:
-        try:
-            found = found.account(name)
-        except UnknownEntry as error:
-            raise InvalidValue(f"{error} with expost ledger create-account") from None
+        found = found.account(name)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.cost import said
 from expost.data import query
 from expost.data.expression import Tree
 from expost.data.questions import as_number
 from expost.errors import InvalidValue
+from expost.mentions import Argument, said
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
@@ -50,29 +50,31 @@ class Column:
         if table.neighbours != "substitute":
             raise InvalidValue(
                 "columns need a public number of units, and under 'add-remove' it is private: use the table's own "
-                "median(), quantile() or mean(); or, only if anybody may know that number, read it with "
-                "neighbours='substitute'"
+                "median, quantile or mean; or, only if anybody may know that number, read it with ",
+                Argument("neighbours", "substitute"),
             )
         if table.filtered:
             raise InvalidValue(
                 "columns need a public number of rows, and after a filter it is private: use the filtered table's own "
-                "median(), quantile(), mean() or histogram()"
+                "median, quantile, mean or histogram"
             )
         if table.unit.rows != 1:
             raise InvalidValue(
-                f"columns need one row per unit, and a unit may have {table.unit.rows}: use the table's own "
-                f"median(), quantile() or mean(); or read it with unit=Unit({table.unit.column!r}, rows=1), which "
-                "leaves out all but one row of each unit"
+                f"columns need one row per unit, and a unit may have {table.unit.rows}: use the table's own median, "
+                "quantile or mean; or let its unit have ",
+                Argument("rows", 1),
+                ", which leaves out all but one row of each unit",
             )
         if table.unit.column is None and not table.ordered:
             raise InvalidValue(
                 "columns keep the order of the rows, and rows of a partitioned folder, of a join or of Spark have no "
-                "order: use the table's own median(), quantile() or mean()"
+                "order: use the table's own median, quantile or mean"
             )
         if table.unit.column is not None and len(names) > 1:
             raise InvalidValue(
                 f"several columns keep the order of the rows, and units by {table.unit.column!r} have no order: write "
-                "a file with exactly one row per unit, and read it with unit='row'"
+                "a file with exactly one row per unit, and read it with ",
+                Argument("unit", "row"),
             )
         return cls(table, tuple(names))
 

@@ -8,8 +8,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from expost.cost import said
 from expost.errors import InvalidValue
+from expost.mentions import said
 
 ENCODINGS = ("utf-8", "latin-1", "cp1252", "cp1250", "iso-8859-2", "iso-8859-15", "mac-roman", "utf-16")
 """Encodings in which no byte makes reading fail: what cannot be decoded becomes a replacement character."""

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from expost.cost import said
 from expost.data.encodings import as_utf8, check_encoding
 from expost.data.expression import Kind
 from expost.data.expression.functions import CAST_NAMES
 from expost.data.expression.operators import VALUE_KINDS
 from expost.errors import InvalidValue
+from expost.mentions import said
 
 LONGEST_LINE = 2**22
 """The longest line of CSV, in bytes; longer rows are left out."""
@@ -89,20 +89,20 @@ class Form:
         if self.delimiter is not None and wrong:
             raise InvalidValue(f"delimiter is the character between fields, such as ';', got {said(self.delimiter)}")
         if self.decimal == "," and self.delimiter == ",":
-            raise InvalidValue("',' cannot be both the delimiter and the decimal mark: pass another delimiter=")
+            raise InvalidValue("',' cannot be both the delimiter and the decimal mark: pass another delimiter")
         if self.delimiter is not None and self.delimiter == self.quote_mark:
             raise InvalidValue(
-                f"{self.delimiter!r} cannot be both the delimiter and the quotation mark: pass another quote="
+                f"{self.delimiter!r} cannot be both the delimiter and the quotation mark: pass another quote"
             )
 
     def refuse(self, what: str, *but: str) -> None:
         """Raise for options of CSV where there is no CSV, and for partitions where there are none, except ``but``."""
         if self.partitions is not None and "partitions" not in but:
-            raise InvalidValue(f"partitions= are for folders of Parquet files, not for {what}: leave them out")
+            raise InvalidValue(f"partitions are for folders of Parquet files, not for {what}: leave them out")
         for_csv = ("schema", "delimiter", "quote", "decimal", "encoding")
         if any(getattr(self, option) is not None for option in for_csv if option not in but):
             raise InvalidValue(
-                f"schema=, delimiter=, quote=, decimal= and encoding= are for CSV files, not for {what}: leave them out"
+                f"schema, delimiter, quote, decimal and encoding are for CSV files, not for {what}: leave them out"
             )
 
     @property

@@ -161,7 +161,7 @@ class GroupAnswers(TableMechanism[Frame]):
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
         if self.question.keys and self.delta:
-            raise InvalidValue("delta= is for discovered keys, and these keys were given: leave delta= out")
+            raise InvalidValue("a δ is for discovered keys, and these keys were given: leave delta out")
         if not self.question.keys:
             object.__setattr__(self, "delta", requested_delta(self.delta))
             if bracket.exp(-self._found_noise[1]).upper > 1 - exact(self.delta, "δ"):

@@ -7,11 +7,11 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from expost.cost import said
 from expost.data import query
 from expost.data.expression import Tree
 from expost.data.histograms import MOST_KEYS, in_order, listed_keys
 from expost.errors import InvalidValue
+from expost.mentions import said
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from expost.checks import equal_share, requested_epsilon
-from expost.cost import Cost, Number, said
+from expost.cost import Cost, Number
 from expost.data.aggregates import GroupAggregate, GroupCount, GroupMean, GroupSum, GroupVariance
 from expost.data.expression import Tree
 from expost.data.expression.tree import references
@@ -20,6 +20,7 @@ from expost.data.questions import Planned, PureMechanism, TableMechanism, as_of
 from expost.data.sums import Clipped
 from expost.errors import InvalidValue
 from expost.frame import ERROR, IN_RANKS
+from expost.mentions import said
 from expost.noise import NoiseSource
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.checks import as_confidence, as_whole, finite, requested_epsilon
-from expost.cost import Number, exact, said
+from expost.cost import Number, exact
 from expost.data import query, sensitivity
 from expost.data.expression import Tree, is_text
 from expost.data.expression.tree import Stated
@@ -25,6 +25,7 @@ from expost.guarantee import Part
 from expost.mechanisms import SparseVector
 from expost.mechanisms.histogram import balanced_laplace
 from expost.mechanisms.laplace import laplace_reach
+from expost.mentions import said
 from expost.noise import NoiseSource, vector
 from expost.noise.grid import FARTHEST
 
@@ -77,20 +78,20 @@ class Histogram(Question[dict[Any, int]]):
         """Checks the arguments."""
         as_of(of)
         if (keys is None) == (bins is None):
-            raise InvalidValue("a histogram takes either keys=[…] or bins=…: pass one of them, or discover() the keys")
+            raise InvalidValue("a histogram takes either keys or bins: pass one of them, or discover the keys")
         if other is not None and not isinstance(other, str):
             raise InvalidValue(
                 f"other is the label of all other values, a text, or None not to count them; got {said(other)}"
             )
         if keys is not None:
             if bounds is not None:
-                raise InvalidValue("bounds= is for a number of bins, and keys= was given: leave bounds= out")
+                raise InvalidValue("bounds are for a number of bins, and keys were given: leave bounds out")
             edges: tuple[float, ...] = ()
             labels, tree, cell, places = _keys(table, value, keys)
         else:
             edges, (labels, tree, cell, places) = _bins(table, value, bins, bounds)
         if other is not None and other in labels:
-            raise InvalidValue(f"other={other!r} is also one of the keys: pass another label as other=")
+            raise InvalidValue(f"{other!r}, the label of all other values, is also one of the keys: pass another label")
         named = labels if other is None else (*labels, other)
         return cls(table, value, named, other, of, edges, tree, cell, places)
 
@@ -284,7 +285,7 @@ def listed_keys(text: str, tree: Tree, keys: Any) -> tuple[Any, ...]:
     if not listed or len(set(listed)) < len(listed):
         raise InvalidValue("keys are a list of different values, at least one: list each once")
     if len(listed) > MOST_KEYS:
-        raise InvalidValue(f"a histogram has at most {MOST_KEYS} keys, got {len(listed)}: discover() them")
+        raise InvalidValue(f"a histogram has at most {MOST_KEYS} keys, got {len(listed)}: discover them")
     if tree.kind == "text" and not all(map(is_text, listed)):
         raise InvalidValue("text keys are valid UTF-8, without NUL: leave out the others, which no row has")
     return listed
@@ -298,7 +299,7 @@ def _bins(table: PrivateTable, text: str, bins: Any, bounds: Any) -> tuple[tuple
         cell = query.even_bin_of(edges[0], edges[-1], int(bins))
     else:
         if bounds is not None:
-            raise InvalidValue("bounds= is for a number of bins, and a list of edges was given: leave bounds= out")
+            raise InvalidValue("bounds are for a number of bins, and a list of edges was given: leave bounds out")
         edges = [finite(edge, "an edge") for edge in _listed(bins)]
         _ascend(edges)
         cell, stated = query.bin_of(edges), tuple(edges)
@@ -310,10 +311,12 @@ def _bins(table: PrivateTable, text: str, bins: Any, bounds: Any) -> tuple[tuple
 
 def _even_edges(bins: int, bounds: Any) -> list[float]:
     if bounds is None or not 1 <= bins <= 10**6:
-        raise InvalidValue("bins= as a number is from 1 to a million, and needs bounds=(lowest, highest)")
+        raise InvalidValue(f"a number of bins is from 1 to a million, and needs bounds, got {bins} and {said(bounds)}")
     low, high = (float(end) for end in exact_bounds(bounds))
     if not isfinite(high - low):
-        raise InvalidValue(f"bounds of {said(bounds)} are further apart than the largest float: pass narrower ones")
+        raise InvalidValue(
+            f"bounds from {low:g} to {high:g} are further apart than the largest float: pass narrower ones"
+        )
     edges = [low + i * ((high - low) / bins) for i in range(bins)] + [high]
     _ascend(edges)
     return edges
@@ -326,5 +329,5 @@ def _ascend(edges: list[float]) -> None:
 
 def _listed(bins: Any) -> list[Any]:
     if isinstance(bins, str) or not isinstance(bins, Iterable):
-        raise InvalidValue(f"bins are a list of edges, or a number with bounds=(lowest, highest); got {said(bins)}")
+        raise InvalidValue(f"bins are a list of edges, or a number with bounds; got {said(bins)}")
     return list(bins)

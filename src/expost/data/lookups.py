@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
-from expost.cost import said
 from expost.data.expression import Kind, Tree, is_text
 from expost.data.expression.tree import Stated
 from expost.data.steps import TableStep
 from expost.errors import InvalidValue
+from expost.mentions import said
 
 if TYPE_CHECKING:
     from expost.data.engine import Engine

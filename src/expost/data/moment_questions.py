@@ -43,7 +43,7 @@ class MomentQuestions:
         """
         if bounds is None:
             if grid is not None:
-                raise InvalidValue("grid= is for values within bounds: give bounds=, or leave it out")
+                raise InvalidValue("a grid is for values within bounds: give bounds, or leave it out")
             return Searched.of(self._own, "mean", (value,), missing)
         return Mean(self._own, Clipped.of(self._own, value, bounds, missing, grid))
 

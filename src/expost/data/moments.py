@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.checks import as_interval, as_whole, requested_epsilon
-from expost.cost import Number, exact, said
+from expost.cost import Number, exact
 from expost.data import query
 from expost.data.column import Column
 from expost.data.expression import Tree
@@ -23,6 +23,7 @@ from expost.mechanism import Mechanism
 from expost.mechanisms import Correlation, Covariance, LinearRegression, Variance
 from expost.mechanisms.linear.box import STEPS, Box
 from expost.mechanisms.linear.normal_equations import NormalEquations
+from expost.mentions import said
 from expost.noise import NoiseSource, SystemNoise, vector
 from expost.noise.grid import FARTHEST
 
@@ -69,7 +70,7 @@ class Moments(Planned):
         """Checks the arguments."""
         if len(values) != len(bounds):
             raise InvalidValue(
-                f"bounds= needs one pair (lowest, highest) for each of {len(values)} values, got {len(bounds)}"
+                f"bounds are one pair for each of {len(values)} values, the lowest first, got {len(bounds)}"
             )
         as_whole(len(values), "the number of values", most=_MOST_VALUES)
         if isinstance(missing, str) and missing != "drop":

@@ -12,7 +12,7 @@ import numpy as np
 
 from expost import bracket
 from expost.checks import as_confidence, as_probability, requested_epsilon
-from expost.cost import Number, exact, said
+from expost.cost import Number, exact
 from expost.data import query
 from expost.data.expression import Tree
 from expost.data.questions import Planned, PureMechanism, as_number, exact_bounds
@@ -25,6 +25,7 @@ from expost.mechanisms.quantiles.candidates import Candidates, Lattice, Unbounde
 from expost.mechanisms.quantiles.ordered import arrange
 from expost.mechanisms.quantiles.quantiles import target
 from expost.mechanisms.quantiles.windows import Windows
+from expost.mentions import said
 from expost.noise import NoiseSource
 from expost.noise.grid import Grid
 
@@ -49,7 +50,7 @@ class AnySize:
     def of(cls, table: PrivateTable, value: str, missing: Any, grid: Number | None) -> AnySize:
         """Checks the arguments."""
         if grid is not None:
-            raise InvalidValue("grid= is for values within bounds: give bounds=, or leave it out")
+            raise InvalidValue("a grid is for values within bounds: give bounds, or leave it out")
         tree = table.expression(value, ("integer", "number", "boolean"), "a quantile")
         largest = Fraction(_LARGEST_WHOLE if tree.kind != "number" else LARGEST_RECORD)
         gone = as_missing(missing, -largest, largest)

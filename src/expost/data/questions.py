@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.checks import as_bounds
-from expost.cost import Number, exact, said
+from expost.cost import Number, exact
 from expost.data import query, sensitivity
 from expost.data.expression import Kind, Tree
 from expost.data.expression.operators import CASTS
@@ -30,6 +30,7 @@ from expost.mechanisms.additive import Additive
 from expost.mechanisms.fixed_cost import RELEASED
 from expost.mechanisms.reduction.levels import Reduced
 from expost.mechanisms.wrapper import Wrapper
+from expost.mentions import said
 from expost.noise import NoiseSource
 
 if TYPE_CHECKING:

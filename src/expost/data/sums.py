@@ -9,7 +9,7 @@ from math import ceil, floor
 from typing import TYPE_CHECKING, Any
 
 from expost.checks import as_share, check_fields
-from expost.cost import Cost, Number, exact, said
+from expost.cost import Cost, Number, exact
 from expost.data import query, sensitivity
 from expost.data.expression import Tree
 from expost.data.questions import Planned, PureMechanism, Question, as_number, exact_bounds
@@ -17,6 +17,7 @@ from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.mechanism import Out
 from expost.mechanisms import Laplace
+from expost.mentions import said
 from expost.noise import NoiseSource
 from expost.noise.grid import FARTHEST, Grid
 
@@ -47,12 +48,14 @@ class Clipped:
         points = Grid.of(grid) if grid is not None else _fine_grid(low, high, whole)
         if max(abs(low), abs(high)) / points.step > _MOST_POINTS:
             raise InvalidValue(
-                f"bounds of {said(bounds)} are more than 2^52 steps of grid={points.step} from 0: pass a larger grid="
+                f"bounds from {float(low):g} to {float(high):g} are more than 2^52 steps of the grid {points.step} "
+                "from 0: pass a larger grid"
             )
         clipped = cls(value, (float(low), float(high)), points, as_missing(missing, low, high), as_number(tree))
         if clipped.ends[0] == clipped.ends[1]:
             raise InvalidValue(
-                f"bounds of {said(bounds)} are less than a step of grid={points.step} apart: pass a smaller grid="
+                f"bounds from {float(low):g} to {float(high):g} are less than a step of the grid {points.step} apart: "
+                "pass a smaller grid"
             )
         return clipped
 
@@ -336,7 +339,7 @@ class CountedMean(MeanMechanism[tuple[float, int]]):
 def _fine_grid(low: Fraction, high: Fraction, whole: bool) -> Grid:
     """A grid of 1 for whole numbers; otherwise 2^30 steps or more between the bounds."""
     if low == high:
-        raise InvalidValue(f"bounds of ({float(low):g}, {float(high):g}) leave one value: pass bounds that differ")
+        raise InvalidValue(f"bounds from {float(low):g} to {float(high):g} leave one value: pass bounds that differ")
     return Grid(0) if whole else Grid.within((high - low) / 2**30)
 
 

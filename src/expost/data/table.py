@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal
 
-from expost.cost import Number, said
+from expost.cost import Number
 from expost.data import query
 from expost.data.column import Column
 from expost.data.discovery import Discovery
@@ -29,6 +29,7 @@ from expost.data.unit import Unit, as_unit
 from expost.errors import InvalidValue, MissingDependency
 from expost.fingerprint import DATA
 from expost.guarantee import Neighbours, as_neighbours
+from expost.mentions import Argument, said
 
 Of = Literal["rows", "units"]
 _MOST_STEPS = 40
@@ -122,11 +123,11 @@ def read(
             )
         whose = Unit(owner, rows=whose.rows, groups=whose.groups)
     if size is not None and relation != "substitute":
-        raise InvalidValue("under 'add-remove' the number of units is private: leave out size=, and ask count()")
+        raise InvalidValue("under 'add-remove' the number of units is private: leave size out, and ask for a count")
     if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 0):
         raise InvalidValue(f"size is the number of units, a whole number from 0, got {said(size)}")
     if key is not None and (isinstance(key, bool) or not isinstance(key, int)):
-        raise InvalidValue("key is a whole number, and something else was given: pass an int, or leave key= out")
+        raise InvalidValue("key is a whole number, and something else was given: pass one, or leave key out")
     columns, secret = tuple(found.schema.items()), secrets.randbits(128) if key is None else key
     return PrivateTable(
         found.name, whose, relation, columns, (), size, found, secret, key, delimiter, quote, decimal, encoding
@@ -336,8 +337,9 @@ class PrivateTable(MomentQuestions, ShownTable):
         """The number of units, which is public under substitution."""
         if self.neighbours != "substitute":
             raise InvalidValue(
-                "under 'add-remove' the number of units is private: ask count(of='units'); or, only if anybody may "
-                "know it, read the table with neighbours='substitute'"
+                "under 'add-remove' the number of units is private: ask for a count of units; or, only if anybody may "
+                "know it, read the table with ",
+                Argument("neighbours", "substitute"),
             )
         if self.declared is not None:
             return self.declared
@@ -349,7 +351,9 @@ class PrivateTable(MomentQuestions, ShownTable):
         found = int(self.engine.fetch(self.engine.check(query.count_units(whole)))[0][0])
         if self.declared is not None and self.declared != found:
             raise InvalidValue(
-                f"{self.name} has {found} units, but size={self.declared} was declared: declare {found}",
+                f"{self.name} has {found} units, but ",
+                Argument("size", self.declared),
+                f" was declared: declare {found}",
                 about=("size",),
             )
         return found

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from expost.cost import said
 from expost.errors import InvalidValue
+from expost.mentions import said
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from expost.checks import requested_epsilon, split_epsilon
-from expost.cost import Number, exact, said
+from expost.cost import Number, exact
 from expost.data.quantiles import AnySize, PrivateQuantiles, Ranks
 from expost.data.questions import Planned, PureMechanism
 from expost.data.sums import Clipped, CountedMean, Mean
 from expost.errors import InvalidValue
 from expost.mechanisms.moments.moments import Winsorized
+from expost.mentions import said
 from expost.noise import NoiseSource
 from expost.noise.grid import Grid
 

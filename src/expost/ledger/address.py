@@ -140,6 +140,6 @@ def absolute(url: str) -> str:
     if not path or path == ":memory:" or "\0" in path:
         raise InvalidValue(
             "a durable ledger needs an address such as 'sqlite:///study.db' or 'postgresql://host/database', "
-            f"got {masked(url)!r}; for a ledger in memory, use Ledger(epsilon=…)"
+            f"got {masked(url)!r}"
         )
     return _SQLITE + os.path.realpath(path)

@@ -18,6 +18,7 @@ from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
 from expost.ledger.left import LeftBehind
 from expost.ledger.liveness import heart
 from expost.ledger.pages import Pages
+from expost.ledger.remedies import CREATE, unknown_account
 from expost.ledger.rows import BALANCE, ENTRY, NONSENSE, balance_of_row, entry_of_row, meters_of_text
 from expost.ledger.texts import LONGEST, check_text, checked_note, masked
 from expost.ledger.trail import Event, Head
@@ -74,7 +75,8 @@ class DurableStore:
             known = ", ".join(repr(name) for (name,) in engine.rows("SELECT name FROM expost_ledger ORDER BY name"))
             raise UnknownEntry(
                 f"there is no ledger {address.name!r} in the database (it has {known or 'none'}): check its name, "
-                "or begin a new budget (expost ledger create)"
+                "or begin a new budget with ",
+                CREATE,
             )
         self.address = address
         self.root: Path = (address.name,)
@@ -123,10 +125,7 @@ class DurableStore:
         )  # fmt: skip
         if len(rows) < len(path):
             known = ", ".join(map(repr, self.accounts(path[: len(rows)]))) or "none"
-            raise UnknownEntry(
-                f"{names[len(rows) - 1]!r} has no account {path[len(rows)]!r} (it has {known}): check its name, or "
-                "create it"
-            )
+            raise unknown_account(path[: len(rows) + 1], known)
         return rows
 
     def raise_limit(self, path: Path, epsilon: Cost | None, delta: Cost | None, note: Note) -> None:

@@ -15,6 +15,7 @@ from expost.guarantee import Guarantee, Neighbours, Part
 from expost.ledger import clock, operations, rules
 from expost.ledger.engine import Returned, Settings, alone
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
+from expost.ledger.remedies import unknown_account
 from expost.ledger.trail import GENESIS, Event, Head, link, trail_line
 from expost.ledger.verify.lines import Replay, differ
 
@@ -216,10 +217,7 @@ class MemoryStore:
         for depth in range(2, len(path) + 1):
             if path[:depth] not in found:
                 known = ", ".join(map(repr, self._names(path[: depth - 1]))) or "none"
-                above = "/".join(path[: depth - 1])
-                raise UnknownEntry(
-                    f"{above!r} has no account {path[depth - 1]!r} (it has {known}): check its name, or create it"
-                )
+                raise unknown_account(path[:depth], known)
         return tuple(found[path[: depth + 1]] for depth in range(len(path)))
 
     def entry(self, number: int) -> Entry:

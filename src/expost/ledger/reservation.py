@@ -18,6 +18,7 @@ from expost.errors import (
 from expost.forks import here
 from expost.guarantee import Part
 from expost.ledger.entry import Entry, Request
+from expost.ledger.remedies import FORFEIT
 from expost.ledger.store import Store
 from expost.mechanism import Mechanism, Out, Release
 
@@ -93,7 +94,8 @@ class Reservation:
         if self._entry.operation != "reserve":
             raise InvalidValue(
                 f"cannot {attempted} entry {self.id} ({self._entry.operation}): only the process that runs it can, by "
-                "its output; if that process is gone, forfeit() it"
+                "its output; if that process is gone, end it with ",
+                FORFEIT,
             )
 
     def _void(self) -> Entry:

@@ -39,6 +39,7 @@ from expost.ledger.operations import (
     Settle,
     Void,
 )
+from expost.ledger.remedies import CLOSE
 
 if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
@@ -306,5 +307,5 @@ def raised(current: Cost, epsilon: Cost | None, delta: Cost | None) -> Cost:
         current.delta_units if delta is None else delta.delta_units,
     )
     if not current <= new:
-        raise InvalidValue(f"a limit can only be raised: it is {current}, and {new} is less; to end spending, close()")
+        raise InvalidValue(f"a limit can only be raised: it is {current}, and {new} is less; to end spending: ", CLOSE)
     return new

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from expost.cost import said
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part, costliest
 from expost.mechanism import Mechanism
+from expost.mentions import said
 from expost.noise import NoiseSource
 
 

@@ -11,9 +11,10 @@ from typing import IO, Any
 
 from expost.canonical import canonical
 from expost.cost import Cost
-from expost.errors import AlreadyReserved, Busy, InvalidStudy, InvalidValue, KeyConflict, UnknownEntry
+from expost.errors import AlreadyReserved, Busy, InvalidStudy, KeyConflict, UnknownEntry
 from expost.guarantee import Guarantee
 from expost.ledger import Ledger
+from expost.ledger.remedies import no_file
 from expost.service.asked import Inquiry, asked_of
 from expost.service.bell import Bell
 from expost.service.config import ServerConfig
@@ -243,9 +244,7 @@ def _only_one(url: str) -> IO[bytes] | None:
         return None
     path = url.removeprefix(SQLITE)
     if not os.path.exists(path):
-        raise InvalidValue(
-            f"there is no ledger file {path!r}: check the path, or begin a new budget there (expost ledger create)"
-        )
+        raise no_file(path)
     lock = open(f"{path}-service", "wb")  # noqa: SIM115 - it is held until the service stops
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -24,6 +24,7 @@ from expost.errors import (
     UnknownPart,
 )
 from expost.service.asked import Fault, InvalidRequest
+from expost.study.toml import toml_words
 
 LOG = logging.getLogger("expost.service")
 TITLES = {
@@ -85,7 +86,7 @@ def problem_of(error: Exception) -> Refusal:
     if isinstance(error, InvalidRequest):
         return Refusal(422, error.faults[0].detail, faults=error.faults, error="InvalidValue")
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), None)
-    if status is None:
+    if status is None or not isinstance(error, ExpostError):
         return incident(error)
     return Refusal(status, _words(error), error=type(error).__name__, **_more(error))
 
@@ -100,7 +101,7 @@ def incident(error: BaseException) -> Refusal:
     )  # fmt: skip
 
 
-def _words(error: Exception) -> str:
+def _words(error: ExpostError) -> str:
     if isinstance(error, BudgetExceeded):
         return (
             f"asked for {error.requested}, and the largest affordable is {error.affordable}: nothing was charged"
@@ -113,7 +114,7 @@ def _words(error: Exception) -> str:
         return KEY_TAKEN
     if isinstance(error, UnknownEntry):
         return "there is nothing of that name"
-    return str(error)
+    return error.text(toml_words)
 
 
 def _more(error: Exception) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from expost.study.check import Questions
 from expost.study.model import Study
 from expost.study.plan import Plan, plan_questions
 from expost.study.sources import check_same, derived, open_table, public_size, whose
+from expost.study.toml import toml_words
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Served:
                 try:
                     table = table.derive(**{name: expression})
                 except InvalidValue as error:
-                    raise study.wrong(f"derive.{name}", f"{name}: {error}") from None
+                    raise study.wrong(f"derive.{name}", f"{name}: {error.text(toml_words)}") from None
         return table
 
     def facts(self) -> dict[str, Any]:
@@ -114,11 +115,11 @@ def _served(config: ServerConfig, about: DataSet) -> Served:
     try:
         ledger = Ledger.load(config.url, about.ledger)
     except InvalidValue as error:
-        raise study.wrong("ledger.name", str(error)) from None
+        raise study.wrong("ledger.name", error.text(toml_words)) from None
     except UnknownEntry as error:
         raise study.wrong(
             "ledger.name",
-            f"{error}. If nothing was ever published about these people, create it: expost ledger create "
+            f"{error.text(toml_words)}. If nothing was ever published about these people: expost ledger create "
             f"URL {about.ledger} --unit '{study.privacy.ledger_unit}' "
             f"--neighbours {study.privacy.neighbours} --epsilon … --delta …",
         ) from None

@@ -15,7 +15,7 @@ from expost.mechanism import Mechanism
 from expost.study.kinds import KINDS
 from expost.study.kinds.kind import Answer, Asked
 from expost.study.model import Question, Study
-from expost.study.toml import in_toml
+from expost.study.toml import toml_words
 
 NOMINAL_SIZE = 10_000
 """Stands for the number of units while nothing is read: no price depends on it."""
@@ -112,7 +112,8 @@ class Questions:
 
 def problem(question: Question, error: InvalidValue) -> LineProblem:
     """What is wrong with a question, at the line of the key that the error is about."""
+    what = error.text(toml_words)
     for key, value in question.values.items():
         if error.about is not None and error.about in (value if isinstance(value, list) else [value]):
-            return question.lines.get(key, question.line), f"question {question.name!r}: {key}: {in_toml(str(error))}"
-    return question.line, f"question {question.name!r}: {in_toml(str(error))}"
+            return question.lines.get(key, question.line), f"question {question.name!r}: {key}: {what}"
+    return question.line, f"question {question.name!r}: {what}"

@@ -15,7 +15,7 @@ from expost.ledger.imagined import Imagined
 from expost.noise import NoiseSource
 from expost.study.model import SQLITE, Study
 from expost.study.people import who_of
-from expost.study.toml import in_toml
+from expost.study.toml import toml_words
 
 _PARAMETERS = {"unit": "privacy.unit", "size": "privacy.size", "schema": "data.schema"}
 """Where a study says what a parameter of ``read`` is; all others are about the path."""
@@ -32,7 +32,7 @@ def stated_table(study: Study) -> PrivateTable:
     try:
         return read(study.source, unit=whose(study), neighbours=neighbours, size=size, **study.data.reading)
     except InvalidValue as error:
-        raise study.wrong(_place(error), in_toml(str(error))) from None
+        raise study.wrong(_place(error), error.text(toml_words)) from None
 
 
 def whose(study: Study) -> Unit | Literal["row"]:
@@ -47,7 +47,7 @@ def derived(study: Study, table: PrivateTable) -> PrivateTable:
         try:
             table = table.derive(**{name: expression})
         except InvalidValue as error:
-            raise study.wrong(f"derive.{name}", f"{name}: {in_toml(str(error))}") from None
+            raise study.wrong(f"derive.{name}", f"{name}: {error.text(toml_words)}") from None
     _check_who(study, table)
     return table
 
@@ -59,7 +59,7 @@ def public_size(study: Study, table: PrivateTable) -> int | None:
     try:
         size = table.counted()
     except InvalidValue as error:
-        raise study.wrong(_place(error), in_toml(str(error))) from None
+        raise study.wrong(_place(error), error.text(toml_words)) from None
     if not size:
         raise study.wrong("data.path", f"the data has no {study.privacy.whose}: nothing can be asked of it")
     return size
@@ -166,7 +166,7 @@ def imagined(study: Study, ledger: Ledger | None) -> Imagined:
     try:
         return Imagined.of(Ledger(study.limit, accounting=study.ledger.accounting or "basic"))
     except InvalidValue as error:
-        raise study.wrong("ledger.accounting", in_toml(str(error))) from None
+        raise study.wrong("ledger.accounting", error.text(toml_words)) from None
 
 
 def _exists(url: str, name: str) -> bool:

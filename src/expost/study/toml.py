@@ -3,22 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
-_PYTHON = (
-    (re.compile(r"unit=Unit\('([^']*)', rows=(\d+)\)"), r'unit = "\1" and rows = \2'),
-    (re.compile(r"\b([a-z_]+)='([^']*)'"), r'\1 = "\2"'),
-    (re.compile(r"\b([a-z_]+)=(?=[\d\[\-({])"), r"\1 = "),
-    (re.compile(r"\b([a-z_]+)=(?=[\s,;:.)]|$)"), r"'\1'"),
-    (re.compile(r"\b([a-z_]+)\(\)"), r"'\1'"),
-    (re.compile(r"\bNone\b"), "nothing"),
-    (re.compile(r"\(lowest, highest\)"), "[lowest, highest]"),
-    (re.compile(r"\bgot \(([-+.\w, ]+)\)"), r"got [\1]"),
-)
-"""What Python's remedies look like, and what a study says instead."""
-_QUOTED = re.compile(r"""(?<![\w=(\[])('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
-"""What somebody wrote, which is shown as it is."""
+from expost.mentions import Action, Argument, GivenValue, Mention
 
 
 def toml_text(value: Any) -> str:
@@ -30,16 +17,21 @@ def toml_text(value: Any) -> str:
 def _toml(value: Any) -> str:
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{name} = {_toml(each)}" for name, each in value.items()) + " }" if value else "{}"
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, bool | str):
         return json.dumps(value, ensure_ascii=False)
-    return str(value)
+    return "nothing" if value is None else str(value)
 
 
-def in_toml(message: str) -> str:
-    """An error of the library, with its remedy as a study writes it."""
-    parts = _QUOTED.split(message)
-    for pattern, words in _PYTHON:
-        parts[::2] = [pattern.sub(words, part) for part in parts[::2]]
-    return "".join(parts)
+def toml_words(mention: Mention) -> str:
+    """What a message mentions, as a study's author writes it."""
+    match mention:
+        case Argument(name, None):
+            return f"'{name}'"
+        case Argument(name, value):
+            return f"{name} = {toml_text(value)}"
+        case Action():
+            return mention.command
+        case GivenValue(value):
+            return toml_text(value)

@@ -193,7 +193,7 @@ def test_what_is_publicly_wrong_is_refused(frame: pd.DataFrame) -> None:
     groups = table.by("city", keys=["a"])
     for said, rule in (
         ({}, "at least one"), ({"n": 5}, "statistics by name"), ({"city": groups.count()}, "different names"),
-        ({"n": groups.count(), "delta": "1e-6"}, "leave delta= out"),
+        ({"n": groups.count(), "delta": "1e-6"}, "leave delta out"),
         ({"m": table.where("x > 0").median("x")}, "another table"),
     ):  # fmt: skip
         with pytest.raises(InvalidValue, match=rule):

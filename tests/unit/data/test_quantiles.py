@@ -156,5 +156,5 @@ def test_values_of_any_size_are_counted_by_the_engine(connection: duckdb.DuckDBP
 
 def test_a_grid_goes_with_bounds(connection: duckdb.DuckDBPyConnection) -> None:
     table = xp.read(connection, table="t", unit="row", neighbours="substitute", key=1)
-    with pytest.raises(InvalidValue, match="give bounds="):
+    with pytest.raises(InvalidValue, match="give bounds"):
         table.median("x", grid=1)

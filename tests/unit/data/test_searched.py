@@ -141,7 +141,7 @@ def test_no_value_causes_an_error(connection: Any, rows: Any, unit: Any) -> None
 
 def test_what_is_refused(connection: Any) -> None:
     table = table_of(connection, "row", "add-remove")
-    with pytest.raises(InvalidValue, match="grid= is for values within bounds"):
+    with pytest.raises(InvalidValue, match="a grid is for values within bounds"):
         table.mean("x", grid=1)  # type: ignore[call-overload]
     with pytest.raises(InvalidValue, match="split in 128"):
         table.mean("x").laplace(epsilon="1e-11")

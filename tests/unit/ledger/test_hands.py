@@ -96,7 +96,7 @@ def test_another_hand_can_only_forfeit_a_interaction(ledger: Ledger) -> None:
     for attempt in ("publish", "abandon"):
         assert not hasattr(found, attempt)
     for end in (lambda: found.settle(0), found.void):
-        with pytest.raises(xp.InvalidValue, match=r"if that process is gone, forfeit\(\) it"):
+        with pytest.raises(xp.InvalidValue, match=r"if that process is gone, end it with forfeit"):
             end()
     assert found.entry.state == "reserved"
     found.forfeit()

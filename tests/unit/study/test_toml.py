@@ -1,16 +1,15 @@
-"""Errors of studies speak TOML."""
+"""Errors speak the words of the place: Python, a study file, the command line."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from expost.errors import InvalidStudy
+from expost.cli.console import command_words
+from expost.errors import InvalidStudy, InvalidValue
+from expost.mentions import Action, Argument, GivenValue, Mention
 from expost.study import plan_study, read_study, run_study
-from expost.study.toml import (
-    in_toml,
-    toml_text,
-)
+from expost.study.toml import toml_text, toml_words
 from studies import COUNT, question, write_study
 
 
@@ -29,26 +28,31 @@ def test_values(value: Any, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("python", "toml"),
+    ("mention", "python", "toml", "command"),
     [
-        ("read it with unit=Unit('person', rows=1)", 'read it with unit = "person" and rows = 1'),
-        ("with neighbours='substitute'", 'with neighbours = "substitute"'),
-        ("leave out size=, or count() it", "leave out 'size', or 'count' it"),
-        ("size=6000 was declared", "size = 6000 was declared"),
-        ("take a larger grid=", "take a larger 'grid'"),
-        ("keys=[…] or bins=…", "keys = […] or bins=…"),
-        ("age >= 18 AND x = 1", "age >= 18 AND x = 1"),
+        (Argument("rows", 1), "rows=1", "rows = 1", "--rows 1"),
+        (Argument("unit", "row"), "unit='row'", 'unit = "row"', "--unit row"),
+        (Argument("read_only"), "read_only=", "'read_only'", "--read-only"),
+        (Argument("schema", {"a": 1}), "schema={'a': 1}", "schema = { a = 1 }", "--schema {'a': 1}"),
+        (GivenValue((110, 0)), "(110, 0)", "[110, 0]", "(110, 0)"),
+        (GivenValue(None), "None", "nothing", "None"),
+        (Action("close()", "expost ledger close"), "close()", "expost ledger close", "expost ledger close"),
     ],
-)
-def test_remedies(python: str, toml: str) -> None:
-    assert in_toml(python) == toml
+)  # fmt: skip
+def test_each_place_has_its_own_words(mention: Mention, python: str, toml: str, command: str) -> None:
+    rest = ": None as in \"city='Rome'\" and f()"
+    error = InvalidValue("use ", mention, rest)
+    assert str(error) == f"use {python}{rest}", "what somebody wrote is shown as it is"
+    assert error.text(toml_words) == f"use {toml}{rest}"
+    assert error.text(command_words) == f"use {command}{rest}"
 
 
 MISTAKES = (
     (COUNT.replace("0.5", "true"), "got true"),
     (question("a", "mean", column="cost", bounds=["x"], epsilon=1), 'got ["x"]'),
+    (question("a", "mean", column="cost", bounds=[110, 0], epsilon=1), "the lowest first, got [110, 0]"),
     (question("a", "mean", column="cost", bounds=[5, 5], epsilon=1), "pass bounds that differ"),
-    (question("a", "histogram", column="age", epsilon=1), "keys = […]"),
+    (question("a", "histogram", column="age", epsilon=1), "takes either keys or bins"),
     (
         question("a", "stable_median", column="nope", missing=0, scale=1, epsilon=1, delta=1e-6),
         "there is no column 'nope'",
@@ -82,20 +86,6 @@ def test_a_decimal_comma_and_another_encoding(tmp_path: Path) -> None:
     path.write_text(text[:start] + written + text[end:])
     values = [outcome.answer.value for outcome in run_study(read_study(path)).outcomes if outcome.answer is not None]
     assert values == pytest.approx([500, 1875], abs=10), "a number with a point and a comma is empty"
-
-
-@pytest.mark.parametrize(
-    ("python", "toml"),
-    [
-        ("bounds are a pair (lowest, highest) in this order, got (110, 0)",
-         "bounds are a pair [lowest, highest] in this order, got [110, 0]"),
-        ("'city is None' is not one: leave missing= out", "'city is None' is not one: leave 'missing' out"),
-        ("\"city='Rome'\" has no column city: got None", "\"city='Rome'\" has no column city: got nothing"),
-        ("read it with neighbours='substitute'", 'read it with neighbours = "substitute"'),
-    ],
-)  # fmt: skip
-def test_what_somebody_wrote_is_shown_as_it_is(python: str, toml: str) -> None:
-    assert in_toml(python) == toml
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ from expost.accounting.normal import epsilon_of_normal_noise
 from expost.accounting.renyi.orders import as_order
 from expost.accounting.renyi.tangent import decay
 from expost.checks import as_positive, as_whole
-from expost.cost import Cost, Number, exact, said
+from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
+from expost.mentions import said
 
 _DIGITS = 60
 

@@ -7,8 +7,9 @@ from functools import lru_cache
 from math import ceil, floor, frexp, log, log1p
 
 from expost import bracket
-from expost.cost import DELTA_UNITS, EPSILON_UNITS, Number, decimal_text, exact, said
+from expost.cost import DELTA_UNITS, EPSILON_UNITS, Number, decimal_text, exact
 from expost.errors import InvalidValue
+from expost.mentions import said
 
 LARGEST_ORDER = 10**6
 """Orders go up to this; there a Rényi price is nearly the ε of the part."""

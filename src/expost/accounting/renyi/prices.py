@@ -8,9 +8,10 @@ from fractions import Fraction
 from itertools import accumulate
 from math import ceil
 
-from expost.cost import EPSILON_UNITS, said
+from expost.cost import EPSILON_UNITS
 from expost.errors import InvalidValue, UnknownPart
 from expost.guarantee import Guarantee, Part
+from expost.mentions import said
 
 
 @dataclass(frozen=True)

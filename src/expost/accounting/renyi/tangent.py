@@ -15,9 +15,10 @@ from expost import bracket
 from expost.accounting.renyi.orders import as_order
 from expost.accounting.renyi.prices import Prices, units_above
 from expost.bracket import Bracket
-from expost.cost import EPSILON_UNITS, Number, exact, said
+from expost.cost import EPSILON_UNITS, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
+from expost.mentions import said
 
 _DIGITS = 60
 _FAR = 1000  # e to minus this counts as nothing

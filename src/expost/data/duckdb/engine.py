@@ -24,6 +24,7 @@ from expost.data.expression import Kind, Tree
 from expost.data.expression.tree import LONGEST_READ, Call, Reference, Stated
 from expost.data.waiting import waiting
 from expost.errors import EngineFailed, InvalidValue
+from expost.mentions import Argument
 
 if TYPE_CHECKING:
     from expost.data.frames import PlainColumn
@@ -101,11 +102,13 @@ class DuckDB:
         way, form = files.ending(path), replace(form, also=tuple(more))
         if way == "database":
             if not isinstance(table, str) or not table:
-                raise InvalidValue(f"{path} is a database with many tables: name one with table='visits'")
+                raise InvalidValue(
+                    f"{path} is a database with many tables: name one with ", Argument("table", "visits")
+                )
             form.refuse("a database")
             return cls(sources.open_database(path), table, f"{path}:{table}", origin=str(Path(path).resolve()))
         if table is not None:
-            raise InvalidValue(f"{path} is one table, not a database: leave out table={table!r}")
+            raise InvalidValue(f"{path} is one table, not a database: leave out ", Argument("table", table))
         if way == "parquet":
             form.refuse("a Parquet file, which has its own types,", "partitions")
         return cls._of_files(path, way, form)

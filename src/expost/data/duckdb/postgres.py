@@ -13,6 +13,7 @@ from expost.data.expression import Kind
 from expost.data.expression.operators import CASTS
 from expost.data.files import Form
 from expost.errors import EngineFailed, InvalidValue, MissingDependency
+from expost.mentions import Argument
 
 if TYPE_CHECKING:
     from expost.data.frames import PlainColumn
@@ -37,7 +38,7 @@ _SETTINGS = (
 def read_table(url: str, table: str | None, form: Form) -> tuple[list[PlainColumn], str]:
     """The columns of a table, and its name, without the address, which may contain a password."""
     if not isinstance(table, str) or not table:
-        raise InvalidValue("a database has many tables: name one with table='visits', or 'schema.visits'")
+        raise InvalidValue("a database has many tables: name one with ", Argument("table", "schema.visits"))
     form.refuse("a table of PostgreSQL")
     try:
         import psycopg

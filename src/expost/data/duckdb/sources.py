@@ -16,6 +16,7 @@ from expost.data.expression.operators import CASTS
 from expost.data.expression.patterns import literal
 from expost.data.expression.tree import LONGEST_READ
 from expost.errors import EngineFailed, InvalidValue
+from expost.mentions import Argument, said
 
 
 def apart(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
@@ -26,7 +27,7 @@ def apart(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
 def found_table(connection: duckdb.DuckDBPyConnection, table: str) -> tuple[tuple[str, ...], bool]:
     """The table's qualified name, and whether other connections see it, too."""
     if not is_text(table):
-        raise InvalidValue("the name of a table is valid UTF-8 without NUL: pass another as table=")
+        raise InvalidValue("the name of a table is valid UTF-8 without NUL: pass another")
     parts = tuple(table.split("."))
     ways = [(table,), parts] if 1 < len(parts) <= 3 and all(parts) else [(table,)]
     here = public(connection, "SELECT current_database(), current_schema()", table)[0]
@@ -86,11 +87,14 @@ def _check_partitions(partitions: Mapping[str, str], paths: list[str], columns: 
     """Raise unless every file is in a folder of each name. The folders' values are private: no message quotes one."""
     for name in partitions:
         if not is_text(name) or not name or "/" in name:
-            raise InvalidValue("partitions= maps names of folders to kinds, as in partitions={'year': 'integer'}")
+            raise InvalidValue(
+                f"partitions map names of folders to kinds, got the name {said(name)}: write for instance ",
+                Argument("partitions", {"year": "integer"}),
+            )
         if name.lower() in (column.lower() for column in columns):
-            raise InvalidValue(f"{name!r} is already a column of the files: leave it out of partitions=")
+            raise InvalidValue(f"{name!r} is already a column of the files: leave it out of partitions")
         if not all(f"/{name}=" in path for path in paths):
-            raise InvalidValue(f"some files are not in a folder {name}=…: leave {name!r} out of partitions=")
+            raise InvalidValue(f"some files are not in a folder {name}=…: leave {name!r} out of partitions")
 
 
 def _of_folder(name: str, declared: str) -> str:

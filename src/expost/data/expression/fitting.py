@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from expost.cost import said
 from expost.data.expression import calendar, operators
 from expost.data.expression.tokens import DEEPEST, Tokens
 from expost.data.expression.tree import Call, Kind, Operator, Stated, Tree
 from expost.errors import InvalidValue
+from expost.mentions import said
 
 BY_NAME: dict[str, list[Operator]] = {}
 """The operators of each name, one for each combination of kinds."""

@@ -9,10 +9,10 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from expost.cost import said
 from expost.data.expression import calendar, operators
 from expost.data.expression.fitting import BY_NAME, apply, become, call
 from expost.data.expression.tree import Call, Kind, Stated, Tree
+from expost.mentions import said
 
 if TYPE_CHECKING:
     from expost.data.expression.grammar import Reader
@@ -64,7 +64,7 @@ def _why_not(name: str) -> str:
     if name in _INEXACT:
         return INEXACT
     if name in _AGGREGATES:
-        return "an expression is about one row; ask for count(), sum(), mean() or histogram() instead"
+        return "an expression is about one row; ask for a count, sum, mean or histogram instead"
     if name == "concat":
         return "write a || b, or coalesce(a, '') || b where a may be NULL"
     if name == "try":

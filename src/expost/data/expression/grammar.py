@@ -8,13 +8,13 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, Never
 
-from expost.cost import said
 from expost.data.expression import operators, patterns
 from expost.data.expression.fitting import apply, as_time, call
 from expost.data.expression.functions import INEXACT, add_interval, cast, choice, function, stated_text
 from expost.data.expression.tokens import DEEPEST, Token, Tokens
 from expost.data.expression.tree import Kind, Reference, Stated, Tree, uncomputable
 from expost.errors import InvalidValue
+from expost.mentions import said
 
 _LONGEST = 10_000
 _RESERVED = frozenset(
@@ -28,7 +28,7 @@ def parse(text: Any, schema: Mapping[str, Kind]) -> Tree:
     if not isinstance(text, str) or not text.strip():
         raise InvalidValue(f"an expression is text in SQL such as 'age >= 18', got {said(text)}")
     if len(text) > _LONGEST:
-        raise InvalidValue(f"an expression has at most {_LONGEST} characters, got {len(text)}: derive() parts of it")
+        raise InvalidValue(f"an expression has at most {_LONGEST} characters, got {len(text)}: derive parts of it")
     if not is_text(text):
         raise InvalidValue("an expression is valid UTF-8 without NUL: remove other characters")
     try:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from expost.cost import said
 from expost.errors import InvalidValue
+from expost.mentions import said
 
 LARGEST_PATTERN = 100
 """The most characters and classes of a pattern, with repetitions written out: it bounds the work per character."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from expost.cost import said
 from expost.errors import InvalidValue
+from expost.mentions import said
 
 DEEPEST = 100
 """How deeply expressions, and calls in their trees, may be nested."""
@@ -79,7 +79,7 @@ class Tokens:
     def too_deep(self) -> InvalidValue:
         """An error: nested more deeply than engines reliably parse."""
         return InvalidValue(
-            f"{said(self.text)} is nested too deeply, or has too many operators: write IN (…), or derive() parts of it"
+            f"{said(self.text)} is nested too deeply, or has too many operators: write IN (…), or derive parts of it"
         )
 
     # ---- reading tokens

@@ -46,7 +46,7 @@ class PlainColumn:
         operator = CASTS.get((self.kind, kind))
         if operator is None:
             raise InvalidValue(
-                f"column {self.name!r} holds {self.kind} and cannot be read as {kind}: leave it out of schema=, or "
+                f"column {self.name!r} holds {self.kind} and cannot be read as {kind}: leave it out of the schema, or "
                 "convert it first",
                 about=("schema", self.name),
             )

@@ -15,12 +15,12 @@ from datetime import date
 from functools import cache
 from itertools import product
 
-from expost.cost import said as shown
 from expost.data.expression import Kind, operators
 from expost.data.expression.calendar import DATE, TIME
 from expost.data.expression.operators import LONGEST_MADE, UNITS, UNITS_OF_TIME, VALUE_KINDS
 from expost.data.expression.tree import Call, Operator, Stated
 from expost.errors import InvalidValue
+from expost.mentions import said as shown
 
 Rendering = str | Callable[[Sequence[str]], str]
 SPARK_TYPES: dict[Kind, str] = {

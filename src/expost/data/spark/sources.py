@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from expost.cost import said
 from expost.data.expression import Kind
 from expost.data.spark.scans import rows_of
 from expost.data.spark.settings import session_beside
 from expost.errors import EngineFailed, InvalidValue, MissingDependency
+from expost.mentions import Argument, said
 
 VIEW = "expost_source"
 _DISCREET = {
@@ -84,9 +84,12 @@ def _of_paths(source: Any) -> tuple[Any, str, Any]:
     listed = source if isinstance(source, list | tuple) and source else [source]
     if not all(isinstance(path, str | Path) for path in listed):
         raise InvalidValue(
-            "engine='spark' reads a frame of Spark, a session with table='visits', or paths of Parquet files; got "
-            f"{type(source).__module__}.{type(source).__name__}: frames of Spark Connect cannot be read, and others "
-            "are read without engine="
+            Argument("engine", "spark"),
+            " reads a frame of Spark, a session with ",
+            Argument("table", "visits"),
+            f", or paths of Parquet files; got {type(source).__module__}.{type(source).__name__}: frames of Spark "
+            "Connect cannot be read, and others are read without ",
+            Argument("engine"),
         )
     theirs, paths = start_session(), [str(path) for path in listed]
     name = ", ".join(paths)

@@ -25,6 +25,7 @@ from expost.ledger.operations import (
     Settle,
     Void,
 )
+from expost.ledger.remedies import unknown_account
 from expost.ledger.rows import BALANCE, ENTRY, balance_of_row, entry_of_row, meters_of_text
 
 if TYPE_CHECKING:
@@ -82,9 +83,7 @@ class TableView:
             self._ledger, *names,
         )  # fmt: skip
         if len(rows) < len(names):
-            raise UnknownEntry(
-                f"{names[max(0, len(rows) - 1)]!r} has no account {path[len(rows)]!r}: check its name, or create it"
-            )
+            raise unknown_account(path[: len(rows) + 1])
         return tuple(balance_of_row(row) for row in rows)
 
     def exists(self, path: Path) -> bool:

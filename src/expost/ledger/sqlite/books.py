@@ -17,6 +17,7 @@ from expost.ledger.codec import claim_digest, claim_text, described
 from expost.ledger.engine import Beat, Outcome, Recover, Settings, Step
 from expost.ledger.entry import Balance, Entry, Path
 from expost.ledger.liveness import identity
+from expost.ledger.remedies import unknown_account
 from expost.ledger.rows import (
     BALANCE,
     ENTRY,
@@ -374,11 +375,6 @@ class SqliteBooks:
 
     def _row(self, sql: str, *values: Any) -> Any:
         return self._execute(sql, values).fetchone()
-
-
-def unknown_account(path: Path) -> UnknownEntry:
-    """An error: there is no such account."""
-    return UnknownEntry(f"{'/'.join(path[:-1])!r} has no account {path[-1]!r}: check its name, or create it")
 
 
 def create_books(cursor: apsw.Cursor, operation: operations.Create, settings: Settings, heads: Heads | None) -> str:

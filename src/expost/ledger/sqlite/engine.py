@@ -25,6 +25,7 @@ from expost.forks import Process, here
 from expost.ledger import schema
 from expost.ledger.engine import Hold, Outcome, Refused, Rows, Settings, SnapshotLost, Step, alone
 from expost.ledger.operations import Create
+from expost.ledger.remedies import no_file, no_ledgers
 from expost.ledger.sqlite.books import LINES, NEW_LINE, SqliteBooks, create_books
 from expost.ledger.sqlite.heads import Heads
 from expost.ledger.sqlite.identity import Files
@@ -49,9 +50,7 @@ class SqliteEngine:
         if tuple(int(part) for part in library.split(".")) < OLDEST_LIBRARY:
             raise InvalidValue(f"SQLite {library} can corrupt its write-ahead log: install a newer apsw")
         if not create and not os.path.exists(path):
-            raise InvalidValue(
-                f"there is no ledger file {path!r}: check the path, or begin a new budget there (expost ledger create)"
-            )
+            raise no_file(path)
         self.settings = settings
         self._path, self._create, self.read_only = path, create, read_only
         self.heads = Heads(path) if settings.heads else None
@@ -319,14 +318,11 @@ class SqliteEngine:
         find = "SELECT 1 FROM sqlite_master WHERE name = ?"
         if self.read_only:
             if not self.rows(find, schema.MARK):
-                raise InvalidValue(f"the database {self._path!r} has no ledgers: check the path")
+                raise no_ledgers(self._path)
             return schema.refuse_unknown("sqlite", self.rows(schema.DONE))
         writer = self._writing()
         if not self._create and not writer.execute(find, (schema.MARK,)).fetchall():
-            raise InvalidValue(
-                f"the database {self._path!r} has no ledgers: check the path, or begin a new budget there "
-                "(expost ledger create)"
-            )
+            raise no_ledgers(self._path)
         if self._journal_mode(writer) != "wal":
             raise InvalidValue(f"{self._path!r} cannot have a write-ahead log: put the ledger on a local disk")
         mark = f"CREATE TABLE IF NOT EXISTS {schema.MARK} (number INTEGER PRIMARY KEY, name TEXT NOT NULL, digest TEXT)"

@@ -13,6 +13,7 @@ from expost.cost import Number
 from expost.errors import InvalidValue
 from expost.mechanisms.fixed_cost import FixedCost
 from expost.mechanisms.numbers import shape_of
+from expost.mentions import GivenValue
 
 STEPS = 2**15  # on either side of the middle of the bounds
 _MOST = 2**22  # records: sums stay within 2^52
@@ -83,7 +84,7 @@ class BoundedFit(FixedCost[NDArray[Any], LinearFit]):
     def __post_init__(self) -> None:
         check_fields(self, "epsilon")
         if not isinstance(self.bounds, tuple | list) or not self.bounds:
-            raise InvalidValue("bounds are a list with a pair (lowest, highest) for each feature")
+            raise InvalidValue("bounds are a pair for each feature, the lowest first, got ", GivenValue(self.bounds))
         object.__setattr__(self, "bounds", tuple(as_interval(pair) for pair in self.bounds))
         check_fields(self, "missing", target_bounds=as_interval)
         as_whole(len(self.bounds), "the number of features", most=100)

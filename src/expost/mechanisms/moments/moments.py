@@ -121,7 +121,7 @@ class _Moment(OptionalBounds[NDArray[Any], Winsorized], WithinInterval):
             as_share(self.range_share, "range_share")
         if self.bounds is None:
             if not self.scales:
-                raise InvalidValue("scales=0 takes the bounds as they are, and there are none: give bounds=")
+                raise InvalidValue("with 0 scales the bounds are taken as they are, and there are none: give bounds")
             _ = self.guarantee
         elif self.scales:
             _ = self.range_of(1), self.range_of(2**40)

@@ -17,6 +17,7 @@ from expost.mechanisms.moments.moments import POINTS, points_of
 from expost.mechanisms.moments.optional_bounds import OptionalBounds
 from expost.mechanisms.moments.staircase import Staircase
 from expost.mechanisms.numbers import shape_of
+from expost.mentions import GivenValue
 from expost.noise import NoiseSource
 
 _MOST = 2**22  # records: sums of products stay within 2^62
@@ -51,7 +52,9 @@ class _Paired(OptionalBounds[NDArray[Any], Any]):
         check_fields(self, epsilon=requested_epsilon)
         if self.bounds is not None:
             if not isinstance(self.bounds, tuple | list) or len(self.bounds) != 2:
-                raise InvalidValue(f"bounds are two pairs (lowest, highest), one for each column, got {self.bounds!r}")
+                raise InvalidValue(
+                    "bounds are a pair for each of two columns, the lowest first, got ", GivenValue(self.bounds)
+                )
             object.__setattr__(self, "bounds", tuple(as_interval(pair) for pair in self.bounds))
         check_fields(self, missing=finite)
         _ = equal_share(self.epsilon, 3), self.guarantee

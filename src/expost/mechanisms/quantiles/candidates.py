@@ -78,10 +78,13 @@ class Lattice(Candidates):
         step = _default_step(high - low, floats) if grid is None else as_step(grid)
         first, last = ceil(low / step), floor(high / step)
         if first > last:
-            raise InvalidValue(f"no multiple of the grid {step} lies within bounds {bounds}: take a finer grid")
+            raise InvalidValue(
+                f"no multiple of the grid {step} lies from {float(low):g} to {float(high):g}: take a finer grid"
+            )
         if max(-first, last) > _FARTHEST:
             raise InvalidValue(
-                f"bounds reach up to 2^53 steps of the grid, got {bounds} and {step}: take a coarser grid"
+                f"bounds from {float(low):g} to {float(high):g} reach beyond 2^53 steps of the grid {step}: take a "
+                "coarser grid"
             )
         return cls(step, first, last, whole=not floats and step.denominator == 1)
 

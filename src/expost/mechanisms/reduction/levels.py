@@ -12,13 +12,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from expost.checks import as_confidence, as_whole
-from expost.cost import Cost, Number, exact, said
+from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Part
 from expost.mechanism import Interaction
 from expost.mechanisms.additive import Additive
 from expost.mechanisms.numbers import Shape, shape_of, within_reach
 from expost.mechanisms.reduction.rules import StoppingRule
+from expost.mentions import said
 from expost.noise import NoiseSource
 from expost.noise.grid import Grid
 

@@ -58,6 +58,13 @@ def mistakes(url: str, folder: Path) -> dict[str, list[str]]:
     }
 
 
+def test_messages_name_commands_that_there_are() -> None:
+    sources = (Path(__file__).parents[4] / "src").rglob("*.py")
+    named = {name for path in sources for name in re.findall(r"expost ledger ([a-z][a-z-]+)", path.read_text())}
+    assert "create-account" in named
+    assert named <= set(COMMANDS)
+
+
 def test_mistakes_are_told_in_words(clinic: str, tmp_path: Path) -> None:
     before = xp.Ledger.load(clinic, "patients").verify()
     pages = []

@@ -40,7 +40,7 @@ MISTAKES = {
     "age IN ()": "IN takes",
     "age IN (SELECT 1)": "a query reads others",
     "age = (SELECT max(age))": "a query reads others",
-    "sum(age) > 3": "ask for count(), sum()",
+    "sum(age) > 3": "ask for a count, sum",
     "exp(cost) > 3": "engines differ in its last digit",
     "cost ** 2 > 3": "write x * x",
     "try(age > 3)": "it is not needed",

@@ -165,7 +165,7 @@ def test_a_key_stands_for_the_number_of_bins(visits: xp.PrivateTable) -> None:
 def test_the_remedy_for_a_filtered_column_is_a_better_answer(people: xp.PrivateTable, ledger: xp.Ledger) -> None:
     """A column that is NULL elsewhere would count all of that as 0: a wrong median with a small error."""
     adults = people.where("age >= 60")
-    with pytest.raises(xp.InvalidValue, match=r"use the filtered table's own median\(\)") as error:
+    with pytest.raises(xp.InvalidValue, match=r"use the filtered table's own median") as error:
         adults.column("age")
     assert "NULL" not in str(error.value)
     median = ledger.run(adults.median("age", bounds=(0, 90)).permute_and_flip(epsilon=1)).value

@@ -17,7 +17,7 @@ MISTAKES = {
     "a filter is true or false": lambda t: t.where("age + 1"),
     "there is no column 'agee': did you mean 'age'": lambda t: t.where("agee > 1"),
     "write the column's name alone": lambda t: t.where("visits.age > 1"),
-    "count(), sum()": lambda t: t.where("sum(age) > 1"),
+    "ask for a count, sum": lambda t: t.where("sum(age) > 1"),
     "a query reads others": lambda t: t.where("age = (SELECT max(age) FROM visits)"),
     "random() is not allowed": lambda t: t.where("random() < 0.5"),
     "now() is not allowed": lambda t: t.where("now() > day"),
@@ -29,15 +29,15 @@ MISTAKES = {
     "> takes values of one kind, but has text and integer": lambda t: t.where("city > 3"),
     "already": lambda t: t.derive(AGE="age + 1"),
     "needs integer or number or boolean": lambda t: t.sum("city", bounds=(0, 1)),
-    "pair (lowest, highest)": lambda t: t.sum("age", bounds=(5, 1)),
+    "pair of numbers, the lowest first": lambda t: t.sum("age", bounds=(5, 1)),
     "pass bounds that differ": lambda t: t.sum("age", bounds=(5, 5)),
     "2^52 steps": lambda t: t.sum("age", bounds=(0, 1e30), grid=1),
-    "pass a smaller grid=": lambda t: t.sum("age", bounds=(0, 1), grid=1024),
+    "pass a smaller grid": lambda t: t.sum("age", bounds=(0, 1), grid=1024),
     "each of bounds must fit": lambda t: t.sum("age", bounds=(0, "1e399")),
     "power of two": lambda t: t.sum("age", bounds=(0, 10), grid=0.3),
     "a number or 'drop'": lambda t: t.sum("age", bounds=(0, 10), missing="zero"),
-    "either keys=[…] or bins=…": lambda t: t.histogram("age"),
-    "needs bounds=": lambda t: t.histogram("age", bins=10),
+    "either keys or bins": lambda t: t.histogram("age"),
+    "needs bounds, got 10 and None": lambda t: t.histogram("age", bins=10),
     "further apart": lambda t: t.histogram("age", bins=2, bounds=(-1.7e308, 1.7e308)),
     "ascend": lambda t: t.histogram("age", bins=[1, 1]),
     "list each once": lambda t: t.histogram("city", keys=["Rome", "Rome"]),
@@ -48,7 +48,7 @@ MISTAKES = {
     "'rows' or 'units'": lambda t: t.count(of="people"),
     "needs integer or number": lambda t: t.histogram("list", bins=[0, 1]),
     "neighbours='substitute'": lambda t: t.column("age"),
-    "ask count(of='units')": lambda t: t.size,
+    "ask for a count of units": lambda t: t.size,
     "at least 1e-12": lambda t: t.count().laplace(epsilon=0),
 }
 
@@ -60,12 +60,12 @@ def test_mistakes_are_free_and_named(visits: xp.PrivateTable, message: str) -> N
 
 
 def test_columns_say_what_would_do(people: xp.PrivateTable, connection: duckdb.DuckDBPyConnection) -> None:
-    with pytest.raises(xp.InvalidValue, match=r"median\(\)"):
+    with pytest.raises(xp.InvalidValue, match="own median"):
         people.where("age > 3").column("age")
     with pytest.raises(xp.InvalidValue, match="name at least one"):
         people.column()
     persons = xp.read(connection, table="visits", unit=xp.Unit("person", rows=2), neighbours="substitute")
-    with pytest.raises(xp.InvalidValue, match=re.escape("Unit('person', rows=1)")):
+    with pytest.raises(xp.InvalidValue, match="rows=1"):
         persons.column("age")
     one = xp.read(connection, table="visits", unit=xp.Unit("person", rows=1), neighbours="substitute")
     with pytest.raises(xp.InvalidValue, match="unit='row'"):
@@ -83,7 +83,7 @@ def test_reading_says_what_is_missing(connection: duckdb.DuckDBPyConnection, tmp
     refused("'add-remove' or 'substitute'", table="visits", neighbours=None)
     refused("cannot identify units", table="visits", unit=xp.Unit("cost", rows=1))
     refused("did you mean 'person'", table="visits", unit=xp.Unit("persn", rows=1))
-    refused("leave out size=", table="visits", size=3)
+    refused("leave size out", table="visits", size=3)
     refused("does not exist", table="nothing")
     refused("is the path right", tmp_path / "none.parquet")
     refused("is the path right", tmp_path / "none.csv")

@@ -1,0 +1,65 @@
+"""What messages mention, and each place writes in its own way: Python, a study file, the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+
+def said(value: object) -> str:
+    """A value that was given, short enough for a message."""
+    try:
+        text = repr(value)
+    except ValueError:  # an int too long for Python to write out
+        return f"a very long {type(value).__name__}"
+    return text if len(text) <= 80 else f"{text[:77]}…"
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A parameter, and the value that it has or should have, if one is meant.
+
+    >>> print(Argument("delta"), Argument("neighbours", "substitute"))
+    delta= neighbours='substitute'
+    """
+
+    name: str
+    value: Any = None
+
+    def __str__(self) -> str:
+        return f"{self.name}={'' if self.value is None else said(self.value)}"
+
+
+@dataclass(frozen=True)
+class Action:
+    """Something to do: how Python does it, and the command that does it.
+
+    >>> print(Action("close()", "expost ledger close"))
+    close()
+    """
+
+    python: str
+    command: str
+
+    def __str__(self) -> str:
+        return self.python
+
+
+@dataclass(frozen=True)
+class GivenValue:
+    """A value that was given.
+
+    >>> print(GivenValue((110, 0)))
+    (110, 0)
+    """
+
+    value: Any
+
+    def __str__(self) -> str:
+        return said(self.value)
+
+
+Mention: TypeAlias = Argument | Action | GivenValue
+Words: TypeAlias = Callable[[Mention], str]
+"""How a place writes what a message mentions. Python's are ``str``."""
