@@ -17,7 +17,7 @@ from expost import Cost, Guarantee, Ledger
 from expost.accounting.capacities import LedgerMeters
 from expost.ledger import MemoryStore, Settings
 from expost.ledger.entry import Note
-from expost.ledger.trail import Event, linked
+from expost.ledger.trail import TrailLine, linked
 from expost.ledger.verify.lines import Replay
 from toys import Fixed
 
@@ -145,7 +145,7 @@ def check(ledger: Ledger, told: list[dict[str, Any]], *, lost: int = 0) -> None:
         assert account.reserved == sum((entry.reserved for entry in mine if entry.state == "reserved"), Cost(0))
         assert account.spent + account.reserved <= account.limit
     follows_the_model(ledger)
-    linear(list(ledger.audit()), told)
+    linear(list(ledger.audit_trail()), told)
 
 
 def below(ledger: Ledger) -> list[Ledger]:
@@ -156,7 +156,7 @@ def follows_the_model(ledger: Ledger) -> None:
     """Ordered by the audit trail, everything happens in the reference model, too: the store in memory."""
     model: MemoryStore | None = None
     entries = {entry.id: entry for entry in ledger.entries()}
-    for event in linked(ledger.audit()):
+    for event in linked(ledger.audit_trail()):
         model = happen(model, event, entries)
     assert model is not None
     for account in (ledger, *below(ledger)):
@@ -164,7 +164,7 @@ def follows_the_model(ledger: Ledger) -> None:
         assert model.balances(path) == ledger._store.balances(path)
 
 
-def happen(model: MemoryStore | None, event: Event, entries: dict[int, xp.Entry]) -> MemoryStore:
+def happen(model: MemoryStore | None, event: TrailLine, entries: dict[int, xp.Entry]) -> MemoryStore:
     body = event.body
     cost = {name: Cost.of_units(*body[name][:2]) for name in ("limit", "charged") if name in body}
     if event.kind == "create" or model is None:
@@ -198,7 +198,7 @@ def happen(model: MemoryStore | None, event: Event, entries: dict[int, xp.Entry]
     return model
 
 
-def linear(events: list[Event], told: list[dict[str, Any]]) -> None:
+def linear(events: list[TrailLine], told: list[dict[str, Any]]) -> None:
     """The audit trail is an order that agrees with time: what ended before another began stands before it.
 
     And whoever was refused could have been refused at some instant of its waiting.

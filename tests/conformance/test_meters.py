@@ -363,7 +363,7 @@ def test_what_is_reserved_on_meters_is_compared_with_open_entries(store: str, re
 def forged(ledger: Ledger, tmp_path: Path, old: str, new: str) -> str:
     """An export in which a number was changed, and all hashes made anew."""
     head, lines = GENESIS, []
-    for event in ledger.audit():
+    for event in ledger.audit_trail():
         line = event.line.replace(old, new)
         head = link(head, line)
         lines.append(f'{{"hash":"{head}","line":{line}}}')
@@ -385,7 +385,7 @@ FORGERIES = {
 def test_forged_trails_are_not_imported(forgery: str, sqlite_url: Callable[[], str], tmp_path: Path) -> None:
     ledger = filled(sqlite_url())
     old, new = FORGERIES[forgery]
-    assert any(old in event.line for event in ledger.audit())
+    assert any(old in event.line for event in ledger.audit_trail())
     with pytest.raises(xp.LedgerCorrupt):
         import_export(forged(ledger, tmp_path, old, new), sqlite_url(), Note("me", "copy"))
     import_export(forged(ledger, tmp_path, "no such text", ""), sqlite_url(), Note("me", "copy"))

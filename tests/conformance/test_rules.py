@@ -108,8 +108,8 @@ def test_the_same_operations_give_the_same_lines(
         durable(postgres_url(), clocks[2], accounting),
     ]
     outcomes = [story(ledger, seed, clock.set_on(ledger), start) for ledger, clock in zip(ledgers, clocks, strict=True)]
-    trails = [[event.line.replace(run_digest(event), "null") for event in ledger.audit()] for ledger in ledgers]
-    kinds = {event.kind for event in ledgers[0].audit()}
+    trails = [[event.line.replace(run_digest(event), "null") for event in ledger.audit_trail()] for ledger in ledgers]
+    kinds = {event.kind for event in ledgers[0].audit_trail()}
     assert trails[0] == trails[1] == trails[2]
     assert outcomes[0] == outcomes[1] == outcomes[2]
     assert len(trails[0]) > 40

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from expost import Ledger
-from expost.ledger.verify.tables import Audit
+from expost.ledger.verify.tables import Verification
 from faulty import CLAIM, NAME, check, make
 from soak import SOAK
 
@@ -56,11 +56,11 @@ def test_an_interrupt_at_the_end_of_a_snapshot(new_url: Callable[[], str], monke
     """At every line between the last query of a snapshot and the return: later answers are right."""
     url = new_url()
     ledger = make(url)
-    compare, line, spent = Audit._instant, 0, 0
+    compare, line, spent = Verification._instant, 0, 0
     while line < 30:
         line += 1
         strike = Strike(line)
-        monkeypatch.setattr(Audit, "_instant", lambda *given, strike=strike: (compare(*given), strike.arm())[0])
+        monkeypatch.setattr(Verification, "_instant", lambda *given, strike=strike: (compare(*given), strike.arm())[0])
         before = sys.gettrace()
         try:
             ledger.verify()

@@ -163,7 +163,7 @@ def test_the_order_check_finds_what_is_out_of_order(tmp_path: Path) -> None:
     ledger = make(f"sqlite:///{tmp_path}/books.db")
     for _ in range(2):
         ledger.reserve(CLAIM)
-    events = list(ledger.audit())
+    events = list(ledger.audit_trail())
     first = {"what": "reserve", "entry": 1, "since": 1.0, "until": 2.0}
     second = {"what": "reserve", "entry": 2, "since": 3.0, "until": 4.0}
     linear(events, [first, second])
@@ -285,7 +285,7 @@ def test_a_clock_that_goes_backwards(new_url: Callable[[], str]) -> None:
     assert two.working.reserved == Cost("0.5")
     two.turn(two.clock.at - 10_000_000_000)
     assert open_now.settle("some").charged == Cost("0.25")
-    times = [event.at for event in two.working.audit()]
+    times = [event.at for event in two.working.audit_trail()]
     assert times == sorted(times)
     assert two.working.spent == Cost("0.75")
     two.working.verify()
@@ -309,9 +309,9 @@ def test_a_clock_ten_years_ahead_is_not_believed(new_url: Callable[[], str]) -> 
     two.turn(now)
     store.set_clock(Note("me", "the clock was wrong"))
     ledger.reserve(HALF).settle("some")
-    hours = [event.at // 3_600_000_000 for event in ledger.audit()]
+    hours = [event.at // 3_600_000_000 for event in ledger.audit_trail()]
     assert hours[-1] == hours[0] == now // 3_600_000_000
-    assert [event.kind for event in ledger.audit()].count("clock") == 2
+    assert [event.kind for event in ledger.audit_trail()].count("clock") == 2
     ledger.verify()
 
 

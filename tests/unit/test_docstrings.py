@@ -33,7 +33,7 @@ RECEIVED = {
     "Connection",
     "Enclosure",
     "Entry",
-    "Event",
+    "TrailLine",
     "LocationAndSpread",
     "MeterReading",
     "Outcome",

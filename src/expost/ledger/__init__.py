@@ -13,5 +13,5 @@ from expost.ledger.quote import Quote as Quote
 from expost.ledger.readings import MeterReading as MeterReading
 from expost.ledger.reservation import Reservation as Reservation
 from expost.ledger.store import Store as Store
-from expost.ledger.trail import Event as Event
 from expost.ledger.trail import Head as Head
+from expost.ledger.trail import TrailLine as TrailLine

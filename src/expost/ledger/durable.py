@@ -21,9 +21,9 @@ from expost.ledger.pages import Pages
 from expost.ledger.remedies import CREATE, unknown_account
 from expost.ledger.rows import BALANCE, ENTRY, NONSENSE, balance_of_row, entry_of_row, meters_of_text
 from expost.ledger.texts import LONGEST, check_text, checked_note, masked
-from expost.ledger.trail import Event, Head
-from expost.ledger.verify.since import AuditSince, TooEarly
-from expost.ledger.verify.tables import Audit, keeps_output
+from expost.ledger.trail import Head, TrailLine
+from expost.ledger.verify.since import TooEarly, VerificationSince
+from expost.ledger.verify.tables import Verification, keeps_output
 from expost.ledger.writer import Writer
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ class DurableStore:
         return codec.decode(text)
 
     def _missing_output(self, entry: int, ended: int) -> LedgerCorrupt | InvalidValue:
-        if any(event.kind == "drop" and event.body["upto"] >= entry for event in self.events(ended)):
+        if any(event.kind == "drop" and event.body["upto"] >= entry for event in self.trail(ended)):
             return InvalidValue(
                 f"the output of entry {entry} was dropped, or not imported: it was published and charged, and its key "
                 "never samples again; pass a new key for a new request"
@@ -304,11 +304,11 @@ class DurableStore:
 
     # ---- the audit trail
 
-    def events(self, after: int = 0) -> Iterator[Event]:
+    def trail(self, after: int = 0) -> Iterator[TrailLine]:
         """The events of the audit trail after a line, up to the last one that is on the disk."""
         ((last,),) = self._engine.rows("SELECT sequence FROM expost_books WHERE id = ?", self._ledger)
         self._engine.await_disk()
-        return Audit(self._engine, self._ledger).events(after, last)
+        return Verification(self._engine, self._ledger).trail(after, last)
 
     def verify(self, known: Head | None, *, since: bool = False) -> Head:
         """Replay the trail by the rules, and compare it with the tables and with the head in the heads file."""
@@ -327,7 +327,7 @@ class DurableStore:
     def _verified(self, known: Head | None, since: bool) -> Head:
         heads, name = self._engine.heads, self.address.name
         noted = None if heads is None else heads.noted(name)  # first, because later ones may be noted meanwhile
-        head = self._audit(known, since).run(known)
+        head = self._verification(known, since).run(known)
         if heads is not None and noted is None and known is None:
             _LOG.warning(
                 "no head of ledger %r is noted in %s, as in a copy, or a file that was moved alone: only a head that "
@@ -343,10 +343,10 @@ class DurableStore:
         rows = self._engine.rows(self._engine.lines, self._ledger, sequence - 1, sequence, 1)
         return rows[0][2] if rows else None
 
-    def _audit(self, known: Head | None, since: bool) -> Audit:
+    def _verification(self, known: Head | None, since: bool) -> Verification:
         if since and known is not None and known.sequence > 0:
-            return AuditSince(self._engine, self._ledger, known)
-        return Audit(self._engine, self._ledger)
+            return VerificationSince(self._engine, self._ledger, known)
+        return Verification(self._engine, self._ledger)
 
     # ---- internal
 

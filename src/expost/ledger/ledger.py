@@ -27,7 +27,7 @@ from expost.ledger.reservation import Reservation, refuse_used_key, spend, unsee
 from expost.ledger.showing import Entries, ShownLedger
 from expost.ledger.statement import lines_of
 from expost.ledger.store import Store
-from expost.ledger.trail import Event, Head, write_export
+from expost.ledger.trail import Head, TrailLine, write_export
 from expost.mechanism import AnInteraction, In, Interactive, Mechanism, Out, Release
 from expost.noise import NoiseSource, SystemNoise
 
@@ -309,14 +309,14 @@ class Ledger(ShownLedger):
 
     # ---- auditing
 
-    def audit(self, after: int = 0) -> Iterator[Event]:
-        """The events of the whole ledger's audit trail, or those after a line."""
-        return self._store.events(after)
+    def audit_trail(self, after: int = 0) -> Iterator[TrailLine]:
+        """The lines of the whole ledger's audit trail, or those after one of them."""
+        return self._store.trail(after)
 
     @property
     def head(self) -> Head:
         """The number and the hash of the audit trail's last line, as stored; :meth:`verify` checks them."""
-        *_, last = self.audit(self._store.balances(self._path[:1])[0].line - 1)
+        *_, last = self.audit_trail(self._store.balances(self._path[:1])[0].line - 1)
         return Head(last.sequence, last.hash)
 
     def verify(self, known: Head | None = None, *, since: bool = False) -> Head:
@@ -325,8 +325,8 @@ class Ledger(ShownLedger):
         Raises ``LedgerCorrupt`` if they differ, and otherwise returns the trail's head. Keep it somewhere else: passed
         as ``known`` later, it shows that nothing up to it was rewritten, and that no old backup was restored. With
         ``since=True`` only lines after ``known`` are verified, and what they build on: rows of entries that ended
-        before, and of accounts without new lines, are not compared (``AuditSince`` lists all of it). Spending may go on
-        meanwhile.
+        before, and of accounts without new lines, are not compared (``VerificationSince`` lists all of it). Spending
+        may go on meanwhile.
         """
         if since and known is None:
             raise InvalidValue("verify(since=True) starts at a head that was noted earlier: pass it as known=")
@@ -334,7 +334,7 @@ class Ledger(ShownLedger):
 
     def export(self, path: str | os.PathLike[str]) -> Head:
         """Write the audit trail as JSON lines, each with its hash, and return its head."""
-        return write_export(self._store.events(), path)
+        return write_export(self._store.trail(), path)
 
     # ---- reading
 

@@ -16,7 +16,7 @@ from expost.ledger import clock, operations, rules
 from expost.ledger.engine import Returned, Settings, alone
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
 from expost.ledger.remedies import unknown_account
-from expost.ledger.trail import GENESIS, Event, Head, link, trail_line
+from expost.ledger.trail import GENESIS, Head, TrailLine, link, trail_line
 from expost.ledger.verify.lines import Replay, differ
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ class MemoryStore:
         chosen = [entry for entry in found if entry.request.account[: len(path)] == path]
         return View(levels, chosen if last is None else chosen[max(len(chosen) - last, 0) :])
 
-    def events(self, after: int = 0) -> Iterator[Event]:
+    def trail(self, after: int = 0) -> Iterator[TrailLine]:
         """The events of the audit trail after a line."""
         changes = self._read(lambda: list(self._changes))
         head = GENESIS
@@ -281,13 +281,13 @@ class MemoryStore:
             line = trail_line(change, sequence, at, self._user)
             head = link(head, line)
             if sequence > after:
-                yield Event.read(line, head)
+                yield TrailLine.read(line, head)
 
     def verify(self, known: Head | None, *, since: bool = False) -> Head:
         """Replay the audit trail, and compare it with the balances and the number of entries."""
         found = self._read(lambda: (dict(self._accounts), list(self._entries)))
         replay = Replay()
-        head = replay.all(self.events(), known=known, upto=max(balance.line for balance in found[0].values()))
+        head = replay.all(self.trail(), known=known, upto=max(balance.line for balance in found[0].values()))
         if found[0] != replay.accounts or len(found[1]) != replay.count:
             raise differ()
         return head

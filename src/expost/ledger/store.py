@@ -9,7 +9,7 @@ from expost.cost import Cost
 from expost.guarantee import Neighbours, Part
 from expost.ledger.engine import Settings
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
-from expost.ledger.trail import Event, Head
+from expost.ledger.trail import Head, TrailLine
 
 if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
@@ -99,7 +99,7 @@ class Store(Protocol):
     def recover(self) -> int:
         """Forfeit the open entries of processes that have ended or are given up. Returns how many entries."""
 
-    def events(self, after: int = 0) -> Iterator[Event]:
+    def trail(self, after: int = 0) -> Iterator[TrailLine]:
         """The events of the audit trail after a line."""
 
     def verify(self, known: Head | None, *, since: bool = False) -> Head:

@@ -48,7 +48,7 @@ GENESIS = "0" * 64
 """The hash before the first line."""
 
 
-class Event(NamedTuple):
+class TrailLine(NamedTuple):
     """One line of the audit trail.
 
     Attributes
@@ -84,7 +84,7 @@ class Event(NamedTuple):
     hash: str
 
     @classmethod
-    def read(cls, line: str, digest: str) -> Event:
+    def read(cls, line: str, digest: str) -> TrailLine:
         """The event that a line records. Raises ``LedgerCorrupt``."""
         try:
             found = json.loads(line)
@@ -212,7 +212,7 @@ def _charge(cost: Cost, amounts: Amounts | None) -> str:
 # ---- reading
 
 
-def operation_of(event: Event, guarantees: Claims) -> Operation:
+def operation_of(event: TrailLine, guarantees: Claims) -> Operation:
     """The operation that an event records. ``guarantees`` are those of earlier lines; new ones are added."""
     body, kind = event.body, event.kind
     if kind == "reserve":
@@ -247,13 +247,13 @@ def _meters(body: dict[str, Any]) -> LedgerMeters | None:
     return LedgerMeters.from_json(body["accounting"])
 
 
-def _capacity(event: Event) -> Capacity | None:
+def _capacity(event: TrailLine) -> Capacity | None:
     """The capacity of the account on other meters, as the line records it."""
     counted = None if event.levels is None else as_counted(event.levels[-1][8:])
     return None if counted is None else MeterBalance.of(counted).capacity
 
 
-def _request(event: Event, guarantees: Claims) -> Request:
+def _request(event: TrailLine, guarantees: Claims) -> Request:
     body, claim = event.body, event.body["claim"]
     found = body.get("guarantee")
     if found is not None:
@@ -290,7 +290,7 @@ def balance_of(numbers: Iterable[int], line: int) -> Balance:
     )
 
 
-def number_of(event: Event) -> int:
+def number_of(event: TrailLine) -> int:
     """The entry that an event is about."""
     if type(event.entry) is not int:
         raise impossible(event, "it has no entry number")
@@ -309,8 +309,8 @@ def cost_of(pair: Any) -> Cost:
 
 
 def linked(
-    events: Iterable[Event], *, known: Head | None = None, after: Head | None = None, at: int = 0
-) -> Iterator[Event]:
+    events: Iterable[TrailLine], *, known: Head | None = None, after: Head | None = None, at: int = 0
+) -> Iterator[TrailLine]:
     """The events, each checked to follow from the one before, and checked to contain a head noted earlier.
 
     With ``after``, the first event is the one after that head, whose clock was ``at``.
@@ -334,7 +334,7 @@ def linked(
         )
 
 
-def write_export(events: Iterable[Event], path: str | os.PathLike[str]) -> Head:
+def write_export(events: Iterable[TrailLine], path: str | os.PathLike[str]) -> Head:
     """Write events as JSON lines, each with its hash, and return their head."""
     head = Head(0, GENESIS)
     with open(path, "w", encoding="ascii") as lines:
@@ -344,6 +344,6 @@ def write_export(events: Iterable[Event], path: str | os.PathLike[str]) -> Head:
     return head
 
 
-def impossible(event: Event, why: object) -> LedgerCorrupt:
+def impossible(event: TrailLine, why: object) -> LedgerCorrupt:
     """An error: a line records what the rules do not allow."""
     return LedgerCorrupt(f"line {event.sequence} of the audit trail ({event.kind}) cannot have happened: {why}")

@@ -24,9 +24,9 @@ from expost.ledger.entry import Entry, Note
 from expost.ledger.operations import Operation, Settle
 from expost.ledger.rows import accounting_text, numbers_text
 from expost.ledger.rules import Change
-from expost.ledger.trail import Event, Head
+from expost.ledger.trail import Head, TrailLine
 from expost.ledger.verify.lines import Replay
-from expost.ledger.verify.tables import Audit, keeps_output
+from expost.ledger.verify.tables import Verification, keeps_output
 
 Execute = Callable[..., list[Any]]
 """Executes a statement in a transaction, and returns its rows."""
@@ -45,7 +45,7 @@ class _Copying(Replay):
         self.missing = 0
         """How many outputs the source lacks."""
 
-    def copy(self, events: Iterator[Event]) -> Head:
+    def copy(self, events: Iterator[TrailLine]) -> Head:
         """Copy all events, and return the head of the copy."""
         head = self.all(events)
         if self.about is None:
@@ -63,7 +63,7 @@ class _Copying(Replay):
         )  # fmt: skip
         return head
 
-    def apply(self, event: Event) -> Change:
+    def apply(self, event: TrailLine) -> Change:
         """Apply one event, and write it."""
         change = super().apply(event)
         if event.kind == "create":
@@ -75,7 +75,7 @@ class _Copying(Replay):
             self._run("UPDATE expost_entry SET begun = 1 WHERE ledger = ? AND number = ?", self._ledger, event.entry)
         return change
 
-    def _create(self, event: Event) -> None:
+    def _create(self, event: TrailLine) -> None:
         assert self.about is not None
         name, _, neighbours, unit, meters, _ = self.about
         if self._run("SELECT 1 FROM expost_ledger WHERE name = ?", name):
@@ -86,7 +86,7 @@ class _Copying(Replay):
         )  # fmt: skip
         ((self._ledger,),) = self._run("SELECT id FROM expost_ledger WHERE name = ?", name)
 
-    def _account(self, event: Event, change: Change) -> None:
+    def _account(self, event: TrailLine, change: Change) -> None:
         path, limit = change.path, change.levels[-1].limit
         self._run(
             "INSERT INTO expost_account (ledger, parent, path, epsilon_limit, delta_limit, line, meters, entries, at, "
@@ -149,7 +149,7 @@ def copy_ledger(source: str, name: str, target: str, note: Note) -> Head:
             found = engine.rows("SELECT output FROM expost_entry WHERE ledger = ? AND number = ?", ledger, number)
             return found[0][0] if found else None
 
-        return _copied(Audit(engine, ledger).events(), output, target, note)
+        return _copied(Verification(engine, ledger).trail(), output, target, note)
 
 
 def import_export(file: str, target: str, note: Note) -> Head:
@@ -157,20 +157,20 @@ def import_export(file: str, target: str, note: Note) -> Head:
     return _copied(read_export(file), lambda number: None, target, note)
 
 
-def read_export(file: str) -> Iterator[Event]:
+def read_export(file: str) -> Iterator[TrailLine]:
     """The events of an export."""
     try:
         with open(file, encoding="ascii") as lines:
             for line in lines:
                 found = json.loads(line)
-                yield Event.read(canonical(found["line"]), found["hash"])
+                yield TrailLine.read(canonical(found["line"]), found["hash"])
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise InvalidValue(
             f"{file} is not an export of a ledger ({type(error).__name__}): make one with `expost ledger export`"
         ) from None
 
 
-def _copied(events: Iterator[Event], outputs: Outputs, target: str, note: Note) -> Head:
+def _copied(events: Iterator[TrailLine], outputs: Outputs, target: str, note: Note) -> Head:
     with opened(target, create=True) as engine, engine.transaction() as run:
         copying = _Copying(run, engine.new_line, outputs)
         head = copying.copy(events)
@@ -208,11 +208,11 @@ def import_early(file: str, name: str, target: str, note: Note) -> Head:
     except (apsw.Error, ValueError):
         raise UnknownEntry(f"there is no ledger {name!r} in {file}: check the name and the path") from None
 
-    def events() -> Iterator[Event]:
+    def events() -> Iterator[TrailLine]:
         for line, digest in source.execute(
             "SELECT line, hash FROM expost_event WHERE ledger = ? ORDER BY sequence", (ledger,)
         ):
-            yield Event.read(str(line), str(digest))
+            yield TrailLine.read(str(line), str(digest))
 
     def output(number: int) -> str | None:
         found: Any = source.execute(

@@ -17,8 +17,8 @@ from expost.ledger.metered import remaining
 from expost.ledger.pages import Pages
 from expost.ledger.rows import BALANCE, balance_of_row, meters_of_text
 from expost.ledger.statement import lines_of
-from expost.ledger.trail import Event
-from expost.ledger.verify.tables import Audit
+from expost.ledger.trail import TrailLine
+from expost.ledger.verify.tables import Verification
 from expost.service.database import ServiceTables
 
 if TYPE_CHECKING:
@@ -116,13 +116,13 @@ class Window:
         view = View(self.levels(account), self._pages(account, None))
         return lines_of(account, view, self._books[account.partition("/")[0]].meters, by)
 
-    def events(self, ledger: str, after: int, limit: int | None = None) -> Iterator[Event]:
+    def trail(self, ledger: str, after: int, limit: int | None = None) -> Iterator[TrailLine]:
         """Lines of the audit trail after a line, once they are on the disk."""
         book = self._books[ledger]
         self._database.engine.await_disk()
         count = max(0, book.sequence - after)
         return islice(
-            Audit(self._database.engine, book.ledger).events(after), count if limit is None else min(limit, count)
+            Verification(self._database.engine, book.ledger).trail(after), count if limit is None else min(limit, count)
         )  # fmt: skip
 
     def sequence(self, ledger: str) -> int:

@@ -138,7 +138,7 @@ def ledger_is_gone(study: Study, name: str, head: str) -> str:
     if not _exists(study.ledger_url, study.ledger.name):
         return f"{place} is gone: a new one does not know what was spent. Restore it, or find out where it is"
     line, _, digest = head.partition(":")
-    trail = Ledger.load(study.ledger_url, study.ledger.name, read_only=True).audit(int(line) - 1)
+    trail = Ledger.load(study.ledger_url, study.ledger.name, read_only=True).audit_trail(int(line) - 1)
     found = next(trail, None)
     if found is not None and found.hash == digest:
         return ""

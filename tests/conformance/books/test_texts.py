@@ -72,7 +72,7 @@ def test_the_books_hold_no_object_of_a_callable(ledger: Ledger, what: str, tmp_p
     ledger.export(tmp_path / "trail.jsonl")
     (entry,) = ledger.entries()
     books = [entry.what, repr(entry), repr(entry.request), ledger.statement(), (tmp_path / "trail.jsonl").read_text()]
-    books += [event.line for event in ledger.audit()]
+    books += [event.line for event in ledger.audit_trail()]
     assert str(SECRET) not in "".join(books)
     if what in ("bound method", "partial", "called"):
         assert "module_step" in entry.what or "Trainer.step" in entry.what or ":Called" in entry.what
@@ -85,7 +85,7 @@ def test_without_a_key_there_is_no_hash_of_the_parameters(ledger: Ledger) -> Non
     with ledger.reserve(CLAIM) as spending:
         spending.settle("small")
     ledger.run(Alike(2), key="k")
-    told = [event.body["fingerprint"] for event in ledger.audit() if event.kind == "reserve"]
+    told = [event.body["fingerprint"] for event in ledger.audit_trail() if event.kind == "reserve"]
     assert told == ["", "", Alike(2).fingerprint]
     ledger.verify()
 

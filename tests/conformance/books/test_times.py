@@ -15,7 +15,7 @@ from expost import Ledger
 def books(ledger: Ledger) -> str:
     """Everything that the books tell of times."""
     times = [entry.when.isoformat() for entry in ledger.entries()]
-    return json.dumps([times, [event.at for event in ledger.audit()]])
+    return json.dumps([times, [event.at for event in ledger.audit_trail()]])
 
 
 HOUR = 3_600_000_000
@@ -47,8 +47,8 @@ def test_the_clock_of_the_books_shows_full_hours(ledger: Ledger, clock: Clock) -
         ledger.reserve(CLAIM).settle("small")
     when = [int(entry.reserved_at * 1e6) for entry in ledger.entries()]
     assert when == [start, start, start + HOUR, start + HOUR]  # a clock that went backwards stands still
-    assert all(event.at % HOUR == 0 for event in ledger.audit())
+    assert all(event.at % HOUR == 0 for event in ledger.audit_trail())
     ledger.create_account("new", epsilon=1)
     ledger.close(by="me", reason="done")
-    assert all(event.at % HOUR == 0 for event in ledger.audit())
+    assert all(event.at % HOUR == 0 for event in ledger.audit_trail())
     ledger.verify()

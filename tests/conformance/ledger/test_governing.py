@@ -29,7 +29,7 @@ def test_a_limit_is_raised_by_somebody_for_a_reason(new_ledger: NewLedger) -> No
         ledger.raise_limit(by="the board", reason="none")
     with pytest.raises(xp.InvalidValue, match="a reason is"):
         ledger.raise_limit(epsilon=9, by="the board", reason="")
-    told = [event.body for event in ledger.audit() if event.kind == "raise"]
+    told = [event.body for event in ledger.audit_trail() if event.kind == "raise"]
     assert told == [
         {"account": "ledger/alice", "limit": [75 * 10**10, 0], "by": "the board", "reason": "a second wave"},
         {"account": "ledger", "limit": [10**12, 10**13], "by": "the board", "reason": "δ of the new study"},
@@ -53,7 +53,7 @@ def test_a_closed_ledger_reserves_nothing_more(new_ledger: NewLedger) -> None:
         bob.reserve(Guarantee.uniform(0.1))
     assert bob.closed
     assert ledger.statement().endswith("closed")
-    assert [event.body["reason"] for event in ledger.audit() if event.kind == "close"] == [
+    assert [event.body["reason"] for event in ledger.audit_trail() if event.kind == "close"] == [
         "she left",
         "the study is over",
     ]
@@ -73,8 +73,8 @@ def test_the_audit_trail_adds_up(new_ledger: NewLedger, tmp_path: Path) -> None:
     ledger.reserve(Guarantee.uniform(0.5))
     head = ledger.verify(known=noted)
     kinds = "create account reserve settle reserve void reserve settle reserve begin forfeit reserve"
-    assert " ".join(event.kind for event in ledger.audit()) == kinds
-    books, again = replay(ledger.audit())
+    assert " ".join(event.kind for event in ledger.audit_trail()) == kinds
+    books, again = replay(ledger.audit_trail())
     assert again == head == ledger.export(tmp_path / "trail.jsonl")
     assert books.accounts["study",][:4] == (ledger.limit, ledger.spent, ledger.reserved, False)
     assert books.accounts["study", "alice"].spent == Cost(0.25, delta="1e-6")

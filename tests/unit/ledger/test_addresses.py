@@ -94,7 +94,7 @@ def test_keys_need_mechanisms_that_another_process_recognises(new_url: Callable[
 def test_an_output_without_a_key_is_known_by_its_hash(new_url: Callable[[], str]) -> None:
     ledger = make(new_url())
     release = ledger.run(xp.Coin(epsilon=1, sensitivity=1, heads=1), on=3)
-    told = [event.body for event in ledger.audit()][-1]
+    told = [event.body for event in ledger.audit_trail()][-1]
     assert told["output"] == codec.digest_of(release.value)
     assert ledger._store.output(release.entry.id) is None
     with pytest.raises(xp.UnknownEntry):
@@ -207,18 +207,18 @@ def test_a_ledger_that_was_idle_can_be_closed(new_url: Callable[[], str]) -> Non
     """Found: somebody had to confirm the clock first."""
     clock = Clock()
     ledger = make(new_url(), settings=clock.settings())
-    last = next(ledger.audit()).at
+    last = next(ledger.audit_trail()).at
     clock.set_on(ledger)(clock.at + 2 * 366 * 86400 * 10**6)
     ledger.close(**OWNER)
     assert ledger.closed
-    assert [event.at for event in ledger.audit()] == [last, last]
+    assert [event.at for event in ledger.audit_trail()] == [last, last]
     ledger.verify()
 
 
 def test_a_ledger_in_memory_has_a_clock_to_confirm() -> None:
     ledger = Ledger(epsilon=1)
     ledger.set_clock(**OWNER)
-    assert [event.kind for event in ledger.audit()] == ["create", "clock"]
+    assert [event.kind for event in ledger.audit_trail()] == ["create", "clock"]
     ledger.verify()
 
 

@@ -146,7 +146,7 @@ def test_analysts_spend_and_owners_govern(server: Server) -> None:
         for statement in (f"UPDATE expost_{table} SET ledger = 1", f"DELETE FROM expost_{table}"):
             with pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedColumn)):
                 execute(theirs, statement)
-    assert [event.user for event in analyst.audit()] == ["expost", name, name]
+    assert [event.user for event in analyst.audit_trail()] == ["expost", name, name]
     assert analyst.limit == Cost(5, delta=1e-3)
 
 

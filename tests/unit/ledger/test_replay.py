@@ -11,7 +11,7 @@ from expost import Cost, Guarantee
 from expost.canonical import canonical
 from expost.ledger import codec
 from expost.ledger.entry import Balance
-from expost.ledger.trail import GENESIS, Event, link
+from expost.ledger.trail import GENESIS, TrailLine, link
 from expost.ledger.verify import replay
 
 PRICES = Guarantee({"all": "6e-12", "some": "5e-12"})
@@ -27,7 +27,7 @@ END = {"charged": [6, 0], "output": None, "part": "all"}
 NOTE = {"by": "me", "reason": "because"}
 
 
-def trail(*events: tuple[str, int | None, dict[str, Any]], levels: list[list[int]] | None = None) -> list[Event]:
+def trail(*events: tuple[str, int | None, dict[str, Any]], levels: list[list[int]] | None = None) -> list[TrailLine]:
     """Linked lines; all but the last as early trails had them, without balances."""
     body = {"limit": [10, 0], "name": "l", "neighbours": None, "unit": None}
     made, head = [], GENESIS
@@ -36,7 +36,7 @@ def trail(*events: tuple[str, int | None, dict[str, Any]], levels: list[list[int
         if levels is not None and number == len(events) + 1:
             line |= {"levels": levels, "user": "me"}
         head = link(head, canonical(line))
-        made.append(Event.read(canonical(line), head))
+        made.append(TrailLine.read(canonical(line), head))
     return made
 
 

@@ -16,7 +16,7 @@ from books import CLAIM, execute, make
 from expost import Cost, Guarantee, Ledger
 from expost.canonical import canonical, sha256
 from expost.guarantee import Part
-from expost.ledger import codec
+from expost.ledger import Settings, codec
 from expost.ledger.codec import claim_digest, claim_text
 from servers import Server
 from toys import Fixed
@@ -45,7 +45,7 @@ class Party(NamedTuple):
 @pytest.fixture
 def party(server: Server) -> Iterator[Party]:
     url = server.new_database(f"rights_{secrets.token_hex(4)}")
-    ledger = make(url)
+    ledger = make(url, settings=Settings(beat=3600))  # no test here waits for a heartbeat, or should meet one
 
     def role(grants: tuple[str, ...] = SPENDS) -> str:
         name = f"role_{secrets.token_hex(4)}"
@@ -270,9 +270,9 @@ def test_who_lives_is_not_given_up(party: Party) -> None:
     step = {"do": "recover", "dead": [store._engine.owner(1)]}
     mine = party.role()
     assert party.spend(mine, step) == [{"forfeited": 0}]
-    execute(party.url, "UPDATE expost_owner SET seen = seen - 59000000 WHERE role = 'expost'")
+    execute(party.url, "UPDATE expost_owner SET seen = seen - 30000000 WHERE role = 'expost'")
     assert party.spend(mine, step) == [{"forfeited": 0}]
-    execute(party.url, "UPDATE expost_owner SET seen = seen - 2000000 WHERE role = 'expost'")
+    execute(party.url, "UPDATE expost_owner SET seen = seen - 31000000 WHERE role = 'expost'")
     assert party.spend(mine, step) == [{"forfeited": 1}]
     assert spending.entry.state == "forfeited"
     second = party.ledger.reserve(CLAIM)
@@ -301,7 +301,7 @@ def test_the_line_of_a_decision_says_what_was_done(party: Party) -> None:
     assert decide(governor, "drop", 'study/a\u00e9"', {"upto": 9, **NOTE})
     assert decide(governor, "clock", "other", {"limit": [1, 2], **NOTE})
     assert decide(governor, "close", "study", {"reason": "\U0001f600", "by": "me"})
-    bodies = [event.body for event in party.ledger.audit()][-4:]
+    bodies = [event.body for event in party.ledger.audit_trail()][-4:]
     assert bodies == [
         {"account": 'study/a\u00e9"', "limit": [5, 0]},
         {"upto": 9, **NOTE},
@@ -378,6 +378,6 @@ def test_the_line_is_as_the_rules_write_it(party: Party) -> None:
     """A caller's words are quoted, whatever they hold."""
     odd = 'x","label":"y\x7f\u2028\U0010ffff/\\'
     party.spend(party.role(), reserve(label=odd, subject=odd, key=odd))
-    *_, event = party.ledger.audit()
+    *_, event = party.ledger.audit_trail()
     assert event.line == canonical(json.loads(event.line))
     assert (event.body["label"], event.body["key"]) == (odd, odd)

@@ -16,7 +16,7 @@ from expost import Guarantee, Ledger
 from expost.ledger import Settings, transfer
 from expost.ledger.entry import Note
 from expost.ledger.rows import _GUARANTEES
-from expost.ledger.trail import Event, Head
+from expost.ledger.trail import Head, TrailLine
 from expost.ledger.verify import since
 from toys import Fixed
 
@@ -37,7 +37,7 @@ def test_every_head_is_a_start(new_url: Callable[[], str], seed: int) -> None:
             held.append(account.reserve(chance.choice([CLAIM, free]), begin=False))
     ledger.raise_limit(epsilon=2000, **OWNER)
     last = ledger.verify()
-    for event in ledger.audit():
+    for event in ledger.audit_trail():
         assert ledger.verify(Head(event.sequence, event.hash), since=True) == last
 
 
@@ -215,7 +215,7 @@ def test_only_what_is_needed_is_read(new_url: Callable[[], str], monkeypatch: py
     met: list[int] = []
     real = since.Past._meet
 
-    def meet(past: Any, event: Event) -> None:
+    def meet(past: Any, event: TrailLine) -> None:
         met.append(event.sequence)
         real(past, event)
 
@@ -250,9 +250,9 @@ class Reader(Ledger):
 
     asked: ClassVar[list[int]] = []
 
-    def audit(self, after: int = 0) -> Iterator[Event]:
+    def audit_trail(self, after: int = 0) -> Iterator[TrailLine]:
         self.asked.append(after)
-        return super().audit(after)
+        return super().audit_trail(after)
 
 
 def test_the_head_is_read_from_the_end(new_url: Callable[[], str]) -> None:
@@ -272,4 +272,4 @@ def test_the_head_is_read_from_the_end(new_url: Callable[[], str]) -> None:
 
 def test_the_head_of_a_new_ledger_in_memory() -> None:
     ledger = Ledger(epsilon=1)
-    assert ledger.head == ledger.verify() == (1, next(ledger.audit()).hash)
+    assert ledger.head == ledger.verify() == (1, next(ledger.audit_trail()).hash)

@@ -18,7 +18,7 @@ import expost as xp
 from books import CLAIM, execute, make
 from expost import Cost, Guarantee
 from expost.ledger import Settings, liveness
-from expost.ledger.verify.tables import Audit
+from expost.ledger.verify.tables import Verification
 
 
 def test_a_reader_that_is_not_idle_is_not_used(new_url: Callable[[], str]) -> None:
@@ -39,7 +39,7 @@ def test_a_fork_while_the_books_are_read(new_url: Callable[[], str], monkeypatch
     """It does not wait for the end: they are read again, from the beginning. No connection lives on in two."""
     ledger = make(new_url())
     ledger.reserve(CLAIM)
-    real, times = Audit._instant, list[int]()
+    real, times = Verification._instant, list[int]()
     reading, forked = threading.Event(), threading.Event()
 
     def instant(*given: Any) -> Any:
@@ -48,7 +48,7 @@ def test_a_fork_while_the_books_are_read(new_url: Callable[[], str], monkeypatch
         assert forked.wait(60)
         return real(*given)
 
-    monkeypatch.setattr(Audit, "_instant", instant)
+    monkeypatch.setattr(Verification, "_instant", instant)
     verifier = threading.Thread(target=ledger.verify)
     verifier.start()
     assert reading.wait(60)
@@ -69,7 +69,7 @@ def test_a_connection_that_is_lost_while_reading(
     ledger = make(url)
     ledger.reserve(CLAIM).settle("small")
     store: Any = ledger._store
-    real, losses = Audit._instant, [1]
+    real, losses = Verification._instant, [1]
 
     def lose(*given: Any) -> Any:
         ledger.reserve(CLAIM).settle("small")
@@ -77,7 +77,7 @@ def test_a_connection_that_is_lost_while_reading(
             execute(url, f"SELECT pg_terminate_backend({store._engine._shown[-1]().info.backend_pid})")
         return real(*given)
 
-    monkeypatch.setattr(Audit, "_instant", lose)
+    monkeypatch.setattr(Verification, "_instant", lose)
     assert ledger.verify().sequence == 5  # the second time it was read, which began after the first loss
     losses[:] = [1] * 5
     with pytest.raises(xp.LedgerUnavailable, match="lost while the ledger was being read"):
@@ -97,14 +97,14 @@ def test_a_heart_beats_while_a_ledger_is_verified(new_url: Callable[[], str], mo
     ledger = make(new_url())
     ledger.reserve(CLAIM)
     store: Any = ledger._store
-    real, reading, beaten = Audit._instant, threading.Event(), threading.Event()
+    real, reading, beaten = Verification._instant, threading.Event(), threading.Event()
 
     def instant(*given: Any) -> Any:
         reading.set()
         assert beaten.wait(10)
         return real(*given)
 
-    monkeypatch.setattr(Audit, "_instant", instant)
+    monkeypatch.setattr(Verification, "_instant", instant)
     verifier = threading.Thread(target=ledger.verify)
     heart = liveness.Heart(600)
     heart._stores.add(store)
@@ -153,7 +153,7 @@ def test_memory_does_not_grow_with_the_number_of_entries(sqlite_url: Callable[[]
 def peaks(ledger: Any) -> list[float]:
     """The most memory that each pass over all entries takes."""
     by_day = partial(ledger.statement_lines, by="day")
-    passes: list[Callable[[], Iterator[object]]] = [ledger.entries, ledger.statement_lines, by_day, ledger.audit]
+    passes: list[Callable[[], Iterator[object]]] = [ledger.entries, ledger.statement_lines, by_day, ledger.audit_trail]
     return [peak(ledger.verify), *(peak(partial(exhaust, work)) for work in passes)]
 
 

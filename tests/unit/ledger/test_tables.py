@@ -189,7 +189,7 @@ def test_an_entry_that_was_removed_does_not_end(new_url: Callable[[], str], step
     ledger = make(url)
     store: Any = ledger._store
     first, second = (ledger.reserve(CLAIM, begin=False).id for _ in range(2))
-    lines = len(list(ledger.audit()))
+    lines = len(list(ledger.audit_trail()))
     disarm(url, "expost_entry")
     execute(url, f"DELETE FROM expost_entry WHERE number = {first}")
     rest = ("small", None) if step == "settle" else ()
@@ -198,7 +198,7 @@ def test_an_entry_that_was_removed_does_not_end(new_url: Callable[[], str], step
     work = partial(store.void, second), partial(getattr(store, step), first, *rest)
     with pytest.raises(xp.LedgerCorrupt, match=r"expost: entry 1 was removed; see verify\(\)"):
         store._engine.apply(store._ledger, steps_of(store, *work))
-    assert len(list(ledger.audit())) == lines
+    assert len(list(ledger.audit_trail())) == lines
     store.void(second)
     with pytest.raises(xp.LedgerCorrupt, match="entry 1 was removed"):
         store.forfeit(first)
@@ -235,7 +235,7 @@ def test_a_ledger_is_not_created_again(new_url: Callable[[], str]) -> None:
     url = new_url()
     ledger = make(url)
     ledger.reserve(CLAIM).settle("large")
-    head, event = ledger.verify(), next(ledger.audit())
+    head, event = ledger.verify(), next(ledger.audit_trail())
     line = event.line.replace('"sequence":1,', f'"sequence":{head.sequence + 1},')
     digest = link(head.hash, line)
     disarm(url, "expost_account")
@@ -258,7 +258,7 @@ def test_a_part_that_was_not_paid_for_is_found(new_url: Callable[[], str]) -> No
     url = new_url()
     ledger = make(url)
     ledger.reserve(CLAIM).settle("large")
-    *_, before, last = ledger.audit()
+    *_, before, last = ledger.audit_trail()
     large, small = CLAIM.cost_of("large").epsilon_units, CLAIM.cost_of("small").epsilon_units
     line = last.line.replace(f"[{large},", f"[{small},", 1).replace(f",{large},", f",{small},", 1)
     assert line.count(str(small)) == 2

@@ -332,7 +332,7 @@ def test_numbers_of_meters_are_whole_numbers(tmp_path: Path) -> None:
     for attempt in attempts:
         with pytest.raises(xp.LedgerCorrupt, match="changed by hand"):
             attempt()
-    assert [event.kind for event in ledger.audit()][-1] == "reserve"
+    assert [event.kind for event in ledger.audit_trail()][-1] == "reserve"
     Ledger.load(url, "study")
 
 

@@ -11,7 +11,7 @@ from expost.ledger.entry import Balance, Entry, Path
 from expost.ledger.operations import Create, DropOutputs, Operation, Reserve
 from expost.ledger.rows import NONSENSE
 from expost.ledger.rules import Change, change_of
-from expost.ledger.trail import GENESIS, Claims, Event, Head, impossible, linked, operation_of, trail_line
+from expost.ledger.trail import GENESIS, Claims, Head, TrailLine, impossible, linked, operation_of, trail_line
 
 if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
@@ -35,7 +35,7 @@ class Replay:
         self._known: set[Guarantee | Tariff] = set()
         self.keys: set[str] = set()
 
-    def all(self, events: Iterable[Event], *, known: Head | None = None, upto: int | None = None) -> Head:
+    def all(self, events: Iterable[TrailLine], *, known: Head | None = None, upto: int | None = None) -> Head:
         """Apply all events, or those up to a line, and return the head of the last."""
         head = Head(0, GENESIS)
         for event in linked(_upto(events, upto), known=known):
@@ -43,7 +43,7 @@ class Replay:
             head = Head(event.sequence, event.hash)
         return head
 
-    def apply(self, event: Event) -> Change:
+    def apply(self, event: TrailLine) -> Change:
         """Apply one event."""
         try:
             change = self._decided(event)
@@ -56,7 +56,7 @@ class Replay:
         self._take(change, event)
         return change
 
-    def _decided(self, event: Event) -> Change:
+    def _decided(self, event: TrailLine) -> Change:
         if (event.kind == "create") != (event.sequence == 1):
             raise impossible(event, "a ledger is created once, by its first line")
         operation = operation_of(event, self.guarantees)
@@ -73,12 +73,12 @@ class Replay:
             raise impossible(event, f"the rules would have written {_difference(line, event.line)}")
         return change
 
-    def _refuse_key(self, event: Event, operation: Reserve) -> None:
+    def _refuse_key(self, event: TrailLine, operation: Reserve) -> None:
         key = operation.request.key
         if key is not None and key in self.keys:
             raise impossible(event, f"key {key!r} was used by an earlier entry")
 
-    def _take(self, change: Change, event: Event) -> None:
+    def _take(self, change: Change, event: TrailLine) -> None:
         operation, entry = change.operation, change.entry
         for depth, balance in enumerate(change.levels):
             self.accounts[change.path[: depth + 1]] = balance._replace(line=event.sequence)
@@ -146,7 +146,7 @@ class Replay:
         return claim in self._known
 
 
-def _upto(events: Iterable[Event], upto: int | None) -> Iterator[Event]:
+def _upto(events: Iterable[TrailLine], upto: int | None) -> Iterator[TrailLine]:
     for event in events:
         if upto is not None and event.sequence > upto:
             return
@@ -163,7 +163,7 @@ def differ(what: str = "the accounts' balances are not those that follow from th
     return LedgerCorrupt(what)
 
 
-def replay(events: Iterable[Event], *, known: Head | None = None) -> tuple[Replay, Head]:
+def replay(events: Iterable[TrailLine], *, known: Head | None = None) -> tuple[Replay, Head]:
     """The books that result from events, and their head. Raises ``LedgerCorrupt`` if a line is wrong."""
     books = Replay()
     return books, books.all(events, known=known)

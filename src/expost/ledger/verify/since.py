@@ -18,9 +18,9 @@ from expost.ledger.entry import Balance, Entry, Path
 from expost.ledger.operations import Create, Reserve
 from expost.ledger.rows import guarantee_of
 from expost.ledger.rules import Change
-from expost.ledger.trail import GENESIS, Claims, Event, Head, balance_of, link, linked, number_of, operation_of
+from expost.ledger.trail import GENESIS, Claims, Head, TrailLine, balance_of, link, linked, number_of, operation_of
 from expost.ledger.verify.lines import differ
-from expost.ledger.verify.tables import Audit, Instant
+from expost.ledger.verify.tables import Instant, Verification
 
 if TYPE_CHECKING:
     from expost.accounting.tariff import Tariff
@@ -48,9 +48,9 @@ class _Guarantees(dict[str, "Guarantee | Tariff"]):
 class Past:
     """The books at a head, read backwards from it as far as is needed."""
 
-    def __init__(self, lines: Iterator[Event], root: Path, guarantees: Claims) -> None:
+    def __init__(self, lines: Iterator[TrailLine], root: Path, guarantees: Claims) -> None:
         self._lines, self._root, self._guarantees = lines, root, guarantees
-        self._later: dict[int, list[Event]] = {}
+        self._later: dict[int, list[TrailLine]] = {}
         """Lines about entries whose reservation has not been reached yet."""
         self._accounts: dict[Path, Balance] = {}
         self._open: dict[int, tuple[Entry, int]] = {}
@@ -115,7 +115,7 @@ class Past:
             self._meet(event)
         return event is not None
 
-    def _meet(self, event: Event) -> None:
+    def _meet(self, event: TrailLine) -> None:
         self.reached = event.sequence
         if event.levels is None:
             raise TooEarly
@@ -127,7 +127,7 @@ class Past:
         elif "account" in event.body:
             self._note(tuple(event.body["account"].split("/")), event)
 
-    def _meet_reservation(self, event: Event) -> None:
+    def _meet_reservation(self, event: TrailLine) -> None:
         operation, number = operation_of(event, self._guarantees), number_of(event)
         assert isinstance(operation, Reserve)
         self._earliest, self.count = number, self.count or number
@@ -141,7 +141,7 @@ class Past:
             self._reserved += entry.reserved
             self._amounts = self._amounts.more(entry.reserved_amounts or NO_AMOUNTS)
 
-    def _note(self, path: Path, event: Event) -> None:
+    def _note(self, path: Path, event: TrailLine) -> None:
         """Keep the balances in a line, unless a later line is known."""
         for depth, level in enumerate((event.levels or ())[: len(path)], 1):
             found = self._accounts.get(path[:depth])
@@ -149,7 +149,7 @@ class Past:
                 self._accounts[path[:depth]] = balance_of(level, event.sequence)
 
 
-class AuditSince(Audit):
+class VerificationSince(Verification):
     """A verification of the lines after a head.
 
     Every new line must be what the rules write, given the books at the head. Those are read from the lines up to the
@@ -182,7 +182,7 @@ class AuditSince(Audit):
         if head.sequence > instant.head.sequence:
             list(linked(iter(()), known=head, after=instant.head))  # raises: the trail ends before
         self._start()
-        events = linked(self.events(head.sequence, instant.head.sequence), after=head, at=self.at)
+        events = linked(self.trail(head.sequence, instant.head.sequence), after=head, at=self.at)
         return self._replayed(instant, events, head)
 
     def _start(self) -> None:
@@ -195,12 +195,12 @@ class AuditSince(Audit):
         self.open = self._past.take_reserved()
         self.count, self.at = self._past.count, self._past.at
 
-    def _backwards(self) -> Iterator[Event]:
+    def _backwards(self) -> Iterator[TrailLine]:
         """The lines up to the head, the last first. Each is checked to have the hash that the next line builds on."""
         sequence, digest = self._head
         while sequence:
             start = max(1, sequence - self._page + 1)
-            events = list(self.events(start - 1, sequence))
+            events = list(self.trail(start - 1, sequence))
             if len(events) != sequence - start + 1:
                 raise LedgerCorrupt(f"a line between {start} and {sequence} of the audit trail was removed")
             while events and (sequence == 1 or len(events) > 1):
@@ -213,13 +213,13 @@ class AuditSince(Audit):
                 yield event
                 sequence, digest = sequence - 1, before
 
-    def _line(self, sequence: int) -> Event:
-        found = list(self.events(sequence - 1, sequence))
+    def _line(self, sequence: int) -> TrailLine:
+        found = list(self.trail(sequence - 1, sequence))
         if not found:
             raise LedgerCorrupt(f"line {sequence} of the audit trail was removed")
         return found[0]
 
-    def apply(self, event: Event) -> Change:
+    def apply(self, event: TrailLine) -> Change:
         """Apply one event."""
         self._says_guarantee = "guarantee" in event.body
         return super().apply(event)

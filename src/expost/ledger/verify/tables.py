@@ -15,7 +15,7 @@ from expost.ledger.engine import Engine, Rows
 from expost.ledger.entry import Balance, Entry, Path
 from expost.ledger.operations import Create, Operation, Settle
 from expost.ledger.rows import BALANCE, ENTRY, accounting_text, balance_of_row, entry_of_row, numbers_text
-from expost.ledger.trail import GENESIS, Event, Head, linked
+from expost.ledger.trail import GENESIS, Head, TrailLine, linked
 from expost.ledger.verify.lines import Replay, differ
 
 _OUTPUTS = 20  # outputs, which may be large
@@ -43,7 +43,7 @@ class _Ended(NamedTuple):
     ended: int
 
 
-class Audit(Replay):
+class Verification(Replay):
     """One verification of one durable ledger."""
 
     def __init__(self, engine: Engine, ledger: int) -> None:
@@ -53,13 +53,13 @@ class Audit(Replay):
         self._missing = 0
         """The highest number of an entry whose output is missing, and was not dropped by a line so far; 0 if none."""
 
-    def events(self, after: int = 0, upto: int = 2**63 - 1) -> Iterator[Event]:
+    def trail(self, after: int = 0, upto: int = 2**63 - 1) -> Iterator[TrailLine]:
         """The lines after a line, up to another."""
         while rows := self._engine.rows(self._engine.lines, self._ledger, after, upto, self._page):
             for sequence, line, digest in rows:
                 if type(line) is not str:
                     raise LedgerCorrupt(f"line {sequence!r} of the audit trail cannot be read")
-                event = Event.read(line, digest)
+                event = TrailLine.read(line, digest)
                 if event.sequence != sequence:
                     raise LedgerCorrupt(f"line {event.sequence} of the audit trail is in the place of line {sequence}")
                 yield event
@@ -69,9 +69,9 @@ class Audit(Replay):
         """Verify everything, and that the trail contains a known head. Returns the trail's head."""
         with self._engine.snapshot() as rows:
             instant = self._instant(rows)
-        return self._replayed(instant, linked(self.events(upto=instant.head.sequence), known=known), Head(0, GENESIS))
+        return self._replayed(instant, linked(self.trail(upto=instant.head.sequence), known=known), Head(0, GENESIS))
 
-    def _replayed(self, instant: Instant, events: Iterator[Event], head: Head) -> Head:
+    def _replayed(self, instant: Instant, events: Iterator[TrailLine], head: Head) -> Head:
         for event in events:
             self.apply(event)
             head = Head(event.sequence, event.hash)
@@ -132,7 +132,7 @@ class Audit(Replay):
 
     def _dropped_later(self, head: Head) -> bool:
         """Whether outputs were dropped while this was verified."""
-        later = self.events(head.sequence)
+        later = self.trail(head.sequence)
         return any(event.kind == "drop" and event.body["upto"] >= self._missing for event in later)
 
     def _complete(self, instant: Instant) -> None:

@@ -65,7 +65,7 @@ async def list_events(
 ) -> JsonReply:
     """Lines of the ledger's audit trail, behind a line. For tokens of the whole ledger."""
     ledger = _whole(token)
-    events = await asyncio.to_thread(lambda: list(here.window.events(ledger, after, limit)))
+    events = await asyncio.to_thread(lambda: list(here.window.trail(ledger, after, limit)))
     return JsonReply([{"line": each.line, "hash": each.hash, "sequence": each.sequence} for each in events])
 
 
@@ -111,7 +111,7 @@ async def events(here: Service, token: AccessToken, account: str, *, once: bool 
 
 def exported_lines(here: Service, ledger: str) -> Iterator[str]:
     """The trail as it is exported."""
-    for event in here.window.events(ledger, 0):
+    for event in here.window.trail(ledger, 0):
         yield json.dumps({"line": json.loads(event.line), "hash": event.hash}, ensure_ascii=True) + "\n"
 
 

@@ -269,7 +269,7 @@ async def _audit(here: Service, who: Visitor, head: Any) -> Response:
     who.require("auditor", "custodian")
     ledger = _ledger(who)
     after = max(0, here.window.sequence(ledger) - 50)
-    lines = await asyncio.to_thread(lambda: list(here.window.events(ledger, after)))
+    lines = await asyncio.to_thread(lambda: list(here.window.trail(ledger, after)))
     return page("audit.html", who, lines=lines[::-1], head=head, ledger=ledger)
 
 

@@ -38,7 +38,7 @@ def test_raise_and_close(new_url: Callable[[], str]) -> None:
     assert run("close", url, "patients", *note, typed="y\n").exit_code == 0
     assert "closed)" in run("show", url, "patients").stdout
     assert told("close", url, "patients", "--account", "alice", "--yes", *note)["closed"] is True
-    last = list(xp.Ledger.load(url, "patients").audit())[-1]
+    last = list(xp.Ledger.load(url, "patients").audit_trail())[-1]
     assert (last.kind, last.body["by"], last.body["reason"]) == ("close", "ethics board", "decision 12")
 
 
@@ -112,5 +112,5 @@ def test_outputs_are_dropped_and_keys_stay_used(clinic: str) -> None:
         ledger.output("count")
     ledger.verify()
     run("clock", clinic, "patients", *note)
-    assert [event.kind for event in ledger.audit()][-2:] == ["drop", "clock"]
+    assert [event.kind for event in ledger.audit_trail()][-2:] == ["drop", "clock"]
     ledger.verify()

@@ -43,13 +43,17 @@ def test_ledgers_move_between_databases(
     ledger.account("alice").reserve(xp.Guarantee.uniform("0.125"), lease=10**-6)
     ledger.raise_limit(epsilon=4, by="the board \u00e9", reason="\U0001f600")
     ledger.recover()
-    trail, statement, answer = [event.line for event in ledger.audit()], ledger.statement(), ledger.output("count")
+    trail, statement, answer = (
+        [event.line for event in ledger.audit_trail()],
+        ledger.statement(),
+        ledger.output("count"),
+    )
     (copied,) = told("backup", here, str(tmp_path / "monday.db"))
     (moved,) = told("move", here, "patients", there, *note)
     assert copied == moved | {"name": "patients"}
     again = xp.Ledger.load(there, "patients")
     assert ledger.closed
-    assert ([event.line for event in again.audit()], again.statement()) == (trail, statement)
+    assert ([event.line for event in again.audit_trail()], again.statement()) == (trail, statement)
     assert again.output("count") == answer
     alice = again.account("alice")
     alice.reserve(xp.Guarantee({"small": 0.25, "large": 0.5})).settle("small")
