@@ -110,7 +110,7 @@ def answers_others(ledger: Ledger) -> bool:
     """Whether another thread gets an answer."""
     other = threading.Thread(target=lambda: ledger.remaining, daemon=True)
     other.start()
-    other.join(5)
+    other.join(30)
     return not other.is_alive()
 
 

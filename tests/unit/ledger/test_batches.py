@@ -229,7 +229,7 @@ def test_two_owners_raise_a_limit_at_once(new_url: Callable[[], str]) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert ledger.limit == Cost(6 + 15 / 16, delta=1e-3)
     with pytest.raises(xp.InvalidValue, match="can only be raised"):
         other.raise_limit(epsilon=6, **OWNER)

@@ -120,7 +120,7 @@ def test_an_interrupt_as_the_lock_is_left_does_not_leave_it_held() -> None:
     done: list[Cost] = []
     other = threading.Thread(target=lambda: done.append(ledger.reserved), daemon=True)
     other.start()
-    other.join(10)
+    other.join(60)
     assert done == [Cost(0.25)]
     ledger.verify()
 

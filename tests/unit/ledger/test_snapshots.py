@@ -101,7 +101,7 @@ def test_a_heart_beats_while_a_ledger_is_verified(new_url: Callable[[], str], mo
 
     def instant(*given: Any) -> Any:
         reading.set()
-        assert beaten.wait(10)
+        assert beaten.wait(60)
         return real(*given)
 
     monkeypatch.setattr(Verification, "_instant", instant)
@@ -110,9 +110,9 @@ def test_a_heart_beats_while_a_ledger_is_verified(new_url: Callable[[], str], mo
     heart._stores.add(store)
     beat = threading.Thread(target=lambda: (heart.beat(), ledger.remaining, beaten.set()))
     verifier.start()
-    assert reading.wait(10)
+    assert reading.wait(60)
     beat.start()
-    in_time = beaten.wait(5)
+    in_time = beaten.wait(30)
     beaten.set()
     verifier.join()
     beat.join()

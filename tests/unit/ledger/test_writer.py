@@ -40,7 +40,7 @@ class Slow:
 
     def apply(self, ledger: int, steps: list[Any]) -> list[Any]:
         self.batches.append(steps)
-        assert self.go.wait(10)
+        assert self.go.wait(60)
         if self.error is not None and any(steps):
             raise copy.copy(self.error)
         return list(steps)
@@ -65,7 +65,7 @@ def crowd(batch: Writer, count: int, engine: Slow) -> list[Any]:
         pass
     engine.go.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     return results
 
 
@@ -105,7 +105,7 @@ def test_a_step_that_the_database_refuses_harms_nobody_else(new_url: Callable[[]
         answers.ask(lambda: spending.settle("small"))
     assert isinstance(answers[0], Exception)
     assert answers[1].charged == CLAIM.cost_of("small")
-    assert time.monotonic() - since < 8  # nobody waited for the database to change its mind
+    assert time.monotonic() - since < Settings().patience  # nobody waited for the database to change its mind
     ledger.verify()
 
 
@@ -140,7 +140,7 @@ def test_an_interrupt_while_the_writer_starts_starts_no_second_one(monkeypatch: 
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert sorted(done) == list(range(300))
     asked = [step for steps in engine.batches for step in steps]
     assert sorted(n for n in asked if n >= 0) == list(range(300))
@@ -166,7 +166,7 @@ def test_a_finalizer_in_the_writer_thread_is_refused() -> None:
             self.set()
 
         def acquire(self, timeout: float = -1) -> bool:
-            assert self.wait(10)
+            assert self.wait(60)
             return True
 
     real = writer_module._Ticket
@@ -214,10 +214,10 @@ def test_an_interrupt_while_a_fork_waits(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (struck, rested) == ([1], ["pause"])
     writer_module._after(child=False)
     assert rested == ["pause", "resume"]
-    committing.join(10)
+    committing.join(60)
     served = threading.Thread(target=batch.submit, args=(1, 1), daemon=True)
     served.start()
-    served.join(10)
+    served.join(60)
     assert [operations[0] for operations in engine.batches] == [0, 1]
 
 
@@ -269,7 +269,7 @@ def test_a_caller_that_is_interrupted_takes_nobody_along() -> None:
     finally:
         writer_module._Ticket = real  # type: ignore[misc]
     engine.go.set()
-    waiting.join(10)
+    waiting.join(60)
     assert batch.submit(1, 2) == 2
     assert [list(steps) for steps in engine.batches] == [[0], [2]]
 
@@ -298,7 +298,7 @@ def test_a_database_that_is_out_of_reach_is_tried_once_for_all_that_wait(error: 
     engine.error = error
     engine.go.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert [type(results[ledger]) for ledger in range(4)] == [type(error)] * 4
     assert len(engine.batches) == tried
 
@@ -323,7 +323,7 @@ def test_a_caller_waits_for_others_no_longer_than_its_patience() -> None:
     with pytest.raises(xp.Busy, match=r"took more than 0\.05 seconds; nothing was recorded"):
         batch.submit(1, 1)
     engine.go.set()
-    first.join(10)
+    first.join(60)
     assert batch.submit(1, 2) == 2
     assert [list(steps) for steps in engine.batches] == [[0], [2]]
 
@@ -354,7 +354,7 @@ def test_a_caller_that_is_interrupted_as_its_turn_comes() -> None:
     others = [threading.Thread(target=batch.submit, args=(1, n), daemon=True) for n in (2, 3)]
     for thread in others:
         thread.start()
-        thread.join(10)
+        thread.join(60)
     assert [list(steps) for steps in engine.batches] == [[2], [3]]
 
 

@@ -263,7 +263,7 @@ def test_two_threads_take_one_step_once() -> None:
 
     def slow() -> str:
         entered.set()
-        go.wait(10)
+        go.wait(60)
         return "output"
 
     def late() -> None:
@@ -276,7 +276,7 @@ def test_two_threads_take_one_step_once() -> None:
         first = next(iter(run))
         threads = [Thread(target=first, args=(slow,)), Thread(target=late)]
         threads[0].start()
-        entered.wait(10)
+        entered.wait(60)
         threads[1].start()
         threads[1].join(0.2)  # it waits for its turn
         go.set()
