@@ -31,11 +31,11 @@ from servers import Server
 
 WARM, PERIOD, ROUNDS = 0.5, 3.0, 5
 TURN, TURNS = 0.2, 15
-CLAIM = xp.Guarantee({"answered": "0.000002", "nothing": "0.000001"})
+GUARANTEE = xp.Guarantee({"answered": "0.000002", "nothing": "0.000001"})
 
 
 def pair(ledger: xp.Ledger) -> None:
-    ledger.reserve(CLAIM).settle("nothing")
+    ledger.reserve(GUARANTEE).settle("nothing")
 
 
 def rate(work: Callable[[], object], warm: float = WARM, period: float = PERIOD) -> float:

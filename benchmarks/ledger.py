@@ -19,10 +19,10 @@ REPEATS = 5
 
 def seconds_for(charges: int) -> float:
     ledger = xp.Ledger(epsilon=10)
-    claim = xp.Guarantee({"answered": "0.00002", "nothing": 0})
+    guarantee = xp.Guarantee({"answered": "0.00002", "nothing": 0})
     start = time.perf_counter()
     for _ in range(charges):
-        with ledger.reserve(claim) as spending:
+        with ledger.reserve(guarantee) as spending:
             spending.settle("answered")
     elapsed = time.perf_counter() - start
     assert ledger.spent == xp.Cost("0.00002") * charges

@@ -90,12 +90,12 @@ def normal_noise() -> Row:
 
 
 def seconds_each(ledger: xp.Ledger, times: int) -> float:
-    claim = SESSION.guarantee
-    part = claim.parts[3]
-    ledger.reserve(claim).settle(part)
+    guarantee = SESSION.guarantee
+    part = guarantee.parts[3]
+    ledger.reserve(guarantee).settle(part)
     start = time.process_time()
     for _ in range(times):
-        ledger.reserve(claim).settle(part)
+        ledger.reserve(guarantee).settle(part)
     return (time.process_time() - start) / times
 
 
@@ -128,10 +128,10 @@ def reading() -> Row:
     """What was spent so far, read after every charge."""
 
     def seconds(ledger: xp.Ledger) -> float:
-        claim = SESSION.guarantee
+        guarantee = SESSION.guarantee
         spending, read = 0.0, 0.0
         for _ in range(CHARGES):
-            ledger.reserve(claim).settle(claim.parts[3])
+            ledger.reserve(guarantee).settle(guarantee.parts[3])
             start = time.process_time()
             spending += ledger.spent.epsilon
             read += time.process_time() - start

@@ -22,7 +22,7 @@ from expost.ledger.trail import Head
 from report import ROOT, Row, at_most, report
 
 FEW, MANY, ACCOUNTS = 10_000, int(os.environ.get("EXPOST_ENTRIES", "1000000")), 1_000
-CLAIM = xp.Guarantee({"answered": "0.000002", "nothing": "0.000001"})
+GUARANTEE = xp.Guarantee({"answered": "0.000002", "nothing": "0.000001"})
 REPEATS = 30
 MEMORY = {"verify": "ledger.verify()", "a statement": "sum(1 for _ in ledger.statement_lines())"}
 
@@ -36,7 +36,7 @@ def grown(folder: str, entries: int) -> str:
     store: Any = ledger._store
     from expost.ledger.operations import Reserve, Settle
 
-    requests = [account._request("reserve", CLAIM, CLAIM, None, None) for account in accounts]
+    requests = [account._request("reserve", GUARANTEE, GUARANTEE, None, None) for account in accounts]
     for start in range(0, entries, 1_000):
         reserves = [Reserve(requests[n % ACCOUNTS], True) for n in range(start, start + 1_000)]
         made = store._engine.apply(store._ledger, reserves)
@@ -80,7 +80,7 @@ def quick(url: str) -> dict[str, Callable[[], object]]:
     ledger, store = whole.account("a7"), cast(Any, whole._store)
     open_now: list[Any] = []
     return {
-        "reserve": lambda: open_now.append(ledger.reserve(CLAIM)),
+        "reserve": lambda: open_now.append(ledger.reserve(GUARANTEE)),
         "settle": lambda: open_now.pop().settle("nothing"),
         "beat": lambda: (store.beat(), store.recover()),
         "load": lambda: xp.Ledger.load(url, "study"),
@@ -94,7 +94,7 @@ def since_a_head(url: str) -> float:
     ledger = xp.Ledger.load(url, "study")
     ((sequence, last),) = cast(Any, ledger._store)._engine.rows("SELECT sequence, head FROM expost_books")
     for _ in range(500):
-        ledger.account("a7").reserve(CLAIM).settle("nothing")
+        ledger.account("a7").reserve(GUARANTEE).settle("nothing")
     return took([lambda: ledger.verify(Head(sequence, last), since=True)], 3)[0]
 
 

@@ -20,12 +20,12 @@ ORDERS = [Fraction(order) for order in (16, 18, 20, 22, 24, 28, 40, 100, 1000)]
 
 def rounds_within(meter: Meter, worst: Fraction, comes_out: Fraction) -> int:
     """How many rounds with this worst case fit if each comes out at another ε."""
-    claim = Guarantee({"worst": worst, "out": comes_out})
+    guarantee = Guarantee({"worst": worst, "out": comes_out})
     if isinstance(meter, RenyiMeter):
-        tariff = tariff_of_guarantee(claim, meter.order, interactive=False)
+        tariff = tariff_of_guarantee(guarantee, meter.order, interactive=False)
         most, price = tariff.worst.amounts.renyi, tariff.of("out").amounts.renyi
     else:
-        most, price = claim.worst_case.epsilon_units, claim.cost_of("out").epsilon_units
+        most, price = guarantee.worst_case.epsilon_units, guarantee.cost_of("out").epsilon_units
     return max(0, (meter.capacity[0] - most) // price + 1)
 
 

@@ -111,15 +111,17 @@ def main() -> None:
     print(f"\n  stopped after {taken} steps; {accuracy:.1%} right on public patients\n  {run.release}\n")
 
     lemma = plan((loss,) * STEPS, (STEPS,), DELTA / len(stops)), compose([loss] * taken).epsilon(DELTA / len(stops))
-    promised = training.guarantee
+    guaranteed = training.guarantee
     print(f"What {taken} steps are charged at δ = {DELTA:g}, and what {STEPS} would have been:")
     print(f"  fixed length        ε {compose([loss] * STEPS).epsilon(DELTA).upper:.4f}  whether it stops or not")
     print(f"  Lemma 11            ε {lemma[1].upper:.4f}, at full length {lemma[0].epsilon_of(STEPS):.4f}")
     print(f"  Rényi filter        ε {renyi(taken):.4f}, at full length {renyi(STEPS):.4f}")
-    charged = promised.epsilon_of(training.part_of(run.transcript))
-    print(f"  optimal stopping    ε {charged:.4f}, at full length {promised.epsilon_of(STEPS):.4f}")
-    each = [promised.epsilon_of(stop) for stop in stops]
-    print(f"At these E's Lemma 11 would claim δ = {sum_delta((loss,) * STEPS, stops, each):.2e} instead of {DELTA:g}.")
+    charged = guaranteed.epsilon_of(training.part_of(run.transcript))
+    print(f"  optimal stopping    ε {charged:.4f}, at full length {guaranteed.epsilon_of(STEPS):.4f}")
+    each = [guaranteed.epsilon_of(stop) for stop in stops]
+    print(
+        f"At these E's Lemma 11 would guarantee δ = {sum_delta((loss,) * STEPS, stops, each):.2e} instead of {DELTA:g}."
+    )
     print(f"Refunded: {run.release.refunded}; remaining in the ledger: {ledger.remaining}.\n")
 
     in_renyi_ledger(training)

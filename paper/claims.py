@@ -83,11 +83,11 @@ BUG = "The package does not do what the paper describes here: a bug."
 
 def introduction() -> list[Comparison]:
     """The coin: nothing for ⊥, ε for an answer, and what a budget of ε then still allows."""
-    claim = Coin(epsilon=1, sensitivity=1).guarantee
+    guarantee = Coin(epsilon=1, sensitivity=1).guarantee
     rows = []
     for part, said, allows in (("nothing", Cost(0), "yes"), ("answered", Cost(1), "no")):
         ledger = Ledger(epsilon=1)
-        with ledger.reserve(claim) as spending:
+        with ledger.reserve(guarantee) as spending:
             charged = spending.settle(part).charged
         fits = "yes" if ledger.quote([Guarantee.uniform(1)]).fits else "no"
         agrees = charged == said and fits == allows
@@ -190,9 +190,9 @@ def figure_2() -> list[Comparison]:
     said, found = (figure2.percentile(10**5, 0.1, 0.1, bound) for bound in (figure2.loose, figure2.tight))
     what = "noise, 100000 records, Λ = 0.1"
     rows.append(close(place, what, said, found, otherwise="sharper", why=TRAINING_BOUND))
-    claim = TestedLogisticRegression(epsilon=1, test_share=0.1, threshold=1, norm=1).guarantee
+    guarantee = TestedLogisticRegression(epsilon=1, test_share=0.1, threshold=1, norm=1).guarantee
     for part, what, cost in (("released", "passes", 1), ("withheld", "fails", 0.1)):
-        paid = claim.epsilon_of(part)
+        paid = guarantee.epsilon_of(part)
         what = f"ε charged if the model {what}"
         rows.append(close("Corollary 18", what, cost, paid, otherwise="differs", why=BUG))
     return rows

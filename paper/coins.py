@@ -72,7 +72,7 @@ def of_one_epsilon(answers: int = 3, more: int = 4) -> tuple[Fraction, Fraction]
 
 
 def of_chosen_epsilon(rounds: int = 3) -> tuple[Fraction, Fraction]:
-    """δ that the rule promises, and what is reached, when the next answer's ε may follow from the last answer."""
+    """δ that the rule guarantees, and what is reached, when the next answer's ε may follow from the last answer."""
     ratio, delta = Fraction(3, 2), Fraction(3, 8)
     rule = OptimalFilter(ratio, delta, ((SMALL, Fraction(2)), (LARGE, Fraction(3))))
     answers = [coin(Fraction(2), SMALL, heads=Fraction(1)), coin(Fraction(3), LARGE, heads=Fraction(1))]

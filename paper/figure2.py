@@ -74,10 +74,10 @@ def tries(limit: float = LIMIT, model: float = MODEL) -> dict[str, Any]:
 def _until_refused(limit: float, model: float, test_share: Fraction) -> int:
     """Runs that fail, until the ledger cannot reserve for another; that one was the last."""
     ledger = Ledger(epsilon=limit)
-    claim = TestedLogisticRegression(epsilon=model, test_share=test_share, threshold=1, norm=1).guarantee
+    guarantee = TestedLogisticRegression(epsilon=model, test_share=test_share, threshold=1, norm=1).guarantee
     for tried in count():
         try:
-            with ledger.reserve(claim) as spending:
+            with ledger.reserve(guarantee) as spending:
                 spending.settle("withheld")
         except BudgetExceeded:
             return tried

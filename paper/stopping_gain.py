@@ -23,19 +23,19 @@ def response_gain(stops: int) -> tuple[float, float]:
     """δ by Lemma 11 and at the optimum: 0.1-DP steps (δ 10⁻⁶ each) at the E of advanced composition."""
     every = STEPS // stops
     numbers = list(range(every, STEPS + 1, every))
-    promised = [min(0.1 * k, sqrt(2 * k * log(1 / DELTA)) * 0.1 + k * 0.1 * (exp(0.1) - 1)) for k in numbers]
+    guaranteed = [min(0.1 * k, sqrt(2 * k * log(1 / DELTA)) * 0.1 + k * 0.1 * (exp(0.1) - 1)) for k in numbers]
     summed = sum(
-        float(optimal_composition([(0.1, 1e-6)] * k).delta(e).upper) for k, e in zip(numbers, promised, strict=True)
+        float(optimal_composition([(0.1, 1e-6)] * k).delta(e).upper) for k, e in zip(numbers, guaranteed, strict=True)
     )
-    return summed, optimal_delta([(0.1, 1e-6)] * STEPS, numbers, promised).upper
+    return summed, optimal_delta([(0.1, 1e-6)] * STEPS, numbers, guaranteed).upper
 
 
 def training_gain(stops: int) -> tuple[float, ...]:
     """ε at the first stop and at full length, by Lemma 11 and at the optimum: σ = 1, rate 0.01, 2000 steps."""
     loss, every = GaussianNoise(1, 0.01), 2000 // stops
-    promise = plan([loss] * 2000, range(every, 2001, every), DELTA, grid=2.0**-10)
+    planned = plan([loss] * 2000, range(every, 2001, every), DELTA, grid=2.0**-10)
     first, full = (compose([loss] * k, grid=2.0**-10).epsilon_above(DELTA / stops) for k in (every, 2000))
-    return first, promise.epsilon_of(every), full, promise.epsilon_of(2000)
+    return first, planned.epsilon_of(every), full, planned.epsilon_of(2000)
 
 
 def renyi(steps: int) -> float:

@@ -320,7 +320,7 @@ def random_law(draw: random.Random, outputs: Sequence[int]) -> dict[int, Fractio
 
 
 def random_move(draw: random.Random, size: int) -> Played:
-    """A mechanism with a claim; claims need not be true, for the game is played by the claims."""
+    """A mechanism with a guarantee, which need not be true: the game is played by guarantees."""
     outputs = tuple(range(size))
     table = FiniteMechanism({x: random_law(draw, outputs) for x in (0, 1)}, [(0, 1)], lambda output: output % 2)
     labels = tuple(sorted({table.part_of(output) for output in outputs}))

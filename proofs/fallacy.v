@@ -58,7 +58,7 @@ Qed.
 
 Arguments reveal : simpl never.
 
-(* Its delta sits on one part: where nothing is published the claim holds with delta = 0. *)
+(* Its delta sits on one part: where nothing is published the guarantee holds with delta = 0. *)
 Definition price (published : bool) : R := if published then d else 0.
 
 Lemma reveal_odp x y : odp isSome (fun=> 0) d (reveal x) (reveal y).

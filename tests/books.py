@@ -17,7 +17,7 @@ from expost import Guarantee, Ledger
 from expost.ledger.engine import Beat, Step
 from expost.ledger.liveness import Heart
 
-CLAIM = Guarantee({"large": 0.75, "small": 0.25}, delta="1e-6")
+GUARANTEE = Guarantee({"large": 0.75, "small": 0.25}, delta="1e-6")
 
 OWNER = {"by": "me", "reason": "because"}
 
@@ -135,8 +135,8 @@ def steps_of(store: Any, *works: Callable[[], object]) -> list[Step]:
     return noted
 
 
-def settle(ledger: Ledger, claim: Guarantee, part: str = "small") -> None:
-    with ledger.reserve(claim) as spending:
+def settle(ledger: Ledger, guarantee: Guarantee, part: str = "small") -> None:
+    with ledger.reserve(guarantee) as spending:
         spending.settle(part)
 
 

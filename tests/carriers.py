@@ -11,7 +11,7 @@ from expost import Guarantee
 from expost.fingerprint import DATA
 from expost.guarantee import Part
 
-CLAIM = Guarantee({"large": 0.75, "small": 0.25})
+GUARANTEE = Guarantee({"large": 0.75, "small": 0.25})
 SECRET = 987654321
 
 
@@ -20,7 +20,7 @@ class Alike(xp.Mechanism):
     """Measurements of another library that print alike and differ in what is inside."""
 
     scale: int
-    claim: Guarantee = CLAIM
+    stated: Guarantee = GUARANTEE
     compute: Callable[..., Any] | None = None
     name: str | None = None
 
@@ -29,7 +29,7 @@ class Alike(xp.Mechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        return self.claim
+        return self.stated
 
     def sample(self, data: Any, noise: xp.NoiseSource) -> Any:
         return f"scale {self.scale}"
@@ -47,7 +47,7 @@ class Opaque(xp.Mechanism):
     def __repr__(self) -> str:
         return "Opaque"
 
-    guarantee = CLAIM
+    guarantee = GUARANTEE
 
     def sample(self, data: Any, noise: xp.NoiseSource) -> Any:
         return self.scale

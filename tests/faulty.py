@@ -21,7 +21,7 @@ from expost.ledger.trail import TrailLine, linked
 from expost.ledger.verify.lines import Replay
 from toys import Fixed
 
-CLAIM = Guarantee({"small": "0.001", "large": "0.004"}, delta="1e-9")
+GUARANTEE = Guarantee({"small": "0.001", "large": "0.004"}, delta="1e-9")
 NAME = "study"
 
 
@@ -61,7 +61,7 @@ class Worker:
     def _reserve(self, account: Ledger, *, begin: bool = True) -> xp.Reservation | None:
         since = time.monotonic()
         try:
-            spending = account.reserve(CLAIM, begin=begin)
+            spending = account.reserve(GUARANTEE, begin=begin)
         except xp.BudgetExceeded:
             self._acknowledged("refused", since)
             return None
@@ -93,7 +93,7 @@ class Worker:
         """Keys that all workers share: whoever is first samples, the others read."""
         key, since = f"key {self._random.randrange(40)}", time.monotonic()
         try:
-            release = self._ledger.run(Fixed(CLAIM, None, part="small"), on=lambda: os.urandom(8), key=key)
+            release = self._ledger.run(Fixed(GUARANTEE, None, part="small"), on=lambda: os.urandom(8), key=key)
         except xp.BudgetExceeded:
             self._acknowledged("refused", since)
         else:
@@ -135,7 +135,7 @@ def check(ledger: Ledger, told: list[dict[str, Any]], *, lost: int = 0) -> None:
         entry = entries[fact["entry"]]
         if fact["what"] == "released":
             assert values.setdefault(fact["key"], fact["value"]) == fact["value"]
-            again = ledger.run(Fixed(CLAIM, None, part="small"), key=fact["key"])
+            again = ledger.run(Fixed(GUARANTEE, None, part="small"), key=fact["key"])
             assert (again.value.hex(), again.entry.id, entry.state) == (fact["value"], fact["entry"], "settled")
         elif fact["what"] != "reserve":
             assert (entry.state, str(entry.charged)) == (fact["what"], fact["charged"])
@@ -217,7 +217,7 @@ def linear(events: list[TrailLine], told: list[dict[str, Any]]) -> None:
     books = Replay()
     for event in events:
         books.apply(event)
-        full.append(not CLAIM.worst_case <= books.accounts[(NAME,)].remaining)
+        full.append(not GUARANTEE.worst_case <= books.accounts[(NAME,)].remaining)
     for fact in refusals:
         first = max((at for at, _, until in known if until < fact["since"]), default=1)
         last = min((at for at, since, _ in known if since > fact["until"]), default=len(events) + 1)

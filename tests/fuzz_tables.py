@@ -6,7 +6,7 @@
     PYTHONPATH=/path/to/another/src python tests/fuzz_tables.py --operators operators.json
 
 It asks about small hostile tables and all of their neighbours, as ``hostile_tables`` makes them up, and prints what a
-guarantee rules out: an answer that moves further than was claimed, and a failure on some neighbours only. A failure on
+guarantee rules out: an answer that moves further than was stated, and a failure on some neighbours only. A failure on
 all of them is printed, too: nobody knows that it does not depend on rows. Exit code 1: something was found. An older
 version may have no table of operators; it is asked with that of this one.
 """
@@ -28,7 +28,7 @@ from typing import Any
 import duckdb
 
 import expost as xp
-from hostile_tables import Row, claims, fill, neighbours, question, too_far, unit_and_rows, vectors
+from hostile_tables import Row, fill, neighbours, question, stated_moves, too_far, unit_and_rows, vectors
 
 PER_TABLE, SHOWN = 16, 5
 Reader = Callable[[random.Random, Any], Callable[[list[Row]], Any]]
@@ -49,13 +49,13 @@ def written(table: list[Any]) -> str:
 
 
 def answered(ask: Any, table: Any) -> tuple[str, Any]:
-    """Refused, failed, or answered with what is claimed of it."""
+    """Refused, failed, or answered with what is stated of it."""
     try:
         asked = ask(table)
     except (xp.InvalidValue, AttributeError, TypeError):  # what this version does not offer
         return "refused", None
     try:
-        return "answered", (vectors(asked), claims(asked))
+        return "answered", (vectors(asked), stated_moves(asked))
     except Exception as failure:  # whatever it is: the question is whether neighbours agree on it
         return "failed", type(failure).__name__
 

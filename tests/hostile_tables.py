@@ -295,8 +295,8 @@ def vectors(asked: Any) -> list[Vector]:
     return [_places(each) for each in (found if isinstance(found, tuple) else (found,))]
 
 
-def claims(asked: Any) -> list[Most]:
-    """How far one unit moves each of them, as the question claims."""
+def stated_moves(asked: Any) -> list[Most]:
+    """How far one unit moves each of them, as the question states."""
     if hasattr(asked, "levels"):
         far = asked.moved * (2 if asked.relation == "substitute" else 1)
         return [(far, far**2, far)]
@@ -325,11 +325,11 @@ def moves(one: Vector, other: Vector) -> tuple[int, int, int]:
 
 
 def too_far(one: list[Vector], other: list[Vector], most: list[Most]) -> str | None:
-    """What moved further than was claimed, in words."""
-    for pair, claimed in zip(zip(one, other, strict=True), most, strict=True):
+    """What moved further than was stated, in words."""
+    for pair, stated in zip(zip(one, other, strict=True), most, strict=True):
         moved = moves(*pair)
-        if any(a > b for a, b in zip(moved, claimed, strict=True)):
-            return f"moved by {moved}, claimed {claimed}"
+        if any(a > b for a, b in zip(moved, stated, strict=True)):
+            return f"moved by {moved}, stated {stated}"
     return None
 
 

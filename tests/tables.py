@@ -42,7 +42,7 @@ epsilons: st.SearchStrategy[dict[Part, str]] = st.fixed_dictionaries(
 )
 
 
-def claim(mechanism: FiniteMechanism, table: dict[Part, str]) -> Guarantee:
+def guarantee_of(mechanism: FiniteMechanism, table: dict[Part, str]) -> Guarantee:
     """The guarantee with this E and the least δ, rounded up."""
     least = least_delta(mechanism, Guarantee(table)).upper
     return Guarantee(table, min(Fraction(1), Fraction(ceil(least * DELTA_UNITS), DELTA_UNITS)))

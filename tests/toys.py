@@ -65,15 +65,15 @@ class Asking(Interaction):
 
 @dataclass(frozen=True)
 class Fixed(Mechanism):
-    """Publishes what it is told to, at a given claim. A test's toy; it promises nothing by itself."""
+    """Publishes a given output, with a given guarantee. A test's toy: it guarantees nothing by itself."""
 
-    claim: Guarantee
+    stated: Guarantee
     output: Any
     part: Any = "out"
 
     @property
     def guarantee(self) -> Guarantee:
-        return self.claim
+        return self.stated
 
     def sample(self, data: Any, noise: NoiseSource) -> Any:
         return data() if callable(data) else self.output

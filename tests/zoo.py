@@ -1,4 +1,4 @@
-"""Wrong mechanisms with the guarantee that somebody might claim for them, and right ones of the same kinds.
+"""Wrong mechanisms with a guarantee that somebody might state for them, and right ones of the same kinds.
 
 Each draws many outputs at once. Six are sparse vectors that Lyu, Su and Li (2017) warn of, or relatives of those.
 """
@@ -19,7 +19,7 @@ from expost.noise import NoiseSource
 
 @dataclass(frozen=True)
 class Animal:
-    """A mechanism, neighbouring databases, and what is claimed."""
+    """A mechanism, neighbouring databases, and what is to be guaranteed."""
 
     name: str
     draw: Callable[[Any, np.random.Generator, int], Any]

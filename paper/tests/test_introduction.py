@@ -19,10 +19,10 @@ def test_after_nothing_a_second_answer_is_affordable_and_after_an_answer_it_is_n
 
 def test_the_guarantee_of_the_example() -> None:
     """P₁ = the answers with E = ε, P₂ = {⊥} with E = 0, δ = 0."""
-    claim = xp.Coin(epsilon=0.7, sensitivity=1).guarantee
-    assert claim.cost_of("answered") == Cost(0.7)
-    assert claim.cost_of("nothing") == Cost(0)
-    assert claim.worst_case == Cost(0.7)
+    guarantee = xp.Coin(epsilon=0.7, sensitivity=1).guarantee
+    assert guarantee.cost_of("answered") == Cost(0.7)
+    assert guarantee.cost_of("nothing") == Cost(0)
+    assert guarantee.worst_case == Cost(0.7)
 
 
 def test_twice_as_many_coins_as_a_classic_accountant_allows() -> None:

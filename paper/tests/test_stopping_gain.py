@@ -15,7 +15,7 @@ def test_lemma_11_adds_up_and_the_optimum_does_not() -> None:
         assert best == pytest.approx(0.000999516, rel=1e-4)
 
 
-def test_training_promises() -> None:
+def test_training_guarantees() -> None:
     first_sum, first, full_sum, full = stopping_gain.training_gain(20)
     assert first < first_sum < stopping_gain.renyi(100)
     assert stopping_gain.renyi(2000) < full < full_sum  # with many stops a Rényi filter is cheaper at full length
@@ -29,8 +29,8 @@ def test_small_deltas_keep_their_digits() -> None:
     """Lemma 11 reads δ = 10⁻⁷ here, and a plan at 10⁻⁹ is found: rounding errors are far below both."""
     loss = GaussianNoise(1, "0.01")
     assert compose([loss] * 2000, grid=2.0**-10).epsilon_above(1e-7) == pytest.approx(3.305, abs=0.001)
-    promise = plan([loss] * 400, range(100, 401, 100), 1e-9, grid=2.0**-10)
-    each = [promise.epsilon_of(stop) for stop in (100, 200, 300, 400)]
+    planned = plan([loss] * 400, range(100, 401, 100), 1e-9, grid=2.0**-10)
+    each = [planned.epsilon_of(stop) for stop in (100, 200, 300, 400)]
     found = optimal_delta([loss] * 400, range(100, 401, 100), each, grid=2.0**-10)
     assert found.lower <= found.upper <= 1e-9
     assert found.upper > 0.9e-9

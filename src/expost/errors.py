@@ -77,13 +77,13 @@ class InvalidValue(ExpostError, ValueError):
 class NeighbourMismatch(InvalidValue):
     """A guarantee for one neighbour relation met another. Relations are never mixed silently."""
 
-    claimed: str
+    guaranteed: str
     expected: str
     where: str
 
     def _message(self) -> Iterator[str | Mention]:
-        yield f"{self.where} is for {self.expected!r} neighbours, the guarantee for {self.claimed!r}: "
-        if (self.claimed, self.expected) == ("add-remove", "substitute"):
+        yield f"{self.where} is for {self.expected!r} neighbours, the guarantee for {self.guaranteed!r}: "
+        if (self.guaranteed, self.expected) == ("add-remove", "substitute"):
             yield "convert the guarantee with guarantee.under('substitute'); or, only if anybody may know how many "
             yield "units there are, read the table with "
             yield Argument("neighbours", "substitute")

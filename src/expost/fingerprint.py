@@ -176,9 +176,9 @@ class _Writer:
         return {"$named": where}
 
 
-def ordered(claim: Guarantee) -> dict[str, Any]:
+def ordered(guarantee: Guarantee) -> dict[str, Any]:
     """A guarantee as plain JSON values, its parts in a fixed order: equal guarantees, equal values."""
-    written = claim.to_json()
+    written = guarantee.to_json()
     return {**written, "parts": sorted(written["parts"], key=canonical)}
 
 

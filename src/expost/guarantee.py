@@ -115,12 +115,12 @@ class Guarantee:
         Proof: lem-subsets
         """
         if not isinstance(subsets, Mapping) or not all(
-            isinstance(claim, tuple | list) and len(claim) == 2 for claim in subsets.values()
+            isinstance(pair, tuple | list) and len(pair) == 2 for pair in subsets.values()
         ):
             raise InvalidValue(f"subsets are a mapping from part to (ε, δ), got {said(subsets)}")
-        claims = {part: Cost(*claim) for part, claim in subsets.items()}
-        delta = Fraction(sum(claim.delta_units for claim in claims.values()), DELTA_UNITS)
-        return cls({part: claim.exact_epsilon for part, claim in claims.items()}, delta, neighbours=neighbours)
+        costs = {part: Cost(*pair) for part, pair in subsets.items()}
+        delta = Fraction(sum(cost.delta_units for cost in costs.values()), DELTA_UNITS)
+        return cls({part: cost.exact_epsilon for part, cost in costs.items()}, delta, neighbours=neighbours)
 
     @classmethod
     def parallel(cls, blocks: Iterable[Guarantee], *, split: Literal["record", "value"]) -> Self:
@@ -251,7 +251,7 @@ class Guarantee:
 
     @property
     def delta(self) -> float:
-        """The one δ, as a float for reading; what is lost in reading goes up, for this is a claim."""
+        """The one δ, as a float for reading; what is lost in reading goes up, for this is a guarantee."""
         return reading_up(self._delta, DELTA_UNITS)
 
     @property
@@ -283,7 +283,7 @@ class Guarantee:
         return Cost.of_units(price.epsilon_units, self._delta) if self._delta else price
 
     def epsilon_of(self, part: Part) -> float:
-        """E(part), as a float for reading; what is lost in reading goes up, for this is a claim."""
+        """E(part), as a float for reading; what is lost in reading goes up, for this is a guarantee."""
         return reading_up(self.cost_of(part).epsilon_units, EPSILON_UNITS)
 
     def __contains__(self, part: object) -> bool:

@@ -28,13 +28,13 @@ from hostile_tables import (
     Most,
     Row,
     Vector,
-    claims,
     expression,
     fill,
     neighbours,
     question,
     rows,
     same,
+    stated_moves,
     too_far,
     unit_and_rows,
     vectors,
@@ -87,9 +87,9 @@ class Fuzz:
             whole, *less = answers
             self.moved += any(one != whole for one in less)
             for one in less:
-                self.within(whole, one, claims(added), text)
+                self.within(whole, one, stated_moves(added), text)
                 for other in less:
-                    self.within(one, other, claims(exchanged), text)
+                    self.within(one, other, stated_moves(exchanged), text)
 
     def within(self, one: list[Vector], other: list[Vector], most: list[Most], text: str) -> None:
         found = too_far(one, other, most)
@@ -202,7 +202,7 @@ def test_no_answer_moves_too_far_wherever_the_rows_are(way: Any, tmp_path: Path)
             table = replace(way(connection, folder), unit=as_unit(unit), key=7)
             for answers, (_, ask) in zip(found, questions, strict=True):
                 with suppress(xp.InvalidValue):
-                    answers.append((vectors(ask(table)), claims(ask(table))))
+                    answers.append((vectors(ask(table)), stated_moves(ask(table))))
         for answers, (text, _) in zip(found, questions, strict=True):
             assert len(answers) in (0, index + 1), f"{text} is refused on some neighbours only"
             for one, most in answers[1:]:
@@ -216,7 +216,7 @@ def test_what_the_search_in_any_version_looks_for() -> None:
     kinds = [judged([("answered", far), *rest]) for rest in ([("answered", near)], [("failed", "Error")])]
     assert [found and found[0] for found in kinds] == [None, "a failure that depends on rows"]
     moved = judged([("answered", far), ("answered", ([{0: 2}], near[1]))])
-    assert moved == ("an answer that moves too far", "moved by (3, 9, 3), claimed (1, 1, 1)")
+    assert moved == ("an answer that moves too far", "moved by (3, 9, 3), stated (1, 1, 1)")
     assert judged([("failed", "Error")] * 2) == ("a failure on all neighbours", "Error")
     assert judged([("refused", None)] * 2) is None
     assert Search(1, operators(None), in_duckdb()).table() == []

@@ -17,7 +17,7 @@ from expost.accounting.tariff import Charge, Tariff
 from expost.canonical import canonical
 from expost.errors import InvalidValue
 from expost.guarantee import Part, as_part
-from expost.ledger.codec import claim_of, claim_text
+from expost.ledger.codec import guarantee_text, read_guarantee
 from soak import SOAK
 
 LABELS: list[Part] = ["a", "b", "", 'quote"\\', "é\U0001f600\x00\ud800", "a!s\\u0041", 0, -3, 12, (), ("a", (1, "\n"))]
@@ -33,7 +33,7 @@ def _guarantee(dice: random.Random) -> Guarantee:
     return Guarantee(dict(zip(labels, prices, strict=False)), dice.choice(DELTAS), otherwise=rest, neighbours=relation)
 
 
-def _claim(dice: random.Random) -> Guarantee | Tariff:
+def _stored(dice: random.Random) -> Guarantee | Tariff:
     guarantee = _guarantee(dice)
     if dice.random() < 0.5:
         return guarantee
@@ -65,15 +65,15 @@ def _changed(dice: random.Random, text: str) -> str:
 def _priced(text: str) -> Any:
     """What PostgreSQL should find: the prices of each label, in units; None if it is not canonical."""
     try:
-        claim = claim_of(json.loads(text))
+        stored = read_guarantee(json.loads(text))
     except (ValueError, InvalidValue, KeyError, TypeError, AttributeError):
         return None
-    if claim_text(claim) != text:
+    if guarantee_text(stored) != text:
         return None
-    guarantee = claim if isinstance(claim, Guarantee) else claim.guarantee
-    prices: dict[str, Any] = {canonical(as_part(part)): _units(claim, part) for part in guarantee.parts}
+    guarantee = stored if isinstance(stored, Guarantee) else stored.guarantee
+    prices: dict[str, Any] = {canonical(as_part(part)): _units(stored, part) for part in guarantee.parts}
     other = next(label for label in map(str, range(10**6)) if label not in guarantee.parts)
-    prices[""] = None if guarantee.otherwise is None else _units(claim, other)
+    prices[""] = None if guarantee.otherwise is None else _units(stored, other)
     return {label: price for label, price in prices.items() if price is not None}
 
 
@@ -84,10 +84,10 @@ def _by_label(prices: Any) -> Any:
     return {label: price for label, price in prices.items() if not label[:1].isalpha() and price is not None}
 
 
-def _units(claim: Guarantee | Tariff, part: Part) -> Any:
-    if isinstance(claim, Guarantee):
-        return claim.cost_of(part).epsilon_units
-    charge: Charge = claim.of(part)
+def _units(stored: Guarantee | Tariff, part: Part) -> Any:
+    if isinstance(stored, Guarantee):
+        return stored.cost_of(part).epsilon_units
+    charge: Charge = stored.of(part)
     return [charge.cost.epsilon_units, *charge.amounts]
 
 
@@ -96,7 +96,7 @@ def test_the_canonical_text_and_no_other(postgres_url: Callable[[], str], seed: 
     url = postgres_url()
     make(url)
     dice = random.Random(seed)
-    texts = [claim_text(_claim(dice)) for _ in range(2000 if SOAK else 100)]
+    texts = [guarantee_text(_stored(dice)) for _ in range(2000 if SOAK else 100)]
     texts += [_changed(dice, text) for text in texts for _ in range(8)]
     with psycopg.connect(url, autocommit=True) as connection:
         found = connection.execute("SELECT expost_prices(text) FROM unnest(%s::text[]) AS text", (texts,)).fetchall()

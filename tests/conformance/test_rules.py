@@ -16,7 +16,7 @@ from expost.ledger.memory import MemoryStore
 from soak import some
 from toys import Fixed
 
-CLAIMS = [
+GUARANTEES = [
     Guarantee({"large": 0.75, "small": 0.25}, delta="1e-6"),
     Guarantee({"só": "0.5", 'with "quotes" and \\': "0.125"}, neighbours="add-remove"),
     Guarantee({(0, "a"): 1, 7: "0.5"}),
@@ -59,7 +59,7 @@ def story(ledger: Ledger, seed: int, turn: Callable[[int], None], start: int) ->
     accounts = [ledger]
     for number in range(120):
         turn(start + number * 700_000_000)
-        account, claim = chance.choice(accounts), chance.choice(CLAIMS)
+        account, guarantee = chance.choice(accounts), chance.choice(GUARANTEES)
         kind = chance.choice(
             ["reserve"] * 4 + ["settle"] * 4 + ["void", "begin", "forfeit", "run", "noise", "account", "raise", "x"]
         )
@@ -68,14 +68,14 @@ def story(ledger: Ledger, seed: int, turn: Callable[[int], None], start: int) ->
         spending = opened[int(pick * len(opened))] if opened else None
 
         def work(
-            kind: str = kind, account: Ledger = account, claim: Guarantee = claim, key: str | None = key,
+            kind: str = kind, account: Ledger = account, guarantee: Guarantee = guarantee, key: str | None = key,
             begin: bool = begin, label: str | None = label, spending: xp.Reservation | None = spending,
             number: int = number,
         ) -> None:  # fmt: skip
             if kind == "reserve":
-                opened.append(account.reserve(claim, key=key, label=label, begin=begin))
+                opened.append(account.reserve(guarantee, key=key, label=label, begin=begin))
             elif kind == "run":
-                account.run(Fixed(claim, number, part=first_part(claim)), key=None)
+                account.run(Fixed(guarantee, number, part=first_part(guarantee)), key=None)
             elif kind == "noise":
                 account.run(NOISE, on=number)
             elif kind == "account":
@@ -120,8 +120,8 @@ def test_the_same_operations_give_the_same_lines(
         ledger.verify()
 
 
-def first_part(claim: Guarantee) -> Any:
-    return min(claim.parts, key=str, default="any")
+def first_part(guarantee: Guarantee) -> Any:
+    return min(guarantee.parts, key=str, default="any")
 
 
 def run_digest(event: Any) -> str:

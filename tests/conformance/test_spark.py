@@ -21,7 +21,7 @@ from expost.data.query import relation
 from expost.data.spark import rendering
 from expost.errors import InvalidValue
 from fuzz_tables import Search
-from hostile_tables import KINDS, LONG, NAN, claims, expression, moves, rows, same, vectors
+from hostile_tables import KINDS, LONG, NAN, expression, moves, rows, same, stated_moves, vectors
 from soak import some
 from spark_session import WHY_NOT, event_log, in_spark, of_file, session, write_parquet
 
@@ -209,7 +209,7 @@ def test_sensitivities_are_those_of_all_neighbours(unit: Any) -> None:
         for name, ask in QUESTIONS.items():
             (moved,) = (moves(*pair)[0] for pair in zip(answers[name], vectors(ask(table)), strict=True))
             furthest[name] = max(furthest[name], moved)
-    assert furthest == {name: claims(ask(without))[0][0] for name, ask in QUESTIONS.items()}
+    assert furthest == {name: stated_moves(ask(without))[0][0] for name, ask in QUESTIONS.items()}
 
 
 def test_units_are_cut_down_by_their_own_rows() -> None:

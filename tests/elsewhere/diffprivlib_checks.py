@@ -124,9 +124,9 @@ def test_ten_tenths_are_one() -> None:
 @pytest.mark.parametrize(
     ("amount", "said"),
     [
-        ((float("inf"), 0), "promises nothing"),
-        ((float("nan"), 0), "promises nothing"),
-        ((1, 1), "promises nothing"),
+        ((float("inf"), 0), "guarantees nothing"),
+        ((float("nan"), 0), "guarantees nothing"),
+        ((1, 1), "guarantees nothing"),
         ((-1, 0), "not negative"),
         (("1", 0), "is a number"),
     ],

@@ -19,7 +19,7 @@ import psycopg
 import pytest
 
 import expost as xp
-from books import CLAIM, make
+from books import GUARANTEE, make
 from expost import Ledger
 from expost.ledger import Settings
 from servers import Server
@@ -79,7 +79,7 @@ def within(work: Callable[[], Any]) -> Any:
 def test_a_dropped_flow(server: Server, proxy: Proxy, postgres_url: Callable[[], str]) -> None:
     url = postgres_url().replace(f":{server.port}/", f":{proxy.port}/")
     ledger = make(url, settings=QUICK)
-    spending = ledger.reserve(CLAIM)
+    spending = ledger.reserve(GUARANTEE)
     proxy.swallowing = True
     error = within(lambda: spending.settle("small"))
     assert "does not answer: no answer within 2 seconds; what was reserved stays reserved" in str(error)
@@ -101,15 +101,15 @@ def test_a_stopped_server(tmp_path: Path) -> None:
     server = Server()
     try:
         ledger = make(server.url, settings=QUICK)
-        ledger.reserve(CLAIM).settle("small")
+        ledger.reserve(GUARANTEE).settle("small")
         engine: Any = ledger._store._engine  # type: ignore[attr-defined]
         backend = engine._writer.info.backend_pid
         os.kill(backend, signal.SIGSTOP)
         try:
-            within(lambda: ledger.reserve(CLAIM))
+            within(lambda: ledger.reserve(GUARANTEE))
         finally:
             os.kill(backend, signal.SIGCONT)
-        ledger.reserve(CLAIM).settle("small")
+        ledger.reserve(GUARANTEE).settle("small")
         ledger.verify()
     finally:
         server.remove()
@@ -122,10 +122,10 @@ def test_a_lock_that_somebody_holds(postgres_url: Callable[[], str]) -> None:
     with contextlib.ExitStack() as rude, ThreadPoolExecutor(len(locks)) as threads:
         for url, lock in zip(urls, locks, strict=True):
             rude.enter_context(psycopg.connect(url)).execute(lock)
-        errors = list(threads.map(lambda ledger: within(lambda: ledger.reserve(CLAIM)), ledgers))
+        errors = list(threads.map(lambda ledger: within(lambda: ledger.reserve(GUARANTEE)), ledgers))
     assert [type(error) for error in errors] == [xp.Busy, xp.Busy]
     for ledger in ledgers:
-        ledger.reserve(CLAIM).settle("small")
+        ledger.reserve(GUARANTEE).settle("small")
 
 
 def test_many_ledgers_of_one_address_wait_no_longer_than_one(new_url: Callable[[], str]) -> None:
@@ -133,12 +133,12 @@ def test_many_ledgers_of_one_address_wait_no_longer_than_one(new_url: Callable[[
     url = new_url()
     ledgers = [make(url, name=f"n{number}", settings=QUICK) for number in range(8)]
     for ledger in ledgers:
-        ledger.reserve(CLAIM).settle("small")
+        ledger.reserve(GUARANTEE).settle("small")
     with locked(url), ThreadPoolExecutor(8) as threads:
-        took = list(threads.map(lambda ledger: timed(lambda: ledger.reserve(CLAIM)), ledgers))
+        took = list(threads.map(lambda ledger: timed(lambda: ledger.reserve(GUARANTEE)), ledgers))
     assert max(took) < 2 * QUICK.patience + QUICK.deadline + 1
     for ledger in ledgers:
-        ledger.reserve(CLAIM).settle("small")
+        ledger.reserve(GUARANTEE).settle("small")
 
 
 def test_many_readers_of_an_address_out_of_reach_wait_no_longer_than_one(
@@ -194,7 +194,7 @@ def test_fsync_that_is_turned_off_later_is_noticed() -> None:
     server = Server()
     try:
         ledger = make(server.url)
-        ledger.reserve(CLAIM).settle("small")
+        ledger.reserve(GUARANTEE).settle("small")
         with psycopg.connect(server.url, autocommit=True) as connection:
             connection.execute("ALTER SYSTEM SET fsync = off")
             connection.execute("SELECT pg_reload_conf()")
@@ -202,7 +202,7 @@ def test_fsync_that_is_turned_off_later_is_noticed() -> None:
 
         def spend() -> None:
             while time.monotonic() < until:
-                ledger.reserve(CLAIM, begin=False).void()
+                ledger.reserve(GUARANTEE, begin=False).void()
 
         with pytest.raises(xp.LedgerUnavailable, match=r"fsync.*is off"):
             spend()

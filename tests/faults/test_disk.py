@@ -13,7 +13,7 @@ import pytest
 import expost as xp
 from expost import Cost, Guarantee, Ledger
 from expost.ledger import Settings
-from faulty import ACCOUNTINGS, CLAIM, NAME, check, make
+from faulty import ACCOUNTINGS, GUARANTEE, NAME, check, make
 from soak import SOAK
 from toys import Fixed
 
@@ -75,13 +75,13 @@ def spend(ledger: Ledger, disk: Disk, count: int) -> None:
     for number in range(count):
         kind = chance.choice(["settled", "forfeited", "released"])
         if kind == "released":
-            run = Fixed(CLAIM, None, part="small")
+            run = Fixed(GUARANTEE, None, part="small")
             release = ledger.run(run, on=lambda: secrets.token_bytes(8), key=f"key {number}")
             disk.told.append(
                 {"what": kind, "entry": release.entry.id, "key": f"key {number}", "value": release.value.hex()}
             )
             continue
-        spending = ledger.reserve(CLAIM)
+        spending = ledger.reserve(GUARANTEE)
         disk.told.append({"what": "reserve", "entry": spending.id, "since": number, "until": number})
         entry = spending.settle("small") if kind == "settled" else spending.forfeit()
         told = {"what": kind, "entry": entry.id, "charged": str(entry.charged), "since": number, "until": number}
@@ -158,7 +158,7 @@ def test_a_full_disk(disk: Disk, tmp_path: Path) -> None:
         disk.room = room
         spending, refused = None, ""
         try:
-            spending = ledger.reserve(CLAIM)
+            spending = ledger.reserve(GUARANTEE)
             spending.settle("small")
         except xp.LedgerUnavailable as error:
             refused = " ".join([str(error), *getattr(error, "__notes__", [])])
@@ -179,7 +179,7 @@ def test_a_full_disk(disk: Disk, tmp_path: Path) -> None:
 def test_a_locked_file(tmp_path: Path) -> None:
     """Somebody else keeps the file to himself: requests fail after a while, and nothing is charged or delivered."""
     ledger = make(f"sqlite:///{tmp_path}/books.db", epsilon=1, settings=Settings(patience=0.1))
-    spending = ledger.reserve(CLAIM)
+    spending = ledger.reserve(GUARANTEE)
     rude = apsw.Connection(str(tmp_path / "books.db"))
     rude.execute("BEGIN IMMEDIATE")
     with pytest.raises(xp.Busy, match="kept the ledger's file locked"):
@@ -187,10 +187,10 @@ def test_a_locked_file(tmp_path: Path) -> None:
     with pytest.raises(xp.LedgerUnavailable) as unsettled:
         spending.settle("small")
     assert "stays reserved, and will be charged its worst case" in unsettled.value.__notes__[-1]
-    assert ledger.reserved == CLAIM.worst_case
+    assert ledger.reserved == GUARANTEE.worst_case
     rude.execute("ROLLBACK")
     ledger._store.tend()  # type: ignore[attr-defined]
-    assert (ledger.spent, ledger.reserved) == (CLAIM.worst_case, Cost(0))
+    assert (ledger.spent, ledger.reserved) == (GUARANTEE.worst_case, Cost(0))
     rude.close()
     ledger.verify()
 
@@ -205,11 +205,11 @@ def test_leaving_a_block_while_the_file_is_locked(tmp_path: Path, monkeypatch: p
     for error in (RuntimeError("engine down"), None):
         with monkeypatch.context() as patch:
             expected = xp.LedgerUnavailable if error is None else RuntimeError
-            with pytest.raises(expected) as caught, ledger.reserve(CLAIM):  # noqa: PT012
+            with pytest.raises(expected) as caught, ledger.reserve(GUARANTEE):  # noqa: PT012
                 patch.setattr(ledger._store, "find", unreadable)
                 patch.setattr(ledger._store, "_do", unreadable)
                 if error is not None:
                     raise error
             assert "stays reserved, and will be charged its worst case" in caught.value.__notes__[-1]
         ledger._store.tend()  # type: ignore[attr-defined]
-    assert (ledger.spent, ledger.reserved) == (CLAIM.worst_case * 2, Cost(0))
+    assert (ledger.spent, ledger.reserved) == (GUARANTEE.worst_case * 2, Cost(0))

@@ -14,7 +14,7 @@ import pytest
 
 from expost import Ledger
 from expost.ledger.verify.tables import Verification
-from faulty import CLAIM, NAME, check, make
+from faulty import GUARANTEE, NAME, check, make
 from soak import SOAK
 
 pytestmark = pytest.mark.filterwarnings(  # an interrupt may strike in what Python does when something is collected
@@ -35,7 +35,7 @@ def test_interrupts_at_any_moment(new_url: Callable[[], str]) -> None:
             try:
                 signal.setitimer(signal.ITIMER_REAL, moments.uniform(1e-5, 4e-3))
                 for _ in range(50):
-                    ledger.reserve(CLAIM).settle("small")
+                    ledger.reserve(GUARANTEE).settle("small")
             except KeyboardInterrupt:
                 struck += 1
             finally:
@@ -46,7 +46,7 @@ def test_interrupts_at_any_moment(new_url: Callable[[], str]) -> None:
         signal.signal(signal.SIGALRM, before)
     assert struck > 100
     for party in (ledger, other):
-        assert party.reserve(CLAIM).settle("small").state == "settled"
+        assert party.reserve(GUARANTEE).settle("small").state == "settled"
     check(ledger, [])
     gc.collect()
 
@@ -71,9 +71,9 @@ def test_an_interrupt_at_the_end_of_a_snapshot(new_url: Callable[[], str], monke
         monkeypatch.undo()
         if not strike.struck:
             break
-        ledger.reserve(CLAIM).settle("small")
+        ledger.reserve(GUARANTEE).settle("small")
         spent += 1
-        assert ledger.spent == CLAIM.cost_of("small") * spent
+        assert ledger.spent == GUARANTEE.cost_of("small") * spent
         assert answers_others(ledger)
     assert line > 5
     ledger.verify()
@@ -150,10 +150,10 @@ def test_a_handler_that_reads_while_a_change_takes_effect() -> None:
         passed = 0
         sys.settrace(read)
         try:
-            ledger.reserve(CLAIM).settle("large")
+            ledger.reserve(GUARANTEE).settle("large")
         finally:
             sys.settrace(None)
     assert passed < pairs  # so every moment was tried
-    assert ledger.spent == pairs * CLAIM.cost_of("large")
+    assert ledger.spent == pairs * GUARANTEE.cost_of("large")
     assert [entry.id for entry in ledger.entries(last=2)] == [pairs - 1, pairs]
     ledger.verify()

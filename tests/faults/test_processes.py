@@ -22,7 +22,7 @@ from clocks import Clock
 from expost import Cost, Guarantee, Ledger
 from expost.ledger import liveness
 from expost.ledger.entry import Note
-from faulty import CLAIM, NAME, Worker, acknowledged, check, child, kill, linear, make
+from faulty import GUARANTEE, NAME, Worker, acknowledged, check, child, kill, linear, make
 from toys import Fixed
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
@@ -57,7 +57,7 @@ def test_two_processes_create_and_open_at_once(new_url: Callable[[], str]) -> No
             first = True
         except xp.InvalidValue:  # it exists already
             first = False
-        Ledger.load(url, NAME).reserve(CLAIM).settle("small")
+        Ledger.load(url, NAME).reserve(GUARANTEE).settle("small")
         return first
 
     assert sorted(together(6, create)) == [0, 0, 0, 0, 0, 1]
@@ -74,7 +74,7 @@ def test_processes_together_never_pass_the_limit(new_url: Callable[[], str]) -> 
         ledger = Ledger.load(url, NAME)
         for _ in range(20):
             try:
-                ledger.reserve(CLAIM).settle("large")
+                ledger.reserve(GUARANTEE).settle("large")
             except xp.BudgetExceeded:
                 return
 
@@ -162,7 +162,7 @@ def test_the_naive_way_overspends_on_a_server(postgres_url: Callable[[], str]) -
 def test_the_order_check_finds_what_is_out_of_order(tmp_path: Path) -> None:
     ledger = make(f"sqlite:///{tmp_path}/books.db")
     for _ in range(2):
-        ledger.reserve(CLAIM)
+        ledger.reserve(GUARANTEE)
     events = list(ledger.audit_trail())
     first = {"what": "reserve", "entry": 1, "since": 1.0, "until": 2.0}
     second = {"what": "reserve", "entry": 2, "since": 3.0, "until": 4.0}
@@ -324,19 +324,19 @@ def test_every_request_again(new_url: Callable[[], str], tmp_path: Path) -> None
     ledger = make(url)
     ledger.create_account("team", epsilon=9, delta=1e-3).create_account("alice", epsilon=9, delta=1e-3)
     Worker(ledger, tmp_path / "w.log", 3).work(40)
-    ledger.reserve(CLAIM, key="a").settle("small")
-    ledger.reserve(CLAIM, key="b")
+    ledger.reserve(GUARANTEE, key="a").settle("small")
+    ledger.reserve(GUARANTEE, key="b")
     head, spent = ledger.verify(), ledger.spent
     again = Ledger.load(url, NAME)
     for entry in list(ledger.entries()):
         if entry.key is None:
             continue
         if entry.operation == "run":
-            release = again.run(Fixed(CLAIM, None, part="small"), on=lambda: pytest.fail("sampled"), key=entry.key)
+            release = again.run(Fixed(GUARANTEE, None, part="small"), on=lambda: pytest.fail("sampled"), key=entry.key)
             assert release.entry == entry
         else:
             with pytest.raises(xp.AlreadyReserved):
-                again.reserve(CLAIM, key=entry.key)
+                again.reserve(GUARANTEE, key=entry.key)
     for entry in list(ledger.entries()):
         if entry.state != "reserved":
             for attempt in ("begin", "settle", "forfeit", "void"):

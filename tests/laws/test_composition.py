@@ -21,17 +21,17 @@ from expost.verify import (
     worst_delta_at,
     worst_ratio,
 )
-from tables import claim, epsilons, laws, mechanisms, ratios
+from tables import epsilons, guarantee_of, laws, mechanisms, ratios
 from toys import leaky_response, response
 
 
 @st.composite
 def games(draw: st.DrawFn) -> tuple[list[tuple[FiniteMechanism, Guarantee]], Cost]:
-    """Two mechanisms with true claims, and a limit that buys a few rounds of them."""
+    """Two mechanisms with true guarantees, and a limit that buys a few rounds of them."""
     pairs = []
     for _ in range(2):
         mechanism = draw(mechanisms(outputs="abc"))
-        pairs.append((mechanism, claim(mechanism, draw(epsilons))))
+        pairs.append((mechanism, guarantee_of(mechanism, draw(epsilons))))
     rounds = draw(st.lists(st.sampled_from([guarantee for _, guarantee in pairs]), min_size=1, max_size=3))
     refund = draw(st.sampled_from(["0", "0.25", "0.5"]))
     epsilon = sum(guarantee.worst_case.exact_epsilon for guarantee in rounds) - Fraction(refund)
@@ -119,7 +119,7 @@ def test_refunds_are_used_in_full() -> None:
 def test_a_delta_that_depends_on_the_part_breaks_it() -> None:
     """Reveal the database with probability ¼, else publish nothing; charge δ only when it was revealed.
 
-    The limit is δ = ¼ and so is the claim on the part "revealed"; two rounds reach 7/16.
+    The limit is δ = ¼ and so is the guarantee on the part "revealed"; two rounds reach 7/16.
     """
     quarter = Fraction(1, 4)
     reveal = FiniteMechanism(

@@ -23,7 +23,7 @@ from soak import SOAK
 from toys import Fixed, Responses
 
 LIMIT = Cost(2, delta="1e-5")
-CLAIMS = [
+GUARANTEES = [
     Guarantee({"low": "0.1", "high": "0.3"}),
     Guarantee({"low": "0", "high": "0.5"}, delta="2e-6"),
     Guarantee.from_subsets({"low": ("0.2", "1e-6"), "high": ("0.9", "1e-6")}),
@@ -48,9 +48,9 @@ class Model:
     def allow(self, path: tuple[str, ...], limit: Cost) -> None:
         self.limits[path] = limit
 
-    def cost(self, claim: Guarantee, part: Any = None, manner: Manner = "reserve") -> Any:
+    def cost(self, guarantee: Guarantee, part: Any = None, manner: Manner = "reserve") -> Any:
         """Of a part, or at worst."""
-        return claim.worst_case if part is None else claim.cost_of(part)
+        return guarantee.worst_case if part is None else guarantee.cost_of(part)
 
     def noise(self, path: tuple[str, ...]) -> Any:
         """Of Gaussian noise."""
@@ -95,8 +95,8 @@ class MeteredModel(Model):
         self.held[path] = self.meters.capacity(limit) if before is None else self.meters.raised(limit, before)
         super().allow(path, limit)
 
-    def cost(self, claim: Guarantee, part: Any = None, manner: Manner = "reserve") -> Any:
-        tariff = tariff_of_guarantee(claim, self.meters.order, interactive=manner != "run")
+    def cost(self, guarantee: Guarantee, part: Any = None, manner: Manner = "reserve") -> Any:
+        tariff = tariff_of_guarantee(guarantee, self.meters.order, interactive=manner != "run")
         cost, amounts = tariff.worst if part is None else tariff.of(part)
         return Counts([cost.epsilon_units, cost.delta_units, *amounts])
 
@@ -169,18 +169,18 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(
         target=reservations,
         account=accounts,
-        claim=st.sampled_from(CLAIMS),
+        guarantee=st.sampled_from(GUARANTEES),
         begin=st.booleans(),
         worker=st.integers(0, 2),
     )
-    def reserve(self, account: Ledger, claim: Guarantee, begin: bool, worker: int) -> Any:
-        worst = self.model.cost(claim)
+    def reserve(self, account: Ledger, guarantee: Guarantee, begin: bool, worker: int) -> Any:
+        worst = self.model.cost(guarantee)
         if not self.model.fits(path(account), worst):
             with pytest.raises(xp.BudgetExceeded) as refused:
-                self.on_thread(worker, lambda: account.reserve(claim, begin=begin))
-            assert self.accounting == "renyi" or not claim.worst_case <= refused.value.remaining
+                self.on_thread(worker, lambda: account.reserve(guarantee, begin=begin))
+            assert self.accounting == "renyi" or not guarantee.worst_case <= refused.value.remaining
             return None
-        spending = self.on_thread(worker, lambda: account.reserve(claim, begin=begin))
+        spending = self.on_thread(worker, lambda: account.reserve(guarantee, begin=begin))
         self.model.open[spending.id] = (path(account), worst)
         return spending
 
@@ -218,33 +218,33 @@ class LedgerMachine(RuleBasedStateMachine):
         if spending is not None and spending.id in self.model.open:
             spending.begin()
 
-    @rule(account=accounts, claim=st.sampled_from(CLAIMS), key=st.sampled_from("xyz"))
-    def keyed(self, account: Ledger, claim: Guarantee, key: str) -> None:
+    @rule(account=accounts, guarantee=st.sampled_from(GUARANTEES), key=st.sampled_from("xyz"))
+    def keyed(self, account: Ledger, guarantee: Guarantee, key: str) -> None:
         """A key buys once; asking again, or for something else, changes nothing."""
-        fits = self.model.fits(path(account), self.model.cost(claim))
+        fits = self.model.fits(path(account), self.model.cost(guarantee))
         try:
-            account.reserve(claim, key=key).settle("high")
+            account.reserve(guarantee, key=key).settle("high")
         except xp.BudgetExceeded:
             assert not fits
         except (xp.AlreadyReserved, xp.KeyConflict):
             assert self.ledger.reservation(key).entry.state == "settled"
         else:
             assert fits
-            self.model.charged.append((path(account), self.model.cost(claim, "high")))
+            self.model.charged.append((path(account), self.model.cost(guarantee, "high")))
 
-    @rule(account=accounts, claim=st.sampled_from(CLAIMS), part=st.sampled_from(["low", "high", "lost"]))
-    def run(self, account: Ledger, claim: Guarantee, part: str) -> None:
+    @rule(account=accounts, guarantee=st.sampled_from(GUARANTEES), part=st.sampled_from(["low", "high", "lost"]))
+    def run(self, account: Ledger, guarantee: Guarantee, part: str) -> None:
         """A run charges its part; one whose part is unknown, its worst case."""
-        fits = self.model.fits(path(account), self.model.cost(claim, None, "run"))
+        fits = self.model.fits(path(account), self.model.cost(guarantee, None, "run"))
         try:
-            account.run(Fixed(claim, None, part=part))
+            account.run(Fixed(guarantee, None, part=part))
         except xp.BudgetExceeded:
             assert not fits
             return
         except xp.UnknownPart:
             assert part == "lost"
         assert fits
-        cost = self.model.cost(claim, None if part == "lost" else part, "run")
+        cost = self.model.cost(guarantee, None if part == "lost" else part, "run")
         self.model.charged.append((path(account), cost))
 
     @rule(account=accounts)
@@ -291,23 +291,23 @@ class LedgerMachine(RuleBasedStateMachine):
     def talk_ended(self, ask: Any) -> None:
         who, _ = self.model.talks.pop(id(ask))
         if ask.transcript:
-            claim = ask.release.entry.guarantee
-            self.model.charged.append((who, self.model.cost(claim, len(ask.transcript), "open")))
+            guarantee = ask.release.entry.guarantee
+            self.model.charged.append((who, self.model.cost(guarantee, len(ask.transcript), "open")))
         self.kept.append(ask)  # so that no id is used twice
 
-    @rule(account=accounts, claim=st.sampled_from(CLAIMS))
-    def burst(self, account: Ledger, claim: Guarantee) -> None:
+    @rule(account=accounts, guarantee=st.sampled_from(GUARANTEES))
+    def burst(self, account: Ledger, guarantee: Guarantee) -> None:
         """Six equal requests at once: exactly as many are admitted as fit."""
 
         def attempt() -> bool:
             try:
-                account.reserve(claim).settle("high")
+                account.reserve(guarantee).settle("high")
             except xp.BudgetExceeded:
                 return False
             return True
 
         admitted = sum(future.result() for future in [WORKERS[i % 3].submit(attempt) for i in range(6)])
-        worst, cost = self.model.cost(claim), self.model.cost(claim, "high")
+        worst, cost = self.model.cost(guarantee), self.model.cost(guarantee, "high")
         for _ in range(admitted):
             assert self.model.fits(path(account), worst)
             self.model.charged.append((path(account), cost))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from expost import Guarantee, bracket
 from expost.guarantee import Part, costliest
 from expost.verify import FiniteMechanism, check, hockey_stick, least_delta_at
-from tables import OUTPUTS, claim, epsilons, laws, mechanisms, ratios
+from tables import OUTPUTS, epsilons, guarantee_of, laws, mechanisms, ratios
 
 
 @given(mechanisms(), ratios)
@@ -39,7 +39,7 @@ def test_subsets_add_up(mechanism: FiniteMechanism, allowed: dict[Part, Fraction
 @given(mechanisms(), epsilons, st.lists(laws("xyz"), min_size=4, max_size=4))
 def test_post_processing(mechanism: FiniteMechanism, table: dict[Part, str], kernel: list[dict[str, Fraction]]) -> None:
     """A random map of outputs; each new part costs the most of those that can become it."""
-    before = claim(mechanism, table)
+    before = guarantee_of(mechanism, table)
     images: dict[Part, set[Part]] = {part: set() for part in table}
     for output, law in zip(OUTPUTS, kernel, strict=True):
         images[mechanism.part_of(output)] |= {new for new, mass in law.items() if mass}
@@ -66,7 +66,7 @@ def test_post_processing(mechanism: FiniteMechanism, table: dict[Part, str], ker
 @given(mechanisms(), epsilons, mechanisms(), epsilons)
 def test_parallel(first: FiniteMechanism, one: dict[Part, str], second: FiniteMechanism, two: dict[Part, str]) -> None:
     """Neighbours differ in one block; both blocks' outputs are published."""
-    blocks = [claim(first, one), claim(second, two)]
+    blocks = [guarantee_of(first, one), guarantee_of(second, two)]
     both = FiniteMechanism(
         {
             (x, y): {(a, b): first.laws[x][a] * second.laws[y][b] for a, b in product(first.laws[x], second.laws[y])}
@@ -79,9 +79,9 @@ def test_parallel(first: FiniteMechanism, one: dict[Part, str], second: FiniteMe
 
 
 def test_two_largest_blocks_do_not_cover_substitution() -> None:
-    """Blocks chosen by value, claims about add-remove: an exchange inside one block costs twice its E.
+    """Blocks chosen by value, guarantees about add-remove: an exchange inside one block costs twice its E.
 
-    Adding up the two costliest blocks would promise ε; the exact cost is 2ε.
+    Adding up the two costliest blocks would guarantee ε; the exact cost is 2ε.
     """
     e = Fraction(3)  # e^ε of one addition or removal
     clamped_laplace = {  # the sum of a block plus discrete Laplace noise, clamped to −1, 0, 1
@@ -100,7 +100,7 @@ def test_two_largest_blocks_do_not_cover_substitution() -> None:
 @given(mechanisms(databases=3), epsilons)
 def test_groups(mechanism: FiniteMechanism, table: dict[Part, str]) -> None:
     """Databases 0 — 1 — 2: what holds for each step holds twice over for both."""
-    step = claim(mechanism, table)
+    step = guarantee_of(mechanism, table)
     ends = FiniteMechanism(mechanism.laws, [(0, 2)], mechanism.part_of)
     worst = bracket.exp(step.worst_case.exact_epsilon).upper
     if step.worst_case.exact_delta * (1 + worst) <= 1:

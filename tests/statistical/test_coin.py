@@ -1,6 +1,6 @@
 """An audit of the coin by its frequencies alone, with a coin that has too little noise as negative control.
 
-For an event S and neighbours x, x', the claim says Pr[M(x) ∈ S] ≤ e^E · Pr[M(x') ∈ S]. Hoeffding's bound turns
+For an event S and neighbours x, x', the guarantee says Pr[M(x) ∈ S] ≤ e^E · Pr[M(x') ∈ S]. Hoeffding's bound turns
 frequencies into a statement that is wrong with probability at most 10⁻⁶.
 """
 
@@ -23,7 +23,7 @@ def refuted(coin: xp.Coin, epsilon: float) -> bool:
     return on_100 - SLACK > exp(epsilon) * (on_101 + SLACK)
 
 
-def test_the_coin_keeps_its_promise() -> None:
+def test_the_coin_keeps_its_guarantee() -> None:
     assert not refuted(xp.Coin(epsilon=1, sensitivity=1), 1)
 
 

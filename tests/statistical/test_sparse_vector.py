@@ -106,7 +106,7 @@ def test_the_adaptive_one_has_the_law_that_was_proved() -> None:
 
 
 def test_an_audit_and_its_control() -> None:
-    """One positive of one: the claim is ε₁ + ε₂. A mechanism with a tenth of the noise does not keep it."""
+    """One positive of one: the guarantee is ε₁ + ε₂. A mechanism with a tenth of the noise does not keep it."""
     good = SparseVector(threshold=1, at_most=1, epsilon="0.9", threshold_share="1/3", sensitivity=1, noise="two-sided")
     bad = SparseVector(threshold=1, at_most=1, epsilon=9, threshold_share="1/3", sensitivity=1, noise="two-sided")
     pair = np.array([0.0, 1.0]), np.array([1.0, 0.0])

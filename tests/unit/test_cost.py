@@ -32,7 +32,7 @@ def test_floats_mean_what_they_print() -> None:
     assert Cost(np.float64(0.1)).exact_epsilon == Fraction(1, 10)
 
 
-def test_claims_round_up_and_requests_down() -> None:
+def test_guarantees_round_up_and_requests_down() -> None:
     third = Fraction(1, 3)
     assert Cost(third).epsilon_units - Cost.within(third).epsilon_units == 1
     assert Cost(0, third).delta_units - Cost.within(0, third).delta_units == 1

@@ -10,8 +10,8 @@ from expost.ledger import Entry, Request
 
 
 def entry(state: str = "settled") -> Entry:
-    claim = xp.Guarantee({"a": 1})
-    request = Request("reserve", ("ledger",), claim, claim, None, "k")
+    guarantee = xp.Guarantee({"a": 1})
+    request = Request("reserve", ("ledger",), guarantee, guarantee, None, "k")
     return Entry(1, request, state, True, "a", xp.Cost(1), 0.0)
 
 

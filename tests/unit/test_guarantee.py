@@ -24,22 +24,22 @@ guarantees = st.builds(
 
 
 def test_reading() -> None:
-    claim = Guarantee({"large": 0.75, "small": 0.25}, delta=1e-6, otherwise=0.5)
-    assert claim.epsilon_of("small") == 0.25
-    assert claim.epsilon_of("anything else") == 0.5
-    assert claim.cost_of("large") == Cost(0.75, delta=1e-6)
-    assert claim.worst_case == Cost(0.75, delta=1e-6)
-    assert claim.best_case == Cost(0.25, delta=1e-6)
-    assert claim.delta == 1e-6
-    assert claim.parts == ("large", "small")
-    assert "anything" in claim
-    assert 1.5 not in claim
+    guarantee = Guarantee({"large": 0.75, "small": 0.25}, delta=1e-6, otherwise=0.5)
+    assert guarantee.epsilon_of("small") == 0.25
+    assert guarantee.epsilon_of("anything else") == 0.5
+    assert guarantee.cost_of("large") == Cost(0.75, delta=1e-6)
+    assert guarantee.worst_case == Cost(0.75, delta=1e-6)
+    assert guarantee.best_case == Cost(0.25, delta=1e-6)
+    assert guarantee.delta == 1e-6
+    assert guarantee.parts == ("large", "small")
+    assert "anything" in guarantee
+    assert 1.5 not in guarantee
 
 
-def test_claims_round_up() -> None:
-    claim = Guarantee({"a": "1/3"}, delta="1/3")
-    assert claim.worst_case.exact_epsilon > Fraction(1, 3)
-    assert claim.worst_case.exact_delta > Fraction(1, 3)
+def test_guarantees_round_up() -> None:
+    guarantee = Guarantee({"a": "1/3"}, delta="1/3")
+    assert guarantee.worst_case.exact_epsilon > Fraction(1, 3)
+    assert guarantee.worst_case.exact_delta > Fraction(1, 3)
 
 
 @pytest.mark.parametrize(
@@ -83,16 +83,16 @@ def test_claims_round_up() -> None:
         (lambda: Guarantee.from_json(None), "a guarantee in JSON"),
     ],
 )
-def test_bad_claims_are_named(make: object, message: str) -> None:
+def test_bad_guarantees_are_named(make: object, message: str) -> None:
     with pytest.raises(InvalidValue, match=message):
         make()  # type: ignore[operator]
 
 
-def test_claims_read_up_and_budgets_down() -> None:
-    claim = Guarantee({"a": "1234567.123456789012"}, delta="0.123456789012345678")
-    assert Fraction(str(claim.delta)) >= Fraction("0.123456789012345678")
-    assert Fraction(str(claim.epsilon_of("a"))) >= Fraction("1234567.123456789012")
-    assert Fraction(str(claim.worst_case.delta)) <= Fraction("0.123456789012345678")
+def test_guarantees_read_up_and_budgets_down() -> None:
+    guarantee = Guarantee({"a": "1234567.123456789012"}, delta="0.123456789012345678")
+    assert Fraction(str(guarantee.delta)) >= Fraction("0.123456789012345678")
+    assert Fraction(str(guarantee.epsilon_of("a"))) >= Fraction("1234567.123456789012")
+    assert Fraction(str(guarantee.worst_case.delta)) <= Fraction("0.123456789012345678")
 
 
 def test_large_groups_are_quick() -> None:
@@ -102,33 +102,33 @@ def test_large_groups_are_quick() -> None:
 
 
 def test_unknown_parts() -> None:
-    claim = Guarantee({1: 1})
+    guarantee = Guarantee({1: 1})
     for part in ("a", True, 1.0, None, [1]):
         with pytest.raises(UnknownPart, match="is not a part"):
-            claim.cost_of(part)
-        assert part not in claim
+            guarantee.cost_of(part)
+        assert part not in guarantee
     open_ended = Guarantee.uniform(1)
     with pytest.raises(UnknownPart):
         open_ended.cost_of(0.5)
 
 
 def test_subsets_add_their_deltas() -> None:
-    claim = Guarantee.from_subsets({"a": (1, "1e-6"), "b": (2, "3e-6")}, neighbours="substitute")
-    assert claim == Guarantee({"a": 1, "b": 2}, delta="4e-6", neighbours="substitute")
+    guarantee = Guarantee.from_subsets({"a": (1, "1e-6"), "b": (2, "3e-6")}, neighbours="substitute")
+    assert guarantee == Guarantee({"a": 1, "b": 2}, delta="4e-6", neighbours="substitute")
 
 
 def test_post_processing_takes_the_largest() -> None:
-    claim = Guarantee({0: 0.1, 1: 0.4, 2: 0.9}, delta=0.1)
-    coarse = claim.post_process({0: "few", 1: {"few", "some"}, 2: "many"})
+    guarantee = Guarantee({0: 0.1, 1: 0.4, 2: 0.9}, delta=0.1)
+    coarse = guarantee.post_process({0: "few", 1: {"few", "some"}, 2: "many"})
     assert coarse == Guarantee({"few": 0.4, "some": 0.4, "many": 0.9}, delta=0.1)
 
 
 def test_post_processing_with_other_labels() -> None:
-    claim = Guarantee({"a": 0.1}, otherwise=0.5)
-    moved = claim.post_process({"a": "b"})
+    guarantee = Guarantee({"a": 0.1}, otherwise=0.5)
+    moved = guarantee.post_process({"a": "b"})
     assert moved.epsilon_of("b") == 0.5  # "b" may also be one of the other labels, which keep themselves
     assert moved.epsilon_of("z") == 0.5
-    assert claim.post_process({"a": "a"}) == claim
+    assert guarantee.post_process({"a": "a"}) == guarantee
 
 
 def test_parallel_blocks() -> None:
@@ -162,8 +162,8 @@ def test_parallel_by_value_is_about_add_remove() -> None:
 
 
 def test_groups_and_substitution() -> None:
-    claim = Guarantee({"a": 1, "b": 0.5}, delta="1e-6", otherwise=0.75, neighbours="add-remove")
-    exchanged = claim.under("substitute")
+    guarantee = Guarantee({"a": 1, "b": 0.5}, delta="1e-6", otherwise=0.75, neighbours="add-remove")
+    exchanged = guarantee.under("substitute")
     assert exchanged.neighbours == "substitute"
     assert exchanged.epsilon_of("b") == 1
     assert exchanged.epsilon_of("else") == 1.5
@@ -172,16 +172,16 @@ def test_groups_and_substitution() -> None:
     assert exchanged.under("substitute") is exchanged
     with pytest.raises(NeighbourMismatch, match="'substitute'"):
         exchanged.under("add-remove")
-    assert claim.group(1) == claim
-    assert claim.group(3).epsilon_of("a") == 3
+    assert guarantee.group(1) == guarantee
+    assert guarantee.group(3).epsilon_of("a") == 3
 
 
 @given(guarantees)
-def test_json_both_ways(claim: Guarantee) -> None:
-    again = Guarantee.from_json(json.loads(json.dumps(claim.to_json())))
-    assert again == claim
-    assert hash(again) == hash(claim)
-    assert again != claim.to_json()
+def test_json_both_ways(guarantee: Guarantee) -> None:
+    again = Guarantee.from_json(json.loads(json.dumps(guarantee.to_json())))
+    assert again == guarantee
+    assert hash(again) == hash(guarantee)
+    assert again != guarantee.to_json()
 
 
 def test_how_guarantees_look() -> None:

@@ -182,12 +182,12 @@ def test_withheld() -> None:
 
 
 def test_how_releases_look() -> None:
-    claim = xp.Guarantee.uniform(0.5, 1e-6)
+    guarantee = xp.Guarantee.uniform(0.5, 1e-6)
     ledger = xp.Ledger(epsilon=2, delta=1e-5)
-    assert str(ledger.run(Fixed(claim, np.zeros((2, 3))))) == (
+    assert str(ledger.run(Fixed(guarantee, np.zeros((2, 3))))) == (
         "Fixed: 2 × 3 values · reserved ε 0.5, δ 1e-6, charged 0.5 (δ 1e-6), refunded 0"
     )
-    assert len(str(ledger.run(Fixed(claim, list(range(100)))))) < 150
+    assert len(str(ledger.run(Fixed(guarantee, list(range(100)))))) < 150
 
 
 class Listing(xp.Interaction):

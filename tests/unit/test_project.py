@@ -1,4 +1,4 @@
-"""Promises that the project makes about itself."""
+"""What the project holds itself to."""
 
 import ast
 import importlib

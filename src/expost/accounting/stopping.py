@@ -80,17 +80,17 @@ def optimal_delta(
     """
     check_stops(steps, stops, epsilons)
     losses = [as_loss(each) for each in steps]
-    promised = [exact(epsilon, "ε") for epsilon in epsilons]
-    found = _on_a_lattice(losses, stops, promised) if grid is None else None
+    guaranteed = [exact(epsilon, "ε") for epsilon in epsilons]
+    found = _on_a_lattice(losses, stops, guaranteed) if grid is None else None
     if found:
         return found
 
     def read(grid: float) -> Bracket[float]:
         if progress:
             progress(f"composing {len(losses)} steps with {len(stops)} stops on a grid of {grid:.3g}")
-        return Recursion(losses, stops, grid).bracket(promised)
+        return Recursion(losses, stops, grid).bracket(guaranteed)
 
-    grids = Grids.only(grid) if grid else grids_at(losses, float(promised[-1]), tolerance)
+    grids = Grids.only(grid) if grid else grids_at(losses, float(guaranteed[-1]), tolerance)
     return enclosed(read, lambda delta: max(tolerance * delta, 1e-15), grids)
 
 

@@ -43,8 +43,8 @@ def optimal_response(
         return None
     move_of = {key: int(2 * epsilon / unit) for key, (epsilon, _) in kinds.items()}
     float_of = {key: (float(epsilon), float(delta)) for key, (epsilon, delta) in kinds.items()}
-    promised = {stop: float(epsilon) for stop, epsilon in zip(stops, epsilons, strict=True)}
-    return _Lattice([float_of[key] for key in order], [move_of[key] for key in order], float(unit)).run(promised)
+    guaranteed = {stop: float(epsilon) for stop, epsilon in zip(stops, epsilons, strict=True)}
+    return _Lattice([float_of[key] for key in order], [move_of[key] for key in order], float(unit)).run(guaranteed)
 
 
 def _unit(epsilons: Sequence[tuple[Fraction, int]]) -> Fraction | None:

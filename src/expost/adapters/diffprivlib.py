@@ -11,7 +11,7 @@ from threading import Lock, get_ident
 from types import FrameType
 from typing import Any, NamedTuple, Self
 
-from expost.adapters.upper import as_promised, library
+from expost.adapters.upper import as_guaranteed, library
 from expost.cost import Cost
 from expost.errors import BudgetExceeded, InvalidValue, LedgerClosed, ReservationClosed
 from expost.forks import Process, here
@@ -109,9 +109,9 @@ class LedgerAccountant(_package.BudgetAccountant):  # type: ignore[misc, name-de
         _forfeit(left)
 
     def _reserve(self, amount: Cost) -> Reservation:
-        claim = Guarantee.uniform(amount.exact_epsilon, amount.exact_delta, neighbours=self._neighbours)
+        guarantee = Guarantee.uniform(amount.exact_epsilon, amount.exact_delta, neighbours=self._neighbours)
         try:
-            return self._ledger.reserve(claim, label=self._label)
+            return self._ledger.reserve(guarantee, label=self._label)
         except (BudgetExceeded, LedgerClosed) as refused:
             raise _package.utils.BudgetError(str(refused)) from refused
 
@@ -182,9 +182,9 @@ def _accountant(ledger: Ledger, neighbours: Neighbours | None, label: str | None
 
 def _checked(epsilon: Any, delta: Any) -> Cost:
     """What somebody asks for is read by its text, as everywhere: ten times 0.1 is 1."""
-    as_promised(epsilon, "ε")
-    if as_promised(delta, "δ") >= 1:
-        raise InvalidValue(f"δ is {delta}, which promises nothing: it must be below 1")
+    as_guaranteed(epsilon, "ε")
+    if as_guaranteed(delta, "δ") >= 1:
+        raise InvalidValue(f"δ is {delta}, which guarantees nothing: it must be below 1")
     return Cost(epsilon, delta)
 
 

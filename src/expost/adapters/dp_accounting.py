@@ -20,7 +20,7 @@ from expost.accounting.planning import plan
 from expost.accounting.renyi import laplace_noise, normal_noise, randomized_response, sampled_normal_noise, zcdp
 from expost.adapters.events import checked_leaves
 from expost.adapters.steps import CountedSteps
-from expost.adapters.upper import as_promised, float_below, library
+from expost.adapters.upper import as_guaranteed, float_below, library
 from expost.checks import requested_delta
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
@@ -221,7 +221,7 @@ def _theirs(event: Any, delta: Number, neighbours: Neighbours, name: str) -> Fra
         found = made.compose(meant).get_epsilon(float_below(delta))
     except (ArithmeticError, ValueError) as failure:
         raise InvalidValue(f"dp-accounting cannot compose {_short(event)}: {failure}") from None
-    return as_promised(float(found), f"the ε of {_short(event)}")
+    return as_guaranteed(float(found), f"the ε of {_short(event)}")
 
 
 def _made(name: str, neighbours: Neighbours, **settings: Any) -> Any:
@@ -288,7 +288,7 @@ def _their_price(leaf: Any, order: Number, neighbours: Neighbours) -> Fraction |
     if not made.supports(meant):
         return None
     price = float(made.compose(meant)._rdp[0])
-    return as_promised(price, f"the Rényi price of {_short(leaf)}")
+    return as_guaranteed(price, f"the Rényi price of {_short(leaf)}")
 
 
 def _is_normal(event: Any) -> bool:

@@ -83,7 +83,7 @@ def _check_leaf(event: Any) -> None:
 
 def _positive(value: Any, what: str) -> None:
     if _number(value, what) <= 0:
-        raise InvalidValue(f"{what} is above 0, got {said(value)}: without noise it promises nothing")
+        raise InvalidValue(f"{what} is above 0, got {said(value)}: without noise it guarantees nothing")
 
 
 def _not_negative(value: Any, what: str) -> None:
@@ -98,7 +98,7 @@ def _probability(value: Any, what: str) -> None:
 
 def _share(value: Any, what: str) -> None:
     if not 0 < _number(value, what) <= 1:
-        raise InvalidValue(f"{what} is above 0 and at most 1, got {said(value)}: without lies it promises nothing")
+        raise InvalidValue(f"{what} is above 0 and at most 1, got {said(value)}: without lies it guarantees nothing")
 
 
 def _numbers(values: Any, what: str) -> None:
@@ -141,7 +141,7 @@ _CHECKS: dict[str, dict[str, Callable[[Any, str], object]]] = {
     "ZCDpEvent": {"rho": _not_negative, "xi": _not_negative},
 }
 _REFUSED = {
-    "NonPrivateDpEvent": "promises nothing",
+    "NonPrivateDpEvent": "guarantees nothing",
     "UnsupportedDpEvent": "says itself that nothing is known about it",
     "SampledWithReplacementDpEvent": "is analysed by neither accountant of dp-accounting",
     "SingleEpochTreeAggregationDpEvent": "is about records replaced by a special one, a relation that expost lacks",

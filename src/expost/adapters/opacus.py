@@ -16,7 +16,7 @@ from typing import Any, NoReturn, Self
 from expost.adapters.epochs import EpochMarks
 from expost.adapters.opacus_parts import OPACUS_OPTIONS, Watch, check_parts, counted_loader, drop_gradients, sampled_at
 from expost.adapters.steps import NoisySteps
-from expost.adapters.upper import as_promised, library
+from expost.adapters.upper import as_guaranteed, library
 from expost.checks import as_whole
 from expost.cost import Number
 from expost.errors import AlreadyReserved, InteractionClosed, InvalidValue
@@ -99,8 +99,8 @@ class Training:
         if not isinstance(ledger, Ledger):
             raise InvalidValue(f"a ledger is needed, got a {type(ledger).__name__}")
         for name, value in (("noise_multiplier", noise_multiplier), ("max_grad_norm", max_grad_norm)):
-            if not as_promised(value, name):
-                raise InvalidValue(f"{name} is above 0, got {said(value)}: without noise nothing is promised")
+            if not as_guaranteed(value, name):
+                raise InvalidValue(f"{name} is above 0, got {said(value)}: without noise nothing is guaranteed")
         if lease is not None and key is None:
             raise InvalidValue("a lease is for a training that is resumed: give key=, its name")
         check_parts(model, optimizer, loader)

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from expost.accounting.renyi import Prices, zcdp
 from expost.adapters.opendp_identity import constructors_of, digest_of_measurement
-from expost.adapters.upper import as_promised, epsilon_of_curve, float_below, library
+from expost.adapters.upper import as_guaranteed, epsilon_of_curve, float_below, library
 from expost.checks import requested_delta
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
@@ -123,9 +123,9 @@ class OpenDPMeasurement(Mechanism[Any, Any]):
         Proof: lem-renyi-normal, lem-tangent-prices
         """
         if self._measure == "ZeroConcentratedDivergence":
-            return Prices.uniform(zcdp(order, as_promised(self._loss, "ρ")))
+            return Prices.uniform(zcdp(order, as_guaranteed(self._loss, "ρ")))
         if self._measure == "RenyiDivergence":
-            return Prices.uniform(as_promised(self._price_at(exact(order, "an order")), "a Rényi price"))
+            return Prices.uniform(as_guaranteed(self._price_at(exact(order, "an order")), "a Rényi price"))
         return super().renyi_prices(order)
 
     @property
@@ -149,17 +149,17 @@ class OpenDPMeasurement(Mechanism[Any, Any]):
     def _cost(self) -> Cost:
         kind = self._measure
         if kind == "MaxDivergence":
-            return Cost(as_promised(self._loss, "ε"))
+            return Cost(as_guaranteed(self._loss, "ε"))
         if kind == "Approximate<MaxDivergence>":
             epsilon, delta = self._loss
-            return _pair(as_promised(epsilon, "ε"), as_promised(delta, "δ"))
+            return _pair(as_guaranteed(epsilon, "ε"), as_guaranteed(delta, "δ"))
         if kind == "SmoothedMaxDivergence":
-            return Cost(as_promised(self._loss.epsilon(float_below(self._asked_delta)), "ε"), self._asked_delta)
+            return Cost(as_guaranteed(self._loss.epsilon(float_below(self._asked_delta)), "ε"), self._asked_delta)
         if kind == "ZeroConcentratedDivergence":
             return self._cost_in_zcdp(self._loss, Fraction(0))
         if kind == "Approximate<ZeroConcentratedDivergence>":
             rho, delta = self._loss
-            return self._cost_in_zcdp(rho, as_promised(delta, "δ"))
+            return self._cost_in_zcdp(rho, as_guaranteed(delta, "δ"))
         if kind == "RenyiDivergence":
             return Cost(epsilon_of_curve(self._price_at, self._asked_delta), self._asked_delta)
         raise InvalidValue(
@@ -168,7 +168,7 @@ class OpenDPMeasurement(Mechanism[Any, Any]):
 
     def _cost_in_zcdp(self, rho: Any, approximate: Fraction) -> Cost:
         """ρ up to a δ of its own, which is part of the δ that was asked for."""
-        loss, whole = as_promised(rho, "ρ"), exact(self._asked_delta, "δ")
+        loss, whole = as_guaranteed(rho, "ρ"), exact(self._asked_delta, "δ")
         if approximate >= whole:
             raise InvalidValue(f"the measurement's own δ is {float(approximate):g}: give a larger delta, got {whole}")
         rest = Cost.within(0, whole - approximate).exact_delta
@@ -277,7 +277,7 @@ def _plain_name(kind: Any) -> str:
 
 def _pair(epsilon: Fraction, delta: Fraction) -> Cost:
     if delta >= 1:
-        raise InvalidValue("δ is 1, which promises nothing")
+        raise InvalidValue("δ is 1, which guarantees nothing")
     return Cost(epsilon, delta)
 
 

@@ -26,16 +26,16 @@ def library(name: str, package: str, what: str, extra: str) -> Any:
         raise MissingDependency(what, package, extra) from missing
 
 
-def as_promised(value: Any, what: str) -> Fraction:
+def as_guaranteed(value: Any, what: str) -> Fraction:
     """A privacy loss that a library computed: a float is what it is, not what it prints as.
 
-    >>> as_promised(0.1, "ε") > Fraction(1, 10)
+    >>> as_guaranteed(0.1, "ε") > Fraction(1, 10)
     True
     """
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InvalidValue(f"{what} is a number, got {said(value)}")
     if not isfinite(value):
-        raise InvalidValue(f"{what} is {value}, which promises nothing: add noise, or bound what one person changes")
+        raise InvalidValue(f"{what} is {value}, which guarantees nothing: add noise, or bound what one person changes")
     if value < 0:
         raise InvalidValue(f"{what} is not negative, got {said(value)}")
     number = Fraction(value) if isinstance(value, Rational) else Fraction(float(value))
@@ -62,7 +62,7 @@ def epsilon_of_curve(price_at: Any, delta: Number) -> Fraction:
     finer = [_order(1 + float(best - 1) * 2.0 ** (i / 32)) for i in range(-8, 9)]
     found = min(coarse[best], *(_epsilon(price_at, order, delta) for order in finer))
     if isinstance(found, float):
-        raise InvalidValue("the Rényi prices are infinite at every order, which promises nothing")
+        raise InvalidValue("the Rényi prices are infinite at every order, which guarantees nothing")
     return found
 
 
@@ -74,4 +74,4 @@ def _epsilon(price_at: Any, order: Fraction, delta: Number) -> Fraction | float:
     price = price_at(order)
     if price == inf:
         return inf
-    return epsilon_at(order, as_promised(price, "a Rényi price"), delta)
+    return epsilon_at(order, as_guaranteed(price, "a Rényi price"), delta)

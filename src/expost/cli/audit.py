@@ -120,11 +120,11 @@ def _print(names: list[str], found: list[AuditResult]) -> None:
 
 def _rows(name: str, one: AuditResult) -> Iterator[tuple[str, ...]]:
     for row in one.parts:
-        yield name, str(row.part), f"ε {row.claimed:.4g}", _epsilon(row.shown), _hits(row), _mark(row.refuted)
+        yield name, str(row.part), f"ε {row.guaranteed:.4g}", _epsilon(row.shown), _hits(row), _mark(row.refuted)
     for event in one.events:
         if event.refuted:
             outputs = f"outputs such as {', '.join(event.outputs)}"
-            yield name, outputs, f"δ {event.claimed:.3g}", f"δ ≥ {event.shown:.3g}", _hits(event), _mark(True)
+            yield name, outputs, f"δ {event.guaranteed:.3g}", f"δ ≥ {event.shown:.3g}", _hits(event), _mark(True)
     if one.moment is not None:
         yield name, "Rényi moment", "1", f"≥ {one.moment:.4g}", "", _mark(one.moment > 1)
 
@@ -151,7 +151,7 @@ def _plot(path: Path, names: list[str], found: list[AuditResult]) -> None:
     figure = Figure(figsize=(8, 1.2 + 0.28 * len(rows)), layout="constrained")
     axes = figure.subplots()
     places = range(len(rows))
-    axes.barh(places, [row.claimed for _, row in rows], color="#d9e2ec", label="guaranteed")
+    axes.barh(places, [row.guaranteed for _, row in rows], color="#d9e2ec", label="guaranteed")
     colours = ["#c0392b" if row.refuted else "#2c6fbb" for _, row in rows]
     axes.barh(places, [max(row.shown, 0) if row.shown > -inf else 0 for _, row in rows], height=0.4, color=colours)
     axes.barh([0], [0], color="#2c6fbb", label="shown")

@@ -235,7 +235,7 @@ def described(subject: Any, *, keyed: bool = False) -> Described:
     if not keyed:
         return Described(text)
     if isinstance(subject, Guarantee):
-        return Described(text, claim_digest(subject))
+        return Described(text, guarantee_digest(subject))
     said = say(subject)
     return Described(text, said.fingerprint, said.data)
 
@@ -246,21 +246,21 @@ def _described_guarantee(guarantee: Guarantee) -> Described:
 
 
 @lru_cache(256)
-def claim_text(claim: Guarantee | Tariff) -> str:
+def guarantee_text(guarantee: Guarantee | Tariff) -> str:
     """A guarantee as text, with its prices if it has any. Equal guarantees have equal texts."""
-    if isinstance(claim, Guarantee):
-        return canonical(ordered(claim))
-    return canonical({**ordered(claim.guarantee), "prices": claim.to_json()})
+    if isinstance(guarantee, Guarantee):
+        return canonical(ordered(guarantee))
+    return canonical({**ordered(guarantee.guarantee), "prices": guarantee.to_json()})
 
 
 @lru_cache(256)
-def claim_digest(claim: Guarantee | Tariff) -> str:
+def guarantee_digest(guarantee: Guarantee | Tariff) -> str:
     """The hash under which a guarantee is stored."""
-    return sha256(claim_text(claim))
+    return sha256(guarantee_text(guarantee))
 
 
-def claim_of(found: Any) -> Guarantee | Tariff:
-    """The guarantee, with its prices if it has any, that :func:`claim_text` wrote."""
+def read_guarantee(found: Any) -> Guarantee | Tariff:
+    """The guarantee, with its prices if it has any, that :func:`guarantee_text` wrote."""
     guarantee = Guarantee.from_json(found)
     if "prices" not in found:
         return guarantee

@@ -51,7 +51,7 @@ class Request(NamedTuple):
     tariff: Tariff | None = None
 
     @property
-    def claim(self) -> Guarantee | Tariff:
+    def priced_guarantee(self) -> Guarantee | Tariff:
         """What the ledger stores: the guarantee, with its prices if it has any."""
         return self.tariff or self.guarantee
 

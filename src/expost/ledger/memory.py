@@ -187,7 +187,7 @@ class MemoryStore:
             request = entry.request
             if change.first:
                 self.neighbours = self.neighbours or request.guarantee.neighbours
-                self._guarantees.add(request.claim)
+                self._guarantees.add(request.priced_guarantee)
             if request.key is not None:
                 self._keys[request.key] = number
 
@@ -231,9 +231,9 @@ class MemoryStore:
         found = self._keys.get(key)
         return None if found is None else self._entries[found - 1]
 
-    def knows(self, claim: Guarantee | Tariff) -> bool:
+    def knows(self, guarantee: Guarantee | Tariff) -> bool:
         """Whether an entry of this guarantee, with these prices, was reserved before."""
-        return claim in self._guarantees
+        return guarantee in self._guarantees
 
     # ---- reading
 

@@ -11,7 +11,7 @@ from expost.canonical import canonical, sha256
 from expost.cost import Cost
 from expost.errors import LedgerCorrupt
 from expost.guarantee import Guarantee
-from expost.ledger.codec import Described, claim_of
+from expost.ledger.codec import Described, read_guarantee
 from expost.ledger.entry import Balance, Entry
 from expost.ledger.trail import part_of, request_of
 
@@ -23,11 +23,11 @@ BALANCE = (
     "epsilon_limit, delta_limit, epsilon_spent, delta_spent, epsilon_reserved, delta_reserved, closed, line, meters"
 )
 ENTRY = (
-    "SELECT e.number, a.path, e.operation, e.subject, e.fingerprint, e.claim, c.json, e.label, e.key, e.state, "
+    "SELECT e.number, a.path, e.operation, e.subject, e.fingerprint, e.guarantee, g.json, e.label, e.key, e.state, "
     "e.begun, e.part, e.charged_epsilon, e.charged_delta, e.reserved_at, e.epsilon, e.delta, e.reserved_line, "
     "e.ended_line, e.digest, e.output IS NOT NULL, e.meters, e.charged_meters, e.below "
     "FROM expost_entry e LEFT JOIN expost_account a ON a.id = e.account "
-    "LEFT JOIN expost_claim c ON c.ledger = e.ledger AND c.digest = e.claim WHERE e.ledger = ?"
+    "LEFT JOIN expost_guarantee g ON g.ledger = e.ledger AND g.digest = e.guarantee WHERE e.ledger = ?"
 )
 """A query for entries, to be continued with conditions on ``e``, ``a`` (the account) and ``c`` (the guarantee)."""
 NONSENSE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
@@ -56,13 +56,13 @@ def entry_of_row(row: Any) -> Entry:
 
 
 def _entry(row: Any) -> Entry:
-    number, path, manner, text, fingerprint, claim, said, label, key, state, begun, part, paid, paid_delta, at = row[
+    number, path, manner, text, fingerprint, digest, said, label, key, state, begun, part, paid, paid_delta, at = row[
         :15
     ]
     names = tuple(path.split("/"))
     if row[23] != (len(names) > 1):
         raise ValueError("an entry of an account below the ledger's own is marked so")
-    subject, kept = Described(text, fingerprint), guarantee_of(claim, said)
+    subject, kept = Described(text, fingerprint), guarantee_of(digest, said)
     return Entry(
         number,
         request_of(manner, names, subject, kept, label, key),
@@ -129,5 +129,5 @@ def guarantee_of(digest: str, text: str) -> Guarantee | Tariff:
             raise LedgerCorrupt(f"the guarantee stored as {digest[:12]}… has another hash: it was changed by hand")
         if len(_GUARANTEES) >= 256:
             _GUARANTEES.clear()
-        found = _GUARANTEES[digest] = claim_of(json.loads(text))
+        found = _GUARANTEES[digest] = read_guarantee(json.loads(text))
     return found

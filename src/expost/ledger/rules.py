@@ -22,7 +22,7 @@ from expost.errors import (
     ReservationClosed,
 )
 from expost.guarantee import Guarantee, Neighbours
-from expost.ledger.codec import claim_digest, described
+from expost.ledger.codec import described, guarantee_digest
 from expost.ledger.entry import Balance, Entry, Path, Request, State, least
 from expost.ledger.metered import capacity_of, metered_refusal, with_ended, with_reserved
 from expost.ledger.operations import (
@@ -95,7 +95,7 @@ class Books(Protocol):
     def keyed(self, key: str) -> Entry | None:
         """The entry with a key, if there is one."""
 
-    def knows(self, claim: Guarantee | Tariff) -> bool:
+    def knows(self, guarantee: Guarantee | Tariff) -> bool:
         """Whether an entry of this guarantee, with these prices, was reserved before."""
 
 
@@ -158,7 +158,7 @@ def _reserve(books: Books, operation: Reserve) -> Change:
     entry = Entry(books.count + 1, request, "reserved", operation.begun, None, None, books.at / 1e6)
     if tariff is not None or levels[0].meters is not None:
         found = _metered_more(books, request, levels)
-        return Change(operation, account, found, entry, not books.knows(request.claim))
+        return Change(operation, account, found, entry, not books.knows(request.priced_guarantee))
     worst, more = guarantee.worst_case, []
     for level in levels:
         if not level.has_room(worst):
@@ -290,7 +290,7 @@ def same_request(entry: Entry, request: Request) -> Entry:
     differences = {
         "operation": then.operation != now.operation,
         "mechanism": subject.fingerprint != asked.fingerprint,
-        "guarantee": claim_digest(then.guarantee) != claim_digest(now.guarantee),
+        "guarantee": guarantee_digest(then.guarantee) != guarantee_digest(now.guarantee),
         "label": then.label != now.label,
         "table": bool(subject.data) and subject.data != asked.data,
     }

@@ -18,7 +18,7 @@ from expost.cost import Cost
 from expost.errors import LedgerCorrupt
 from expost.guarantee import Guarantee, Part
 from expost.ledger import rules
-from expost.ledger.codec import Described, claim_digest, claim_of, claim_text, described
+from expost.ledger.codec import Described, described, guarantee_digest, guarantee_text, read_guarantee
 from expost.ledger.entry import Balance, Manner, Note, Path, Request
 from expost.ledger.metered import as_counted
 from expost.ledger.operations import (
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
     from expost.accounting.tariff import Tariff
 
-Claims: TypeAlias = "dict[str, Guarantee | Tariff]"
+Guarantees: TypeAlias = "dict[str, Guarantee | Tariff]"
 """Guarantees, with their prices if they have any, by their hashes."""
 GENESIS = "0" * 64
 """The hash before the first line."""
@@ -122,9 +122,12 @@ def link(head: str, line: str) -> str:
 
 
 def trail_line(change: rules.Change, sequence: int, at: int, user: str | None, *, early: bool = False) -> str:
-    """A change as a line. Lines of early trails, which can be imported, have neither balances nor users."""
-    number = "null" if change.entry is None else change.entry.id
-    start = f'{{"at":{at},"body":{body_of(change)},"entry":{number},"event":"{EVENTS[type(change.operation)]}",'
+    """A change as a line. Early trails can be imported.
+
+    Their lines have neither balances nor users, and the digest of a guarantee is called a claim.
+    """
+    number, kind = "null" if change.entry is None else change.entry.id, EVENTS[type(change.operation)]
+    start = f'{{"at":{at},"body":{body_of(change, early=early)},"entry":{number},"event":"{kind}",'
     if early:
         return f'{start}"sequence":{sequence}}}'
     levels = ",".join(map(_level, change.levels))
@@ -140,11 +143,11 @@ def _level(balance: Balance) -> str:
     )
 
 
-def body_of(change: rules.Change) -> str:
+def body_of(change: rules.Change, *, early: bool = False) -> str:
     """The parameters of an operation, as a line records them."""
     operation = change.operation
     if isinstance(operation, Reserve):
-        return reserve_body(operation, first=change.first)
+        return reserve_body(operation, first=change.first, early=early)
     if isinstance(operation, (Settle, Forfeit, Void)):  # a union is slow, and this runs for every line
         return _end_body(change)
     if isinstance(operation, Begin):
@@ -174,15 +177,17 @@ def _governing_body(change: rules.Change) -> str:
     return canonical(body)
 
 
-def reserve_body(operation: Reserve, *, first: bool) -> str:
+def reserve_body(operation: Reserve, *, first: bool, early: bool = False) -> str:
     """The body of a reservation. The first one for a guarantee contains the guarantee."""
     request = operation.request
     worst, amounts = (request.guarantee.worst_case, None) if request.tariff is None else request.tariff.worst
     subject = described(request.subject, keyed=request.key is not None)
-    whole = f'"guarantee":{claim_text(request.claim)},' if first else ""
+    digest = guarantee_digest(request.priced_guarantee)
+    whole = f'"guarantee":{guarantee_text(request.priced_guarantee)},' if first else ""
+    before, after = (f'"claim":"{digest}",', "") if early else ("", f'"guarantee_digest":"{digest}",')
     return (
         f'{{"account":{canonical("/".join(request.account))},"begun":{"true" if operation.begun else "false"},'
-        f'"claim":"{claim_digest(request.claim)}","fingerprint":{canonical(subject.fingerprint)},{whole}'
+        f'{before}"fingerprint":{canonical(subject.fingerprint)},{whole}{after}'
         f'"key":{canonical(request.key)},"label":{canonical(request.label)},"operation":"{request.operation}",'
         f'"subject":{canonical(subject.text)},"worst":{_charge(worst, amounts)}}}'
     )
@@ -212,7 +217,7 @@ def _charge(cost: Cost, amounts: Amounts | None) -> str:
 # ---- reading
 
 
-def operation_of(event: TrailLine, guarantees: Claims) -> Operation:
+def operation_of(event: TrailLine, guarantees: Guarantees) -> Operation:
     """The operation that an event records. ``guarantees`` are those of earlier lines; new ones are added."""
     body, kind = event.body, event.kind
     if kind == "reserve":
@@ -253,24 +258,24 @@ def _capacity(event: TrailLine) -> Capacity | None:
     return None if counted is None else MeterBalance.of(counted).capacity
 
 
-def _request(event: TrailLine, guarantees: Claims) -> Request:
-    body, claim = event.body, event.body["claim"]
-    found = body.get("guarantee")
+def _request(event: TrailLine, guarantees: Guarantees) -> Request:
+    body, found = event.body, event.body.get("guarantee")
+    digest = body["claim"] if event.levels is None else body["guarantee_digest"]
     if found is not None:
-        if sha256(canonical(found)) != claim:
+        if sha256(canonical(found)) != digest:
             raise impossible(event, "its guarantee does not have the hash that it records")
-        guarantees[claim] = claim_of(found)
+        guarantees[digest] = read_guarantee(found)
     subject = Described(body["subject"], body["fingerprint"])
-    return request_of(body["operation"], _path(body), subject, guarantees[claim], body["label"], body["key"])
+    return request_of(body["operation"], _path(body), subject, guarantees[digest], body["label"], body["key"])
 
 
 def request_of(
-    operation: Manner, path: Path, subject: Any, claim: Guarantee | Tariff, label: str | None, key: str | None
+    operation: Manner, path: Path, subject: Any, guarantee: Guarantee | Tariff, label: str | None, key: str | None
 ) -> Request:
     """The request for a guarantee, with its prices if it has any."""
-    if isinstance(claim, Guarantee):
-        return Request(operation, path, subject, claim, label, key)
-    return Request(operation, path, subject, claim.guarantee, label, key, claim)
+    if isinstance(guarantee, Guarantee):
+        return Request(operation, path, subject, guarantee, label, key)
+    return Request(operation, path, subject, guarantee.guarantee, label, key, guarantee)
 
 
 def _path(body: dict[str, Any]) -> Path:

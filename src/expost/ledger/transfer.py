@@ -17,7 +17,7 @@ from expost.canonical import canonical, sha256
 from expost.errors import AlreadyExists, Busy, InvalidValue, LedgerCorrupt, UnknownEntry
 from expost.guarantee import as_part
 from expost.ledger.address import open_store, opened
-from expost.ledger.codec import claim_digest, claim_text, described
+from expost.ledger.codec import described, guarantee_digest, guarantee_text
 from expost.ledger.durable import DurableStore
 from expost.ledger.engine import Settings
 from expost.ledger.entry import Entry, Note
@@ -100,16 +100,17 @@ class _Copying(Replay):
 
     def _reserved(self, entry: Entry, line: int) -> None:
         request, worst = entry.request, entry.reserved
-        claim, subject = claim_digest(request.claim), described(request.subject)
-        if not self.knows(request.claim):
-            self._run("INSERT INTO expost_claim VALUES (?, ?, ?)", self._ledger, claim, claim_text(request.claim))
+        guarantee, subject = request.priced_guarantee, described(request.subject)
+        digest = guarantee_digest(guarantee)
+        if not self.knows(guarantee):
+            self._run("INSERT INTO expost_guarantee VALUES (?, ?, ?)", self._ledger, digest, guarantee_text(guarantee))
         super()._reserved(entry, line)
         self._run(
-            "INSERT INTO expost_entry (ledger, number, account, below, operation, subject, fingerprint, claim, label, "
-            "key, epsilon, delta, meters, lease, lease_until, begun, reserved_at, reserved_line) "
+            "INSERT INTO expost_entry (ledger, number, account, below, operation, subject, fingerprint, guarantee, "
+            "label, key, epsilon, delta, meters, lease, lease_until, begun, reserved_at, reserved_line) "
             "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,1,1,?,?,?)",
             self._ledger, entry.id, self._ids[request.account], int(len(request.account) > 1), request.operation,
-            subject.text, subject.fingerprint, claim, request.label, request.key, worst.epsilon_units,
+            subject.text, subject.fingerprint, digest, request.label, request.key, worst.epsilon_units,
             worst.delta_units, numbers_text(entry.reserved_amounts), int(entry.begun), round(entry.reserved_at * 1e6),
             line,
         )  # fmt: skip

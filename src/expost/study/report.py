@@ -166,7 +166,7 @@ def _guarantee(record: Mapping[str, Any]) -> str:
     slack = "" if limit["delta"] == "0" else f", apart from a chance of {escape(limit['delta'])}"
     when, life = _lasting(record)
     rows = "" if privacy["rows"] is None else f" At most {privacy['rows']} rows of each count."
-    begins = "A real run would promise the following. " if record.get("rehearsal") else ""
+    begins = "A real run would guarantee the following. " if record.get("rehearsal") else ""
     return (
         f"<section><h2>The guarantee</h2>\n<p>{begins}Take two data sets that differ in {change}. Whatever is "
         f"published from ledger “{escape(record['ledger']['name'])}”, {when}, is at most {factor} times as likely with "

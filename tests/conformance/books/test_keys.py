@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import expost as xp
-from carriers import CLAIM, SECRET, Alike, Asked, Opaque, Trainer, module_step
+from carriers import GUARANTEE, SECRET, Alike, Asked, Opaque, Trainer, module_step
 from expost import Cost, Guarantee, Ledger
 from expost.guarantee import Part
 from toys import Fixed
@@ -23,7 +23,7 @@ class Bare(Alike):
     """The same, by somebody who knows no dataclasses."""
 
     def __init__(self, scale: int) -> None:
-        self.__dict__.update(scale=scale, claim=CLAIM, compute=None, name=None, hidden=[scale])
+        self.__dict__.update(scale=scale, guarantee=GUARANTEE, compute=None, name=None, hidden=[scale])
 
 
 def test_mechanisms_that_print_alike_do_not_replay_each_other(ledger: Ledger) -> None:
@@ -148,12 +148,12 @@ def test_a_fingerprint_of_ones_own(ledger: Ledger) -> None:
 def test_a_key_of_another_account_says_only_that_it_is_taken(ledger: Ledger) -> None:
     """Found: the conflict carried the other's entry, label and charge included."""
     alice, bob = ledger.create_account("alice", epsilon=5, delta=1), ledger.create_account("bob", epsilon=5, delta=1)
-    alice.run(Fixed(CLAIM, "private to alice", part="small"), key="k", label="alice's diagnosis")
+    alice.run(Fixed(GUARANTEE, "private to alice", part="small"), key="k", label="alice's diagnosis")
     for asker in (bob, ledger, alice.create_account("below", epsilon=1, delta=1)):
         for attempt in (
-            lambda asker=asker: asker.run(Fixed(CLAIM, "private to alice", part="small"), key="k"),
+            lambda asker=asker: asker.run(Fixed(GUARANTEE, "private to alice", part="small"), key="k"),
             lambda asker=asker: asker.run(Alike(1), key="k", label="mine"),
-            lambda asker=asker: asker.reserve(CLAIM, key="k"),
+            lambda asker=asker: asker.reserve(GUARANTEE, key="k"),
         ):
             with pytest.raises(xp.KeyConflict) as caught:
                 attempt()
@@ -175,11 +175,11 @@ def frames(error: BaseException) -> str:
 
 def test_a_conflict_and_a_used_key_survive_pickling(ledger: Ledger) -> None:
     """Found: the entry held the data that a question leads to."""
-    ledger.reserve(CLAIM, key="r")
+    ledger.reserve(GUARANTEE, key="r")
     ledger.run(Asked(1, rows=Thread()), key="k")
     for attempt, kind in (
         (lambda: ledger.run(Asked(2, rows=Thread()), key="k"), xp.KeyConflict),
-        (lambda: ledger.reserve(CLAIM, key="r"), xp.AlreadyReserved),
+        (lambda: ledger.reserve(GUARANTEE, key="r"), xp.AlreadyReserved),
     ):
         with pytest.raises(kind) as caught:
             attempt()
@@ -206,7 +206,7 @@ def both(accounts: list[Ledger]) -> list[Any]:
     def ask(account: Ledger) -> None:
         ready.wait()
         try:
-            account.reserve(CLAIM, key="k")
+            account.reserve(GUARANTEE, key="k")
         except xp.ExpostError as error:
             told.append(error)
 
@@ -222,8 +222,8 @@ def test_a_store_asked_at_once_tells_others_nothing() -> None:
     """The same, for certain: the key is taken between the look and the reservation."""
     ledger = Ledger(epsilon=20)
     alice, bob = ledger.create_account("alice", epsilon=5), ledger.create_account("bob", epsilon=5)
-    store, request = ledger._store, bob._request("reserve", CLAIM, CLAIM, None, "k")
-    alice.reserve(CLAIM, key="k")
+    store, request = ledger._store, bob._request("reserve", GUARANTEE, GUARANTEE, None, "k")
+    alice.reserve(GUARANTEE, key="k")
     store.earlier = lambda asked: None  # type: ignore[assignment,method-assign]
     with pytest.raises(xp.KeyConflict) as caught:
         store.reserve(request, begin=True)

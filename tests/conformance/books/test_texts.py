@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import expost as xp
-from carriers import CLAIM, SECRET, Alike, Asked, Called, Opaque, Trainer, module_step
+from carriers import GUARANTEE, SECRET, Alike, Asked, Called, Opaque, Trainer, module_step
 from expost import Ledger
 from expost.accounting.losses import GaussianNoise
 from expost.mechanisms.stability.release import Proposal
@@ -68,7 +68,7 @@ HOLDERS: dict[str, Callable[[], xp.Mechanism]] = {
 def test_the_books_hold_no_object_of_a_callable(ledger: Ledger, what: str, tmp_path: Path) -> None:
     """Found: incomes that a bound method carried with it stood in the entry, the audit trail and its export."""
     mechanism = HOLDERS[what]()
-    ledger._store.reserve(ledger._request("run", mechanism, CLAIM, None, None), begin=True)
+    ledger._store.reserve(ledger._request("run", mechanism, GUARANTEE, None, None), begin=True)
     ledger.export(tmp_path / "trail.jsonl")
     (entry,) = ledger.entries()
     books = [entry.what, repr(entry), repr(entry.request), ledger.statement(), (tmp_path / "trail.jsonl").read_text()]
@@ -82,7 +82,7 @@ def test_the_books_hold_no_object_of_a_callable(ledger: Ledger, what: str, tmp_p
 def test_without_a_key_there_is_no_hash_of_the_parameters(ledger: Ledger) -> None:
     """Found: whoever guesses a parameter that does not print could check the guess by the fingerprint."""
     ledger.run(Alike(np.array([SECRET])))  # type: ignore[arg-type]
-    with ledger.reserve(CLAIM) as spending:
+    with ledger.reserve(GUARANTEE) as spending:
         spending.settle("small")
     ledger.run(Alike(2), key="k")
     told = [event.body["fingerprint"] for event in ledger.audit_trail() if event.kind == "reserve"]
@@ -113,7 +113,7 @@ def test_the_trail_is_written_when_it_happens(ledger: Ledger) -> None:
         lambda ledger: ledger.run(Alike(1), key=[SECRET]),
         lambda ledger: ledger.account([SECRET]),
         lambda ledger: ledger.reservation([SECRET]),
-        lambda ledger: ledger.reserve(CLAIM, lease=[SECRET]),
+        lambda ledger: ledger.reserve(GUARANTEE, lease=[SECRET]),
     ],
 )
 def test_messages_do_not_show_what_may_be_data(attempt: Callable[[Ledger], Any]) -> None:

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from carriers import CLAIM
+from carriers import GUARANTEE
 from clocks import Clock
 from expost import Ledger
 
@@ -28,7 +28,7 @@ def test_the_books_do_not_tell_how_long_it_took(ledger: Ledger, clock: Clock, en
     start = (time.time_ns() // 1000 // HOUR + 1) * HOUR
     for begun, took in ((start + 5, 250_000), (start + 5, 1_500_000), (start + HOUR - 1_000_000, 1_500_000)):
         turn(begun)
-        spending = ledger.reserve(CLAIM, begin=ending != "void")
+        spending = ledger.reserve(GUARANTEE, begin=ending != "void")
         before = books(ledger)
         turn(begun + took)
         spending.settle("small") if ending == "settle" else getattr(spending, ending)()
@@ -44,7 +44,7 @@ def test_the_clock_of_the_books_shows_full_hours(ledger: Ledger, clock: Clock) -
     start = (time.time_ns() // 1000 // HOUR + 1) * HOUR
     for at in (start + 1, start + HOUR - 1, start + HOUR + 1_234_567, start):
         turn(at)
-        ledger.reserve(CLAIM).settle("small")
+        ledger.reserve(GUARANTEE).settle("small")
     when = [int(entry.reserved_at * 1e6) for entry in ledger.entries()]
     assert when == [start, start, start + HOUR, start + HOUR]  # a clock that went backwards stands still
     assert all(event.at % HOUR == 0 for event in ledger.audit_trail())

@@ -5,7 +5,7 @@ import copy
 import pytest
 
 import expost as xp
-from books import CLAIM, NewLedger, settle
+from books import GUARANTEE, NewLedger, settle
 from expost import Cost, Guarantee, Ledger
 
 
@@ -79,10 +79,10 @@ def test_the_first_relation_fixes_it() -> None:
     assert ledger.neighbours is None  # a refusal changes nothing
     settle(ledger, Guarantee.uniform(1, neighbours="substitute"), "any")
     assert ledger.neighbours == "substitute"
-    claim = Guarantee.uniform(1, neighbours="add-remove")
+    guarantee = Guarantee.uniform(1, neighbours="add-remove")
     with pytest.raises(xp.NeighbourMismatch, match=r"guarantee\.under\('substitute'\)"):
-        ledger.reserve(claim)
-    settle(ledger, claim.under("substitute"), "any")
+        ledger.reserve(guarantee)
+    settle(ledger, guarantee.under("substitute"), "any")
     assert ledger.spent == Cost(4)
 
 
@@ -96,14 +96,14 @@ def test_one_relation_in_one_ledger(new_ledger: NewLedger) -> None:
 
 def test_a_quote_charges_nothing(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=2, delta=1e-6)
-    quote = ledger.quote([xp.Coin(epsilon=1, sensitivity=1), CLAIM])
+    quote = ledger.quote([xp.Coin(epsilon=1, sensitivity=1), GUARANTEE])
     assert (quote.worst, quote.best) == (Cost(1.75, delta="1e-6"), Cost(0.25, delta="1e-6"))
     assert quote.fits
-    assert not ledger.quote([CLAIM, CLAIM]).fits
+    assert not ledger.quote([GUARANTEE, GUARANTEE]).fits
     assert ledger.quote([]).worst == Cost(0)
     assert list(ledger.entries()) == []
     with pytest.raises(xp.InvalidValue, match=r"quote\(\[…\]\)"):
-        ledger.quote(CLAIM)
+        ledger.quote(GUARANTEE)
 
 
 def test_a_ledger_is_never_copied(new_ledger: NewLedger) -> None:
@@ -115,7 +115,7 @@ def test_a_ledger_is_never_copied(new_ledger: NewLedger) -> None:
 def test_how_ledgers_look(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=1, delta=1e-6, name="study")
     assert repr(ledger) == "<ledger 'study': ε 1, δ 1e-6 remaining of ε 1, δ 1e-6>"
-    settle(ledger, CLAIM)
+    settle(ledger, GUARANTEE)
     ledger.reserve(Guarantee.uniform(0.25), label="a label that is much too long to be printed in a table cell")
     lines = ledger.statement().splitlines()
     assert lines[0].split() == ["#", "account", "what", "state", "part", "reserved", "charged", "refunded"]

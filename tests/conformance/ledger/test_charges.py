@@ -6,7 +6,7 @@ from threading import Barrier, Thread
 import pytest
 
 import expost as xp
-from books import CLAIM, NewLedger, settle
+from books import GUARANTEE, NewLedger, settle
 from expost import Cost, Guarantee, Ledger
 from toys import Fixed
 
@@ -43,7 +43,7 @@ def test_everything_that_remains_can_be_asked_for(new_ledger: NewLedger) -> None
 
 def test_refunds(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=1, delta=1e-6)
-    with ledger.reserve(CLAIM, label="spark job 17") as spending:
+    with ledger.reserve(GUARANTEE, label="spark job 17") as spending:
         assert ledger.reserved == Cost(0.75, delta="1e-6")
         assert ledger.remaining == Cost(0.25)
         entry = spending.settle("small")
@@ -56,12 +56,12 @@ def test_refunds(new_ledger: NewLedger) -> None:
 def test_entries_say_who_what_when(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=1, delta=1e-6, name="study")
     before = datetime.now(UTC) - timedelta(hours=1)
-    reservation = ledger.create_account("alice", epsilon=1, delta=1).reserve(CLAIM, label="job", key="k")
+    reservation = ledger.create_account("alice", epsilon=1, delta=1).reserve(GUARANTEE, label="job", key="k")
     (entry,) = ledger.entries()
     assert (entry.id, entry.account, entry.what, entry.operation) == (1, "study/alice", "job", "reserve")
     assert (entry.key, entry.label) == ("k", "job")
     assert (entry.state, entry.part, entry.charged, entry.refunded) == ("reserved", None, None, None)
-    assert entry.guarantee == CLAIM
+    assert entry.guarantee == GUARANTEE
     assert before <= entry.when <= datetime.now(UTC)
     reservation.settle("large")
     (later,) = ledger.entries()
@@ -77,14 +77,17 @@ def test_entries_say_who_what_when(new_ledger: NewLedger) -> None:
 
 def test_leaving_without_a_part_charges_the_worst_case_and_warns(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=1, delta=1e-6)
-    with pytest.warns(xp.UnsettledWarning, match=r"worst case \(ε 0.75, δ 1e-6\) was charged"), ledger.reserve(CLAIM):
+    with (
+        pytest.warns(xp.UnsettledWarning, match=r"worst case \(ε 0.75, δ 1e-6\) was charged"),
+        ledger.reserve(GUARANTEE),
+    ):
         pass
-    assert ledger.spent == CLAIM.worst_case
+    assert ledger.spent == GUARANTEE.worst_case
 
 
 def test_an_exception_in_the_block_charges_the_worst_case_with_a_note(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=1, delta=1e-6)
-    with pytest.raises(RuntimeError) as caught, ledger.reserve(CLAIM):
+    with pytest.raises(RuntimeError) as caught, ledger.reserve(GUARANTEE):
         raise RuntimeError("engine down")
     assert "worst case (ε 0.75, δ 1e-6) was charged to 'ledger' as entry 1" in caught.value.__notes__[0]
     assert next(ledger.entries()).state == "forfeited"
@@ -92,13 +95,13 @@ def test_an_exception_in_the_block_charges_the_worst_case_with_a_note(new_ledger
 
 def test_before_it_began_nothing_is_charged(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=1, delta=1e-6)
-    with pytest.raises(RuntimeError), ledger.reserve(CLAIM, begin=False):
+    with pytest.raises(RuntimeError), ledger.reserve(GUARANTEE, begin=False):
         raise RuntimeError("no connection")
-    spending = ledger.reserve(CLAIM, begin=False)
-    assert spending.void().refunded == CLAIM.worst_case
+    spending = ledger.reserve(GUARANTEE, begin=False)
+    assert spending.void().refunded == GUARANTEE.worst_case
     assert [entry.state for entry in ledger.entries()] == ["voided", "voided"]
     assert ledger.remaining == ledger.limit
-    begun = ledger.reserve(CLAIM, begin=False)
+    begun = ledger.reserve(GUARANTEE, begin=False)
     begun.begin()
     with pytest.raises(xp.ReservationClosed, match="sampling has begun"):
         begun.void()
@@ -110,7 +113,7 @@ def test_before_it_began_nothing_is_charged(new_ledger: NewLedger) -> None:
 
 def test_a_reservation_ends_once(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=1, delta=1e-6)
-    spending = ledger.reserve(CLAIM)
+    spending = ledger.reserve(GUARANTEE)
     spending.settle("small")
     for again in (lambda: spending.settle("small"), spending.forfeit, spending.void, spending.begin):
         with pytest.raises(xp.ReservationClosed, match="it is settled already"):
@@ -121,16 +124,16 @@ def test_a_reservation_ends_once(new_ledger: NewLedger) -> None:
 
 def test_an_unknown_part_charges_the_worst_case_and_raises(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=1, delta=1e-6)
-    with pytest.raises(xp.UnknownPart) as caught, ledger.reserve(CLAIM) as spending:
+    with pytest.raises(xp.UnknownPart) as caught, ledger.reserve(GUARANTEE) as spending:
         spending.settle("medium")
     assert "worst case" in caught.value.__notes__[0]
-    assert ledger.spent == CLAIM.worst_case
+    assert ledger.spent == GUARANTEE.worst_case
     other = new_ledger(epsilon=1, delta=1e-6)
     with pytest.raises(xp.UnknownPart):
-        other.run(Fixed(CLAIM, None, part="medium"))
+        other.run(Fixed(GUARANTEE, None, part="medium"))
     with pytest.raises(ValueError, match="cannot tell"):
-        new_ledger(epsilon=1, delta=1).run(Fixed(CLAIM, None, part=ValueError("cannot tell")))
-    assert other.spent == CLAIM.worst_case
+        new_ledger(epsilon=1, delta=1).run(Fixed(GUARANTEE, None, part=ValueError("cannot tell")))
+    assert other.spent == GUARANTEE.worst_case
 
 
 @pytest.mark.parametrize("error", [ValueError("bad"), KeyboardInterrupt()])
@@ -140,25 +143,25 @@ def test_an_exception_while_sampling_charges_the_worst_case(new_ledger: NewLedge
 
     ledger = new_ledger(epsilon=1, delta=1e-6)
     with pytest.raises(type(error)) as caught:
-        ledger.run(Fixed(CLAIM, None), on=broken)
+        ledger.run(Fixed(GUARANTEE, None), on=broken)
     assert "worst case" in caught.value.__notes__[0]
-    assert ledger.spent == CLAIM.worst_case
+    assert ledger.spent == GUARANTEE.worst_case
 
 
 def test_public_mistakes_are_free(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=1)
     with pytest.raises(xp.InvalidValue, match="one integer, got data of type str"):
         ledger.run(xp.Coin(epsilon=1, sensitivity=1), on="seven")  # type: ignore[misc]
-    for wrong in ("coin", None, CLAIM):
+    for wrong in ("coin", None, GUARANTEE):
         with pytest.raises(xp.InvalidValue, match="take a mechanism"):
             ledger.run(wrong)
     with pytest.raises(xp.InvalidValue, match="reserve takes a guarantee"):
         ledger.reserve(xp.Coin(epsilon=1, sensitivity=1))
     for text in ("", 7):
         with pytest.raises(xp.InvalidValue, match="a label is a string"):
-            ledger.reserve(CLAIM, label=text)
+            ledger.reserve(GUARANTEE, label=text)
         with pytest.raises(xp.InvalidValue, match="a key is a string"):
-            ledger.reserve(CLAIM, key=text)
+            ledger.reserve(GUARANTEE, key=text)
     for name in ("", "a/b", 7):
         with pytest.raises(xp.InvalidValue, match="no '/'"):
             new_ledger(epsilon=1, name=name)
@@ -192,9 +195,9 @@ def test_starting_an_interaction_badly_forfeits(new_ledger: NewLedger) -> None:
 def test_an_output_that_cannot_be_kept_charges_the_worst_case(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=1, delta=1e-6)
     with pytest.raises(TypeError) as caught:
-        ledger.run(Fixed(CLAIM, None, part="small"), on=lambda: (x for x in "abc"), key="k")
+        ledger.run(Fixed(GUARANTEE, None, part="small"), on=lambda: (x for x in "abc"), key="k")
     assert "worst case" in caught.value.__notes__[0]
-    assert ledger.spent == CLAIM.worst_case
+    assert ledger.spent == GUARANTEE.worst_case
 
 
 def test_threads_never_pass_the_limit(new_ledger: NewLedger) -> None:

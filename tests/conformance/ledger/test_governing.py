@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import expost as xp
-from books import CLAIM, NewLedger, settle
+from books import GUARANTEE, NewLedger, settle
 from expost import Cost, Guarantee
 from expost.ledger.verify.lines import replay
 
@@ -42,9 +42,9 @@ def test_a_closed_ledger_reserves_nothing_more(new_ledger: NewLedger) -> None:
     alice, bob = ledger.create_account("alice", epsilon=0.5), ledger.create_account("bob", epsilon=0.5)
     spending = alice.reserve(Guarantee({"a": 0.25, "b": 0.1}))
     alice.close(by="the board", reason="she left")
-    for claim in (Guarantee.uniform(0.1), Guarantee.uniform(0)):
+    for guarantee in (Guarantee.uniform(0.1), Guarantee.uniform(0)):
         with pytest.raises(xp.LedgerClosed, match="'ledger/alice' was closed by its owner"):
-            alice.reserve(claim)
+            alice.reserve(guarantee)
     assert (alice.closed, alice.remaining, ledger.closed) == (True, Cost(0), False)
     assert spending.settle("b").charged == Cost(0.1)
     settle(bob, Guarantee.uniform(0.1), "any")
@@ -63,11 +63,11 @@ def test_a_closed_ledger_reserves_nothing_more(new_ledger: NewLedger) -> None:
 def test_the_audit_trail_adds_up(new_ledger: NewLedger, tmp_path: Path) -> None:
     ledger = new_ledger(epsilon=5, delta=1e-5, name="study", unit="person", neighbours="add-remove")
     alice = ledger.create_account("alice", epsilon=3, delta=1e-5)
-    settle(alice, CLAIM)
+    settle(alice, GUARANTEE)
     noted = ledger.verify()
-    alice.reserve(CLAIM, begin=False).void()
+    alice.reserve(GUARANTEE, begin=False).void()
     ledger.run(xp.Coin(epsilon=1, sensitivity=1, heads=1), on=3, key="k")
-    waiting = ledger.reserve(CLAIM, begin=False)
+    waiting = ledger.reserve(GUARANTEE, begin=False)
     waiting.begin()
     waiting.forfeit()
     ledger.reserve(Guarantee.uniform(0.5))
@@ -80,10 +80,11 @@ def test_the_audit_trail_adds_up(new_ledger: NewLedger, tmp_path: Path) -> None:
     assert books.accounts["study", "alice"].spent == Cost(0.25, delta="1e-6")
     lines = [json.loads(line) for line in (tmp_path / "trail.jsonl").read_text().splitlines()]
     assert [line["line"]["sequence"] for line in lines] == list(range(1, 13))
-    claims: dict[str, object] = {}
-    for told in (line["line"]["body"] for line in lines if line["line"]["event"] == "reserve"):
-        claims[told["claim"]] = told.get("guarantee") or claims[told["claim"]]  # each was told of when it came first
-        assert Guarantee.from_json(claims[told["claim"]]).worst_case == Cost.of_units(*told["worst"])
+    guarantees: dict[str, object] = {}
+    for body in (line["line"]["body"] for line in lines if line["line"]["event"] == "reserve"):
+        digest = body["guarantee_digest"]
+        guarantees[digest] = body.get("guarantee") or guarantees[digest]  # whole in the first line that has it
+        assert Guarantee.from_json(guarantees[digest]).worst_case == Cost.of_units(*body["worst"])
     before = "0" * 64
     for line in lines:  # as anyone can, without expost
         text = json.dumps(line["line"], sort_keys=True, separators=(",", ":"))
@@ -100,7 +101,7 @@ def test_a_statement_by_day(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=5, delta=1e-5, name="study")
     alice = ledger.create_account("alice", epsilon=3, delta=1e-5)
     for account in (ledger, alice, alice):
-        settle(account, CLAIM)
+        settle(account, GUARANTEE)
     ledger.reserve(Guarantee.uniform(1))
     lines = ledger.statement(by="day").splitlines()
     assert lines[0].split() == ["day", "account", "reserved", "charged", "refunded"]

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 import expost as xp
-from books import CLAIM, NewLedger
+from books import GUARANTEE, NewLedger
 from expost import Cost, Guarantee, Ledger
 from toys import Fixed, Responses
 
@@ -31,14 +31,14 @@ def test_a_stored_output_cannot_be_changed(new_ledger: NewLedger) -> None:
 
 def test_a_used_key_never_pretends(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=10, delta=1)
-    spending = ledger.reserve(CLAIM, key="k")
+    spending = ledger.reserve(GUARANTEE, key="k")
     with pytest.raises(xp.AlreadyReserved, match="which is reserved: settle it through") as caught:
-        ledger.reserve(CLAIM, key="k")
+        ledger.reserve(GUARANTEE, key="k")
     assert caught.value.entry.id == spending.id
     ledger.reservation("k").settle("small")
     with pytest.raises(xp.AlreadyReserved, match="which is settled: nothing is sampled twice"):
-        ledger.reserve(CLAIM, key="k")
-    told = Fixed(CLAIM, None, part="unknown")
+        ledger.reserve(GUARANTEE, key="k")
+    told = Fixed(GUARANTEE, None, part="unknown")
     with pytest.raises(xp.UnknownPart):
         ledger.run(told, key="forfeited")
     with pytest.raises(xp.AlreadyReserved, match="forfeited"):
@@ -101,7 +101,7 @@ def test_a_reservation_is_found_from_its_own_account_and_above() -> None:
 def test_a_run_that_is_under_way_elsewhere(new_ledger: NewLedger) -> None:
     """The same key from within the run itself: in flight, neither replayed nor sampled again, nor settled."""
     ledger = new_ledger(epsilon=5, delta=1)
-    told = Fixed(CLAIM, None, part="small")
+    told = Fixed(GUARANTEE, None, part="small")
     seen = []
 
     def meanwhile() -> str:
@@ -125,4 +125,4 @@ def test_an_output_whose_copy_looks_at_the_ledger() -> None:
             assert ledger.remaining
             return self
 
-    assert ledger.run(Fixed(CLAIM, None, part="small"), on=Curious, key="k").part == "small"
+    assert ledger.run(Fixed(GUARANTEE, None, part="small"), on=Curious, key="k").part == "small"

@@ -202,10 +202,10 @@ def test_delta_is_charged_whatever_comes_out() -> None:
 
 
 def test_interactions_whose_prices_need_a_delta_cost_their_epsilon() -> None:
-    claim = Guarantee({"yes": "0.1", "no": "0.02"}, "1e-9")
-    talk = Round(Pure(claim), interactive=True).renyi_prices(Fraction(20))
+    guarantee = Guarantee({"yes": "0.1", "no": "0.02"}, "1e-9")
+    talk = Round(Pure(guarantee), interactive=True).renyi_prices(Fraction(20))
     assert (talk.of("yes"), talk.of("no")) == (10**11, 2 * 10**10)
-    assert Round(Pure(claim)).renyi_prices(Fraction(20)).of("no") < talk.of("no")
+    assert Round(Pure(guarantee)).renyi_prices(Fraction(20)).of("no") < talk.of("no")
     rule = MeterFilter.of(LIMIT)
     assert rule.decide(rule.start(), Round(SESSION.mechanism, interactive=True)) is CONT
     assert rule.decide(rule.start(), Round(Normal(Fraction(50)), interactive=True)) is CONT

@@ -60,7 +60,7 @@ def test_calibration_against_the_formula_in_floats() -> None:
     assert near - exp(1) * far == pytest.approx(1e-6, rel=1e-6)
 
 
-def test_calibration_refuses_what_promises_nothing() -> None:
+def test_calibration_refuses_what_guarantees_nothing() -> None:
     for epsilon, delta in ((Fraction(0), Fraction(1, 2)), (Fraction(1), Fraction(0)), (Fraction(1001), Fraction(1, 2))):
         with pytest.raises(InvalidValue, match="needs"):
             normal_noise_for(epsilon, delta)
@@ -69,7 +69,7 @@ def test_calibration_refuses_what_promises_nothing() -> None:
 @pytest.mark.parametrize("rho", ["0.001", "0.1", "2"])
 @pytest.mark.parametrize("delta", ["1e-12", "1e-5"])
 def test_zcdp_lies_between_normal_noise_and_the_simple_bound(rho: str, delta: str) -> None:
-    """Gaussian noise is ρ-zCDP with σ/Δ = 1/√2ρ, so its own ε is a lower bound on what zCDP can promise."""
+    """Gaussian noise is ρ-zCDP with σ/Δ = 1/√2ρ, so its own ε is a lower bound on what zCDP can guarantee."""
     r, d = Fraction(rho), Fraction(delta)
     epsilon = epsilon_of_zcdp(r, d)
     from math import log

@@ -237,9 +237,9 @@ def test_stops_are_read_back_below_the_truth_and_half_the_smear_is_caught(
     whole, epsilon = law.split_blur, Fraction(9, 32)
     monkeypatch.setattr("expost.accounting.losses.split_blur", lambda step: law.Blur(smear=whole(step).smear * smear))
     for count in (4, 8, 12, 20):
-        stops, promised = [count // 2, count], [2 * epsilon] * 2
-        found = Recursion([ApproximateDP(epsilon)] * count, stops, 1 / 16).bracket(promised)
-        exact = optimal_delta([(epsilon, 0)] * count, stops, promised)
+        stops, guaranteed = [count // 2, count], [2 * epsilon] * 2
+        found = Recursion([ApproximateDP(epsilon)] * count, stops, 1 / 16).bracket(guaranteed)
+        exact = optimal_delta([(epsilon, 0)] * count, stops, guaranteed)
         assert 0 < found.lower < found.upper
         assert exact.lower <= found.upper
         assert (found.lower <= exact.upper) == (smear == 1)

@@ -77,7 +77,7 @@ def e(number: object) -> Fraction:
     return bracket.exp(Fraction(str(number))).upper
 
 
-PROMISED = {1: "0.2", 2: "0.4", 3: "0.55", 4: "0.9"}
+GUARANTEED = {1: "0.2", 2: "0.4", 3: "0.55", 4: "0.9"}
 
 
 PURE = [("0.5", "0"), ("0.3", "0"), ("0.8", "0"), ("0.2", "0")]
@@ -89,7 +89,7 @@ def small_cases() -> Iterator[tuple[list[tuple[str, str]], dict[int, str]]]:
     for steps in (PURE, [("0.4", "0")] * 4, APPROXIMATE, [("0.4", "0.1")] * 4):
         for count in range(1, len(steps) + 1):
             for early in chain.from_iterable(combinations(range(1, count), size) for size in range(count)):
-                yield steps[:count], {k: PROMISED[k] for k in (*early, count)}
+                yield steps[:count], {k: GUARANTEED[k] for k in (*early, count)}
 
 
 @pytest.mark.parametrize(("steps", "stops"), list(small_cases()))
@@ -213,11 +213,11 @@ TABLE = [(1, 2.585, 2.585), (5, 2.793, 1.339), (20, 2.895, 0.911), (100, 2.951, 
 def test_training_may_stop_early(stops: int, full: float, first: float) -> None:
     """σ = 1, sampling rate 0.01, 2000 steps, δ = 10⁻⁵: what full length and the first stop cost."""
     every = 2000 // stops
-    promise = plan([GaussianNoise(1, 0.01)] * 2000, range(every, 2001, every), 1e-5, grid=2.0**-10)
-    assert promise.epsilon_of(2000) == pytest.approx(full, abs=2e-3)
+    planned = plan([GaussianNoise(1, 0.01)] * 2000, range(every, 2001, every), 1e-5, grid=2.0**-10)
+    assert planned.epsilon_of(2000) == pytest.approx(full, abs=2e-3)
     if stops > 1:
-        assert promise.epsilon_of(every) == pytest.approx(first, abs=2e-3)
-    assert promise.worst_case.exact_delta == Fraction(1, 10**5)
+        assert planned.epsilon_of(every) == pytest.approx(first, abs=2e-3)
+    assert planned.worst_case.exact_delta == Fraction(1, 10**5)
 
 
 # ---- loss laws
@@ -324,8 +324,8 @@ def test_a_bracket_of_stops_that_is_too_wide_says_why() -> None:
 def test_a_hundred_thousand_sampled_steps_are_planned() -> None:
     """This was refused, with the advice to take another grid step, which Iterative does not have."""
     told: list[str] = []
-    promise = plan([GaussianNoise(2, "1e-4")] * 100_000, [50_000, 100_000], 1e-5, progress=told.append)
+    planned = plan([GaussianNoise(2, "1e-4")] * 100_000, [50_000, 100_000], 1e-5, progress=told.append)
     for stop in (50_000, 100_000):
         fixed = compose([GaussianNoise(2, "1e-4")] * stop)
-        assert fixed.epsilon(1e-5).lower <= promise.epsilon_of(stop) <= fixed.epsilon_above(5e-6) * 1.001  # Lemma 11
+        assert fixed.epsilon(1e-5).lower <= planned.epsilon_of(stop) <= fixed.epsilon_above(5e-6) * 1.001  # Lemma 11
     assert any("stops" in each for each in told)

@@ -62,8 +62,8 @@ def test_steps_are_paid_one_by_one() -> None:
 
 
 def test_an_interaction_that_needs_a_delta_costs_its_epsilon_at_every_order() -> None:
-    claim = Guarantee({"yes": "0.1", "no": "0.02"}, "1e-9")
-    talk, once = (tariff_of_guarantee(claim, ORDER, interactive=kind) for kind in (True, False))
+    guarantee = Guarantee({"yes": "0.1", "no": "0.02"}, "1e-9")
+    talk, once = (tariff_of_guarantee(guarantee, ORDER, interactive=kind) for kind in (True, False))
     assert (talk.of("yes").amounts.renyi, talk.of("no").amounts.renyi) == (10**11, 2 * 10**10)
     assert talk.takes_delta
     assert once.takes_delta
@@ -93,12 +93,12 @@ def test_prices_that_no_ledger_can_count_are_refused(renyi: tuple[int, ...], nor
 @given(st.permutations(["a", "b", (0, "c"), 7]), st.booleans())
 def test_tariffs_do_not_depend_on_the_order_of_parts(parts: list[object], rest: bool) -> None:
     prices = {"a": "0.5", "b": "0.1", (0, "c"): "0.2", 7: "0.3"}
-    claim = Guarantee({part: prices[part] for part in parts}, otherwise=1 if rest else None)  # type: ignore[index,misc]
+    guarantee = Guarantee({part: prices[part] for part in parts}, otherwise=1 if rest else None)  # type: ignore[index,misc]
     other = Guarantee(prices, otherwise=1 if rest else None)
-    one, two = (tariff_of_guarantee(each, ORDER, interactive=False) for each in (claim, other))
+    one, two = (tariff_of_guarantee(each, ORDER, interactive=False) for each in (guarantee, other))
     assert (one, hash(one)) == (two, hash(two))
     assert one.of(7) == two.of(7)
-    assert Tariff.from_json(claim, two.to_json()) == pickle.loads(pickle.dumps(one))
+    assert Tariff.from_json(guarantee, two.to_json()) == pickle.loads(pickle.dumps(one))
 
 
 # ---- what a limit holds

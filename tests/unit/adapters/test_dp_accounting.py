@@ -68,8 +68,8 @@ def test_their_accountant_ignores_how_often_a_response_is_repeated() -> None:
 
 @pytest.mark.parametrize("accountant", ["best", "pld", "rdp", "expost"])
 def test_ten_responses_cost_ten(accountant: Any) -> None:
-    claim = event_guarantee(responses(10), delta=1e-6, neighbours="substitute", accountant=accountant)
-    assert claim.epsilon_of("any") == pytest.approx(10 * log(3), rel=1e-3)
+    guarantee = event_guarantee(responses(10), delta=1e-6, neighbours="substitute", accountant=accountant)
+    assert guarantee.epsilon_of("any") == pytest.approx(10 * log(3), rel=1e-3)
     nested = dp.SelfComposedDpEvent(dp.ComposedDpEvent([responses(2), dp.GaussianDpEvent(1000.0)]), 5)
     again = event_guarantee(nested, delta=1e-6, neighbours="substitute", accountant=accountant)
     assert again.epsilon_of("any") > 10 * log(3) * 0.999
@@ -97,11 +97,11 @@ SUBCLASS = type("GaussianDpEvent", (dp.GaussianDpEvent,), {})
 @pytest.mark.parametrize(
     ("event", "said"),
     [
-        (dp.NonPrivateDpEvent(), "NonPrivateDpEvent promises nothing"),
+        (dp.NonPrivateDpEvent(), "NonPrivateDpEvent guarantees nothing"),
         (dp.UnsupportedDpEvent(), "UnsupportedDpEvent says itself"),
         (dp.ComposedDpEvent([NORMAL, dp.SelfComposedDpEvent(dp.UnsupportedDpEvent(), 3)]), "UnsupportedDpEvent"),
-        (dp.PoissonSampledDpEvent(0.1, dp.NonPrivateDpEvent()), "NonPrivateDpEvent promises nothing"),
-        (dp.dp_event.RepeatAndSelectDpEvent(dp.NonPrivateDpEvent(), 1, 1), "NonPrivateDpEvent promises nothing"),
+        (dp.PoissonSampledDpEvent(0.1, dp.NonPrivateDpEvent()), "NonPrivateDpEvent guarantees nothing"),
+        (dp.dp_event.RepeatAndSelectDpEvent(dp.NonPrivateDpEvent(), 1, 1), "NonPrivateDpEvent guarantees nothing"),
         (dp.PoissonSampledDpEvent(0.1, NORMAL), "do not support"),
         (dp.SampledWithReplacementDpEvent(10, 2, dp.GaussianDpEvent(1.0)), "neither accountant"),
         (dp.SingleEpochTreeAggregationDpEvent(1.0, [3]), "no relation here"),

@@ -116,8 +116,8 @@ SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 @pytest.mark.parametrize(
     ("make", "settings", "said"),
     [
-        (lambda: laplace(0.0), {}, "ε is inf, which promises nothing"),
-        (lambda: renyi(lambda _: float("nan")), {"delta": 1e-6}, "nan, which promises nothing"),
+        (lambda: laplace(0.0), {}, "ε is inf, which guarantees nothing"),
+        (lambda: renyi(lambda _: float("nan")), {"delta": 1e-6}, "nan, which guarantees nothing"),
         (lambda: renyi(lambda _: float("inf")), {"delta": 1e-6}, "infinite at every order"),
         (gaussian, {}, "only at a δ: give delta="),
         (gaussian, {"delta": 0}, "at least 1e-18"),

@@ -98,15 +98,15 @@ def furthest(
     ["row", xp.Unit("person", rows=1), xp.Unit("person", rows=2), xp.Unit("person", rows=2, groups=1)],
     ids=repr,
 )
-def test_no_neighbour_is_further_than_claimed_and_some_are_as_far(unit: Any) -> None:
+def test_no_neighbour_is_further_than_stated_and_some_are_as_far(unit: Any) -> None:
     store = Store(unit)
     for (name, relation), moved in furthest(unit).items():
-        claimed = QUESTIONS[name](replace(store.table, neighbours=relation)).sensitivity
-        assert moved == claimed, f"{name} under {relation}"
+        stated = QUESTIONS[name](replace(store.table, neighbours=relation)).sensitivity
+        assert moved == stated, f"{name} under {relation}"
 
 
 def test_without_truncation_it_would_be_noticed() -> None:
     names = ("rows", "some rows", "sum", "keys", "bins")
     loose = furthest(xp.Unit("person", rows=3), names)
-    claims = Store(xp.Unit("person", rows=2)).table
-    assert all(loose[name, "add-remove"].l1 > QUESTIONS[name](claims).sensitivity.l1 for name in names)
+    stated = Store(xp.Unit("person", rows=2)).table
+    assert all(loose[name, "add-remove"].l1 > QUESTIONS[name](stated).sensitivity.l1 for name in names)

@@ -48,7 +48,7 @@ def contributions(rows: int, groups: int, keys: int) -> list[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize(("of", "rows", "groups"), [("units", 1, 1), ("units", 2, 2), ("rows", 2, 1), ("rows", 3, 2)])
-def test_every_unit_keeps_the_promise(of: str, rows: int, groups: int) -> None:
+def test_every_unit_keeps_the_guarantee(of: str, rows: int, groups: int) -> None:
     mechanism = table(xp.Unit("person", rows=rows, groups=groups)).discover("city", of=of)
     ours = mechanism.laplace(epsilon=1.5, delta=0.01)
     bases = list(product((0, 1, ours.threshold - 1), repeat=2))
@@ -59,8 +59,10 @@ def test_every_unit_keeps_the_promise(of: str, rows: int, groups: int) -> None:
             continue
         with_unit = tuple(a + b for a, b in zip(base, unit, strict=True))
         worst = max(worst, hockey_stick(with_unit, base, ours), hockey_stick(base, with_unit, ours))
-    claim = float(leak(ours.threshold, ours.rate, ours.question.alone))
-    assert claim * (1 - claim) <= worst <= claim * (1 + 1e-9) <= 0.01  # kept, and attained but for a union bound
+    guaranteed = float(leak(ours.threshold, ours.rate, ours.question.alone))
+    assert (
+        guaranteed * (1 - guaranteed) <= worst <= guaranteed * (1 + 1e-9) <= 0.01
+    )  # kept, and attained but for a union bound
     assert leak(ours.threshold - 1, ours.rate, ours.question.alone) > 0.01  # the threshold is the least
 
 

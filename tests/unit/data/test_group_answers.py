@@ -85,17 +85,15 @@ def test_no_neighbour_is_further_than_the_noise_is_for(unit: Any, keys: str) -> 
     found = [exact(own) for own in UNITS if unit != "row" or len(own) == 1]
     for relation, pairs in (("add-remove", [(alone, one) for one in found]),
                             ("substitute", [(a, b) for a in found for b in found])):  # fmt: skip
-        claims: dict[str, int] = {}
+        stated: dict[str, int] = {}
         for name, measures in both[relation]._measures.items():
             for measure in measures:
-                claims["spread" if name == "spread" else f"{name}{len(claims)}"] = int(measure.noise.sensitivity)
-        for name, claim in claims.items():
+                stated["spread" if name == "spread" else f"{name}{len(stated)}"] = int(measure.noise.sensitivity)
+        for name, most in stated.items():
             moved = max(int(np.abs(a[name] - b[name]).sum()) for a, b in pairs)
-            assert moved <= claim, f"{name} under {relation}"
+            assert moved <= most, f"{name} under {relation}"
             if name != "spread":
-                assert moved == claim or name.startswith("mean") or keys != "all", (
-                    f"{name} under {relation} is too wide"
-                )
+                assert moved == most or name.startswith("mean") or keys != "all", f"{name} under {relation} is too wide"
 
 
 def test_discovered_keys_and_their_threshold() -> None:

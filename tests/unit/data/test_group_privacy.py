@@ -1,4 +1,4 @@
-"""Answers about groups are as private as they claim: exactly on all neighbours of small tables, and by samples.
+"""Answers about groups are as private as they guarantee: exactly on all neighbours of small tables, and by samples.
 
 The loss of noise is exact: numbers that move by Δ under discrete Laplace noise of rate ρ have a largest log-ratio of
 ρ·|Δ|. The statistics of all groups add up, and the sum must stay within their shares of ε, as fractions. The law of
@@ -111,7 +111,7 @@ def test_all_statistics_together_lose_at_most_epsilon(unit: Any) -> None:
         if relation == "substitute":
             pairs = [(one, other) for place, one in enumerate(states) for other in states[:place]]
         most = max(loss(mechanism, *pair) for pair in pairs)
-        assert 2 < most <= 5, relation  # five shares of 1; and the claim is not empty
+        assert 2 < most <= 5, relation  # five shares of 1; and the guarantee is not empty
         rate = mechanism._rate("median")
         steps = 1 / rate  # e^(2·rate·rows) is e to the share of 1
         chosen = max(max(ratio(*pair), ratio(*pair[::-1])) for pair in pairs)
@@ -138,7 +138,7 @@ def test_samples_refute_nothing_but_too_little_noise(relation: Any) -> None:
     unit, some = xp.Unit("p", rows=2), [(8, "a", 1, 3)] * 3
     other = [] if relation == "add-remove" else [(9, "b", 1, 0)] * 3
     tables = [remembered([*REST, *own], unit, relation) for own in (some, other)]
-    claim = xp.Guarantee.uniform(2, neighbours=relation)
+    guarantee = xp.Guarantee.uniform(2, neighbours=relation)
 
     def of(epsilon: Any) -> Any:
         made = []
@@ -147,8 +147,8 @@ def test_samples_refute_nothing_but_too_little_noise(relation: Any) -> None:
             made.append(groups.answers(epsilon=epsilon, n=groups.count(), m=groups.median("n", bounds=(0, 3))))
         return outputs(made)
 
-    assert not audit(of(2), [(0, 1)], guarantee=claim, samples=500).refuted
-    assert audit(of(8), [(0, 1)], guarantee=claim, samples=500).refuted
+    assert not audit(of(2), [(0, 1)], guarantee=guarantee, samples=500).refuted
+    assert audit(of(8), [(0, 1)], guarantee=guarantee, samples=500).refuted
 
 
 LONE = [(8, "rare", 1, 3), (8, "rarer", 1, 3), (8, "a", 1, 3)]
@@ -171,7 +171,7 @@ def test_samples_refute_no_discovered_keys_but_low_thresholds_and_little_noise(u
     crowd = [(10 + i, "ab"[i % 2], 1, 1) for i in range(20)]
     own = LONE if relation == "add-remove" else LONE[:1]
     other = [] if relation == "add-remove" else [(9, "b", 1, 0)]
-    claim = xp.Guarantee.uniform(2, 0.1, neighbours=relation)
+    guarantee = xp.Guarantee.uniform(2, 0.1, neighbours=relation)
 
     def refuted(epsilon: Any, one: Any, samples: int = 600, threshold: int | None = None) -> bool:
         groups = [remembered([*crowd, *rows], unit, relation).by("city") for rows in (one, other)]
@@ -179,7 +179,7 @@ def test_samples_refute_no_discovered_keys_but_low_thresholds_and_little_noise(u
         for each in made if threshold else ():
             vars(each)["threshold"] = threshold
         mechanism = lambda data, noise: found(made[data].sample(None, noise))  # noqa: E731
-        return audit(mechanism, [(0, 1)], guarantee=claim, samples=samples).refuted
+        return audit(mechanism, [(0, 1)], guarantee=guarantee, samples=samples).refuted
 
     assert not refuted(2, own, 20_000 if SOAK else 600)
     assert not refuted(2, [(8, "a", 1, 3)], 20_000 if SOAK else 600)

@@ -110,7 +110,7 @@ def _listed(answer: Any) -> list[int]:
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_one_person_moves_no_answer_further_than_claimed(both: list[xp.PrivateTable], name: str) -> None:
+def test_one_person_moves_no_answer_further_than_stated(both: list[xp.PrivateTable], name: str) -> None:
     asked = [QUESTIONS[name](table) for table in both]
     assert apart([question.exact() for question in asked]) <= asked[0].sensitivity.l1
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import expost as xp
-from books import CLAIM, OWNER, execute, held, make
+from books import GUARANTEE, OWNER, execute, held, make
 from clocks import Clock
 from expost import Cost, Guarantee, Ledger
 from expost.ledger import Settings, codec, durable, texts
@@ -66,7 +66,7 @@ def test_what_a_lasting_ledger_must_say(tmp_path: Path) -> None:
             Ledger.load(wrong, "study")
     for label in ("a\0b", "\ud800"):
         with pytest.raises(xp.InvalidValue, match="a label must"):
-            ledger.reserve(CLAIM, label=label)
+            ledger.reserve(GUARANTEE, label=label)
         with pytest.raises(xp.InvalidValue, match="an account's name must"):
             ledger.create_account(label, epsilon=1)
         with pytest.raises(xp.InvalidValue, match="a reason must"):
@@ -83,11 +83,11 @@ def test_an_address_is_the_same_from_every_folder(tmp_path: Path, monkeypatch: p
 def test_keys_need_mechanisms_that_another_process_recognises(new_url: Callable[[], str]) -> None:
     ledger = make(new_url())
     with pytest.raises(xp.InvalidValue, match="no key can be used for"):
-        ledger.run(Fixed(CLAIM, object()), key="k")
+        ledger.run(Fixed(GUARANTEE, object()), key="k")
     assert list(ledger.entries()) == []
-    assert ledger.run(Fixed(CLAIM, None, part="small"), on=lambda: object()).part == "small"  # no key: not kept
-    array = ledger.run(Fixed(CLAIM, None, part="small"), on=lambda: np.arange(3), key="array").value
-    again = Ledger.load(*ledger._store.address or ("", "")).run(Fixed(CLAIM, None, part="small"), key="array").value
+    assert ledger.run(Fixed(GUARANTEE, None, part="small"), on=lambda: object()).part == "small"  # no key: not kept
+    array = ledger.run(Fixed(GUARANTEE, None, part="small"), on=lambda: np.arange(3), key="array").value
+    again = Ledger.load(*ledger._store.address or ("", "")).run(Fixed(GUARANTEE, None, part="small"), key="array").value
     assert np.array_equal(array, again)
 
 
@@ -103,25 +103,27 @@ def test_an_output_without_a_key_is_known_by_its_hash(new_url: Callable[[], str]
 
 def test_tuple_parts_come_back(new_url: Callable[[], str]) -> None:
     ledger = make(new_url())
-    claim = Guarantee({(0, ("a", 1)): 0.5, "x": 1})
-    spending = ledger.reserve(claim)
+    guarantee = Guarantee({(0, ("a", 1)): 0.5, "x": 1})
+    spending = ledger.reserve(guarantee)
     assert Ledger.load(*ledger._store.address or ("", "")).reservation(spending.id).settle((0, ("a", 1))).part == (
         0,
         ("a", 1),
     )
     assert next(ledger.entries()).part == (0, ("a", 1))
-    assert next(ledger.entries()).guarantee == claim
+    assert next(ledger.entries()).guarantee == guarantee
     ledger.verify()
 
 
 BAD: dict[str, Callable[[Ledger], Any]] = {
-    "a long key": lambda ledger: ledger.reserve(CLAIM, key=secrets.token_hex(6000)),
-    "a long label": lambda ledger: ledger.reserve(CLAIM, label="x" * 10_001),
-    "half a character": lambda ledger: ledger.run(Fixed(CLAIM, 1, part="small"), label="odd \ud800"),
-    "zero": lambda ledger: ledger.run(Fixed(CLAIM, 1, part="small"), label="odd \0"),
-    "half a character under a key": lambda ledger: ledger.run(Fixed(CLAIM, 1, part="small"), key="k", label="\ud800"),
-    "a mechanism that prints too much": lambda ledger: ledger.run(Fixed(CLAIM, "x" * 10**6, part="small")),
-    "a key that is no text": lambda ledger: ledger.run(Fixed(CLAIM, 1, part="small"), key="\ud800"),
+    "a long key": lambda ledger: ledger.reserve(GUARANTEE, key=secrets.token_hex(6000)),
+    "a long label": lambda ledger: ledger.reserve(GUARANTEE, label="x" * 10_001),
+    "half a character": lambda ledger: ledger.run(Fixed(GUARANTEE, 1, part="small"), label="odd \ud800"),
+    "zero": lambda ledger: ledger.run(Fixed(GUARANTEE, 1, part="small"), label="odd \0"),
+    "half a character under a key": lambda ledger: ledger.run(
+        Fixed(GUARANTEE, 1, part="small"), key="k", label="\ud800"
+    ),
+    "a mechanism that prints too much": lambda ledger: ledger.run(Fixed(GUARANTEE, "x" * 10**6, part="small")),
+    "a key that is no text": lambda ledger: ledger.run(Fixed(GUARANTEE, 1, part="small"), key="\ud800"),
 }
 
 
@@ -129,12 +131,12 @@ BAD: dict[str, Callable[[Ledger], Any]] = {
 def test_what_no_database_can_keep_is_refused_before_it_is_asked_for(new_url: Callable[[], str], bad: str) -> None:
     """And whoever asks at the same time does not notice."""
     ledger = make(new_url())
-    spending = ledger.reserve(CLAIM)
+    spending = ledger.reserve(GUARANTEE)
     with held(ledger) as answers:
         answers.ask(lambda: BAD[bad](ledger))
         answers.ask(lambda: spending.settle("small"))
     assert isinstance(answers[0], xp.InvalidValue)
-    assert answers[1].charged == CLAIM.cost_of("small")
+    assert answers[1].charged == GUARANTEE.cost_of("small")
     assert ledger.reserved == Cost(0)
     ledger.create_account("x" * 400, epsilon=1)
     with pytest.raises(xp.InvalidValue, match="at most 500 characters"):
@@ -168,14 +170,14 @@ def test_errors_do_not_tell_passwords(url: str) -> None:
 def test_a_pickled_ledger_is_opened_as_it_was(new_url: Callable[[], str]) -> None:
     """Found: a ledger for reading only could spend after pickling, and its settings were forgotten."""
     url, settings = new_url(), Settings(patience=7)
-    left = make(url, settings=settings).reserve(CLAIM)
+    left = make(url, settings=settings).reserve(GUARANTEE)
     ledger: Any = Ledger.load(url, "study", settings=settings)
     execute(url, """UPDATE expost_owner SET identity = replace(identity, '"started":"', '"started":"1')""")
     again: Any = pickle.loads(pickle.dumps(ledger))
     assert again._store.manner == ledger._store.manner == (settings, False)
     reader = pickle.loads(pickle.dumps(Ledger.load(url, "study", read_only=True)))
     with pytest.raises(xp.InvalidValue, match="opened read-only"):
-        reader.reserve(CLAIM)
+        reader.reserve(GUARANTEE)
     assert left.entry.state == "reserved"  # nothing was forfeited by unpickling
     assert Ledger.load(url, "study", settings=Settings(patience=8)).reserved == Cost(0)
 
@@ -183,10 +185,10 @@ def test_a_pickled_ledger_is_opened_as_it_was(new_url: Callable[[], str]) -> Non
 def test_without_recovery_balances_are_checked_all_the_same(new_url: Callable[[], str]) -> None:
     """Found: what was reserved, and lowered by hand, could be reserved once more."""
     url = new_url()
-    make(url).reserve(CLAIM)
+    make(url).reserve(GUARANTEE)
     execute(url, "UPDATE expost_account SET epsilon_reserved = 0, delta_reserved = 0")
     with pytest.raises(xp.LedgerCorrupt, match="changed by hand"):
-        Ledger.load(url, "study", recover=False, settings=Settings(patience=9)).reserve(CLAIM)
+        Ledger.load(url, "study", recover=False, settings=Settings(patience=9)).reserve(GUARANTEE)
 
 
 def test_a_ledger_that_was_idle_for_two_years(sqlite_url: Callable[[], str]) -> None:
@@ -198,7 +200,7 @@ def test_a_ledger_that_was_idle_for_two_years(sqlite_url: Callable[[], str]) -> 
         ledger.raise_limit(epsilon=6, **OWNER)
     ledger.set_clock(**OWNER)
     ledger.raise_limit(epsilon=6, **OWNER)
-    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
     ledger.close(**OWNER)
     ledger.verify()
 
@@ -230,7 +232,7 @@ def test_what_is_not_there_is_named(new_url: Callable[[], str]) -> None:
         store.forfeit(99)
     with pytest.raises(xp.UnknownEntry, match="'study' has no account 'none'"):
         store.close(("study", "none"), Note("me", "because"))
-    request = ledger._request("reserve", CLAIM, CLAIM, None, None)._replace(account=("study", "none"))
+    request = ledger._request("reserve", GUARANTEE, GUARANTEE, None, None)._replace(account=("study", "none"))
     with pytest.raises(xp.UnknownEntry, match="'study' has no account 'none'"):
         store.reserve(request, begin=True)
     with pytest.raises(xp.UnknownEntry, match="entry"):

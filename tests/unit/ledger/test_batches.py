@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 import expost as xp
-from books import CLAIM, OWNER, disarm, execute, make, steps_of
+from books import GUARANTEE, OWNER, disarm, execute, make, steps_of
 from expost import Cost, Ledger
 from expost.ledger import Settings
 
@@ -20,7 +20,7 @@ def test_a_batch_whose_answer_was_lost_is_applied_once(postgres_url: Callable[[]
     """The connection breaks after the commit: sent again, the batch gives the answer that was lost."""
     ledger = make(postgres_url())
     store: Any = ledger._store
-    ledger.reserve(CLAIM)
+    ledger.reserve(GUARANTEE)
     engine = store._engine
     real, broken = engine._write, list[Any]()
 
@@ -32,18 +32,18 @@ def test_a_batch_whose_answer_was_lost_is_applied_once(postgres_url: Callable[[]
         return answer
 
     engine._write = breaks
-    assert ledger.reserve(CLAIM).id == 2
+    assert ledger.reserve(GUARANTEE).id == 2
     assert broken[0][0]["outcomes"][0]["entry"] == 2
     assert len(list(ledger.entries())) == 2
     engine._session(store._ledger).before = {"never heard of"}
     with pytest.raises(xp.LedgerCorrupt, match="another process writes"):
-        ledger.reserve(CLAIM)
+        ledger.reserve(GUARANTEE)
 
 
 def test_an_interrupted_batch_is_not_lost_track_of(postgres_url: Callable[[], str]) -> None:
     ledger = make(postgres_url())
     store: Any = ledger._store
-    ledger.reserve(CLAIM)
+    ledger.reserve(GUARANTEE)
     engine = store._engine
     real = engine._write
 
@@ -53,10 +53,10 @@ def test_an_interrupted_batch_is_not_lost_track_of(postgres_url: Callable[[], st
 
     engine._write = interrupted
     with pytest.raises(KeyboardInterrupt):
-        ledger.reserve(CLAIM)
+        ledger.reserve(GUARANTEE)
     engine._write = real
-    assert ledger.reserve(CLAIM).id == 3  # the second one is there, and held, but nobody was told
-    assert ledger.reserved == CLAIM.worst_case * 3
+    assert ledger.reserve(GUARANTEE).id == 3  # the second one is there, and held, but nobody was told
+    assert ledger.reserved == GUARANTEE.worst_case * 3
     ledger.verify()
 
 
@@ -67,8 +67,8 @@ def test_a_connection_that_was_interrupted_is_not_used_again(
 ) -> None:
     ledger = make(postgres_url())
     engine: Any = ledger._store._engine  # type: ignore[attr-defined]
-    ledger.reserve(CLAIM)
-    assert ledger.reserved == CLAIM.worst_case
+    ledger.reserve(GUARANTEE)
+    assert ledger.reserved == GUARANTEE.worst_case
     real, closed = getattr(engine, which), list[int]()
 
     class Struck:
@@ -83,10 +83,10 @@ def test_a_connection_that_was_interrupted_is_not_used_again(
 
     setattr(engine, which, Struck())
     with pytest.raises(error):
-        ledger.reserve(CLAIM) if which == "_writer" else ledger.remaining
+        ledger.reserve(GUARANTEE) if which == "_writer" else ledger.remaining
     assert (closed, getattr(engine, which)) == ([1], None)
-    assert ledger.reserve(CLAIM).id == 2
-    assert ledger.reserved == CLAIM.worst_case * 2
+    assert ledger.reserve(GUARANTEE).id == 2
+    assert ledger.reserved == GUARANTEE.worst_case * 2
     real.close()
     ledger.verify()
 
@@ -94,7 +94,7 @@ def test_a_connection_that_was_interrupted_is_not_used_again(
 def test_a_process_that_is_silent_for_a_month_is_forgotten(new_url: Callable[[], str]) -> None:
     url = new_url()
     ledger: Any = make(url)
-    ledger.reserve(CLAIM)
+    ledger.reserve(GUARANTEE)
     month, more = 31 * 86400 * 10**6, {"sqlite": ("", ""), "postgresql": (", batch, outcomes", ", '', '[]'")}
     columns, values = more[url.partition(":")[0]]
     for name, age in (("old", month), ("young", 0), ("holding", month)):
@@ -103,7 +103,7 @@ def test_a_process_that_is_silent_for_a_month_is_forgotten(new_url: Callable[[],
             f"INSERT INTO expost_owner (id, ledger, identity, seen, expired{columns}) "
             f"SELECT '{name}', id, '?', at - 1 - {age}, 1{values} FROM expost_books",
         )
-    spending = ledger.reserve(CLAIM)
+    spending = ledger.reserve(GUARANTEE)
     disarm(url, "expost_entry")
     execute(url, f"UPDATE expost_entry SET owner = 'holding' WHERE number = {spending.id}")
 
@@ -123,15 +123,15 @@ def test_a_process_that_was_given_up_goes_on_under_another_name(new_url: Callabl
     url = new_url()
     ledger = make(url)
     store: Any = ledger._store
-    first = ledger.reserve(CLAIM)
+    first = ledger.reserve(GUARANTEE)
     old = store._engine.owner(store._ledger)
     execute(url, f"UPDATE expost_owner SET expired = 1 WHERE id = '{old}'")
-    second = ledger.reserve(CLAIM)
+    second = ledger.reserve(GUARANTEE)
     assert store._engine.owner(store._ledger) != old
     store.beat()
-    assert ledger.reserve(CLAIM).settle("small").id == 3
-    assert second.settle("small").charged == CLAIM.cost_of("small")
-    assert first.settle("small").charged == CLAIM.cost_of("small")
+    assert ledger.reserve(GUARANTEE).settle("small").id == 3
+    assert second.settle("small").charged == GUARANTEE.cost_of("small")
+    assert first.settle("small").charged == GUARANTEE.cost_of("small")
     ledger.verify()
 
 
@@ -140,18 +140,18 @@ def test_a_late_step_under_an_older_name_goes_under_a_new_one(postgres_url: Call
     url = postgres_url()
     ledger = make(url)
     store: Any = ledger._store
-    first, session = ledger.reserve(CLAIM), store._engine._session(store._ledger)
+    first, session = ledger.reserve(GUARANTEE), store._engine._session(store._ledger)
     old = session.owner
     execute(url, f"UPDATE expost_owner SET expired = 1 WHERE id = '{old}'")
-    second = ledger.reserve(CLAIM)
+    second = ledger.reserve(GUARANTEE)
     with psycopg.connect(url) as server:
         ((last,),) = server.execute("SELECT batch FROM expost_owner WHERE id = %s", (old,)).fetchall()
     session.owner, session.before = old, {last}
     store.beat()
-    third = ledger.reserve(CLAIM)
+    third = ledger.reserve(GUARANTEE)
     assert session.owner != old
     for spending in (first, second, third):
-        assert spending.settle("small").charged == CLAIM.cost_of("small")
+        assert spending.settle("small").charged == GUARANTEE.cost_of("small")
     assert third.id == 3
     ledger.verify()
 
@@ -159,7 +159,7 @@ def test_a_late_step_under_an_older_name_goes_under_a_new_one(postgres_url: Call
 def test_a_first_batch_that_fails_is_not_the_last(postgres_url: Callable[[], str]) -> None:
     ledger = make(postgres_url())
     engine: Any = ledger._store._engine  # type: ignore[attr-defined]
-    real, given = engine._write, ledger.reserve(CLAIM)
+    real, given = engine._write, ledger.reserve(GUARANTEE)
     engine._sessions.clear()
 
     def fails(sql: str, values: Any) -> Any:
@@ -167,9 +167,9 @@ def test_a_first_batch_that_fails_is_not_the_last(postgres_url: Callable[[], str
 
     engine._write = fails
     with pytest.raises(xp.LedgerUnavailable, match="not now"):
-        ledger.reserve(CLAIM)  # the first batch under a new name
+        ledger.reserve(GUARANTEE)  # the first batch under a new name
     engine._write = real
-    assert ledger.reserve(CLAIM).settle("small").id == 2
+    assert ledger.reserve(GUARANTEE).settle("small").id == 2
     given.settle("small")
     ledger.verify()
 
@@ -179,34 +179,34 @@ def test_many_steps_at_once(new_url: Callable[[], str]) -> None:
     ledger = make(new_url())
     store: Any = ledger._store
     alice = ledger.create_account("team", epsilon=4, delta=1e-4).create_account("alice", epsilon=2, delta=1e-4)
-    one, two = ledger.reserve(CLAIM), alice.reserve(CLAIM, key="two")
-    three, four = alice.reserve(CLAIM, begin=False), ledger.reserve(CLAIM, lease=60)
+    one, two = ledger.reserve(GUARANTEE), alice.reserve(GUARANTEE, key="two")
+    three, four = alice.reserve(GUARANTEE, begin=False), ledger.reserve(GUARANTEE, lease=60)
     plain = steps_of(
         store,
         lambda: store.settle(one.id, "small", None),
         lambda: store.forfeit(two.id),
-        lambda: ledger.reserve(CLAIM, key="five"),
+        lambda: ledger.reserve(GUARANTEE, key="five"),
         lambda: store.void(three.id),
-        lambda: ledger.reserve(CLAIM, begin=False, lease=30, label="six"),
+        lambda: ledger.reserve(GUARANTEE, begin=False, lease=30, label="six"),
         lambda: store.settle(four.id, "large", None),
     )
     done = store._engine.apply(store._ledger, plain)
     assert [entry.id for entry in done] == [1, 2, 5, 3, 6, 4]
-    assert ledger.spent == CLAIM.cost_of("small") + CLAIM.worst_case + CLAIM.cost_of("large")
-    assert (ledger.reserved, alice.spent, alice.reserved) == (CLAIM.worst_case * 2, CLAIM.worst_case, Cost(0))
+    assert ledger.spent == GUARANTEE.cost_of("small") + GUARANTEE.worst_case + GUARANTEE.cost_of("large")
+    assert (ledger.reserved, alice.spent, alice.reserved) == (GUARANTEE.worst_case * 2, GUARANTEE.worst_case, Cost(0))
     states = ["settled", "forfeited", "voided", "settled", "reserved", "reserved"]
     assert [entry.state for entry in ledger.entries()] == states
     ledger.verify()
     last = ledger.reservation(5)
     mixed = steps_of(
         store,
-        lambda: alice.reserve(CLAIM),  # fits, but not with the next one
-        lambda: alice.reserve(CLAIM),
+        lambda: alice.reserve(GUARANTEE),  # fits, but not with the next one
+        lambda: alice.reserve(GUARANTEE),
         lambda: store.settle(last.id, "small", None),
         lambda: store.forfeit(last.id),
         lambda: store.begin(6),
-        lambda: ledger.reserve(CLAIM, key="new"),
-        lambda: ledger.reserve(CLAIM, key="new"),
+        lambda: ledger.reserve(GUARANTEE, key="new"),
+        lambda: ledger.reserve(GUARANTEE, key="new"),
     )
     done = store._engine.apply(store._ledger, mixed)
     assert [type(outcome).__name__ for outcome in done][:4] == ["Entry", "BudgetExceeded", "Entry", "ReservationClosed"]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import expost as xp
-from books import CLAIM, backup_of, file_of, make
+from books import GUARANTEE, backup_of, file_of, make
 from expost import Ledger
 from expost.ledger import Settings
 from expost.ledger.address import open_store
@@ -23,31 +23,31 @@ def test_a_removed_file_is_not_written(sqlite_url: Callable[[], str]) -> None:
     """Found: a live process went on acknowledging, and a ledger created anew paid again."""
     url = sqlite_url()
     ledger = make(url)
-    spending = ledger.reserve(CLAIM)
+    spending = ledger.reserve(GUARANTEE)
     for file in file_of(url).parent.glob(f"{file_of(url).name}*"):
         file.unlink()
-    for work in (lambda: ledger.reserve(CLAIM), lambda: spending.settle("small")):
+    for work in (lambda: ledger.reserve(GUARANTEE), lambda: spending.settle("small")):
         with pytest.raises(xp.LedgerUnavailable, match="was removed or renamed"):
             work()
     make(url, settings=Settings(patience=14))
     with pytest.raises(xp.LedgerUnavailable, match="was replaced by another file"):
-        ledger.reserve(CLAIM)
+        ledger.reserve(GUARANTEE)
 
 
 def test_a_removed_log_is_not_written(sqlite_url: Callable[[], str]) -> None:
     """Found: a live process went on acknowledging, and all of it was lost with the process."""
     url = sqlite_url()
     ledger: Any = make(url)
-    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
     log = Path(f"{file_of(url)}-wal")
     log.rename(f"{log}.away")
     with pytest.raises(xp.LedgerUnavailable, match="lost its write-ahead log"):
-        ledger.reserve(CLAIM)
+        ledger.reserve(GUARANTEE)
     log.write_bytes(b"")
     with pytest.raises(xp.LedgerUnavailable, match="was given another write-ahead log"):
-        ledger.reserve(CLAIM)
+        ledger.reserve(GUARANTEE)
     Path(f"{log}.away").replace(log)
-    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
 
 
 @pytest.mark.parametrize("ending", ["-wal", "-shm"])
@@ -62,25 +62,25 @@ def test_a_log_that_is_replaced_before_the_first_commit_is_not_written(
     file.rename(f"{file}.away")
     file.write_bytes(b"")
     with pytest.raises(xp.LedgerUnavailable, match=f"ending in {ending}"):
-        ledger.reserve(CLAIM)
+        ledger.reserve(GUARANTEE)
     Path(f"{file}.away").replace(file)
-    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
 
 
 def test_removed_locks_are_not_relied_on(sqlite_url: Callable[[], str]) -> None:
     """Another process would make new ones, and neither would see what the other locks."""
     url = sqlite_url()
     ledger = make(url)
-    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
     locks = Path(f"{file_of(url)}-shm")
     locks.rename(f"{locks}.away")
     with pytest.raises(xp.LedgerUnavailable, match="lost its locks"):
-        ledger.reserve(CLAIM)
+        ledger.reserve(GUARANTEE)
     locks.write_bytes(b"")
     with pytest.raises(xp.LedgerUnavailable, match="was given other locks"):
-        ledger.reserve(CLAIM)
+        ledger.reserve(GUARANTEE)
     Path(f"{locks}.away").replace(locks)
-    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
 
 
 def test_a_second_name_is_refused(sqlite_url: Callable[[], str]) -> None:
@@ -89,12 +89,12 @@ def test_a_second_name_is_refused(sqlite_url: Callable[[], str]) -> None:
     ledger = make(url)
     os.link(file_of(url), f"{file_of(url)}-link")
     with pytest.raises(xp.LedgerUnavailable, match=r"got 2 names \(hard links\)"):
-        ledger.reserve(CLAIM)
+        ledger.reserve(GUARANTEE)
     for read_only in (False, True):
         with pytest.raises(xp.LedgerUnavailable, match="hard links"):
             Ledger.load(f"{url}-link", "study", read_only=read_only)
     os.unlink(f"{file_of(url)}-link")
-    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
 
 
 def test_a_symbolic_link_is_the_file(sqlite_url: Callable[[], str], tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_symbolic_link_is_the_file(sqlite_url: Callable[[], str], tmp_path: Pa
     ledger = make(url)
     os.symlink(file_of(url), tmp_path / "link.db")
     again = Ledger.load(f"sqlite:///{tmp_path}/link.db", "study")
-    again.reserve(CLAIM).settle("small")
+    again.reserve(GUARANTEE).settle("small")
     assert again._store.address == ledger._store.address
     assert not (tmp_path / "link.db-wal").exists()
 
@@ -112,8 +112,8 @@ def test_flipped_bits_never_raise_anything_else(sqlite_url: Callable[[], str], t
     url = sqlite_url()
     ledger = make(url)
     for number in range(12):
-        ledger.reserve(CLAIM, key=f"k{number}").settle("small")
-    ledger.reserve(CLAIM)
+        ledger.reserve(GUARANTEE, key=f"k{number}").settle("small")
+    ledger.reserve(GUARANTEE)
     whole, chance, found = backup_of(url, tmp_path / "whole").read_bytes(), random.Random(3), 0
     for number in range(250):
         damaged = bytearray(whole)
@@ -135,7 +135,7 @@ def test_ledgers_of_an_address_share_its_connections(new_url: Callable[[], str])
     ledgers: list[Any] = [make(url, name=f"n{k}") for k in range(4)]
     assert len({id(ledger._store._engine) for ledger in ledgers}) == 1
     for ledger in ledgers:
-        ledger.reserve(CLAIM).settle("small")
+        ledger.reserve(GUARANTEE).settle("small")
         ledger.verify()
 
 
@@ -167,7 +167,7 @@ def test_entries_of_an_account_are_found_by_account(sqlite_url: Callable[[], str
     """Found: the entries of each account below were filtered out of all entries."""
     ledger = make(sqlite_url())
     alice = ledger.create_account("alice", epsilon=1, delta="1e-5")
-    alice.create_account("job", epsilon=1, delta="1e-5").reserve(CLAIM).settle("small")
+    alice.create_account("job", epsilon=1, delta="1e-5").reserve(GUARANTEE).settle("small")
     engine: Any = ledger._store._engine  # type: ignore[attr-defined]
     seen: list[str] = []
     real = engine.rows

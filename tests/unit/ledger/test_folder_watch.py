@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import expost as xp
-from books import CLAIM, make
+from books import GUARANTEE, make
 from expost.ledger.sqlite.folder_watch import FolderWatch
 
 CHANGES: dict[str, Callable[[Path], object]] = {
@@ -74,14 +74,14 @@ def test_files_are_looked_at_when_something_changed(sqlite_url: Callable[[], str
     url = sqlite_url()
     ledger: Any = make(url, epsilon=1000)
     files, path = ledger._store._engine.files, Path(url.removeprefix("sqlite:///"))
-    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
     if not watched:
         files._watch.close()
 
     def looks(commits: int) -> int:
         before = files.looks
         for _ in range(commits // 2):
-            ledger.reserve(CLAIM).settle("small")
+            ledger.reserve(GUARANTEE).settle("small")
         return int(files.looks - before)
 
     assert looks(50) == (0 if watched else 50)
@@ -97,13 +97,13 @@ def test_a_lost_file_stays_lost(sqlite_url: Callable[[], str], watched: bool, en
     url = sqlite_url()
     ledger: Any = make(url)
     path = url.removeprefix("sqlite:///")
-    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
     if not watched:
         ledger._store._engine.files._watch.close()
     os.rename(path + ending, f"{path}-away")
     for _ in range(3):
         with pytest.raises(xp.LedgerUnavailable, match=what):
-            ledger.reserve(CLAIM)
+            ledger.reserve(GUARANTEE)
     os.rename(f"{path}-away", path + ending)
-    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
     ledger.verify()

@@ -17,7 +17,7 @@ from faulty import child
 from toys import Fixed, Responses
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-CLAIM = Guarantee({"large": 0.75, "small": 0.25})
+GUARANTEE = Guarantee({"large": 0.75, "small": 0.25})
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
@@ -77,7 +77,7 @@ def test_a_run_that_forks_publishes_once(ledger: Ledger) -> None:
         return "output"
 
     try:
-        release = ledger.run(Fixed(CLAIM, None, part="small"), on=sample)
+        release = ledger.run(Fixed(GUARANTEE, None, part="small"), on=sample)
     except BaseException as error:
         os.write(say, f"{type(error).__name__}: {error}".encode())
     if os.getpid() != parent:
@@ -117,7 +117,7 @@ def test_a_run_that_fails_in_a_forked_copy_goes_on(ledger: Ledger) -> None:
         return f"child {os.waitstatus_to_exitcode(status)}"
 
     try:
-        release = ledger.run(Fixed(CLAIM, None, part="small"), on=sample)
+        release = ledger.run(Fixed(GUARANTEE, None, part="small"), on=sample)
     except BaseException as error:
         if os.getpid() == parent:
             raise
@@ -145,7 +145,7 @@ def too_late(*given: object) -> None:
 def test_a_forked_copy_in_memory_can_be_read_whoever_held_the_lock() -> None:
     """Found: it waited for ever for a thread that was not there."""
     ledger = Ledger(epsilon=20, name="study")
-    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
     with ledger._store._lock:  # type: ignore[attr-defined]
 
         def read() -> object:
@@ -172,10 +172,11 @@ FORKED = "LedgerUnavailable: ledger 'study' is in the memory of process"
 def test_a_forked_reservation_in_memory_settles_nothing() -> None:
     """Found: both copies settled the part that each had sampled: two samples, one charge."""
     ledger = Ledger(epsilon=20, name="study")
-    spending, waiting = ledger.reserve(CLAIM), ledger.reserve(CLAIM, begin=False)
+    spending, waiting = ledger.reserve(GUARANTEE), ledger.reserve(GUARANTEE, begin=False)
     for attempt in (
-        lambda: spending.settle("small"), spending.forfeit, waiting.begin, waiting.void, lambda: ledger.reserve(CLAIM),
-        lambda: ledger.run(Fixed(CLAIM, 1, part="small")), lambda: ledger.create_account("new", epsilon=1),
+        lambda: spending.settle("small"), spending.forfeit, waiting.begin, waiting.void,
+        lambda: ledger.reserve(GUARANTEE), lambda: ledger.run(Fixed(GUARANTEE, 1, part="small")),
+        lambda: ledger.create_account("new", epsilon=1),
         lambda: ledger.raise_limit(30, by="me", reason="more"), lambda: ledger.close(by="me", reason="end"),
         lambda: ledger.reservation(1).settle("small"),
     ):  # fmt: skip
@@ -192,7 +193,7 @@ def test_leaving_a_block_in_a_forked_copy_keeps_the_error() -> None:
     """The worst case stays reserved where the ledger lives; what went wrong in the copy is not hidden."""
     ledger = Ledger(epsilon=20, name="study")
     for begin in (True, False):
-        spending = ledger.reserve(CLAIM, begin=begin)
+        spending = ledger.reserve(GUARANTEE, begin=begin)
 
         def leave(spending: xp.Reservation = spending) -> None:
             with spending:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import expost as xp
-from books import CLAIM, OWNER, backup_of, file_of, make, steps_of
+from books import GUARANTEE, OWNER, backup_of, file_of, make, steps_of
 from expost import Ledger
 from expost.ledger import Settings
 from expost.ledger.engine import Hold
@@ -51,7 +51,7 @@ def test_a_file_that_cannot_be_read_again_is_not_trusted(tmp_path: Path) -> None
 def test_a_small_cache_is_cleared_and_read_again(sqlite_url: Callable[[], str]) -> None:
     """Whatever of it has grown too large, and nothing else."""
     ledger = make(sqlite_url(), epsilon=1000, settings=Settings(remembered=6))
-    held = [ledger.reserve(CLAIM) for _ in range(9)]
+    held = [ledger.reserve(GUARANTEE) for _ in range(9)]
     for one in reversed(held):
         one.settle("small")
     assert [entry.state for entry in ledger.entries()] == ["settled"] * 9
@@ -75,7 +75,7 @@ def test_a_file_that_was_moved_alone_is_mentioned(
     """It has no noted heads: verification says so, unless a head is given."""
     url = sqlite_url()
     ledger: Any = make(url)
-    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
     head = ledger.verify()
     assert caplog.messages == []
     ledger._store._engine.close()
@@ -94,13 +94,13 @@ def test_a_lost_log_is_noticed(sqlite_url: Callable[[], str], tmp_path: Path) ->
     ledger._store._engine.close()
     ledger = Ledger.load(url, "study")
     for _ in range(5):
-        ledger.reserve(CLAIM).settle("small")
+        ledger.reserve(GUARANTEE).settle("small")
     (tmp_path / "lost").mkdir()
     for suffix in ("", "-heads"):  # and not the log
         shutil.copy(f"{file_of(url)}{suffix}", tmp_path / "lost" / f"books.db{suffix}")
     after = Ledger.load(f"sqlite:///{tmp_path}/lost/books.db", "study", recover=False)
     with pytest.raises(xp.LedgerCorrupt, match=r"ends at line 1, but .*-heads notes 11:.*nothing can be reserved"):
-        after.reserve(CLAIM)
+        after.reserve(GUARANTEE)
     assert after.spent == xp.Cost(0)  # it can be read
     for reader in (after, Ledger.load(f"sqlite:///{tmp_path}/lost/books.db", "study", read_only=True)):
         with pytest.raises(xp.LedgerCorrupt, match="lines are lost"):
@@ -115,16 +115,16 @@ def test_books_that_went_another_way_are_noticed(sqlite_url: Callable[[], str], 
     """Found: a longer fork that was put back was accepted, for only the number of lines was compared."""
     url = sqlite_url()
     ledger: Any = make(url)
-    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
     fork = backup_of(url, tmp_path / "fork")
-    ledger.reserve(CLAIM).settle("large")
+    ledger.reserve(GUARANTEE).settle("large")
     other: Any = Ledger.load(f"sqlite:///{fork}", "study")
     for _ in range(3):
-        other.reserve(CLAIM).settle("small")
+        other.reserve(GUARANTEE).settle("small")
     other._store._engine.close()
     shutil.copy(f"{file_of(url)}-heads", f"{fork}-heads")
     again = Ledger.load(f"sqlite:///{fork}", "study", recover=False, settings=Settings(patience=14))
-    for work in (lambda: again.reserve(CLAIM), again.verify):
+    for work in (lambda: again.reserve(GUARANTEE), again.verify):
         with pytest.raises(xp.LedgerCorrupt, match="has another line 5"):
             work()
     again.close(**OWNER)
@@ -139,11 +139,11 @@ def test_heads_that_cannot_be_read(sqlite_url: Callable[[], str]) -> None:
     heads = Path(f"{file_of(url)}-heads")
     heads.unlink()
     heads.mkdir()
-    for work in (lambda: ledger.reserve(CLAIM), ledger.verify):
+    for work in (lambda: ledger.reserve(GUARANTEE), ledger.verify):
         with pytest.raises(xp.LedgerUnavailable, match="let this user read the file"):
             work()
     heads.rmdir()
-    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
 
 
 def test_heads_that_cannot_be_written_stop_nobody(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_with_lost_lines_a_batch_closes_and_does_nothing_else(sqlite_url: Callab
     url = sqlite_url()
     ledger: Any = make(url)
     store = ledger._store
-    spending = ledger.reserve(CLAIM)
+    spending = ledger.reserve(GUARANTEE)
     Heads(str(file_of(url))).note("study", Head(9, "0" * 64))
     close, forfeit = steps_of(store, lambda: ledger.close(**OWNER), lambda: store.forfeit(spending.id))
     closed, refused = store._engine.apply(store._ledger, [close, forfeit])
@@ -195,9 +195,9 @@ def test_heads_go_to_the_file_of_that_name(sqlite_url: Callable[[], str]) -> Non
     url = sqlite_url()
     ledger = make(url)
     path = Path(f"{file_of(url)}-heads")
-    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
     path.unlink()
-    spending = ledger.reserve(CLAIM)
+    spending = ledger.reserve(GUARANTEE)
     assert Heads(str(file_of(url))).noted("study") == ledger.head
     path.rename(path.with_suffix(".old"))
     path.write_bytes(b"")
@@ -208,7 +208,7 @@ def test_heads_go_to_the_file_of_that_name(sqlite_url: Callable[[], str]) -> Non
 def test_a_ledger_created_anew_is_noticed(sqlite_url: Callable[[], str]) -> None:
     url = sqlite_url()
     ledger: Any = make(url)
-    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
     ledger._store._engine.close()
     file_of(url).unlink()
     with pytest.raises(xp.LedgerCorrupt, match=r"ends at line 0.*remove the file of heads"):
@@ -220,14 +220,14 @@ def test_a_ledger_created_anew_is_noticed(sqlite_url: Callable[[], str]) -> None
 def test_heads_of_several_ledgers(sqlite_url: Callable[[], str]) -> None:
     url = sqlite_url()
     one, two = make(url), make(url, name="two")
-    one.reserve(CLAIM).settle("small")
+    one.reserve(GUARANTEE).settle("small")
     two.close(**OWNER)
-    one.reserve(CLAIM).settle("small")
+    one.reserve(GUARANTEE).settle("small")
     heads = Heads(str(file_of(url)))
     assert (heads.noted("study"), heads.noted("two")) == (one.verify(), two.verify())
     assert heads.noted("three") is None
     Path(heads.path).write_bytes(b"torn" * 100)
-    one.reserve(CLAIM).settle("small")
+    one.reserve(GUARANTEE).settle("small")
     assert heads.noted("study") == one.verify()
 
 
@@ -236,10 +236,10 @@ def test_a_noted_line_that_no_books_can_have(sqlite_url: Callable[[], str], line
     """Found: ledger and line are one integer, so line 2^40 + 3 was line 3; and larger ones raised ``OverflowError``."""
     url = sqlite_url()
     ledger = make(url)
-    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
     head = ledger.verify()
     Heads(str(file_of(url))).note("study", Head(line, head.hash))
-    for work in (lambda: ledger.reserve(CLAIM), ledger.verify):
+    for work in (lambda: ledger.reserve(GUARANTEE), ledger.verify):
         with pytest.raises(xp.LedgerCorrupt, match=f"ends at line 3, but .*-heads notes {line}:"):
             work()
     ledger.close(**OWNER)
@@ -248,7 +248,7 @@ def test_a_noted_line_that_no_books_can_have(sqlite_url: Callable[[], str], line
 def test_a_server_that_went_back_is_noticed(postgres_url: Callable[[], str]) -> None:
     ledger = make(postgres_url())
     store: Any = ledger._store
-    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
     store._engine._session(store._ledger).known = 40
     with pytest.raises(xp.LedgerCorrupt, match="line 40 was acknowledged: lines are lost"):
-        ledger.reserve(CLAIM)
+        ledger.reserve(GUARANTEE)

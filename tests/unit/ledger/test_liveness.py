@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from books import CLAIM, execute, make
+from books import GUARANTEE, execute, make
 from clocks import Clock
 from expost import Ledger
 from expost.canonical import canonical
@@ -23,7 +23,7 @@ def test_a_process_that_cannot_look_does_not_think_others_dead(new_url: Callable
     """No file descriptor is left to read about other processes, or about this one."""
     url = new_url()
     ledger = make(url)
-    spending, other = ledger.reserve(CLAIM), Ledger.load(url, "study")
+    spending, other = ledger.reserve(GUARANTEE), Ledger.load(url, "study")
     assert other.remaining
     assert other.recover() == 0
     told, opened = liveness.identity(os.getpid()), []
@@ -39,7 +39,7 @@ def test_a_process_that_cannot_look_does_not_think_others_dead(new_url: Callable
         for file in opened:
             os.close(file)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert spending.settle("small").charged == CLAIM.cost_of("small")
+    assert spending.settle("small").charged == GUARANTEE.cost_of("small")
     assert liveness.standing(canonical({"machine": liveness._machine(), "pid": 2**22 + 1, "started": "1"})) == "gone"
     assert liveness.standing(canonical({"machine": liveness._machine(), "pid": 10**30, "started": "1"})) != "gone"
     assert liveness.standing(canonical({"machine": liveness._machine(), "pid": os.getpid(), "started": "1"})) == "gone"
@@ -186,7 +186,7 @@ class Short:
 
     def __init__(self, url: str) -> None:
         self.url, self._loads = url, 0
-        self.left = make(url, settings=Settings(beat=10**6)).reserve(CLAIM)
+        self.left = make(url, settings=Settings(beat=10**6)).reserve(GUARANTEE)
         execute(url, f"UPDATE expost_owner SET identity = '{CONTAINER}'")
         self.owner = self.left._store._engine.owner(1)  # type: ignore[attr-defined]
 
@@ -215,7 +215,7 @@ def test_processes_that_are_over_soon_give_up_the_dead_elsewhere(new_url: Callab
 def test_whoever_wrote_to_the_ledger_has_looked(new_url: Callable[[], str]) -> None:
     short = Short(new_url())
     short.wait(61)
-    Ledger.load(short.url, "study", recover=False, settings=Settings(beat=10**7)).reserve(CLAIM).settle("small")
+    Ledger.load(short.url, "study", recover=False, settings=Settings(beat=10**7)).reserve(GUARANTEE).settle("small")
     short.wait(61)
     assert short.load() == "forfeited"
 
@@ -224,14 +224,14 @@ def test_whoever_wrote_to_the_ledger_has_looked(new_url: Callable[[], str]) -> N
 def test_after_an_outage_one_look_gives_nobody_up(new_url: Callable[[], str], outage: int) -> None:
     """All were silent. Whoever lives beats again before the second look."""
     short = Short(new_url())
-    Ledger.load(short.url, "study", settings=Settings(beat=10**7)).reserve(CLAIM)
+    Ledger.load(short.url, "study", settings=Settings(beat=10**7)).reserve(GUARANTEE)
     short.wait(outage)
     assert [short.load(), short.load()] == ["reserved"] * 2
     short.wait(35)
     short.left._store.beat()  # type: ignore[attr-defined]
     short.wait(35)
     assert [short.load(), short.load()] == ["reserved"] * 2
-    assert short.left.settle("small").charged == CLAIM.cost_of("small")
+    assert short.left.settle("small").charged == GUARANTEE.cost_of("small")
 
 
 def test_a_process_that_looked_long_ago_and_reserves_now_is_alive(new_url: Callable[[], str]) -> None:
@@ -242,9 +242,9 @@ def test_a_process_that_looked_long_ago_and_reserves_now_is_alive(new_url: Calla
     short.wait(10**9)
     assert short.load() == "forfeited"
     short.wait(61)
-    spending = late.reserve(CLAIM)
+    spending = late.reserve(GUARANTEE)
     assert short.load() == "forfeited"
-    assert spending.settle("small").charged == CLAIM.cost_of("small")
+    assert spending.settle("small").charged == GUARANTEE.cost_of("small")
 
 
 def test_a_heart_beats_by_itself() -> None:
@@ -271,7 +271,7 @@ def test_a_clock_that_is_behind_ends_no_lease(new_url: Callable[[], str]) -> Non
     ledger = make(url, settings=clock.settings())
     turn, now = clock.set_on(ledger), clock.at
     turn(now)
-    spending = ledger.reserve(CLAIM, lease=86400)
+    spending = ledger.reserve(GUARANTEE, lease=86400)
     for behind in (10 * DAY, 30 * 60 * 10**6):
         turn(now - behind)
         assert ledger.recover() == 0
@@ -288,11 +288,11 @@ def test_a_clock_that_is_not_trusted_ends_no_lease(new_url: Callable[[], str]) -
     ledger = make(url, settings=clock.settings())
     turn, now = clock.set_on(ledger), clock.at
     turn(now)
-    spending = ledger.reserve(CLAIM, lease=60)
+    spending = ledger.reserve(GUARANTEE, lease=60)
     turn(now + 3660 * DAY)
     assert ledger.recover() == 0
     turn(now + 30 * 10**6)
-    assert spending.settle("small").charged == CLAIM.cost_of("small")
+    assert spending.settle("small").charged == GUARANTEE.cost_of("small")
 
 
 def test_a_lease_from_a_clock_that_was_ahead_is_shortened_once_the_clock_is_set(new_url: Callable[[], str]) -> None:
@@ -300,7 +300,7 @@ def test_a_lease_from_a_clock_that_was_ahead_is_shortened_once_the_clock_is_set(
     ledger = make(url, settings=clock.settings())
     turn, now = clock.set_on(ledger), clock.at
     turn(now + 300 * DAY)
-    ledger.reserve(CLAIM, lease=60)
+    ledger.reserve(GUARANTEE, lease=60)
     turn(now)
     assert ledger.recover() == 0
     ledger.set_clock(by="me", reason="it was wrong")

@@ -21,8 +21,8 @@ def test_a_ledger_in_memory_is_not_pickled() -> None:
 def test_the_store_itself_prices_a_part() -> None:
     """Not even a bug in the rules above it can charge another price."""
     store = MemoryStore("ledger", Cost(1), None)
-    claim = Guarantee({"a": 0.5})
-    entry = store.reserve(Request("reserve", ("ledger",), claim, claim, None, None), begin=True)
+    guarantee = Guarantee({"a": 0.5})
+    entry = store.reserve(Request("reserve", ("ledger",), guarantee, guarantee, None, None), begin=True)
     with pytest.raises(xp.UnknownPart):
         store.settle(entry.id, "b", None)
     (balance,) = store.balances(("ledger",))

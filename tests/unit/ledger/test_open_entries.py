@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 import expost as xp
-from books import CLAIM, execute, make
+from books import GUARANTEE, execute, make
 from expost.ledger.sqlite.books import OPEN_IN_ROW
 
 
@@ -31,7 +31,7 @@ def test_any_number_of_open_entries_is_found(sqlite_url: Callable[[], str]) -> N
     for chance in (0.9, 0.3, 0.7, 0.1):
         for _ in range(3 * OPEN_IN_ROW):
             if not held or draw.random() < chance:
-                one = ledger.reserve(CLAIM)
+                one = ledger.reserve(GUARANTEE)
                 held[one.id] = one
             else:
                 held.pop(draw.choice(sorted(held))).settle("small")
@@ -48,7 +48,7 @@ def test_all_open_entries_are_forfeited(sqlite_url: Callable[[], str]) -> None:
     url = sqlite_url()
     ledger: Any = make(url, epsilon=1000)
     count = OPEN_IN_ROW + 3
-    held = [ledger.reserve(CLAIM) for _ in range(count)]
+    held = [ledger.reserve(GUARANTEE) for _ in range(count)]
     execute(url, "UPDATE expost_owner SET expired = 1")
     assert ledger._store.recover() == count
     assert rows(url, "SELECT count(*) FROM expost_open") == [(0,)]
@@ -63,10 +63,10 @@ def test_a_changed_list_is_found(sqlite_url: Callable[[], str], listed: str) -> 
     """By hand: then nothing can be reserved, and verification says why."""
     url = sqlite_url()
     ledger = make(url)
-    ledger.reserve(CLAIM)
+    ledger.reserve(GUARANTEE)
     execute(url, f"UPDATE expost_account SET open = '{listed}'")
     wrong = "listed twice" if listed.count("1") == 2 else "entry 1 is not as the audit trail records it"
     with pytest.raises(xp.LedgerCorrupt, match=wrong):
         ledger.verify()
     with pytest.raises(xp.LedgerCorrupt):
-        xp.Ledger.load(url, "study").reserve(CLAIM)
+        xp.Ledger.load(url, "study").reserve(GUARANTEE)

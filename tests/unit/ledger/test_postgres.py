@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 import expost as xp
-from books import CLAIM, OWNER, beat, execute, make
+from books import GUARANTEE, OWNER, beat, execute, make
 from expost import Cost, Ledger
 from expost.ledger import Settings
 from expost.ledger.postgres.connection import bounded
@@ -38,11 +38,11 @@ def test_a_session_that_does_not_wait_for_the_disk(postgres_url: Callable[[], st
     url = postgres_url()
     make(url)
     ledger = Ledger.load(f"{url}%20-csynchronous_commit%3Doff", "study")
-    ledger.reserve(CLAIM).settle("small")  # turned on
+    ledger.reserve(GUARANTEE).settle("small")  # turned on
     store: Any = ledger._store
     store._engine._writer.execute("SET synchronous_commit = off")
     with pytest.raises(xp.LedgerUnavailable, match="synchronous_commit is off"):
-        ledger.reserve(CLAIM)
+        ledger.reserve(GUARANTEE)
 
 
 def test_a_server_that_is_not_there() -> None:
@@ -74,14 +74,14 @@ def test_a_server_that_goes_away_and_comes_back() -> None:
     server = Server()
     try:
         ledger = make(server.url, settings=Settings(patience=0.1))
-        spending = ledger.reserve(CLAIM)
+        spending = ledger.reserve(GUARANTEE)
         server.stop("immediate")
         with pytest.raises(xp.LedgerUnavailable, match="does not answer") as lost:
             spending.settle("small")
         assert "stays reserved" in lost.value.__notes__[-1]
         server.start()
         beat(ledger)
-        assert (ledger.spent, ledger.reserved) == (CLAIM.worst_case, Cost(0))
+        assert (ledger.spent, ledger.reserved) == (GUARANTEE.worst_case, Cost(0))
         ledger.verify()
     finally:
         server.remove()
@@ -109,13 +109,13 @@ def test_missing_rights_are_named(server: Server) -> None:
     execute(url, f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {name}")
     ledger = Ledger.load(theirs, "study")
     with pytest.raises(xp.LedgerUnavailable, match=r"denied the request: permission denied for function expost_spend"):
-        ledger.reserve(CLAIM)
+        ledger.reserve(GUARANTEE)
     execute(url, f"GRANT EXECUTE ON FUNCTION expost_spend TO {name}")
-    ledger.run(Fixed(CLAIM, 7, part="small"), key="k")
+    ledger.run(Fixed(GUARANTEE, 7, part="small"), key="k")
     with pytest.raises(xp.LedgerUnavailable, match=r"denied the request: permission denied for function expost_govern"):
         ledger.create_account("alice", epsilon=1)
     execute(url, f"GRANT EXECUTE ON FUNCTION expost_govern TO {name}")
-    ledger.create_account("alice", epsilon=1).reserve(CLAIM.uniform(0.5)).settle("any")
+    ledger.create_account("alice", epsilon=1).reserve(GUARANTEE.uniform(0.5)).settle("any")
     ledger.recover()
     ledger.verify()
 
@@ -133,7 +133,7 @@ def test_analysts_spend_and_owners_govern(server: Server) -> None:
     )
     theirs = url.replace("expost@", f"{name}@")
     analyst = Ledger.load(theirs, "study")
-    analyst.reserve(CLAIM).settle("small")
+    analyst.reserve(GUARANTEE).settle("small")
     for work in (
         lambda: analyst.raise_limit(epsilon=100, by="ethics board", reason="none"),
         lambda: analyst.create_account("more", epsilon=1),
@@ -142,7 +142,7 @@ def test_analysts_spend_and_owners_govern(server: Server) -> None:
     ):
         with pytest.raises(xp.LedgerUnavailable, match="denied the request"):
             work()
-    for table in ("ledger", "account", "claim", "owner", "entry", "event"):
+    for table in ("ledger", "account", "guarantee", "owner", "entry", "event"):
         for statement in (f"UPDATE expost_{table} SET ledger = 1", f"DELETE FROM expost_{table}"):
             with pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedColumn)):
                 execute(theirs, statement)
@@ -171,7 +171,7 @@ def test_the_next_batch_does_not_wait_for_the_disk(server: Server) -> None:
     """The lock is released before the commit is safe, here on a standby that is absent; the answer waits for it."""
     url = server.new_database(f"early_{secrets.token_hex(4)}")
     ledger = make(url)
-    thread = threading.Thread(target=lambda: ledger.reserve(CLAIM).settle("small"))
+    thread = threading.Thread(target=lambda: ledger.reserve(GUARANTEE).settle("small"))
     with psycopg.connect(url, autocommit=True) as other:
         other.execute("SET synchronous_commit = local")
         other.execute("ALTER SYSTEM SET synchronous_standby_names = 'absent'")
@@ -188,7 +188,7 @@ def test_the_next_batch_does_not_wait_for_the_disk(server: Server) -> None:
             other.execute("ALTER SYSTEM RESET synchronous_standby_names")
             other.execute("SELECT pg_reload_conf()")
     thread.join(30)
-    assert ledger.spent == CLAIM.cost_of("small")
+    assert ledger.spent == GUARANTEE.cost_of("small")
     ledger.verify()
 
 
@@ -211,8 +211,8 @@ def test_who_may_not_write_to_the_log_waits_with_the_lock(server: Server) -> Non
         f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {name}", f"GRANT EXECUTE ON FUNCTION expost_spend TO {name}",
         "REVOKE EXECUTE ON FUNCTION pg_logical_emit_message(boolean, text, text) FROM PUBLIC",
     )  # fmt: skip
-    Ledger.load(url.replace("expost@", f"{name}@"), "study").reserve(CLAIM).settle("small")
-    assert ledger.spent == CLAIM.cost_of("small")
+    Ledger.load(url.replace("expost@", f"{name}@"), "study").reserve(GUARANTEE).settle("small")
+    assert ledger.spent == GUARANTEE.cost_of("small")
     ledger.verify()
 
 
@@ -228,13 +228,13 @@ def test_a_stricter_isolation_changes_nothing(server: Server, level: str) -> Non
         thread.start()
     for thread in threads:
         thread.join()
-    assert ledger.spent == sum((CLAIM.cost_of("small") for _ in range(4 * 25)), Cost(0))
+    assert ledger.spent == sum((GUARANTEE.cost_of("small") for _ in range(4 * 25)), Cost(0))
     ledger.verify()
 
 
 def _spend_often(ledger: Ledger) -> None:
     for _ in range(25):
-        ledger.reserve(CLAIM).settle("small")
+        ledger.reserve(GUARANTEE).settle("small")
 
 
 def test_a_head_is_read_when_it_is_on_the_disk(server: Server) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import expost as xp
-from books import CLAIM, backup_of, disarm, execute, file_of, make
+from books import GUARANTEE, backup_of, disarm, execute, file_of, make
 from expost import Ledger
 from expost.ledger import Settings
 
@@ -21,8 +21,8 @@ def test_reading_a_write_protected_backup_changes_nothing(sqlite_url: Callable[[
     """Found: show appended a line and forked the trail, and verify migrated."""
     url = sqlite_url()
     ledger = make(url)
-    ledger.reserve(CLAIM).settle("small")
-    ledger.reserve(CLAIM)
+    ledger.reserve(GUARANTEE).settle("small")
+    ledger.reserve(GUARANTEE)
     head = ledger.verify()
     execute(url, """UPDATE expost_owner SET identity = replace(identity, '"started":"', '"started":"1')""")
     copy = backup_of(url, tmp_path / "backup")
@@ -36,17 +36,17 @@ def test_reading_a_write_protected_backup_changes_nothing(sqlite_url: Callable[[
         assert [entry.state for entry in again.entries()] == ["settled", "reserved"]
         assert [summary.name for summary in xp.ledgers(f"sqlite:///{copy}")] == ["study"]
         with pytest.raises(xp.InvalidValue, match="opened read-only"):
-            again.reserve(CLAIM)
+            again.reserve(GUARANTEE)
         assert os.listdir(copy.parent) == ["books.db"]
         assert copy.read_bytes() == before
     finally:
         copy.parent.chmod(0o755)
-    assert Ledger.load(url, "study", recover=False).reserved == CLAIM.worst_case
+    assert Ledger.load(url, "study", recover=False).reserved == GUARANTEE.worst_case
 
 
 def test_a_later_schema_can_be_read(sqlite_url: Callable[[], str]) -> None:
     url = sqlite_url()
-    make(url).reserve(CLAIM).settle("small")
+    make(url).reserve(GUARANTEE).settle("small")
     execute(url, "INSERT INTO expost_schema (name, digest) VALUES ('9999_future', 'x')")
     execute(url, "ALTER TABLE expost_entry ADD COLUMN later TEXT")
     assert Ledger.load(url, "study", read_only=True).verify().sequence == 3
@@ -61,8 +61,8 @@ def test_a_reader_sees_what_is_written_meanwhile(sqlite_url: Callable[[], str]) 
     writer._store._engine.close()
     reader = Ledger.load(url, "study", read_only=True)
     assert reader.spent == xp.Cost(0)
-    writer.reserve(CLAIM).settle("small")
-    assert reader.spent == CLAIM.cost_of("small")
+    writer.reserve(GUARANTEE).settle("small")
+    assert reader.spent == GUARANTEE.cost_of("small")
     assert reader.verify() == writer.verify()
 
 
@@ -70,7 +70,7 @@ def test_a_copy_with_its_log_is_read_without_a_trace(sqlite_url: Callable[[], st
     """Found: a file ending in -shm was left beside the log."""
     url = sqlite_url()
     ledger = make(url)
-    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
     (tmp_path / "copy").mkdir()
     copy = tmp_path / "copy" / "books.db"
     for ending in ("", "-wal"):
@@ -88,7 +88,7 @@ def test_a_copy_that_was_not_finished_is_not_read(
     """Without its log it would show what was before."""
     url = sqlite_url()
     ledger = make(url)
-    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
     copy, real = tmp_path / "copy.db", shutil.copyfile
     for ending in ("", "-wal"):
         real(f"{file_of(url)}{ending}", f"{copy}{ending}")
@@ -110,7 +110,7 @@ def test_a_copy_that_was_not_finished_is_not_read(
         for _ in range(2):
             with pytest.raises(xp.LedgerUnavailable, match="No space left"):
                 assert reader.spent
-    assert reader.spent == ledger.spent == CLAIM.cost_of("small")
+    assert reader.spent == ledger.spent == GUARANTEE.cost_of("small")
 
 
 def test_a_file_that_is_gone_is_not_made_anew_by_reading(sqlite_url: Callable[[], str]) -> None:
@@ -130,7 +130,7 @@ def test_texts_that_cannot_be_read_are_damage(sqlite_url: Callable[[], str]) -> 
     """Found: UnicodeDecodeError."""
     url = sqlite_url()
     ledger = make(url)
-    ledger.reserve(CLAIM, label="work").settle("small")
+    ledger.reserve(GUARANTEE, label="work").settle("small")
     disarm(url, "expost_entry")
     execute(url, "UPDATE expost_entry SET label = CAST(x'ff77' AS TEXT)")
     for work in (ledger.statement, ledger.verify, lambda: list(ledger.entries())):

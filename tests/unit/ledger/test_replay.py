@@ -16,15 +16,20 @@ from expost.ledger.verify import replay
 
 PRICES = Guarantee({"all": "6e-12", "some": "5e-12"})
 RESERVE = {
-    "account": "l", "begun": True, "claim": codec.claim_digest(PRICES), "fingerprint": "", "key": None, "label": None,
-    "operation": "run", "subject": "", "worst": [6, 0], "guarantee": PRICES.to_json(),
+    "account": "l", "begun": True, "guarantee_digest": codec.guarantee_digest(PRICES), "fingerprint": "",
+    "key": None, "label": None, "operation": "run", "subject": "", "worst": [6, 0], "guarantee": PRICES.to_json(),
 }  # fmt: skip
 CHEAP = Guarantee.uniform("1e-12")
-SMALL = RESERVE | {"claim": codec.claim_digest(CHEAP), "worst": [1, 0], "guarantee": CHEAP.to_json()}
+SMALL = RESERVE | {"guarantee_digest": codec.guarantee_digest(CHEAP), "worst": [1, 0], "guarantee": CHEAP.to_json()}
 AGAIN = {name: said for name, said in SMALL.items() if name != "guarantee"}
 UNKNOWN = {name: said for name, said in RESERVE.items() if name != "guarantee"}
 END = {"charged": [6, 0], "output": None, "part": "all"}
 NOTE = {"by": "me", "reason": "because"}
+
+
+def early(body: dict[str, Any]) -> dict[str, Any]:
+    """A body as early trails had it: the digest of its guarantee was called a claim."""
+    return {"claim" if name == "guarantee_digest" else name: said for name, said in body.items()}
 
 
 def trail(*events: tuple[str, int | None, dict[str, Any]], levels: list[list[int]] | None = None) -> list[TrailLine]:
@@ -32,9 +37,9 @@ def trail(*events: tuple[str, int | None, dict[str, Any]], levels: list[list[int
     body = {"limit": [10, 0], "name": "l", "neighbours": None, "unit": None}
     made, head = [], GENESIS
     for number, (kind, entry, said) in enumerate([("create", None, body), *events], 1):
-        line = {"at": 0, "body": said, "entry": entry, "event": kind, "sequence": number}
+        line = {"at": 0, "body": early(said), "entry": entry, "event": kind, "sequence": number}
         if levels is not None and number == len(events) + 1:
-            line |= {"levels": levels, "user": "me"}
+            line |= {"body": said, "levels": levels, "user": "me"}
         head = link(head, canonical(line))
         made.append(TrailLine.read(canonical(line), head))
     return made

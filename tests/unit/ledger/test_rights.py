@@ -12,12 +12,12 @@ import psycopg
 import pytest
 
 import expost as xp
-from books import CLAIM, execute, make
+from books import GUARANTEE, execute, make
 from expost import Cost, Guarantee, Ledger
 from expost.canonical import canonical, sha256
 from expost.guarantee import Part
 from expost.ledger import Settings, codec
-from expost.ledger.codec import claim_digest, claim_text
+from expost.ledger.codec import guarantee_digest, guarantee_text
 from servers import Server
 from toys import Fixed
 
@@ -60,11 +60,11 @@ def settle(entry: int, part: str = '"small"', **more: Any) -> dict[str, Any]:
     return {"do": "settle", "entry": entry, "part": part, "epsilon": 0, "delta": 10**12, **more}
 
 
-def reserve(guarantee: Guarantee = CLAIM, **more: Any) -> dict[str, Any]:
+def reserve(guarantee: Guarantee = GUARANTEE, **more: Any) -> dict[str, Any]:
     return {
         "do": "reserve", "account": "study", "operation": "reserve", "subject": "x", "fingerprint": "", "label": None,
-        "claim": claim_digest(guarantee), "claim_text": claim_text(guarantee), "key": None, "begun": True,
-        "lease": None, **more,
+        "guarantee_digest": guarantee_digest(guarantee), "guarantee_text": guarantee_text(guarantee),
+        "key": None, "begun": True, "lease": None, **more,
     }  # fmt: skip
 
 
@@ -74,9 +74,9 @@ def test_the_charge_follows_from_the_guarantee(party: Party, many: bool) -> None
     mine = party.role()
     beat = ({"do": "beat"},) * many
     party.spend(mine, reserve(epsilon=0, delta=0), *beat)
-    assert party.ledger.reserved == CLAIM.worst_case
+    assert party.ledger.reserved == GUARANTEE.worst_case
     party.spend(mine, settle(1, body="nonsense"), *beat)
-    assert (party.ledger.reserved, party.ledger.spent) == (Cost(0), CLAIM.cost_of("small"))
+    assert (party.ledger.reserved, party.ledger.spent) == (Cost(0), GUARANTEE.cost_of("small"))
 
 
 LABELS: list[Part] = ["é\U0001f600\x00\ud800", "a!s\\u0041", 'quote"\\', -3, ("a", (1, "\n")), "other"]
@@ -84,14 +84,14 @@ LABELS: list[Part] = ["é\U0001f600\x00\ud800", "a!s\\u0041", 'quote"\\', -3, ("
 
 @pytest.mark.parametrize("part", LABELS)
 def test_every_label_has_its_price(party: Party, part: Any) -> None:
-    claim = Guarantee({label: 0.25 + k / 8 for k, label in enumerate(LABELS[:-1])}, "1e-9", otherwise="1e-7")
+    guarantee = Guarantee({label: 0.25 + k / 8 for k, label in enumerate(LABELS[:-1])}, "1e-9", otherwise="1e-7")
     mine = Ledger.load(party.role(), "study")
-    mine.reserve(claim, label="é\U0001f600\t", key="ключ").settle(part)
-    assert mine.spent == claim.cost_of(part)
+    mine.reserve(guarantee, label="é\U0001f600\t", key="ключ").settle(part)
+    assert mine.spent == guarantee.cost_of(part)
 
 
 def test_a_guarantee_of_another_relation(party: Party) -> None:
-    other = CLAIM.uniform(0.5, neighbours="substitute")
+    other = GUARANTEE.uniform(0.5, neighbours="substitute")
     assert party.spend(party.role(), reserve(other)) == [{"refused": True}]
 
 
@@ -114,12 +114,12 @@ def test_a_guarantee_of_another_relation(party: Party) -> None:
 )
 def test_a_text_that_is_not_a_guarantee(party: Party, text: str) -> None:
     with pytest.raises(psycopg.Error, match="no guarantee is known"):
-        party.spend(party.role(), reserve(claim=sha256(text), claim_text=text))
+        party.spend(party.role(), reserve(guarantee_digest=sha256(text), guarantee_text=text))
 
 
 def test_a_guarantee_under_another_digest(party: Party) -> None:
     with pytest.raises(psycopg.Error, match="no guarantee is known"):
-        party.spend(party.role(), reserve(claim="0" * 64))
+        party.spend(party.role(), reserve(guarantee_digest="0" * 64))
 
 
 DEEP: Any = ("",)
@@ -191,7 +191,7 @@ def test_steps_behind_one_that_changes_nothing(party: Party, first: dict[str, An
 
 
 def test_nobody_is_given_up_by_a_transaction_that_kept_others_waiting(party: Party) -> None:
-    spending = party.ledger.reserve(CLAIM)
+    spending = party.ledger.reserve(GUARANTEE)
     dead = party.ledger._store._engine.owner(1)  # type: ignore[attr-defined]
     mine = party.role()
     told = (secrets.token_hex(8), "{}", "one", '[""]', '[{"do": "beat"}]')
@@ -213,16 +213,16 @@ def test_a_batch_without_steps_is_refused(party: Party) -> None:
 
 @pytest.mark.parametrize("do", ["raise", "close", "create", "account", "clock", "drop", "nonsense", None])
 def test_unknown_steps_are_refused(party: Party, do: str | None) -> None:
-    spending = party.ledger.reserve(CLAIM)
+    spending = party.ledger.reserve(GUARANTEE)
     step = {"do": do, "entry": 1, "epsilon": 0, "delta": 0, "body": "{}"}
     with pytest.raises(psycopg.Error, match="not a step of expost_spend"):
         party.spend(party.role(), {"do": "beat"}, step)
-    assert spending.settle("small").charged == CLAIM.cost_of("small")
+    assert spending.settle("small").charged == GUARANTEE.cost_of("small")
 
 
 @pytest.mark.parametrize("do", ["settle", "forfeit", "void", "begin"])
 def test_only_the_role_that_reserved_ends_an_entry(party: Party, do: str) -> None:
-    spending = party.ledger.reserve(CLAIM, begin=False)
+    spending = party.ledger.reserve(GUARANTEE, begin=False)
     step = {**settle(1), "do": do}
     assert party.spend(party.role(), step) == [{"denied": "expost"}]
     assert party.spend(party.role(), step, {"do": "beat"}) == [{"denied": "expost"}, {}]
@@ -230,24 +230,24 @@ def test_only_the_role_that_reserved_ends_an_entry(party: Party, do: str) -> Non
     with pytest.raises(xp.LedgerUnavailable, match="was reserved by the database's role 'expost'"):
         theirs.reservation(1).settle("small")
     assert not spending.entry.begun
-    assert Ledger.load(party.url, "study").reservation(1).settle("small").charged == CLAIM.cost_of("small")
+    assert Ledger.load(party.url, "study").reservation(1).settle("small").charged == GUARANTEE.cost_of("small")
 
 
 def test_a_lease_may_be_settled_by_others(party: Party) -> None:
-    party.ledger.reserve(CLAIM, key="job", lease=60)
+    party.ledger.reserve(GUARANTEE, key="job", lease=60)
     assert Ledger.load(party.role(), "study").reservation("job").settle("small").state == "settled"
 
 
 def test_who_governs_may_forfeit(party: Party) -> None:
-    party.ledger.reserve(CLAIM)
-    party.ledger.reserve(CLAIM)
+    party.ledger.reserve(GUARANTEE)
+    party.ledger.reserve(GUARANTEE)
     governor = party.role(GOVERNS)
     assert party.spend(governor, {"do": "forfeit", "entry": 1}, settle(2)) == [{}, {"denied": "expost"}]
-    assert party.ledger.spent == CLAIM.worst_case
+    assert party.ledger.spent == GUARANTEE.worst_case
 
 
 def test_nobody_publishes_in_anothers_name(party: Party) -> None:
-    mechanism = Fixed(CLAIM, 7, part="small")
+    mechanism = Fixed(GUARANTEE, 7, part="small")
     store: Any = party.ledger._store
     store.reserve(party.ledger._request("run", mechanism, mechanism.guarantee, None, "k"), begin=True)
     forged = codec.kept(666)
@@ -265,7 +265,7 @@ def test_an_output_is_the_one_of_its_digest(party: Party, change: dict[str, Any]
 
 def test_who_lives_is_not_given_up(party: Party) -> None:
     """Of another role's process the database's own clock decides; an owner of the ledger decides at once."""
-    spending = party.ledger.reserve(CLAIM)
+    spending = party.ledger.reserve(GUARANTEE)
     store: Any = party.ledger._store
     step = {"do": "recover", "dead": [store._engine.owner(1)]}
     mine = party.role()
@@ -275,7 +275,7 @@ def test_who_lives_is_not_given_up(party: Party) -> None:
     execute(party.url, "UPDATE expost_owner SET seen = seen - 31000000 WHERE role = 'expost'")
     assert party.spend(mine, step) == [{"forfeited": 1}]
     assert spending.entry.state == "forfeited"
-    second = party.ledger.reserve(CLAIM)
+    second = party.ledger.reserve(GUARANTEE)
     step = {"do": "recover", "dead": [store._engine.owner(1)]}
     assert party.spend(party.role(GOVERNS), step) == [{"forfeited": 1}]
     assert second.entry.state == "forfeited"
@@ -296,7 +296,7 @@ def decide(url: str, kind: str, path: str, values: dict[str, Any], ledger: int =
 def test_the_line_of_a_decision_says_what_was_done(party: Party) -> None:
     """Found: it held whatever the caller sent, such as another limit, or another account."""
     governor = party.role(GOVERNS)
-    party.ledger.run(Fixed(CLAIM, 7, part="small"), key="k")
+    party.ledger.run(Fixed(GUARANTEE, 7, part="small"), key="k")
     assert decide(governor, "account", 'study/a\u00e9"', {"epsilon": 5, "delta": 0, "by": "nobody"})
     assert decide(governor, "drop", 'study/a\u00e9"', {"upto": 9, **NOTE})
     assert decide(governor, "clock", "other", {"limit": [1, 2], **NOTE})
@@ -331,7 +331,7 @@ def test_decisions_that_are_not_whole_are_refused(party: Party, kind: str, path:
 
 
 def test_nobody_writes_under_anothers_name(party: Party) -> None:
-    spending = party.ledger.reserve(CLAIM)
+    spending = party.ledger.reserve(GUARANTEE)
     with psycopg.connect(party.url) as server:
         row = server.execute("SELECT id, batch FROM expost_owner").fetchone()
     assert row is not None
@@ -361,7 +361,7 @@ def test_a_schema_that_is_everybodys_is_refused(party: Party) -> None:
 def test_new_tables_are_nobody_elses(server: Server) -> None:
     url = server.new_database(f"rights_{secrets.token_hex(4)}")
     execute(url, "GRANT CREATE ON SCHEMA public TO PUBLIC")  # the default up to PostgreSQL 14
-    make(url).reserve(CLAIM).settle("small")
+    make(url).reserve(GUARANTEE).settle("small")
     with psycopg.connect(url) as connection:
         assert connection.execute("SELECT has_schema_privilege('public', 'public', 'CREATE')").fetchone() == (False,)
 

@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 import expost as xp
-from books import CLAIM, OWNER, disarm, execute, make
+from books import GUARANTEE, OWNER, disarm, execute, make
 from expost import Guarantee, Ledger
 from expost.ledger import Settings, transfer
 from expost.ledger.entry import Note
@@ -34,7 +34,7 @@ def test_every_head_is_a_start(new_url: Callable[[], str], seed: int) -> None:
             spending = held.pop(chance.randrange(len(held)))
             chance.choice([spending.forfeit, spending.void, spending.begin])()
         else:
-            held.append(account.reserve(chance.choice([CLAIM, free]), begin=False))
+            held.append(account.reserve(chance.choice([GUARANTEE, free]), begin=False))
     ledger.raise_limit(epsilon=2000, **OWNER)
     last = ledger.verify()
     for event in ledger.audit_trail():
@@ -43,18 +43,18 @@ def test_every_head_is_a_start(new_url: Callable[[], str], seed: int) -> None:
 
 def spent_again(ledger: Any, url: str) -> Head:
     for _ in range(6):
-        ledger.reserve(CLAIM).settle("large")
+        ledger.reserve(GUARANTEE).settle("large")
     head: Head = ledger.verify()
     disarm(url, "expost_account")
     execute(url, "UPDATE expost_account SET epsilon_spent = 0, delta_spent = 0")
     for _ in range(6):
-        ledger.reserve(CLAIM).settle("large")
+        ledger.reserve(GUARANTEE).settle("large")
     return head
 
 
 def forgotten(ledger: Any, url: str) -> Head:
     for _ in range(6):
-        ledger.reserve(CLAIM).settle("large")
+        ledger.reserve(GUARANTEE).settle("large")
     head: Head = ledger.verify()
     disarm(url, "expost_account")
     execute(url, "UPDATE expost_account SET epsilon_spent = 0, delta_spent = 0")
@@ -74,17 +74,17 @@ def opened_again(ledger: Any, url: str) -> Head:
 
 def created_again(ledger: Any, url: str) -> Head:
     account = ledger.create_account("a", epsilon=1, delta=1e-3)
-    account.reserve(CLAIM).settle("large")
-    ledger.reserve(CLAIM).settle("small")
+    account.reserve(GUARANTEE).settle("large")
+    ledger.reserve(GUARANTEE).settle("small")
     head: Head = ledger.verify()
     disarm(url, "expost_account")
     execute(url, "UPDATE expost_account SET path = 'study/b' WHERE path = 'study/a'")
-    ledger.create_account("a", epsilon=1, delta=1e-3).reserve(CLAIM).settle("large")
+    ledger.create_account("a", epsilon=1, delta=1e-3).reserve(GUARANTEE).settle("large")
     return head
 
 
 def voided(ledger: Any, url: str) -> Head:
-    spending = ledger.reserve(CLAIM, begin=False)
+    spending = ledger.reserve(GUARANTEE, begin=False)
     spending.begin()
     head: Head = ledger.verify()
     disarm(url, "expost_entry")
@@ -94,7 +94,7 @@ def voided(ledger: Any, url: str) -> Head:
 
 
 def ended_by_hand(ledger: Any, url: str) -> Head:
-    mechanism = Fixed(CLAIM, 7, part="small")
+    mechanism = Fixed(GUARANTEE, 7, part="small")
     store = ledger._store
     store.reserve(ledger._request("run", mechanism, mechanism.guarantee, None, "k"), begin=True)
     head: Head = ledger.verify()
@@ -110,17 +110,17 @@ def ended_by_hand(ledger: Any, url: str) -> Head:
 def rewritten(ledger: Any, url: str) -> Head:
     ledger.create_account("a", epsilon=1, delta=1e-3)
     for _ in range(3):
-        ledger.reserve(CLAIM).settle("small")
+        ledger.reserve(GUARANTEE).settle("small")
     head: Head = ledger.verify()
     disarm(url, "expost_event")
     execute(url, "UPDATE expost_event SET line = replace(line, '\"limit\":[1', '\"limit\":[4') WHERE sequence = 2")
-    ledger.account("a").reserve(CLAIM).settle("small")
+    ledger.account("a").reserve(GUARANTEE).settle("small")
     return head
 
 
 def lines_removed(ledger: Any, url: str) -> Head:
     """Behind the head there is nothing, and before it a line is missing."""
-    spending = ledger.reserve(CLAIM)
+    spending = ledger.reserve(GUARANTEE)
     head: Head = ledger.verify()
     spending.settle("small")
     disarm(url, "expost_event")
@@ -141,28 +141,28 @@ def first_line_replaced(ledger: Any, url: str) -> Head:
 
 
 def guarantee_removed(ledger: Any, url: str) -> Head:
-    ledger.reserve(CLAIM)
+    ledger.reserve(GUARANTEE)
     head: Head = ledger.verify()
-    ledger.reserve(CLAIM)
-    disarm(url, "expost_claim")
-    execute(url, "DELETE FROM expost_claim")
+    ledger.reserve(GUARANTEE)
+    disarm(url, "expost_guarantee")
+    execute(url, "DELETE FROM expost_guarantee")
     return head
 
 
 def guarantee_replaced(ledger: Any, url: str) -> Head:
-    claim = Guarantee({"no others": 0.125, "have this": 0.25})
-    ledger.reserve(claim)
+    guarantee = Guarantee({"no others": 0.125, "have this": 0.25})
+    ledger.reserve(guarantee)
     head: Head = ledger.verify()
-    ledger.reserve(claim)
-    disarm(url, "expost_claim")
-    execute(url, "UPDATE expost_claim SET json = replace(json, '0.125', '0.0125')")
+    ledger.reserve(guarantee)
+    disarm(url, "expost_guarantee")
+    execute(url, "UPDATE expost_guarantee SET json = replace(json, '0.125', '0.0125')")
     _GUARANTEES.clear()
     return head
 
 
 def end_removed(ledger: Any, url: str) -> Head:
     """The head is behind the last line."""
-    ledger.reserve(CLAIM)
+    ledger.reserve(GUARANTEE)
     head: Head = ledger.verify()
     for table in ("expost_event", "expost_account"):
         disarm(url, table)
@@ -209,9 +209,9 @@ def test_tampering_is_found_from_a_head(new_url: Callable[[], str], tamper: Call
 def test_only_what_is_needed_is_read(new_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = make(new_url(), epsilon=1000, settings=Settings(page=5))
     for _ in range(20):
-        ledger.reserve(CLAIM).settle("small")
+        ledger.reserve(GUARANTEE).settle("small")
     head = ledger.verify()
-    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
     met: list[int] = []
     real = since.Past._meet
 

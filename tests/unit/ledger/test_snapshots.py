@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 import expost as xp
-from books import CLAIM, execute, make
+from books import GUARANTEE, execute, make
 from expost import Cost, Guarantee
 from expost.ledger import Settings, liveness
 from expost.ledger.verify.tables import Verification
@@ -29,8 +29,8 @@ def test_a_reader_that_is_not_idle_is_not_used(new_url: Callable[[], str]) -> No
     server = isinstance(engine._reader, psycopg.Connection)
     engine._reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ" if server else "BEGIN")
     engine._reader.execute("SELECT count(*) FROM expost_entry").fetchall()
-    ledger.reserve(CLAIM).settle("small")
-    assert ledger.spent == CLAIM.cost_of("small")
+    ledger.reserve(GUARANTEE).settle("small")
+    assert ledger.spent == GUARANTEE.cost_of("small")
     ledger.verify()
 
 
@@ -38,7 +38,7 @@ def test_a_reader_that_is_not_idle_is_not_used(new_url: Callable[[], str]) -> No
 def test_a_fork_while_the_books_are_read(new_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
     """It does not wait for the end: they are read again, from the beginning. No connection lives on in two."""
     ledger = make(new_url())
-    ledger.reserve(CLAIM)
+    ledger.reserve(GUARANTEE)
     real, times = Verification._instant, list[int]()
     reading, forked = threading.Event(), threading.Event()
 
@@ -54,7 +54,7 @@ def test_a_fork_while_the_books_are_read(new_url: Callable[[], str], monkeypatch
     assert reading.wait(60)
     pid = os.fork()
     if not pid:
-        os._exit(int(ledger.reserved != CLAIM.worst_case))
+        os._exit(int(ledger.reserved != GUARANTEE.worst_case))
     forked.set()
     assert os.waitpid(pid, 0)[1] == 0
     verifier.join()
@@ -67,12 +67,12 @@ def test_a_connection_that_is_lost_while_reading(
     """Nothing is compared with what was read at another instant: it is read again, or the reader is told."""
     url = postgres_url()
     ledger = make(url)
-    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
     store: Any = ledger._store
     real, losses = Verification._instant, [1]
 
     def lose(*given: Any) -> Any:
-        ledger.reserve(CLAIM).settle("small")
+        ledger.reserve(GUARANTEE).settle("small")
         if losses and losses.pop():
             execute(url, f"SELECT pg_terminate_backend({store._engine._shown[-1]().info.backend_pid})")
         return real(*given)
@@ -95,7 +95,7 @@ def test_a_connection_that_is_lost_while_reading(
 
 def test_a_heart_beats_while_a_ledger_is_verified(new_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = make(new_url())
-    ledger.reserve(CLAIM)
+    ledger.reserve(GUARANTEE)
     store: Any = ledger._store
     real, reading, beaten = Verification._instant, threading.Event(), threading.Event()
 
@@ -123,26 +123,26 @@ def test_a_heart_beats_while_a_ledger_is_verified(new_url: Callable[[], str], mo
 def test_entries_are_as_they_were_when_they_were_asked_for(new_url: Callable[[], str], last: int | None) -> None:
     """What ended meanwhile was reserved then, and what was reserved meanwhile was not there."""
     ledger = make(new_url())
-    first, second = ledger.reserve(CLAIM), ledger.reserve(CLAIM)
+    first, second = ledger.reserve(GUARANTEE), ledger.reserve(GUARANTEE)
     first.settle("small")
     entries, before, lines = ledger.entries(last=last), ledger.statement(), ledger.statement_lines()
     second.settle("small")
-    ledger.reserve(CLAIM)
+    ledger.reserve(GUARANTEE)
     found = list(entries)
     assert [entry.state for entry in found] == ["settled", "reserved"]
-    assert [entry.charged for entry in found] == [CLAIM.cost_of("small"), None]
+    assert [entry.charged for entry in found] == [GUARANTEE.cost_of("small"), None]
     assert "\n".join(lines) == before
 
 
 def test_memory_does_not_grow_with_the_number_of_entries(sqlite_url: Callable[[], str]) -> None:
     """Verification, statements and exports of many entries are read page by page: in one page, they take far more."""
-    url, claim = sqlite_url(), Guarantee.uniform("0.5")
+    url, guarantee = sqlite_url(), Guarantee.uniform("0.5")
     paged = make(url, epsilon=10**4, delta=1, settings=Settings(synchronous="OFF", heads=False, page=20))
     whole = xp.Ledger.load(url, "study", recover=False, settings=Settings(heads=False, page=10**4))
 
     def spend(count: int) -> list[tuple[float, float]]:
         for _ in range(count):
-            paged.reserve(claim).settle("done")
+            paged.reserve(guarantee).settle("done")
         return list(zip(peaks(paged), peaks(whole), strict=True))
 
     for (few, few_at_once), (more, more_at_once) in zip(spend(150), spend(150), strict=True):
@@ -177,7 +177,7 @@ def test_verification_and_statements_hold_no_snapshot(sqlite_url: Callable[[], s
     url = sqlite_url()
     ledger: Any = make(url, epsilon=100)
     for _ in range(3):
-        ledger.reserve(CLAIM).settle("small")
+        ledger.reserve(GUARANTEE).settle("small")
     reader: Any = xp.Ledger.load(url, "study")
     engine = reader._store._engine
     real, log = engine.rows, ledger._store._engine._connect()
@@ -185,7 +185,7 @@ def test_verification_and_statements_hold_no_snapshot(sqlite_url: Callable[[], s
 
     def is_held() -> int:
         """Whether somebody reads what is not the newest: then the log cannot be emptied."""
-        ledger.reserve(CLAIM).settle("small")
+        ledger.reserve(GUARANTEE).settle("small")
         found: int = log.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         return found
 

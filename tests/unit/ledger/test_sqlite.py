@@ -10,16 +10,16 @@ import apsw
 import pytest
 
 import expost as xp
-from books import CLAIM, make
+from books import GUARANTEE, make
 from expost import Ledger
 from expost.ledger import Settings
 
 
 def test_a_transaction_that_could_not_even_be_rolled_back(sqlite_url: Callable[[], str]) -> None:
     ledger = make(sqlite_url())
-    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
     ledger._store._engine._writer.execute("BEGIN IMMEDIATE")  # type: ignore[attr-defined]
-    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
     ledger.verify()
 
 
@@ -80,12 +80,12 @@ def _file(url: str) -> str:
 
 def test_what_was_remembered_is_read_again_once_somebody_else_wrote(sqlite_url: Callable[[], str]) -> None:
     ledger = make(url := sqlite_url())
-    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
     other = apsw.Connection(_file(url))
     other.execute("UPDATE expost_account SET epsilon_spent = epsilon_limit")
     other.close()
     with pytest.raises(xp.BudgetExceeded):
-        ledger.reserve(CLAIM)
+        ledger.reserve(GUARANTEE)
 
 
 def test_what_a_failed_transaction_learnt_is_not_remembered(
@@ -93,14 +93,14 @@ def test_what_a_failed_transaction_learnt_is_not_remembered(
 ) -> None:
     ledger = make(sqlite_url())
     engine: Any = ledger._store._engine  # type: ignore[attr-defined]
-    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
     before = ledger.spent, ledger.reserved
     with monkeypatch.context() as patched:
         patched.setattr(engine.files, "check", lambda: 1 / 0)  # everything was written, and is rolled back
         with pytest.raises(ZeroDivisionError):
-            ledger.reserve(CLAIM)
+            ledger.reserve(GUARANTEE)
     assert (ledger.spent, ledger.reserved) == before
-    ledger.reserve(CLAIM).settle("large")
+    ledger.reserve(GUARANTEE).settle("large")
     ledger.verify()
 
 
@@ -109,7 +109,7 @@ def test_ledgers_of_one_file_remember_each_their_own(sqlite_url: Callable[[], st
     second = Ledger.create(url, "second", 10, 1e-3, neighbours="add-remove", unit="person")
     account = second.create_account("team", 5, 1e-3)
     for ledger in (first, account, first, second, account):
-        ledger.reserve(CLAIM).settle("small")
+        ledger.reserve(GUARANTEE).settle("small")
     assert [len(list(ledger.entries())) for ledger in (first, second, account)] == [2, 3, 2]
     first.verify()
     second.verify()
@@ -117,8 +117,8 @@ def test_ledgers_of_one_file_remember_each_their_own(sqlite_url: Callable[[], st
 
 def test_little_is_remembered(sqlite_url: Callable[[], str]) -> None:
     ledger = make(sqlite_url(), epsilon=10, settings=Settings(remembered=2))
-    claims = [xp.Guarantee({"yes": f"0.{n}", "no": 0}) for n in range(1, 6)]
-    spendings = [ledger.reserve(claim) for claim in claims]
+    guarantees = [xp.Guarantee({"yes": f"0.{n}", "no": 0}) for n in range(1, 6)]
+    spendings = [ledger.reserve(guarantee) for guarantee in guarantees]
     for spending in spendings:
         spending.settle("yes")
     assert ledger.spent == xp.Cost("1.5")

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import expost as xp
-from books import CLAIM, beat, disarm, execute, held, make, steps_of
+from books import GUARANTEE, beat, disarm, execute, held, make, steps_of
 from expost import Guarantee, Ledger
 from expost.cli.main import app
 from expost.ledger import Settings, schema
@@ -65,20 +65,20 @@ STRANGE = {"zero": Guarantee({"a\0b": 0.25, "c": 0.5}), "half": Guarantee({"\ud8
 
 @pytest.mark.parametrize("part", STRANGE)
 def test_parts_that_a_database_does_not_take_for_text(new_url: Callable[[], str], part: str) -> None:
-    url, claim = new_url(), STRANGE[part]
+    url, guarantee = new_url(), STRANGE[part]
     key = '\U0001f600"key":"x","label":\\' * 18  # long, and close to how it is written down
-    make(url).reserve(claim, key=key).settle("c")
+    make(url).reserve(guarantee, key=key).settle("c")
     ledger = Ledger.load(url, "study")
-    ledger.reserve(claim, key=key + "y").settle("c")
+    ledger.reserve(guarantee, key=key + "y").settle("c")
     with pytest.raises(xp.AlreadyReserved):
-        ledger.reserve(claim, key=key)
+        ledger.reserve(guarantee, key=key)
     other = make(url, name="other")
-    other.reserve(claim, key=key).settle("c")
+    other.reserve(guarantee, key=key).settle("c")
     for entry in (1, 2):
         disarm(url, "expost_entry")
         execute(url, f"DELETE FROM expost_entry WHERE ledger = 1 AND number = {entry}")
         with pytest.raises(xp.LedgerCorrupt, match="the tables rejected a step"):
-            ledger.reserve(claim, key=key + "y" * (entry - 1))
+            ledger.reserve(guarantee, key=key + "y" * (entry - 1))
     other.verify()
 
 
@@ -101,8 +101,8 @@ OVERSPENDING = [
     "DELETE FROM expost_entry",
     "UPDATE expost_event SET line = '{}'",
     "DELETE FROM expost_event",
-    "UPDATE expost_claim SET json = '{}'",
-    "DELETE FROM expost_claim",
+    "UPDATE expost_guarantee SET json = '{}'",
+    "DELETE FROM expost_guarantee",
     "UPDATE expost_account SET line = 1 WHERE parent IS NULL",
     "DELETE FROM expost_ledger",
 ]
@@ -112,8 +112,8 @@ OVERSPENDING = [
 def test_no_hand_typed_update_overspends(backend: str, request: pytest.FixtureRequest) -> None:
     url = request.getfixturevalue(f"{backend}_url")()
     ledger = make(url)
-    ledger.reserve(CLAIM).settle("small")
-    ledger.reserve(CLAIM)
+    ledger.reserve(GUARANTEE).settle("small")
+    ledger.reserve(GUARANTEE)
     head = ledger.verify()
     for statement in OVERSPENDING:
         with pytest.raises((apsw.ConstraintError, psycopg.IntegrityError)):
@@ -129,15 +129,16 @@ REPLACING = {
     "expost_account (ledger, parent, path, epsilon_limit, delta_limit)": (
         "SELECT ledger, parent, path, epsilon_limit, delta_limit FROM expost_account"
     ),
-    "expost_claim": "SELECT ledger, digest, '{}' FROM expost_claim",
-    "expost_entry (ledger, number, account, operation, subject, fingerprint, claim, epsilon, delta, owner, begun, "
+    "expost_guarantee": "SELECT ledger, digest, '{}' FROM expost_guarantee",
+    "expost_entry (ledger, number, account, operation, subject, fingerprint, guarantee, epsilon, delta, owner, begun, "
     "reserved_at)": (
-        "SELECT ledger, number, account, operation, subject, fingerprint, claim, 0, 0, owner, 0, 0 FROM expost_entry"
+        "SELECT ledger, number, account, operation, subject, fingerprint, guarantee, 0, 0, owner, 0, 0 "
+        "FROM expost_entry"
     ),
-    "expost_entry (ledger, number, account, operation, subject, fingerprint, claim, epsilon, delta, owner, begun, "
+    "expost_entry (ledger, number, account, operation, subject, fingerprint, guarantee, epsilon, delta, owner, begun, "
     "reserved_at, key)": (
-        "SELECT ledger, 9, account, operation, subject, fingerprint, claim, 0, 0, owner, 0, 0, key FROM expost_entry "
-        "WHERE key = 'k'"
+        "SELECT ledger, 9, account, operation, subject, fingerprint, guarantee, 0, 0, owner, 0, 0, key "
+        "FROM expost_entry WHERE key = 'k'"
     ),
     "expost_event (id, line, hash)": "SELECT id, line || ' ', hash FROM expost_event",
     "expost_event (line, hash)": "SELECT line, hash FROM expost_event WHERE sequence = 2",  # its key is unique
@@ -148,8 +149,8 @@ REPLACING = {
 def test_nothing_is_replaced_in_sqlite(sqlite_url: Callable[[], str], table: str) -> None:
     url = sqlite_url()
     ledger = make(url)
-    ledger.reserve(CLAIM, key="k").settle("small")
-    ledger.reserve(CLAIM)
+    ledger.reserve(GUARANTEE, key="k").settle("small")
+    ledger.reserve(GUARANTEE)
     with pytest.raises(apsw.ConstraintError, match="expost: "):
         execute(url, f"INSERT OR REPLACE INTO {table} {REPLACING[table]}")
     ledger.verify()
@@ -167,7 +168,7 @@ def test_lines_have_a_ledger_and_a_number_in_sqlite(sqlite_url: Callable[[], str
 def test_a_key_whose_entry_was_removed_is_not_sampled_again(new_url: Callable[[], str]) -> None:
     """It stands in the audit trail: nobody has to verify that first."""
     url = new_url()
-    ledger, told, sampled = make(url), Fixed(CLAIM, None, part="small"), list[int]()
+    ledger, told, sampled = make(url), Fixed(GUARANTEE, None, part="small"), list[int]()
     ledger.run(told, on=lambda: 7, key='k "quoted" \u00e9')
     ledger.run(told, on=lambda: 7, key="another")
     disarm(url, "expost_entry")
@@ -188,7 +189,7 @@ def test_an_entry_that_was_removed_does_not_end(new_url: Callable[[], str], step
     url = new_url()
     ledger = make(url)
     store: Any = ledger._store
-    first, second = (ledger.reserve(CLAIM, begin=False).id for _ in range(2))
+    first, second = (ledger.reserve(GUARANTEE, begin=False).id for _ in range(2))
     lines = len(list(ledger.audit_trail()))
     disarm(url, "expost_entry")
     execute(url, f"DELETE FROM expost_entry WHERE number = {first}")
@@ -204,7 +205,7 @@ def test_an_entry_that_was_removed_does_not_end(new_url: Callable[[], str], step
         store.forfeit(first)
     beat(ledger)  # tries again in vain, and looks
     with pytest.raises(xp.LedgerCorrupt, match="not the sum of its open entries"):
-        ledger.reserve(CLAIM)
+        ledger.reserve(GUARANTEE)
 
 
 OWN_RULES = {
@@ -218,14 +219,14 @@ def test_a_rule_of_the_custodians_own_is_named_and_harms_nobody_else(new_url: Ca
     """One step of a batch breaks it; the others are committed all the same."""
     url = new_url()
     ledger = make(url)
-    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
     execute(url, OWN_RULES[url.partition(":")[0]])
     with held(ledger) as answers:
         for label in ("bad", "good", "bad"):
-            answers.ask(partial(ledger.reserve, CLAIM, label=label))
+            answers.ask(partial(ledger.reserve, GUARANTEE, label=label))
     assert [type(answer) for answer in answers] == [xp.LedgerCorrupt, xp.Reservation, xp.LedgerCorrupt]
     with pytest.raises(xp.LedgerCorrupt, match=r'the tables rejected a step that the rules allow.*"ours"'):
-        ledger.reserve(CLAIM, label="bad")
+        ledger.reserve(GUARANTEE, label="bad")
     assert answers[1].settle("small").id == 2
     ledger.verify()
 
@@ -234,7 +235,7 @@ def test_a_ledger_is_not_created_again(new_url: Callable[[], str]) -> None:
     """A line with a right hash that starts over, and balances to match: found also by whoever noted the head."""
     url = new_url()
     ledger = make(url)
-    ledger.reserve(CLAIM).settle("large")
+    ledger.reserve(GUARANTEE).settle("large")
     head, event = ledger.verify(), next(ledger.audit_trail())
     line = event.line.replace('"sequence":1,', f'"sequence":{head.sequence + 1},')
     digest = link(head.hash, line)
@@ -257,9 +258,9 @@ def test_a_part_that_was_not_paid_for_is_found(new_url: Callable[[], str]) -> No
     """The line, its hash, the entry and the balance agree on what the smaller part costs."""
     url = new_url()
     ledger = make(url)
-    ledger.reserve(CLAIM).settle("large")
+    ledger.reserve(GUARANTEE).settle("large")
     *_, before, last = ledger.audit_trail()
-    large, small = CLAIM.cost_of("large").epsilon_units, CLAIM.cost_of("small").epsilon_units
+    large, small = GUARANTEE.cost_of("large").epsilon_units, GUARANTEE.cost_of("small").epsilon_units
     line = last.line.replace(f"[{large},", f"[{small},", 1).replace(f",{large},", f",{small},", 1)
     assert line.count(str(small)) == 2
     digest = link(before.hash, line)
@@ -318,11 +319,11 @@ def test_a_reader_that_takes_long_stops_no_writer(outdated: tuple[str, Ledger]) 
         with pytest.raises(xp.Busy, match=r"must be migrated.*nothing was changed: try again"):
             Ledger.load(url, "study", settings=Settings(patience=0.5, turn=0.3))
         with loading(url, 0.3) as got:
-            ledger.reserve(CLAIM).settle("small")
+            ledger.reserve(GUARANTEE).settle("small")
             assert not got
             reader.rollback()
-    got[0].reserve(CLAIM).settle("small")
-    ledger.reserve(CLAIM).settle("small")
+    got[0].reserve(GUARANTEE).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
     assert got[0].verify() == ledger.verify()
 
 
@@ -338,5 +339,5 @@ def test_changing_tables_survives_a_deadlock(outdated: tuple[str, Ledger], monke
             reader.execute("SELECT count(*) FROM expost_ledger")
             assert not got
             reader.rollback()
-    got[0].reserve(CLAIM).settle("small")
+    got[0].reserve(GUARANTEE).settle("small")
     got[0].verify()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import expost as xp
-from books import CLAIM, OWNER, beat, disarm, execute, make
+from books import GUARANTEE, OWNER, beat, disarm, execute, make
 from expost import Cost, Guarantee, Ledger
 from expost.ledger.entry import Note
 from expost.ledger.trail import GENESIS, link
@@ -41,8 +41,8 @@ OF_LINES_ON_SERVERS = {"place": "ledger, sequence", "next": "ledger, sequence + 
 def test_tampering_that_the_tables_allow_is_found(new_url: Callable[[], str], statement: str) -> None:
     url = new_url()
     ledger = make(url)
-    ledger.reserve(CLAIM).settle("small")
-    ledger.reserve(CLAIM)
+    ledger.reserve(GUARANTEE).settle("small")
+    ledger.reserve(GUARANTEE)
     ledger.verify()
     execute(url, statement.format(**(OF_LINES if url.startswith("sqlite") else OF_LINES_ON_SERVERS)))
     with pytest.raises(xp.LedgerCorrupt, match=TAMPERING[statement]):
@@ -52,7 +52,7 @@ def test_tampering_that_the_tables_allow_is_found(new_url: Callable[[], str], st
 def test_a_changed_output_is_found(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/books.db"
     ledger = make(url)
-    told = Fixed(CLAIM, None, part="small")
+    told = Fixed(GUARANTEE, None, part="small")
     ledger.run(told, on=lambda: 7, key="k")
     execute(url, "DROP TRIGGER expost_entry_ends_once", "UPDATE expost_entry SET output = '8'")
     with pytest.raises(xp.LedgerCorrupt, match="not the one that was published"):
@@ -72,7 +72,7 @@ REWRITING = {
     "UPDATE expost_entry SET output = '8' WHERE number = 1": "stored output of entry 1 is not the one",
     "UPDATE expost_entry SET output = '8' WHERE number = 2": "stored output of entry 2 is not the one",
     "UPDATE expost_entry SET output = NULL WHERE number = 1": "stored output of entry 1 was removed",
-    "UPDATE expost_claim SET json = '{}'": "entry 1 is not as",
+    "UPDATE expost_guarantee SET json = '{}'": "entry 1 is not as",
     "UPDATE expost_ledger SET neighbours = 'substitute'": "name, neighbours, unit or accounting",
     "UPDATE expost_ledger SET unit = 'device'": "name, neighbours, unit or accounting",
 }
@@ -82,10 +82,10 @@ REWRITING = {
 def test_rewriting_past_the_tables_defences_is_found(new_url: Callable[[], str], statement: str) -> None:
     url = new_url()
     ledger = make(url)
-    ledger.run(Fixed(CLAIM, None, part="small"), on=lambda: 7, key="k")
-    ledger.reserve(CLAIM)
+    ledger.run(Fixed(GUARANTEE, None, part="small"), on=lambda: 7, key="k")
+    ledger.reserve(GUARANTEE)
     head = ledger.verify()
-    for table in ("expost_entry", "expost_ledger", "expost_claim"):
+    for table in ("expost_entry", "expost_ledger", "expost_guarantee"):
         disarm(url, table)
     execute(url, statement)
     with pytest.raises(xp.LedgerCorrupt, match=REWRITING[statement]):
@@ -102,7 +102,7 @@ def test_a_key_that_was_used_twice_is_found(new_url: Callable[[], str], end: boo
     url = new_url()
     ledger: Any = make(url)
     for key in ("one", "two"):
-        spending = ledger.reserve(CLAIM, key=key)
+        spending = ledger.reserve(GUARANTEE, key=key)
         if end:
             spending.settle("small")
     rows = ledger._store._engine.rows("SELECT sequence, line FROM expost_event ORDER BY sequence")
@@ -130,10 +130,10 @@ def test_outputs_that_were_removed_after_others_were_dropped_are_found(new_url: 
     """Found: outputs dropped up to a number that was not reached yet excused every later removal."""
     url = new_url()
     ledger: Any = make(url)
-    ledger.run(Fixed(CLAIM, 7, part="small"), key="one")
+    ledger.run(Fixed(GUARANTEE, 7, part="small"), key="one")
     ledger._store.drop_outputs(10**9, Note("me", "because"))
     head = ledger.verify()
-    ledger.run(Fixed(CLAIM, 7, part="small"), key="two")
+    ledger.run(Fixed(GUARANTEE, 7, part="small"), key="two")
     ledger.verify()
     with pytest.raises(xp.InvalidValue, match="was dropped, or not imported"):
         ledger.output("one")
@@ -158,12 +158,12 @@ def test_an_entry_before_the_first_is_found(tmp_path: Path) -> None:
     """Found: a row of number 0 delivered a forged output under a key that was never used."""
     url = f"sqlite:///{tmp_path}/books.db"
     ledger = make(url)
-    ledger.run(Fixed(CLAIM, 7, part="small"), key="k")
+    ledger.run(Fixed(GUARANTEE, 7, part="small"), key="k")
     disarm(url, "expost_entry")
     columns = (
-        "ledger, account, below, operation, subject, fingerprint, claim, epsilon, delta, owner, begun, state, part, "
+        "ledger, account, below, operation, subject, fingerprint, guarantee, epsilon, delta, owner, begun, state, "
     )
-    columns += "charged_epsilon, charged_delta, output, digest, reserved_at, reserved_line, ended_line"
+    columns += "part, charged_epsilon, charged_delta, output, digest, reserved_at, reserved_line, ended_line"
     execute(
         url,
         "PRAGMA ignore_check_constraints = ON",
@@ -177,7 +177,7 @@ def test_a_line_in_the_place_of_another_is_found(tmp_path: Path) -> None:
     """A flipped bit: line 2 is still between lines 1 and 3, but nobody finds it by its number."""
     path = tmp_path / "books.db"
     ledger = make(f"sqlite:///{path}")
-    ledger.reserve(CLAIM).settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
     head = ledger.verify()
     execute(f"sqlite:///{path}", "PRAGMA wal_checkpoint(TRUNCATE)")
     place = b"\xa0\x80\x80\x80\x80"  # ledger 1, as SQLite writes the first five bytes of the key of a line
@@ -190,7 +190,7 @@ def test_a_line_in_the_place_of_another_is_found(tmp_path: Path) -> None:
 
 def test_an_output_that_was_removed_is_not_delivered_as_none(new_url: Callable[[], str]) -> None:
     url = new_url()
-    ledger, told = make(url), Fixed(CLAIM, None, part="small")
+    ledger, told = make(url), Fixed(GUARANTEE, None, part="small")
     ledger.run(told, on=lambda: 7, key="k")
     disarm(url, "expost_entry")
     execute(url, "UPDATE expost_entry SET output = NULL")
@@ -202,18 +202,18 @@ def test_a_balance_that_was_changed_by_hand_stops_all_spending(new_url: Callable
     """What is reserved is compared with the open entries at every load and every beat."""
     url = new_url()
     ledger = make(url)
-    spending = ledger.reserve(CLAIM)
+    spending = ledger.reserve(GUARANTEE)
     execute(url, "UPDATE expost_account SET epsilon_reserved = epsilon_reserved - 1")
     other = Ledger.load(url, "study")
     beat(ledger, other)
     for party in (ledger, other):
-        for work in (party.recover, partial(party.reserve, CLAIM)):
+        for work in (party.recover, partial(party.reserve, GUARANTEE)):
             with pytest.raises(xp.LedgerCorrupt, match="not the sum of its open entries"):
                 work()
     assert len(list(other.entries())) == 1  # reading goes on
     execute(url, "UPDATE expost_account SET epsilon_reserved = epsilon_reserved + 1")
     other.recover()
-    assert other.reserve(CLAIM).settle("small").id == 2
+    assert other.reserve(GUARANTEE).settle("small").id == 2
     spending.settle("small")
     ledger.verify()
 
@@ -234,20 +234,20 @@ def test_a_balance_that_was_changed_by_hand_is_found_below(new_url: Callable[[],
     team = ledger.create_account("team", epsilon=4, delta=1e-3)
     alice, _ = (team.create_account(name, epsilon=3, delta=1e-3) for name in ("alice", "bob"))
     for account in (alice, alice, team, ledger, other):
-        account.reserve(CLAIM, begin=False)
-    alice.reserve(CLAIM).settle("small")
-    Ledger.load(url, "study").reserve(CLAIM, begin=False).void()
+        account.reserve(GUARANTEE, begin=False)
+    alice.reserve(GUARANTEE).settle("small")
+    Ledger.load(url, "study").reserve(GUARANTEE, begin=False).void()
     disarm(url, "expost_account")
     execute(url, statement)
     with pytest.raises(xp.LedgerCorrupt, match="'study' has reserved is not the sum of its open entries"):
-        Ledger.load(url, "study").account("team").account("bob").reserve(CLAIM)
-    Ledger.load(url, "other").reserve(CLAIM).settle("small")
+        Ledger.load(url, "study").account("team").account("bob").reserve(GUARANTEE)
+    Ledger.load(url, "other").reserve(GUARANTEE).settle("small")
 
 
 def test_a_balance_that_was_changed_by_hand_locks_nobody_out(new_url: Callable[[], str], tmp_path: Path) -> None:
     """What a dead process left cannot be forfeited then; it stays reserved, and everything can be read."""
     url = new_url()
-    make(url).reserve(CLAIM, label="left")
+    make(url).reserve(GUARANTEE, label="left")
     execute(
         url,
         """UPDATE expost_owner SET identity = replace(identity, '"started":"', '"started":"1')""",
@@ -260,7 +260,7 @@ def test_a_balance_that_was_changed_by_hand_locks_nobody_out(new_url: Callable[[
     ledger.export(tmp_path / "trail")
     with pytest.raises(xp.LedgerCorrupt, match="balances are not those that follow from the audit trail"):
         ledger.verify()
-    for work in (ledger.recover, partial(ledger.reserve, CLAIM)):
+    for work in (ledger.recover, partial(ledger.reserve, GUARANTEE)):
         with pytest.raises(xp.LedgerCorrupt, match="not the sum of its open entries"):
             work()
     ledger.close(**OWNER)

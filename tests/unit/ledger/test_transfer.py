@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 import expost as xp
-from books import CLAIM, disarm, execute, make
+from books import GUARANTEE, disarm, execute, make
 from expost import Ledger
 from expost.ledger import transfer
 from expost.ledger.entry import Note
@@ -21,7 +21,7 @@ NOTE = Note("me", "because")
 
 def spent(url: str) -> Ledger:
     ledger = make(url)
-    ledger.run(Fixed(CLAIM, 7, part="small"), key="seven")
+    ledger.run(Fixed(GUARANTEE, 7, part="small"), key="seven")
     return ledger
 
 
@@ -50,7 +50,7 @@ def test_what_is_open_is_forfeited_in_the_copy(new_url: Callable[[], str]) -> No
     """Whoever reserved it knows the ledger it was copied from, and no other."""
     here, there = new_url(), new_url()
     ledger = spent(here)
-    ledger.reserve(CLAIM, begin=False).begin()
+    ledger.reserve(GUARANTEE, begin=False).begin()
     head = transfer.copy_ledger(here, "study", there, NOTE)
     copy = Ledger.load(there, "study")
     assert head == ledger.verify()
@@ -99,7 +99,7 @@ def test_a_ledger_that_is_spent_from_as_it_is_closed_does_not_move(
     def late(store: Any) -> int:
         found = look(store)
         if not ledger.closed:
-            ledger.reserve(CLAIM)
+            ledger.reserve(GUARANTEE)
         return found
 
     monkeypatch.setattr(transfer, "_last_line", late)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import expost as xp
-from books import CLAIM, held, make, waiting
+from books import GUARANTEE, held, make, waiting
 from expost import Cost
 from expost.ledger import writer as writer_module
 from expost.ledger.engine import Settings, alone
@@ -97,14 +97,14 @@ POISON = {"lone": "\ud800", "zero": "\0", "long": secrets.token_hex(6000)}
 def test_a_step_that_the_database_refuses_harms_nobody_else(new_url: Callable[[], str], poison: str) -> None:
     """Whatever slips through the checks: the rest of the batch goes on, at once, each step by itself."""
     ledger = make(new_url())
-    spending, store = ledger.reserve(CLAIM), ledger._store
+    spending, store = ledger.reserve(GUARANTEE), ledger._store
     bad = CreateAccount(("study", POISON[poison]), Cost.of_units(2**70))
     since = time.monotonic()
     with held(ledger) as answers:
         answers.ask(lambda: store._do(bad))  # type: ignore[attr-defined]
         answers.ask(lambda: spending.settle("small"))
     assert isinstance(answers[0], Exception)
-    assert answers[1].charged == CLAIM.cost_of("small")
+    assert answers[1].charged == GUARANTEE.cost_of("small")
     assert time.monotonic() - since < Settings().patience  # nobody waited for the database to change its mind
     ledger.verify()
 
@@ -228,10 +228,10 @@ def test_a_process_may_end_while_a_thread_commits(new_url: Callable[[], str]) ->
     program = (
         "import sys, threading, time, expost as xp\n"
         "ledger = xp.Ledger.load(sys.argv[1], 'study')\n"
-        "claim = xp.Guarantee({'small': '0.000001', 'large': '0.000002'})\n"
+        "guarantee = xp.Guarantee({'small': '0.000001', 'large': '0.000002'})\n"
         "def spend():\n"
         "    while True:\n"
-        "        ledger.reserve(claim).settle('small')\n"
+        "        ledger.reserve(guarantee).settle('small')\n"
         "threading.Thread(target=spend, daemon=True).start()\n"
         "time.sleep(0.2)\n"
     )
@@ -366,13 +366,13 @@ def test_a_signal_handler_cannot_write_in_the_middle_of_writing(new_url: Callabl
 
     def struck(*given: Any) -> Any:
         with pytest.raises(xp.LedgerUnavailable, match="interrupted while it wrote"):
-            ledger.reserve(CLAIM)
+            ledger.reserve(GUARANTEE)
         return real(*given)
 
     engine.apply = struck
-    assert ledger.reserve(CLAIM).id == 1
+    assert ledger.reserve(GUARANTEE).id == 1
     del engine.apply
-    assert ledger.reserve(CLAIM).id == 2
+    assert ledger.reserve(GUARANTEE).id == 2
     ledger.verify()
 
 

@@ -12,7 +12,7 @@ def test_it_contains_no_data_and_compares() -> None:
     )
 
 
-def test_epsilon_rounds_down_and_the_claim_is_what_is_kept() -> None:
+def test_epsilon_rounds_down_and_the_guarantee_is_what_is_kept() -> None:
     assert Coin(epsilon=1 / 3, sensitivity=1).guarantee.worst_case == Cost("0.333333333333")
     assert Coin(epsilon=1, sensitivity=1, neighbours="substitute").guarantee.neighbours == "substitute"
 

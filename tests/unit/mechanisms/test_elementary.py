@@ -1,4 +1,4 @@
-"""The elementary mechanisms: claims, public checks, private values, error bounds, solvers."""
+"""The elementary mechanisms: guarantees, public checks, private values, error bounds, solvers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_small_frozen_and_comparable(mechanism: Mechanism) -> None:
     assert mechanism.part_of(object()) == "released"
 
 
-def test_claims() -> None:
+def test_guarantees() -> None:
     assert m.Laplace(epsilon=0.5, sensitivity=3, neighbours="substitute").guarantee == Guarantee.uniform(
         0.5, neighbours="substitute"
     )
@@ -169,9 +169,9 @@ def test_noise_on_the_grid_covers_the_rounding(epsilon: Fraction, sensitivity: F
 
     mechanism = m.Laplace(epsilon=epsilon, sensitivity=sensitivity)
     grid, rate = mechanism._calibrate(Shape(True, (size,)))
-    promised = exact(mechanism.epsilon, "")
-    assert rate * grid.l1(sensitivity, size) == promised
-    assert grid.step / rate <= sensitivity / promised * Fraction(101, 100)
+    guaranteed = exact(mechanism.epsilon, "")
+    assert rate * grid.l1(sensitivity, size) == guaranteed
+    assert grid.step / rate <= sensitivity / guaranteed * Fraction(101, 100)
 
 
 def test_parameters_that_are_refused() -> None:

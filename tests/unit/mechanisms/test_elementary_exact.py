@@ -1,4 +1,4 @@
-"""The elementary mechanisms' own code, every draw made: exact laws, checked, with claims that must fail."""
+"""The elementary mechanisms' own code, every draw made: exact laws, checked, with guarantees that must fail."""
 
 from fractions import Fraction
 from math import exp
@@ -27,19 +27,19 @@ CASES: list[tuple[Mechanism, Any, Any, Fraction]] = [
 
 
 @pytest.mark.parametrize(("mechanism", "one", "other", "missing"), CASES, ids=lambda case: type(case).__name__)
-def test_the_code_keeps_its_promise_and_not_half_of_it(
+def test_the_code_keeps_its_guarantee_and_not_half_of_it(
     mechanism: Mechanism, one: Any, other: Any, missing: Fraction
 ) -> None:
     table = tabulate(mechanism, {"x": one, "y": other}, [("x", "y")], missing=missing)
     epsilon = mechanism.guarantee.worst_case.exact_epsilon
-    promised = least_delta(table, Guarantee.uniform(epsilon))
-    assert promised.lower == 0
-    assert promised.upper <= missing * 3
+    guaranteed = least_delta(table, Guarantee.uniform(epsilon))
+    assert guaranteed.lower == 0
+    assert guaranteed.upper <= missing * 3
     assert check(table, Guarantee.uniform(epsilon / 4, missing * 3)).holds is False
 
 
 def test_a_discrete_gaussian_of_small_variance() -> None:
-    """Its law on paper, one step apart, against its own (ε, δ); sharper claims fail."""
+    """Its law on paper, one step apart, against its own (ε, δ); sharper guarantees fail."""
     mechanism = DiscreteGaussian(rho=Fraction(1, 2), delta=Fraction(1, 1000), sensitivity=1)  # variance 1
     weights = {k: Fraction(exp(-k * k / 2)) for k in range(-12, 13)}
     total = sum(weights.values())

@@ -119,7 +119,7 @@ def test_a_step_without_a_value_is_noticed() -> None:
             pass
 
 
-def test_promises_are_planned_or_checked() -> None:
+def test_guarantees_are_planned_or_checked() -> None:
     losses = [GaussianNoise(4)] * 12
     planned = plan(losses, [4, 8, 12], 1e-5)
     assert walk().guarantee == planned

@@ -69,8 +69,8 @@ def worst(k: int, wanted: int, groups: int, margin: int, shares: Mapping[int, in
 def test_the_guarantee(k: int, wanted: int, groups: int) -> None:
     """δ is min(groups, candidates)·e^−(rate·margin), where the margin is above the one person."""
     for over in (0, 1, 3):
-        claimed = min(groups, wanted) * BASE**over
-        assert worst(k, wanted, groups, 1 + over, {c: min(c + 1, k) for c in range(k + 1)}) <= claimed
+        guaranteed = min(groups, wanted) * BASE**over
+        assert worst(k, wanted, groups, 1 + over, {c: min(c + 1, k) for c in range(k + 1)}) <= guaranteed
 
 
 def test_the_end_is_not_free() -> None:

@@ -174,7 +174,7 @@ def test_half_a_guarantee_is_refuted_in_words_and_as_json() -> None:
 def test_parts_are_judged_each() -> None:
     found = audit(Coin(epsilon=2, sensitivity=1), [(0, 1)], samples=4000)
     assert not found.refuted
-    assert {row.part: row.claimed for row in found.parts} == {"answered": 2, "nothing": 0}
+    assert {row.part: row.guaranteed for row in found.parts} == {"answered": 2, "nothing": 0}
     wrong = audit(
         Coin(epsilon=2, sensitivity=1), [(0, 1)], samples=4000, part_of=Coin(epsilon=2, sensitivity=1).part_of,
         guarantee=Guarantee({"answered": "0.9", "nothing": 0}),

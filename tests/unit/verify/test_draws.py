@@ -34,7 +34,7 @@ def test_geometric_and_laplace_weights_fall_by_e() -> None:
     assert float(one_sided[0]) == pytest.approx(1 - fall, abs=1e-3)
 
 
-def test_the_coins_own_code_keeps_its_promise_and_not_half_of_it() -> None:
+def test_the_coins_own_code_keeps_its_guarantee_and_not_half_of_it() -> None:
     coin = xp.Coin(epsilon=1, sensitivity=1)
     table = tabulate(coin, {"seven": 7, "eight": 8}, [("seven", "eight")], missing=Fraction(1, 100))
     assert table.laws["seven"][WITHHELD] == table.laws["eight"][WITHHELD] == Fraction(1, 2)

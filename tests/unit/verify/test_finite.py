@@ -43,7 +43,7 @@ def test_the_bracket_is_tight_and_right() -> None:
     assert found.width < Fraction(1, 10**35)
 
 
-def test_a_claim_that_holds_and_one_that_does_not() -> None:
+def test_a_guarantee_that_holds_and_one_that_does_not() -> None:
     enough = log_up(Fraction(3))
     assert check(response(3), Guarantee.uniform(enough.exact_epsilon))
     less = Guarantee.uniform(enough.exact_epsilon - Fraction(1, 10**12))
@@ -66,7 +66,7 @@ def test_the_witness_of_a_delta() -> None:
 
 
 def test_equality_is_decided_exactly() -> None:
-    """At E = 0 the least δ is rational and may equal the claim's; elsewhere it never does."""
+    """At E = 0 the least δ is rational and may equal the guarantee's; elsewhere it never does."""
     assert least_delta_at(response(3), {"no": 1, "yes": 1}) == Fraction(1, 2)
     assert check(response(3), Guarantee.uniform(0, 0.5))
     assert not check(response(3), Guarantee.uniform(0, "0.499999999999999999"))
@@ -85,9 +85,9 @@ def test_least_ratios() -> None:
     assert least_ratios(mechanism) == {"a": 2, "b": 1, "c": None}
     with pytest.raises(xp.InvalidValue, match="part 'c' has no finite ε"):
         tightest(mechanism)
-    claim = tightest(response(3), neighbours="substitute")
-    assert claim.worst_case == log_up(Fraction(3))
-    assert claim.neighbours == "substitute"
+    guarantee = tightest(response(3), neighbours="substitute")
+    assert guarantee.worst_case == log_up(Fraction(3))
+    assert guarantee.neighbours == "substitute"
 
 
 @given(st.fractions(min_value=1, max_value=10**6, max_denominator=10**9))

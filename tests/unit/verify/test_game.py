@@ -51,7 +51,7 @@ def test_a_game_has_rounds() -> None:
         worst_ratio([move], OdpFilter(Cost(10)), -1)
 
 
-def test_too_cheap_a_claim_loses_the_game() -> None:
+def test_too_cheap_a_guarantee_loses_the_game() -> None:
     cheap = Guarantee.uniform(log := tightest(response(3)).worst_case.exact_epsilon - Fraction(1, 10**6))
     limit = Cost(2 * log)
     assert play([Move.of(response(3), cheap)], limit, 2).holds is False

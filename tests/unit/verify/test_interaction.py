@@ -44,9 +44,9 @@ def test_one_unit_too_cheap_is_found_at_any_depth() -> None:
 
 def test_an_adversary_that_may_stop_anywhere_gets_more() -> None:
     """Where early parts are cheap, stopping when ahead beats any fixed number of questions."""
-    claim = Guarantee({0: 0, 1: 0.25, 2: 0.75, 3: 1.5})
-    anywhere = interaction_delta(interaction(), claim).lower
-    at_the_end = interaction_delta(interaction(may_stop=lambda history: False), claim).upper
+    guarantee = Guarantee({0: 0, 1: 0.25, 2: 0.75, 3: 1.5})
+    anywhere = interaction_delta(interaction(), guarantee).lower
+    at_the_end = interaction_delta(interaction(may_stop=lambda history: False), guarantee).upper
     assert anywhere > at_the_end > 0
 
 
@@ -57,8 +57,8 @@ def test_hidden_state_is_allowed() -> None:
         blind = Fraction(1, 2) ** len(history)
         return blind / 2 + responses(database, history) / 2
 
-    claim = Guarantee({k: k * THREE for k in range(4)})
-    assert check_interaction(interaction(probability=probability), claim)
+    guarantee = Guarantee({k: k * THREE for k in range(4)})
+    assert check_interaction(interaction(probability=probability), guarantee)
     assert interaction_delta(interaction(probability=probability), Guarantee.uniform(0)).upper < Fraction(1, 2)
 
 

@@ -8,7 +8,7 @@ from expost.canonical import canonical
 from expost.errors import ExpostError, UnknownEntry
 from expost.guarantee import Guarantee, Neighbours, as_part
 from expost.ledger import rules
-from expost.ledger.codec import claim_digest, claim_text, described
+from expost.ledger.codec import described, guarantee_digest, guarantee_text
 from expost.ledger.engine import Beat, Outcome, Recover, Refused, Rows, Step
 from expost.ledger.entry import Balance, Entry, Path
 from expost.ledger.operations import (
@@ -104,7 +104,7 @@ class TableView:
         rows = self._rows(f"{ENTRY} AND e.key = ?", self._ledger, key)
         return entry_of_row(rows[0]) if rows else None
 
-    def knows(self, claim: Guarantee | Tariff) -> bool:
+    def knows(self, guarantee: Guarantee | Tariff) -> bool:
         """True; the database decides by itself."""
         return True
 
@@ -149,13 +149,15 @@ class Steps:
     def _reserve(self, ledger: int, step: Reserve) -> dict[str, Any]:
         request = step.request
         subject = described(request.subject, keyed=request.key is not None)
-        claim = claim_digest(request.claim)
+        digest = guarantee_digest(request.priced_guarantee)
         sent = {
             "do": "reserve", "account": "/".join(request.account), "operation": request.operation,
-            "subject": subject.text, "fingerprint": subject.fingerprint, "claim": claim, "label": request.label,
-            "key": request.key, "begun": step.begun, "lease": step.lease,
+            "subject": subject.text, "fingerprint": subject.fingerprint, "guarantee_digest": digest,
+            "label": request.label, "key": request.key, "begun": step.begun, "lease": step.lease,
         }  # fmt: skip
-        return sent if (ledger, claim) in self._known else sent | {"claim_text": claim_text(request.claim)}
+        if (ledger, digest) in self._known:
+            return sent
+        return sent | {"guarantee_text": guarantee_text(request.priced_guarantee)}
 
     def _end(self, step: _Ending) -> dict[str, Any]:
         sent: dict[str, Any] = {"do": EVENTS[type(step)], "entry": step.entry}
@@ -181,7 +183,7 @@ class Steps:
             return int(found["forfeited"])
         if isinstance(step, Reserve):
             entry = Entry(found["entry"], step.request, "reserved", step.begun, None, None, found["at"] / 1e6)
-            self._known.add((ledger, claim_digest(step.request.claim)))
+            self._known.add((ledger, guarantee_digest(step.request.priced_guarantee)))
             self._open[ledger, entry.id] = entry
             return entry
         if isinstance(step, Begin) and (ledger, step.entry) in self._open:

@@ -13,7 +13,7 @@ from expost.canonical import canonical
 from expost.errors import AlreadyExists, ExpostError, LedgerCorrupt, LedgerUnavailable, UnknownEntry
 from expost.guarantee import Guarantee, Neighbours, as_part
 from expost.ledger import clock, operations, rules
-from expost.ledger.codec import claim_digest, claim_text, described
+from expost.ledger.codec import described, guarantee_digest, guarantee_text
 from expost.ledger.engine import Beat, Outcome, Recover, Settings, Step
 from expost.ledger.entry import Balance, Entry, Path
 from expost.ledger.liveness import identity
@@ -67,7 +67,7 @@ class SqliteBooks:
         self.root: Path = ()
         self._accounts: dict[Path, tuple[int, Balance]] = {}
         """Row id and balance of each account, by path."""
-        self._claims: set[str] = set()
+        self._guarantees: set[str] = set()
         """The hashes of guarantees that are in the tables."""
         self._open: dict[int, Entry] = {}
         self._seen: int | None = None
@@ -94,13 +94,13 @@ class SqliteBooks:
         if self.lost is not None and not any(isinstance(step, operations.Close) for step in steps):
             raise self.lost
         outcomes = [self._outcome(step) for step in steps]
-        if len(self._open) + len(self._accounts) + len(self._claims) > self._settings.remembered:
+        if len(self._open) + len(self._accounts) + len(self._guarantees) > self._settings.remembered:
             self._tidy()
         return outcomes
 
     def _tidy(self) -> None:
         """Clear what has grown too large."""
-        for rows in (self._accounts, self._claims, self._open):
+        for rows in (self._accounts, self._guarantees, self._open):
             if len(rows) > self._settings.remembered // 3:
                 rows.clear()
 
@@ -192,13 +192,14 @@ class SqliteBooks:
         row = self._row(f"{ENTRY} AND e.key = ?", self._ledger, key)
         return None if row is None else entry_of_row(row)
 
-    def knows(self, claim: Guarantee | Tariff) -> bool:
+    def knows(self, guarantee: Guarantee | Tariff) -> bool:
         """Whether a line of this ledger contains the guarantee."""
-        digest = claim_digest(claim)
-        if digest not in self._claims:
-            if self._row("SELECT 1 FROM expost_claim WHERE ledger = ? AND digest = ?", self._ledger, digest) is None:
+        digest = guarantee_digest(guarantee)
+        if digest not in self._guarantees:
+            asked = "SELECT 1 FROM expost_guarantee WHERE ledger = ? AND digest = ?"
+            if self._row(asked, self._ledger, digest) is None:
                 return False
-            self._claims.add(digest)
+            self._guarantees.add(digest)
         return True
 
     # ---- writing
@@ -265,19 +266,20 @@ class SqliteBooks:
     def _write_entry(self, operation: operations.Reserve, change: rules.Change) -> None:
         request, lease, entry = operation.request, operation.lease, change.entry
         assert entry is not None
-        subject, claim, worst = described(request.subject), claim_digest(request.claim), request.worst
+        guarantee, subject, worst = request.priced_guarantee, described(request.subject), request.worst
+        digest = guarantee_digest(guarantee)
         if change.first:
-            self._run("INSERT INTO expost_claim VALUES (?, ?, ?)", self._ledger, claim, claim_text(request.claim))
-            self._claims.add(claim)
+            self._run("INSERT INTO expost_guarantee VALUES (?, ?, ?)", self._ledger, digest, guarantee_text(guarantee))
+            self._guarantees.add(digest)
         if lease is None:
             self._ensure_alive()
         self._execute(
-            "INSERT INTO expost_entry (ledger, number, account, below, operation, subject, fingerprint, claim, label, "
-            "key, epsilon, delta, meters, owner, lease, lease_until, begun, listed, reserved_at, reserved_line) "
+            "INSERT INTO expost_entry (ledger, number, account, below, operation, subject, fingerprint, guarantee, "
+            "label, key, epsilon, delta, meters, owner, lease, lease_until, begun, listed, reserved_at, reserved_line) "
             "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
             (self._ledger, entry.id, self._account(request.account)[0], int(len(request.account) > 1),
             request.operation, subject.text,
-            subject.fingerprint, claim, request.label, request.key, worst.epsilon_units, worst.delta_units,
+            subject.fingerprint, digest, request.label, request.key, worst.epsilon_units, worst.delta_units,
             None if request.tariff is None else numbers_text(request.tariff.worst.amounts),
             self.owner if lease is None else None, lease, None if lease is None else self._now + lease,
             int(operation.begun), int(self._list(entry.id)), self.at, self.sequence),

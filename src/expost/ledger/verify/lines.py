@@ -11,7 +11,7 @@ from expost.ledger.entry import Balance, Entry, Path
 from expost.ledger.operations import Create, DropOutputs, Operation, Reserve
 from expost.ledger.rows import NONSENSE
 from expost.ledger.rules import Change, change_of
-from expost.ledger.trail import GENESIS, Claims, Head, TrailLine, impossible, linked, operation_of, trail_line
+from expost.ledger.trail import GENESIS, Guarantees, Head, TrailLine, impossible, linked, operation_of, trail_line
 
 if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
@@ -31,7 +31,7 @@ class Replay:
         """Open entries, each with the line that reserved it."""
         self.count = 0
         self.at = 0
-        self.guarantees: Claims = {}
+        self.guarantees: Guarantees = {}
         self._known: set[Guarantee | Tariff] = set()
         self.keys: set[str] = set()
 
@@ -96,7 +96,7 @@ class Replay:
     def _reserved(self, entry: Entry, line: int) -> None:
         self.count += 1
         self.open[entry.id] = (entry, line)
-        self._known.add(entry.request.claim)
+        self._known.add(entry.request.priced_guarantee)
         if entry.key is not None:
             self.keys.add(entry.key)
 
@@ -141,9 +141,9 @@ class Replay:
         """None: :meth:`apply` compares keys."""
         return None
 
-    def knows(self, claim: Guarantee | Tariff) -> bool:
+    def knows(self, guarantee: Guarantee | Tariff) -> bool:
         """Whether an entry of this guarantee, with these prices, was reserved before."""
-        return claim in self._known
+        return guarantee in self._known
 
 
 def _upto(events: Iterable[TrailLine], upto: int | None) -> Iterator[TrailLine]:

@@ -18,7 +18,7 @@ from expost.ledger.entry import Balance, Entry, Path
 from expost.ledger.operations import Create, Reserve
 from expost.ledger.rows import guarantee_of
 from expost.ledger.rules import Change
-from expost.ledger.trail import GENESIS, Claims, Head, TrailLine, balance_of, link, linked, number_of, operation_of
+from expost.ledger.trail import GENESIS, Guarantees, Head, TrailLine, balance_of, link, linked, number_of, operation_of
 from expost.ledger.verify.lines import differ
 from expost.ledger.verify.tables import Instant, Verification
 
@@ -38,7 +38,9 @@ class _Guarantees(dict[str, "Guarantee | Tariff"]):
         self._engine, self._ledger = engine, ledger
 
     def __missing__(self, digest: str) -> Guarantee | Tariff:
-        rows = self._engine.rows("SELECT json FROM expost_claim WHERE ledger = ? AND digest = ?", self._ledger, digest)
+        rows = self._engine.rows(
+            "SELECT json FROM expost_guarantee WHERE ledger = ? AND digest = ?", self._ledger, digest
+        )
         if not rows:
             raise LedgerCorrupt(f"the guarantee {digest!r} is not in the tables")
         found = self[digest] = guarantee_of(digest, rows[0][0])
@@ -48,7 +50,7 @@ class _Guarantees(dict[str, "Guarantee | Tariff"]):
 class Past:
     """The books at a head, read backwards from it as far as is needed."""
 
-    def __init__(self, lines: Iterator[TrailLine], root: Path, guarantees: Claims) -> None:
+    def __init__(self, lines: Iterator[TrailLine], root: Path, guarantees: Guarantees) -> None:
         self._lines, self._root, self._guarantees = lines, root, guarantees
         self._later: dict[int, list[TrailLine]] = {}
         """Lines about entries whose reservation has not been reached yet."""
@@ -246,9 +248,9 @@ class VerificationSince(Verification):
             self.open[number] = found
         return super().entry(number)
 
-    def knows(self, claim: Guarantee | Tariff) -> bool:
+    def knows(self, guarantee: Guarantee | Tariff) -> bool:
         """Whether an entry of this guarantee was reserved before; if unknown, as the line itself implies."""
-        return super().knows(claim) or not self._says_guarantee
+        return super().knows(guarantee) or not self._says_guarantee
 
     # ---- the tables
 

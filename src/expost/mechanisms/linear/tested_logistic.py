@@ -235,9 +235,9 @@ class TestedLogisticRegression(Mechanism[NDArray[Any], LinearModel | Withheld]):
     @cached_property
     def guarantee(self) -> Guarantee:
         """E(model) = ε, E(⊥) = ε of the test; the same whatever the number of records."""
-        claim = self.tested(2, 1 if self.features is None else len(self.features)).guarantee
+        guarantee = self.tested(2, 1 if self.features is None else len(self.features)).guarantee
         return Guarantee(
-            {part: claim.cost_of(part).exact_epsilon for part in ("released", "withheld")}, neighbours="substitute"
+            {part: guarantee.cost_of(part).exact_epsilon for part in ("released", "withheld")}, neighbours="substitute"
         )
 
     def error_bound(self, confidence: Number, *, n: int, features: int) -> float:

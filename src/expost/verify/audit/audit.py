@@ -27,7 +27,7 @@ from expost.verify.audit.result import AuditResult, EventShown, PartShown
 from expost.verify.audit.samples import BATCH, Progress, SampleMany, SampleOne, Sampler
 from expost.verify.audit.scores import Classifier, Frequencies, LikelihoodScore
 
-_EVENTS = (0.7, 0.1, 0.1, 0.1)  # shares of the error for events of any parts, the most promising first
+_EVENTS = (0.7, 0.1, 0.1, 0.1)  # shares of the error for events of any parts, the largest excess first
 _PARTS, _MOMENT = 0.2, 0.25  # of the whole error, for the parts one by one, and for Rényi prices
 _LEARN, _CHOOSE = 0.25, 0.25  # shares of the samples
 
@@ -81,7 +81,7 @@ def audit(
 
     Proof: lem-audit, lem-audit-bet
     """
-    claim, labelled = _claim(mechanism, guarantee, part_of)
+    guaranteed, labelled = _guarantee_and_parts(mechanism, guarantee, part_of)
     chosen_prices = _prices(mechanism, order, prices)
     if not pairs or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
         raise InvalidValue("an audit needs pairs of neighbouring databases: give for instance [(data, without_one)]")
@@ -94,13 +94,13 @@ def audit(
     else:
         chunks = sampler.chunks_within(seconds, processes)
     outputs = sampler.all(chunks, processes, progress)
-    test = _Test(claim, labelled, outputs, len(pairs), 1 - confidence, order, chosen_prices)
+    test = _Test(guaranteed, labelled, outputs, len(pairs), 1 - confidence, order, chosen_prices)
     subject = text_of(mechanism) if isinstance(mechanism, Mechanism) else getattr(mechanism, "__name__", "a function")
     rows, events, moment = test.run()
-    return AuditResult(subject, claim, rows, events, chunks * BATCH, confidence, seed, moment)
+    return AuditResult(subject, guaranteed, rows, events, chunks * BATCH, confidence, seed, moment)
 
 
-def _claim(mechanism: Any, guarantee: Guarantee | None, part_of: Any) -> tuple[Guarantee, Any]:
+def _guarantee_and_parts(mechanism: Any, guarantee: Guarantee | None, part_of: Any) -> tuple[Guarantee, Any]:
     if isinstance(mechanism, Mechanism):
         return guarantee or mechanism.guarantee, part_of or (mechanism.part_of if guarantee is None else _whole)
     if not callable(mechanism) or guarantee is None:
@@ -169,17 +169,17 @@ class _Test:
                 shown = epsilon_shown(event, *sides.tested, self._epsilons, self._delta, each)
                 before = found.get(part)
                 if before is None or shown > before.shown:
-                    claimed = float(self._epsilons[part])
+                    guaranteed = float(self._epsilons[part])
                     hits = sides.hits(event, self._epsilons)
-                    found[part] = PartShown(self._labels[part], claimed, shown, sides.pair, sides.order, hits)
-        return tuple(sorted(found.values(), key=lambda row: row.claimed))
+                    found[part] = PartShown(self._labels[part], guaranteed, shown, sides.pair, sides.order, hits)
+        return tuple(sorted(found.values(), key=lambda row: row.guaranteed))
 
     def _events(self, both: list[_Ordered], error: float) -> tuple[EventShown, ...]:
-        """The few events that promised to violate the guarantee most."""
+        """The few events that seemed to violate the guarantee most when they were chosen."""
         single = [np.arange(len(self._known)) == part for part in range(len(self._labels))]
         masks = [self._known, *(single[: 4 * len(_EVENTS)] if len(single) > 1 else [])]
         found = [(sides.best_anywhere(self._epsilons, self._delta, mask), sides) for sides in both for mask in masks]
-        found.sort(key=lambda row: -row[0].promise)
+        found.sort(key=lambda row: -row[0].excess)
         shares = zip(found, _EVENTS, strict=False)
         return tuple(self._event(event, sides, error * share) for (event, sides), share in shares)
 
@@ -238,15 +238,15 @@ class _Ordered:
         self.tested = _turned(learnt.tested, first)
 
     def best_for_part(self, part: int, parts: int, delta: float) -> Distinguisher:
-        """The event within a part that promises the largest ε."""
+        """The event within a part that seems to show the largest ε."""
         return best_for_part(*self.chosen, part, parts, delta, self.tested[0].size / self.chosen[0].size)
 
     def best_anywhere(self, epsilons: Any, delta: float, within: Any) -> Distinguisher:
-        """The event in these parts that promises to violate the guarantee most."""
+        """The event in these parts that seems to violate the guarantee most."""
         return best_anywhere(*self.chosen, epsilons, delta, within)
 
     def shown(self, event: Distinguisher, epsilons: Any, delta: float, error: float) -> float:
-        """The δ that the event shows: by a bet or by two bounds, whichever promises more on the samples it was chosen
+        """The δ that the event shows: by a bet or by two bounds, whichever shows more on the samples it was chosen
         by."""
         before = hits_of(event, *self.chosen, epsilons)
         bet = best_bet(before, delta)

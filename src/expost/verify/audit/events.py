@@ -54,7 +54,7 @@ class Distinguisher:
     weight: float
     within: Mask
     """For each part, whether its outputs can belong."""
-    promise: float = -inf
+    excess: float = -inf
     """By how many standard errors it seemed to violate the guarantee when it was chosen."""
 
     def members(self, side: Side, epsilons: Numbers) -> Mask:
@@ -67,7 +67,7 @@ class Distinguisher:
 
 
 def best_for_part(first: Side, second: Side, part: int, parts: int, delta: float, scale: float) -> Distinguisher:
-    """The event within a part that promises the largest bound for ε, with ``scale`` times as many samples."""
+    """The event within a part that would show the largest ε, with ``scale`` times as many samples."""
     within = np.arange(parts) == part
     best, chosen = -inf, Distinguisher(0, inf, 0.0, within)
     for score in range(len(first.scores)):
@@ -100,10 +100,10 @@ def best_anywhere(first: Side, second: Side, epsilons: Numbers, delta: float, wi
         place = np.searchsorted(q[order], thresholds)
         hits = len(p) - np.searchsorted(p, thresholds)
         allowed, spread = _above(weights[order])[place], _above(weights[order] ** 2)[place]
-        promise = (hits - allowed - delta * first.size) / np.sqrt(hits + spread + 1)
-        best = int(np.argmax(promise))
-        if promise[best] > chosen.promise:
-            chosen = Distinguisher(score, float(thresholds[best]), 1.0, within, float(promise[best]))
+        excess = (hits - allowed - delta * first.size) / np.sqrt(hits + spread + 1)
+        best = int(np.argmax(excess))
+        if excess[best] > chosen.excess:
+            chosen = Distinguisher(score, float(thresholds[best]), 1.0, within, float(excess[best]))
     return chosen
 
 

@@ -83,6 +83,6 @@ def search(
 
     def excess(pair: DatabasePair) -> float:
         found = audit(mechanism, [pair], samples=samples, seed=seed)
-        return max(row.shown - row.claimed for row in found.parts)
+        return max(row.shown - row.guaranteed for row in found.parts)
 
     return sorted(pairs, key=excess, reverse=True)

@@ -35,7 +35,7 @@ class Cells:
 
 
 def best_cells(first: Side, second: Side, order: float, prices: Numbers, error: float) -> Cells:
-    """The cells that promise the largest sum."""
+    """The cells that show the largest sum."""
     parts = len(prices)
     counts = np.bincount(first.parts, minlength=parts)
     found: list[tuple[float, int, Cells]] = []

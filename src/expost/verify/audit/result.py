@@ -12,10 +12,10 @@ from expost.guarantee import Guarantee, Part
 
 @dataclass(frozen=True)
 class PartShown:
-    """What the samples show of one part: its ε is at least ``shown``, and guaranteed to be at most ``claimed``."""
+    """What the samples show of one part: its ε is at least ``shown``, and at most ``guaranteed`` by the guarantee."""
 
     part: Part
-    claimed: float
+    guaranteed: float
     shown: float
     pair: int
     """The pair of databases, by number, …"""
@@ -26,19 +26,19 @@ class PartShown:
     @property
     def refuted(self) -> bool:
         """Whether the guarantee is false."""
-        return self.shown > self.claimed
+        return self.shown > self.guaranteed
 
     def __str__(self) -> str:
         mark = "  REFUTED" if self.refuted else ""
         hits = f"{self.hits[0]} against {self.hits[1]} hits"
-        return f"part {self.part!r}: guaranteed ε {self.claimed:.4g}, shown {_text(self.shown)} ({hits}){mark}"
+        return f"part {self.part!r}: guaranteed ε {self.guaranteed:.4g}, shown {_text(self.shown)} ({hits}){mark}"
 
 
 @dataclass(frozen=True)
 class EventShown:
     """An event that may cover several parts: with the guaranteed ε's it needs a δ of at least ``shown``."""
 
-    claimed: float
+    guaranteed: float
     shown: float
     pair: int
     order: Literal["first", "second"]
@@ -49,11 +49,11 @@ class EventShown:
     @property
     def refuted(self) -> bool:
         """Whether the guarantee is false."""
-        return self.shown > self.claimed
+        return self.shown > self.guaranteed
 
     def __str__(self) -> str:
         return (
-            f"δ of at least {self.shown:.3g} where {self.claimed:.3g} is guaranteed: outputs such as "
+            f"δ of at least {self.shown:.3g} where {self.guaranteed:.3g} is guaranteed: outputs such as "
             f"{', '.join(self.outputs)} ({self.hits[0]} against {self.hits[1]} hits)"
         )
 

@@ -17,13 +17,13 @@ from ledger_commands import failing, furnished, run, told
 @pytest.mark.parametrize("what", [("show",), ("statement",), ("statement", "--by", "day")])
 def test_json_is_of_one_instant(sqlite_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch, what: Any) -> None:
     """Found: limit, spent and reserved were read one after the other, and rows last: under load nothing added up."""
-    url, claim = sqlite_url(), xp.Guarantee.uniform("0.01")
+    url, guarantee = sqlite_url(), xp.Guarantee.uniform("0.01")
     ledger = xp.Ledger.create(url, "patients", epsilon=9, neighbours="add-remove", unit="patient")
     real = SqliteEngine.rows
 
     def rows(self: SqliteEngine, sql: str, *values: Any) -> Any:
         found = real(self, sql, *values)
-        ledger.reserve(claim).settle("done")
+        ledger.reserve(guarantee).settle("done")
         return found
 
     monkeypatch.setattr(SqliteEngine, "rows", rows)

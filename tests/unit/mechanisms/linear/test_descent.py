@@ -45,7 +45,7 @@ def test_the_sensitivity_is_nearly_reached() -> None:
     assert np.linalg.norm(gradient(rows[:1], far)) > 0.95 * SMALL.longest
 
 
-def test_noise_keeps_the_promise() -> None:
+def test_noise_keeps_the_guarantee() -> None:
     assert SMALL.guarantee.worst_case <= Cost(1, 1e-6)
     assert SMALL.guarantee.worst_case.epsilon > 0.97
     assert SMALL.guarantee.best_case.epsilon < 0.8

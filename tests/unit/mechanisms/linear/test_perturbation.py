@@ -84,14 +84,14 @@ def test_rows_inside_stay_and_rows_outside_are_shortened() -> None:
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("seed", range(5))
 def test_minima_are_certified(loss: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fast way and the slow way, against arithmetic with 60 digits; they agree as far as they promise to."""
+    """The fast way and the slow way, against arithmetic with 60 digits; they agree as far as they guarantee to."""
     task, near = problem(loss, seed), Fraction(1, 10**8)
     fast = minimise(task, near)
     assert length(exact_gradient(task, fast)) <= float(near)
     monkeypatch.setattr(solver, "_newton", lambda *arguments: None)
     slow = minimise(task, near)
-    promised = 2 * float(near) / task.regularizer
-    assert 0 < length([a - b for a, b in zip(fast, slow, strict=True)]) <= promised
+    guaranteed = 2 * float(near) / task.regularizer
+    assert 0 < length([a - b for a, b in zip(fast, slow, strict=True)]) <= guaranteed
     far = minimise(task, Fraction(1, 10))  # fewer steps, less near
     assert length(exact_gradient(task, far)) > float(near)
 
@@ -146,7 +146,7 @@ def test_newton_does_not_cycle(seed: int, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_weights_move_no_farther_than_is_claimed(loss: Any) -> None:
+def test_weights_move_no_farther_than_is_stated(loss: Any) -> None:
     """Retraining on neighbours: never beyond 2/nΛ, and, where most records pull one way, more than 60 % of it."""
 
     def fitted(rows: Any, regularizer: float) -> Any:

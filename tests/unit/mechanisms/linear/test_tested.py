@@ -107,7 +107,7 @@ def test_a_discretised_logistic_toy_exactly() -> None:
     """Weights −3, …, 3 with two-sided geometric noise, an error in whole steps, a noisy threshold: all rational.
 
     The unseen weight moves the error by at most one step, a held-out record by at most two; the noise is for two. A
-    quarter of the noise breaks the claim.
+    quarter of the noise breaks the guarantee.
     """
     half = Fraction(1, 2)
 
@@ -133,7 +133,7 @@ def test_a_discretised_logistic_toy_exactly() -> None:
             laws["withheld"] += here * fails
         return laws
 
-    def claim_holds(ratio: Fraction, asked: Fraction) -> bool:
+    def guarantee_holds(ratio: Fraction, asked: Fraction) -> bool:
         databases = {(x, y): law(x, y, ratio) for x in (0, 1) for y in (0, 1)}
         table = FiniteMechanism(databases, NEIGHBOURS, lambda out: out if out == "withheld" else "released")
         assert all(sum(rows.values()) == 1 for rows in table.laws.values())
@@ -142,8 +142,8 @@ def test_a_discretised_logistic_toy_exactly() -> None:
             check(table, Guarantee({"released": max(log_up(Fraction(2)).exact_epsilon, price), "withheld": price}))
         )
 
-    assert claim_holds(Fraction(4, 5), Fraction(25, 16))
-    assert not claim_holds(Fraction(4, 5) ** 4, Fraction(25, 16))
+    assert guarantee_holds(Fraction(4, 5), Fraction(25, 16))
+    assert not guarantee_holds(Fraction(4, 5) ** 4, Fraction(25, 16))
 
 
 # ---- the error of a logistic model
@@ -152,7 +152,7 @@ DISTANCES = st.floats(0, 20)
 
 
 @given(DISTANCES, st.floats(-1, 1), st.floats(-30, 30), st.sampled_from([-1, 1]))
-def test_the_error_moves_no_farther_than_is_claimed(distance: float, share: float, margin: float, label: int) -> None:
+def test_the_error_moves_no_farther_than_is_stated(distance: float, share: float, margin: float, label: int) -> None:
     """The first half: weights move by D and the margin by at most that."""
     moved = abs(abs(tanh(margin / 2) - label) - abs(tanh((margin + share * distance) / 2) - label))
     assert moved <= float(error_sensitivity(Fraction(distance))) + 1e-15
@@ -242,8 +242,8 @@ def test_several_classes_share_the_budget() -> None:
 def test_prices_do_not_depend_on_how_many_records_there_are() -> None:
     mechanism = TestedLogisticRegression(**USUAL, threshold=0.5)
     for size in (2, 17, 10**5):
-        claim = mechanism.tested(size, 3).guarantee
-        assert {part: claim.cost_of(part) for part in ("released", "withheld")} == {
+        guarantee = mechanism.tested(size, 3).guarantee
+        assert {part: guarantee.cost_of(part) for part in ("released", "withheld")} == {
             part: mechanism.guarantee.cost_of(part) for part in ("released", "withheld")
         }
     alike = TestedLogisticRegression(epsilon=0.5, test_share=1, norm=2, threshold=1)

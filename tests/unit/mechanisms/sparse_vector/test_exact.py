@@ -49,7 +49,7 @@ def test_adaptive(one_sided: bool, monotone: bool) -> None:
 
 
 def test_each_share_is_needed() -> None:
-    """A claim that is one share cheaper throughout is found out by some question, close to the threshold or far."""
+    """A guarantee that is one share cheaper throughout is found out by some question, close to the threshold or far."""
     for one_sided in (False, True):
         model = Model(THIRD, HALF, at_most=1, one_sided=one_sided)
         questions = [(k, k + 1) for k in (-6, 0, 5)] + [(k + 1, k) for k in (-6, 0, 5)]

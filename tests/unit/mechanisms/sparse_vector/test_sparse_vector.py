@@ -182,7 +182,7 @@ def test_private_values_never_cause_an_error(data: np.ndarray) -> None:
     ),
 )
 def test_arrays_and_single_values_are_read_alike(kind: Any, exponent: int, bits: list[int]) -> None:
-    """Whole numbers of every width on every grid: nothing wraps, and one value moves as far as the claim says."""
+    """Whole numbers of every width on every grid: nothing wraps, and one value moves as far as the guarantee says."""
     svt = SparseVector(threshold=0, at_most=1, epsilon=1, sensitivity=2.0**exponent, grid=2.0**exponent)
     data = np.array(bits, np.uint64).astype(kind)
     points = svt.points(data)

@@ -1,4 +1,4 @@
-"""The guarantees of propose-test-release, exactly, on all small data sets; and the claims that do not hold."""
+"""The guarantees of propose-test-release, exactly, on all small data sets; and guarantees that do not hold."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_legs_need_half_of_delta_each() -> None:
 
 
 def test_the_real_thresholds_at_the_counterexample() -> None:
-    """With the threshold of legs that do not halve δ the claim is refuted; with the mechanism's own it holds."""
+    """With the threshold of legs that do not halve δ the guarantee is refuted; with the mechanism's own it holds."""
     names, fall = [(0, 0, 1), (0, 0, 10)], bracket.exp(Fraction(-1), 60).upper
     real = xp.StableInterquartileRange(epsilon=2, delta="0.27")
     careless = StabilityTest(Fraction(1), Fraction("0.27"))

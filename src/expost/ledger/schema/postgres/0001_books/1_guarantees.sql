@@ -58,16 +58,16 @@ BEGIN
   RETURN v_rows || jsonb_build_object('worst', v_worst, 'neighbours', p_basic->'neighbours', 'metered', TRUE,
     'delta', CASE WHEN v_takes THEN (p_basic->>'delta')::bigint ELSE 0 END);
 END $$;
-CREATE FUNCTION expost_prices(p_claim TEXT) RETURNS JSONB IMMUTABLE LANGUAGE plpgsql AS $$
+CREATE FUNCTION expost_prices(p_guarantee TEXT) RETURNS JSONB IMMUTABLE LANGUAGE plpgsql AS $$
 DECLARE
-  v_at INT := strpos(p_claim, ',"prices":{');  -- in strings every quote is escaped, so this is nowhere else
-  v_prices_text TEXT := CASE WHEN v_at > 0 THEN substr(p_claim, v_at + 10, length(p_claim) - v_at - 10) END;
-  v_text TEXT := CASE WHEN v_at > 0 THEN left(p_claim, v_at - 1) || '}' ELSE p_claim END;
+  v_at INT := strpos(p_guarantee, ',"prices":{');  -- in strings every quote is escaped, so this is nowhere else
+  v_prices_text TEXT := CASE WHEN v_at > 0 THEN substr(p_guarantee, v_at + 10, length(p_guarantee) - v_at - 10) END;
+  v_text TEXT := CASE WHEN v_at > 0 THEN left(p_guarantee, v_at - 1) || '}' ELSE p_guarantee END;
   v_fields TEXT[] := regexp_match(v_text,
     '^[{]"delta":"([0-9.e-]+)","neighbours":(null|"add-remove"|"substitute"),"otherwise":(?:null|"([0-9.e-]+)"),"parts":([[].*)[}]$');
   v_delta BIGINT; v_rest BIGINT; v_labels TEXT[]; v_epsilons BIGINT[]; v_prices JSONB; v_sorted TEXT;
 BEGIN
-  IF v_fields IS NULL OR NOT expost_is_label(v_fields[4], 34) OR v_at > 0 AND right(p_claim, 1) <> '}' THEN RETURN NULL; END IF;
+  IF v_fields IS NULL OR NOT expost_is_label(v_fields[4], 34) OR v_at > 0 AND right(p_guarantee, 1) <> '}' THEN RETURN NULL; END IF;
   v_delta := ceil(v_fields[1]::numeric * 1000000000000000000);
   v_rest := ceil(v_fields[3]::numeric * 1000000000000);
   -- read as JSON, not JSONB, so that a label stays as it is written: it may hold what no text of PostgreSQL can

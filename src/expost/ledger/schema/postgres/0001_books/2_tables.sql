@@ -34,7 +34,7 @@ FROM expost_ledger l JOIN expost_account a ON a.ledger = l.id AND a.path = l.nam
 
 -- No foreign keys from here on: each would be a query at every commit. Only the functions below write these tables, and
 -- verify() checks them. A guarantee is stored once per ledger, with the first line about it.
-CREATE TABLE expost_claim (
+CREATE TABLE expost_guarantee (
   ledger BIGINT NOT NULL,
   digest TEXT NOT NULL,
   json TEXT NOT NULL,
@@ -64,7 +64,7 @@ CREATE TABLE expost_entry (
   operation TEXT NOT NULL,
   subject TEXT NOT NULL,
   fingerprint TEXT NOT NULL,
-  claim TEXT NOT NULL,
+  guarantee TEXT NOT NULL,
   label TEXT,
   key TEXT,
   epsilon BIGINT NOT NULL,

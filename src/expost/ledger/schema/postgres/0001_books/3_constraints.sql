@@ -88,7 +88,7 @@ EXECUTE FUNCTION expost_refuse('an entry ends once and does not change otherwise
 CREATE TRIGGER expost_entry_lease AFTER UPDATE OF lease_until ON expost_entry FOR EACH ROW
 WHEN (NEW.lease_until IS NULL OR NEW.lease_until > OLD.lease_until)
 EXECUTE FUNCTION expost_refuse('an entry ends once and does not change otherwise');
-CREATE TRIGGER expost_entry_fixed AFTER UPDATE OF ledger, number, account, below, operation, subject, fingerprint, claim, label,
+CREATE TRIGGER expost_entry_fixed AFTER UPDATE OF ledger, number, account, below, operation, subject, fingerprint, guarantee, label,
   key, epsilon, delta, meters, reserved_at, reserved_line, owner, lease ON expost_entry FOR EACH ROW
 EXECUTE FUNCTION expost_refuse('an entry ends once and does not change otherwise');
 CREATE TRIGGER expost_entry_starts BEFORE INSERT ON expost_entry FOR EACH ROW WHEN (NEW.state <> 'reserved')
@@ -97,8 +97,8 @@ CREATE TRIGGER expost_entry_stays BEFORE DELETE ON expost_entry FOR EACH ROW
 EXECUTE FUNCTION expost_refuse('entries are never removed');
 CREATE TRIGGER expost_event_fixed BEFORE UPDATE OR DELETE ON expost_event FOR EACH ROW
 EXECUTE FUNCTION expost_refuse('the audit trail never changes');
-CREATE TRIGGER expost_claim_fixed BEFORE UPDATE OR DELETE ON expost_claim FOR EACH ROW
-EXECUTE FUNCTION expost_refuse('claims never change');
+CREATE TRIGGER expost_guarantee_fixed BEFORE UPDATE OR DELETE ON expost_guarantee FOR EACH ROW
+EXECUTE FUNCTION expost_refuse('guarantees never change');
 CREATE TRIGGER expost_account_grows AFTER UPDATE OF epsilon_limit, delta_limit, closed ON expost_account FOR EACH ROW
 WHEN (NEW.epsilon_limit < OLD.epsilon_limit OR NEW.delta_limit < OLD.delta_limit OR NEW.closed < OLD.closed)
 EXECUTE FUNCTION expost_refuse('what was spent and allowed never goes down');
@@ -121,7 +121,7 @@ EXECUTE FUNCTION expost_refuse('ledgers are never removed');
 CREATE TRIGGER expost_owner_expires AFTER UPDATE OF expired ON expost_owner FOR EACH ROW WHEN (NEW.expired < OLD.expired)
 EXECUTE FUNCTION expost_refuse('what has expired stays expired');
 DO $$ DECLARE name TEXT; BEGIN
-  FOREACH name IN ARRAY ARRAY['ledger', 'account', 'claim', 'entry', 'event'] LOOP
+  FOREACH name IN ARRAY ARRAY['ledger', 'account', 'guarantee', 'entry', 'event'] LOOP
     EXECUTE format('CREATE TRIGGER expost_%s_whole BEFORE TRUNCATE ON expost_%s FOR EACH STATEMENT '
       'EXECUTE FUNCTION expost_refuse(''nothing is ever removed'')', name, name);
   END LOOP;

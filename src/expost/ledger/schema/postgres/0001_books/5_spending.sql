@@ -12,7 +12,7 @@ DECLARE
   v_book RECORD; v_entry RECORD; v_row RECORD; v_step JSONB;
   v_of BIGINT; v_role TEXT; v_batch TEXT; v_outcomes JSONB; v_expired BIGINT;  -- this process
   v_state TEXT; v_begun BIGINT;  -- of an entry
-  v_holder TEXT; v_holder_role TEXT; v_home BIGINT; v_home_path TEXT; v_claim TEXT;  -- what was looked up last, for the next step
+  v_holder TEXT; v_holder_role TEXT; v_home BIGINT; v_home_path TEXT; v_guarantee TEXT;  -- what was looked up last, for the next step
   v_sequence BIGINT; v_entries BIGINT; v_had BIGINT; v_at BIGINT; v_head TEXT;
   v_do TEXT; v_kind TEXT; v_name TEXT; v_levels TEXT; v_line TEXT; v_place INT;
   v_steps INT := jsonb_array_length(p_steps);
@@ -57,16 +57,16 @@ BEGIN
     IF v_do = 'reserve' THEN
       v_path := coalesce(v_step->>'account', ''); v_number := NULL;
       v_fresh := FALSE;
-      IF v_claim IS NULL OR v_step->>'claim' IS DISTINCT FROM v_claim THEN
-        SELECT prices, digest INTO v_prices, v_claim FROM expost_claim WHERE ledger = p_ledger AND digest = v_step->>'claim';
+      IF v_guarantee IS NULL OR v_step->>'guarantee_digest' IS DISTINCT FROM v_guarantee THEN
+        SELECT prices, digest INTO v_prices, v_guarantee FROM expost_guarantee WHERE ledger = p_ledger AND digest = v_step->>'guarantee_digest';
         v_fresh := NOT FOUND;
-        IF v_fresh AND v_step->>'claim' = encode(sha256(convert_to(v_step->>'claim_text', 'UTF8')), 'hex') THEN
-          v_prices := expost_prices(v_step->>'claim_text');
+        IF v_fresh AND v_step->>'guarantee_digest' = encode(sha256(convert_to(v_step->>'guarantee_text', 'UTF8')), 'hex') THEN
+          v_prices := expost_prices(v_step->>'guarantee_text');
         END IF;
       END IF;
       IF v_prices IS NULL THEN
         RAISE EXCEPTION 'expost: no guarantee is known under the digest %, and none of that digest was given: send its canonical text',
-          v_step->>'claim' USING ERRCODE = 'EX001';
+          v_step->>'guarantee_digest' USING ERRCODE = 'EX001';
       END IF;
       IF (v_prices ? 'metered') <> (v_book.accounting IS NOT NULL) THEN
         RAISE EXCEPTION 'expost: the request''s prices do not fit the meters of its ledger: make the request again'
@@ -83,15 +83,16 @@ BEGIN
       END IF;
       v_held_delta := (v_prices->>'delta')::bigint;
       v_body := '{"account":' || expost_text(v_path) || ',"begun":' || (v_step->>'begun')::boolean::text
-        || ',"claim":"' || (v_step->>'claim') || '","fingerprint":' || expost_text(v_step->>'fingerprint');
-      v_rest := ',"key":' || expost_text(v_step->>'key') || ',"label":' || expost_text(v_step->>'label')
+        || ',"fingerprint":' || expost_text(v_step->>'fingerprint');
+      v_rest := ',"guarantee_digest":"' || (v_step->>'guarantee_digest') || '","key":' || expost_text(v_step->>'key')
+        || ',"label":' || expost_text(v_step->>'label')
         || ',"operation":' || expost_text(v_step->>'operation') || ',"subject":' || expost_text(v_step->>'subject')
         || ',"worst":[' || v_held || ',' || v_held_delta || coalesce(',' || btrim(v_amounts, '[]'), '') || ']}';
       v_epsilon := 0; v_delta := 0; v_kind := 'reserve';
     ELSIF v_do NOT IN ('beat', 'recover') THEN
       v_number := (v_step->>'entry')::bigint;
       -- single queries, most of which the step before has asked already, take less than a join
-      SELECT state, begun, epsilon, delta, meters, operation, key, lease, owner, account, claim INTO v_entry
+      SELECT state, begun, epsilon, delta, meters, operation, key, lease, owner, account, guarantee INTO v_entry
         FROM expost_entry WHERE ledger = p_ledger AND number = v_number;
       IF v_entry.owner IS DISTINCT FROM v_holder THEN
         v_holder := v_entry.owner;
@@ -112,8 +113,8 @@ BEGIN
         v_delta := CASE WHEN v_do = 'void' THEN 0 ELSE v_entry.delta END;
         IF v_do = 'settle' THEN
           v_part := v_step->>'part'; v_output := v_step->>'output'; v_digest := v_step->>'digest';
-          IF v_claim IS NULL OR v_entry.claim IS DISTINCT FROM v_claim THEN
-            SELECT prices, digest INTO v_prices, v_claim FROM expost_claim WHERE ledger = p_ledger AND digest = v_entry.claim;
+          IF v_guarantee IS NULL OR v_entry.guarantee IS DISTINCT FROM v_guarantee THEN
+            SELECT prices, digest INTO v_prices, v_guarantee FROM expost_guarantee WHERE ledger = p_ledger AND digest = v_entry.guarantee;
           END IF;
           v_price := CASE WHEN expost_is_label(v_part, 32) AND v_part::json IS NOT NULL THEN
             coalesce(v_prices->v_part, v_prices->'') END;
@@ -166,7 +167,7 @@ BEGIN
         RETURN '{"stale": true}';
       END IF;
       IF v_fresh THEN
-        PERFORM 1 FROM expost_claim WHERE ledger = p_ledger AND digest = v_step->>'claim';
+        PERFORM 1 FROM expost_guarantee WHERE ledger = p_ledger AND digest = v_step->>'guarantee_digest';
         v_fresh := NOT FOUND;
       END IF;
     END IF;
@@ -297,8 +298,8 @@ BEGIN
         v_at := expost_tick(v_at, v_now);
         v_entries := v_number;
         IF v_fresh THEN
-          INSERT INTO expost_claim VALUES (p_ledger, v_step->>'claim', v_step->>'claim_text');
-          v_body := v_body || ',"guarantee":' || (v_step->>'claim_text');
+          INSERT INTO expost_guarantee VALUES (p_ledger, v_step->>'guarantee_digest', v_step->>'guarantee_text');
+          v_body := v_body || ',"guarantee":' || (v_step->>'guarantee_text');
         END IF;
       ELSIF v_do = 'begin' THEN
         UPDATE expost_entry SET begun = 1 WHERE ledger = p_ledger AND number = v_number;
@@ -332,10 +333,10 @@ BEGIN
         v_outs := jsonb_build_object('sequence', v_sequence, 'outcomes',
           jsonb_build_array(jsonb_build_object('entry', v_number, 'at', v_at)));
         WITH entry AS (
-          INSERT INTO expost_entry (ledger, number, account, below, operation, subject, fingerprint, claim, label, key,
+          INSERT INTO expost_entry (ledger, number, account, below, operation, subject, fingerprint, guarantee, label, key,
             epsilon, delta, meters, owner, lease, lease_until, begun, reserved_at, reserved_line)
           VALUES (p_ledger, v_number, v_account, 0, v_step->>'operation', v_step->>'subject', v_step->>'fingerprint',
-            v_step->>'claim', v_step->>'label', v_step->>'key', v_held, v_held_delta, v_amounts,
+            v_step->>'guarantee_digest', v_step->>'label', v_step->>'key', v_held, v_held_delta, v_amounts,
             CASE WHEN v_step->>'lease' IS NULL THEN p_owner END, (v_step->>'lease')::bigint,
             v_now + (v_step->>'lease')::bigint, (v_step->>'begun')::boolean::int, v_at, v_sequence)
         ), event AS (
@@ -386,11 +387,11 @@ BEGIN
   IF v_sequence > v_first THEN
     WITH step AS MATERIALIZED (
       SELECT p_ledger AS ledger, * FROM ROWS FROM (jsonb_to_recordset(p_steps) AS (
-        "do" TEXT, operation TEXT, subject TEXT, fingerprint TEXT, claim TEXT,
+        "do" TEXT, operation TEXT, subject TEXT, fingerprint TEXT, guarantee_digest TEXT,
         label TEXT, key TEXT, lease BIGINT, begun BOOLEAN, part TEXT, output TEXT, digest TEXT),
         unnest(v_numbers), unnest(v_sequences), unnest(v_accounts), unnest(v_epsilons), unnest(v_deltas),
         unnest(v_all_amounts)) AS step(
-        "do", operation, subject, fingerprint, claim, label, key, lease, begun, part, output, digest, number, sequence,
+        "do", operation, subject, fingerprint, guarantee, label, key, lease, begun, part, output, digest, number, sequence,
         account, epsilon, delta, amounts)
     ), ended AS (
       UPDATE expost_entry entry SET part = CASE step.do WHEN 'settle' THEN step.part END,
@@ -413,9 +414,9 @@ BEGIN
         AS changed(id, spent, spent_delta, reserved, reserved_delta, line, meters, place)
       WHERE account.id = changed.id AND changed.line > v_first
     )
-    INSERT INTO expost_entry (ledger, number, account, below, operation, subject, fingerprint, claim, label, key, epsilon,
+    INSERT INTO expost_entry (ledger, number, account, below, operation, subject, fingerprint, guarantee, label, key, epsilon,
       delta, meters, owner, lease, lease_until, begun, reserved_at, reserved_line)
-    SELECT step.ledger, number, account, (account <> v_ids[1])::int, operation, subject, fingerprint, claim, label, key, epsilon, delta, amounts, CASE WHEN lease IS NULL THEN p_owner END, lease,
+    SELECT step.ledger, number, account, (account <> v_ids[1])::int, operation, subject, fingerprint, guarantee, label, key, epsilon, delta, amounts, CASE WHEN lease IS NULL THEN p_owner END, lease,
       v_now + lease, begun::int, v_at, step.sequence
     FROM step WHERE step.sequence IS NOT NULL AND "do" = 'reserve';
   END IF;

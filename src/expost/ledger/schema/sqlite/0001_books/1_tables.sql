@@ -47,7 +47,7 @@ SELECT l.id, l.name, l.neighbours, l.unit, l.accounting, a.line AS sequence, a.e
 FROM expost_ledger l JOIN expost_account a ON a.ledger = l.id AND a.path = l.name;
 
 -- A guarantee is stored once per ledger, with the first line about it.
-CREATE TABLE expost_claim (
+CREATE TABLE expost_guarantee (
   ledger INTEGER NOT NULL REFERENCES expost_ledger,
   digest TEXT NOT NULL,
   json TEXT NOT NULL,
@@ -72,7 +72,7 @@ CREATE TABLE expost_entry (
   operation TEXT NOT NULL CHECK (operation IN ('run', 'open', 'reserve')),
   subject TEXT NOT NULL,
   fingerprint TEXT NOT NULL,
-  claim TEXT NOT NULL,
+  guarantee TEXT NOT NULL,
   label TEXT,
   key TEXT,
   epsilon INTEGER NOT NULL CHECK (epsilon >= 0),
@@ -94,7 +94,7 @@ CREATE TABLE expost_entry (
   reserved_line INTEGER NOT NULL,
   ended_line INTEGER,
   PRIMARY KEY (ledger, number),
-  FOREIGN KEY (ledger, claim) REFERENCES expost_claim,
+  FOREIGN KEY (ledger, guarantee) REFERENCES expost_guarantee,
   CHECK ((owner IS NULL) <> (lease_until IS NULL) AND (lease IS NULL) = (lease_until IS NULL)),
   CHECK (CASE state
     WHEN 'reserved' THEN charged_epsilon IS NULL AND charged_delta IS NULL AND ended_line IS NULL AND part IS NULL

@@ -5,7 +5,7 @@ WHEN NEW.begun < OLD.begun OR (NEW.state = 'voided' AND OLD.begun = 1)
   OR NEW.ledger <> OLD.ledger OR NEW.number <> OLD.number OR NEW.account <> OLD.account OR NEW.below <> OLD.below
   OR NEW.listed <> OLD.listed
   OR NEW.operation <> OLD.operation OR NEW.subject <> OLD.subject OR NEW.fingerprint <> OLD.fingerprint
-  OR NEW.claim <> OLD.claim OR NEW.label IS NOT OLD.label OR NEW.key IS NOT OLD.key
+  OR NEW.guarantee <> OLD.guarantee OR NEW.label IS NOT OLD.label OR NEW.key IS NOT OLD.key
   OR NEW.epsilon <> OLD.epsilon OR NEW.delta <> OLD.delta OR NEW.meters IS NOT OLD.meters
   OR NEW.reserved_at <> OLD.reserved_at
   OR NEW.reserved_line <> OLD.reserved_line OR NEW.owner IS NOT OLD.owner OR NEW.lease IS NOT OLD.lease
@@ -21,10 +21,10 @@ CREATE TRIGGER expost_event_fixed BEFORE UPDATE ON expost_event
 BEGIN SELECT RAISE(ABORT, 'expost: the audit trail never changes'); END;
 CREATE TRIGGER expost_event_stays BEFORE DELETE ON expost_event
 BEGIN SELECT RAISE(ABORT, 'expost: the audit trail never changes'); END;
-CREATE TRIGGER expost_claim_fixed BEFORE UPDATE ON expost_claim
-BEGIN SELECT RAISE(ABORT, 'expost: claims never change'); END;
-CREATE TRIGGER expost_claim_stays BEFORE DELETE ON expost_claim
-BEGIN SELECT RAISE(ABORT, 'expost: claims never change'); END;
+CREATE TRIGGER expost_guarantee_fixed BEFORE UPDATE ON expost_guarantee
+BEGIN SELECT RAISE(ABORT, 'expost: guarantees never change'); END;
+CREATE TRIGGER expost_guarantee_stays BEFORE DELETE ON expost_guarantee
+BEGIN SELECT RAISE(ABORT, 'expost: guarantees never change'); END;
 CREATE TRIGGER expost_account_grows BEFORE UPDATE ON expost_account
 WHEN NEW.epsilon_limit < OLD.epsilon_limit OR NEW.delta_limit < OLD.delta_limit
   OR NEW.epsilon_spent < OLD.epsilon_spent OR NEW.delta_spent < OLD.delta_spent OR NEW.closed < OLD.closed
@@ -49,9 +49,9 @@ CREATE TRIGGER expost_account_new BEFORE INSERT ON expost_account
 WHEN EXISTS (SELECT 1 FROM expost_account WHERE id = NEW.id)
   OR EXISTS (SELECT 1 FROM expost_account WHERE ledger = NEW.ledger AND path = NEW.path)
 BEGIN SELECT RAISE(ABORT, 'expost: accounts are never replaced'); END;
-CREATE TRIGGER expost_claim_new BEFORE INSERT ON expost_claim
-WHEN EXISTS (SELECT 1 FROM expost_claim WHERE ledger = NEW.ledger AND digest = NEW.digest)
-BEGIN SELECT RAISE(ABORT, 'expost: claims never change'); END;
+CREATE TRIGGER expost_guarantee_new BEFORE INSERT ON expost_guarantee
+WHEN EXISTS (SELECT 1 FROM expost_guarantee WHERE ledger = NEW.ledger AND digest = NEW.digest)
+BEGIN SELECT RAISE(ABORT, 'expost: guarantees never change'); END;
 CREATE TRIGGER expost_entry_new BEFORE INSERT ON expost_entry
 WHEN NEW.state <> 'reserved' OR EXISTS (SELECT 1 FROM expost_entry WHERE ledger = NEW.ledger AND number = NEW.number)
   OR (NEW.key IS NOT NULL AND EXISTS (SELECT 1 FROM expost_entry WHERE ledger = NEW.ledger AND key = NEW.key))
