@@ -37,7 +37,7 @@ class Bracket(Generic[Real]):
 
     def __post_init__(self) -> None:
         if not self.lower <= self.upper:
-            raise ValueError(f"a bracket needs lower <= upper, got {self.lower} and {self.upper}")
+            raise InvalidValue(f"a bracket needs lower <= upper, got {self.lower} and {self.upper}")
 
     @property
     def width(self) -> Real:

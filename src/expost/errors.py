@@ -1,4 +1,4 @@
-"""Every error that expost raises on purpose.
+"""Every error of expost that a caller can meet.
 
 ::
 
@@ -6,19 +6,25 @@
     ├── InvalidValue (ValueError)        a public value breaks a rule; free, nothing was charged
     │   ├── InvalidStudy                 something in a study file; names file, line and key
     │   ├── NeighbourMismatch            a guarantee for one neighbour relation met another
-    │   └── AlreadyExists                a ledger or account of that name is there already
+    │   ├── AlreadyExists                a ledger or account of that name is there already
+    │   └── NoLedgers                    the database has no ledgers
     ├── UnderWay                         another run of a study is asking this question; run again when it is done
     ├── UnknownPart (LookupError)        a part that the guarantee does not know
     ├── UnknownEntry (LookupError)       no account, reservation or key of that name
     ├── BudgetExceeded                   more was asked for than remains; the ledger is as it was
     ├── LedgerClosed                     its owner allows no further spending
     ├── LedgerUnavailable                the database does not answer; what was reserved stays reserved
-    │   └── Busy                         others keep the database busy; nothing was recorded, try again
+    │   ├── Busy                         others keep the database busy; nothing was recorded, try again
+    │   ├── RequestRejected              the database rejects this request, but may accept others
+    │   └── SnapshotLost                 the connection dropped while a ledger was read; try again
     ├── LedgerCorrupt                    the tables contradict their audit trail
+    │   └── BalanceChanged               a balance was changed by hand: nothing more can be reserved
     ├── AlreadyReserved                  the key was used before; carries its entry
     ├── KeyConflict                      the key was used before, for another request
     ├── ReservationClosed                settling, forfeiting or voiding what is no longer reserved
     ├── InteractionClosed                asking an interaction that will not answer again
+    ├── NotStorable (TypeError)          an output that a durable ledger cannot store
+    ├── NotCopyable (TypeError)          a copy in another process could spend a budget twice, or answer twice
     ├── EngineFailed                     the engine behind a private table broke down; it says no more than that
     └── MissingDependency (ImportError)  an optional package is not installed
 
@@ -27,6 +33,10 @@
 
 Errors mention public values only: parameters, shapes, types, names, balances. Private values never
 cause an error. Errors carry the objects that they are about, and can be pickled.
+
+Elsewhere are only those that no caller meets (they are caught where they are defined, or a service answers them as
+problem details), and what other libraries expect: ``AttributeError`` of names and of values that do not change, and
+scikit-learn's ``NotFittedError``.
 """
 
 from __future__ import annotations
@@ -107,6 +117,10 @@ class AlreadyExists(InvalidValue):
         else:
             yield Action(f"account({self.name.rpartition('/')[2]!r})", "expost ledger accounts")
             yield " finds it"
+
+
+class NoLedgers(InvalidValue):
+    """The database has no ledgers: it is another one, or none was created yet."""
 
 
 @dataclass(eq=False, repr=False)
@@ -225,8 +239,20 @@ class Busy(LedgerUnavailable):
     """Others keep the database busy. Nothing was recorded: try again."""
 
 
+class RequestRejected(LedgerUnavailable):
+    """The database rejects this request, but may accept others. Nothing was recorded."""
+
+
+class SnapshotLost(LedgerUnavailable):
+    """The connection dropped while a ledger was read: the next read would see another state. Try again."""
+
+
 class LedgerCorrupt(ExpostError):
     """The tables contradict their audit trail: somebody changed one of them by hand, or the disk did."""
+
+
+class BalanceChanged(LedgerCorrupt):
+    """A balance was changed by hand: nothing can be reserved, and nothing is forfeited; all else can be done."""
 
 
 @dataclass(eq=False, repr=False)
@@ -281,6 +307,14 @@ class ReservationClosed(ExpostError):
 
 class InteractionClosed(ExpostError):
     """Asking an interaction that will not answer again."""
+
+
+class NotStorable(ExpostError, TypeError):
+    """A durable ledger cannot store an output of this type. If it was sampled, its worst case was charged."""
+
+
+class NotCopyable(ExpostError, TypeError):
+    """A ledger in memory, or an interaction: a pickled copy could spend a budget twice, or answer when it is closed."""
 
 
 @dataclass(eq=False, repr=False)

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self
 
 from expost.cost import Cost, Number, decimal_text, shortened
-from expost.errors import InteractionClosed, InvalidValue
+from expost.errors import InteractionClosed, InvalidValue, NotCopyable
 from expost.fingerprint import say
 from expost.forks import here
 from expost.frame import AsFrame, Frame
@@ -353,7 +353,7 @@ class Interaction:
         return self
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("an interaction lives in this process; a pickled copy could answer after it was closed")
+        raise NotCopyable("an interaction lives in this process; a pickled copy could answer after it was closed")
 
     def __enter__(self) -> Self:
         return self

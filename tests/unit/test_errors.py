@@ -1,6 +1,8 @@
+import ast
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -32,6 +34,12 @@ EXAMPLES = [
     xp.InteractionClosed("closed"),
     xp.EngineFailed("IOException"),
     xp.UnderWay("visits per day"),
+    xp.NoLedgers("no ledgers"),
+    xp.RequestRejected("rejected"),
+    xp.SnapshotLost("lost"),
+    xp.BalanceChanged("changed"),
+    xp.NotStorable("not storable"),
+    xp.NotCopyable("not copyable"),
     xp.AlreadyExists("ledger", "study"),
     xp.AlreadyExists("account", "study/alice"),
     xp.MissingDependency("estimators", "scikit-learn", "learn"),
@@ -51,6 +59,24 @@ def test_every_error_is_drawn_in_the_tree() -> None:
     for kind in kinds:
         assert kind.__name__ in (errors.__doc__ or "")
         assert hasattr(xp, kind.__name__)
+
+
+PLAIN = ("Exception", "KeyError", "RuntimeError", "TypeError", "ValueError")
+
+
+def test_errors_that_callers_can_meet_are_in_one_module() -> None:
+    roots = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)}
+    package = Path(errors.__file__).parent
+    elsewhere, plain = set(), set()
+    for path in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and roots & {ast.unparse(base).rpartition(".")[2] for base in node.bases}:
+                elsewhere.add(path.relative_to(package).as_posix())
+            elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and ast.unparse(node.exc.func) in PLAIN:
+                plain.add(path.relative_to(package).as_posix())
+    assert elsewhere == {"errors.py"}
+    caught_there = {"accounting/amounts.py", "ledger/rows.py", "service/limits.py"}
+    assert plain == caught_there, "what others can catch has a class of its own"
 
 
 def test_an_over_ask_says_what_is_short() -> None:

@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from expost.cost import Cost
-from expost.errors import ExpostError, InvalidValue, LedgerCorrupt
+from expost.errors import ExpostError, InvalidValue, LedgerCorrupt, NoLedgers
 from expost.guarantee import Neighbours
 from expost.ledger.durable import Address, DurableStore
 from expost.ledger.engine import UNREADABLE, Engine, Settings
 from expost.ledger.operations import Create
 from expost.ledger.rows import BALANCE, NONSENSE, balance_of_row
-from expost.ledger.schema import NoTables
 from expost.ledger.texts import LONGEST, check_text, masked
 from expost.ledger.writer import OPENING, Writer
 
@@ -61,7 +60,9 @@ def ledgers(url: str) -> tuple[Summary, ...]:
                 f"SELECT l.name, l.neighbours, l.unit, {BALANCE} FROM expost_ledger l JOIN expost_account a "
                 "ON a.ledger = l.id AND a.parent IS NULL ORDER BY l.name"
             )
-    except NoTables:
+    except NoLedgers:
+        if url.startswith(_SQLITE):
+            raise  # a file without ledgers is somebody else's
         return ()
     return tuple(_summary(*row) for row in rows)
 

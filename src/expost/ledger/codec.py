@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from expost.canonical import canonical, sha256
 from expost.cost import Cost
-from expost.errors import InvalidValue
+from expost.errors import InvalidValue, NotStorable
 from expost.fingerprint import ordered, say
 from expost.guarantee import Guarantee
 from expost.names import class_name, find
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 
 
 def encode(value: Any) -> str:
-    """A published value as text. Raises ``TypeError`` for types that cannot be read back."""
+    """A published value as text. Raises ``NotStorable`` for types that cannot be read back."""
     return canonical(_write(value))
 
 
 def kept(value: Any) -> str:
-    """A value as text. Raises ``TypeError`` unless reading it back gives a value with the same text."""
+    """A value as text. Raises ``NotStorable`` unless reading it back gives a value with the same text."""
     text = encode(value)
     try:
         same = encode(decode(text)) == text
     except Exception:
         same = False
     if not same:
-        raise TypeError(
+        raise NotStorable(
             f"a durable ledger cannot store this {type(value).__qualname__}, which could not be read back: publish "
             "numbers, texts, arrays"
         )
@@ -88,7 +88,7 @@ def _write(value: Any) -> Any:
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.ndarray | numpy.generic):
         return _write_array(value, numpy)
-    raise TypeError(
+    raise NotStorable(
         f"a durable ledger cannot store a value of type {kind.__qualname__}: publish numbers, texts, arrays"
     )
 
@@ -96,7 +96,7 @@ def _write(value: Any) -> Any:
 def _write_array(value: Any, numpy: Any) -> Any:
     array = numpy.asarray(value)
     if array.dtype.hasobject or type(value) not in (numpy.ndarray, array.dtype.type):
-        raise TypeError(f"a durable ledger cannot store an array of {array.dtype}: publish plain numbers")
+        raise NotStorable(f"a durable ledger cannot store an array of {array.dtype}: publish plain numbers")
     name = "$array" if isinstance(value, numpy.ndarray) else "$scalar"
     return {name: [numpy.lib.format.dtype_to_descr(array.dtype), list(array.shape), _base64(array.tobytes())]}
 
@@ -184,7 +184,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 def _class_name(kind: type) -> str:
     name = class_name(kind)
     if name is None or not _is_record(kind):
-        raise TypeError(
+        raise NotStorable(
             f"a durable ledger cannot store a {kind.__qualname__}, whose class cannot be imported by name: define it "
             "at the top of a module"
         )

@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from expost.canonical import sha256
 from expost.cost import Cost
-from expost.errors import InvalidValue, LedgerCorrupt, LedgerUnavailable, ReservationClosed, UnknownEntry
+from expost.errors import (
+    BalanceChanged,
+    InvalidValue,
+    LedgerCorrupt,
+    LedgerUnavailable,
+    ReservationClosed,
+    SnapshotLost,
+    UnknownEntry,
+)
 from expost.forks import Process, here
 from expost.guarantee import Neighbours, Part
 from expost.ledger import codec, operations, rules
-from expost.ledger.engine import Beat, Recover, Settings, SnapshotLost, Step, is_out_of_reach
+from expost.ledger.engine import Beat, Recover, Settings, Step, is_out_of_reach
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
 from expost.ledger.left import LeftBehind
 from expost.ledger.liveness import heart
@@ -33,10 +41,6 @@ _LOG = logging.getLogger("expost.ledger")
 _TRIES = 5  # how often verification starts again, after a lost connection or a fork
 
 _OPEN = " AND e.state = 'reserved' ORDER BY e.number"
-
-
-class Changed(LedgerCorrupt):
-    """A balance was changed by hand: nothing can be reserved, and nothing is forfeited; all else can be done."""
 
 
 class Address(NamedTuple):
@@ -272,8 +276,8 @@ class DurableStore:
             self._do(Beat())
             self._watch()
 
-    def _changed(self) -> Changed:
-        return Changed(
+    def _changed(self) -> BalanceChanged:
+        return BalanceChanged(
             f"what ledger {self.address.name!r} has reserved is not the sum of its open entries: a balance was changed "
             "by hand, so nothing more can be reserved; see verify()"
         )
@@ -295,7 +299,7 @@ class DurableStore:
 
     def tend(self) -> None:
         """Forfeit what other processes left open, and what this one could not forfeit before."""
-        with suppress(Changed):  # reserve() raises it
+        with suppress(BalanceChanged):  # reserve() raises it
             self.recover()
         for entry in list(self._orphans):
             with suppress(ReservationClosed):

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from expost.errors import Busy, ExpostError, LedgerUnavailable
+from expost.errors import Busy, ExpostError, LedgerUnavailable, RequestRejected
 from expost.ledger.entry import Entry
 from expost.ledger.operations import Create, Operation
 from expost.ledger.sqlite.heads import Heads
@@ -97,17 +97,9 @@ Rows: TypeAlias = Callable[..., list[Any]]
 Returned = TypeVar("Returned")
 
 
-class Refused(LedgerUnavailable):
-    """The database rejects this request, but may accept others."""
-
-
-class SnapshotLost(LedgerUnavailable):
-    """The connection was lost inside a snapshot: the next read would see another state."""
-
-
 def is_out_of_reach(engine: Engine, error: BaseException) -> bool:
     """Whether the whole database is unavailable now. A busy server may serve other ledgers; a locked file cannot."""
-    if isinstance(error, Refused) or not isinstance(error, LedgerUnavailable):
+    if isinstance(error, RequestRejected) or not isinstance(error, LedgerUnavailable):
         return False
     return isinstance(error, Busy) == engine.local
 
@@ -146,8 +138,8 @@ class Engine(Protocol):
     def apply(self, ledger: int, steps: list[Step]) -> list[Outcome]:
         """Apply all steps, in order, in one durable transaction; a rejected step changes nothing.
 
-        If it fails, none of them is applied: ``LedgerUnavailable``, ``Refused``, or ``LedgerCorrupt`` if constraints of
-        the tables forbid what the rules allow.
+        If it fails, none of them is applied: ``LedgerUnavailable``, ``RequestRejected``, or ``LedgerCorrupt`` if
+        constraints of the tables forbid what the rules allow.
         """
 
     def owner(self, ledger: int) -> str | None:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from expost.checks import as_whole
 from expost.cost import Cost, Number
-from expost.errors import AlreadyReserved, InvalidValue, UnknownEntry
+from expost.errors import AlreadyReserved, BalanceChanged, InvalidValue, NotCopyable, UnknownEntry
 from expost.guarantee import Guarantee, Neighbours, as_neighbours
 from expost.ledger import arguments
 from expost.ledger.address import create_ledger, open_store
 from expost.ledger.codec import described
-from expost.ledger.durable import Changed
 from expost.ledger.engine import Settings
 from expost.ledger.entry import Manner, Path, Request
 from expost.ledger.memory import MemoryStore
@@ -142,7 +141,7 @@ class Ledger(ShownLedger):
         ledger._path, ledger._store = (name,), open_store(url, name, settings, read_only=read_only)
         ledger._noise, ledger._basic_alone = noise or SystemNoise(), False
         if not read_only:
-            with suppress(Changed):
+            with suppress(BalanceChanged):
                 ledger._store.recover() if recover else ledger._store.check()
         return ledger
 
@@ -419,7 +418,7 @@ class Ledger(ShownLedger):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._store.address is None:
-            raise TypeError(
+            raise NotCopyable(
                 f"ledger {self.name!r} is in memory, and a pickled copy could spend its budget twice: make it durable"
             )
         noise = None if type(self._noise) is SystemNoise else self._noise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from expost.errors import InvalidValue, UnknownEntry
+from expost.errors import InvalidValue, NoLedgers, UnknownEntry
 from expost.ledger.entry import Path
 from expost.mentions import Action
 
@@ -17,11 +17,9 @@ def no_file(path: str) -> InvalidValue:
     return InvalidValue(f"there is no ledger file {path!r}: check the path, or begin a new budget there with ", CREATE)
 
 
-def no_ledgers(path: str) -> InvalidValue:
+def no_ledgers(path: str) -> NoLedgers:
     """There is a database, but not one of ledgers."""
-    return InvalidValue(
-        f"the database {path!r} has no ledgers: check the path, or begin a new budget there with ", CREATE
-    )
+    return NoLedgers(f"the database {path!r} has no ledgers: check the path, or begin a new budget there with ", CREATE)
 
 
 def unknown_account(path: Path, known: str = "") -> UnknownEntry:

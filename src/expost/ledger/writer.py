@@ -13,9 +13,9 @@ from queue import Empty, SimpleQueue
 from threading import TIMEOUT_MAX, Lock, RLock, Thread, current_thread
 from typing import Any
 
-from expost.errors import Busy, LedgerUnavailable
+from expost.errors import Busy, LedgerUnavailable, RequestRejected
 from expost.forks import around_forks
-from expost.ledger.engine import Engine, Hold, Outcome, Refused, Step, alone, is_out_of_reach
+from expost.ledger.engine import Engine, Hold, Outcome, Step, alone, is_out_of_reach
 from expost.ledger.entry import Entry
 
 MOST = 128
@@ -152,7 +152,7 @@ class _Writer:
         try:
             outcomes = self.engine.apply(tickets[0].ledger, [ticket.step for ticket in tickets])
         except BaseException as error:
-            if len(tickets) > 1 and (isinstance(error, Refused) or not isinstance(error, LedgerUnavailable)):
+            if len(tickets) > 1 and (isinstance(error, RequestRejected) or not isinstance(error, LedgerUnavailable)):
                 for ticket in tickets:
                     self._commit([ticket])
                 return

@@ -18,26 +18,10 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from expost.canonical import canonical, sha256
-from expost.errors import (
-    AlreadyExists,
-    Busy,
-    ExpostError,
-    InvalidValue,
-    LedgerCorrupt,
-    LedgerUnavailable,
-)
+from expost.errors import AlreadyExists, Busy, ExpostError, InvalidValue, LedgerCorrupt, LedgerUnavailable, NoLedgers
 from expost.forks import Process, here
 from expost.ledger import schema
-from expost.ledger.engine import (
-    UNREADABLE,
-    Hold,
-    Outcome,
-    Returned,
-    Rows,
-    Settings,
-    Step,
-    alone,
-)
+from expost.ledger.engine import UNREADABLE, Hold, Outcome, Returned, Rows, Settings, Step, alone
 from expost.ledger.liveness import identity
 from expost.ledger.operations import Create
 from expost.ledger.postgres.disk import await_disk
@@ -407,7 +391,7 @@ class PostgresEngine:
         """Check the tables, and create them unless it is opened read-only."""
         if self.read_only:
             if not self.rows("SELECT 1 WHERE to_regclass(?) IS NOT NULL", schema.MARK):
-                raise schema.NoTables("this database has no ledgers, or this user may not read them: check the address")
+                raise NoLedgers("this database has no ledgers, or this user may not read them: check the address")
             return schema.refuse_unknown("postgres", self.rows(schema.DONE))
         until = time.monotonic() + self.settings.patience
         while not self._steady(lambda: self._migrated(until)):

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from expost.errors import Busy, LedgerCorrupt, LedgerUnavailable, MissingDependency
-from expost.ledger.engine import Refused, SnapshotLost
+from expost.errors import Busy, LedgerCorrupt, LedgerUnavailable, MissingDependency, RequestRejected, SnapshotLost
 
 if TYPE_CHECKING:
     import psycopg
@@ -30,9 +29,9 @@ def meaning(error: psycopg.Error) -> LedgerUnavailable | LedgerCorrupt:
     if code == "EX002":
         return LedgerCorrupt(str(error.diag.message_primary).removeprefix("expost: "))
     if code == "EX001":
-        return Refused(str(error.diag.message_primary).removeprefix("expost: ") + "; nothing was recorded")
+        return RequestRejected(str(error.diag.message_primary).removeprefix("expost: ") + "; nothing was recorded")
     if code == "42501":
-        return Refused(
+        return RequestRejected(
             f"the database denied the request: {error.diag.message_primary}; let its owner grant this user USAGE on "
             "the schema, SELECT on the tables expost_* and EXECUTE on expost_spend and expost_commit, and to "
             "administrators of ledgers EXECUTE on expost_govern (whoever creates the first ledger owns the tables, and "
@@ -41,7 +40,7 @@ def meaning(error: psycopg.Error) -> LedgerUnavailable | LedgerCorrupt:
     if code in ("57014", "55P03", "40P01"):
         return Busy(f"the database is busy: {said}; what was reserved stays reserved: try again")
     if not is_passing(error):
-        return Refused(f"the database rejected the request: {said}; nothing was recorded")
+        return RequestRejected(f"the database rejected the request: {said}; nothing was recorded")
     return LedgerUnavailable(f"the database does not answer: {said}; what was reserved stays reserved")
 
 

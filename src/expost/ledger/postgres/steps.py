@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from expost.canonical import canonical
-from expost.errors import ExpostError, UnknownEntry
+from expost.errors import ExpostError, RequestRejected, UnknownEntry
 from expost.guarantee import Guarantee, Neighbours, as_part
 from expost.ledger import rules
 from expost.ledger.codec import described, guarantee_digest, guarantee_text
-from expost.ledger.engine import Beat, Outcome, Recover, Refused, Rows, Step
+from expost.ledger.engine import Beat, Outcome, Recover, Rows, Step
 from expost.ledger.entry import Balance, Entry, Path
 from expost.ledger.operations import (
     EVENTS,
@@ -241,9 +241,9 @@ def level_names(path: Path) -> list[str]:
     return ["/".join(path[: depth + 1]) for depth in range(len(path))]
 
 
-def denied(step: Any, role: str | None) -> Refused:
+def denied(step: Any, role: str | None) -> RequestRejected:
     """An error: another role reserved the entry."""
-    return Refused(
+    return RequestRejected(
         f"entry {step.entry} was reserved by the database's role {role!r}, without a lease, so that only this role can "
         "end it: connect as that role, or let an owner of the ledger forfeit it; nothing was recorded"
     )

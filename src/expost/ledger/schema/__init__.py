@@ -8,11 +8,6 @@ from importlib.resources.abc import Traversable
 from expost.canonical import sha256
 from expost.errors import InvalidValue
 
-
-class NoTables(InvalidValue):
-    """A database without the tables of ledgers."""
-
-
 MARK = "expost_schema"
 """The table of migrations that were run."""
 DONE = f"SELECT name, digest FROM {MARK} ORDER BY number"

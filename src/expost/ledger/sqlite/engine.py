@@ -20,10 +20,10 @@ from weakref import ref
 import apsw
 
 from expost.canonical import sha256
-from expost.errors import Busy, InvalidValue, LedgerCorrupt, LedgerUnavailable
+from expost.errors import Busy, InvalidValue, LedgerCorrupt, LedgerUnavailable, RequestRejected, SnapshotLost
 from expost.forks import Process, here
 from expost.ledger import schema
-from expost.ledger.engine import Hold, Outcome, Refused, Rows, Settings, SnapshotLost, Step, alone
+from expost.ledger.engine import Hold, Outcome, Rows, Settings, Step, alone
 from expost.ledger.operations import Create
 from expost.ledger.remedies import no_file, no_ledgers
 from expost.ledger.sqlite.books import LINES, NEW_LINE, SqliteBooks, create_books
@@ -383,7 +383,7 @@ class SqliteEngine:
             return LedgerCorrupt("the ledger's file is damaged: a text in it is not valid UTF-8")
         if isinstance(error, OSError):
             return LedgerUnavailable(f"the ledger's file {self._path!r} cannot be read: {error.strerror}")
-        return Refused(f"SQLite rejected the request: {error}; nothing was acknowledged")
+        return RequestRejected(f"SQLite rejected the request: {error}; nothing was acknowledged")
 
 
 _TROUBLE = (apsw.Error, OSError, UnicodeDecodeError)
