@@ -10,7 +10,7 @@ import typer
 from expost.cli.console import err, guarded, out
 from expost.cli.tables import print_json, print_table
 from paper import compare
-from paper.comparison import VERDICTS, noted
+from paper.comparison import VERDICTS, Comparison, noted
 
 app = typer.Typer(name="paper", rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
@@ -33,6 +33,11 @@ def main(
     """
     with err.status("…") as status:
         comparisons = compare.recompute(folder, runs=runs, progress=lambda what: status.update(f"{what} …"))
+    show(comparisons, folder, as_json=as_json)
+
+
+def show(comparisons: list[Comparison], folder: Path, *, as_json: bool) -> None:
+    """Print what differs from the paper, and why."""
     if as_json:
         print_json([comparison._asdict() for comparison in comparisons])
         return

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import count
 from math import log
@@ -53,14 +53,14 @@ def percentile(
     return float(scale) / epsilon * log(1 / (2 * (1 - level)))
 
 
-def data() -> dict[str, Any]:
+def data(sizes: Sequence[int] = SIZES) -> dict[str, Any]:
     """Every curve of the figure, by the number of records."""
-    curves: dict[str, Any] = {"records": SIZES}
+    curves: dict[str, Any] = {"records": list(sizes)}
     for regularizer in REGULARIZERS:
         for epsilon in EPSILONS:
             for name, bound in (("paper", loose), ("tight", tight)):
                 key = f"Λ = {regularizer:g}, ε₂ = {epsilon:g}, {name}"
-                curves[key] = [percentile(size, epsilon, regularizer, bound) for size in SIZES]
+                curves[key] = [percentile(size, epsilon, regularizer, bound) for size in sizes]
     return curves
 
 
@@ -131,11 +131,11 @@ def _pyplot() -> Any:
     return plt
 
 
-def main(folder: str) -> None:
+def main(folder: str, sizes: Sequence[int] = SIZES) -> None:
     """Write the data and the plots."""
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
-    curves, bars = data(), tries()
+    curves, bars = data(sizes), tries()
     for name, found in (("figure2", curves), ("tries", bars)):
         (target / f"{name}.json").write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
     plot(curves, target / "figure2.png")

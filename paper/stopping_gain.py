@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from math import exp, log, sqrt
 from pathlib import Path
 from typing import Any
@@ -52,9 +53,8 @@ def renyi(steps: int) -> float:
     return float(RdpAccountant([order]).compose(SelfComposedDpEvent(each, steps)).get_epsilon(DELTA))
 
 
-def data() -> dict[str, Any]:
-    """Every number of the figure."""
-    few, many = TRAINING_STOPS, RESPONSE_STOPS
+def data(few: Sequence[int] = TRAINING_STOPS, many: Sequence[int] = RESPONSE_STOPS) -> dict[str, Any]:
+    """Every number of the figure: with few stops in a training, with many in a series of responses."""
     responses = {stops: response_gain(stops) for stops in many}
     training = {stops: training_gain(stops) for stops in few}
     return {

@@ -1,32 +1,33 @@
 """Paper against computed: complete, and every difference has its reason."""
 
 import json
+import sys
 from pathlib import Path
+from typing import Annotated
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import golden
 from expost import InvalidValue
-from paper import claims, compare, figure1, stopping_gain
-from paper.__main__ import app
+from paper import claims, compare, figure1
+from paper.__main__ import app, show
 from paper.comparison import VERDICTS, Comparison, close, markdown, noted
 
 ENVIRONMENT = {"COLUMNS": "100", "TERM": "dumb"}
 
 
-def test_the_whole_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_whole_paper(tmp_path: Path) -> None:
     """All of it once, with few simulations and only the stops that are compared."""
-    monkeypatch.setattr(stopping_gain, "RESPONSE_STOPS", (1, 10, 100))
-    monkeypatch.setattr(stopping_gain, "TRAINING_STOPS", (20,))
     said: list[str] = []
-    found = compare.recompute(tmp_path, runs=2, progress=said.append)
+    found = compare.recompute(tmp_path, runs=2, stops=((20,), (1, 10, 100)), progress=said.append)
     assert said[0].startswith("Figure 1")
     every_difference_is_explained(found)
     these_differ_and_no_others(found)
     what_is_called_sharper_is(found)
     everything_is_written(tmp_path, found)
-    shown_on_the_command_line(found, monkeypatch)
+    shown_on_the_command_line(found)
 
 
 def every_difference_is_explained(found: list[Comparison]) -> None:
@@ -65,18 +66,16 @@ def everything_is_written(folder: Path, found: list[Comparison]) -> None:
     assert (folder / "comparison.md").read_text() == markdown(found)
 
 
-def shown_on_the_command_line(found: list[Comparison], monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+def shown_on_the_command_line(found: list[Comparison]) -> None:
+    stored = typer.Typer()
 
-    def stored(folder: Path, *, runs: int, progress: object) -> list[Comparison]:
-        asked.append(f"{folder} {runs}")
-        return found
+    @stored.command()
+    def again(as_json: Annotated[bool, typer.Option("--json")] = False) -> None:
+        show(found, Path("results"), as_json=as_json)
 
-    monkeypatch.setattr(compare, "recompute", stored)
-    text = CliRunner().invoke(app, ["results", "--runs", "7"], env=ENVIRONMENT)
-    assert (text.exit_code, asked) == (0, ["results 7"])
+    text = CliRunner().invoke(stored, env=ENVIRONMENT)
     golden.check("paper", text.stdout)
-    told = CliRunner().invoke(app, ["results", "--json"], env=ENVIRONMENT)
+    told = CliRunner().invoke(stored, ["--json"], env=ENVIRONMENT)
     assert [Comparison(**row) for row in json.loads(told.stdout)] == found
 
 
@@ -109,7 +108,11 @@ def test_bad_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         compare.recompute(tmp_path / "file")
     with pytest.raises(InvalidValue, match="at least 1"):
         compare.recompute(tmp_path, runs=0)
-    monkeypatch.setattr(compare, "find_spec", lambda module: None)
+    for arguments in ([str(tmp_path / "file")], [str(tmp_path), "--runs", "0"]):
+        refused = CliRunner().invoke(app, arguments, env=ENVIRONMENT)
+        assert refused.exit_code == 2
+        assert "cannot be a folder" in refused.stderr or "at least 1" in refused.stderr
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(InvalidValue, match="make paper"):
         compare.recompute(tmp_path)
     refused = CliRunner().invoke(app, [str(tmp_path / "file")], env=ENVIRONMENT)

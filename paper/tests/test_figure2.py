@@ -59,10 +59,9 @@ def test_tries() -> None:
         assert tried == (Fraction(1, 2) // Fraction(1, 2 * share)) + 1
 
 
-def test_written_as_data_and_as_plots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figure2, "SIZES", [10, 100, 1000])
-    figure2.main(str(tmp_path))
-    assert json.loads((tmp_path / "figure2.json").read_text()) == figure2.data()
+def test_written_as_data_and_as_plots(tmp_path: Path) -> None:
+    figure2.main(str(tmp_path), sizes=[10, 100, 1000])
+    assert json.loads((tmp_path / "figure2.json").read_text()) == figure2.data([10, 100, 1000])
     assert json.loads((tmp_path / "tries.json").read_text()) == figure2.tries()
     for name in ("figure2.png", "tries.png"):
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")

@@ -49,13 +49,16 @@ def test_objective_perturbation() -> None:
     assert refuted(positive(bad, 0.4), NEAR, FAR, 1)
 
 
-def test_a_leaning_objective(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_leaning_objective() -> None:
     """One person moves the gradient by 2·(1 + lean): noise for 2, as without a lean, is caught."""
-    mechanism = xp.ObjectivePerturbation(epsilon=1, norm=1, regularizer=0.5, lean=4, intercept=False)
-    assert not refuted(positive(mechanism, 4), NEAR, FAR, 1)
-    right = perturbation.tilt_scale
-    monkeypatch.setattr(perturbation, "tilt_scale", lambda setting: right(setting) / (1 + Fraction(setting.lean)))
-    assert refuted(positive(mechanism, 4), NEAR, FAR, 1)
+    good, bad = (
+        xp.ObjectivePerturbation(epsilon=epsilon, norm=1, regularizer=0.5, lean=4, intercept=False)
+        for epsilon in (1, 4.08)
+    )
+    scales = [perturbation.tilt_scale(each.setting(*np.shape(NEAR[:, :1]))) for each in (good, bad)]
+    assert float(scales[0] / scales[1]) == pytest.approx(1 + 4, rel=0.02)
+    assert not refuted(positive(good, 4), NEAR, FAR, 1)
+    assert refuted(positive(bad, 4), NEAR, FAR, 1)
 
 
 # ---- the laws: rows of zeros pull nothing, so that the weights are noise alone
@@ -110,11 +113,16 @@ def test_the_tilt_of_objectives(lean: int) -> None:
     assert told(np.linalg.norm(weights(mechanism), axis=1) * SIZE * REGULARIZER * left / (2 + 2 * lean))
 
 
-def test_the_noise_that_hides_the_distance_from_the_minimum(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_noise_that_hides_the_distance_from_the_minimum() -> None:
     """The solver's errors, of up to τ/Λ, get noise of their own: seen where every minimum is found to be 0."""
     asked: list[Fraction] = []
-    monkeypatch.setattr(perturbation, "minimise", lambda task, near: asked.append(near) or [Fraction(0)] * COLUMNS)
-    found = weights(mechanism_of(xp.ObjectivePerturbation))
+
+    class Level(xp.ObjectivePerturbation):
+        def _minimum(self, problem: Any, tolerance: Fraction) -> list[Fraction]:
+            asked.append(tolerance)
+            return [Fraction(0)] * COLUMNS
+
+    found = weights(mechanism_of(Level))
     apart = 2 * 2 * asked[0] / Fraction(REGULARIZER)  # solved to τ/2 and tilted on a grid, within τ on either side
     assert told(np.linalg.norm(found, axis=1) / (32 * float(apart) * 1.002))
     assert on_grid(found, apart, Fraction(1, 32))

@@ -20,7 +20,7 @@ from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanisms.top import TopK
 from expost.noise import NoiseSource, SystemNoise, vector
-from expost.noise.grid import FARTHEST
+from expost.noise.grid import FARTHEST, saturating_sum
 
 if TYPE_CHECKING:
     from expost.data.table import Of, PrivateTable
@@ -149,7 +149,7 @@ class Discovered(TableMechanism[dict[Any, int]]):
         """Add noise to the count of every key in the data; other keys are never released."""
         found = self.question.exact()
         counts = np.array([count for _, count in found], np.int64)
-        noisy = np.clip(counts + vector.discrete_laplace(noise, self.rate, len(found)), -FARTHEST, FARTHEST)
+        noisy = saturating_sum(counts, vector.discrete_laplace(noise, self.rate, len(found)))
         released = [(key, count) for (key, _), count in zip(found, noisy.tolist(), strict=True)]
         reached = [pair for pair in released if pair[1] >= self.threshold]
         return dict(sorted(reached, key=lambda pair: (-pair[1], pair[0])))

@@ -23,11 +23,10 @@ from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.guarantee import Part
 from expost.mechanisms import SparseVector
-from expost.mechanisms.histogram import balanced_laplace
+from expost.mechanisms.histogram import balanced_laplace, noisy_counts
 from expost.mechanisms.laplace import laplace_reach
 from expost.mentions import said
 from expost.noise import NoiseSource, vector
-from expost.noise.grid import FARTHEST
 
 if TYPE_CHECKING:
     from expost.data.table import Of, PrivateTable
@@ -202,8 +201,7 @@ class BalancedCounts(PureMechanism[dict[Any, int]]):
     def sample(self, data: Any, noise: NoiseSource) -> dict[Any, int]:
         """Query the table, and add noise."""
         drawn = balanced_laplace(noise, self.rate, len(self.question.labels))
-        totals = [count + number for count, number in zip(self.question.exact().tolist(), drawn, strict=True)]
-        return dict(zip(self.question.labels, (max(-FARTHEST, min(FARTHEST, total)) for total in totals), strict=True))
+        return dict(zip(self.question.labels, noisy_counts(self.question.exact(), drawn), strict=True))
 
     def error_bound(self, confidence: Number) -> int:
         """How far off any count is at most, with this confidence for all of them at once.

@@ -25,7 +25,7 @@ from expost.mechanisms.linear.box import STEPS, Box
 from expost.mechanisms.linear.normal_equations import NormalEquations
 from expost.mentions import said
 from expost.noise import NoiseSource, SystemNoise, vector
-from expost.noise.grid import FARTHEST
+from expost.noise.grid import FARTHEST, saturating_sum
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
@@ -246,7 +246,7 @@ class NoisyMoments(PureMechanism[Any]):
         drawn = vector.discrete_laplace(noise, 1 / (self._scale * STEPS**2), sums.size)
         if self.question.fixed:
             drawn[0] = 0
-        noisy = np.clip(sums + drawn, -FARTHEST, FARTHEST)
+        noisy = saturating_sum(sums, drawn)
         return self._statistic(noisy / STEPS**2)
 
     def _statistic(self, noisy: NDArray[np.float64]) -> Any:

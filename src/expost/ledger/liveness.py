@@ -33,8 +33,10 @@ def identity(pid: int) -> str:
 Standing: TypeAlias = Literal["alive", "gone", "unknown"]
 
 
-def standing(owner: str, *, local: bool = False) -> Standing:
+def standing(owner: str, *, local: bool = False, here: str | None = None) -> Standing:
     """Whether the process of that identity is alive, as far as this machine knows; not known for other machines.
+
+    ``here`` is how this machine describes itself, if not by its boot id.
 
     With ``local``, all processes are of this machine, so one of another boot is gone. That needs the kernel's boot id
     on both sides: a host name may change while a process runs.
@@ -44,9 +46,10 @@ def standing(owner: str, *, local: bool = False) -> Standing:
         machine, pid, started = str(who["machine"]), int(who["pid"]), str(who["started"])
     except (ValueError, TypeError, KeyError, RecursionError):
         return "unknown"
-    if local and None not in (boots := {_boot(machine), _boot(_machine())}) and len(boots) == 2:
+    here = here or _machine()
+    if local and None not in (boots := {_boot(machine), _boot(here)}) and len(boots) == 2:
         return "gone"
-    if machine != _machine() or started == "None":
+    if machine != here or started == "None":
         return "unknown"
     try:
         os.kill(pid, 0)

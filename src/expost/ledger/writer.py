@@ -182,7 +182,7 @@ class Writer:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self._writer = _Writer(engine)
+        self._writer, self._ticket = _Writer(engine), _Ticket
         weakref.finalize(self, self._writer.stop)
 
     def submit(self, ledger: int, step: Step) -> Entry | int | None:
@@ -190,7 +190,7 @@ class Writer:
         if sys.is_finalizing():
             raise LedgerUnavailable("the process is ending: what it has reserved will be charged at its worst case")
         outcomes = self._writer.at_once(ledger, step)
-        outcome = outcomes[0] if outcomes else self._wait(_Ticket(ledger, step))
+        outcome = outcomes[0] if outcomes else self._wait(self._ticket(ledger, step))
         if isinstance(outcome, BaseException):
             raise outcome
         return outcome

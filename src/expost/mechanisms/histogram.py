@@ -15,9 +15,8 @@ from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.mechanisms.fixed_cost import FixedCost
 from expost.mechanisms.laplace import laplace_reach
-from expost.mechanisms.numbers import shape_of
+from expost.mechanisms.numbers import shape_of, within_reach
 from expost.noise import NoiseSource, bernoulli_exp, vector
-from expost.noise.grid import FARTHEST
 
 _MOST = 10_000  # cells: the time of a draw grows like their number to the power of 1.5
 _AT_ONCE = 2**14  # numbers drawn at once
@@ -84,8 +83,7 @@ class Histogram(FixedCost[NDArray[Any], NDArray[np.int64]]):
     def sample(self, data: Any, noise: NoiseSource) -> NDArray[np.int64]:
         """The counts with noise."""
         drawn = balanced_laplace(noise, self._rate, self.cells)
-        totals = (count + number for count, number in zip(self.counts(data).tolist(), drawn, strict=True))
-        return np.array([max(-FARTHEST, min(FARTHEST, total)) for total in totals], np.int64)
+        return np.array(noisy_counts(self.counts(data), drawn), np.int64)
 
     def counts(self, data: Any) -> NDArray[np.int64]:
         """The true counts. Private."""
@@ -105,14 +103,21 @@ class Histogram(FixedCost[NDArray[Any], NDArray[np.int64]]):
         return f"{len(output)} counts, all ± {self.error_bound('0.95')} at 95 %"
 
 
-def balanced_laplace(source: NoiseSource, rate: Fraction, size: int) -> list[int]:
+def noisy_counts(counts: NDArray[np.int64], noise: list[int]) -> list[int]:
+    """Counts with their noise, clamped to ±2^60."""
+    return [within_reach(count + number) for count, number in zip(counts.tolist(), noise, strict=True)]
+
+
+def balanced_laplace(
+    source: NoiseSource, rate: Fraction, size: int, draw: vector.Draw = vector.discrete_laplace
+) -> list[int]:
     """Whole numbers that add up to zero, with probability proportional to e^−(rate·sum of sizes).
 
     Proof: lem-balanced-laplace
     """
     rows = max(1, _AT_ONCE // size)
     while True:
-        for row in vector.discrete_laplace(source, rate, (rows, size - 1)):
+        for row in draw(source, rate, (rows, size - 1)):
             small = np.abs(row).max(initial=0) < _SAFE
             drawn = row if small else np.array([vector.completed(source, rate, x) for x in row.tolist()], dtype=object)
             last = -int(drawn.sum())

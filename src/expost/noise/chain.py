@@ -53,8 +53,10 @@ def stay(slow: Fraction, fast: Fraction, bits: int) -> Bounds:
     return low >> spare, -(-high >> spare)
 
 
-def _independent(source: NoiseSource, rate: Fraction, size: int) -> list[int]:
+def _independent(
+    source: NoiseSource, rate: Fraction, size: int, draw: vector.Draw = vector.discrete_laplace
+) -> list[int]:
     """Discrete Laplace numbers without a limit."""
     if size < _FEW:
         return [discrete_laplace(source, rate) for _ in range(size)]
-    return [vector.completed(source, rate, number) for number in vector.discrete_laplace(source, rate, size).tolist()]
+    return [vector.completed(source, rate, number) for number in draw(source, rate, size).tolist()]

@@ -136,3 +136,12 @@ class Grid:
     def values(self, points: NDArray[np.int64]) -> NDArray[np.float64]:
         """The floats nearest to points of the grid."""
         return np.multiply(points, 2.0**self.exponent, dtype=np.float64)
+
+
+def saturating_sum(numbers: NDArray[np.int64], noise: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Numbers and their noise, clamped: where array noise is at its own end, the sum says nothing about the number.
+
+    Proof: lem-saturation
+    """
+    total = numbers + noise
+    return np.clip(total, -FARTHEST, FARTHEST, out=total)

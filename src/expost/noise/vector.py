@@ -8,6 +8,7 @@ lem-saturation says why it is harmless if they do.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from math import prod
@@ -24,6 +25,8 @@ from expost.noise.strips import Integers
 from expost.noise.tables import LARGEST, draw
 
 Size: TypeAlias = int | tuple[int, ...]
+Draw: TypeAlias = Callable[[NoiseSource, Fraction, Size], Integers]
+"""Draws an array, given a source, the parameter of a law and the array's size."""
 
 KNOWN_BELOW = 2**61
 """Array noise of this size and more is known by its sign only."""

@@ -170,15 +170,13 @@ def test_a_process_of_an_earlier_boot_is_gone_where_all_are_on_one_machine() -> 
     assert Machines().look(1, ("before", ELSEWHERE, 1)) == ()
 
 
-def test_a_host_that_was_renamed_has_not_been_restarted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_that_was_renamed_has_not_been_restarted() -> None:
     """Found: where the kernel does not name its boots, a new host name forfeited live work."""
     for told in ("laptop.wifi", ""):
-        owner = ("near", canonical({"machine": told, "pid": 1, "started": None}), 1)
-        assert Machines(local=True).look(1, owner) == ()
-        with monkeypatch.context() as patched:
-            patched.setattr(liveness, "_machine", lambda: "laptop.office")
-            assert Machines(local=True).look(1, owner) == ()
-            assert Machines(local=True).look(1, ("before", ELSEWHERE, 1)) == ()
+        owner = canonical({"machine": told, "pid": 1, "started": None})
+        assert Machines(local=True).look(1, ("near", owner, 1)) == ()
+        assert liveness.standing(owner, local=True, here="laptop.office") == "unknown"
+        assert liveness.standing(ELSEWHERE, local=True, here="laptop.office") == "unknown"
 
 
 class Short:

@@ -13,6 +13,7 @@ import expost as xp
 from books import GUARANTEE, disarm, execute, make
 from expost import Ledger
 from expost.ledger import transfer
+from expost.ledger.durable import DurableStore
 from expost.ledger.entry import Note
 from toys import Fixed
 
@@ -94,15 +95,15 @@ def test_a_ledger_that_is_spent_from_as_it_is_closed_does_not_move(
 ) -> None:
     """Between the last look and the closing: then nobody can spend from either."""
     here, there = sqlite_url(), sqlite_url()
-    ledger, look = spent(here), transfer._last_line
+    ledger, look = spent(here), DurableStore.balances
 
-    def late(store: Any) -> int:
-        found = look(store)
-        if not ledger.closed:
+    def late(store: DurableStore, path: Any) -> Any:
+        found = look(store, path)
+        if store is not ledger._store and not found[0].closed:
             ledger.reserve(GUARANTEE)
         return found
 
-    monkeypatch.setattr(transfer, "_last_line", late)
+    monkeypatch.setattr(DurableStore, "balances", late)
     with pytest.raises(xp.Busy, match="the copy lacks lines and was closed: the ledger was closed, too"):
         transfer.move_ledger(here, "study", there, NOTE)
     assert Ledger.load(there, "study").closed

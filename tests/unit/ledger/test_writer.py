@@ -169,18 +169,14 @@ def test_a_finalizer_in_the_writer_thread_is_refused() -> None:
             assert self.wait(60)
             return True
 
-    real = writer_module._Ticket
-
-    class Collected(real):  # type: ignore[valid-type, misc]
+    class Collected(writer_module._Ticket):
         def __init__(self, ledger: int, step: Any) -> None:
             super().__init__(ledger, step)
-            self.done = Collecting()
+            self.done = Collecting()  # type: ignore[assignment]
 
-    writer_module._Ticket = Collected  # type: ignore[misc]
-    try:
-        assert batch.submit(1, 0) == 0
-    finally:
-        writer_module._Ticket = real  # type: ignore[misc]
+    usual, batch._ticket = batch._ticket, Collected
+    assert batch.submit(1, 0) == 0
+    batch._ticket = usual
     assert "finalizer" in str(refused[0])
     assert batch.submit(1, 2) == 2
 
@@ -192,7 +188,6 @@ def test_an_interrupt_while_a_fork_waits(monkeypatch: pytest.MonkeyPatch) -> Non
     rested: list[str] = []
     monkeypatch.setattr(engine, "pause", lambda: rested.append("pause"))
     monkeypatch.setattr(engine, "resume", lambda: rested.append("resume"))
-    monkeypatch.setattr(writer_module, "_ALL", [batch._writer])
     committing = threading.Thread(target=batch.submit, args=(1, 0))
     committing.start()
     while not engine.batches:
@@ -255,19 +250,16 @@ def test_a_caller_that_is_interrupted_takes_nobody_along() -> None:
     waiting.start()
     while not engine.batches:
         pass
-    real = writer_module._Ticket
 
-    class Struck(real):  # type: ignore[valid-type, misc]
+    class Struck(writer_module._Ticket):
         def __init__(self, ledger: int, step: Any) -> None:
             super().__init__(ledger, step)
-            self.done = Interrupted()
+            self.done = Interrupted()  # type: ignore[assignment]
 
-    writer_module._Ticket = Struck  # type: ignore[misc]
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            batch.submit(1, 1)
-    finally:
-        writer_module._Ticket = real  # type: ignore[misc]
+    usual, batch._ticket = batch._ticket, Struck
+    with pytest.raises(KeyboardInterrupt):
+        batch.submit(1, 1)
+    batch._ticket = usual
     engine.go.set()
     waiting.join(60)
     assert batch.submit(1, 2) == 2

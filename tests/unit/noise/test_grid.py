@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from expost.errors import InvalidValue
-from expost.noise.grid import FARTHEST, Grid
+from expost.noise.grid import FARTHEST, Grid, saturating_sum
 
 floats = st.floats(allow_nan=False, allow_infinity=False)
 exponents = st.integers(-60, 60)
@@ -109,3 +109,11 @@ def _isqrt_up(number: int) -> int:
     from math import isqrt
 
     return isqrt(number) + 1
+
+
+def test_noise_at_its_own_end_says_nothing_about_what_it_was_added_to() -> None:
+    """lem-saturation: array noise of 2^61 and more is known by its sign only."""
+    noise = np.array([2**62, -(2**62), 2**61, 3])
+    ends = [saturating_sum(np.full(4, number), noise).tolist() for number in (0, 2**60, -(2**60))]
+    assert [end[:3] for end in ends] == [[2**60, -(2**60), 2**60]] * 3
+    assert [end[3] for end in ends] == [3, 2**60, 3 - 2**60]

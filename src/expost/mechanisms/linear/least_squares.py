@@ -15,7 +15,7 @@ from expost.cost import Number, exact
 from expost.mechanisms.linear.box import STEPS, BoundedFit, LinearFit
 from expost.mechanisms.linear.normal_equations import NormalEquations, Pairs
 from expost.noise import NoiseSource, vector
-from expost.noise.grid import FARTHEST
+from expost.noise.grid import saturating_sum
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,9 +71,8 @@ class LeastSquares(BoundedFit):
         """The function fitted to noisy sums."""
         rows = self.box.steps(data, float(self.missing))
         sums = self.sums(rows)
-        totals = sums + vector.discrete_laplace(noise, self._rate, sums.size)
-        noisy = np.clip(totals, -FARTHEST, FARTHEST) / (STEPS**2 * len(rows))  # lem-saturation
-        return self._fit(noisy, float(self._scale / len(rows)), len(rows))
+        totals = saturating_sum(sums, vector.discrete_laplace(noise, self._rate, sums.size))
+        return self._fit(totals / (STEPS**2 * len(rows)), float(self._scale / len(rows)), len(rows))
 
     def sums(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sums of the columns, in steps times steps, and of their products (the target's square for errors only)."""

@@ -87,6 +87,10 @@ class _Linear(FixedCost[NDArray[Any], LinearModel]):
     def _setting(self, size: int, columns: int, epsilon: Fraction) -> Setting:
         """Regulariser and lean of one problem, given or chosen."""
 
+    def _minimum(self, problem: Problem, tolerance: Fraction) -> list[Fraction]:
+        """A point near the minimum of one problem."""
+        return minimise(problem, tolerance)
+
     def check(self, data: Any) -> None:
         """Rows of numbers, at least one, with the class last and the features that were asked for."""
         dimensions = shape_of(data).dimensions
@@ -172,7 +176,7 @@ class OutputPerturbation(_Linear):
 
     def _weights(self, setting: Setting, rows: FloatArray, noise: NoiseSource) -> tuple[float, ...]:
         problem = Problem(self.loss, rows, setting.regularizer, (Fraction(0),) * setting.columns)
-        found = minimise(problem, tolerance(setting))
+        found = self._minimum(problem, tolerance(setting))
         return noisy_weights(found, weight_sensitivity(setting), setting.epsilon, noise)
 
 
@@ -235,11 +239,11 @@ class ObjectivePerturbation(_Linear):
 
     def _weights(self, setting: Setting, rows: FloatArray, noise: NoiseSource) -> tuple[float, ...]:
         near = tilted_tolerance(setting)
-        grid = Grid.within(near * setting.size / (2 * (isqrt(setting.columns) + 1)))
+        grid = tilt_grid(setting)
         tilt = rounded_spherical(noise, tilt_scale(setting) / grid.step, setting.columns)
         pull = leaning(rows, setting.lean)
         whole = tuple(entry * grid.step + lean for entry, lean in zip(tilt, pull, strict=True))
-        found = minimise(Problem(self.loss, rows, setting.regularizer, whole), near / 2)
+        found = self._minimum(Problem(self.loss, rows, setting.regularizer, whole), near / 2)
         return noisy_weights(found, 2 * near / Fraction(setting.regularizer), setting.epsilon / 32, noise)
 
 
@@ -248,6 +252,14 @@ def leaning(rows: FloatArray, lean: float) -> list[Fraction]:
     if lean == 0:
         return [Fraction(0)] * rows.shape[1]
     return [-Fraction(lean) * Fraction(fsum(column.tolist())) for column in rows.T]
+
+
+def tilt_grid(setting: Setting) -> Grid:
+    """The grid that the tilt is rounded to: so fine that rounding costs a fourth of the tolerance at most.
+
+    Proof: thm-objective-perturbation
+    """
+    return Grid.within(tilted_tolerance(setting) * setting.size / (2 * (isqrt(setting.columns) + 1)))
 
 
 def tilt_scale(setting: Setting) -> Fraction:

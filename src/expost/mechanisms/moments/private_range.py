@@ -30,7 +30,7 @@ from expost.mechanisms.quantiles.ordered import MOST_ALIKE, Tally, arrange, has_
 from expost.mechanisms.quantiles.quantiles import target
 from expost.mechanisms.quantiles.windows import Windows
 from expost.noise import NoiseSource, vector
-from expost.noise.grid import FARTHEST
+from expost.noise.grid import saturating_sum
 
 LEVELS = 8
 _CENTRE_SHARE = Fraction(1, 3)
@@ -150,7 +150,7 @@ class _Crowd:
         centre = float(_LATTICE.value(chosen))
         counts = np.clip(np.asarray(self._tally.counts), 0, MOST_ALIKE).astype(np.int64)
         exact = geometric_counts(np.asarray(self._tally.values), counts, centre)
-        noisy = np.clip(exact + vector.discrete_laplace(noise, rate, (2, DISTANCES)), -FARTHEST, FARTHEST)
+        noisy = saturating_sum(exact, vector.discrete_laplace(noise, rate, (2, DISTANCES)))
         return visible_range(noisy, centre, float(rate))
 
 

@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 import expost as xp
-from expost.ledger import transfer
+from expost.ledger.durable import DurableStore
 from ledger_commands import failing, furnished, run, told
 
 
@@ -67,16 +67,17 @@ def test_a_ledger_that_is_spent_from_does_not_move(
     clinic: str, sqlite_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Found: it was closed for ever, and the copy, which lacked what was spent, could be spent from."""
-    ledger, there, copy = xp.Ledger.load(clinic, "patients"), sqlite_url(), transfer.copy_ledger
+    ledger, there, verify = xp.Ledger.load(clinic, "patients"), sqlite_url(), DurableStore.verify
 
-    def slow(*given: Any) -> Any:
-        head = copy(*given)
+    def slow(store: DurableStore, head: Any) -> Any:
+        """The last step of copying."""
+        verified = verify(store, head)
         ledger.reserve(xp.Guarantee.uniform("0.125")).settle("any")
-        return head
+        return verified
 
     note = ("--by", "me", "--reason", "a new server")
     with monkeypatch.context() as meanwhile:
-        meanwhile.setattr(transfer, "copy_ledger", slow)
+        meanwhile.setattr(DurableStore, "verify", slow)
         failing(4, "move", clinic, "patients", there, *note)
     assert xp.Ledger.load(there, "patients").closed
     assert not ledger.closed

@@ -38,19 +38,24 @@ def test_the_loss_reaches_epsilon_and_with_a_smaller_sensitivity_exceeds_it() ->
     assert Fraction(1, (one.sensitivity - 1) * STEPS**2) * distance > 1
 
 
-def test_the_noise_has_the_rate_that_the_proof_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    monkeypatch.setattr(vector, "discrete_laplace", lambda noise, rate, size: asked.append(rate) or np.zeros(size, int))
-    mechanism(2, epsilon=3).sample(np.zeros((4, 3)), NOISE)
-    assert asked == [Fraction(3, 9 * STEPS**2)]
+def test_the_noise_has_the_rate_that_the_proof_asks_for() -> None:
+    """Where all sums are zero, the fit is that of the noise alone, drawn again from the same seed."""
+    one = mechanism(2, epsilon=3)
+    fit = one.sample(np.zeros((4, 3)), xp.SeededNoise(5))
+
+    def of_noise(rate: Fraction) -> Any:
+        drawn = vector.discrete_laplace(xp.SeededNoise(5), rate, 8)
+        return one._fit(drawn / (STEPS**2 * 4), float(one._scale / 4), 4)
+
+    assert fit == of_noise(Fraction(3, 9 * STEPS**2))
+    assert fit != of_noise(Fraction(3, 8 * STEPS**2))
 
 
-def test_without_noise_it_is_least_squares(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_noise_it_is_least_squares() -> None:
     rng = np.random.default_rng(0)
     features, target = rng.uniform(0, 10, (500, 2)), rng.normal(size=500)
     target += features @ [2, -1] + 3
-    monkeypatch.setattr(vector, "discrete_laplace", lambda noise, rate, size: np.zeros(size, np.int64))
-    fit = xp.LeastSquares(epsilon=1000, bounds=[(0, 10)] * 2, target_bounds=(-20, 40)).sample(
+    fit = xp.LeastSquares(epsilon=9_000_000, bounds=[(0, 10)] * 2, target_bounds=(-20, 40)).sample(
         np.column_stack([features, target]), NOISE
     )
     truth = np.linalg.lstsq(np.column_stack([np.ones(500), features]), target, rcond=None)[0]
@@ -115,13 +120,6 @@ def test_private_values_follow_rules() -> None:
     assert np.isfinite(fit.intercept)
     same = mechanism(bounds=[(3, 3)]).sample(np.column_stack([np.full(5, 3.0), np.arange(5) / 10]), NOISE)
     assert np.isfinite(same.coefficients[0])
-
-
-def test_noise_without_bounds_says_nothing_about_sums(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where array noise is at its own end, so is what it was added to, whatever that was."""
-    monkeypatch.setattr(vector, "discrete_laplace", lambda source, rate, size: np.full(size, 2**62))
-    one, other = (mechanism().sample(np.full((4, 2), value), NOISE) for value in (0.0, 1.0))
-    assert one == other
 
 
 @pytest.mark.parametrize(

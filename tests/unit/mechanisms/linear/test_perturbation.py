@@ -13,11 +13,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import expost as xp
-from expost.mechanisms.linear import perturbation, solver
+from expost.mechanisms.linear import solver
 from expost.mechanisms.linear.model import signs_of, unit_rows
 from expost.mechanisms.linear.perturbation import (
+    _Linear,
     leaning,
     tilt_epsilon,
+    tilt_grid,
     tilt_scale,
     tilted_tolerance,
     tolerance,
@@ -26,6 +28,7 @@ from expost.mechanisms.linear.perturbation import (
     weight_sensitivity,
 )
 from expost.mechanisms.linear.solver import Problem, bend, minimise, slope
+from expost.noise.spherical import rounded_spherical
 
 LOSSES: list[Any] = ["logistic", "huber"]
 
@@ -83,16 +86,15 @@ def test_rows_inside_stay_and_rows_outside_are_shortened() -> None:
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("seed", range(5))
-def test_minima_are_certified(loss: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_minima_are_certified(loss: Any, seed: int) -> None:
     """The fast way and the slow way, against arithmetic with 60 digits; they agree as far as they guarantee to."""
     task, near = problem(loss, seed), Fraction(1, 10**8)
     fast = minimise(task, near)
     assert length(exact_gradient(task, fast)) <= float(near)
-    monkeypatch.setattr(solver, "_newton", lambda *arguments: None)
-    slow = minimise(task, near)
+    slow = solver._descend(task, near)
     guaranteed = 2 * float(near) / task.regularizer
     assert 0 < length([a - b for a, b in zip(fast, slow, strict=True)]) <= guaranteed
-    far = minimise(task, Fraction(1, 10))  # fewer steps, less near
+    far = solver._descend(task, Fraction(1, 10))  # fewer steps, less near
     assert length(exact_gradient(task, far)) > float(near)
 
 
@@ -130,8 +132,25 @@ def test_hopeless_problems_are_solved_slowly() -> None:
     assert length(exact_gradient(task, found)) <= 1e-3 * (1 + 0.25 / 0.5)
 
 
+class ByNewton(_Linear):
+    """A classifier without the fallback."""
+
+    def _minimum(self, problem: Problem, tolerance: Fraction) -> list[Fraction]:
+        found = solver._newton(problem, tolerance)
+        assert found is not None, "Newton's method found nothing"
+        return [Fraction(entry) for entry in found.tolist()]
+
+
+class OutputByNewton(ByNewton, xp.OutputPerturbation):
+    """Noise on the weights."""
+
+
+class ObjectiveByNewton(ByNewton, xp.ObjectivePerturbation):
+    """A tilted objective."""
+
+
 @pytest.mark.parametrize("seed", [1362, 8576, 2941])
-def test_newton_does_not_cycle(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_newton_does_not_cycle(seed: int) -> None:
     """Rows of very different lengths and little regularisation, where full steps of a kinked loss may go in circles."""
     rng = np.random.default_rng(seed)
     size, columns = int(rng.choice([10, 50, 300])), int(rng.choice([3, 10, 20]))
@@ -140,8 +159,7 @@ def test_newton_does_not_cycle(seed: int, monkeypatch: pytest.MonkeyPatch) -> No
     spread *= 10.0 ** (rng.uniform(-12, 2, (size, 1)) if seed % 2 else rng.uniform(-8, 1, (size, columns)))
     signs = np.where(rng.random(size) < 0.5, 1.0, -1.0)
     data = np.column_stack([spread, signs > 0])
-    monkeypatch.setattr(solver, "_descend", lambda *arguments: pytest.fail("Newton's method found nothing"))
-    mechanism = xp.OutputPerturbation(epsilon=1, norm=1, loss="huber", regularizer=regularizer, intercept=False)
+    mechanism = OutputByNewton(epsilon=1, norm=1, loss="huber", regularizer=regularizer, intercept=False)
     assert mechanism.sample(data, xp.SystemNoise()) is not None
 
 
@@ -258,29 +276,32 @@ def test_summing_straight_lines_is_within_the_tolerance(
     assert tilted_tolerance(setting) <= 1
 
 
-def test_the_tilt_is_drawn_on_a_fine_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tilt_is_drawn_on_a_fine_grid() -> None:
     """thm-objective-perturbation: rounding the tilt moves it by at most nτ/4 altogether."""
-    scales: list[Fraction] = []
+    tasks: list[Problem] = []
 
-    def drawn(noise: Any, scale: Fraction, columns: int) -> list[int]:
-        scales.append(scale)
-        return [0] * columns
+    class Noted(xp.ObjectivePerturbation):
+        def _minimum(self, problem: Problem, tolerance: Fraction) -> list[Fraction]:
+            tasks.append(problem)
+            return super()._minimum(problem, tolerance)
 
-    monkeypatch.setattr(perturbation, "rounded_spherical", drawn)
     for lean in (0, 100):
-        mechanism = xp.ObjectivePerturbation(epsilon=1, norm=1, lean=lean)
+        mechanism = Noted(epsilon=1, norm=1, lean=lean)
         setting = mechanism.setting(3000, 2)
-        mechanism.sample(separable(), xp.SystemNoise())
-        step = tilt_scale(setting) / scales[-2]  # first the tilt, then the noise on weights
+        step = tilt_grid(setting).step
         assert setting.columns * (step / 2) ** 2 <= (tilted_tolerance(setting) * setting.size / 4) ** 2
+        mechanism.sample(separable(), xp.SeededNoise(1))
+        drawn = rounded_spherical(xp.SeededNoise(1), tilt_scale(setting) / step, setting.columns)
+        task = tasks.pop()
+        pull = leaning(task.rows, lean)
+        assert task.tilt == tuple(number * step + along for number, along in zip(drawn, pull, strict=True))
 
 
-def test_newton_certifies_where_the_loss_leans_most(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_newton_certifies_where_the_loss_leans_most() -> None:
     """The fallback would take hours: the tolerance is made for such tilts."""
-    monkeypatch.setattr(solver, "_descend", lambda *arguments: pytest.fail("Newton's method found nothing"))
     data = separable(1000)
     for regularizer in (1e-6, 1e-3, 1, None):
-        mechanism = xp.ObjectivePerturbation(epsilon=1000, norm=3, lean=100, regularizer=regularizer)
+        mechanism = ObjectiveByNewton(epsilon=1000, norm=3, lean=100, regularizer=regularizer)
         assert mechanism.sample(data, xp.SystemNoise()).weights
 
 
