@@ -15,6 +15,7 @@ import pytest
 import expost as xp
 import expost.mechanisms
 from exports import exported
+from patches import patched
 
 ROOT = Path(__file__).resolve().parents[2]
 THEORY = "\n".join(page.read_text() for page in sorted((ROOT / "docs").glob("theory*.md")))
@@ -196,6 +197,43 @@ def test_no_file_is_too_long_to_read_at_once() -> None:
 def test_the_lists_of_tests_are_of_tests_that_exist(pytestconfig: pytest.Config) -> None:
     listed = [*pytestconfig.getini("slow"), *pytestconfig.getini("covered")]
     assert {path for path in listed if not [*ROOT.glob(path)]} == set()
+
+
+PATCHED = {
+    "tests/unit/accounting/test_references.py expost.accounting.convolution._window": (
+        "a negative control deep within what composes: a window that is cut short"
+    ),
+    "tests/unit/ledger/test_tables.py expost.ledger.schema.migrations": "a second migration: there is only one yet",
+}
+"""Globals of our own modules that tests replace, and why. Tests pass in everything else that they change."""
+
+
+def test_tests_patch_no_globals_of_modules() -> None:
+    paths = [path for folder in ("tests", "paper/tests") for path in (ROOT / folder).rglob("*.py")]
+    found = {f"{path.relative_to(ROOT).as_posix()} {name}" for path in paths for name in patched(path.read_text())}
+    assert found == PATCHED.keys()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from expost.ledger import writer\nmonkeypatch.setattr(writer, 'MOST', 3)",
+        "import expost.ledger.writer\nexpost.ledger.writer.MOST = 3",
+        "import expost.ledger.writer as w\nw.MOST += 3",
+        "from expost.ledger import writer as w\nwith mock.patch.object(w, 'MOST', 3): ...",
+        "patch.setattr('expost.ledger.writer.MOST', 3)",
+        "from expost.ledger.writer import MOST\nmonkeypatch.setitem(MOST, 'a', 3)",
+        "from expost.ledger import writer\nwriter.MOST['a'] = 3",
+        "from expost.ledger import writer\ndel writer.MOST",
+    ],
+)
+def test_patched_globals_are_found(text: str) -> None:
+    assert patched(text) == {"expost.ledger.writer.MOST"}
+
+
+def test_attributes_of_classes_and_modules_of_others_may_be_patched() -> None:
+    text = "import os\nfrom expost.ledger.writer import Writer\npatch.setattr(Writer, 'submit', 3)\nos.getpid = 3"
+    assert patched(f"{text}\npatch.setattr('expost.ledger.writer.Writer.submit', 3)") == set()
 
 
 def test_the_files_that_contributors_are_sent_to_exist() -> None:
