@@ -28,10 +28,12 @@ def runs(ledger: xp.Ledger, values: NDArray[np.float64]) -> None:
     ledger.run(xp.Laplace(epsilon=1, sensitivity=1), on="five")  # type: ignore[misc]
 
 
-def wraps(ledger: xp.Ledger, test: xp.ModelTest) -> None:
+def wraps(ledger: xp.Ledger, test: xp.ModelTest, proposal: xp.Proposal[int]) -> None:
     """A mechanism around another one has its type of output, or none."""
     tested = xp.Tested(mechanism=xp.OutputPerturbation(epsilon=1, norm=1), test=test)
     assert_type(ledger.run(tested, on=((), ())), xp.Release[xp.LinearModel | Withheld])
+    stable = xp.ProposeTestRelease(proposal=proposal, test_epsilon=1, delta=1e-6)
+    assert_type(ledger.run(stable, on=5), xp.Release[int | Withheld])
 
 
 def opens(ledger: xp.Ledger) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import floor
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ _LOW = (1 << 32) - 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanOfRanks(Proposal):
+class MeanOfRanks(Proposal[float]):
     """The mean of the records of some ranks, with noise for a sensitivity of at most ``proposed``.
 
     The ranks are all but the lowest and highest ⌊``trim``·n⌋, or the single one of a ``quantile``.
@@ -189,13 +189,13 @@ class _Located(Wrapper[Any, float | Withheld]):
         )
 
     @cached_property
-    def inner(self) -> ProposeTestRelease:
+    def inner(self) -> ProposeTestRelease[float]:
         """The proposal behind its test."""
         return ProposeTestRelease(proposal=self._proposal, test_epsilon=self._halves[0], delta=self.delta)
 
     def sample(self, data: Any, noise: NoiseSource) -> float | Withheld:
         """The value with noise, or ⊥."""
-        return cast("float | Withheld", self.inner.sample(self._proposal.once(data, self.inner.test.cap), noise))
+        return self.inner.sample(self._proposal.once(data, self.inner.test.cap), noise)
 
     def error_bound(self, confidence: Number) -> float:
         """How far a value that is released is at most from the statistic of the clamped data, with this confidence.

@@ -19,20 +19,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 from expost.checks import check_fields, requested_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part
-from expost.mechanism import WITHHELD, Mechanism, Withheld
+from expost.mechanism import WITHHELD, Mechanism, Out, Withheld
 from expost.mechanisms.fixed_cost import RELEASED
 from expost.mechanisms.stability.test import REFUSED, StabilityTest
 from expost.noise import NoiseSource
 from expost.text import text_of
 
 
-class Proposal(ABC):
+class Proposal(ABC, Generic[Out]):
     """What would be released, where that is safe, and at what price. Contains no data.
 
     Every subclass guarantees: for neighbouring data, :meth:`distance` moves by at most one; and where it is above 0,
@@ -53,15 +53,15 @@ class Proposal(ABC):
         """min(cap, changes until the release is not safe): a whole number of sensitivity one, 0 if not safe here."""
 
     @abstractmethod
-    def release(self, data: Any, noise: NoiseSource) -> Any:
+    def release(self, data: Any, noise: NoiseSource) -> Out:
         """The value to publish. Called on any data that passed the test, so it never raises."""
 
-    def check(self, data: Any) -> None:  # noqa: B027 - a proposal with a public fact to check overrides it
+    def check(self, data: Any) -> None:  # a proposal with a public fact to check overrides it
         """Refuse what is publicly wrong with the data."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class ProposeTestRelease(Mechanism):
+class ProposeTestRelease(Mechanism[Any, Out | Withheld]):
     """Propose-test-release: one proposal behind a noisy test. ⊥ costs the test's ε, a value also the release's price.
 
     Parameters
@@ -78,7 +78,7 @@ class ProposeTestRelease(Mechanism):
     Proof: thm-ptr
     """
 
-    proposal: Proposal
+    proposal: Proposal[Out]
     test_epsilon: Number
     delta: Number
     name: str | None = None
@@ -104,12 +104,12 @@ class ProposeTestRelease(Mechanism):
         """What the proposal refuses."""
         self.proposal.check(data)
 
-    def sample(self, data: Any, noise: NoiseSource) -> Any:
+    def sample(self, data: Any, noise: NoiseSource) -> Out | Withheld:
         """The release, or ⊥."""
         distance = min(self.proposal.distance(data, self.test.cap), self.test.cap)
         return self.proposal.release(data, noise) if self.test.passes(distance, noise) else WITHHELD
 
-    def part_of(self, output: Any) -> Part:
+    def part_of(self, output: Out | Withheld) -> Part:
         """Whether something was released."""
         return REFUSED if output is WITHHELD else RELEASED
 

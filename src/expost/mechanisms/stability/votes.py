@@ -50,7 +50,7 @@ def lead(votes: Counter[Cell]) -> tuple[Cell, int]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WinningCell(Proposal):
+class WinningCell(Proposal[tuple[float, ...]]):
     """Releases the cell with most votes, on a grid shifted by a fraction of a cell. The data are the blocks' fits.
 
     Proof: lem-votes
