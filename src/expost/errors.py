@@ -6,7 +6,7 @@
     ├── InvalidValue (ValueError)        a public value breaks a rule; free, nothing was charged
     │   ├── InvalidStudy                 something in a study file; names file, line and key
     │   ├── NeighbourMismatch            a guarantee for one neighbour relation met another
-    │   ├── AlreadyExists                a ledger or account of that name is there already
+    │   ├── AlreadyExists                a ledger, account or file of that name is there already
     │   └── NoLedgers                    the database has no ledgers
     ├── UnderWay                         another run of a study is asking this question; run again when it is done
     ├── UnknownPart (LookupError)        a part that the guarantee does not know
@@ -104,14 +104,16 @@ class NeighbourMismatch(InvalidValue):
 
 @dataclass(eq=False, repr=False)
 class AlreadyExists(InvalidValue):
-    """A ledger or an account of that name is there already: ``kind`` says which, ``name`` is its name."""
+    """A ledger, account or file of that name is there already: ``kind`` says which, ``name`` is its name."""
 
-    kind: Literal["ledger", "account"]
+    kind: Literal["ledger", "account", "file"]
     name: str
 
     def _message(self) -> Iterator[str | Mention]:
         yield f"{self.kind} {self.name!r} exists already: "
-        if self.kind == "ledger":
+        if self.kind == "file":
+            yield "nothing is overwritten; choose another"
+        elif self.kind == "ledger":
             yield Action("Ledger.load()", "expost ledger show")
             yield " finds it; another has a limit of its own, which adds to this one's for the same people"
         else:
@@ -336,14 +338,15 @@ class EngineFailed(ExpostError):
 
 @dataclass(eq=False, repr=False)
 class MissingDependency(ExpostError, ImportError):
-    """An optional package is not installed: ``package``, which ``what`` needs and the extra ``extra`` brings."""
+    """An optional package is not installed: ``package``, which ``what`` needs and ``extra`` brings, if any does."""
 
     what: str
     package: str
-    extra: str
+    extra: str | None = None
 
     def _message(self) -> Iterator[str | Mention]:
-        yield f"{self.what} need {self.package}: pip install 'expost[{self.extra}]'"
+        brings = self.package if self.extra is None else f"'expost[{self.extra}]'"
+        yield f"{self.what} need {self.package}: pip install {brings}"
 
 
 class UnrecordedWarning(UserWarning):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from expost.errors import InvalidValue
+from expost.errors import InvalidValue, MissingDependency
 
 _MOST_SHOWN = 20
 ERROR, IN_RANKS = "_error", "_error_in_ranks"
@@ -99,7 +99,7 @@ class Frame:
 
     def to_arrow(self) -> Any:
         """A table of Arrow."""
-        return _module("pyarrow").table(self.to_dict())
+        return _module("pyarrow", "frames").table(self.to_dict())
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """CSV, also written to a file if one is named. Empty cells are empty."""
@@ -183,10 +183,10 @@ def _shown(cell: Any) -> str:
     return "" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else str(cell)
 
 
-def _module(name: str) -> Any:
+def _module(name: str, extra: str | None = None) -> Any:
     from importlib import import_module
 
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
-        raise InvalidValue(f"{name} is not installed: {error.name} is missing; pip install {name}") from None
+        raise MissingDependency(f"frames of {name}", str(error.name), extra) from None

@@ -12,6 +12,15 @@ _WIDEST_UPRIGHT = 60
 _BUDGET = {"spent": "#3b6fb5", "reserved": "#e0a030", "remaining": "#cfd8e3"}
 
 
+def figure_class() -> Any:
+    """What figures that are only saved are made of. Raises ``MissingDependency``."""
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError:
+        raise _missing() from None
+    return Figure
+
+
 def new_axes(ax: Any, height: float | None = None) -> Any:
     """The axes given, or new ones."""
     if ax is not None:
@@ -19,9 +28,13 @@ def new_axes(ax: Any, height: float | None = None) -> Any:
     try:
         from matplotlib import pyplot
     except ModuleNotFoundError:
-        raise MissingDependency("plots", "matplotlib", "plots") from None
+        raise _missing() from None
     size = None if height is None else (6.4, height)
     return pyplot.subplots(figsize=size, layout="constrained")[1]
+
+
+def _missing() -> MissingDependency:
+    return MissingDependency("plots", "matplotlib", "plots")
 
 
 def draw_bars(labels: Sequence[str], values: Sequence[float], errors: Sequence[Any] | None, what: str, ax: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from expost.cli.console import Account, Json, argument, option, out, write
 from expost.cli.tables import print_json, print_table
-from expost.errors import InvalidValue
+from expost.errors import AlreadyExists, InvalidValue
 
 if TYPE_CHECKING:
     from expost.ledger import Ledger
@@ -34,7 +34,7 @@ def list_answers(
     from expost.study.answers import as_csv, as_rows, published
 
     if csv is not None and csv.exists():
-        raise InvalidValue(f"{csv} exists already: choose another file")
+        raise AlreadyExists("file", str(csv))
     ledger, study = _source(source, name, account)
     found = published(ledger, study)
     if csv is not None:

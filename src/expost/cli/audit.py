@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from expost.cli.console import FAILED, Json, err, option, out
 from expost.cli.tables import print_json, print_table
 from expost.errors import InvalidValue
+from expost.plots import figure_class
 
 if TYPE_CHECKING:
     from expost.verify.audit import AuditResult, EventShown, PartShown
@@ -54,6 +55,8 @@ def audit(
     wanted = list(catalogue.names()) if everything else subjects or []
     if not wanted:
         raise InvalidValue(f"say what to audit: a Python file, --all, or one of {', '.join(catalogue.names())}")
+    if plot is not None:
+        figure_class()  # what is missing is said before anything is drawn
     options: dict[str, Any] = {"samples": samples, "seconds": seconds, "confidence": confidence, "seed": seed}
     options["processes"] = processes or os.cpu_count() or 1
     asked = [(name, _at(order, _subject(name), everything)) for name in wanted]
@@ -143,12 +146,8 @@ def _epsilon(shown: float) -> str:
 
 def _plot(path: Path, names: list[str], found: list[AuditResult]) -> None:
     """Bars: what each part guarantees, and what was shown."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InvalidValue("--plot needs matplotlib: pip install matplotlib") from None
     rows = [(f"{name} {row.part}", row) for name, one in zip(names, found, strict=True) for row in one.parts][:60]
-    figure = Figure(figsize=(8, 1.2 + 0.28 * len(rows)), layout="constrained")
+    figure = figure_class()(figsize=(8, 1.2 + 0.28 * len(rows)), layout="constrained")
     axes = figure.subplots()
     places = range(len(rows))
     axes.barh(places, [row.guaranteed for _, row in rows], color="#d9e2ec", label="guaranteed")

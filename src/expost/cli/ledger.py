@@ -12,7 +12,7 @@ import typer
 from expost.cli.balances import balance_facts, entry_facts, entry_row, show_balance
 from expost.cli.console import Account, Commands, Json, Yes, argument, confirm, option, out, writing
 from expost.cli.tables import print_json, print_json_rows, print_table, tell
-from expost.errors import InvalidValue
+from expost.errors import AlreadyExists, InvalidValue
 from expost.guarantee import Neighbours
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def export(
     Example: expost ledger export sqlite:///clinic.db patients trail.jsonl
     """
     if file.exists():
-        raise InvalidValue(f"{file} exists already: export to another file")
+        raise AlreadyExists("file", str(file))
     ledger = ledger_at(url, name, None)
     with writing(file):
         head = ledger.export(file)

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from expost.cli.console import FAILED, INVALID, Json, argument, err, fail, option, out, short, write
 from expost.cli.tables import print_json
-from expost.errors import InvalidValue
+from expost.errors import AlreadyExists, InvalidValue
 
 if TYPE_CHECKING:
     from expost.study import Outcome, Plan, Result
@@ -48,7 +48,9 @@ def init(
     from expost.study.template import BEWARE, is_unicode
 
     if output.exists() and not force:
-        raise InvalidValue(f"{output} exists already: choose another --output, or pass --force")
+        there = AlreadyExists("file", str(output))
+        there.add_note("--force overwrites it")
+        raise there
     known = dict(map(_bounds, bounds or []))
     text = starter(
         data, file=output, table=table, delimiter=delimiter, decimal=decimal, encoding=encoding, bounds=known

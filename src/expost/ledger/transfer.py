@@ -187,7 +187,7 @@ def _copied(events: Iterator[TrailLine], outputs: Outputs, target: str, note: No
 def back_up(source: str, file: str) -> list[tuple[str, Head]]:
     """Copy a whole database into a new SQLite file, verify every ledger in it, and return their heads."""
     if FilePath(file).exists():
-        raise InvalidValue(f"{file} already exists: back up to another file")
+        raise AlreadyExists("file", str(file))
     with opened(source, read_only=True) as engine:
         names = [name for (name,) in engine.rows("SELECT name FROM expost_ledger ORDER BY name")]
         if engine.local:

@@ -55,6 +55,7 @@ def without(missing: str, code: str, *arguments: str) -> list[str]:
                 )
             },
         ),
+        ("matplotlib", {"audit Coin --plot x.png": "error: plots need matplotlib: pip install 'expost[plots]'"}),
         ("rich", {"plan study.toml": "the command line needs rich: pip install 'expost[cli]'"}),
         ("typer", {"--version": "the command line needs typer: pip install 'expost[cli]'"}),
     ],
@@ -71,8 +72,10 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str,
     ("code", "said"),
     [
         ("import expost; expost.read('x.csv', unit='row', neighbours='substitute')", "tables need duckdb"),
+        ("import expost; expost.Frame(('a',), ()).to_polars()", "frames of polars need polars: pip install polars"),
+        ("import expost; expost.Frame(('a',), ()).to_arrow()", "need pyarrow: pip install 'expost[frames]'"),
         ("from expost.learn import PublicScaler", "estimators need scikit-learn: pip install 'expost[learn]'"),
     ],
 )
 def test_python(code: str, said: str) -> None:
-    assert said in without("duckdb,sklearn", code)[-1]
+    assert said in without("duckdb,polars,pyarrow,sklearn", code)[-1]
