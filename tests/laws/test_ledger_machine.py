@@ -87,12 +87,12 @@ class MeteredModel(Model):
 
     def __init__(self, limit: Cost) -> None:
         self.meters = RenyiAccounting().under(limit)
-        self.held: dict[tuple[str, ...], Any] = {}
+        self.meter_balance: dict[tuple[str, ...], Any] = {}
         super().__init__(limit)
 
     def allow(self, path: tuple[str, ...], limit: Cost) -> None:
-        before = self.held.get(path)
-        self.held[path] = self.meters.capacity(limit) if before is None else self.meters.raised(limit, before)
+        before = self.meter_balance.get(path)
+        self.meter_balance[path] = self.meters.capacity(limit) if before is None else self.meters.raised(limit, before)
         super().allow(path, limit)
 
     def cost(self, guarantee: Guarantee, part: Any = None, manner: Manner = "reserve") -> Any:
@@ -103,7 +103,7 @@ class MeteredModel(Model):
     def noise(self, path: tuple[str, ...]) -> Any:
         order = self.meters.order
         prices = NOISE.renyi_prices(order).worst, NOISE.gaussian_prices().worst
-        if all(self.held[path[:k]].renyi >= 0 for k in range(1, len(path) + 1)):
+        if all(self.meter_balance[path[:k]].renyi >= 0 for k in range(1, len(path) + 1)):
             return Counts([0, 0, *prices, 0, 1, 0])
         worst = NOISE.guarantee.worst_case
         return Counts([worst.epsilon_units, worst.delta_units, *prices, 0, 0, 0])
@@ -114,17 +114,17 @@ class MeteredModel(Model):
 
     def fits_at(self, path: tuple[str, ...], used: Any) -> bool:
         epsilon, delta, renyi, normal, others, unpriced, foreign = used
-        rounds, renyi_most, normal_most, others_most = self.held[path]
+        rounds, renyi_most, normal_most, others_most = self.meter_balance[path]
         basic = epsilon <= self.limits[path].epsilon_units and unpriced == 0
         gaussian = normal <= normal_most and others <= others_most and foreign == 0
         return bool(delta <= rounds and (basic or renyi <= renyi_most or gaussian))
 
     def compare(self, account: Ledger, path: tuple[str, ...]) -> None:
         balance = account._store.balances(path)[-1]
-        assert balance.held is not None
+        assert balance.meter_balance is not None
         cost = balance.spent + balance.reserved
-        assert [cost.epsilon_units, cost.delta_units, *balance.held.used] == self.used(path)
-        assert balance.held.capacity == self.held[path]
+        assert [cost.epsilon_units, cost.delta_units, *balance.meter_balance.used] == self.used(path)
+        assert balance.meter_balance.capacity == self.meter_balance[path]
         assert self.fits_at(path, self.used(path))
 
 

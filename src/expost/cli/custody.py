@@ -33,7 +33,7 @@ def open_entries(url: Url, name: Name, as_json: Json = False) -> None:
         print_json([entry_facts(one.entry) | {"owner": one.owner, "lease_until": one.lease_until} for one in found])
         return
     rows = ((*entry_row(one.entry)[:4], described_owner(one.owner), _until(one.lease_until)) for one in found)
-    print_table(("#", "when (UTC)", "account", "what", "held by", "until (UTC)"), rows, right=(0,))
+    print_table(("#", "when (UTC)", "account", "what", "reserved by", "until (UTC)"), rows, right=(0,))
 
 
 @app.add()

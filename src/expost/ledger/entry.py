@@ -237,7 +237,7 @@ class Balance(NamedTuple):
     meters: Counted | None = None
 
     @property
-    def held(self) -> MeterBalance | None:
+    def meter_balance(self) -> MeterBalance | None:
         """The counts of other meters, by name."""
         return None if self.meters is None else MeterBalance.of(self.meters)
 
@@ -246,17 +246,17 @@ class Balance(NamedTuple):
         """limit − spent − reserved; nothing once it is closed. In the basic sum, if there are other meters."""
         if self.closed:
             return Cost(0)
-        held = self.held
-        if held is None:
+        counts = self.meter_balance
+        if counts is None:
             return self.limit - self.spent - self.reserved
-        delta = held.capacity.delta - self.spent.delta_units - self.reserved.delta_units
-        return Cost.of_units(0 if held.used.unpriced else max(0, self.basic_left), delta)
+        delta = counts.capacity.delta - self.spent.delta_units - self.reserved.delta_units
+        return Cost.of_units(0 if counts.used.unpriced else max(0, self.basic_left), delta)
 
     @property
     def is_basic_alone(self) -> bool:
         """Whether the limit is too small for the other meters of the ledger."""
-        held = self.held
-        return held is not None and held.capacity.renyi == ABSENT
+        counts = self.meter_balance
+        return counts is not None and counts.capacity.renyi == ABSENT
 
     @property
     def basic_left(self) -> int:

@@ -64,7 +64,7 @@ class Imagined(NamedTuple):
     def unspent(self) -> Imagined:
         """The account by itself, as if nothing had been charged or reserved."""
         own = self.levels[-1]
-        counted = None if own.held is None else nothing_counted(own.held.capacity)
+        counted = None if own.meter_balance is None else nothing_counted(own.meter_balance.capacity)
         return self._replace(levels=(Balance(own.limit, Cost(0), Cost(0), meters=counted),))
 
     def emptied(self) -> Imagined:
@@ -93,11 +93,11 @@ def _charged(level: Balance, charge: Charge) -> Balance | None:
 
 
 def _taken(level: Balance, charge: Charge) -> float:
-    held, (cost, amounts), limit = level.held, charge, level.limit
+    counts, (cost, amounts), limit = level.meter_balance, charge, level.limit
     basic = _share(cost.epsilon_units, limit.epsilon_units)
-    if held is None:
+    if counts is None:
         return max(basic, _share(cost.delta_units, limit.delta_units))
-    capacity = held.capacity
+    capacity = counts.capacity
     shares = [
         inf if amounts.unpriced else basic,
         _share(amounts.renyi, capacity.renyi),

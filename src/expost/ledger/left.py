@@ -13,10 +13,10 @@ from expost.ledger.rows import amounts_of, counted_of
 
 # The sum of open entries at each level, minus what is reserved there. Parents have lower ids, so the recursion ends.
 _UNSOUND = (
-    "WITH RECURSIVE held(account, epsilon, delta) AS (SELECT e.account, sum(e.epsilon), sum(e.delta) FROM {open} "
-    "WHERE e.ledger = ? AND e.state = 'reserved' GROUP BY e.account UNION ALL SELECT a.parent, h.epsilon, h.delta "
-    "FROM held h JOIN expost_account a ON a.id = h.account WHERE a.parent < a.id) "
-    "SELECT 1 FROM (SELECT account, epsilon, delta FROM held "
+    "WITH RECURSIVE reserved(account, epsilon, delta) AS (SELECT e.account, sum(e.epsilon), sum(e.delta) FROM {open} "
+    "WHERE e.ledger = ? AND e.state = 'reserved' GROUP BY e.account UNION ALL SELECT a.parent, r.epsilon, r.delta "
+    "FROM reserved r JOIN expost_account a ON a.id = r.account WHERE a.parent < a.id) "
+    "SELECT 1 FROM (SELECT account, epsilon, delta FROM reserved "
     "UNION ALL SELECT id, -epsilon_reserved, -delta_reserved FROM expost_account WHERE ledger = ?) one "
     "GROUP BY account HAVING sum(epsilon) <> 0 OR sum(delta) <> 0 LIMIT 1"
 )
@@ -38,12 +38,12 @@ class LeftBehind:
     def _are_meters_sound(self) -> bool:
         with self._engine.snapshot() as rows:
             accounts = rows("SELECT id, parent, meters FROM expost_account WHERE ledger = ? ORDER BY id", self._ledger)
-            held = rows(
+            entries = rows(
                 f"SELECT e.account, e.meters FROM {self._engine.open_entries} WHERE e.ledger = ? "
                 "AND e.state = 'reserved'", self._ledger,
             )  # fmt: skip
         try:
-            return _add_up(accounts, held)
+            return _add_up(accounts, entries)
         except LedgerCorrupt:  # numbers that cannot be read
             return False
 
@@ -83,10 +83,10 @@ class LeftBehind:
         return any(self._engine.rows(sql.format(expired), self._ledger, since, until) for expired in (0, 1))
 
 
-def _add_up(accounts: list[Any], held: list[Any]) -> bool:
+def _add_up(accounts: list[Any], entries: list[Any]) -> bool:
     """Whether each account has reserved, on every meter, the sum of the open entries of it and of those below."""
     sums: dict[int, Amounts] = {}
-    for account, amounts in held:
+    for account, amounts in entries:
         sums[account] = sums.get(account, NO_AMOUNTS).more(amounts_of(amounts) or NO_AMOUNTS)
     for account, parent, _ in reversed(accounts):  # parents have lower ids
         if parent is not None:

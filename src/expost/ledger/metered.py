@@ -90,10 +90,10 @@ def remaining(meters: LedgerMeters | None, levels: Iterable[Balance]) -> Cost:
 def _remaining(meters: LedgerMeters, level: Balance) -> tuple[int, int, int]:
     from expost.accounting.capacities import affordable
 
-    held = level.held
-    if level.closed or held is None:
+    counts = level.meter_balance
+    if level.closed or counts is None:
         return 0, 0, 0
-    found = affordable(meters, held.capacity, level.basic_left, held.used)
+    found = affordable(meters, counts.capacity, level.basic_left, counts.used)
     return found.epsilon, level.remaining.delta_units, found.rho
 
 

@@ -45,15 +45,15 @@ class MeterReading(NamedTuple):
 
 def readings(meters: LedgerMeters | None, balance: Balance) -> tuple[MeterReading, ...]:
     """The readings of an account's meters, the basic sum first."""
-    held, spent, reserved = balance.held, balance.spent.epsilon_units, balance.reserved.epsilon_units
-    unpriced = held is not None and bool(held.used.unpriced)
+    counts, spent, reserved = balance.meter_balance, balance.spent.epsilon_units, balance.reserved.epsilon_units
+    unpriced = counts is not None and bool(counts.used.unpriced)
     limit = balance.limit.epsilon_units
     basic = MeterReading("basic sum (ε)", limit, spent, reserved, unpriced or spent + reserved > limit)
-    return (basic,) if meters is None or held is None else (basic, *_others(meters, held))
+    return (basic,) if meters is None or counts is None else (basic, *_others(meters, counts))
 
 
-def _others(meters: LedgerMeters, held: MeterBalance) -> Iterator[MeterReading]:
-    (_, renyi, normal, others), spent, reserved, used = held.capacity, held.spent, held.reserved, held.used
+def _others(meters: LedgerMeters, counts: MeterBalance) -> Iterator[MeterReading]:
+    (_, renyi, normal, others), spent, reserved, used = counts.capacity, counts.spent, counts.reserved, counts.used
     name = f"Rényi prices at order {float(meters.order):.6g}"
     yield MeterReading(name, renyi if renyi >= 0 else None, spent.renyi, reserved.renyi, used.renyi > renyi)
     if meters.gaussian:

@@ -113,29 +113,29 @@ def change_of(books: Books, operation: Operation) -> Change | None:
 
 
 def _create(books: Books, operation: Create) -> Change:
-    held = _held(operation.meters, operation.limit, operation.capacity)
-    return Change(operation, (operation.name,), (Balance(operation.limit, _NOTHING, _NOTHING, meters=held),))
+    counts = _new_counts(operation.meters, operation.limit, operation.capacity)
+    return Change(operation, (operation.name,), (Balance(operation.limit, _NOTHING, _NOTHING, meters=counts),))
 
 
 def _create_account(books: Books, operation: CreateAccount) -> Change:
     path, above = operation.path, books.levels(operation.path[:-1])
     if books.exists(path):
         raise AlreadyExists("account", "/".join(path))
-    held = _held(books.meters, operation.limit, operation.capacity)
-    return Change(operation, path, (*above, Balance(operation.limit, _NOTHING, _NOTHING, meters=held)))
+    counts = _new_counts(books.meters, operation.limit, operation.capacity)
+    return Change(operation, path, (*above, Balance(operation.limit, _NOTHING, _NOTHING, meters=counts)))
 
 
-def _held(meters: LedgerMeters | None, limit: Cost, recorded: Capacity | None) -> Counted | None:
+def _new_counts(meters: LedgerMeters | None, limit: Cost, recorded: Capacity | None) -> Counted | None:
     """The initial counts of other meters, if there are any."""
     return None if meters is None else nothing_counted(capacity_of(meters, limit, recorded))
 
 
 def _raise_limit(books: Books, operation: RaiseLimit) -> Change:
     *above, own = books.levels(operation.path)
-    limit, held, meters = raised(own.limit, operation.epsilon, operation.delta), own.held, books.meters
+    limit, counts, meters = raised(own.limit, operation.epsilon, operation.delta), own.meter_balance, books.meters
     counted = own.meters
-    if held is not None and meters is not None:
-        counted = (*capacity_of(meters, limit, operation.capacity, held.capacity), *held.spent, *held.reserved)
+    if counts is not None and meters is not None:
+        counted = (*capacity_of(meters, limit, operation.capacity, counts.capacity), *counts.spent, *counts.reserved)
     return Change(operation, operation.path, (*above, own._replace(limit=limit, meters=counted)))
 
 

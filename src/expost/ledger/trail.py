@@ -135,8 +135,8 @@ def trail_line(change: rules.Change, sequence: int, at: int, user: str | None, *
 
 
 def _level(balance: Balance) -> str:
-    limit, spent, reserved, closed, line, held = balance
-    meters = "" if held is None else f",{','.join(map(str, held))}"
+    limit, spent, reserved, closed, line, counted = balance
+    meters = "" if counted is None else f",{','.join(map(str, counted))}"
     return (
         f"[{limit.epsilon_units},{limit.delta_units},{spent.epsilon_units},{spent.delta_units},"
         f"{reserved.epsilon_units},{reserved.delta_units},{int(closed)},{line}{meters}]"

@@ -174,21 +174,21 @@ def test_nothing_is_affordable_when_all_meters_are_full() -> None:
 def test_a_reservation_is_settled_or_voided() -> None:
     rule = MeterFilter.of(LIMIT)
     start = rule.start()
-    held = start + rule.worst(SESSION)
-    settled = held - rule.worst(SESSION) + rule.price(SESSION, "third")
+    reserved = start + rule.worst(SESSION)
+    settled = reserved - rule.worst(SESSION) + rule.price(SESSION, "third")
     assert settled == rule.charge(start, SESSION, "third")
-    assert held - rule.worst(SESSION) == start
-    assert all(a.units <= b.units for a, b in zip(settled.amounts, held.amounts, strict=True))
+    assert reserved - rule.worst(SESSION) == start
+    assert all(a.units <= b.units for a, b in zip(settled.amounts, reserved.amounts, strict=True))
 
 
 def test_a_round_without_a_price_can_be_voided() -> None:
     """An infinite price is counted, not added up."""
     rule = MeterFilter.of(LIMIT)
     normal, pure = Round(Normal(Fraction(50)), delta=False), Round(Pure(Guarantee.uniform(1)))
-    held = rule.start() + rule.worst(normal)
-    assert held.amounts[0] == MeterSum((0,), unpriced=1)
-    assert rule.decide(held, pure) is HALT
-    assert rule.decide(held - rule.worst(normal), pure) is CONT
+    reserved = rule.start() + rule.worst(normal)
+    assert reserved.amounts[0] == MeterSum((0,), unpriced=1)
+    assert rule.decide(reserved, pure) is HALT
+    assert rule.decide(reserved - rule.worst(normal), pure) is CONT
 
 
 def test_delta_is_charged_whatever_comes_out() -> None:

@@ -107,13 +107,13 @@ def test_a_ledger_shows_its_balance(accounting: Any) -> None:
     book = xp.Ledger(epsilon=4, delta=1e-5, name="<b>", accounting=accounting)
     assert "spent" in book._repr_html_()
     book.reserve(xp.Guarantee.uniform(1), label="<script>").settle("a")
-    held = book.reserve(xp.Guarantee.uniform(2))
+    reserved = book.reserve(xp.Guarantee.uniform(2))
     page = book._repr_html_()
     assert "<script>" not in page
     assert "<script>" in Cells(page).texts
     for part, share in (("spent", 25), ("reserved", 50)):
         assert f"width:{share:.2f}%" in page[: page.index(f'title="{part}"')].rpartition("<div")[2]
-    held.settle("b")
+    reserved.settle("b")
     drawn = book.plot(axes())
     assert [text.get_text() for text in drawn.get_yticklabels()] == ["<b>"]
     assert [bar.get_width() for bar in drawn.patches][:2] == [3, 0]

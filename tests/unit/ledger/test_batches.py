@@ -55,7 +55,7 @@ def test_an_interrupted_batch_is_not_lost_track_of(postgres_url: Callable[[], st
     with pytest.raises(KeyboardInterrupt):
         ledger.reserve(GUARANTEE)
     engine._write = real
-    assert ledger.reserve(GUARANTEE).id == 3  # the second one is there, and held, but nobody was told
+    assert ledger.reserve(GUARANTEE).id == 3  # the second one is there, and reserved, but nobody was told
     assert ledger.reserved == GUARANTEE.worst_case * 3
     ledger.verify()
 
@@ -113,7 +113,7 @@ def test_a_process_that_is_silent_for_a_month_is_forgotten(new_url: Callable[[],
 
     alive = known(0)
     assert known(1) == {"old", "young", "holding"}
-    assert ledger.recover() == 1  # what that one held is forfeited first, and then it holds nothing
+    assert ledger.recover() == 1  # what that one reserved is forfeited first, and then nothing of it is open
     assert known(1) == {"young"}
     assert known(0) == alive
     ledger.verify()

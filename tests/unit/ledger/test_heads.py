@@ -51,8 +51,8 @@ def test_a_file_that_cannot_be_read_again_is_not_trusted(tmp_path: Path) -> None
 def test_a_small_cache_is_cleared_and_read_again(sqlite_url: Callable[[], str]) -> None:
     """Whatever of it has grown too large, and nothing else."""
     ledger = make(sqlite_url(), epsilon=1000, settings=Settings(remembered=6))
-    held = [ledger.reserve(GUARANTEE) for _ in range(9)]
-    for one in reversed(held):
+    reserved = [ledger.reserve(GUARANTEE) for _ in range(9)]
+    for one in reversed(reserved):
         one.settle("small")
     assert [entry.state for entry in ledger.entries()] == ["settled"] * 9
     ledger.verify()

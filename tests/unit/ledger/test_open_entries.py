@@ -26,20 +26,20 @@ def test_any_number_of_open_entries_is_found(sqlite_url: Callable[[], str]) -> N
     """Reserved and ended in any order, past the end of the row's list and back."""
     url = sqlite_url()
     ledger, draw = make(url, epsilon=1000), random.Random(7)
-    held: dict[int, xp.Reservation] = {}
+    reserved: dict[int, xp.Reservation] = {}
     crowded = 0
     for chance in (0.9, 0.3, 0.7, 0.1):
         for _ in range(3 * OPEN_IN_ROW):
-            if not held or draw.random() < chance:
+            if not reserved or draw.random() < chance:
                 one = ledger.reserve(GUARANTEE)
-                held[one.id] = one
+                reserved[one.id] = one
             else:
-                held.pop(draw.choice(sorted(held))).settle("small")
+                reserved.pop(draw.choice(sorted(reserved))).settle("small")
             found = [number for (number,) in rows(url, "SELECT number FROM expost_open")]
-            assert sorted(found) == sorted(held)
-            crowded = max(crowded, len(held))
+            assert sorted(found) == sorted(reserved)
+            crowded = max(crowded, len(reserved))
         ledger.verify()
-        assert {one.entry.id for one in ledger._store.open_entries()} == set(held)  # type: ignore[attr-defined]
+        assert {one.entry.id for one in ledger._store.open_entries()} == set(reserved)  # type: ignore[attr-defined]
     assert crowded > 2 * OPEN_IN_ROW  # both kinds were there
     assert rows(url, "SELECT max(json_array_length(open)) <= 32 FROM expost_account") == [(1,)]
 
@@ -48,13 +48,13 @@ def test_all_open_entries_are_forfeited(sqlite_url: Callable[[], str]) -> None:
     url = sqlite_url()
     ledger: Any = make(url, epsilon=1000)
     count = OPEN_IN_ROW + 3
-    held = [ledger.reserve(GUARANTEE) for _ in range(count)]
+    reserved = [ledger.reserve(GUARANTEE) for _ in range(count)]
     execute(url, "UPDATE expost_owner SET expired = 1")
     assert ledger._store.recover() == count
     assert rows(url, "SELECT count(*) FROM expost_open") == [(0,)]
     assert rows(url, "SELECT state, count(*) FROM expost_entry GROUP BY state") == [("forfeited", count)]
     with pytest.raises(xp.ReservationClosed):
-        held[-1].settle("small")
+        reserved[-1].settle("small")
     ledger.verify()
 
 

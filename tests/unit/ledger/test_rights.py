@@ -294,7 +294,7 @@ def decide(url: str, kind: str, path: str, values: dict[str, Any], ledger: int =
 
 
 def test_the_line_of_a_decision_says_what_was_done(party: Party) -> None:
-    """Found: it held whatever the caller sent, such as another limit, or another account."""
+    """Found: it recorded whatever the caller sent, such as another limit, or another account."""
     governor = party.role(GOVERNS)
     party.ledger.run(Fixed(GUARANTEE, 7, part="small"), key="k")
     assert decide(governor, "account", 'study/a\u00e9"', {"epsilon": 5, "delta": 0, "by": "nobody"})

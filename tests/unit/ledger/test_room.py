@@ -58,7 +58,7 @@ def test_room_on_one_meter_suffices(past: int, amounts: Amounts, fits: bool, bef
         after = with_reserved(level, Charge(Cost.of_units(5 + past, 50), rest))
         assert (after is not None) == fits
         if after is not None:
-            assert after.held == MeterBalance(CAPACITY, spent, reserved.more(rest))
+            assert after.meter_balance == MeterBalance(CAPACITY, spent, reserved.more(rest))
             assert with_ended(after, Charge(Cost.of_units(5 + past, 50), rest), Cost(0), NO_AMOUNTS) == level
 
 

@@ -25,16 +25,16 @@ from toys import Fixed
 def test_every_head_is_a_start(new_url: Callable[[], str], seed: int) -> None:
     """Whatever happened before and after a head, what follows it verifies."""
     ledger, chance = make(new_url(), epsilon=1000, delta=0.5, settings=Settings(page=5)), random.Random(seed)
-    accounts, held, free = [ledger], list[Any](), Guarantee.uniform(0)
+    accounts, reserved, free = [ledger], list[Any](), Guarantee.uniform(0)
     for number in range(40):
         account = chance.choice(accounts)
         if number % 10 == 0:
             accounts.append(account.create_account(f"a{number}", epsilon=1000, delta=0.5))
-        elif held and chance.random() < 0.5:
-            spending = held.pop(chance.randrange(len(held)))
+        elif reserved and chance.random() < 0.5:
+            spending = reserved.pop(chance.randrange(len(reserved)))
             chance.choice([spending.forfeit, spending.void, spending.begin])()
         else:
-            held.append(account.reserve(chance.choice([GUARANTEE, free]), begin=False))
+            reserved.append(account.reserve(chance.choice([GUARANTEE, free]), begin=False))
     ledger.raise_limit(epsilon=2000, **OWNER)
     last = ledger.verify()
     for event in ledger.audit_trail():

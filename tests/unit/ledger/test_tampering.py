@@ -302,9 +302,9 @@ def make_metered(url: str) -> Ledger:
 
 
 def meters_of(ledger: Ledger) -> list[int]:
-    held = ledger._store.balances(ledger._path)[0].meters
-    assert held is not None
-    return list(held)
+    counted = ledger._store.balances(ledger._path)[0].meters
+    assert counted is not None
+    return list(counted)
 
 
 def test_each_number_of_the_meters_is_verified(new_url: Callable[[], str]) -> None:

@@ -222,10 +222,10 @@ class Steps:
         assert change is not None
         values: dict[str, Any] = {}
         if isinstance(step, CreateAccount | RaiseLimit):
-            limit, held = change.levels[-1].limit, change.levels[-1].held
+            limit, counts = change.levels[-1].limit, change.levels[-1].meter_balance
             values = {"epsilon": limit.epsilon_units, "delta": limit.delta_units}
-            if held is not None:
-                values["capacity"] = list(held.capacity)
+            if counts is not None:
+                values["capacity"] = list(counts.capacity)
         if isinstance(step, RaiseLimit):
             seen = view.levels(step.path)[-1].limit
             values["seen"] = [seen.epsilon_units, seen.delta_units]

@@ -241,27 +241,27 @@ class SqliteBooks:
             self._listed = f"[{','.join([other for other in numbers if other != str(number)])}]"
 
     def _write_balance(self, path: Path, balance: Balance) -> None:
-        limit, spent, reserved, closed, _, held = balance
+        limit, spent, reserved, closed, _, counted = balance
         known = self._accounts.get(path)
         if known is None:  # a new account: the rules have read all others
             self._run(
                 "INSERT INTO expost_account (ledger, parent, path, epsilon_limit, delta_limit, line, meters) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?)",
                 self._ledger, self._account(path[:-1])[0], "/".join(path), limit.epsilon_units, limit.delta_units,
-                self.sequence, numbers_text(held),
+                self.sequence, numbers_text(counted),
             )  # fmt: skip
             return
         number, before = known
         whole = (self._count, self.at, self.head, self._listed) if len(path) == 1 else _BELOW
         values = (
             spent.epsilon_units, spent.delta_units, reserved.epsilon_units, reserved.delta_units, self.sequence,
-            None if held is None else numbers_text(held), *whole,
+            None if counted is None else numbers_text(counted), *whole,
         )  # fmt: skip
         if limit is before.limit and closed == before.closed:
             self._execute(_SPENT, (*values, number))
         else:
             self._execute(_LIMITED, (*values, limit.epsilon_units, limit.delta_units, int(closed), number))
-        self._accounts[path] = number, Balance(limit, spent, reserved, closed, self.sequence, held)
+        self._accounts[path] = number, Balance(limit, spent, reserved, closed, self.sequence, counted)
 
     def _write_entry(self, operation: operations.Reserve, change: rules.Change) -> None:
         request, lease, entry = operation.request, operation.lease, change.entry

@@ -95,7 +95,7 @@ class Past:
     def _is_complete(self) -> bool:
         """Whether the open entries that were read add up to all that is reserved."""
         root = self._accounts[self._root]
-        due = NO_AMOUNTS if root.held is None else root.held.reserved
+        due = NO_AMOUNTS if root.meter_balance is None else root.meter_balance.reserved
         return (self._reserved, self._amounts) == (root.reserved, due)
 
     def take_met(self) -> dict[int, tuple[Entry, int]]:

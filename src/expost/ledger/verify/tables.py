@@ -92,11 +92,11 @@ class Verification(Replay):
             raise LedgerCorrupt("the ledger's own row was removed")
         name, neighbours, unit, sequence, head, entries, at, accounting = found[0]
         accounts = rows(f"SELECT path, {BALANCE} FROM expost_account WHERE ledger = ?", self._ledger)
-        held = rows(
+        reserved = rows(
             f"{ENTRY.replace('expost_entry e', self._engine.open_entries)} AND e.state = 'reserved'", self._ledger
         )
-        open_rows = {row[0]: row for row in held}
-        if len(open_rows) < len(held):
+        open_rows = {row[0]: row for row in reserved}
+        if len(open_rows) < len(reserved):
             raise differ("an open entry is listed twice")
         later = rows(self._engine.lines, self._ledger, sequence, 2**63 - 1, 1)
         ((first,),) = rows("SELECT min(number) FROM expost_entry WHERE ledger = ?", self._ledger)
@@ -139,17 +139,17 @@ class Verification(Replay):
         """Compare what the replayed events did not concern; nothing in a full verification."""
 
     def _compare_open(self, instant: Instant) -> None:
-        held = dict(instant.open)
+        rows = dict(instant.open)
         for number, (entry, line) in self.open.items():
-            row = held.pop(number, None)
+            row = rows.pop(number, None)
             if row is None:
                 raise self._not_there(number)
             self._compare_row(row, _Ended(entry, None, line, 0))
         left = [entry for entry, _ in self.open.values()]
         for start in range(0, len(left), self._page):
             self._compare_keys(left[start : start + self._page])
-        if held:
-            raise differ(f"entry {min(held)} is not as the audit trail records it")
+        if rows:
+            raise differ(f"entry {min(rows)} is not as the audit trail records it")
 
     def _not_there(self, number: int) -> LedgerCorrupt:
         if self._engine.rows("SELECT 1 FROM expost_entry WHERE ledger = ? AND number = ?", self._ledger, number):
@@ -196,9 +196,9 @@ class Verification(Replay):
             same = entry_of_row(row) == entry and sha256(text) == row[5]
         except (LedgerCorrupt, AttributeError):
             same = False
-        held = (*paid, row[21], *row[17:20])
+        stored = (*paid, row[21], *row[17:20])
         amounts = numbers_text(entry.reserved_amounts)
-        if not same or held != (worst.epsilon_units, worst.delta_units, amounts, one.reserved, ended, one.digest):
+        if not same or stored != (worst.epsilon_units, worst.delta_units, amounts, one.reserved, ended, one.digest):
             raise differ(f"entry {number} is not as the audit trail records it")
         if row[20] and not keeps_output(entry.operation, entry.key, entry.state):
             raise differ(f"the stored output of entry {number} is not the one that was published")

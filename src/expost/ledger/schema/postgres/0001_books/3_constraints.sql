@@ -1,13 +1,13 @@
 CREATE FUNCTION expost_numbers(p_text TEXT) RETURNS BIGINT[] IMMUTABLE LANGUAGE plpgsql AS $$
 BEGIN RETURN string_to_array(btrim(p_text, '[]'), ',')::bigint[]; END $$;
 -- Whether an amount fits on at least one meter: its ε, and its amounts on the other meters.
-CREATE FUNCTION expost_has_room(p_left BIGINT, p_held BIGINT[], p_more BIGINT[]) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
+CREATE FUNCTION expost_has_room(p_left BIGINT, p_counts BIGINT[], p_more BIGINT[]) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
 DECLARE
-  v_renyi BIGINT := p_held[5] + p_held[10] + p_more[1]; v_normal BIGINT := p_held[6] + p_held[11] + p_more[2];
-  v_others BIGINT := p_held[7] + p_held[12] + p_more[3];
+  v_renyi BIGINT := p_counts[5] + p_counts[10] + p_more[1]; v_normal BIGINT := p_counts[6] + p_counts[11] + p_more[2];
+  v_others BIGINT := p_counts[7] + p_counts[12] + p_more[3];
 BEGIN
-  RETURN (p_left >= 0 AND p_held[8] + p_held[13] + p_more[4] = 0 OR v_renyi <= p_held[2]
-      OR v_normal <= p_held[3] AND v_others <= p_held[4] AND p_held[9] + p_held[14] + p_more[5] = 0)
+  RETURN (p_left >= 0 AND p_counts[8] + p_counts[13] + p_more[4] = 0 OR v_renyi <= p_counts[2]
+      OR v_normal <= p_counts[3] AND v_others <= p_counts[4] AND p_counts[9] + p_counts[14] + p_more[5] = 0)
     AND greatest(v_renyi, v_normal, v_others, -p_left) <= 4611686018427387904;  -- room for one more in a BIGINT
 END $$;
 CREATE FUNCTION expost_meters_fall(p_old BIGINT[], p_new BIGINT[]) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
@@ -21,18 +21,18 @@ CREATE FUNCTION expost_account_holds(
   p_limit BIGINT, p_limit_delta BIGINT, p_spent BIGINT, p_spent_delta BIGINT, p_reserved BIGINT, p_reserved_delta BIGINT,
   p_closed BIGINT, p_meters TEXT, p_parent BIGINT, p_entries BIGINT, p_at BIGINT, p_head TEXT
 ) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
-DECLARE v_held BIGINT[];
+DECLARE v_counts BIGINT[];
 BEGIN
   IF num_nonnulls(p_entries, p_at, p_head) <> 3 * (p_parent IS NULL)::int OR p_entries < 0 OR length(p_head) <> 64 THEN
     RETURN FALSE;
   END IF;
   IF p_meters IS NOT NULL THEN
-    v_held := expost_numbers(p_meters);
+    v_counts := expost_numbers(p_meters);
     RETURN p_limit >= 0 AND p_limit_delta BETWEEN 0 AND 1000000000000000000 AND p_closed IN (0, 1)
       AND p_spent >= 0 AND p_reserved >= 0 AND p_spent_delta >= 0 AND p_reserved_delta >= 0
-      AND cardinality(v_held) = 14 AND 0 <= ALL (v_held[5:14]) AND v_held[1] <= p_limit_delta
-      AND p_spent_delta + p_reserved_delta <= v_held[1]
-      AND coalesce(expost_has_room(p_limit - p_spent - p_reserved, v_held, '{0,0,0,0,0}'), FALSE);
+      AND cardinality(v_counts) = 14 AND 0 <= ALL (v_counts[5:14]) AND v_counts[1] <= p_limit_delta
+      AND p_spent_delta + p_reserved_delta <= v_counts[1]
+      AND coalesce(expost_has_room(p_limit - p_spent - p_reserved, v_counts, '{0,0,0,0,0}'), FALSE);
   END IF;
   RETURN p_limit >= 0 AND p_limit_delta BETWEEN 0 AND 1000000000000000000
     AND p_spent BETWEEN 0 AND p_limit AND p_spent_delta BETWEEN 0 AND p_limit_delta

@@ -18,7 +18,7 @@ DECLARE
   v_steps INT := jsonb_array_length(p_steps);
   v_prices JSONB; v_fresh BOOLEAN; v_part TEXT; v_output TEXT; v_digest TEXT; v_accounts BIGINT[]; v_epsilons BIGINT[];
   v_deltas BIGINT[];
-  v_ok BOOLEAN; v_number BIGINT; v_epsilon BIGINT; v_delta BIGINT; v_held BIGINT; v_held_delta BIGINT; v_account BIGINT;
+  v_ok BOOLEAN; v_number BIGINT; v_epsilon BIGINT; v_delta BIGINT; v_reserving BIGINT; v_reserving_delta BIGINT; v_account BIGINT;
   v_path TEXT; v_names TEXT[]; v_places INT[];
   v_body TEXT; v_rest TEXT;  -- what a line says of a step, before and behind the text of a new guarantee
   -- the accounts of this batch, as they are now, the ledger's own first
@@ -73,21 +73,21 @@ BEGIN
           USING ERRCODE = 'EX001';
       END IF;
       IF v_book.accounting IS NULL THEN
-        v_held := (v_prices->>'worst')::bigint;
+        v_reserving := (v_prices->>'worst')::bigint;
       ELSE
         v_price := v_prices->'worst';
-        v_held := (v_price->>0)::bigint;
+        v_reserving := (v_price->>0)::bigint;
         v_kept := ARRAY[v_price->>1, v_price->>2, v_price->>3, v_price->>4, v_price->>5]::bigint[];
         v_paid := '{0,0,0,0,0}';
         v_amounts := '[' || array_to_string(v_kept, ',') || ']';
       END IF;
-      v_held_delta := (v_prices->>'delta')::bigint;
+      v_reserving_delta := (v_prices->>'delta')::bigint;
       v_body := '{"account":' || expost_text(v_path) || ',"begun":' || (v_step->>'begun')::boolean::text
         || ',"fingerprint":' || expost_text(v_step->>'fingerprint');
       v_rest := ',"guarantee_digest":"' || (v_step->>'guarantee_digest') || '","key":' || expost_text(v_step->>'key')
         || ',"label":' || expost_text(v_step->>'label')
         || ',"operation":' || expost_text(v_step->>'operation') || ',"subject":' || expost_text(v_step->>'subject')
-        || ',"worst":[' || v_held || ',' || v_held_delta || coalesce(',' || btrim(v_amounts, '[]'), '') || ']}';
+        || ',"worst":[' || v_reserving || ',' || v_reserving_delta || coalesce(',' || btrim(v_amounts, '[]'), '') || ']}';
       v_epsilon := 0; v_delta := 0; v_kind := 'reserve';
     ELSIF v_do NOT IN ('beat', 'recover') THEN
       v_number := (v_step->>'entry')::bigint;
@@ -104,10 +104,10 @@ BEGIN
       END IF;
       v_state := v_entry.state; v_begun := v_entry.begun; v_path := v_home_path; v_fresh := FALSE; v_rest := ''; v_kind := v_do;
       IF v_do = 'begin' THEN
-        v_held := 0; v_held_delta := 0; v_epsilon := 0; v_delta := 0; v_body := '{}';
+        v_reserving := 0; v_reserving_delta := 0; v_epsilon := 0; v_delta := 0; v_body := '{}';
         v_kept := '{0,0,0,0,0}'; v_paid := v_kept; v_amounts := NULL;
       ELSE
-        v_held := -v_entry.epsilon; v_held_delta := -v_entry.delta;
+        v_reserving := -v_entry.epsilon; v_reserving_delta := -v_entry.delta;
         v_amounts := v_entry.meters;
         v_epsilon := CASE WHEN v_do = 'void' THEN 0 ELSE v_entry.epsilon END;
         v_delta := CASE WHEN v_do = 'void' THEN 0 ELSE v_entry.delta END;
@@ -200,7 +200,7 @@ BEGIN
         SELECT e.epsilon, e.delta, e.meters, a.path INTO v_row
           FROM expost_entry e LEFT JOIN expost_account a ON a.id = e.account WHERE e.ledger = p_ledger AND e.number = v_number;
         v_path := v_row.path; v_amounts := v_row.meters;
-        v_epsilon := v_row.epsilon; v_delta := v_row.delta; v_held := -v_epsilon; v_held_delta := -v_delta;
+        v_epsilon := v_row.epsilon; v_delta := v_row.delta; v_reserving := -v_epsilon; v_reserving_delta := -v_delta;
         IF v_amounts IS NOT NULL THEN
           v_paid := expost_numbers(v_amounts);
           v_kept := ARRAY[-v_paid[1], -v_paid[2], -v_paid[3], -v_paid[4], -v_paid[5]];
@@ -269,13 +269,13 @@ BEGIN
         FOREACH v_place IN ARRAY v_places LOOP
           IF v_book.accounting IS NULL THEN
             v_ok := v_ok AND v_closed[v_place] = 0
-              AND v_held <= v_limit[v_place] - v_spent[v_place] - v_reserved[v_place]
-              AND v_held_delta <= v_limit_delta[v_place] - v_spent_delta[v_place] - v_reserved_delta[v_place];
+              AND v_reserving <= v_limit[v_place] - v_spent[v_place] - v_reserved[v_place]
+              AND v_reserving_delta <= v_limit_delta[v_place] - v_spent_delta[v_place] - v_reserved_delta[v_place];
           ELSE
             v_ok := v_ok AND v_closed[v_place] = 0
-              AND v_held_delta <= v_counts[v_place * 14 - 13] - v_spent_delta[v_place] - v_reserved_delta[v_place]
-              AND CASE WHEN v_spent[v_place]::numeric + v_reserved[v_place] + v_held < 9223372036854775808 THEN
-                expost_has_room(v_limit[v_place] - v_spent[v_place] - v_reserved[v_place] - v_held,
+              AND v_reserving_delta <= v_counts[v_place * 14 - 13] - v_spent_delta[v_place] - v_reserved_delta[v_place]
+              AND CASE WHEN v_spent[v_place]::numeric + v_reserved[v_place] + v_reserving < 9223372036854775808 THEN
+                expost_has_room(v_limit[v_place] - v_spent[v_place] - v_reserved[v_place] - v_reserving,
                   v_counts[v_place * 14 - 13 : v_place * 14], v_kept) ELSE FALSE END;
           END IF;
         END LOOP;
@@ -309,8 +309,8 @@ BEGIN
       v_sequence := v_sequence + 1;
       v_levels := '';
       FOREACH v_place IN ARRAY v_places LOOP
-        v_reserved[v_place] := v_reserved[v_place] + v_held;
-        v_reserved_delta[v_place] := v_reserved_delta[v_place] + v_held_delta;
+        v_reserved[v_place] := v_reserved[v_place] + v_reserving;
+        v_reserved_delta[v_place] := v_reserved_delta[v_place] + v_reserving_delta;
         v_spent[v_place] := v_spent[v_place] + v_epsilon;
         v_spent_delta[v_place] := v_spent_delta[v_place] + v_delta;
         IF v_book.accounting IS NOT NULL THEN
@@ -336,7 +336,7 @@ BEGIN
           INSERT INTO expost_entry (ledger, number, account, below, operation, subject, fingerprint, guarantee, label, key,
             epsilon, delta, meters, owner, lease, lease_until, begun, reserved_at, reserved_line)
           VALUES (p_ledger, v_number, v_account, 0, v_step->>'operation', v_step->>'subject', v_step->>'fingerprint',
-            v_step->>'guarantee_digest', v_step->>'label', v_step->>'key', v_held, v_held_delta, v_amounts,
+            v_step->>'guarantee_digest', v_step->>'label', v_step->>'key', v_reserving, v_reserving_delta, v_amounts,
             CASE WHEN v_step->>'lease' IS NULL THEN p_owner END, (v_step->>'lease')::bigint,
             v_now + (v_step->>'lease')::bigint, (v_step->>'begun')::boolean::int, v_at, v_sequence)
         ), event AS (
@@ -374,8 +374,8 @@ BEGIN
       v_numbers[i] := v_number;
       v_sequences[i] := v_sequence;
       v_accounts[i] := v_account;
-      v_epsilons[i] := CASE WHEN v_do = 'reserve' THEN v_held ELSE v_epsilon END;
-      v_deltas[i] := CASE WHEN v_do = 'reserve' THEN v_held_delta ELSE v_delta END;
+      v_epsilons[i] := CASE WHEN v_do = 'reserve' THEN v_reserving ELSE v_epsilon END;
+      v_deltas[i] := CASE WHEN v_do = 'reserve' THEN v_reserving_delta ELSE v_delta END;
       v_all_amounts[i] := v_amounts;
       v_outs := v_outs || CASE WHEN v_do = 'reserve' THEN jsonb_build_array(jsonb_build_object('entry', v_number, 'at', v_at))
         ELSE '[{}]' END;
