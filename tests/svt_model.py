@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -37,8 +38,53 @@ class Noise:
         return self.fall**m / (1 + self.fall) if m > 0 else 1 - self.fall ** (1 - m) / (1 + self.fall)
 
 
+class OnPaper(ABC):
+    """What both sparse vectors have in common: a threshold with noise, and the real mechanism with the same noise."""
+
+    alpha: Fraction
+    at_most: int
+    monotone: bool
+    one_sided: bool
+
+    @abstractmethod
+    def chance(self, margin: int, answer: Any) -> Fraction:
+        """Pr[answer] given that positive means: noise ≥ margin."""
+
+    def settings(self, first: Fraction, second: Fraction) -> dict[str, Any]:
+        """Of the mechanism, with ``first`` of ε for the threshold and ``second`` for the answers."""
+        return {
+            "threshold": 0,
+            "at_most": self.at_most,
+            "epsilon": first + second,
+            "threshold_share": first / (first + second),
+            "sensitivity": 1,
+            "monotone": self.monotone,
+            "noise": "one-sided" if self.one_sided else "two-sided",
+            "neighbours": "add-remove" if self.monotone else None,
+        }
+
+    def probability(self, side: int, history: History) -> Fraction:
+        """Σ over the threshold's noise of the product over answers. A question is its value on either database."""
+        return sum(self.products(side, history), Fraction(0))
+
+    @cache  # noqa: B019
+    def products(self, side: int, history: History) -> list[Fraction]:
+        """The probability of each threshold noise z and of these answers."""
+        zs = range(0 if self.one_sided else -REACH, REACH + 1)
+        if not history:
+            return [Noise(self.alpha, self.one_sided).mass(z) for z in zs]
+        question, answer = history[-1]
+        before = self.products(side, history[:-1])
+        return [p * self.chance(z - question[side], answer) for z, p in zip(zs, before, strict=True)]
+
+    @property
+    def slack(self) -> Fraction:
+        """More than what cutting off the threshold's noise can add to any hockey-stick sum."""
+        return 4 * self.alpha ** (REACH - 2) / (1 - self.alpha)
+
+
 @dataclass(frozen=True)
-class Model:
+class Model(OnPaper):
     """A sparse vector whose threshold noise falls by ``alpha`` and whose values' noise falls by ``a`` a step."""
 
     alpha: Fraction
@@ -53,17 +99,7 @@ class Model:
         """The real mechanism with this noise: ε₁ = ln 1/α, a share = ln 1/a."""
         shares = self.at_most * (1 if self.monotone else 2)
         first, second = log_up(1 / self.alpha).exact_epsilon, log_up(1 / self.a).exact_epsilon * shares
-        return SparseVector(
-            threshold=0,
-            at_most=self.at_most,
-            epsilon=first + second,
-            threshold_share=first / (first + second),
-            sensitivity=1,
-            monotone=self.monotone,
-            gap=self.gap,
-            noise="one-sided" if self.one_sided else "two-sided",
-            neighbours="add-remove" if self.monotone else None,
-        )
+        return SparseVector(**self.settings(first, second), gap=self.gap)
 
     def ratio(self, part: Any) -> Fraction:
         """e^E of a part (t, k), exactly."""
@@ -79,32 +115,13 @@ class Model:
         return self.mechanism.part(positives, answers)
 
     @cache  # noqa: B019
-    def answer(self, noise: Noise, margin: int, answer: Any) -> Fraction:
-        """Pr[answer] given that positive means: noise ≥ margin."""
+    def chance(self, margin: int, answer: Any) -> Fraction:
+        noise = Noise(self.a, self.one_sided)
         if answer == BELOW:
             return 1 - noise.reaches(margin)
         if not self.gap:
             return noise.reaches(margin)
         return noise.mass(margin + answer) if answer < GAPS else noise.reaches(margin + GAPS)
-
-    def probability(self, side: int, history: History) -> Fraction:
-        """Σ over the threshold's noise of the product over answers. A question is its value on either database."""
-        return sum(self.products(side, history), Fraction(0))
-
-    @cache  # noqa: B019
-    def products(self, side: int, history: History) -> list[Fraction]:
-        """The probability of each threshold noise z and of these answers."""
-        zs = range(0 if self.one_sided else -REACH, REACH + 1)
-        if not history:
-            return [Noise(self.alpha, self.one_sided).mass(z) for z in zs]
-        question, answer = history[-1]
-        value, before = Noise(self.a, self.one_sided), self.products(side, history[:-1])
-        return [p * self.answer(value, z - question[side], answer) for z, p in zip(zs, before, strict=True)]
-
-    @property
-    def slack(self) -> Fraction:
-        """More than what cutting off the threshold's noise can add to any hockey-stick sum."""
-        return 4 * self.alpha ** (REACH - 2) / (1 - self.alpha)
 
     def interaction(self, questions: Sequence[tuple[int, int]], rounds: int) -> FiniteInteraction:
         answers = [BELOW, *range(GAPS + 1)] if self.gap else [BELOW, True]
@@ -133,7 +150,7 @@ def interaction(
 
 
 @dataclass(frozen=True)
-class AdaptiveModel:
+class AdaptiveModel(OnPaper):
     """The adaptive sparse vector: noise for "far above" falls by ``a`` for one share, for "above" by its square."""
 
     alpha: Fraction
@@ -147,46 +164,22 @@ class AdaptiveModel:
     def mechanism(self) -> AdaptiveSparseVector:
         share = log_up(1 / self.a).exact_epsilon * (1 if self.monotone else 2)
         first, second = log_up(1 / self.alpha).exact_epsilon, share * 2 * self.at_most
-        return AdaptiveSparseVector(
-            threshold=0,
-            at_most=self.at_most,
-            epsilon=first + second,
-            threshold_share=first / (first + second),
-            sensitivity=1,
-            margin=self.margin,
-            monotone=self.monotone,
-            noise="one-sided" if self.one_sided else "two-sided",
-            neighbours="add-remove" if self.monotone else None,
-        )
+        return AdaptiveSparseVector(**self.settings(first, second), margin=self.margin)
 
     def ratio(self, part: Any) -> Fraction:
         t, k = part
         share = self.a ** (-1 if self.monotone else -2)
         return Fraction(self.alpha**-t * share**k)
 
-    def probability(self, side: int, history: History) -> Fraction:
-        return sum(self.products(side, history), Fraction(0))
+    def chance(self, margin: int, answer: Any) -> Fraction:
+        return self.chances(margin)[answer]
 
     @cache  # noqa: B019
-    def products(self, side: int, history: History) -> list[Fraction]:
-        """The probability of each threshold noise z and of these answers."""
-        zs = range(0 if self.one_sided else -REACH, REACH + 1)
-        if not history:
-            return [Noise(self.alpha, self.one_sided).mass(z) for z in zs]
-        question, answer = history[-1]
-        before = self.products(side, history[:-1])
-        return [p * self.answer(z - question[side])[answer] for z, p in zip(zs, before, strict=True)]
-
-    @cache  # noqa: B019
-    def answer(self, margin: int) -> tuple[Fraction, Fraction, Fraction]:
+    def chances(self, margin: int) -> tuple[Fraction, Fraction, Fraction]:
         """Pr[below], Pr[above], Pr[far above] given that above means: noise ≥ margin."""
         miss = 1 - Noise(self.a, self.one_sided).reaches(margin + self.margin)
         above = Noise(self.a**2, self.one_sided).reaches(margin)
         return miss * (1 - above), miss * above, 1 - miss
-
-    @property
-    def slack(self) -> Fraction:
-        return 4 * self.alpha ** (REACH - 2) / (1 - self.alpha)
 
     def interaction(self, questions: Sequence[tuple[int, int]], rounds: int) -> FiniteInteraction:
         mechanism = self.mechanism

@@ -148,24 +148,10 @@ def test_a_range_of_zero_falls_back() -> None:
 
 def test_what_does_not_fit_is_refused_before_anything_is_run() -> None:
     ledger = seeded(epsilon=1)
-    with pytest.raises(xp.BudgetExceeded):
-        location_and_spread(
-            ledger,
-            DATA,
-            epsilon="rest",
-            delta="rest",
-            fallback=5,
-            spread=xp.StableInterquartileRange(epsilon=2, delta=1e-6),
-        )
-    with pytest.raises(xp.InvalidValue):
-        location_and_spread(
-            ledger,
-            DATA,
-            epsilon="rest",
-            delta="rest",
-            fallback=5,
-            spread=xp.StableInterquartileRange(epsilon=1, delta=1e-6),
-        )
+    for epsilon, error in ((2, xp.BudgetExceeded), (1, xp.InvalidValue)):
+        spread = xp.StableInterquartileRange(epsilon=epsilon, delta=1e-6)
+        with pytest.raises(error):
+            location_and_spread(ledger, DATA, epsilon="rest", delta="rest", fallback=5, spread=spread)
     with pytest.raises(xp.InvalidValue, match="public guess"):
         location_and_spread(ledger, DATA, epsilon="rest", delta="rest", fallback=0)
     with pytest.raises(xp.InvalidValue, match="one-dimensional"):

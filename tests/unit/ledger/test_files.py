@@ -34,20 +34,23 @@ def test_a_removed_file_is_not_written(sqlite_url: Callable[[], str]) -> None:
         ledger.reserve(GUARANTEE)
 
 
+def refuses_other_files(url: str, ending: str, lost: str, others: str) -> None:
+    """Nothing is written while a file beside the database is away, or another is in its place."""
+    ledger, file = make(url), Path(f"{file_of(url)}{ending}")
+    ledger.reserve(GUARANTEE).settle("small")
+    file.rename(f"{file}.away")
+    with pytest.raises(xp.LedgerUnavailable, match=lost):
+        ledger.reserve(GUARANTEE)
+    file.write_bytes(b"")
+    with pytest.raises(xp.LedgerUnavailable, match=others):
+        ledger.reserve(GUARANTEE)
+    Path(f"{file}.away").replace(file)
+    ledger.reserve(GUARANTEE).settle("small")
+
+
 def test_a_removed_log_is_not_written(sqlite_url: Callable[[], str]) -> None:
     """Found: a live process went on acknowledging, and all of it was lost with the process."""
-    url = sqlite_url()
-    ledger: Any = make(url)
-    ledger.reserve(GUARANTEE).settle("small")
-    log = Path(f"{file_of(url)}-wal")
-    log.rename(f"{log}.away")
-    with pytest.raises(xp.LedgerUnavailable, match="lost its write-ahead log"):
-        ledger.reserve(GUARANTEE)
-    log.write_bytes(b"")
-    with pytest.raises(xp.LedgerUnavailable, match="was given another write-ahead log"):
-        ledger.reserve(GUARANTEE)
-    Path(f"{log}.away").replace(log)
-    ledger.reserve(GUARANTEE).settle("small")
+    refuses_other_files(sqlite_url(), "-wal", "lost its write-ahead log", "was given another write-ahead log")
 
 
 @pytest.mark.parametrize("ending", ["-wal", "-shm"])
@@ -69,18 +72,7 @@ def test_a_log_that_is_replaced_before_the_first_commit_is_not_written(
 
 def test_removed_locks_are_not_relied_on(sqlite_url: Callable[[], str]) -> None:
     """Another process would make new ones, and neither would see what the other locks."""
-    url = sqlite_url()
-    ledger = make(url)
-    ledger.reserve(GUARANTEE).settle("small")
-    locks = Path(f"{file_of(url)}-shm")
-    locks.rename(f"{locks}.away")
-    with pytest.raises(xp.LedgerUnavailable, match="lost its locks"):
-        ledger.reserve(GUARANTEE)
-    locks.write_bytes(b"")
-    with pytest.raises(xp.LedgerUnavailable, match="was given other locks"):
-        ledger.reserve(GUARANTEE)
-    Path(f"{locks}.away").replace(locks)
-    ledger.reserve(GUARANTEE).settle("small")
+    refuses_other_files(sqlite_url(), "-shm", "lost its locks", "was given other locks")
 
 
 def test_a_second_name_is_refused(sqlite_url: Callable[[], str]) -> None:

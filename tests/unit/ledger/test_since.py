@@ -42,11 +42,7 @@ def test_every_head_is_a_start(new_url: Callable[[], str], seed: int) -> None:
 
 
 def spent_again(ledger: Any, url: str) -> Head:
-    for _ in range(6):
-        ledger.reserve(GUARANTEE).settle("large")
-    head: Head = ledger.verify()
-    disarm(url, "expost_account")
-    execute(url, "UPDATE expost_account SET epsilon_spent = 0, delta_spent = 0")
+    head = forgotten(ledger, url)
     for _ in range(6):
         ledger.reserve(GUARANTEE).settle("large")
     return head
