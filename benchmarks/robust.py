@@ -96,9 +96,14 @@ def ours(case: Case, quantile: float, epsilon: float, found: bool) -> float | No
     if found:
         release = ledger.run(xp.StableInterquartileRange(epsilon=epsilon / 2, delta=DELTA / 2), on=case.data)
         scale = release.value if isinstance(release.value, Bin) and release.value.upper else scale
-    left = ledger.remaining
+    remaining = ledger.remaining
     mechanism = xp.StableQuantile.scaled(
-        scale, quantile=quantile, size=len(case.data), epsilon=left.epsilon, delta=left.delta, bounds=case.bounds
+        scale,
+        quantile=quantile,
+        size=len(case.data),
+        epsilon=remaining.epsilon,
+        delta=remaining.delta,
+        bounds=case.bounds,
     )
     value = ledger.run(mechanism, on=case.data).value
     return None if value is xp.WITHHELD else min(max(float(value), case.bounds[0]), case.bounds[1])

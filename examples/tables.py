@@ -42,9 +42,11 @@ def ask(path: Path) -> None:
         visits.histogram("age", bins=6, bounds=(20, 80)).above(10_000, at_most=3, epsilon=0.5), label="busy"
     )
     print(busy)
-    left = ledger.remaining
+    remaining = ledger.remaining
     print(f"The sparse vector refunded {busy.refunded}; all that remains finds the diagnoses:")
-    found = ledger.run(visits.discover("diagnosis").laplace(epsilon=left.epsilon, delta=left.delta), label="diagnoses")
+    found = ledger.run(
+        visits.discover("diagnosis").laplace(epsilon=remaining.epsilon, delta=remaining.delta), label="diagnoses"
+    )
     for diagnosis, people in found.value.items():
         print(f"  {diagnosis:10} {people:5} people")
     print(f"\n{ledger.statement()}\n")

@@ -193,12 +193,12 @@ class BudgetExceeded(ExpostError):
         """
         return tuple(
             name
-            for name, asked, left in (
+            for name, asked, remaining in (
                 ("epsilon", self.requested.epsilon_units, self.remaining.epsilon_units),
                 ("delta", self.requested.delta_units, self.remaining.delta_units),
                 ("rho", getattr(self.requested, "rho_units", 0), getattr(self.remaining, "rho_units", 0)),
             )
-            if asked > left
+            if asked > remaining
         )
 
     @property

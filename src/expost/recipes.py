@@ -1,7 +1,7 @@
 """Recipes: several mechanisms and a ledger together.
 
-* :func:`release_large`: find the large entries of a vector, then release them with everything that is left.
-* :func:`location_and_spread`: an inter-quartile range, then the median with everything that is left.
+* :func:`release_large`: find the large entries of a vector, then release them with everything that remains.
+* :func:`location_and_spread`: an inter-quartile range, then the median with everything that remains.
 * :func:`refine_until`: an answer with less and less noise, until a private test of the data says that it is enough.
 * :func:`top_until`: the most frequent labels, asked for again while there are fewer than wanted and ε remains.
 * :func:`try_until_one_passes`: one model after another behind a private test, until one passes.
@@ -111,7 +111,7 @@ def release_large(
     """Release the entries of a vector, or of a histogram {name: count}, that are large; and only those.
 
     A sparse vector with ``selection_share`` of ε finds entries whose absolute value is above
-    ``threshold``, at most ``at_most``. Everything that is then left of ε goes to the signed values of
+    ``threshold``, at most ``at_most``. Everything that then remains of ε goes to the signed values of
     those that were found: fewer found means less noise, and so does what the sparse vector refunded.
 
     ``epsilon`` is the whole budget, or "rest" for all that remains. ``sensitivity`` bounds how far one entry
@@ -152,9 +152,9 @@ def release_large(
     if not len(chosen):
         return RecipeResult({}, (found,), "no large entries")
     separately = exact(sensitivity, "sensitivity") * len(chosen)
-    left = total.exact_epsilon - found.charged.exact_epsilon
+    remaining = total.exact_epsilon - found.charged.exact_epsilon
     moves = separately if together is None else min(separately, together)
-    noise_of = Laplace(epsilon=left, sensitivity=_plain(moves), neighbours=neighbours)
+    noise_of = Laplace(epsilon=remaining, sensitivity=_plain(moves), neighbours=neighbours)
     noisy = ledger.run(noise_of, on=entries[chosen], label=label and f"{label}: values")
     values = dict(zip((names[i] for i in chosen), noisy.value.tolist(), strict=True))
     listed = ", ".join(f"{name}: {value:g}" for name, value in list(values.items())[:8])
@@ -164,9 +164,9 @@ def release_large(
 
 def _total(ledger: Ledger, epsilon: Number | Rest, delta: Number | Rest = 0) -> Cost:
     """The whole budget of a recipe: what was said, or what remains."""
-    left = ledger.remaining
+    remaining = ledger.remaining
     return Cost.within(
-        left.exact_epsilon if epsilon == "rest" else epsilon, left.exact_delta if delta == "rest" else delta
+        remaining.exact_epsilon if epsilon == "rest" else epsilon, remaining.exact_delta if delta == "rest" else delta
     )
 
 
@@ -269,8 +269,8 @@ def _scale(found: Release) -> Fraction | None:
     return scale if Fraction(1, 2**800) < scale < 2**800 else None
 
 
-def _median(left: Cost, scale: Fraction, size: int, slack: Number) -> StableMedian:
-    return StableMedian.scaled(scale, size=size, epsilon=left.epsilon, delta=left.delta, slack=slack)
+def _median(remaining: Cost, scale: Fraction, size: int, slack: Number) -> StableMedian:
+    return StableMedian.scaled(scale, size=size, epsilon=remaining.epsilon, delta=remaining.delta, slack=slack)
 
 
 def refine_until(

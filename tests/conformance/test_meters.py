@@ -73,15 +73,15 @@ def test_everything_that_remains_can_be_asked_for_and_no_more() -> None:
     ledger = Ledger(LIMIT, accounting="renyi")
     for _ in range(2000):
         ledger.reserve(SESSION).settle("third")
-    left = ledger.remaining
-    assert isinstance(left, Remaining)
-    assert 0 < left.epsilon < 0.5
-    ledger.reserve(Guarantee.uniform(left.exact_epsilon), begin=False).void()
+    remaining = ledger.remaining
+    assert isinstance(remaining, Remaining)
+    assert 0 < remaining.epsilon < 0.5
+    ledger.reserve(Guarantee.uniform(remaining.exact_epsilon), begin=False).void()
     with pytest.raises(xp.BudgetExceeded) as refused:
-        ledger.reserve(Guarantee.uniform(left.exact_epsilon + Cost("1e-12").exact_epsilon))
-    assert refused.value.affordable == left
-    assert refused.value.affordable_epsilon == left.epsilon
-    ledger.run(xp.DiscreteGaussian(rho=left.rho, delta=1e-9, sensitivity=1), on=0)
+        ledger.reserve(Guarantee.uniform(remaining.exact_epsilon + Cost("1e-12").exact_epsilon))
+    assert refused.value.affordable == remaining
+    assert refused.value.affordable_epsilon == remaining.epsilon
+    ledger.run(xp.DiscreteGaussian(rho=remaining.rho, delta=1e-9, sensitivity=1), on=0)
     assert ledger.remaining.rho < 1e-9  # type: ignore[attr-defined]
     ledger.verify()
 

@@ -59,14 +59,14 @@ def test_the_induction_step(
     spare: Fraction,
     later: list[tuple[dict[str, Fraction], dict[str, Fraction]]],
 ) -> None:
-    """The paper's Lemma 20: a mechanism, then for each of its outputs a pair of laws within what is left."""
+    """The paper's Lemma 20: a mechanism, then for each of its outputs a pair of laws within what remains."""
     total = max(allowed.values()) * spare
     p, q = first.laws[0], first.laws[1]
     delta, _ = hockey_stick(p, q, lambda output: allowed[first.part_of(output)])
     after = Fraction(0)
     for output, (p2, q2) in zip("abc", later, strict=True):
-        left = total / allowed[first.part_of(output)]
-        after = max(after, hockey_stick(p2, q2, lambda _, left=left: left)[0])  # type: ignore[misc]
+        remaining = total / allowed[first.part_of(output)]
+        after = max(after, hockey_stick(p2, q2, lambda _, remaining=remaining: remaining)[0])  # type: ignore[misc]
     joint = [
         {(o, then): law[o] * pair[side][then] for o, pair in zip("abc", later, strict=True) for then in "xy"}
         for side, law in enumerate((p, q))

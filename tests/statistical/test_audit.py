@@ -49,7 +49,7 @@ def test_nothing_is_found_against_our_own(name: str) -> None:
 
 
 def spend_all(ledger: Ledger, data: int) -> tuple[Any, ...]:
-    """Ask until nothing is left, at most three times."""
+    """Ask until nothing remains, at most three times."""
     view: list[Any] = []
     while ledger.remaining.epsilon >= 1 and len(view) < 3:
         view.append(ledger.run(Coin(epsilon=1, sensitivity=1), data).value)

@@ -13,7 +13,7 @@ from expost.mechanisms.stability.quantile_range import Bin
 from expost.recipes import location_and_spread, refine_until, top_until, try_until_one_passes
 
 
-def test_large_entries_get_everything_that_is_left() -> None:
+def test_large_entries_get_everything_that_remains() -> None:
     ledger = xp.Ledger(epsilon=1)
     values = np.zeros(100)
     values[[7, 30]] = 1e6, -1e6
@@ -114,7 +114,7 @@ def seeded(epsilon: float = 4, seed: int = 1) -> xp.Ledger:
     return xp.Ledger(epsilon=epsilon, delta=1e-5, noise=xp.SeededNoise(seed))
 
 
-def test_the_median_gets_all_that_is_left() -> None:
+def test_the_median_gets_all_that_remains() -> None:
     ledger = seeded()
     both = location_and_spread(ledger, DATA, epsilon="rest", delta="rest", fallback=5, label="heights")
     assert isinstance(both.value.spread, Bin)
@@ -127,7 +127,7 @@ def test_the_median_gets_all_that_is_left() -> None:
     assert [entry.label for entry in ledger.entries()] == ["heights: spread", "heights: location"]
 
 
-def test_with_the_paper_s_analysis_more_is_left_when_the_range_was_withheld() -> None:
+def test_with_the_paper_s_analysis_more_remains_when_the_range_was_withheld() -> None:
     """3ε₁ is reserved; a value costs all of it, ⊥ only 2ε₁, and the median gets ε₁ more."""
     spread = xp.StableNoisyInterquartileRange(epsilon=3, delta="5e-6")
     answered = location_and_spread(seeded(), DATA, epsilon="rest", delta="rest", fallback=5, spread=spread)

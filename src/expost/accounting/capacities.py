@@ -189,9 +189,9 @@ class LedgerMeters(NamedTuple):
         return cls(as_order(order), int(delta), int(renyi), int(gaussian), int(others))
 
 
-def affordable(meters: LedgerMeters, capacity: Capacity, basic_left: int, used: Amounts) -> Affordable:
+def affordable(meters: LedgerMeters, capacity: Capacity, basic_remaining: int, used: Amounts) -> Affordable:
     """The largest ε of a pure guarantee with one part, and the largest ρ of Gaussian noise, for which there is room."""
-    found = [Affordable(basic_left, 0)] if basic_left >= 0 and not used.unpriced else []
+    found = [Affordable(basic_remaining, 0)] if basic_remaining >= 0 and not used.unpriced else []
     if used.renyi <= capacity.renyi:
         meter = RenyiMeter(meters.order, (capacity.renyi,), 0)
         found.append(meter.affordable((capacity.renyi - used.renyi,)))

@@ -144,7 +144,7 @@ class Odometer:
 
     def charge(self, cost: Cost) -> Odometer:
         """The odometer after one more mechanism; refuses a δ beyond the bound."""
-        left = Cost.of_units(cost.epsilon_units, self.bound.delta_units - self.spent.delta_units)
-        if not cost <= left:
-            raise BudgetExceeded(cost, left, "odometer")
+        remaining = Cost.of_units(cost.epsilon_units, self.bound.delta_units - self.spent.delta_units)
+        if not cost <= remaining:
+            raise BudgetExceeded(cost, remaining, "odometer")
         return Odometer(self.delta, self.spent + cost)

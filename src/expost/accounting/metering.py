@@ -32,10 +32,10 @@ class MeterSum:
         units = tuple(a - b for a, b in zip(self.units, other.units, strict=True))
         return MeterSum(units, self.unpriced - other.unpriced)
 
-    def left(self, capacity: tuple[int, ...]) -> tuple[int, ...] | None:
-        """What is left in each dimension; None if one is exceeded or a round has no price."""
-        left = tuple(most - used for used, most in zip(self.units, capacity, strict=True))
-        return None if self.unpriced or min(left) < 0 else left
+    def remaining(self, capacity: tuple[int, ...]) -> tuple[int, ...] | None:
+        """What remains in each dimension; None if one is exceeded or a round has no price."""
+        remaining = tuple(most - used for used, most in zip(self.units, capacity, strict=True))
+        return None if self.unpriced or min(remaining) < 0 else remaining
 
 
 @dataclass(frozen=True)
@@ -109,13 +109,17 @@ class MeterFilter:
         """May this round begin?"""
         after = state + self.worst(asked)
         pairs = zip(self.meters, after.amounts, strict=True)
-        room = any(amount.left(meter.capacity) is not None for meter, amount in pairs)
+        room = any(amount.remaining(meter.capacity) is not None for meter, amount in pairs)
         return CONT if room and after.delta <= self.rounds_delta else HALT
 
     def affordable(self, state: Metered) -> Affordable:
         """The largest ε of a pure guarantee, and the largest ρ of Gaussian noise without a δ, that may begin next."""
         pairs = zip(self.meters, state.amounts, strict=True)
-        found = [meter.affordable(left) for meter, amount in pairs if (left := amount.left(meter.capacity)) is not None]
+        found = [
+            meter.affordable(remaining)
+            for meter, amount in pairs
+            if (remaining := amount.remaining(meter.capacity)) is not None
+        ]
         return Affordable.any_of(found)
 
     def worst(self, asked: Round) -> Metered:

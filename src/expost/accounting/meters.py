@@ -110,8 +110,8 @@ class Meter(Protocol):
     def prices(self, asked: Round) -> tuple[Prices, ...] | None:
         """What the parts of a round cost in each dimension; None if the round has no price here."""
 
-    def affordable(self, left: tuple[int, ...]) -> Affordable:
-        """What one round may cost if this is left."""
+    def affordable(self, remaining: tuple[int, ...]) -> Affordable:
+        """What one round may cost if this remains."""
 
 
 @dataclass(frozen=True)
@@ -141,9 +141,9 @@ class BasicMeter:
         prices = asked.basic_prices()
         return None if prices is None else (prices,)
 
-    def affordable(self, left: tuple[int, ...]) -> Affordable:
-        """All that is left, and no Gaussian noise without a δ."""
-        return Affordable(left[0], 0)
+    def affordable(self, remaining: tuple[int, ...]) -> Affordable:
+        """All that remains, and no Gaussian noise without a δ."""
+        return Affordable(remaining[0], 0)
 
 
 @dataclass(frozen=True)
@@ -186,9 +186,9 @@ class RenyiMeter:
         """The prices at the order."""
         return (asked.renyi_prices(self.order),)
 
-    def affordable(self, left: tuple[int, ...]) -> Affordable:
+    def affordable(self, remaining: tuple[int, ...]) -> Affordable:
         """The largest ε whose price fits, and ρ = price/α."""
-        return Affordable(largest_epsilon(self.order, left[0]), floor(left[0] / self.order))
+        return Affordable(largest_epsilon(self.order, remaining[0]), floor(remaining[0] / self.order))
 
 
 @dataclass(frozen=True)
@@ -229,6 +229,6 @@ class GaussianMeter:
         basic = asked.basic_prices()
         return None if basic is None else (basic, _FREE)
 
-    def affordable(self, left: tuple[int, ...]) -> Affordable:
-        """What is left for others, and ρ = μ²/2."""
-        return Affordable(left[0], left[1] // 2)
+    def affordable(self, remaining: tuple[int, ...]) -> Affordable:
+        """What remains for others, and ρ = μ²/2."""
+        return Affordable(remaining[0], remaining[1] // 2)

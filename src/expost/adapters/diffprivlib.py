@@ -90,9 +90,9 @@ class LedgerAccountant(_package.BudgetAccountant):  # type: ignore[misc, name-de
     def close(self) -> None:
         """Charge what was reserved and never spent, in all threads."""
         with self._lock:
-            left = [pending for found in self._pending.values() for pending in found]
+            abandoned = [pending for found in self._pending.values() for pending in found]
             self._pending.clear()
-        _forfeit(left)
+        _forfeit(abandoned)
 
     def _find(self, amount: Cost) -> Pending | None:
         with self._lock:
@@ -104,9 +104,9 @@ class LedgerAccountant(_package.BudgetAccountant):  # type: ignore[misc, name-de
         with self._lock:
             found = self._pending.get(_owner(), [])
             running = list(_frames(sys._getframe(1))) if found else []
-            left = [pending for pending in found if pending.frame not in running]
+            abandoned = [pending for pending in found if pending.frame not in running]
             self._pending[_owner()] = [pending for pending in found if pending.frame in running]
-        _forfeit(left)
+        _forfeit(abandoned)
 
     def _reserve(self, amount: Cost) -> Reservation:
         guarantee = Guarantee.uniform(amount.exact_epsilon, amount.exact_delta, neighbours=self._neighbours)
@@ -151,8 +151,8 @@ class LedgerAccountant(_package.BudgetAccountant):  # type: ignore[misc, name-de
 
     def remaining(self, k: int = 1) -> Any:
         """What each of k equal questions may cost."""
-        left = self._ledger.remaining
-        shares = Cost.of_units(left.epsilon_units, left.delta_units).split(k)
+        remaining = self._ledger.remaining
+        shares = Cost.of_units(remaining.epsilon_units, remaining.delta_units).split(k)
         return _package.utils.Budget(shares[-1].epsilon, shares[-1].delta)
 
     def __len__(self) -> int:
@@ -193,8 +193,8 @@ def _owner() -> tuple[Process, int]:
     return here(), get_ident()
 
 
-def _forfeit(left: list[Pending]) -> None:
-    for pending in left:
+def _forfeit(abandoned: list[Pending]) -> None:
+    for pending in abandoned:
         try:
             pending.reservation.forfeit()
         except ReservationClosed:

@@ -178,7 +178,7 @@ class Training:
         self.optimizer.original_optimizer.register_step_pre_hook(self._on_update)
 
     def __iter__(self) -> Iterator[int]:
-        """The numbers of the epochs that are left. Leaving the loop ends the training early."""
+        """The numbers of the epochs that remain. Leaving the loop ends the training early."""
         first = self._before // self.steps_per_epoch + 1
         for epoch in range(first, self._epochs + 1):
             if self._closed:

@@ -46,10 +46,10 @@ def _meters(ledger: Ledger) -> dict[str, Any]:
     """What several meters show, in units of 10⁻¹², and the ρ of Gaussian noise that remains."""
     from expost.ledger import Remaining
 
-    left = ledger.remaining
-    if not isinstance(left, Remaining):
+    remaining = ledger.remaining
+    if not isinstance(remaining, Remaining):
         return {}
-    return {"meters": [reading._asdict() for reading in ledger.meters], "remaining_rho": left.rho_text}
+    return {"meters": [reading._asdict() for reading in ledger.meters], "remaining_rho": remaining.rho_text}
 
 
 def entry_row(entry: Entry) -> tuple[str, ...]:

@@ -21,13 +21,14 @@ from expost.errors import (
 from expost.forks import Process, here
 from expost.guarantee import Neighbours, Part
 from expost.ledger import codec, operations, rules
+from expost.ledger.abandoned import Abandoned
 from expost.ledger.engine import Beat, Recover, Settings, Step, is_out_of_reach
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
-from expost.ledger.left import LeftBehind
 from expost.ledger.liveness import heart
 from expost.ledger.pages import Pages
 from expost.ledger.remedies import CREATE, unknown_account
 from expost.ledger.rows import BALANCE, ENTRY, NONSENSE, balance_of_row, entry_of_row, meters_of_text
+from expost.ledger.soundness import is_sound
 from expost.ledger.texts import LONGEST, check_text, checked_note, masked
 from expost.ledger.trail import Head, TrailLine
 from expost.ledger.verify.since import TooEarly, VerificationSince
@@ -87,7 +88,7 @@ class DurableStore:
         self._ledger, self.neighbours, self.unit, accounting = rows[0]
         self.meters: LedgerMeters | None = meters_of_text(accounting)
         self._engine, self._writer = engine, writer
-        self._left = LeftBehind(engine, self._ledger, self.meters)
+        self._abandoned = Abandoned(engine, self._ledger)
         self._watched: Process | None = None
         self._open: dict[int, Entry] = {}
         self._orphans: set[int] = set()
@@ -253,7 +254,7 @@ class DurableStore:
 
     def check(self) -> None:
         """Compare what is reserved with the open entries. Raises, and stops reservations, if they differ."""
-        self._sound = self._left.is_sound()
+        self._sound = is_sound(self._engine, self._ledger, metered=self.meters is not None)
         if not self._sound:
             raise self._changed()
 
@@ -263,8 +264,8 @@ class DurableStore:
         Checks first, as :meth:`check` does.
         """
         self.check()
-        dead = self._left.given_up(self._look)
-        if not dead and not self._left.has_leases():
+        dead = self._abandoned.given_up(self._look)
+        if not dead and not self._abandoned.has_leases():
             return 0
         count = self._do(Recover(dead))
         assert isinstance(count, int)

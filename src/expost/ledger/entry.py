@@ -250,7 +250,7 @@ class Balance(NamedTuple):
         if counts is None:
             return self.limit - self.spent - self.reserved
         delta = counts.capacity.delta - self.spent.delta_units - self.reserved.delta_units
-        return Cost.of_units(0 if counts.used.unpriced else max(0, self.basic_left), delta)
+        return Cost.of_units(0 if counts.used.unpriced else max(0, self.basic_remaining), delta)
 
     @property
     def is_basic_alone(self) -> bool:
@@ -259,7 +259,7 @@ class Balance(NamedTuple):
         return counts is not None and counts.capacity.renyi == ABSENT
 
     @property
-    def basic_left(self) -> int:
+    def basic_remaining(self) -> int:
         """The ε that remains in the basic sum, in units; negative if another meter admitted more."""
         return self.limit.epsilon_units - self.spent.epsilon_units - self.reserved.epsilon_units
 

@@ -29,13 +29,13 @@ def with_reserved(level: Balance, worst: Charge) -> Balance | None:
     cost, (r, m, o, u, f) = worst
     delta, renyi, normal, others, r0, m0, o0, u0, f0, r1, m1, o1, u1, f1 = counted
     r1, m1, o1, u1, f1, reserved = r1 + r, m1 + m, o1 + o, u1 + u, f1 + f, reserved + cost
-    left = limit.epsilon_units - spent.epsilon_units - reserved.epsilon_units
+    basic = limit.epsilon_units - spent.epsilon_units - reserved.epsilon_units
     room = (
-        (left >= 0 and u0 + u1 == 0) or r0 + r1 <= renyi or (m0 + m1 <= normal and o0 + o1 <= others and f0 + f1 == 0)
+        (basic >= 0 and u0 + u1 == 0) or r0 + r1 <= renyi or (m0 + m1 <= normal and o0 + o1 <= others and f0 + f1 == 0)
     )
     if closed or not room or spent.delta_units + reserved.delta_units > delta:
         return None
-    if max(r0 + r1, m0 + m1, o0 + o1, -left) > _LARGEST or spent.epsilon_units + reserved.epsilon_units >= 2**63:
+    if max(r0 + r1, m0 + m1, o0 + o1, -basic) > _LARGEST or spent.epsilon_units + reserved.epsilon_units >= 2**63:
         return None
     after = (delta, renyi, normal, others, r0, m0, o0, u0, f0, r1, m1, o1, u1, f1)
     return Balance(limit, spent, reserved, closed, line, after)
@@ -93,7 +93,7 @@ def _remaining(meters: LedgerMeters, level: Balance) -> tuple[int, int, int]:
     counts = level.meter_balance
     if level.closed or counts is None:
         return 0, 0, 0
-    found = affordable(meters, counts.capacity, level.basic_left, counts.used)
+    found = affordable(meters, counts.capacity, level.basic_remaining, counts.used)
     return found.epsilon, level.remaining.delta_units, found.rho
 
 
@@ -114,10 +114,10 @@ def metered_refusal(
         if level.closed:
             return LedgerClosed(name)
     short = [pair for pair in zip(names, levels, strict=True) if with_reserved(pair[1], request.tariff.worst) is None]
-    left = {name: Remaining.of(*_remaining(meters, level)) for name, level in short}
-    shortest = min(left, key=lambda name: left[name].epsilon_units)
+    each = {name: Remaining.of(*_remaining(meters, level)) for name, level in short}
+    shortest = min(each, key=lambda name: each[name].epsilon_units)
     return BudgetExceeded(
-        charge_shown(meters, request.tariff.worst), left[shortest], shortest, remaining(meters, levels)
+        charge_shown(meters, request.tariff.worst), each[shortest], shortest, remaining(meters, levels)
     )
 
 

@@ -276,7 +276,7 @@ def refusal(path: Path, levels: tuple[Balance, ...], worst: Cost) -> LedgerClose
         if level.closed:
             return LedgerClosed(name)
     remaining = [level.remaining for level in levels]
-    short = [k for k, left in enumerate(remaining) if not worst <= left]
+    short = [k for k, cost in enumerate(remaining) if not worst <= cost]
     shortest = min(short, key=lambda k: remaining[k].epsilon_units)
     return BudgetExceeded(worst, remaining[shortest], names[shortest], least(remaining))
 

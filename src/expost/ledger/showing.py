@@ -138,6 +138,6 @@ def _meter(reading: Any) -> str:
     from expost.markup import html_bar
 
     whole = reading.capacity or 1
-    left = max(whole - reading.spent - reading.reserved, 0)
-    parts = {"spent": reading.spent / whole, "reserved": reading.reserved / whole, "remaining": left / whole}
+    remaining = max(whole - reading.spent - reading.reserved, 0)
+    parts = {"spent": reading.spent / whole, "reserved": reading.reserved / whole, "remaining": remaining / whole}
     return html_bar(reading.name, parts, str(reading))

@@ -213,7 +213,7 @@ class Run(Interaction):
         """Steps that have their sample."""
 
     def __iter__(self) -> Iterator[IterativeStep]:
-        """The steps that are left. Each must be given its value before the next one comes."""
+        """The steps that remain. Each must be given its value before the next one comes."""
         while not self.closed and len(self._transcript) < len(self._iterative.steps):
             step = IterativeStep(self, len(self._transcript))
             yield step

@@ -200,7 +200,7 @@ class _Walk:
         if stored is not None:
             self.questions.check(question, self.stand_ins)
             return Cost(0), "lost" if stored.last.state == "forfeited" else "stored", stored.why
-        found, left = self.asking(question, self.high), self.high.remaining
+        found, remaining = self.asking(question, self.high), self.high.remaining
         conditional = question.only_if is not None or KINDS[question.kind].may_lack(question)
         if found is not None and self.high.after(found.worst) is not None:
             if not conditional:
@@ -208,8 +208,8 @@ class _Walk:
             return self.high.shown(found.best), "fits", ""
         best, asked = (None, "something") if found is None else map(self.high.shown, (found.best, found.worst))
         if conditional:  # it may never be asked, as in a second run after it was not
-            return best, "may fit", f"would not fit if it were asked: it reserves {asked}, and {left} remains"
-        return best, "cannot fit", f"cannot fit: it reserves {asked}, and at best {left} would remain"
+            return best, "may fit", f"would not fit if it were asked: it reserves {asked}, and {remaining} remains"
+        return best, "cannot fit", f"cannot fit: it reserves {asked}, and at best {remaining} would remain"
 
     def full_line(self, question: Question) -> PlanLine:
         """Its best and its worst case, and what can be expected of its answer."""

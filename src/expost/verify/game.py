@@ -3,7 +3,7 @@
 In each round the adversary picks a mechanism, an ordered pair of neighbouring databases and a guarantee that
 the filter admits, sees the output, and goes on. Its advantage at ε is Σ_views (P − e^ε·Q)₊; the best
 one is found by backward induction over everything it could do (thm-game). The likelihood ratio P/Q, the
-filter's state and the rounds left are all that matters of a history.
+filter's state and the rounds that remain are all that matters of a history.
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ class _Game(Generic[GameState]):
         rule = self._rule
 
         @cache
-        def value(likelihood: Fraction, state: GameState, left: int) -> Fraction:
+        def value(likelihood: Fraction, state: GameState, rounds: int) -> Fraction:
             """The best value from here, divided by the probability of being here under Q."""
             best = max(likelihood - ratio, Fraction(0))
-            if left == 0:
+            if rounds == 0:
                 return best
             for table in self.open_to(state):
                 total = Fraction(0)
@@ -91,7 +91,7 @@ class _Game(Generic[GameState]):
                     if not q:
                         total += likelihood * p  # impossible under Q: every bit of it counts
                     else:
-                        total += q * value(likelihood * p / q, rule.charge(state, cost), left - 1)
+                        total += q * value(likelihood * p / q, rule.charge(state, cost), rounds - 1)
                 best = max(best, total)
             return best
 
@@ -102,15 +102,15 @@ class _Game(Generic[GameState]):
         rule = self._rule
 
         @cache
-        def value(state: GameState, left: int) -> Fraction | None:
+        def value(state: GameState, rounds: int) -> Fraction | None:
             best = Fraction(1)
-            if left == 0:
+            if rounds == 0:
                 return best
             for table in self.open_to(state):
                 for p, q, cost in table:
                     if not p:
                         continue
-                    after = value(rule.charge(state, cost), left - 1) if q else None
+                    after = value(rule.charge(state, cost), rounds - 1) if q else None
                     if after is None:
                         return None
                     best = max(best, p / q * after)

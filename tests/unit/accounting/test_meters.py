@@ -142,7 +142,7 @@ def test_one_meter_with_room_suffices_and_all_are_charged() -> None:
     large, state = Round(Pure(Guarantee.uniform("0.9"))), rule.start()
     assert rule.decide(state, large) is CONT
     state = rule.charge(state, large, "released")
-    assert state.amounts[1].left(rule.meters[1].capacity) is None  # too much for the order, not for the sum
+    assert state.amounts[1].remaining(rule.meters[1].capacity) is None  # too much for the order, not for the sum
     assert rule.decide(state, Round(Pure(Guarantee.uniform("0.1")))) is CONT
     assert rule.decide(state, Round(Pure(Guarantee.uniform("0.100000000001")))) is HALT
 

@@ -191,11 +191,11 @@ def test_an_account_with_the_basic_sum_alone_needs_a_delta_for_normal_noise(tmp_
 def test_what_remains_is_asked_for_although_parts_differ_in_cost(tmp_path: Path) -> None:
     """A sparse vector's worst part costs more than one answer of the same ε: it gets the most that has room."""
     few = counts(24, 0.05)
-    left = plan_study(metered(tmp_path, *few)).worst.epsilon
+    remaining = plan_study(metered(tmp_path, *few)).worst.epsilon
     study = metered(tmp_path, *few, ABOVE.format(threshold=9000, amount='epsilon = "rest"'))
     worst = plan_study(study).lines[-1].worst
     assert worst is not None
-    assert 0.7 * left < worst.epsilon < left
+    assert 0.7 * remaining < worst.epsilon < remaining
     assert run_study(study).outcomes[-1].receipts[0].reserved == worst
 
 

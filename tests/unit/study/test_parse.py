@@ -49,10 +49,10 @@ def test_keys_stand_where_the_index_says(pairs: list[tuple[str, str]]) -> None:
 
 
 def test_amounts() -> None:
-    limit, left = Cost(2), Cost(0.5)
-    assert Amount("fixed", Fraction(1, 4)).resolve(limit, left) == Cost(0.25)
-    assert Amount("limit", Fraction(1, 4)).resolve(limit, left) == Cost(0.5)
-    assert Amount("remaining", Fraction(1, 4)).resolve(limit, left) == Cost(0.125)
+    limit, remaining = Cost(2), Cost(0.5)
+    assert Amount("fixed", Fraction(1, 4)).resolve(limit, remaining) == Cost(0.25)
+    assert Amount("limit", Fraction(1, 4)).resolve(limit, remaining) == Cost(0.5)
+    assert Amount("remaining", Fraction(1, 4)).resolve(limit, remaining) == Cost(0.125)
     for text, amount in (
         ("share = 0.1", Amount("limit", Fraction(1, 10))),
         ("share_of_remaining = 0.5", Amount("remaining", Fraction(1, 2))),

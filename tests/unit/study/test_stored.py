@@ -83,7 +83,7 @@ def test_a_repeated_question_ends_as_it_did(tmp_path: Path) -> None:
     path = write_study(tmp_path, repeated, COUNT.replace("0.5", "2.5"))
     first = run_study(read_study(path))
     assert len(first.outcomes[0].receipts) == 3
-    assert first.ledger.remaining < Cost(2, 1), "now less than the floor is left"
+    assert first.ledger.remaining < Cost(2, 1), "now less than the floor remains"
     assert summary(run_study(read_study(path))) == summary(first)
 
 

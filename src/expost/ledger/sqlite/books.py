@@ -327,16 +327,16 @@ class SqliteBooks:
             "FROM expost_open WHERE ledger = ?2 AND lease_until > ?1 + lease AND lease_until - lease >= ?3)",
             self._now, self._ledger, self.at + clock.HOUR,
         )  # fmt: skip
-        left: list[Any] = self._execute(
+        abandoned: list[Any] = self._execute(
             "SELECT e.number FROM expost_open e LEFT JOIN expost_owner o ON o.id = e.owner WHERE e.ledger = ? "
             "AND e.state = 'reserved' AND (o.expired = 1 OR e.lease_until < ?) ORDER BY e.number",
             (self._ledger, self._now if self._now - self.at <= clock.TRUST else 0),
         ).fetchall()
-        for (number,) in left:
+        for (number,) in abandoned:
             self._take(operations.Forfeit(number))
         self._forget()
         self._seen = None
-        return len(left)
+        return len(abandoned)
 
     def _forget(self) -> None:
         """Delete processes that were given up, silent for a month, and have no open entries."""

@@ -145,9 +145,9 @@ class Verification(Replay):
             if row is None:
                 raise self._not_there(number)
             self._compare_row(row, _Ended(entry, None, line, 0))
-        left = [entry for entry, _ in self.open.values()]
-        for start in range(0, len(left), self._page):
-            self._compare_keys(left[start : start + self._page])
+        entries = [entry for entry, _ in self.open.values()]
+        for start in range(0, len(entries), self._page):
+            self._compare_keys(entries[start : start + self._page])
         if rows:
             raise differ(f"entry {min(rows)} is not as the audit trail records it")
 

@@ -278,7 +278,7 @@ def tilted_tolerance(setting: Setting) -> Fraction:
 
 
 def tilt_epsilon(setting: Setting) -> Fraction:
-    """What is left for the tilt: ε less the distance's 32nd and ln(1 + c/nΛ), which the curvature costs.
+    """What remains for the tilt: ε less the distance's 32nd and ln(1 + c/nΛ), which the curvature costs.
 
     Proof: thm-objective-perturbation
     """

@@ -49,10 +49,10 @@ class Winsorized(NamedTuple):
 
 
 class Clamp(NamedTuple):
-    """An interval that records are clamped to, what is left of ε, and the level of the search for it, if any."""
+    """An interval that records are clamped to, what remains of ε, and the level of the search for it, if any."""
 
     interval: Interval
-    left: Fraction
+    remaining: Fraction
     level: int = 0
 
 
@@ -73,9 +73,9 @@ class WithinInterval(FixedCost[NDArray[Any], Winsorized]):
     def sample(self, data: Any, noise: NoiseSource) -> Winsorized:
         """The interval, and the statistic of what is clamped to it."""
         values = records(data, self.bounds, float(self.missing))
-        interval, left, level = self._clamp(values, noise)
+        interval, remaining, level = self._clamp(values, noise)
         low, high = interval
-        value, reach = self._noisy(points_of(values, interval), Fraction(high) - Fraction(low), left, noise)
+        value, reach = self._noisy(points_of(values, interval), Fraction(high) - Fraction(low), remaining, noise)
         return Winsorized(self._shown(value, interval), low, high, float(reach), level)
 
     def _noisy(
@@ -88,7 +88,7 @@ class WithinInterval(FixedCost[NDArray[Any], Winsorized]):
 
     @abstractmethod
     def _clamp(self, values: NDArray[np.float64], noise: NoiseSource) -> Clamp:
-        """The interval for the records, and what is left of ε."""
+        """The interval for the records, and what remains of ε."""
 
     @abstractmethod
     def _statistic(self, points: NDArray[np.int64], width: Fraction) -> tuple[int, int, Fraction]:
@@ -148,7 +148,7 @@ class _Moment(OptionalBounds[NDArray[Any], Winsorized], WithinInterval):
         return TypicalRange(epsilon=spent, bounds=self.bounds, neighbours="substitute", **rest)
 
     def _clamp(self, values: NDArray[np.float64], noise: NoiseSource) -> Clamp:
-        """The interval for the records, and what is left of ε; without scales, the bounds and all of it."""
+        """The interval for the records, and what remains of ε; without scales, the bounds and all of it."""
         if self.bounds is None:
             (interval,), level = self._search.find([values], noise)
             return Clamp(interval, self._budgets[1], level)

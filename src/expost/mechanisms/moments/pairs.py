@@ -72,20 +72,20 @@ class _Paired(OptionalBounds[NDArray[Any], Any]):
             columns = [
                 records(values, ends, missing) for values, ends in zip(np.asarray(data).T, self.bounds, strict=True)
             ]
-            intervals, left, level = tuple(Interval(*ends) for ends in self.bounds), exact(self.epsilon, "ε"), 0
+            intervals, remaining, level = tuple(Interval(*ends) for ends in self.bounds), exact(self.epsilon, "ε"), 0
         else:
             columns = [records(values, None, missing) for values in np.asarray(data).T]
-            (intervals, level), left = self._search.find(columns, noise), self._budgets[1]
+            (intervals, level), remaining = self._search.find(columns, noise), self._budgets[1]
         points = np.array([points_of(values, ends) for values, ends in zip(columns, intervals, strict=True)])
-        return _Clamped(points, intervals, left, level)
+        return _Clamped(points, intervals, remaining, level)
 
 
 class _Clamped(NamedTuple):
-    """Both columns in whole steps of a millionth of their intervals, what is left of ε, and the level of the search."""
+    """Both columns in whole steps of a millionth of their intervals, what remains of ε, and the level of the search."""
 
     points: NDArray[np.int64]
     intervals: tuple[Interval, ...]
-    left: Fraction
+    remaining: Fraction
     level: int
 
 
@@ -126,8 +126,8 @@ class Covariance(_Paired):
 
     def sample(self, data: Any, noise: NoiseSource) -> Estimate:
         """The covariance with noise."""
-        (first, second), intervals, left, level = self._clamped(data, noise)
-        stairs = _stairs(left, len(first))
+        (first, second), intervals, remaining, level = self._clamped(data, noise)
+        stairs = _stairs(remaining, len(first))
         widths = [Fraction(high) - Fraction(low) for low, high in intervals]
         unit, most = widths[0] * widths[1] / (POINTS * len(first)) ** 2, widths[0] * widths[1] / 4
         value = (comoment(first, second) + stairs.draw(noise)) * unit
@@ -158,12 +158,14 @@ class Correlation(_Paired):
 
     def sample(self, data: Any, noise: NoiseSource) -> float | FoundCorrelation:
         """The correlation of noisy moments."""
-        (first, second), _, left, level = self._clamped(data, noise)
-        value = self._noisy(first, second, left, noise)
+        (first, second), _, remaining, level = self._clamped(data, noise)
+        value = self._noisy(first, second, remaining, noise)
         return value if self.bounds is not None else FoundCorrelation(value, level)
 
-    def _noisy(self, first: NDArray[np.int64], second: NDArray[np.int64], left: Fraction, noise: NoiseSource) -> float:
-        stairs = _stairs(equal_share(left, 3), len(first))
+    def _noisy(
+        self, first: NDArray[np.int64], second: NDArray[np.int64], remaining: Fraction, noise: NoiseSource
+    ) -> float:
+        stairs = _stairs(equal_share(remaining, 3), len(first))
         pairs = ((first, first), (second, second), (first, second))
         one, other, both = (comoment(*pair) + stairs.draw(noise) for pair in pairs)
         if min(one, other) <= 0:

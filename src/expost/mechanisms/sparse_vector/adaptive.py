@@ -102,15 +102,15 @@ class AdaptiveSparseVector(Thresholded):
         """0, 1 or 2 for each value; 0 for those that were not compared any more."""
         margins = self._bars - self.points(np.asarray(data))
         moves = self._moves(noise)
-        output, left = np.zeros(len(margins), np.int8), self._shares
+        output, remaining = np.zeros(len(margins), np.int8), self._shares
         for start in range(0, len(margins), CHUNK):
             answers = self.compare(margins[start : start + CHUNK], moves, noise)
             paid = np.cumsum(_SHARES_FOR[answers])
-            last = int(np.searchsorted(paid, left - 1))  # the one that leaves less than two
+            last = int(np.searchsorted(paid, remaining - 1))  # the one that leaves less than two
             answers = answers[: last + 1]
             output[start : start + len(answers)] = answers
-            left -= int(paid[len(answers) - 1]) if len(answers) else 0
-            if left < 2:
+            remaining -= int(paid[len(answers) - 1]) if len(answers) else 0
+            if remaining < 2:
                 break
         return output
 
@@ -142,16 +142,16 @@ class AdaptiveComparisons(Asking):
     def __init__(self, mechanism: AdaptiveSparseVector, data: Any, noise: NoiseSource) -> None:
         super().__init__(mechanism, data, noise)
         self._svt = mechanism
-        self._left = mechanism._shares
+        self._remaining = mechanism._shares
         self._moves: tuple[int, int] | None = None
 
     def finished(self) -> bool:
-        """Whether what is left does not pay for a positive."""
-        return self._left < 2
+        """Whether what remains does not pay for a positive."""
+        return self._remaining < 2
 
     def _compare(self, margin: int) -> int:
         if self._moves is None:
             self._moves = self._svt._moves(self._noise)
         answer = int(self._svt.compare(np.array([margin]), self._moves, self._noise)[0])
-        self._left -= int(_SHARES_FOR[answer])
+        self._remaining -= int(_SHARES_FOR[answer])
         return answer

@@ -134,19 +134,19 @@ class SparseVector(Thresholded):
     def sample(self, data: NDArray[Any], noise: NoiseSource) -> NDArray[Any]:
         """The mask of positives; with ``gap``, by how much each was above, and NaN elsewhere."""
         margins = self._bars - self.points(np.asarray(data))
-        shift, left = self._shift(noise), self.at_most
+        shift, remaining = self._shift(noise), self.at_most
         output: NDArray[Any] = np.full(len(margins), np.nan) if self.gap else np.zeros(len(margins), np.bool_)
         for start in range(0, len(margins), CHUNK):
             chunk = margins[start : start + CHUNK]
             if self.gap:
                 excess = self._excess(noise, self.rate, chunk, shift)
-                above = np.flatnonzero(excess >= 0)[:left]
+                above = np.flatnonzero(excess >= 0)[:remaining]
                 output[start + above] = self._grid.values(excess[above])
             else:
-                above = np.flatnonzero(self._reaches(noise, self.rate, chunk, shift))[:left]
+                above = np.flatnonzero(self._reaches(noise, self.rate, chunk, shift))[:remaining]
                 output[start + above] = True
-            left -= len(above)
-            if not left:
+            remaining -= len(above)
+            if not remaining:
                 break
         return output
 
@@ -169,14 +169,14 @@ class Comparisons(Asking):
     def __init__(self, mechanism: SparseVector, data: Any, noise: NoiseSource) -> None:
         super().__init__(mechanism, data, noise)
         self._svt = mechanism
-        self._left = mechanism.at_most
+        self._remaining = mechanism.at_most
         self._shift: int | None = None
         self._pool: list[int] = []
         self._block = 16
 
     def finished(self) -> bool:
         """Whether all positives allowed have come."""
-        return not self._left
+        return not self._remaining
 
     def _compare(self, margin: int) -> Any:
         svt = self._svt
@@ -189,7 +189,7 @@ class Comparisons(Asking):
         excess = self._pool.pop() - margin - self._shift
         if excess < 0:
             return None if svt.gap else False
-        self._left -= 1
+        self._remaining -= 1
         return svt._grid.value(min(excess, 4 * FARTHEST_VALUE)) if svt.gap else True
 
 

@@ -79,8 +79,8 @@ def _values(asked: Asked, found: Release) -> Mechanism | None:
     labels = [label for label, large in found.value.items() if large]
     if not labels:
         return None
-    left = Cost.within(Fraction(str(asked.epsilon))) - Cost.of_units(found.charged.epsilon_units)
-    return _cells(asked, rest=False).only(labels).laplace(epsilon=left.epsilon)
+    remaining = Cost.within(Fraction(str(asked.epsilon))) - Cost.of_units(found.charged.epsilon_units)
+    return _cells(asked, rest=False).only(labels).laplace(epsilon=remaining.epsilon)
 
 
 def _none(mechanism: Above) -> dict[Any, bool]:

@@ -1,14 +1,14 @@
 CREATE FUNCTION expost_numbers(p_text TEXT) RETURNS BIGINT[] IMMUTABLE LANGUAGE plpgsql AS $$
 BEGIN RETURN string_to_array(btrim(p_text, '[]'), ',')::bigint[]; END $$;
 -- Whether an amount fits on at least one meter: its ε, and its amounts on the other meters.
-CREATE FUNCTION expost_has_room(p_left BIGINT, p_counts BIGINT[], p_more BIGINT[]) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
+CREATE FUNCTION expost_has_room(p_remaining BIGINT, p_counts BIGINT[], p_more BIGINT[]) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
 DECLARE
   v_renyi BIGINT := p_counts[5] + p_counts[10] + p_more[1]; v_normal BIGINT := p_counts[6] + p_counts[11] + p_more[2];
   v_others BIGINT := p_counts[7] + p_counts[12] + p_more[3];
 BEGIN
-  RETURN (p_left >= 0 AND p_counts[8] + p_counts[13] + p_more[4] = 0 OR v_renyi <= p_counts[2]
+  RETURN (p_remaining >= 0 AND p_counts[8] + p_counts[13] + p_more[4] = 0 OR v_renyi <= p_counts[2]
       OR v_normal <= p_counts[3] AND v_others <= p_counts[4] AND p_counts[9] + p_counts[14] + p_more[5] = 0)
-    AND greatest(v_renyi, v_normal, v_others, -p_left) <= 4611686018427387904;  -- room for one more in a BIGINT
+    AND greatest(v_renyi, v_normal, v_others, -p_remaining) <= 4611686018427387904;  -- room for one more in a BIGINT
 END $$;
 CREATE FUNCTION expost_meters_fall(p_old BIGINT[], p_new BIGINT[]) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
 BEGIN
