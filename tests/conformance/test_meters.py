@@ -257,7 +257,7 @@ def test_a_basic_ledger_shows_one_meter_and_no_others() -> None:
     assert ledger.statement().endswith("remaining ε 1")
 
 
-# ---- what lasts
+# ---- durable ledgers
 
 
 DURABLE = pytest.mark.parametrize("store", ["sqlite", "postgres"])

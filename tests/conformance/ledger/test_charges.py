@@ -49,7 +49,7 @@ def test_refunds(new_ledger: NewLedger) -> None:
         entry = spending.settle("small")
     assert entry.charged == Cost(0.25, delta="1e-6")
     assert entry.refunded == Cost(0.5)
-    assert ledger.remaining == Cost(0.75)  # δ does not come back
+    assert ledger.remaining == Cost(0.75)  # δ is not refunded
     assert ledger.reserved == Cost(0)
 
 
