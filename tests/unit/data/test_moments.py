@@ -249,7 +249,7 @@ def test_no_row_causes_an_error(connection: duckdb.DuckDBPyConnection, rows: Any
 
 def test_what_is_publicly_wrong_is_refused(connection: duckdb.DuckDBPyConnection) -> None:
     table = xp.read(connection, table="t", unit="row", neighbours="substitute", key=1)
-    with pytest.raises(InvalidValue, match=r"pair \(lowest, highest\) for each of 2 values, got 1"):
+    with pytest.raises(InvalidValue, match="one pair for each of 2 values, the lowest first, got 1"):
         table.covariance("x", "y", bounds=[(0, 1)])
     with pytest.raises(InvalidValue, match="'drop'"):
         table.variance("x", bounds=(0, 1), missing="gone")
