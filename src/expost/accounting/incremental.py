@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from expost.accounting.composition import Step, as_loss
 from expost.accounting.convolution import Tails
-from expost.accounting.law import Floats, LossLaw, lighter, log_peak
+from expost.accounting.law import ULP, Floats, LossLaw, lighter, log_peak
 from expost.accounting.losses import Loss
 from expost.cost import Number, exact
 
-_ULP = 2.0**-52
 _LADDER = tuple(sign * 2.0 ** (i / 2) for sign in (-1, 1) for i in range(-12, 24))
 _UNSURE = 1e-11  # absolute: what reading a sum off up to 2²⁰ frequencies may be off by, and more
 
@@ -131,8 +130,8 @@ class _Side:
         else:
             self.spectrum = self.spectrum * term.spectrum[: self.spectrum.size]
         self._drop()
-        self.error = self.error * (1 + 1e-9) + 64 * _ULP * log2(size) * term.norm
-        self.infinity = (self.infinity + term.law.infinity + term.law.slack) * (1 + 4 * _ULP) + 2 * self.miss
+        self.error = self.error * (1 + 1e-9) + 64 * ULP * log2(size) * term.norm
+        self.infinity = (self.infinity + term.law.infinity + term.law.slack) * (1 + 4 * ULP) + 2 * self.miss
         self.shift += term.law.shift
 
     def masses(self, size: int) -> tuple[int, Floats]:
@@ -152,7 +151,7 @@ class _Side:
         circle = np.zeros(size)
         circle[np.arange(low, low + masses.size) % size] = masses
         self.spectrum = np.fft.rfft(circle)
-        self.error += 64 * _ULP * log2(size) + self.dropped
+        self.error += 64 * ULP * log2(size) + self.dropped
         self.dropped = 0.0
 
     def _drop(self) -> None:

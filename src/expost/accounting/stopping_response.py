@@ -15,13 +15,12 @@ from math import ceil, exp, floor, gcd, lcm, sqrt
 
 import numpy as np
 
-from expost.accounting.law import Floats, points
+from expost.accounting.law import ULP, Floats, points
 from expost.bracket import Bracket
 
 _Pair = tuple[Fraction, Fraction]
 Block = tuple[tuple[tuple[int, tuple[float, float]], int], ...]
 
-_ULP = 2.0**-52
 _FAR = 7.0  # Hoeffding: a sum leaves mean ± 7·√Σ range² with probability e^−98 on either side
 _MISS = 1e-42
 _MOST_POINTS = 2**18
@@ -140,6 +139,6 @@ def _correlated(rows: Floats, there: tuple[int, int], here: tuple[int, int], ker
 
 def _worth(losses: Floats, epsilon: float, scale: float) -> Floats:
     """Stopping is worth 1 − e^{E − L}; what rounding did to numbers up to ``scale`` is counted on either side."""
-    slack = 8 * _ULP * (abs(epsilon) + np.abs(losses) + 2 * scale + 1)
+    slack = 8 * ULP * (abs(epsilon) + np.abs(losses) + 2 * scale + 1)
     gaps = epsilon - losses
     return np.asarray(-np.expm1(np.minimum(np.stack([gaps + slack, gaps - slack]), 0.0)))

@@ -315,7 +315,9 @@ def _how(outcome: Outcome) -> Padding:
 
 
 def _show_result(result: Result, report: Path | None) -> None:
-    prices = ["Rényi price"] if len(result.ledger.meters) > 1 else []
+    from expost.ledger.statement import PRICE_HEADING
+
+    prices = [PRICE_HEADING] if len(result.ledger.meters) > 1 else []
     table = Table("#", "question", "reserved", "charged", "refunded", *prices, box=None, pad_edge=False)
     for outcome in result.outcomes:
         for place, receipt in enumerate(outcome.receipts):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from expost.data.table import PrivateTable
 
 SHOWN_CONFIDENCE = Fraction(95, 100)
+"""The confidence of errors that are published with their answers."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from expost.checks import requested_epsilon, split_epsilon
 from expost.cost import Number
+from expost.data.aggregates import SHOWN_CONFIDENCE
 from expost.data.moments import Moments, NoisyMoments
 from expost.data.quantiles import Ranks
 from expost.data.questions import Planned, TableMechanism
@@ -24,7 +25,6 @@ from expost.noise import NoiseSource
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
 
-_CONFIDENCE = Fraction(95, 100)
 _ANY_RANGE = Interval(0.0, 1.0)
 
 
@@ -168,7 +168,7 @@ class NoisySearched(TableMechanism[FoundMoment]):
         if isinstance(mechanism, NoisyMoments):
             return FoundMoment(float(mechanism.sample(data, noise)), None, ranges, level)
         found = mechanism.sample(data, noise)
-        return FoundMoment(found[0], mechanism.error_bound(_CONFIDENCE, output=found), ranges, level)
+        return FoundMoment(found[0], mechanism.error_bound(SHOWN_CONFIDENCE, output=found), ranges, level)
 
     def describe(self, output: FoundMoment) -> str:
         """The statistic, its error bound if that is known, and the ranges."""

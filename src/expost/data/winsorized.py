@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from expost.checks import requested_epsilon, split_epsilon
 from expost.cost import Number, exact
+from expost.data.aggregates import SHOWN_CONFIDENCE
 from expost.data.quantiles import AnySize, PrivateQuantiles, Ranks
 from expost.data.questions import Planned, PureMechanism
 from expost.data.sums import Clipped, CountedMean, Mean
@@ -17,8 +18,6 @@ from expost.mechanisms.moments.moments import Winsorized
 from expost.mentions import said
 from expost.noise import NoiseSource
 from expost.noise.grid import Grid
-
-_CONFIDENCE = Fraction(95, 100)
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
@@ -114,7 +113,7 @@ class NoisyWinsorizedMean(PureMechanism[Winsorized]):
             return Winsorized(low, low, high, high - low)
         counted = CountedMean(question=mean, epsilon=self._budgets[1])
         found = counted.sample(data, noise)
-        return Winsorized(found[0], low, high, counted.error_bound(_CONFIDENCE, output=found))
+        return Winsorized(found[0], low, high, counted.error_bound(SHOWN_CONFIDENCE, output=found))
 
     def describe(self, output: Any) -> str:
         """The mean, and how far noise moved it at most."""

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from expost.ledger.ledger import Ledger
 
 _HEADINGS = ("#", "account", "what", "state", "part", "reserved", "charged", "refunded")
-_PRICE = "Rényi price"
+PRICE_HEADING = "Rényi price"
+"""What a charge at the ledger's order is called in tables."""
 _WIDEST = 44  # characters of a cell
 
 
@@ -77,13 +78,13 @@ def entry_rows(entries: Iterable[Entry], *, priced: bool = False) -> Iterator[tu
     """One row per entry. An open entry shows only what it reserves. ``priced`` adds the Rényi price charged."""
     if not priced:
         return chain([_HEADINGS], map(_row, entries))
-    return chain([(*_HEADINGS, _PRICE)], ((*_row(entry), _price(entry)) for entry in entries))
+    return chain([(*_HEADINGS, PRICE_HEADING)], ((*_row(entry), _price(entry)) for entry in entries))
 
 
 def day_rows(entries: Iterable[Entry], *, priced: bool = False) -> list[tuple[str, ...]]:
     """One row per day (UTC) of reservation and account: what was reserved, and what was charged and refunded of it."""
     days, prices = day_sums(entries)
-    return [("day", "account", "reserved", "charged", "refunded", *([_PRICE] * priced)), *(
+    return [("day", "account", "reserved", "charged", "refunded", *([PRICE_HEADING] * priced)), *(
         (*day, *map(str, sums), *([decimal_text(prices[day], 12)] * priced)) for day, sums in sorted(days.items())
     )]  # fmt: skip
 

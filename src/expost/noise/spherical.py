@@ -18,11 +18,11 @@ from expost.noise.inversion import WORD, Uniform
 from expost.noise.laws import HalfGaussian
 from expost.noise.scalar import keeps
 from expost.noise.source import NoiseSource
+from expost.noise.strips import decided
 from expost.noise.tables import table
 
 _STRIPS = 64  # to a standard deviation
 _VARIANCE = Fraction(_STRIPS**2)
-_SLACK = 2.0**-40  # far above what float64 can lose in a dozen operations
 
 
 def rounded_spherical(source: NoiseSource, scale: Fraction, size: int) -> list[int]:
@@ -67,11 +67,10 @@ def _normals(source: NoiseSource, size: int) -> list[_Normal]:
         signs = source.words(count, 8) & np.uint8(1)
         v, coin = places * 2.0**-64, coins * 2.0**-64
         fall = v * (2.0 * strips + v) / (2.0 * _STRIPS**2)
-        sure = coin < 1 - fall - _SLACK
-        open_ = ~sure & ~((fall < 1) & (coin > 1 - fall + fall**2 / 2 + _SLACK))
-        for i in np.flatnonzero(sure | open_).tolist():
+        accepted, certain = decided(coin, fall, fall)
+        for i in np.flatnonzero(accepted | ~certain).tolist():
             place = Uniform(source, int(places[i]), WORD)
-            if sure[i] or keeps(Uniform(source, int(coins[i]), WORD), int(strips[i]), place, _VARIANCE):
+            if accepted[i] or keeps(Uniform(source, int(coins[i]), WORD), int(strips[i]), place, _VARIANCE):
                 found.append(_Normal(int(strips[i]), place, bool(signs[i])))
     return found[:size]
 

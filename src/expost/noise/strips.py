@@ -28,9 +28,10 @@ from expost.noise.tables import draw
 
 Integers: TypeAlias = NDArray[np.int64]
 Unsigned: TypeAlias = NDArray[np.unsignedinteger[Any]]
+Reals: TypeAlias = NDArray[np.floating[Any]]
 
 _COIN = 15  # bits of the first look at the accepting coin; the sixteenth is the sign
-_SLACK = 2.0**-40  # far above what float64 can lose in the dozen operations of _decide
+_SLACK = 2.0**-40  # far above what float64 can lose in the dozen operations before and in `decided`
 
 
 @dataclass(frozen=True)
@@ -112,18 +113,26 @@ def _accept(
 def _decide(
     source: NoiseSource, cut: _Strips, strip: Integers, place: Unsigned, known: int, first: Integers, exact: bool
 ) -> NDArray[np.bool_]:
-    """The same from 48 more bits of each coin, by 1 − y ≤ e^−y ≤ 1 − y + y²/2; then by exact arithmetic."""
+    """The same from 48 more bits of each coin, in floating point; then by exact arithmetic."""
     coins = first << 48 | (source.words(strip.size) >> np.uint64(16)).astype(np.int64)
     coin = coins * 2.0**-63
     near = place * 2.0**-known
     far = near if exact else near + 2.0**-known
     fall = [v * (2.0 * strip + v) / (2.0 * float(cut.variance)) for v in (near, far)]
-    accepted = coin < 1 - fall[1] - _SLACK
-    certain = accepted | ((coin > 1 - fall[0] + fall[0] ** 2 / 2 + _SLACK) & (fall[0] < 1))
+    accepted, certain = decided(coin, *fall)
     for i in np.flatnonzero(~certain):
         where = Uniform(source, int(place[i]), known)
         accepted[i] = keeps(Uniform(source, int(coins[i]), 63), int(strip[i]), where, cut.variance, exact)
     return accepted
+
+
+def decided(coin: Reals, near: Reals, far: Reals) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which coins are certainly below e^−y, for y from ``near`` to ``far``; and which are certainly below it or not.
+
+    By 1 − y ≤ e^−y ≤ 1 − y + y²/2.
+    """
+    accepted = coin < 1 - far - _SLACK
+    return accepted, accepted | ((coin > 1 - near + near**2 / 2 + _SLACK) & (near < 1))
 
 
 def _fill(batch: Callable[[int], Integers], size: int) -> Integers:

@@ -12,10 +12,10 @@ from math import ceil, exp
 from typing import Any
 
 from expost.errors import InvalidValue
+from expost.ledger.statement import PRICE_HEADING
 from expost.study.svg import MOST_BARS, bars, budget
 
 _COSTS = {"reserved": ROUND_UP, "charged": ROUND_UP, "refunded": ROUND_DOWN}
-_PRICE = "Rényi price"
 REHEARSED = (
     "This is a rehearsal. Its rows were made up from the schema and the bounds: no number here is about the data, and "
     "nothing was charged."
@@ -121,7 +121,11 @@ def _receipt(record: Mapping[str, Any]) -> str:
         for place, receipt in enumerate(question["receipts"], 1):
             costs = [Decimal(receipt[name]["epsilon"]) for name in _COSTS]
             totals = [total + cost for total, cost in zip(totals, costs, strict=True)]
-            price = f'<td class="n" data-name="{_PRICE}">{_brief(receipt["renyi"])}</td>' if "renyi" in receipt else ""
+            price = (
+                f'<td class="n" data-name="{PRICE_HEADING}">{_brief(receipt["renyi"])}</td>'
+                if "renyi" in receipt
+                else ""
+            )
             rows.append(
                 f'<tr><td class="n" data-name="entry">{receipt["entry"]}</td>'
                 f'<td class="w">{escape(receipt["what"])}</td>'
@@ -130,7 +134,7 @@ def _receipt(record: Mapping[str, Any]) -> str:
             again = f" ({place})" if place > 1 else ""
             drawn.append((question["name"] + again, float(costs[0]), float(costs[1])))
     meters = record["ledger"].get("meters", [])
-    priced = [_PRICE] * (len(meters) > 1)
+    priced = [PRICE_HEADING] * (len(meters) > 1)
     under = "<td></td>" * (1 + len(priced))
     head = "".join(f'<th scope="col" class="n">{name}</th>' for name in (*_COSTS, "δ", *priced))
     plot = budget(drawn, "What was charged of what was reserved, in ε")

@@ -26,6 +26,7 @@ from expost.errors import (
 )
 from expost.ledger import Entry, Ledger
 from expost.ledger.imagined import Imagined
+from expost.ledger.statement import PRICE_HEADING
 from expost.mechanism import Mechanism, Release
 from expost.noise import NoiseSource
 from expost.study.check import Built, Questions, TooLittle
@@ -106,7 +107,7 @@ class Outcome:
 
 def _said(cost: Cost, price: int | None) -> str:
     """A charge in words. Noise that takes no δ has no ε, but a Rényi price."""
-    priced = "" if price is None else f"Rényi price {decimal_text(price, 12)}"
+    priced = "" if price is None else f"{PRICE_HEADING} {decimal_text(price, 12)}"
     return ", ".join(text for text in (f"{cost}" if cost or not priced else "", priced) if text)
 
 

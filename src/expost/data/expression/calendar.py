@@ -9,6 +9,15 @@ from datetime import date, datetime, timedelta
 
 FIRST, LAST = date(1, 1, 1), date(9999, 12, 31)
 EARLIEST, LATEST = datetime(1, 1, 1), datetime.max
+_EPOCH = date(1970, 1, 1).toordinal()
+FIRST_DAY, LAST_DAY = FIRST.toordinal() - _EPOCH, LAST.toordinal() - _EPOCH
+"""The first and the last day, counted from 1970."""
+FIRST_MONTH, LAST_MONTH = 12, 119_999
+"""The first and the last month, counted from the year 0."""
+SECONDS_PER_UNIT = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
+_DAY = SECONDS_PER_UNIT["day"] * 10**6
+FIRST_INSTANT, LAST_INSTANT = FIRST_DAY * _DAY, (LAST_DAY + 1) * _DAY - 1
+"""The first and the last instant, in microseconds from 1970."""
 DATE = r"(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])-[0-9]{2}-[0-9]{2}"
 TIME = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?"
 """Regular expressions for dates and times of day, which mean the same in RE2 and Python."""
@@ -53,7 +62,7 @@ def add_days(day: date, days: int) -> date | None:
 def add_months(day: date, months: int) -> date | None:
     """The date a number of months later, on the same day of the month, or on its last day."""
     place = day.year * 12 + day.month - 1 + months
-    if not 12 <= place < 120_000:
+    if not FIRST_MONTH <= place <= LAST_MONTH:
         return None
     year, month = place // 12, place % 12 + 1
     return day.replace(year=year, month=month, day=min(day.day, monthrange(year, month)[1]))
@@ -112,11 +121,5 @@ def difference(unit: str, first: datetime, last: datetime) -> int:
         if unit == "quarter":
             return 4 * (last.year - first.year) + (last.month - 1) // 3 - (first.month - 1) // 3
         return months if unit == "month" else last.year - first.year
-    length = {
-        "week": timedelta(weeks=1),
-        "day": timedelta(days=1),
-        "hour": timedelta(hours=1),
-        "minute": timedelta(minutes=1),
-        "second": timedelta(seconds=1),
-    }[unit]
+    length = timedelta(seconds=SECONDS_PER_UNIT[unit])
     return (truncated_time(unit, last) - truncated_time(unit, first)) // length

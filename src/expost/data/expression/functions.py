@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from expost.data.expression import calendar, operators
+from expost.data.expression.calendar import SECONDS_PER_UNIT
 from expost.data.expression.fitting import BY_NAME, apply, become, call
 from expost.data.expression.tree import Call, Kind, Stated, Tree
 from expost.mentions import said
@@ -28,7 +29,6 @@ CAST_NAMES: dict[str, Kind] = {
 """The names of kinds in CAST."""
 _SYNONYMS = {"ceiling": "ceil", "len": "length", "substr": "substring", "dow": "dayofweek", "doy": "dayofyear"}
 _SYNONYMS |= {"prefix": "starts_with", "suffix": "ends_with", "ifnull": "coalesce", "datediff": "date_diff"}
-_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _DAYS = ("day", "week")
 _PLAIN = frozenset(
@@ -205,7 +205,7 @@ def _unit(reader: Reader) -> str:
 
 def _singular(word: str) -> str:
     single = word.lower().removesuffix("s")
-    return single if single in (*_SECONDS, *_MONTHS) else word.lower()
+    return single if single in (*SECONDS_PER_UNIT, *_MONTHS) else word.lower()
 
 
 def _extract(reader: Reader) -> Tree:
@@ -232,10 +232,10 @@ def _of_unit(name: str, reader: Reader) -> Tree:
 def add_interval(reader: Reader, tree: Tree, sign: str) -> Tree:
     """A date or timestamp plus or minus an interval: INTERVAL 3 DAY, INTERVAL '3 days', INTERVAL (n) MONTH."""
     count, unit = _interval(reader)
-    if unit not in (*_SECONDS, *_MONTHS):
-        raise reader.refused(f"INTERVAL of {said(unit)}", f"its units are {', '.join((*_MONTHS, *_SECONDS))}")
+    if unit not in (*SECONDS_PER_UNIT, *_MONTHS):
+        raise reader.refused(f"INTERVAL of {said(unit)}", f"its units are {', '.join((*_MONTHS, *SECONDS_PER_UNIT))}")
     days = tree.kind == "date" and unit in _DAYS
-    size = _MONTHS.get(unit) or (_SECONDS[unit] // (86_400 if days else 1))
+    size = _MONTHS.get(unit) or (SECONDS_PER_UNIT[unit] // (SECONDS_PER_UNIT["day"] if days else 1))
     times = count if size == 1 else call(reader, "*", count, Stated(size, "integer"))
     by = times if sign == "+" else call(reader, "negative", times)
     return call(reader, "add_months" if unit in _MONTHS else "+" if days else "add_seconds", tree, by)

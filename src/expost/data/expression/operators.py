@@ -240,8 +240,6 @@ _add("strpos", ("text", "text"), "integer", lambda a, b: a.find(b) + 1, "strpos(
 # ---- dates and timestamps
 
 _DAY, _TIME = "DATE '1970-01-01'", "TIMESTAMP '1970-01-01'"
-_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
-_FIRST_INSTANT, _LAST_INSTANT = -62_135_596_800_000_000, 253_402_300_799_999_999
 UNITS = ("year", "quarter", "month", "week", "day")
 UNITS_OF_TIME = ("hour", "minute", "second")
 
@@ -257,16 +255,16 @@ def _later(place: str, first: int, last: int, later: str) -> str:
 
 for _sign, _minus in (("+", 1), ("-", -1)):
     _add(_sign, ("date", "integer"), "date", lambda a, b, m=_minus: calendar.add_days(a, m * b),
-         _later(f"$0 - {_DAY} {_sign} CAST($1 AS HUGEINT)", _FIRST_DAY, _LAST_DAY,
+         _later(f"$0 - {_DAY} {_sign} CAST($1 AS HUGEINT)", calendar.FIRST_DAY, calendar.LAST_DAY,
                 f"$0 {_sign} CAST({_clamped(4_000_000)} AS INTEGER)"))  # fmt: skip
 _add("-", ("date", "date"), "integer", lambda a, b: (a - b).days, "($0 - $1)")
 _MONTHS = "12 * year($0) + month($0) - 1 + CAST($1 AS HUGEINT)"
 for _kind, _type in (("date", "DATE"), ("timestamp", "TIMESTAMP")):
     _add("add_months", (_kind, "integer"), _kind, calendar.add_months,
-         _later(_MONTHS, 12, 119_999,
+         _later(_MONTHS, calendar.FIRST_MONTH, calendar.LAST_MONTH,
                 f"CAST($0 + to_months(CAST({_clamped(120_000)} AS INTEGER)) AS {_type})"))  # fmt: skip
 _add("add_seconds", ("timestamp", "integer"), "timestamp", calendar.add_seconds,
-     _later("epoch_us($0) + 1000000 * CAST($1 AS HUGEINT)", _FIRST_INSTANT, _LAST_INSTANT,
+     _later("epoch_us($0) + 1000000 * CAST($1 AS HUGEINT)", calendar.FIRST_INSTANT, calendar.LAST_INSTANT,
             f"$0 + to_microseconds(1000000 * {_clamped(400_000_000_000)})"))  # fmt: skip
 for _name, _part in calendar.PARTS.items():
     _add(_name, "date", "integer", _part, f"{_name}($0)")
@@ -287,7 +285,9 @@ for _unit in (*UNITS, *UNITS_OF_TIME):
 
 # ---- conversions
 
-_WHOLE = r" *([+-]?[0-9]{1,19}) *"
+WHOLE_TEXT = r" *([+-]?[0-9]{1,19}) *"
+BOOLEAN_TEXT = " *([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee]) *"
+"""Regular expressions for whole numbers and truth values, which mean the same in RE2, Java and Python."""
 _DECIMAL = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?"
 _NUMBER = rf" *({_DECIMAL}|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?|[nN][aA][nN]) *"
 
@@ -302,7 +302,7 @@ def _read_number(text: str) -> float | None:
 
 
 def _read_whole(text: str) -> int | None:
-    return _whole(int(text.strip(" "))) if re.fullmatch(_WHOLE, text) else None
+    return _whole(int(text.strip(" "))) if re.fullmatch(WHOLE_TEXT, text) else None
 
 
 def _read_boolean(text: str) -> bool | None:
@@ -318,9 +318,9 @@ _CASTS: tuple[tuple[Kind, Kind, Callable[..., Any], str], ...] = (
     ("boolean", "integer", int, "CAST($0 AS BIGINT)"),
     ("boolean", "number", float, "CAST($0 AS DOUBLE)"),
     ("boolean", "text", lambda a: str(a).lower(), "CAST($0 AS VARCHAR)"),
-    ("text", "integer", _read_whole, _extracted(_WHOLE, "BIGINT")),
+    ("text", "integer", _read_whole, _extracted(WHOLE_TEXT, "BIGINT")),
     ("text", "number", _read_number, _extracted(_NUMBER, "DOUBLE")),
-    ("text", "boolean", _read_boolean, _extracted(" *([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee]) *", "BOOLEAN")),
+    ("text", "boolean", _read_boolean, _extracted(BOOLEAN_TEXT, "BOOLEAN")),
     ("text", "date", calendar.as_date, _extracted(f" *({calendar.DATE}) *", "DATE")),
     ("text", "timestamp", calendar.as_timestamp,
      _extracted(f" *({calendar.DATE}([ T]{calendar.TIME})?) *", "TIMESTAMP")),

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from expost.data.duckdb.sql import of_decimal
 from expost.data.expression import Kind
+from expost.data.expression.calendar import FIRST_DAY, FIRST_INSTANT, LAST_DAY, LAST_INSTANT
 from expost.data.expression.operators import CASTS
 from expost.data.expression.tree import LONGEST_READ
 from expost.data.frames.objects import ARROW, as_text
@@ -23,9 +24,7 @@ from expost.errors import InvalidValue
 
 _types = pa.types
 OTHER = "CAST(NULL AS BLOB)"
-_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 _MICROSECONDS = {"s": 1_000_000, "ms": 1000, "us": 1}
-_FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
 
 
 @dataclass(frozen=True)
@@ -109,14 +108,14 @@ def _within(value: str, low: int, high: int, made: str) -> str:
 
 
 def _days(name: str, values: Any) -> PlainColumn:
-    sql = _within("$0", _FIRST_DAY, _LAST_DAY, "DATE '1970-01-01' + {0}")
+    sql = _within("$0", FIRST_DAY, LAST_DAY, "DATE '1970-01-01' + {0}")
     return PlainColumn(name, _viewed(values, pa.int32()), "date", f"CAST({sql} AS DATE)")
 
 
 def _milliseconds(name: str, values: Any) -> PlainColumn:
     day = 86_400_000
     made = "CAST(make_timestamp({0} * 1000) AS DATE)"
-    sql = _within("$0", _FIRST_DAY * day, (_LAST_DAY + 1) * day - 1, made)
+    sql = _within("$0", FIRST_DAY * day, (LAST_DAY + 1) * day - 1, made)
     return PlainColumn(name, _viewed(values, pa.int64()), "date", sql)
 
 
@@ -129,7 +128,7 @@ def _instants(name: str, values: Any) -> PlainColumn:
             name, numbers, "timestamp", _within("$0", -most, most, "CAST(make_timestamp_ns({0}) AS TIMESTAMP)")
         )
     each = _MICROSECONDS[unit]
-    sql = _within("$0", -(-_FIRST // each), _LAST // each, f"make_timestamp({{0}} * {each})")
+    sql = _within("$0", -(-FIRST_INSTANT // each), LAST_INSTANT // each, f"make_timestamp({{0}} * {each})")
     return PlainColumn(name, numbers, "timestamp", sql)
 
 

@@ -16,8 +16,18 @@ from functools import cache
 from itertools import product
 
 from expost.data.expression import Kind, operators
-from expost.data.expression.calendar import DATE, TIME
-from expost.data.expression.operators import LONGEST_MADE, UNITS, UNITS_OF_TIME, VALUE_KINDS
+from expost.data.expression.calendar import (
+    DATE,
+    FIRST_DAY,
+    FIRST_INSTANT,
+    FIRST_MONTH,
+    LAST_DAY,
+    LAST_INSTANT,
+    LAST_MONTH,
+    SECONDS_PER_UNIT,
+    TIME,
+)
+from expost.data.expression.operators import BOOLEAN_TEXT, LONGEST_MADE, UNITS, UNITS_OF_TIME, VALUE_KINDS, WHOLE_TEXT
 from expost.data.expression.tree import Call, Operator, Stated
 from expost.errors import InvalidValue
 from expost.mentions import said as shown
@@ -155,9 +165,6 @@ _add("strpos", ("text", "text"), "CAST(instr($0, $1) AS BIGINT)")
 
 # ---- dates and timestamps, in UTC
 
-_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
-_FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
-
 
 def _micros(time: str) -> str:
     return f"unix_micros(CAST({time} AS TIMESTAMP))"
@@ -174,18 +181,21 @@ def _later(place: str, first: int, last: int, later: str) -> str:
 
 _EPOCH, _SHIFT = "DATE '1970-01-01'", "CAST($1 AS DECIMAL(20, 0))"
 for _sign, _name in (("+", "date_add"), ("-", "date_sub")):
-    _add(_sign, ("date", "integer"), _later(f"datediff($0, {_EPOCH}) {_sign} {_SHIFT}", _FIRST_DAY, _LAST_DAY,
+    _add(_sign, ("date", "integer"), _later(f"datediff($0, {_EPOCH}) {_sign} {_SHIFT}", FIRST_DAY, LAST_DAY,
                                             f"{_name}($0, CAST({_clamped(4_000_000)} AS INT))"))  # fmt: skip
 _add("-", ("date", "date"), "CAST(datediff($0, $1) AS BIGINT)")
 _MONTHS = f"12 * year($0) + month($0) - 1 + {_SHIFT}"
 _add(
-    "add_months", ("date", "integer"), _later(_MONTHS, 12, 119_999, f"add_months($0, CAST({_clamped(120_000)} AS INT))")
+    "add_months",
+    ("date", "integer"),
+    _later(_MONTHS, FIRST_MONTH, LAST_MONTH, f"add_months($0, CAST({_clamped(120_000)} AS INT))"),
 )
 _add("add_months", ("timestamp", "integer"),
-     _later(_MONTHS, 12, 119_999, f"($0 + make_ym_interval(0, CAST({_clamped(120_000)} AS INT)))"))  # fmt: skip
+     _later(_MONTHS, FIRST_MONTH, LAST_MONTH,
+            f"($0 + make_ym_interval(0, CAST({_clamped(120_000)} AS INT)))"))  # fmt: skip
 _SECONDS_LATER = _clamped(400_000_000_000)
 _add("add_seconds", ("timestamp", "integer"),
-     _later(f"{_micros('$0')} + 1000000 * {_SHIFT}", _FIRST, _LAST,
+     _later(f"{_micros('$0')} + 1000000 * {_SHIFT}", FIRST_INSTANT, LAST_INSTANT,
             f"CAST(timestamp_micros({_micros('$0')} + 1000000L * {_SECONDS_LATER}) AS TIMESTAMP_NTZ)"))  # fmt: skip
 _PARTS = {"year": "year($0)", "quarter": "quarter($0)", "month": "month($0)", "week": "weekofyear($0)",
           "day": "day($0)", "dayofweek": "(dayofweek($0) - 1)", "isodow": "(weekday($0) + 1)",
@@ -203,7 +213,6 @@ def _truncated(unit: str, time: str) -> str:
     return f"date_trunc('{unit}', CAST({time} AS TIMESTAMP))"
 
 
-_SECONDS = {"week": 604_800, "day": 86_400, "hour": 3600, "minute": 60, "second": 1}
 _YEARS, _HAVE = "(year($1) - year($0))", "CASE WHEN $0 IS NOT NULL AND $1 IS NOT NULL THEN"
 _DIFFERENCES = {
     "year": _YEARS,
@@ -213,7 +222,7 @@ _DIFFERENCES = {
 for _unit in (*UNITS, *UNITS_OF_TIME):
     _add(f"date_trunc('{_unit}')", "timestamp", f"CAST({_truncated(_unit, '$0')} AS TIMESTAMP_NTZ)")
     _apart = f"unix_micros({_truncated(_unit, '$1')}) - unix_micros({_truncated(_unit, '$0')})"
-    _times = f"({_apart}) div {_SECONDS.get(_unit, 1) * 1_000_000}L"
+    _times = f"({_apart}) div {SECONDS_PER_UNIT.get(_unit, 1) * 1_000_000}L"
     _add(f"date_diff('{_unit}')", ("timestamp", "timestamp"), f"CAST({_DIFFERENCES.get(_unit, _times)} AS BIGINT)")
 
 # ---- conversions
@@ -225,7 +234,6 @@ def _extracted(form: str, kind: str) -> str:
     return f"try_cast(regexp_extract($0, {whole}, 1) AS {kind})"
 
 
-_WHOLE = r" *([+-]?[0-9]{1,19}) *"
 _NUMBER = (
     r" *([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?"
     r"|[+-]?[iI][nN][fF](?:[iI][nN][iI][tT][yY])?|[nN][aA][nN]) *"
@@ -242,9 +250,9 @@ SPARK_CASTS: dict[tuple[Kind, Kind], Rendering] = {
     ("boolean", "integer"): "CAST($0 AS BIGINT)",
     ("boolean", "number"): "CAST($0 AS DOUBLE)",
     ("boolean", "text"): "CAST($0 AS STRING)",
-    ("text", "integer"): _extracted(_WHOLE, "BIGINT"),
+    ("text", "integer"): _extracted(WHOLE_TEXT, "BIGINT"),
     ("text", "number"): _extracted(_NUMBER, "DOUBLE"),
-    ("text", "boolean"): _extracted(" *([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee]) *", "BOOLEAN"),
+    ("text", "boolean"): _extracted(BOOLEAN_TEXT, "BOOLEAN"),
     ("text", "date"): _extracted(f" *({DATE}) *", "DATE"),
     ("text", "timestamp"): _extracted(f" *({DATE}(?:[ T]{TIME})?) *", "TIMESTAMP_NTZ"),
     ("date", "timestamp"): "CAST($0 AS TIMESTAMP_NTZ)",

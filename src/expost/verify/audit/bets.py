@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from expost.verify.audit.events import Distinguisher, Numbers, Side
+from expost.verify.audit.events import LARGEST_EPSILON, Distinguisher, Numbers, Side
 
-_LARGEST = 700.0  # e^700 is about the largest float
 _MARGIN = 1e-6  # more than rounding can add to the logarithm of what was won
 _PLACES = 400  # candidates for the null hypothesis that is nearest to the samples
 
@@ -59,10 +58,10 @@ class Bet:
 
 def hits_of(event: Distinguisher, first: Side, second: Side, epsilons: Numbers) -> Hits:
     """The samples of either law in an event."""
-    largest = min(float(epsilons[event.within].max(initial=0.0)), _LARGEST)
+    largest = min(float(epsilons[event.within].max(initial=0.0)), LARGEST_EPSILON)
     own = int(event.members(first, epsilons).sum())
     other = second.parts[event.members(second, epsilons)]
-    return Hits(own, np.exp(np.minimum(epsilons[other], _LARGEST) - largest), (first.size, second.size), largest)
+    return Hits(own, np.exp(np.minimum(epsilons[other], LARGEST_EPSILON) - largest), (first.size, second.size), largest)
 
 
 def best_bet(hits: Hits, delta: float) -> Bet:

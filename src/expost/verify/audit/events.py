@@ -21,7 +21,7 @@ Mask = NDArray[np.bool_]
 
 _DEVIATIONS = 3.0  # standard errors by which candidates are discounted
 _CLASSES = 8  # values of E that are distinguished in one event
-_LARGEST = 700.0  # e^700 is about the largest float
+LARGEST_EPSILON = 700.0  # e^700 is about the largest float
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def delta_shown(event: Distinguisher, first: Side, second: Side, epsilons: Numbe
     found = epsilons[second.parts[event.members(second, epsilons)]]
     allowed, before = 0.0, 0.0
     for k, layer in enumerate(layers):
-        ratio = exp(min(layer, _LARGEST))
+        ratio = exp(min(layer, LARGEST_EPSILON))
         reached = int((found > (layers[k - 1] if k else -inf)).sum())
         allowed += (ratio - before) * bounds.at_most(reached, second.size, error / 2 / len(layers))
         before = ratio
