@@ -1,7 +1,7 @@
-"""Ledgers with several meters: how many sessions fit, how much noise counts need, and what a charge costs.
+"""Ledgers with several meters: how many interactions fit, how much noise counts need, and what a charge costs.
 
-Everything is counted in ledgers with default settings, under one limit. A session is a sparse vector whose worst case
-is ε = 0.01, of which a third is realised: one answer of at most four is positive.
+Everything is counted in ledgers with default settings, under one limit. An interaction is a sparse vector whose worst
+case is ε = 0.01, of which a third is realised: one answer of at most four is positive.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from expost.accounting import renyi
 from report import Row, at_least, at_most, peer, report
 
 EPSILON, DELTA = 1, "1e-6"
-SESSION = xp.SparseVector(threshold=0, at_most=4, epsilon="0.01", sensitivity=1, threshold_share="1/9")
+INTERACTION = xp.SparseVector(threshold=0, at_most=4, epsilon="0.01", sensitivity=1, threshold_share="1/9")
 COUNTS, REPEATS = 1_000, 9
 CHARGES, DURABLE = 2_000, 400
 
@@ -26,18 +26,18 @@ def new(accounting: str) -> xp.Ledger:
     return xp.Ledger(EPSILON, DELTA, accounting=accounting)  # type: ignore[arg-type]
 
 
-# ---- sessions
+# ---- interactions
 
 
-def sessions(accounting: str) -> int:
+def interactions(accounting: str) -> int:
     """How many fit, each opened, asked and closed."""
     ledger, done = new(accounting), 0
     while True:
         try:
-            session = ledger.open(SESSION)
+            interaction = ledger.open(INTERACTION)
         except xp.BudgetExceeded:
             return done
-        with session as ask:
+        with interaction as ask:
             ask(10**9)
             ask(-(10**9))
         done += 1
@@ -45,7 +45,7 @@ def sessions(accounting: str) -> int:
 
 def worst_cases() -> int:
     """How many fit if each costs its worst case, at the best of several orders, with all of δ."""
-    uniform = xp.Guarantee.uniform(SESSION.guarantee.worst_case.exact_epsilon)
+    uniform = xp.Guarantee.uniform(INTERACTION.guarantee.worst_case.exact_epsilon)
     orders = [Fraction(k, 4) for k in range(40, 160)]
     return max(
         int(renyi.capacity(order, EPSILON, DELTA) * 10**12 // renyi.tangent_prices(uniform, order).worst)
@@ -54,10 +54,14 @@ def worst_cases() -> int:
 
 
 def fitting() -> list[Row]:
-    ours, basic, classic = sessions("renyi"), sessions("basic"), worst_cases()
+    ours, basic, classic = interactions("renyi"), interactions("basic"), worst_cases()
     return [
-        at_least("sparse vector sessions that fit, basic sum with refunds", ours, basic, "sessions", ours / basic, 10),
-        at_least("sparse vector sessions that fit, RDP of worst cases", ours, classic, "sessions", ours / classic, 5),
+        at_least(
+            "sparse vector interactions that fit, basic sum with refunds", ours, basic, "interactions", ours / basic, 10
+        ),
+        at_least(
+            "sparse vector interactions that fit, RDP of worst cases", ours, classic, "interactions", ours / classic, 5
+        ),
     ]
 
 
@@ -90,7 +94,7 @@ def normal_noise() -> Row:
 
 
 def seconds_each(ledger: xp.Ledger, times: int) -> float:
-    guarantee = SESSION.guarantee
+    guarantee = INTERACTION.guarantee
     part = guarantee.parts[3]
     ledger.reserve(guarantee).settle(part)
     start = time.process_time()
@@ -128,7 +132,7 @@ def reading() -> Row:
     """What was spent so far, read after every charge."""
 
     def seconds(ledger: xp.Ledger) -> float:
-        guarantee = SESSION.guarantee
+        guarantee = INTERACTION.guarantee
         spending, read = 0.0, 0.0
         for _ in range(CHARGES):
             ledger.reserve(guarantee).settle(guarantee.parts[3])

@@ -55,9 +55,9 @@ def one_go() -> list[Row]:
 
 def questions(svt: xp.SparseVector, opendp: float) -> Row:
     def ask() -> None:
-        with xp.Ledger(epsilon=1).open(svt) as session:
+        with xp.Ledger(epsilon=1).open(svt) as interaction:
             for _ in range(QUESTIONS):
-                session(7)
+                interaction(7)
 
     ours = QUESTIONS / seconds(ask)
     return at_least(

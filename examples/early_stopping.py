@@ -75,8 +75,8 @@ def in_renyi_ledger(training: xp.Iterative, order: int = 8) -> None:
     print(f"In a ledger with accounting='renyi', at order {order}: price by steps taken, and a Rényi filter's")
     for stop in training.stops:
         ledger = xp.Ledger(epsilon=8, delta=1e-4, accounting=xp.RenyiAccounting(order=order))
-        with ledger.open(training) as run:
-            for step in run:
+        with ledger.open(training) as interaction:
+            for step in interaction:
                 step.batch(1)
                 step(0.0)
                 if step.number == stop:
@@ -96,8 +96,8 @@ def main() -> None:
     weights = np.zeros(rows.shape[1])
 
     print(f"{len(labels)} patients, {STEPS} steps at most, stops every {EVERY}:")
-    with ledger.open(training, label="logistic regression") as run:
-        for step in run:
+    with ledger.open(training, label="logistic regression") as interaction:
+        for step in interaction:
             sample = step.batch(len(labels))
             noisy = step(gradient(weights, rows[sample], labels[sample]))
             weights = weights - RATE_OF_LEARNING / (RATE * len(labels)) * noisy
@@ -106,9 +106,9 @@ def main() -> None:
                 progress(step.number, found)
                 if found <= GOOD:
                     break
-    taken = len(run.transcript)
+    taken = len(interaction.transcript)
     accuracy = float(((public_rows @ weights) * public_labels > 0).mean())
-    print(f"\n  stopped after {taken} steps; {accuracy:.1%} right on public patients\n  {run.release}\n")
+    print(f"\n  stopped after {taken} steps; {accuracy:.1%} right on public patients\n  {interaction.release}\n")
 
     lemma = plan((loss,) * STEPS, (STEPS,), DELTA / len(stops)), compose([loss] * taken).epsilon(DELTA / len(stops))
     guaranteed = training.guarantee
@@ -116,13 +116,13 @@ def main() -> None:
     print(f"  fixed length        ε {compose([loss] * STEPS).epsilon(DELTA).upper:.4f}  whether it stops or not")
     print(f"  Lemma 11            ε {lemma[1].upper:.4f}, at full length {lemma[0].epsilon_of(STEPS):.4f}")
     print(f"  Rényi filter        ε {renyi(taken):.4f}, at full length {renyi(STEPS):.4f}")
-    charged = guaranteed.epsilon_of(training.part_of(run.transcript))
+    charged = guaranteed.epsilon_of(training.part_of(interaction.transcript))
     print(f"  optimal stopping    ε {charged:.4f}, at full length {guaranteed.epsilon_of(STEPS):.4f}")
     each = [guaranteed.epsilon_of(stop) for stop in stops]
     print(
         f"At these E's Lemma 11 would guarantee δ = {sum_delta((loss,) * STEPS, stops, each):.2e} instead of {DELTA:g}."
     )
-    print(f"Refunded: {run.release.refunded}; remaining in the ledger: {ledger.remaining}.\n")
+    print(f"Refunded: {interaction.release.refunded}; remaining in the ledger: {ledger.remaining}.\n")
 
     in_renyi_ledger(training)
     print(f"How many stops? ε at δ = {DELTA:g}")

@@ -28,7 +28,7 @@ NO_NUMBERS = (
     "noise's law exactly shows how much less is added."
 )
 LEAST_SESSION = (
-    "Lemma 8 charges ε₁ for every session, also one in which nothing was asked. An empty output has the same "
+    "Lemma 8 charges ε₁ for every interaction, also one in which nothing was asked. An empty output has the same "
     "probability on all databases, so it is free."
 )
 LEGS = (

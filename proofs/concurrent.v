@@ -59,7 +59,7 @@ Definition used_delta (l : books) : R := \sum_(x <- l) charge_delta x.
 
 Variables (e d : R).  (* the limit *)
 
-(* What an analyst can do. A question may depend on the session that it is put to. *)
+(* What an analyst can do. A question may depend on the interaction that it is put to. *)
 Inductive event : Type :=
 | Reserve (s : session)
 | Begin (n : nat)
@@ -73,7 +73,7 @@ Inductive answer : Type :=
 | Refused
 | Answered (s : session) (a : reply_type s).
 
-(* An event is done at once, or entry n, with session s and history h, answers the question q. *)
+(* An event is done at once, or entry n, with interaction s and history h, answers the question q. *)
 Inductive reaction : Type :=
 | Done (told : answer) (l : books)
 | Answers (n : nat) (s : session) (h : history s) (q : question s).
@@ -145,7 +145,7 @@ Proof. by have := wins_bounds b c l; rewrite -winE !lee_fin. Qed.
 Section Proof.
 Variable b : bool.
 
-(* The core of each session's likelihood on the databases of b: causal_decomposition. *)
+(* The core of each interaction's likelihood on the databases of b: causal_decomposition. *)
 Definition core_of (s : session) (h : history s) : R :=
   likelihood (talk s) (databases s b) h - taken (talk s) (databases s b) (databases s (~~ b)) h.
 
@@ -230,7 +230,7 @@ split=> [side|].
 by have [rest _ [-> ->]] := prod_put core_factor_ge0 at_n; rewrite same_core.
 Qed.
 
-(* A session that begins takes its delta from what remains. *)
+(* An interaction that begins takes its delta from what remains. *)
 Lemma begin_step l n s y : look l n = Some (Entry (@Reserved s)) -> within (put l n y) ->
   (forall side, factor side y = 1) -> core_factor y = @core_of s [::] -> begun y = delta (talk s) ->
   (forall side, view_law side (put l n y) = view_law side l) /\
@@ -348,7 +348,7 @@ Qed.
 
 End Proof.
 
-(* thm-ledger: whatever an analyst does, and however sessions are interleaved, what is published is (e, d)-private. *)
+(* thm-ledger: whatever an analyst does, and however interactions are interleaved, what is published is (e, d)-private. *)
 Theorem concurrent_private b c : 0 <= e -> 0 <= d ->
   (wins b c [::] <= (expR e)%:E * wins (~~ b) c [::] + d%:E)%E.
 Proof.

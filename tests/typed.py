@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 import expost as xp
 from expost.mechanism import Withheld
-from expost.mechanisms.iterative import Run
+from expost.mechanisms.iterative import IterativeInteraction
 from expost.mechanisms.sparse_vector.adaptive import AdaptiveComparisons
 from expost.mechanisms.sparse_vector.sparse_vector import Comparisons
 
@@ -43,7 +43,7 @@ def opens(ledger: xp.Ledger) -> None:
     adaptive = xp.AdaptiveSparseVector(threshold=5, at_most=1, epsilon=1, sensitivity=1)
     assert_type(ledger.open(adaptive), AdaptiveComparisons)
     steps = (xp.Coin(epsilon=1, sensitivity=1),)
-    assert_type(ledger.open(xp.Iterative(steps=steps, stops=(1,), delta=1e-6)), Run)
+    assert_type(ledger.open(xp.Iterative(steps=steps, stops=(1,), delta=1e-6)), IterativeInteraction)
     with ledger.open(sparse) as ask:
         assert_type(ask, Comparisons)
     ledger.open(xp.Cost(1))  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ from expost.ledger.trail import GENESIS, link
 from expost.ledger.transfer import copy_ledger, import_export
 from toys import Fixed
 
-SESSION = Guarantee({"worst": "0.01", "third": "1/300"})
+INTERACTION = Guarantee({"worst": "0.01", "third": "1/300"})
 NOISE = xp.Gaussian(epsilon=0.1, delta=1e-7, sensitivity=1)
 
 
@@ -48,12 +48,12 @@ def new(request: pytest.FixtureRequest) -> New:
 def test_many_small_questions_fit() -> None:
     ledger = Ledger(LIMIT, accounting="renyi")
     for _ in range(10 * 297):
-        ledger.reserve(SESSION).settle("third")
+        ledger.reserve(INTERACTION).settle("third")
     for _ in range(1000):
         with suppress(xp.BudgetExceeded):
-            ledger.reserve(SESSION).settle("third")
+            ledger.reserve(INTERACTION).settle("third")
     with pytest.raises(xp.BudgetExceeded, match=r"no meter of 'ledger' has room for it: the largest affordable ε is"):
-        ledger.reserve(SESSION)
+        ledger.reserve(INTERACTION)
     assert ledger.spent.epsilon > 11
     assert ledger.remaining.epsilon > 0
     ledger.verify()
@@ -72,7 +72,7 @@ def test_a_few_large_questions_fit_as_in_the_basic_sum(new: New) -> None:
 def test_everything_that_remains_can_be_asked_for_and_no_more() -> None:
     ledger = Ledger(LIMIT, accounting="renyi")
     for _ in range(2000):
-        ledger.reserve(SESSION).settle("third")
+        ledger.reserve(INTERACTION).settle("third")
     remaining = ledger.remaining
     assert isinstance(remaining, Remaining)
     assert 0 < remaining.epsilon < 0.5
@@ -94,7 +94,7 @@ def test_normal_noise_needs_no_delta_and_fills_the_basic_sum(new: New) -> None:
     assert release.entry.amounts.unpriced == 1
     basic, renyi, normal = ledger.meters
     assert (basic.is_full, renyi.is_full, normal.is_full) == (True, False, False)
-    ledger.reserve(SESSION).settle("third")
+    ledger.reserve(INTERACTION).settle("third")
     assert ledger.meters[2].is_full  # what is not Gaussian noise has no ε there
     with pytest.raises(xp.BudgetExceeded) as refused:
         ledger.run(xp.Gaussian(epsilon=3, delta=1e-7, sensitivity=1), on=0)
@@ -149,10 +149,10 @@ def test_a_run_that_needs_a_delta_is_priced_by_its_tangent_and_a_reservation_by_
 
 def test_forfeited_entries_cost_the_worst_case_on_every_meter(new: New) -> None:
     ledger = new()
-    entry = ledger.reserve(SESSION).forfeit()
+    entry = ledger.reserve(INTERACTION).forfeit()
     assert entry.amounts == entry.reserved_amounts
     assert ledger.meters[1].spent == entry.amounts.renyi  # type: ignore[union-attr]
-    with pytest.raises(xp.UnknownPart), ledger.reserve(SESSION) as spending:
+    with pytest.raises(xp.UnknownPart), ledger.reserve(INTERACTION) as spending:
         spending.settle("half")
     assert ledger.meters[1].spent == 2 * entry.amounts.renyi  # type: ignore[union-attr]
 
@@ -200,7 +200,7 @@ def test_raised_limits_hold_more_at_the_same_order(new: New) -> None:
 
 def test_quotes_price_a_plan_on_every_meter(new: New) -> None:
     ledger = new()
-    quote = ledger.quote([SESSION] * 20 + [NOISE] * 2)
+    quote = ledger.quote([INTERACTION] * 20 + [NOISE] * 2)
     assert quote.fits
     assert (quote.worst, quote.best) == (Cost("0.2"), Cost("0.06666666668"))
     assert quote.worst_amounts is not None
@@ -225,7 +225,7 @@ def test_closed_ledgers_reserve_nothing(new: New) -> None:
     ledger = new()
     ledger.close(by="me", reason="done")
     with pytest.raises(xp.LedgerClosed):
-        ledger.reserve(SESSION)
+        ledger.reserve(INTERACTION)
     assert ledger.remaining == Cost(0)
     assert copy.copy(ledger) is ledger
 
@@ -246,7 +246,7 @@ def test_bad_settings_are_refused(new: New, accounting: object, message: str) ->
 def test_a_request_without_prices_is_refused_where_there_are_meters(new: New) -> None:
     ledger, basic = new(), Ledger(1)
     for one, other in ((ledger, basic), (basic, ledger)):
-        request = one._request("reserve", SESSION, SESSION, None, None)
+        request = one._request("reserve", INTERACTION, INTERACTION, None, None)
         with pytest.raises(xp.InvalidValue, match="prices do not fit the meters"):
             other._store.reserve(request, begin=True)
 
@@ -269,9 +269,9 @@ def filled(url: str) -> Ledger:
     small = ledger.create_account("small", "0.2", "1e-6")
     for account in (ledger, small):
         account.run(NOISE, on=1, key=f"{account.name} noise")
-        account.reserve(SESSION).settle("third")
-        account.reserve(SESSION, begin=False).void()
-        account.reserve(SESSION).forfeit()
+        account.reserve(INTERACTION).settle("third")
+        account.reserve(INTERACTION, begin=False).void()
+        account.reserve(INTERACTION).forfeit()
     ledger.raise_limit(epsilon=2, by="me", reason="more")
     return ledger
 
@@ -287,7 +287,7 @@ def test_a_loaded_ledger_counts_on(store: str, request: pytest.FixtureRequest) -
     assert xp.ledgers(url)[0].limit == Cost(2, "1e-6")
     head = ledger.verify()
     again.run(NOISE, on=1)
-    spending = again.reserve(SESSION)
+    spending = again.reserve(INTERACTION)
     assert again.verify(head, since=True) == again.verify()
     spending.settle("worst")
     pickle.loads(pickle.dumps(again)).verify()
@@ -347,7 +347,7 @@ def test_changes_by_hand_are_refused_by_the_tables_and_seen(
 def test_what_is_reserved_on_meters_is_compared_with_open_entries(store: str, request: pytest.FixtureRequest) -> None:
     url = request.getfixturevalue(f"{store}_url")()
     ledger = filled(url)
-    spending = ledger.reserve(SESSION)
+    spending = ledger.reserve(INTERACTION)
     disarm(url, "expost_account")
     execute(
         url,
@@ -356,7 +356,7 @@ def test_what_is_reserved_on_meters_is_compared_with_open_entries(store: str, re
     with pytest.raises(xp.LedgerCorrupt, match="changed by hand"):
         ledger.recover()
     with pytest.raises(xp.LedgerCorrupt, match="changed by hand"):
-        ledger.reserve(SESSION)
+        ledger.reserve(INTERACTION)
     assert spending.entry.state == "reserved"
 
 
@@ -375,7 +375,7 @@ FORGERIES = {
     "more capacity": (",531748687098,", ",531748687198,"),
     "more for Gaussian noise": (",52480827251,", ",52490827251,"),
     "more δ for rounds": (",0,250000000000,531748687098,", ",0,250000000001,531748687098,"),
-    "a cheaper session": ('"renyi":[156160492,1353843744]', '"renyi":[156160491,1353843744]'),
+    "a cheaper interaction": ('"renyi":[156160492,1353843744]', '"renyi":[156160491,1353843744]'),
     "a larger share": ('"renyi":250000000000}', '"renyi":350000000000}'),
     "a meter that was not there": ("1000000000000,-1,-1,0,", "1000000000000,5,-1,0,"),
 }

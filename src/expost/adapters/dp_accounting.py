@@ -82,9 +82,9 @@ class EventSteps(CountedSteps):
     every_step
         Whether each step is a part of its own: see :class:`~expost.adapters.steps.CountedSteps`.
 
-    ``with ledger.open(EventSteps(…)) as run: for number in run: …`` counts a step when it begins. Losses are composed
-    and stops planned by us, with the least δ that any rule of stopping needs; events that only the Rényi accountant
-    knows share δ among their stops.
+    ``with ledger.open(EventSteps(…)) as interaction: for number in interaction: …`` counts a step when it
+    begins. Losses are composed and stops planned by us, with the least δ that any rule of stopping needs; events that
+    only the Rényi accountant knows share δ among their stops.
 
     Proof: thm-optimal-stopping, lem-sum-delta, lem-renyi-stopping
     """

@@ -167,7 +167,7 @@ class NoisySteps(CountedSteps):
 
 
 class StepCounter(Interaction):
-    """Counts steps: ``for number in run: …``. A step counts when it begins, whatever happens in it.
+    """Counts steps: ``for number in interaction: …``. A step counts when it begins, whatever happens in it.
 
     Leaving the loop, or an exception, charges what was begun.
     """

@@ -65,11 +65,11 @@ class Iterative(Mechanism[Any, tuple[Any, ...]]):
     name
         For keys: what ``compute`` and ``until`` are, if no module has them under their names.
 
-    With ``ledger.open`` it is driven from outside: ``for step in run: …``, leaving when it is good enough. The part is
-    the stop that was reached, or would have been next. What decides to stop may read published outputs and public data
-    only; a rule that reads private data must be a step. For sampled steps the guarantee is about one record that is in
-    the data of all steps, or of none. Losses are fixed by a step's index; values may depend on everything that came
-    out.
+    With ``ledger.open`` it is driven from outside: ``for step in interaction: …``, leaving when it is good enough.
+    The part is the stop that was reached, or would have been next. What decides to stop may read published outputs
+    and public data only; a rule that reads private data must be a step. For sampled steps the guarantee is about
+    one record that is in the data of all steps, or of none. Losses are fixed by a step's index; values may depend
+    on everything that came out.
 
     >>> from expost.accounting.losses import GaussianNoise
     >>> walk = Iterative(steps=(GaussianNoise(10),) * 20, stops=(10, 20), delta=1e-5, sensitivity=1)
@@ -172,17 +172,17 @@ class Iterative(Mechanism[Any, tuple[Any, ...]]):
     def sample(self, data: Any, noise: NoiseSource) -> tuple[Any, ...]:
         """All steps up to the first stop at which ``until`` says so."""
         assert self.compute is not None
-        run = Run(self, noise)
-        for step in run:
+        interaction = IterativeInteraction(self, noise)
+        for step in interaction:
             rows = data[step.batch(len(data))] if step.sampling_rate < 1 else data
-            step(self.compute(rows, run.transcript))
-            if step.may_stop and self.until is not None and self.until(run.transcript):
+            step(self.compute(rows, interaction.transcript))
+            if step.may_stop and self.until is not None and self.until(interaction.transcript):
                 break
-        return run.transcript
+        return interaction.transcript
 
-    def start(self, data: Any, noise: NoiseSource) -> Run:
-        """A run driven from outside: iterate over its steps."""
-        return Run(self, noise)
+    def start(self, data: Any, noise: NoiseSource) -> IterativeInteraction:
+        """An interaction driven from outside: iterate over its steps."""
+        return IterativeInteraction(self, noise)
 
     def describe(self, output: tuple[Any, ...]) -> str:
         """How far it went."""
@@ -202,7 +202,7 @@ class Iterative(Mechanism[Any, tuple[Any, ...]]):
         )
 
 
-class Run(Interaction):
+class IterativeInteraction(Interaction):
     """An iterative mechanism under way: iterate over its steps. Leaving settles at the stop reached, or the next."""
 
     def __init__(self, mechanism: Iterative, noise: NoiseSource) -> None:
@@ -255,10 +255,10 @@ class Run(Interaction):
 
 
 class IterativeStep:
-    """One step of a run: ``step.batch(n)``, then ``step(value)``."""
+    """One step of an interaction: ``step.batch(n)``, then ``step(value)``."""
 
-    def __init__(self, run: Run, index: int) -> None:
-        self._run = run
+    def __init__(self, interaction: IterativeInteraction, index: int) -> None:
+        self._interaction = interaction
         self._index = index
 
     @property
@@ -268,32 +268,32 @@ class IterativeStep:
 
     @property
     def answered(self) -> bool:
-        """Whether the run has this step's output."""
-        return self._index < len(self._run._transcript)
+        """Whether the interaction has this step's output."""
+        return self._index < len(self._interaction._transcript)
 
     @property
     def sampling_rate(self) -> Fraction:
         """How likely each record is in the step's sample; 1 if there is none."""
-        return _rate(self._run._iterative.steps[self._index])
+        return _rate(self._interaction._iterative.steps[self._index])
 
     @property
     def may_stop(self) -> bool:
-        """Whether a run may stop after this step without paying for more."""
-        return self.number in self._run._iterative.stops
+        """Whether an interaction may stop after this step without paying for more."""
+        return self.number in self._interaction._iterative.stops
 
     def batch(self, size: int) -> NDArray[np.bool_]:
         """A secret Poisson sample of ``size`` records, for this step only. Drawn once."""
-        return self._run.draw(self._index, size)
+        return self._interaction.draw(self._index, size)
 
     def __call__(self, value: Any) -> Any:
         """The output of the step for this value, which may use the records of :meth:`batch` only."""
         if self.answered:
             raise InteractionClosed(f"step {self.number} was taken already")
-        if self.sampling_rate < 1 and not self._run.has_sample(self._index):
+        if self.sampling_rate < 1 and not self._interaction.has_sample(self._index):
             raise InvalidValue(
                 f"step {self.number} is paid for a sample: call step.batch(n) and use those records only"
             )
-        return self._run.take(self._index, value)
+        return self._interaction.take(self._index, value)
 
 
 @dataclass(frozen=True, kw_only=True)

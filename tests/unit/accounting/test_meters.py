@@ -68,7 +68,7 @@ class Concentrated:
 
 
 LIMIT = Cost(1, delta=1e-6)
-SESSION = Round(Pure(Guarantee({"worst": "0.01", "third": Fraction(1, 300)})))
+INTERACTION = Round(Pure(Guarantee({"worst": "0.01", "third": Fraction(1, 300)})))
 
 
 def rounds_that_fit(rule: MeterFilter, asked: Round, part: str) -> int:
@@ -92,11 +92,11 @@ def rounds_that_fit(rule: MeterFilter, asked: Round, part: str) -> int:
     return high
 
 
-def test_sessions_that_fit_with_default_meters() -> None:
+def test_interactions_that_fit_with_default_meters() -> None:
     """Worst case 0.01, a third of it realised: against the basic sum, and against all of δ at one order."""
-    basic = rounds_that_fit(MeterFilter(LIMIT, (BasicMeter.of(1),)), SESSION, "third")
-    alone = rounds_that_fit(MeterFilter(LIMIT, (RenyiMeter.of(1, "1e-6"),)), SESSION, "third")
-    default = rounds_that_fit(MeterFilter.of(LIMIT), SESSION, "third")
+    basic = rounds_that_fit(MeterFilter(LIMIT, (BasicMeter.of(1),)), INTERACTION, "third")
+    alone = rounds_that_fit(MeterFilter(LIMIT, (RenyiMeter.of(1, "1e-6"),)), INTERACTION, "third")
+    default = rounds_that_fit(MeterFilter.of(LIMIT), INTERACTION, "third")
     assert basic == 297  # 1/300 is rounded up
     assert 3800 < alone < 4166
     assert default > 10 * basic
@@ -152,7 +152,7 @@ def test_what_is_affordable_is_admitted_and_one_unit_more_is_not() -> None:
     rule = MeterFilter.of(LIMIT)
     state = rule.start()
     for _ in range(2000):
-        state = rule.charge(state, SESSION, "third")
+        state = rule.charge(state, INTERACTION, "third")
     found = rule.affordable(state)
     for more, decision in ((0, CONT), (1, HALT)):
         epsilon = Fraction(found.epsilon + more, 10**12)
@@ -174,10 +174,10 @@ def test_nothing_is_affordable_when_all_meters_are_full() -> None:
 def test_a_reservation_is_settled_or_voided() -> None:
     rule = MeterFilter.of(LIMIT)
     start = rule.start()
-    reserved = start + rule.worst(SESSION)
-    settled = reserved - rule.worst(SESSION) + rule.price(SESSION, "third")
-    assert settled == rule.charge(start, SESSION, "third")
-    assert reserved - rule.worst(SESSION) == start
+    reserved = start + rule.worst(INTERACTION)
+    settled = reserved - rule.worst(INTERACTION) + rule.price(INTERACTION, "third")
+    assert settled == rule.charge(start, INTERACTION, "third")
+    assert reserved - rule.worst(INTERACTION) == start
     assert all(a.units <= b.units for a, b in zip(settled.amounts, reserved.amounts, strict=True))
 
 
@@ -198,7 +198,7 @@ def test_delta_is_charged_whatever_comes_out() -> None:
     state = rule.charge(rule.start(), risky, "no")
     assert state.delta == 10**12
     assert rule.decide(state, risky) is HALT
-    assert rule.decide(state, SESSION) is CONT
+    assert rule.decide(state, INTERACTION) is CONT
 
 
 def test_interactions_whose_prices_need_a_delta_cost_their_epsilon() -> None:
@@ -207,7 +207,7 @@ def test_interactions_whose_prices_need_a_delta_cost_their_epsilon() -> None:
     assert (talk.of("yes"), talk.of("no")) == (10**11, 2 * 10**10)
     assert Round(Pure(guarantee)).renyi_prices(Fraction(20)).of("no") < talk.of("no")
     rule = MeterFilter.of(LIMIT)
-    assert rule.decide(rule.start(), Round(SESSION.mechanism, interactive=True)) is CONT
+    assert rule.decide(rule.start(), Round(INTERACTION.mechanism, interactive=True)) is CONT
     assert rule.decide(rule.start(), Round(Normal(Fraction(50)), interactive=True)) is CONT
 
 

@@ -25,13 +25,13 @@ from expost.errors import InvalidValue, UnknownPart
 
 LIMIT = Cost(1, delta=1e-6)
 ORDER = Fraction(22)
-SESSION = Guarantee({"worst": "0.01", "third": Fraction(1, 300)})
+INTERACTION = Guarantee({"worst": "0.01", "third": Fraction(1, 300)})
 
 
 def test_a_pure_guarantee_is_priced_on_every_meter() -> None:
-    tariff, prices = tariff_of_guarantee(SESSION, ORDER, interactive=False), tangent_prices(SESSION, ORDER)
+    tariff, prices = tariff_of_guarantee(INTERACTION, ORDER, interactive=False), tangent_prices(INTERACTION, ORDER)
     for part in ("worst", "third"):
-        cost = SESSION.cost_of(part)
+        cost = INTERACTION.cost_of(part)
         assert tariff.of(part) == Charge(cost, Amounts(prices.of(part), 0, cost.epsilon_units, 0, 0))
     assert tariff.worst == tariff.of("worst")
     assert tariff.best == tariff.of("third")
@@ -87,7 +87,7 @@ def test_labels_that_are_not_listed_cost_the_most_that_they_may() -> None:
 @pytest.mark.parametrize(("renyi", "normal"), [((1,), None), ((1, -1), None), ((1, 2**62), None), ((1, 2), (1,))])
 def test_prices_that_no_ledger_can_count_are_refused(renyi: tuple[int, ...], normal: tuple[int, ...] | None) -> None:
     with pytest.raises(InvalidValue, match="2 parts have 2 prices"):
-        Tariff(SESSION, True, renyi, normal)
+        Tariff(INTERACTION, True, renyi, normal)
 
 
 @given(st.permutations(["a", "b", (0, "c"), 7]), st.booleans())

@@ -199,11 +199,11 @@ def training(**settings: Any) -> EventSteps:
 
 def test_stops_are_planned_and_settled() -> None:
     mechanism, ledger = training(), xp.Ledger(epsilon=5, delta=1e-5)
-    with ledger.open(mechanism) as run:
-        for number in run:
+    with ledger.open(mechanism) as interaction:
+        for number in interaction:
             if number == 500:
                 break
-    assert run.release.part == 800
+    assert interaction.release.part == 800
     assert ledger.spent == mechanism.guarantee.cost_of(800)
     epsilons = [mechanism.guarantee.cost_of(stop).exact_epsilon for stop in STOPS]
     assert all(one < other for one, other in pairwise(epsilons))
@@ -219,13 +219,13 @@ def test_planned_stops_need_no_more_delta_than_was_asked_for() -> None:
 
 def test_a_renyi_ledger_pays_for_steps() -> None:
     mechanism, ledger = training(every_step=True), xp.Ledger(epsilon=5, delta=1e-5, accounting="renyi")
-    with ledger.open(mechanism) as run:
-        for number in run:
+    with ledger.open(mechanism) as interaction:
+        for number in interaction:
             if number == 500:
                 break
     price = sampled_normal_noise(order_of(ledger), Fraction(1.1), Fraction(0.01))
-    assert run.release.part == 500
-    assert 0 <= renyi_units(run.release.entry) - 500 * price * 10**12 < 1
+    assert interaction.release.part == 500
+    assert 0 <= renyi_units(interaction.release.entry) - 500 * price * 10**12 < 1
     assert ledger.spent == xp.Cost(0)
 
 
@@ -233,20 +233,20 @@ def test_steps_are_counted_when_they_begin() -> None:
     ledger = xp.Ledger(epsilon=5, delta=1e-4)
     mechanism = training(count=3, stops=(1, 2, 3))
 
-    def fail_in_the_second(run: Any) -> None:
-        with run:
-            for number in run:
+    def fail_in_the_second(interaction: Any) -> None:
+        with interaction:
+            for number in interaction:
                 assert number < 2
 
-    run = ledger.open(mechanism)
+    interaction = ledger.open(mechanism)
     with pytest.raises(AssertionError):
-        fail_in_the_second(run)
-    assert run.release.part == 2
-    with ledger.open(mechanism) as run:
-        assert list(run) == [1, 2, 3]
+        fail_in_the_second(interaction)
+    assert interaction.release.part == 2
+    with ledger.open(mechanism) as interaction:
+        assert list(interaction) == [1, 2, 3]
         with pytest.raises(xp.InteractionClosed, match="all 3 steps"):
-            run.begin_step()
-    assert run.release.charged == mechanism.guarantee.worst_case
+            interaction.begin_step()
+    assert interaction.release.charged == mechanism.guarantee.worst_case
 
 
 def test_events_that_only_the_renyi_accountant_knows_share_delta() -> None:

@@ -11,7 +11,7 @@ from expost import Cost, Guarantee, Ledger
 from expost.ledger.imagined import Imagined
 
 LIMIT = Cost(1, delta="1e-6")
-SESSION = Guarantee({"worst": "0.3", "best": "0.1"})
+INTERACTION = Guarantee({"worst": "0.3", "best": "0.1"})
 NOISE = xp.Gaussian(epsilon=0.1, delta=1e-7, sensitivity=1)
 
 
@@ -21,13 +21,13 @@ def test_what_has_room_is_admitted_and_leaves_what_was_imagined(accounting: str)
     account = ledger.create_account("a", Cost("0.9", "1e-6"))
     imagined = Imagined.of(account)
     for part in ("best", "worst", "best", "worst", "best", "best"):
-        worst, best = imagined.charges(SESSION, part)
+        worst, best = imagined.charges(INTERACTION, part)
         after = imagined.after(best) if imagined.after(worst) else None
         if after is None:
             with pytest.raises(xp.BudgetExceeded):
-                account.reserve(SESSION)
+                account.reserve(INTERACTION)
             break
-        account.reserve(SESSION).settle(part)
+        account.reserve(INTERACTION).settle(part)
         imagined = after
         assert imagined.remaining == account.remaining
     else:

@@ -12,7 +12,7 @@ import pytest
 import expost as xp
 from expost.accounting import GaussianNoise, LaplaceNoise, optimal_delta, plan
 from expost.errors import InteractionClosed, InvalidValue
-from expost.mechanisms.iterative import Run
+from expost.mechanisms.iterative import IterativeInteraction
 from toys import Fixed
 
 DATA = np.linspace(0, 1, 60).reshape(20, 3)
@@ -22,10 +22,10 @@ def ledger() -> xp.Ledger:
     return xp.Ledger(epsilon=9, delta=1e-4, noise=xp.SeededNoise(11))
 
 
-def opened(book: xp.Ledger, mechanism: xp.Iterative) -> Run:
-    run = book.open(mechanism)
-    assert isinstance(run, Run)
-    return run
+def opened(book: xp.Ledger, mechanism: xp.Iterative) -> IterativeInteraction:
+    interaction = book.open(mechanism)
+    assert isinstance(interaction, IterativeInteraction)
+    return interaction
 
 
 def walk(**changes: Any) -> xp.Iterative:
@@ -36,40 +36,40 @@ def walk(**changes: Any) -> xp.Iterative:
 @pytest.mark.parametrize(("taken", "part"), [(1, 4), (4, 4), (5, 8), (8, 8), (9, 12), (12, 12)])
 def test_a_run_settles_at_the_stop_reached_or_the_next(taken: int, part: int) -> None:
     book, mechanism = ledger(), walk()
-    with opened(book, mechanism) as run:
-        for step in run:
+    with opened(book, mechanism) as interaction:
+        for step in interaction:
             value = step(DATA.mean(axis=0))
             assert value.shape == (3,)
             assert step.may_stop == (step.number in (4, 8, 12))
             if step.number == taken:
                 break
-    assert run.release.part == part
-    assert run.release.charged == mechanism.guarantee.cost_of(part)
-    assert run.release.refunded.epsilon_units == (
-        mechanism.guarantee.worst_case.epsilon_units - run.release.charged.epsilon_units
+    assert interaction.release.part == part
+    assert interaction.release.charged == mechanism.guarantee.cost_of(part)
+    assert interaction.release.refunded.epsilon_units == (
+        mechanism.guarantee.worst_case.epsilon_units - interaction.release.charged.epsilon_units
     )
-    assert str(run.release).startswith(f"Iterative: {taken} of at most 12 steps")
-    assert book.spent == run.release.charged
+    assert str(interaction.release).startswith(f"Iterative: {taken} of at most 12 steps")
+    assert book.spent == interaction.release.charged
 
 
 def test_all_steps_close_the_run_and_none_cost_nothing() -> None:
     book = ledger()
-    with opened(book, walk()) as run:
-        for step in run:
+    with opened(book, walk()) as interaction:
+        for step in interaction:
             step(0.5)
-    assert run.closed
-    assert len(run.release.value) == 12
-    with opened(book, walk()) as run:
+    assert interaction.closed
+    assert len(interaction.release.value) == 12
+    with opened(book, walk()) as interaction:
         pass
-    assert run.release.charged == xp.Cost(0)
+    assert interaction.release.charged == xp.Cost(0)
 
 
 def test_an_exception_of_the_caller_settles_what_was_published() -> None:
     book, mechanism = ledger(), walk()
 
     def interrupted() -> None:
-        with opened(book, mechanism) as run:
-            for step in run:
+        with opened(book, mechanism) as interaction:
+            for step in interaction:
                 step(1.0)
                 if step.number == 3:
                     raise KeyError
@@ -92,8 +92,8 @@ def test_in_one_go_until_the_rule_says_so() -> None:
 
 def test_samples_are_drawn_once_and_are_required() -> None:
     sampled = walk(steps=[GaussianNoise(2, "0.25")] * 12, neighbours="add-remove")
-    with opened(ledger(), sampled) as run:
-        for step in run:
+    with opened(ledger(), sampled) as interaction:
+        for step in interaction:
             with pytest.raises(InvalidValue, match="batch"):
                 step(1.0)
             mask = step.batch(4000)
@@ -114,8 +114,8 @@ def test_samples_are_drawn_once_and_are_required() -> None:
 
 
 def test_a_step_without_a_value_is_noticed() -> None:
-    with pytest.raises(InteractionClosed, match="no value"), opened(ledger(), walk()) as run:
-        for _ in run:
+    with pytest.raises(InteractionClosed, match="no value"), opened(ledger(), walk()) as interaction:
+        for _ in interaction:
             pass
 
 
@@ -151,16 +151,16 @@ def test_any_mechanism_may_be_a_step() -> None:
 
 def test_laplace_steps_are_for_single_numbers() -> None:
     mechanism = walk(steps=[LaplaceNoise(10)] * 12)
-    with opened(ledger(), mechanism) as run:
-        for step in run:
+    with opened(ledger(), mechanism) as interaction:
+        for step in interaction:
             with pytest.raises(InvalidValue, match="single number"):
                 step(np.ones(3))
             assert isinstance(step(0.5), float)
             if step.number == 1:
                 break
     whole = walk(steps=[LaplaceNoise(10)] * 12)
-    with opened(ledger(), whole) as run:
-        for step in run:
+    with opened(ledger(), whole) as interaction:
+        for step in interaction:
             assert isinstance(step(7), int)
             break
 
@@ -178,8 +178,8 @@ def test_what_makes_no_sense_is_refused() -> None:
 
 def test_the_noise_has_the_deviation_that_was_paid_for() -> None:
     mechanism = xp.Iterative(steps=[GaussianNoise(3)] * 2, stops=[1, 2], delta=1e-3, sensitivity=2)
-    with opened(xp.Ledger(epsilon=9, delta=1, noise=xp.SeededNoise(5)), mechanism) as run:
-        for step in run:
+    with opened(xp.Ledger(epsilon=9, delta=1, noise=xp.SeededNoise(5)), mechanism) as interaction:
+        for step in interaction:
             noise = step(np.zeros(4000))
     assert np.std(noise) == pytest.approx(6, rel=0.05)
 
@@ -213,8 +213,8 @@ def test_data_that_takes_no_mask_is_refused_for_free() -> None:
 
 def test_a_step_out_of_turn_is_refused_and_the_run_goes_on() -> None:
     book = xp.Ledger(epsilon=10, delta=1e-4)
-    with opened(book, walk()) as run:
-        first, twin = next(iter(run)), next(iter(run))
+    with opened(book, walk()) as interaction:
+        first, twin = next(iter(interaction)), next(iter(interaction))
         first(1.0)
         with pytest.raises(xp.InteractionClosed, match="taken already"):
             twin(1.0)
@@ -224,35 +224,35 @@ def test_a_step_out_of_turn_is_refused_and_the_run_goes_on() -> None:
 def test_two_iterators_over_one_run_share_its_samples() -> None:
     """Found: each iterator made a step of its own, and each of these drew a Poisson sample, for one charge."""
     sampled = walk(steps=[GaussianNoise(2, "0.25")] * 12, neighbours="add-remove")
-    with opened(ledger(), sampled) as run:
-        first, second = iter(run), iter(run)
+    with opened(ledger(), sampled) as interaction:
+        first, second = iter(interaction), iter(interaction)
         one, other = next(first), next(second)
         one.batch(1000)
-        for twin in (other, copy.copy(one), copy.deepcopy(one), type(one)(run, 0)):
+        for twin in (other, copy.copy(one), copy.deepcopy(one), type(one)(interaction, 0)):
             with pytest.raises(InvalidValue, match="has its sample already"):
                 twin.batch(1000)
         with pytest.raises(InteractionClosed, match="not next"):
-            type(one)(run, 1).batch(1000)
+            type(one)(interaction, 1).batch(1000)
         other(1.0)
         with pytest.raises(InteractionClosed, match="taken already"):
             one(1.0)
         assert (one.answered, other.answered) == (True, True)
         assert next(first).number == next(second).number == 2
-    assert run.release.part == 4
+    assert interaction.release.part == 4
 
 
 def test_outputs_that_were_handed_out_cannot_be_made_writable() -> None:
-    with opened(ledger(), walk()) as run:
-        handed = next(iter(run))(np.zeros(3))
+    with opened(ledger(), walk()) as interaction:
+        handed = next(iter(interaction))(np.zeros(3))
         was = handed.tolist()
-        for array in (handed, run.transcript[0], handed.base):
+        for array in (handed, interaction.transcript[0], handed.base):
             with pytest.raises(ValueError, match="cannot set WRITEABLE"):
                 array.setflags(write=True)
         handed.shape = (3, 1)
-        run.transcript[0].shape = (1, 3)
-        assert run.transcript[0].shape == (3,)
-        run.close()
-        assert run.release.value[0].tolist() == was
+        interaction.transcript[0].shape = (1, 3)
+        assert interaction.transcript[0].shape == (3,)
+        interaction.close()
+        assert interaction.release.value[0].tolist() == was
 
 
 def test_two_threads_take_one_step_once() -> None:
@@ -271,9 +271,9 @@ def test_two_threads_take_one_step_once() -> None:
             first(slow)
         told.append(True)
 
-    with ledger().open(xp.Iterative(steps=(step, step), stops=(1, 2), delta=1e-5)) as run:
-        assert isinstance(run, Run)
-        first = next(iter(run))
+    with ledger().open(xp.Iterative(steps=(step, step), stops=(1, 2), delta=1e-5)) as interaction:
+        assert isinstance(interaction, IterativeInteraction)
+        first = next(iter(interaction))
         threads = [Thread(target=first, args=(slow,)), Thread(target=late)]
         threads[0].start()
         entered.wait(60)
@@ -283,7 +283,7 @@ def test_two_threads_take_one_step_once() -> None:
         for thread in threads:
             thread.join()
     assert told == [True]
-    assert (run.release.value, run.release.part) == (("output",), 1)
+    assert (interaction.release.value, interaction.release.part) == (("output",), 1)
 
 
 def test_a_step_that_is_none_is_not_shown() -> None:

@@ -140,8 +140,8 @@ def test_a_ledger_charges_training_at_every_stop_at_most_what_a_renyi_filter_doe
     once = PoissonSampledDpEvent(0.06, GaussianDpEvent(1.8))
     for stop in stops:
         ledger = xp.Ledger(8, "1e-5", accounting=xp.RenyiAccounting(order=8))
-        with ledger.open(training) as run:
-            for step in run:
+        with ledger.open(training) as interaction:
+            for step in interaction:
                 step.batch(1)
                 step(0.0)
                 if step.number == stop:
