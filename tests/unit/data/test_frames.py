@@ -279,7 +279,7 @@ def test_folders_with_partitions(tmp_path: Path) -> None:
     with pytest.raises(InvalidValue, match=r"rows of a partitioned folder, .* have no order"):
         read(tmp_path / "x", partitions={"year": "integer"}, neighbours="substitute").column("i")
     for partitions, rule in (({"month": "text"}, "not in a folder month="), ({"i": "text"}, "a column of the files"),
-                             ({"year": "list"}, "cannot be of type"), ({"a/b": "text"}, "maps names")):  # fmt: skip
+                             ({"year": "list"}, "cannot be of type"), ({"a/b": "text"}, "map names")):  # fmt: skip
         with pytest.raises(InvalidValue, match=rule):
             read(tmp_path / "x", partitions=partitions)
     (tmp_path / "empty").mkdir()

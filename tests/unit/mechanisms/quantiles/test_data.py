@@ -105,7 +105,7 @@ def test_counts_below_zero_count_as_none() -> None:
 
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"quantile": 2}, "between 0 and 1"),
-    ({"bounds": (3, 1)}, "in this order"),
+    ({"bounds": (3, 1)}, "the lowest first"),
     ({"grid": 0}, "from 1e-300"),
     ({"grid": Fraction(1, 10**330), "bounds": (0, 5e-324)}, "from 1e-300"),  # 0 as a float: 0/0 is no candidate
     ({"grid": 7, "bounds": (1, 6)}, "finer grid"),

@@ -84,7 +84,7 @@ def test_public_mistakes_are_free(mechanism: xp.Mechanism, data: Any, rule: str)
         (lambda: xp.StableInterquartileRange(epsilon=1, delta=1e-6, missing="1e390"), "fit a float"),
         (lambda: xp.StableMedian(epsilon=1, test_share=1, delta=1e-6, proposed=1), "test_share"),
         (lambda: xp.StableMedian(epsilon=1, delta=1e-6, proposed=0), "above 0"),
-        (lambda: xp.StableMedian(epsilon=1, delta=1e-6, proposed=1, bounds=(1, 0)), "in this order"),
+        (lambda: xp.StableMedian(epsilon=1, delta=1e-6, proposed=1, bounds=(1, 0)), "the lowest first"),
         (lambda: xp.StableMedian(epsilon=1, delta=1e-6, proposed=1, bounds=3), "pair"),
         (lambda: xp.StableQuantile(quantile=2, epsilon=1, delta=1e-6, proposed=1), "between 0 and 1"),
         (lambda: xp.StableTrimmedMean(trim=0.5, epsilon=1, delta=1e-6, proposed=1), "either side"),
