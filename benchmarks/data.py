@@ -163,7 +163,7 @@ def main() -> None:
                 *frames(raw, Path(folder)),
                 within(
                     compare(
-                        f"count of all {SIZE:,} rows, which stands in the file's footer",
+                        f"count of all {SIZE:,} rows, which is in the file's footer",
                         lambda: rows.count().laplace(epsilon=0.1),
                         f"SELECT count(*) FROM {raw}",
                         peer,

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
-from expost.mentions import GivenValue, said
+from expost.mentions import GivenValue, brief
 
 FieldRule: TypeAlias = Callable[..., Any]
 """Takes what was given and the parameter's name, and gives what is kept; or raises ``InvalidValue``."""
@@ -45,7 +45,7 @@ def as_whole(given: Any, name: str, least: int = 1, most: int | None = None) -> 
     number = None if isinstance(given, bool) or not isinstance(given, Integral) else int(given)
     if number is None or number < least or (most is not None and number > most):
         rule = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise InvalidValue(f"{name} is a whole number {rule}, got {said(given)}")
+        raise InvalidValue(f"{name} is a whole number {rule}, got {brief(given)}")
     return number
 
 
@@ -53,7 +53,7 @@ def as_positive(given: Any, name: str) -> Fraction:
     """A number above 0."""
     number = exact(given, name)
     if number <= 0:
-        raise InvalidValue(f"{name} must be above 0, got {said(given)}")
+        raise InvalidValue(f"{name} must be above 0, got {brief(given)}")
     return number
 
 
@@ -61,7 +61,7 @@ def as_share(given: Any, name: str) -> Fraction:
     """A part of a whole: neither nothing nor all of it."""
     number = exact(given, name)
     if not 0 < number < 1:
-        raise InvalidValue(f"{name} is a share, strictly between 0 and 1, got {said(given)}")
+        raise InvalidValue(f"{name} is a share, strictly between 0 and 1, got {brief(given)}")
     return number
 
 
@@ -69,7 +69,7 @@ def as_probability(given: Any, name: str) -> Fraction:
     """A number from 0 to 1."""
     number = exact(given, name)
     if not 0 <= number <= 1:
-        raise InvalidValue(f"{name} lies between 0 and 1, got {said(given)}")
+        raise InvalidValue(f"{name} lies between 0 and 1, got {brief(given)}")
     return number
 
 
@@ -77,14 +77,14 @@ def as_confidence(given: Any) -> Fraction:
     """How sure an error bound is."""
     number = exact(given, "confidence")
     if not 0 < number < 1:
-        raise InvalidValue(f"confidence lies strictly between 0 and 1 (such as 0.95), got {said(given)}")
+        raise InvalidValue(f"confidence lies strictly between 0 and 1 (such as 0.95), got {brief(given)}")
     return number
 
 
 def as_flag(given: Any, name: str) -> bool:
     """True or False, also as numpy has them, and nothing that only counts as it."""
     if not isinstance(given, bool) and not (getattr(given, "dtype", None) == "bool" and given.shape == ()):
-        raise InvalidValue(f"{name} is True or False, got {said(given)}")
+        raise InvalidValue(f"{name} is True or False, got {brief(given)}")
     return bool(given)
 
 
@@ -92,7 +92,7 @@ def finite(given: Any, name: str) -> float:
     """A number that a float can hold."""
     number = exact(given, name)
     if abs(number) > int(float_info.max):
-        raise InvalidValue(f"{name} must fit a float, got {said(given)}")
+        raise InvalidValue(f"{name} must fit a float, got {brief(given)}")
     return float(number)
 
 
@@ -133,7 +133,7 @@ def requested_epsilon(given: Number, name: str = "ε") -> float:
     """The ε (or ρ) that a request gets: rounded down to 10⁻¹², and above 0."""
     within = Cost.within(given)
     if not within.epsilon_units:
-        raise InvalidValue(f"{name} must be at least 1e-12, got {said(given)}")
+        raise InvalidValue(f"{name} must be at least 1e-12, got {brief(given)}")
     return within.epsilon
 
 
@@ -141,7 +141,7 @@ def requested_delta(given: Number, name: str = "δ") -> float:
     """The δ that a request gets: rounded down to 10⁻¹⁸, above 0 and below 1."""
     within = Cost.within(0, given)
     if not 0 < within.exact_delta < 1:
-        raise InvalidValue(f"this mechanism needs a {name} of at least 1e-18 and below 1, got {said(given)}")
+        raise InvalidValue(f"this mechanism needs a {name} of at least 1e-18 and below 1, got {brief(given)}")
     return within.delta
 
 
@@ -153,7 +153,7 @@ def split_epsilon(given: Number, share: Number, name: str) -> tuple[Fraction, Fr
     """
     units = Cost.within(given).epsilon_units
     if units < 2:
-        raise InvalidValue(f"ε must be at least 2e-12, because it is split in two, got {said(given)}")
+        raise InvalidValue(f"ε must be at least 2e-12, because it is split in two, got {brief(given)}")
     first = min(max(floor(units * as_share(share, name)), 1), units - 1)
     return Cost.of_units(first).exact_epsilon, Cost.of_units(units - first).exact_epsilon
 
@@ -162,7 +162,7 @@ def equal_share(given: Number, shares: int) -> Fraction:
     """One of several equal shares of a budget, rounded down to 10⁻¹²."""
     units = Cost.within(given).epsilon_units // shares
     if not units:
-        raise InvalidValue(f"ε must be at least {shares}e-12, because it is split in {shares}, got {said(given)}")
+        raise InvalidValue(f"ε must be at least {shares}e-12, because it is split in {shares}, got {brief(given)}")
     return Cost.of_units(units).exact_epsilon
 
 

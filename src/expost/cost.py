@@ -10,7 +10,7 @@ from numbers import Integral, Rational, Real
 from typing import Any, Literal, Self, TypeAlias
 
 from expost.errors import InvalidValue
-from expost.mentions import said
+from expost.mentions import brief
 
 Number: TypeAlias = int | float | str | Decimal | Fraction
 
@@ -213,7 +213,7 @@ def exact(value: Any, name: str) -> Fraction:
         return Fraction(value)
     if isinstance(value, bool) or not isinstance(value, Real | Decimal | str):
         raise InvalidValue(
-            f"{name} must be a number, got {said(value)}: give an int, float, string, Decimal or Fraction"
+            f"{name} must be a number, got {brief(value)}: give an int, float, string, Decimal or Fraction"
         )
     if isinstance(value, Rational):
         return Fraction(int(value.numerator), int(value.denominator))
@@ -222,10 +222,10 @@ def exact(value: Any, name: str) -> Fraction:
         number = Fraction(text) if "/" in text else _fraction_of_decimal(text)
     except (ArithmeticError, ValueError):
         raise InvalidValue(
-            f"{name} must be a number, got {said(value)}: give for instance 0.5, '1e-6' or '1/3'"
+            f"{name} must be a number, got {brief(value)}: give for instance 0.5, '1e-6' or '1/3'"
         ) from None
     if number is None:
-        raise InvalidValue(f"{name} must be a finite number between 1e-400 and 1e400, got {said(value)}")
+        raise InvalidValue(f"{name} must be a finite number between 1e-400 and 1e400, got {brief(value)}")
     return number
 
 
@@ -239,12 +239,14 @@ def _fraction_of_decimal(text: str) -> Fraction | None:
 def _units(value: Any, symbol: _Symbol, rounding: Any) -> int:
     number = exact(value, symbol)
     if number < 0:
-        raise InvalidValue(f"{symbol} must not be negative, got {said(value)}")
+        raise InvalidValue(f"{symbol} must not be negative, got {brief(value)}")
     if symbol == "δ" and number > 1:
-        raise InvalidValue(f"δ is a probability and must be at most 1, got {said(value)}")
+        raise InvalidValue(f"δ is a probability and must be at most 1, got {brief(value)}")
     units: int = rounding(number * (EPSILON_UNITS if symbol == "ε" else DELTA_UNITS))
     if units > _LARGEST:
-        raise InvalidValue(f"ε must be at most {_LARGEST // EPSILON_UNITS}, got {said(value)}: more guarantees nothing")
+        raise InvalidValue(
+            f"ε must be at most {_LARGEST // EPSILON_UNITS}, got {brief(value)}: more guarantees nothing"
+        )
     return units
 
 
@@ -297,13 +299,13 @@ def _literal(units: int, places: int) -> str:
 def _weights(among: Any) -> list[int]:
     if isinstance(among, Integral):
         if not 1 <= int(among) <= 10**6:
-            raise InvalidValue(f"a cost is split among 1 to 1,000,000 shares, got {said(among)}")
+            raise InvalidValue(f"a cost is split among 1 to 1,000,000 shares, got {brief(among)}")
         return [1] * int(among)
     if isinstance(among, str) or not isinstance(among, Iterable):
-        raise InvalidValue(f"a cost is split among a number of shares, or by a list of weights, got {said(among)}")
+        raise InvalidValue(f"a cost is split among a number of shares, or by a list of weights, got {brief(among)}")
     weights = [exact(weight, "a weight") for weight in among]
     if any(weight < 0 for weight in weights) or not any(weights):
-        raise InvalidValue(f"weights must not be negative and not all zero, got {said([str(w) for w in weights])}")
+        raise InvalidValue(f"weights must not be negative and not all zero, got {brief([str(w) for w in weights])}")
     common = lcm(*(weight.denominator for weight in weights))
     return [int(weight * common) for weight in weights]
 

@@ -32,7 +32,7 @@ DATA: Mapping[str, bool] = MappingProxyType({"data": True})
 _ABSENT = object()
 
 
-class Said(NamedTuple):
+class MechanismIdentity(NamedTuple):
     """What a mechanism is, as plain JSON values; and the data that its parameters lead to."""
 
     content: Any
@@ -45,8 +45,8 @@ class Said(NamedTuple):
         return sha256(canonical(self.content)) if own is None else str(own)
 
 
-def say(mechanism: Any) -> Said:
-    """What a mechanism is. Raises ``InvalidValue`` for one that cannot say so and has no name."""
+def identify(mechanism: Any) -> MechanismIdentity:
+    """What a mechanism is. Raises ``InvalidValue`` for one that cannot be identified and has no name."""
     writer = _Writer(type(mechanism).__qualname__)
     try:
         content = writer.write(mechanism, "itself")
@@ -59,7 +59,7 @@ def say(mechanism: Any) -> Said:
         if isinstance(error, InvalidValue):
             raise
         _refuse(writer.whose, "holds a number with too many digits")
-    return Said(content, tuple(writer.data))
+    return MechanismIdentity(content, tuple(writer.data))
 
 
 class _Unset(Exception):
@@ -143,9 +143,9 @@ class _Writer:
         for name, given, default in fields:
             if elided and given is default:
                 continue
-            said = self.write(given, name)
-            if not elided or default is _ABSENT or canonical(said) != canonical(self._default(default, name)):
-                content[name] = said
+            written = self.write(given, name)
+            if not elided or default is _ABSENT or canonical(written) != canonical(self._default(default, name)):
+                content[name] = written
         return content
 
     def _unlisted(self, value: Any, where: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from expost import bracket
 from expost.checks import as_whole
 from expost.cost import DELTA_UNITS, EPSILON_UNITS, Cost, Number, decimal_text, reading_up
 from expost.errors import InvalidValue, NeighbourMismatch, UnknownPart
-from expost.mentions import said
+from expost.mentions import brief
 
 Part: TypeAlias = int | str | tuple["Part", ...]
 """A label: an int (of at most 1,000 digits), a string, or a tuple of labels (at most 32 deep). Ledgers keep it."""
@@ -117,7 +117,7 @@ class Guarantee:
         if not isinstance(subsets, Mapping) or not all(
             isinstance(pair, tuple | list) and len(pair) == 2 for pair in subsets.values()
         ):
-            raise InvalidValue(f"subsets are a mapping from part to (ε, δ), got {said(subsets)}")
+            raise InvalidValue(f"subsets are a mapping from part to (ε, δ), got {brief(subsets)}")
         costs = {part: Cost(*pair) for part, pair in subsets.items()}
         delta = Fraction(sum(cost.delta_units for cost in costs.values()), DELTA_UNITS)
         return cls({part: cost.exact_epsilon for part, cost in costs.items()}, delta, neighbours=neighbours)
@@ -177,7 +177,7 @@ class Guarantee:
         Proof: lem-post-processing
         """
         if not isinstance(images, Mapping):
-            raise InvalidValue(f"images are a mapping from each part to what it becomes, got {said(images)}")
+            raise InvalidValue(f"images are a mapping from each part to what it becomes, got {brief(images)}")
         missing = [part for part in self._table if part not in images]
         unknown = [part for part in images if part not in self._table]
         if missing or unknown:
@@ -307,14 +307,14 @@ class Guarantee:
             rows = [(_part_from_json(part), epsilon) for part, epsilon in data["parts"]]
             parts = dict(rows)
             if len(parts) < len(rows):
-                raise InvalidValue(f"a guarantee in JSON lists each part once, got {said(data)}")
+                raise InvalidValue(f"a guarantee in JSON lists each part once, got {brief(data)}")
             rest = {name: data[name] for name in ("delta", "otherwise", "neighbours")}
         except InvalidValue:
             raise
         except (KeyError, TypeError, ValueError):
             raise InvalidValue(
                 "a guarantee in JSON has 'parts' (pairs of label and ε), 'otherwise', 'delta' and 'neighbours', "
-                f"got {said(data)}"
+                f"got {brief(data)}"
             ) from None
         return cls(parts, **rest)
 
@@ -414,7 +414,7 @@ def as_part(label: Any) -> Part:
     """``label`` itself, if it may name a part."""
     if not _is_part(label):
         raise InvalidValue(
-            f"a part is named by an int, a string or a tuple of such, got {said(label)}: numbers have at most 1,000 "
+            f"a part is named by an int, a string or a tuple of such, got {brief(label)}: numbers have at most 1,000 "
             "digits, and tuples are nested at most 32 deep"
         )
     return cast(Part, label)
@@ -423,7 +423,7 @@ def as_part(label: Any) -> Part:
 def as_neighbours(relation: Any) -> Neighbours | None:
     """``relation`` itself, if it names a neighbour relation or is None."""
     if relation is not None and relation not in get_args(Neighbours):
-        raise InvalidValue(f"neighbours must be 'add-remove' or 'substitute', got {said(relation)}")
+        raise InvalidValue(f"neighbours must be 'add-remove' or 'substitute', got {brief(relation)}")
     return cast("Neighbours | None", relation)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self
 
 from expost.cost import Cost, Number, decimal_text, shortened
 from expost.errors import InteractionClosed, InvalidValue, NotCopyable
-from expost.fingerprint import say
+from expost.fingerprint import identify
 from expost.forks import here
 from expost.frame import AsFrame, Frame
 from expost.guarantee import Guarantee, Part
@@ -78,7 +78,7 @@ class Mechanism(ABC, Generic[In, Out]):
         or in a function, has none and raises ``InvalidValue``, unless it has a ``name``: a field that identifies all of
         that. A class may also define its own.
         """
-        return say(self).fingerprint
+        return identify(self).fingerprint
 
     @property
     @abstractmethod

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 
-def said(value: object) -> str:
+def brief(value: object) -> str:
     """A value that was given, short enough for a message."""
     try:
         text = repr(value)
@@ -28,7 +28,7 @@ class Argument:
     value: Any = None
 
     def __str__(self) -> str:
-        return f"{self.name}={'' if self.value is None else said(self.value)}"
+        return f"{self.name}={'' if self.value is None else brief(self.value)}"
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class GivenValue:
     value: Any
 
     def __str__(self) -> str:
-        return said(self.value)
+        return brief(self.value)
 
 
 Mention: TypeAlias = Argument | Action | GivenValue

@@ -163,7 +163,7 @@ def release_large(
 
 
 def _total(ledger: Ledger, epsilon: Number | Rest, delta: Number | Rest = 0) -> Cost:
-    """The whole budget of a recipe: what was said, or what remains."""
+    """The whole budget of a recipe: what was stated, or what remains."""
     remaining = ledger.remaining
     return Cost.within(
         remaining.exact_epsilon if epsilon == "rest" else epsilon, remaining.exact_delta if delta == "rest" else delta

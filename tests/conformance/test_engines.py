@@ -1,6 +1,6 @@
 """One suite that every engine behind a private table passes: add a way of making a table to ``ENGINES``.
 
-Nothing that stands in the data makes an answer fail, and answers follow the stated rules for it.
+Nothing in the data makes an answer fail, and answers follow the stated rules for it.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What stands in ledgers stays readable, and keys stay keys: encodings and fingerprints as reviewed texts.
+"""What ledgers store stays readable, and keys stay keys: encodings and fingerprints as reviewed texts.
 
 A line that changes here makes stored outputs unreadable, or old keys conflicts: see ``docs/durable-format.md``.
 """
@@ -24,7 +24,7 @@ from expost.accounting import GaussianNoise, LaplaceNoise
 from expost.canonical import canonical
 from expost.data.searched import FoundMoment
 from expost.data.unit import ROW
-from expost.fingerprint import say
+from expost.fingerprint import identify
 from expost.ledger import codec
 from expost.mechanisms.linear.box import LinearFit
 from expost.mechanisms.linear.tested_logistic import ErrorTest
@@ -248,7 +248,7 @@ def told(what: str, content: Any) -> list[str]:
 def test_what_mechanisms_say_and_their_fingerprints() -> None:
     lines = []
     for mechanism in MECHANISMS:
-        lines += [*told(type(mechanism).__name__, say(mechanism).content), f"  {mechanism.fingerprint}"]
+        lines += [*told(type(mechanism).__name__, identify(mechanism).content), f"  {mechanism.fingerprint}"]
     check("durable-mechanisms", "\n".join(lines))
 
 
@@ -320,7 +320,7 @@ def questions(table: xp.PrivateTable) -> list[xp.Mechanism]:
 def test_questions_about_tables_say_what_they_are(table: xp.PrivateTable) -> None:
     lines = []
     for mechanism in questions(table):
-        lines += [*told(repr(mechanism), say(mechanism).content), f"  {mechanism.fingerprint}"]
+        lines += [*told(repr(mechanism), identify(mechanism).content), f"  {mechanism.fingerprint}"]
     check("durable-questions", "\n".join(lines))
 
 
@@ -338,13 +338,13 @@ def is_concrete(kind: type) -> bool:
 def test_every_field_of_every_mechanism_is_there() -> None:
     """Given, in one example or another, something else than its default."""
     for kind in {type(mechanism) for mechanism in MECHANISMS}:
-        said = [say(mechanism).content["$record"][1] for mechanism in MECHANISMS if type(mechanism) is kind]
+        said = [identify(mechanism).content["$record"][1] for mechanism in MECHANISMS if type(mechanism) is kind]
         names = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
         assert names == set().union(*said), kind
 
 
 def test_nothing_durable_names_a_file(table: xp.PrivateTable) -> None:
-    texts = [canonical(say(mechanism).content) for mechanism in (*MECHANISMS, *questions(table))]
+    texts = [canonical(identify(mechanism).content) for mechanism in (*MECHANISMS, *questions(table))]
     texts += [codec.encode(value) for value in OUTPUTS.values()]
     found = {name for text in texts for name in re.findall(r'"(expost[\w.]*):\w+"', text)}
     assert found == {"expost", "expost.accounting", "expost.data"}

@@ -20,7 +20,7 @@ import pytest
 
 import expost as xp
 from expost import Cost, Guarantee
-from expost.fingerprint import DATA, say
+from expost.fingerprint import DATA, identify
 from expost.guarantee import Part
 from expost.names import class_name, find, function_name
 from expost.text import text_of
@@ -185,7 +185,7 @@ def test_fields_of_our_own_at_their_defaults_are_left_out() -> None:
         (xp.Laplace(epsilon=1, sensitivity=2), {"epsilon", "sensitivity"}),
         (xp.Coin(epsilon=1, sensitivity=1, heads="1/3"), {"epsilon", "sensitivity", "heads"}),
     ):
-        content = say(mechanism).content["$record"]
+        content = identify(mechanism).content["$record"]
         assert content[0] == f"expost:{type(mechanism).__name__}"
         assert set(content[1]) == given
 
@@ -193,10 +193,10 @@ def test_fields_of_our_own_at_their_defaults_are_left_out() -> None:
 def test_defaults_of_other_people_are_written() -> None:
     """They may change: with a constant that they read, or with the next version of the class."""
     all_of_them = {"value": 1, "more": 0, "listed": [], "name": None}
-    assert say(Holder(1)).content == {"$record": [f"{__name__}:Holder", all_of_them]}
+    assert identify(Holder(1)).content == {"$record": [f"{__name__}:Holder", all_of_them]}
     assert Holder(1, 0.0, [], name=None).fingerprint == Holder(1).fingerprint
     assert Holder(1, 1).fingerprint != Holder(1).fingerprint
-    assert say(Holder(Pair(1))).content["$record"][1]["value"] == {
+    assert identify(Holder(Pair(1))).content["$record"][1]["value"] == {
         "$record": [f"{__name__}:Pair", {"left": 1, "right": 0}]
     }
 
@@ -223,7 +223,7 @@ def test_a_default_that_is_read_elsewhere_counts(monkeypatch: pytest.MonkeyPatch
 def test_data_and_what_is_not_compared_are_no_part_of_it() -> None:
     rows = object()
     assert Holder(1, cache=object(), rows=rows).fingerprint == Holder(1).fingerprint
-    assert say(Holder(Holder(1, rows=rows), rows=2)).data == (rows, 2)
+    assert identify(Holder(Holder(1, rows=rows), rows=2)).data == (rows, 2)
 
 
 class Counter:

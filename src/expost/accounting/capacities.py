@@ -15,7 +15,7 @@ from expost.accounting.tariff import Tariff, tariff_of_guarantee, tariff_of_mech
 from expost.cost import DELTA_UNITS, EPSILON_UNITS, Cost, Number, decimal_text
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee
-from expost.mentions import Argument, said
+from expost.mentions import Argument, brief
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class RenyiAccounting:
         order = self._order(limit, Fraction(renyi, DELTA_UNITS))
         others = Cost.within(self.others)
         if gaussian and others.epsilon_units >= limit.epsilon_units:
-            raise InvalidValue(f"others is below the limit's ε {limit.epsilon_text}, got {said(self.others)}")
+            raise InvalidValue(f"others is below the limit's ε {limit.epsilon_text}, got {brief(self.others)}")
         return LedgerMeters(order, limit.delta_units, renyi, gaussian, others.epsilon_units)
 
     def _order(self, limit: Cost, share: Fraction) -> Fraction:
@@ -83,8 +83,8 @@ class RenyiAccounting:
         gaussian = rest if self.gaussian_delta is None else Cost.within(0, self.gaussian_delta).delta_units
         if not 0 < renyi < whole or renyi + gaussian > whole:
             raise InvalidValue(
-                f"the shares of Rényi prices (delta={said(self.delta)}) and of Gaussian noise "
-                f"(gaussian_delta={said(self.gaussian_delta)}) are parts of the limit's δ {limit.delta:g}: the first "
+                f"the shares of Rényi prices (delta={brief(self.delta)}) and of Gaussian noise "
+                f"(gaussian_delta={brief(self.gaussian_delta)}) are parts of the limit's δ {limit.delta:g}: the first "
                 "is above 0 and below it, and both together at most it"
             )
         return renyi, gaussian
@@ -208,7 +208,7 @@ def meters_of(accounting: Any, limit: Cost) -> LedgerMeters | None:
         return RenyiAccounting().under(limit)
     if isinstance(accounting, RenyiAccounting):
         return accounting.under(limit)
-    raise InvalidValue(f"accounting is 'basic', 'renyi' or RenyiAccounting(…), got {said(accounting)}")
+    raise InvalidValue(f"accounting is 'basic', 'renyi' or RenyiAccounting(…), got {brief(accounting)}")
 
 
 def _remedy(limit: Cost, share: Fraction) -> str:

@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 
 from expost.cost import Cost, Number
 from expost.errors import BudgetExceeded, InvalidValue
-from expost.mentions import said
+from expost.mentions import brief
 
 FilterState = TypeVar("FilterState")
 
@@ -85,7 +85,7 @@ class OdpFilter:
 
     def __post_init__(self) -> None:
         if not isinstance(self.limit, Cost):
-            raise InvalidValue(f"a filter's limit is a Cost, got {said(self.limit)}")
+            raise InvalidValue(f"a filter's limit is a Cost, got {brief(self.limit)}")
 
     def start(self) -> Cost:
         """Nothing was charged."""

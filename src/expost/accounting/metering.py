@@ -11,7 +11,7 @@ from expost.accounting.meters import Affordable, BasicMeter, GaussianMeter, Mete
 from expost.cost import Cost
 from expost.errors import InvalidValue
 from expost.guarantee import Part
-from expost.mentions import said
+from expost.mentions import brief
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class MeterFilter:
         A meter that has no room under the limit is left out.
         """
         if not isinstance(limit, Cost):
-            raise InvalidValue(f"a filter's limit is a Cost, got {said(limit)}")
+            raise InvalidValue(f"a filter's limit is a Cost, got {brief(limit)}")
         epsilon, quarter = limit.exact_epsilon, limit.exact_delta / 4
         others = (_renyi(epsilon, quarter), _gaussian(epsilon, 2 * quarter))
         return cls(limit, (BasicMeter((limit.epsilon_units,)), *(meter for meter in others if meter is not None)))

@@ -19,7 +19,7 @@ from expost.accounting.renyi.tangent import largest_epsilon
 from expost.cost import EPSILON_UNITS, Cost, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee
-from expost.mentions import said
+from expost.mentions import brief
 
 _FREE = Prices(otherwise=0)
 
@@ -177,7 +177,7 @@ class RenyiMeter:
         most = floor(capacity(chosen, epsilon, share.exact_delta) * EPSILON_UNITS)
         if most < 1:
             raise InvalidValue(
-                f"ε {said(epsilon)} with δ {said(delta)} leaves no room at order {float(chosen):g}: "
+                f"ε {brief(epsilon)} with δ {brief(delta)} leaves no room at order {float(chosen):g}: "
                 "leave the order out, or take a larger one"
             )
         return cls(chosen, (most,), share.delta_units)
@@ -217,7 +217,7 @@ class GaussianMeter:
         share, aside = Cost.within(0, delta), Cost.within(others)
         rest = exact(epsilon, "ε") - aside.exact_epsilon
         if rest <= 0:
-            raise InvalidValue(f"others is below ε {said(epsilon)}: Gaussian noise needs a share, got {said(others)}")
+            raise InvalidValue(f"others is below ε {brief(epsilon)}: Gaussian noise needs a share, got {brief(others)}")
         multiplier = normal_noise_for(rest, share.exact_delta)
         return cls((aside.epsilon_units, floor(EPSILON_UNITS / multiplier**2)), share.delta_units)
 

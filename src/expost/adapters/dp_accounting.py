@@ -26,7 +26,7 @@ from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours
 from expost.ledger import Ledger
-from expost.mentions import said
+from expost.mentions import brief
 
 Accountant: TypeAlias = Literal["best", "pld", "rdp", "expost"]
 """Who composes events: dp-accounting's privacy-loss distributions or Rényi accountant, the better of both, or we."""
@@ -57,7 +57,7 @@ def event_guarantee(event: Any, *, delta: Number, neighbours: Neighbours, accoun
     """
     _library()
     if accountant not in ("best", "pld", "rdp", "expost"):
-        raise InvalidValue(f"an accountant is 'best', 'pld', 'rdp' or 'expost', got {said(accountant)}")
+        raise InvalidValue(f"an accountant is 'best', 'pld', 'rdp' or 'expost', got {brief(accountant)}")
     asked = requested_delta(delta)
     checked_leaves(event, neighbours)
     return Guarantee.uniform(_epsilon(event, asked, neighbours, accountant), asked, neighbours=neighbours)
@@ -170,7 +170,7 @@ def history_event(ledger: Ledger, *, neighbours: Neighbours) -> LedgerHistory:
     """
     dp = _library()
     if neighbours not in ("add-remove", "substitute"):
-        raise InvalidValue(f"a history is for 'add-remove' or 'substitute' neighbours, got {said(neighbours)}")
+        raise InvalidValue(f"a history is for 'add-remove' or 'substitute' neighbours, got {brief(neighbours)}")
     if ledger.neighbours not in (None, neighbours):
         raise InvalidValue(f"the ledger is for {ledger.neighbours!r} neighbours: say neighbours={ledger.neighbours!r}")
     worst = [entry.guarantee.worst_case for entry in ledger.entries() if entry.state != "voided"]

@@ -10,7 +10,7 @@ from typing import Any
 from expost.checks import as_whole
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours
-from expost.mentions import said
+from expost.mentions import brief
 
 MOST_STEPS = 10**7
 """Leaves of an event, repetitions counted."""
@@ -24,7 +24,9 @@ def checked_leaves(event: Any, neighbours: Neighbours) -> list[tuple[Any, int]]:
     [(GaussianDpEvent(noise_multiplier=2.0), 3)]
     """
     if neighbours not in ("add-remove", "substitute"):
-        raise InvalidValue(f"events are for 'add-remove' or 'substitute' neighbours: say which, got {said(neighbours)}")
+        raise InvalidValue(
+            f"events are for 'add-remove' or 'substitute' neighbours: say which, got {brief(neighbours)}"
+        )
     try:
         leaves = list(_leaves(event, 1))
     except RecursionError:
@@ -76,29 +78,29 @@ def _check_leaf(event: Any) -> None:
     for name, rule in _CHECKS[kind].items():
         rule(getattr(event, name), f"{name} of a {kind}")
     if kind == "MixtureOfGaussiansDpEvent" and abs(sum(event.sampling_probs) - 1) > 1e-9:
-        raise InvalidValue(f"the probabilities of a mixture add up to 1, got {said(event.sampling_probs)}")
+        raise InvalidValue(f"the probabilities of a mixture add up to 1, got {brief(event.sampling_probs)}")
     if kind == "SampledWithoutReplacementDpEvent" and event.sample_size > event.source_dataset_size:
         raise InvalidValue(f"a sample of {event.sample_size} is larger than its data set: {event.source_dataset_size}")
 
 
 def _positive(value: Any, what: str) -> None:
     if _number(value, what) <= 0:
-        raise InvalidValue(f"{what} is above 0, got {said(value)}: without noise it guarantees nothing")
+        raise InvalidValue(f"{what} is above 0, got {brief(value)}: without noise it guarantees nothing")
 
 
 def _not_negative(value: Any, what: str) -> None:
     if _number(value, what) < 0:
-        raise InvalidValue(f"{what} is not negative, got {said(value)}")
+        raise InvalidValue(f"{what} is not negative, got {brief(value)}")
 
 
 def _probability(value: Any, what: str) -> None:
     if not 0 <= _number(value, what) <= 1:
-        raise InvalidValue(f"{what} is a probability, got {said(value)}")
+        raise InvalidValue(f"{what} is a probability, got {brief(value)}")
 
 
 def _share(value: Any, what: str) -> None:
     if not 0 < _number(value, what) <= 1:
-        raise InvalidValue(f"{what} is above 0 and at most 1, got {said(value)}: without lies it guarantees nothing")
+        raise InvalidValue(f"{what} is above 0 and at most 1, got {brief(value)}: without lies it guarantees nothing")
 
 
 def _numbers(values: Any, what: str) -> None:
@@ -113,7 +115,7 @@ def _inner(event: Any, what: str) -> None:
 
 def _number(value: Any, what: str) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
-        raise InvalidValue(f"{what} is a number, got {said(value)}")
+        raise InvalidValue(f"{what} is a number, got {brief(value)}")
     if not isfinite(value):
         raise InvalidValue(f"{what} is a finite number, got {value}")
     return Fraction(value)

@@ -23,7 +23,7 @@ from expost.errors import AlreadyReserved, InteractionClosed, InvalidValue
 from expost.forks import here
 from expost.ledger import Entry, Ledger, Reservation
 from expost.ledger.reservation import reserve_elsewhere
-from expost.mentions import said
+from expost.mentions import brief
 
 
 class Training:
@@ -100,13 +100,13 @@ class Training:
             raise InvalidValue(f"a ledger is needed, got a {type(ledger).__name__}")
         for name, value in (("noise_multiplier", noise_multiplier), ("max_grad_norm", max_grad_norm)):
             if not as_guaranteed(value, name):
-                raise InvalidValue(f"{name} is above 0, got {said(value)}: without noise nothing is guaranteed")
+                raise InvalidValue(f"{name} is above 0, got {brief(value)}: without noise nothing is guaranteed")
         if lease is not None and key is None:
             raise InvalidValue("a lease is for a training that is resumed: give key=, its name")
         check_parts(model, optimizer, loader)
         unknown = sorted(options.keys() - OPACUS_OPTIONS.keys())
         if unknown:
-            raise InvalidValue(f"{unknown[0]}={said(options[unknown[0]])} is not analysed here: leave it out")
+            raise InvalidValue(f"{unknown[0]}={brief(options[unknown[0]])} is not analysed here: leave it out")
         for name, value in options.items():
             OPACUS_OPTIONS[name](value, ledger)
         self._ledger, self._parts, self._options = ledger, (model, optimizer, loader), options
@@ -293,7 +293,7 @@ class Training:
 
     @property
     def entry(self) -> Entry:
-        """The ledger's entry, as it stands now."""
+        """The ledger's entry, as it is now."""
         if self._reservation is None:
             raise InteractionClosed("nothing is reserved yet: begin the with block")
         return self._reservation.entry

@@ -10,7 +10,7 @@ from typing import Any
 from expost.adapters.upper import library
 from expost.errors import InvalidValue
 from expost.ledger import Ledger
-from expost.mentions import said
+from expost.mentions import brief
 
 _GRAIN = 2**24
 """torch draws uniform floats in steps of 2⁻²⁴."""
@@ -161,7 +161,7 @@ _FACTS = (
 def _must_be(*allowed: Any) -> Callable[[Any, Ledger], None]:
     def check(value: Any, ledger: Ledger) -> None:
         if value not in allowed:
-            raise InvalidValue(f"{said(value)} is not analysed here: only {' or '.join(map(repr, allowed))}")
+            raise InvalidValue(f"{brief(value)} is not analysed here: only {' or '.join(map(repr, allowed))}")
 
     return check
 

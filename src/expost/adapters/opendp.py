@@ -20,7 +20,7 @@ from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
 from expost.mechanism import Interaction, Mechanism
-from expost.mentions import said
+from expost.mentions import brief
 from expost.noise import NoiseSource
 
 _RELATIONS: dict[str, Neighbours] = {
@@ -88,7 +88,7 @@ class OpenDPMeasurement(Mechanism[Any, Any]):
         if not isinstance(self.measurement, dp.Measurement):
             raise InvalidValue(f"an OpenDP Measurement is needed, got a {type(self.measurement).__name__}")
         if self.name is not None and (not isinstance(self.name, str) or not self.name):
-            raise InvalidValue(f"a name is a text that is not empty, got {said(self.name)}")
+            raise InvalidValue(f"a name is a text that is not empty, got {brief(self.name)}")
         relation = relation_of(self.measurement.input_metric, self.d_in, as_neighbours(self.neighbours))
         object.__setattr__(self, "neighbours", relation)
         if self.delta is not None:
@@ -144,7 +144,7 @@ class OpenDPMeasurement(Mechanism[Any, Any]):
             return self.measurement.map(self.d_in)
         except Exception as refused:
             reason = str(refused).strip().splitlines()[-1].strip() if str(refused).strip() else "no reason given"
-            raise InvalidValue(f"the privacy map does not take d_in {said(self.d_in)}: {reason}") from None
+            raise InvalidValue(f"the privacy map does not take d_in {brief(self.d_in)}: {reason}") from None
 
     def _cost(self) -> Cost:
         kind = self._measure
@@ -265,7 +265,7 @@ def relation_of(metric: Any, d_in: Any, wanted: Neighbours | None) -> Neighbours
     exchanged = own == "add-remove" and wanted == "substitute" and isinstance(d_in, int) and d_in % 2 == 0
     if wanted is not None and wanted != own and not exchanged:
         raise InvalidValue(
-            f"the metric {metric} is about {own!r} neighbours at d_in {said(d_in)}, not {wanted!r}: an exchanged "
+            f"the metric {metric} is about {own!r} neighbours at d_in {brief(d_in)}, not {wanted!r}: an exchanged "
             "record is two apart in symmetric distance"
         )
     return wanted or own

@@ -11,7 +11,7 @@ from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.ledger import Ledger, Reservation
 from expost.mechanism import Mechanism
-from expost.mentions import said
+from expost.mentions import brief
 from expost.names import function_name
 from expost.noise import NoiseSource
 
@@ -57,7 +57,7 @@ class OwnMechanism(Mechanism[Any, Any]):
 
     def __post_init__(self) -> None:
         if not callable(self.function):
-            raise InvalidValue(f"a function of the data and a noise source is needed, got {said(self.function)}")
+            raise InvalidValue(f"a function of the data and a noise source is needed, got {brief(self.function)}")
         _check_stated(self.stated, self.partition)
 
     @property
@@ -153,11 +153,11 @@ def charged(
 
 def _check_stated(guarantee: Any, part_of: Any) -> None:
     if not isinstance(guarantee, Guarantee):
-        raise InvalidValue(f"a guarantee is needed, such as Guarantee.uniform(1), got {said(guarantee)}")
+        raise InvalidValue(f"a guarantee is needed, such as Guarantee.uniform(1), got {brief(guarantee)}")
     if part_of is None and "any" not in guarantee:
         raise InvalidValue("this guarantee has parts: say by part_of= which part an output is in")
     if part_of is not None and not callable(part_of):
-        raise InvalidValue(f"part_of is a function of an output, got {said(part_of)}")
+        raise InvalidValue(f"part_of is a function of an output, got {brief(part_of)}")
 
 
 def _name_of(function: Any) -> str | None:

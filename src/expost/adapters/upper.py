@@ -12,7 +12,7 @@ from expost.accounting.renyi import epsilon_at
 from expost.checks import requested_delta
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue, MissingDependency
-from expost.mentions import said
+from expost.mentions import brief
 
 _ORDERS = [1 + 2.0 ** (i / 4) for i in range(-28, 72)]
 """Orders that are tried for an ε at a δ; any order gives one that holds."""
@@ -33,11 +33,11 @@ def as_guaranteed(value: Any, what: str) -> Fraction:
     True
     """
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise InvalidValue(f"{what} is a number, got {said(value)}")
+        raise InvalidValue(f"{what} is a number, got {brief(value)}")
     if not isfinite(value):
         raise InvalidValue(f"{what} is {value}, which guarantees nothing: add noise, or bound what one person changes")
     if value < 0:
-        raise InvalidValue(f"{what} is not negative, got {said(value)}")
+        raise InvalidValue(f"{what} is not negative, got {brief(value)}")
     number = Fraction(value) if isinstance(value, Rational) else Fraction(float(value))
     Cost(number)  # refused if it is more than any ledger can hold
     return number

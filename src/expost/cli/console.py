@@ -84,8 +84,8 @@ def command_words(mention: Mention) -> str:
 
 def fail(error: errors.ExpostError) -> int:
     """Print an error on standard error; returns the exit code."""
-    told = error.text(command_words)
-    err.print(Text.assemble(("error: ", "bold red"), told, *(f"\n{note}" for note in notes(error))), soft_wrap=True)
+    text = error.text(command_words)
+    err.print(Text.assemble(("error: ", "bold red"), text, *(f"\n{note}" for note in notes(error))), soft_wrap=True)
     return code_of(error)
 
 
@@ -159,5 +159,5 @@ def short(cost: Cost, *, up: bool) -> str:
     """A cost to six places, for tables: charges round up, refunds and balances down."""
     basic = shortened(cost, up=up)
     rho = getattr(cost, "rho_units", 0)  # where there are several meters
-    said = [f"{basic}"] if basic or not rho else []
-    return " or ".join([*said, *([f"ρ {rho / 1e12:.4g}"] if rho else [])])
+    parts = [f"{basic}"] if basic or not rho else []
+    return " or ".join([*parts, *([f"ρ {rho / 1e12:.4g}"] if rho else [])])

@@ -265,8 +265,8 @@ def _show_plan(planned: Plan) -> None:
         table.add_row(line.question.name, line.question.kind, *costs, Text(line.expected), Text(line.why or condition))
     out.print(Text(planned.study.title, style="bold"))
     out.print(table)
-    for said in planned.about_errors:
-        out.print(Text(said), soft_wrap=True)
+    for note in planned.about_errors:
+        out.print(Text(note), soft_wrap=True)
     out.print(
         f"\n{planned.study.spends_from}: limit {planned.study.limit} · remaining now {planned.before} · remaining "
         f"afterwards: {short(planned.worst, up=False)} at worst, {short(planned.best, up=False)} at best",
@@ -302,16 +302,16 @@ def _plan_json(planned: Plan) -> dict[str, Any]:
 def _line(outcome: Outcome) -> Text:
     """One question as it ended."""
     mark, style = _MARKS.get(outcome.state, ("✗", "red"))
-    said = outcome.answer.text if outcome.answer is not None else f"{outcome.state}: {outcome.why}"
+    line = outcome.answer.text if outcome.answer is not None else f"{outcome.state}: {outcome.why}"
     answer = outcome.answer
     notice = f"\n    beware: {answer.notice}" if answer is not None and answer.notice else ""
-    return Text.assemble((f"{mark} ", style), (outcome.question.name, "bold"), f"  {said}", (notice, "yellow"))
+    return Text.assemble((f"{mark} ", style), (outcome.question.name, "bold"), f"  {line}", (notice, "yellow"))
 
 
 def _how(outcome: Outcome) -> Padding:
     """How its answer was made, below it."""
-    said = " · ".join(f"{name}: {text}" for name, text in outcome.how.items())
-    return Padding(Text(said, style="dim"), (0, 0, 0, 4))
+    line = " · ".join(f"{name}: {text}" for name, text in outcome.how.items())
+    return Padding(Text(line, style="dim"), (0, 0, 0, 4))
 
 
 def _show_result(result: Result, report: Path | None) -> None:

@@ -14,7 +14,7 @@ from expost.data import query
 from expost.data.expression import Tree
 from expost.data.questions import as_number
 from expost.errors import InvalidValue
-from expost.mentions import Argument, said
+from expost.mentions import Argument, brief
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
@@ -115,7 +115,7 @@ class Column:
         if self.table.unit.column is not None:
             values.sort(axis=0)
         if len(values) != self.shape[0]:
-            raise InvalidValue(f"{said(self.table.name)} changed while it was read: read it again when nobody writes")
+            raise InvalidValue(f"{brief(self.table.name)} changed while it was read: read it again when nobody writes")
         return values[:, 0] if self.ndim == 1 else values
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:

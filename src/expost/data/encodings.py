@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from expost.errors import InvalidValue
-from expost.mentions import said
+from expost.mentions import brief
 
 ENCODINGS = ("utf-8", "latin-1", "cp1252", "cp1250", "iso-8859-2", "iso-8859-15", "mac-roman", "utf-16")
 """Encodings in which no byte makes reading fail: what cannot be decoded becomes a replacement character."""
@@ -20,7 +20,7 @@ def check_encoding(encoding: object) -> None:
     """Raise for encodings not in ``ENCODINGS``."""
     if encoding is not None and encoding not in ENCODINGS:
         raise InvalidValue(
-            f"encoding is the encoding of a CSV file, one of {', '.join(ENCODINGS)}; got {said(encoding)}"
+            f"encoding is the encoding of a CSV file, one of {', '.join(ENCODINGS)}; got {brief(encoding)}"
         )
 
 

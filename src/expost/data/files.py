@@ -19,7 +19,7 @@ from expost.data.expression import Kind
 from expost.data.expression.functions import CAST_NAMES
 from expost.data.expression.operators import VALUE_KINDS
 from expost.errors import InvalidValue
-from expost.mentions import said
+from expost.mentions import brief
 
 LONGEST_LINE = 2**22
 """The longest line of CSV, in bytes; longer rows are left out."""
@@ -82,12 +82,12 @@ class Form:
     def __post_init__(self) -> None:
         check_encoding(self.encoding)
         if self.decimal not in (None, ".", ","):
-            raise InvalidValue(f"decimal is the decimal mark of a CSV file, '.' or ',', got {said(self.decimal)}")
+            raise InvalidValue(f"decimal is the decimal mark of a CSV file, '.' or ',', got {brief(self.decimal)}")
         if self.quote is not None and (not isinstance(self.quote, str) or len(self.quote) > 1):
-            raise InvalidValue(f"quote is the character around fields, or '' for none, got {said(self.quote)}")
+            raise InvalidValue(f"quote is the character around fields, or '' for none, got {brief(self.quote)}")
         wrong = not isinstance(self.delimiter, str) or len(self.delimiter) != 1 or self.delimiter in "\r\n\0"
         if self.delimiter is not None and wrong:
-            raise InvalidValue(f"delimiter is the character between fields, such as ';', got {said(self.delimiter)}")
+            raise InvalidValue(f"delimiter is the character between fields, such as ';', got {brief(self.delimiter)}")
         if self.decimal == "," and self.delimiter == ",":
             raise InvalidValue("',' cannot be both the delimiter and the decimal mark: pass another delimiter")
         if self.delimiter is not None and self.delimiter == self.quote_mark:
@@ -189,7 +189,7 @@ def declared_kind(name: str, declared: Any) -> Kind:
     known = CAST_NAMES.get(declared.upper()) if isinstance(declared, str) else None
     if known is None:
         raise InvalidValue(
-            f"column {name!r} cannot be of type {said(declared)}: declare one of {', '.join(VALUE_KINDS)}",
+            f"column {name!r} cannot be of type {brief(declared)}: declare one of {', '.join(VALUE_KINDS)}",
             about=("schema", name),
         )
     return known

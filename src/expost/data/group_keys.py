@@ -11,7 +11,7 @@ from expost.data import query
 from expost.data.expression import Tree
 from expost.data.histograms import MOST_KEYS, in_order, listed_keys
 from expost.errors import InvalidValue
-from expost.mentions import said
+from expost.mentions import brief
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
@@ -37,7 +37,7 @@ def stated_keys(texts: Sequence[str], keys: Any) -> tuple[GroupKey, ...]:
         _has_all(texts, list(keys))
         found = list(product(*(list(keys[text]) for text in texts)))
     elif isinstance(keys, str) or not hasattr(keys, "__iter__"):
-        raise InvalidValue(f"keys are a list of values, got {said(keys)}")
+        raise InvalidValue(f"keys are a list of values, got {brief(keys)}")
     else:
         found = [key if isinstance(key, tuple) else (key,) for key in keys]
     listed = tuple(tuple(value.item() if hasattr(value, "item") else value for value in key) for key in found)

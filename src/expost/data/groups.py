@@ -20,7 +20,7 @@ from expost.data.questions import Planned, PureMechanism, TableMechanism, as_of
 from expost.data.sums import Clipped
 from expost.errors import InvalidValue
 from expost.frame import ERROR, IN_RANKS
-from expost.mentions import said
+from expost.mentions import brief
 from expost.noise import NoiseSource
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Groups(Planned):
     def of(cls, table: PrivateTable, values: Sequence[Any], keys: Any) -> Groups:
         """Checks the arguments."""
         if not values or not all(isinstance(value, str) for value in values) or len(set(values)) < len(values):
-            raise InvalidValue(f"groups are by one or more different columns or expressions, got {said(list(values))}")
+            raise InvalidValue(f"groups are by one or more different columns or expressions, got {brief(list(values))}")
         listed = () if keys is None else stated_keys(values, keys)
         one = tuple(key[0] for key in listed) if len(values) == 1 else listed
         groups = cls(table, values[0], one, tuple(values[1:]))
@@ -101,13 +101,13 @@ class Groups(Planned):
         one = self.table.variance(value, bounds=bounds, missing=missing)
         return GroupVariance(value, one.bounds[0], one.missing, one.trees[0])
 
-    def quantile(self, value: str, quantile: Any, **said: Any) -> Ranks:
+    def quantile(self, value: str, quantile: Any, **options: Any) -> Ranks:
         """A quantile of each group, as :meth:`PrivateTable.quantile`."""
-        return self.table.quantile(value, quantile, **said)
+        return self.table.quantile(value, quantile, **options)
 
-    def median(self, value: str, **said: Any) -> Ranks:
+    def median(self, value: str, **options: Any) -> Ranks:
         """The median of each group, as :meth:`PrivateTable.median`."""
-        return self.table.median(value, **said)
+        return self.table.median(value, **options)
 
     def answers(
         self, *, epsilon: Number, delta: Number = 0, total: bool = False, **statistics: GroupAggregate | Ranks
@@ -202,13 +202,13 @@ class Grouped(PureMechanism[dict[Any, Any]]):
         for key, mechanism in zip(self.question.keys, self.mechanisms, strict=True):
             if not isinstance(mechanism, TableMechanism) or not _is_about(mechanism, self.question.rows(key)):
                 raise InvalidValue(
-                    f"the question about group {said(key)} is not about its rows: make it from the rows that the "
+                    f"the question about group {brief(key)} is not about its rows: make it from the rows that the "
                     "function receives"
                 )
             if not mechanism.guarantee.worst_case <= share:
                 raise InvalidValue(
-                    f"the question about group {said(key)} costs {mechanism.guarantee.worst_case}, more than its share "
-                    f"of {share}: pass on the ε that the function receives, without δ"
+                    f"the question about group {brief(key)} costs {mechanism.guarantee.worst_case}, more than its "
+                    f"share of {share}: pass on the ε that the function receives, without δ"
                 )
 
     def check(self, data: Any) -> None:

@@ -25,7 +25,7 @@ from expost.guarantee import Part
 from expost.mechanisms import SparseVector
 from expost.mechanisms.histogram import balanced_laplace, noisy_counts
 from expost.mechanisms.laplace import laplace_reach
-from expost.mentions import said
+from expost.mentions import brief
 from expost.noise import NoiseSource, vector
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Histogram(Question[dict[Any, int]]):
             raise InvalidValue("a histogram takes either keys or bins: pass one of them, or discover the keys")
         if other is not None and not isinstance(other, str):
             raise InvalidValue(
-                f"other is the label of all other values, a text, or None not to count them; got {said(other)}"
+                f"other is the label of all other values, a text, or None not to count them; got {brief(other)}"
             )
         if keys is not None:
             if bounds is not None:
@@ -146,7 +146,7 @@ class Histogram(Question[dict[Any, int]]):
         wanted = set(labels)
         cells = {cell: self.labels[place] for cell, place in self.places.items() if self.labels[place] in wanted}
         if not cells or len(cells) < len(wanted):
-            raise InvalidValue(f"only() takes labels of this histogram's cells, at least one: {said(self.labels)}")
+            raise InvalidValue(f"only() takes labels of this histogram's cells, at least one: {brief(self.labels)}")
         named = tuple(cells.values())
         chosen = f"CASE WHEN {self.cell} IN ({', '.join(map(str, cells))}) THEN {self.cell} END"
         return replace(self, labels=named, other=None, cell=chosen, places={cell: i for i, cell in enumerate(cells)})
@@ -271,12 +271,12 @@ def listed_keys(text: str, tree: Tree, keys: Any) -> tuple[Any, ...]:
     """The keys, checked to be distinct values of the column's kind."""
     types: dict[Any, type] = {"text": str, "integer": int, "boolean": bool}
     if isinstance(keys, str) or not isinstance(keys, Iterable):
-        raise InvalidValue(f"keys are a list of values, got {said(keys)}")
+        raise InvalidValue(f"keys are a list of values, got {brief(keys)}")
     listed = tuple(key.item() if isinstance(key, np.generic) else key for key in keys)
     wrong = [key for key in listed if type(key) is not types[tree.kind]]
     if wrong:
         raise InvalidValue(
-            f"{said(text)} holds {tree.kind}, but {said(wrong[0])} is of another kind: keys are values of the column"
+            f"{brief(text)} holds {tree.kind}, but {brief(wrong[0])} is of another kind: keys are values of the column"
         )
     if tree.kind == "integer" and any(not -(2**63) <= key < 2**63 for key in listed):
         raise InvalidValue("keys that are whole numbers have at most 64 bits: leave out larger ones, which no row has")
@@ -309,7 +309,7 @@ def _bins(table: PrivateTable, text: str, bins: Any, bounds: Any) -> tuple[tuple
 
 def _even_edges(bins: int, bounds: Any) -> list[float]:
     if bounds is None or not 1 <= bins <= 10**6:
-        raise InvalidValue(f"a number of bins is from 1 to a million, and needs bounds, got {bins} and {said(bounds)}")
+        raise InvalidValue(f"a number of bins is from 1 to a million, and needs bounds, got {bins} and {brief(bounds)}")
     low, high = (float(end) for end in exact_bounds(bounds))
     if not isfinite(high - low):
         raise InvalidValue(
@@ -327,5 +327,5 @@ def _ascend(edges: list[float]) -> None:
 
 def _listed(bins: Any) -> list[Any]:
     if isinstance(bins, str) or not isinstance(bins, Iterable):
-        raise InvalidValue(f"bins are a list of edges, or a number with bounds; got {said(bins)}")
+        raise InvalidValue(f"bins are a list of edges, or a number with bounds; got {brief(bins)}")
     return list(bins)

@@ -16,7 +16,7 @@ from expost.data.expression import Kind, Tree, is_text
 from expost.data.expression.tree import Stated
 from expost.data.steps import TableStep
 from expost.errors import InvalidValue
-from expost.mentions import said
+from expost.mentions import brief
 
 if TYPE_CHECKING:
     from expost.data.engine import Engine
@@ -38,7 +38,7 @@ class LookupStep(TableStep):
     kind: Kind = "boolean"
 
     @property
-    def said(self) -> str:
+    def brief(self) -> str:
         """What is looked up by what."""
         where = "is in a public table" if self.column is None else "looked up in a public table"
         return f"{self.expression} {where}"
@@ -69,7 +69,7 @@ def _searched(keys: Sequence[str], values: Sequence[str], key: str) -> str:
 def lookup_steps(table: PrivateTable, public: Any, on: str, keep: str) -> tuple[list[LookupStep], dict[str, Kind]]:
     """The steps that add the columns of a public table, and their kinds."""
     if keep not in ("all", "matched"):
-        raise InvalidValue(f"keep is which rows are kept, 'all' or 'matched'; got {said(keep)}")
+        raise InvalidValue(f"keep is which rows are kept, 'all' or 'matched'; got {brief(keep)}")
     tree = table.expression(on, ("text", "integer", "boolean"), "a key")
     columns = _columns(public)
     if on not in columns:
@@ -108,7 +108,7 @@ def _columns(public: Any) -> dict[str, list[Any]]:
     elif isinstance(public, dict):
         found = {str(name): list(values) for name, values in public.items()}
     else:
-        raise InvalidValue(f"a public table is a frame, or a mapping from columns to values; got {said(public)}")
+        raise InvalidValue(f"a public table is a frame, or a mapping from columns to values; got {brief(public)}")
     if len({len(values) for values in found.values()}) != 1:
         raise InvalidValue("the columns of the public table have different lengths: make them equally long")
     return {name: [_plain(value) for value in values] for name, values in found.items()}

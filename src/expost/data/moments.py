@@ -23,7 +23,7 @@ from expost.mechanism import Mechanism
 from expost.mechanisms import Correlation, Covariance, LinearRegression, Variance
 from expost.mechanisms.linear.box import STEPS, Box
 from expost.mechanisms.linear.normal_equations import NormalEquations
-from expost.mentions import said
+from expost.mentions import brief
 from expost.noise import NoiseSource, SystemNoise, vector
 from expost.noise.grid import FARTHEST, saturating_sum
 
@@ -74,7 +74,7 @@ class Moments(Planned):
             )
         as_whole(len(values), "the number of values", most=_MOST_VALUES)
         if isinstance(missing, str) and missing != "drop":
-            raise InvalidValue(f"missing is what NULL and NaN count as, a number or 'drop'; got {said(missing)}")
+            raise InvalidValue(f"missing is what NULL and NaN count as, a number or 'drop'; got {brief(missing)}")
         gone = None if missing == "drop" else float(exact(missing, "missing"))
         trees = (table.expression(value, ("integer", "number", "boolean"), f"a {statistic}") for value in values)
         pairs = tuple(as_interval(pair) for pair in bounds)

@@ -25,7 +25,7 @@ from expost.mechanisms.quantiles.candidates import Candidates, Lattice, Unbounde
 from expost.mechanisms.quantiles.ordered import arrange
 from expost.mechanisms.quantiles.quantiles import target
 from expost.mechanisms.quantiles.windows import Windows
-from expost.mentions import said
+from expost.mentions import brief
 from expost.noise import NoiseSource
 from expost.noise.grid import Grid
 
@@ -110,7 +110,7 @@ class Ranks(Planned):
         several = quantiles if isinstance(quantiles, tuple | list) else (quantiles,)
         levels = tuple(as_probability(level, "a quantile") for level in several)
         if not levels or list(levels) != sorted(set(levels)):
-            raise InvalidValue(f"quantiles are numbers from 0 to 1 in ascending order, got {said(quantiles)}")
+            raise InvalidValue(f"quantiles are numbers from 0 to 1 in ascending order, got {brief(quantiles)}")
         if bounds is None:
             return cls(table, AnySize.of(table, value, missing, grid), levels)
         clipped = Clipped.of(table, value, bounds, missing, grid)

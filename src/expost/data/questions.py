@@ -30,7 +30,7 @@ from expost.mechanisms.additive import Additive
 from expost.mechanisms.fixed_cost import RELEASED
 from expost.mechanisms.reduction.levels import Reduced
 from expost.mechanisms.wrapper import Wrapper
-from expost.mentions import said
+from expost.mentions import brief
 from expost.noise import NoiseSource
 
 if TYPE_CHECKING:
@@ -236,8 +236,8 @@ class Noisy(OnNumbers[Out]):
         bound = self.error_bound("0.95")
         if isinstance(output, dict):
             return f"{self.question.title}, all ± {bound:.6g} at 95 %"
-        said = f"{output:.6g}" if isinstance(output, float) else f"{output}"
-        return f"{self.question.title} {said} ± {bound:.6g} at 95 %"
+        value = f"{output:.6g}" if isinstance(output, float) else f"{output}"
+        return f"{self.question.title} {value} ± {bound:.6g} at 95 %"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -338,4 +338,4 @@ def as_number(tree: Tree) -> Tree:
 def as_of(of: Any) -> None:
     """Raise unless it is ``"rows"`` or ``"units"``."""
     if of not in ("rows", "units"):
-        raise InvalidValue(f"of is what is counted, 'rows' or 'units'; got {said(of)}")
+        raise InvalidValue(f"of is what is counted, 'rows' or 'units'; got {brief(of)}")

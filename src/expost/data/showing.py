@@ -15,7 +15,7 @@ class ShownTable:
         from expost.markup import html_lines, html_table
 
         facts = str(self).splitlines()[: -len(self.columns) or None]
-        derived = {step.column: step.said for step in self.steps if step.column is not None}
+        derived = {step.column: step.description for step in self.steps if step.column is not None}
         rows = [(name, kind, derived.get(name, "")) for name, kind in self.columns]
         lines = html_lines(facts[0], [" ".join(fact.split()) for fact in facts[1:]])
         return lines + html_table(("column", "holds", "derived as"), rows)

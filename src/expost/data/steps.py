@@ -13,7 +13,7 @@ class TableStep:
     column: str | None = None
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """What it does, as shown to people."""
         return self.expression
 

@@ -17,7 +17,7 @@ from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.mechanism import Out
 from expost.mechanisms import Laplace
-from expost.mentions import said
+from expost.mentions import brief
 from expost.noise import NoiseSource
 from expost.noise.grid import FARTHEST, Grid
 
@@ -348,7 +348,7 @@ def as_missing(missing: Any, low: Fraction, high: Fraction) -> float | None:
     if missing == "drop":
         return None
     if isinstance(missing, str):
-        raise InvalidValue(f"missing is what NULL and NaN count as, a number or 'drop'; got {said(missing)}")
+        raise InvalidValue(f"missing is what NULL and NaN count as, a number or 'drop'; got {brief(missing)}")
     return float(min(max(exact(missing, "missing"), low), high))
 
 

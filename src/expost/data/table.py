@@ -29,7 +29,7 @@ from expost.data.unit import Unit, as_unit
 from expost.errors import InvalidValue, MissingDependency
 from expost.fingerprint import DATA
 from expost.guarantee import Neighbours, as_neighbours
-from expost.mentions import Argument, said
+from expost.mentions import Argument, brief
 
 Of = Literal["rows", "units"]
 _MOST_STEPS = 40
@@ -125,7 +125,7 @@ def read(
     if size is not None and relation != "substitute":
         raise InvalidValue("under 'add-remove' the number of units is private: leave size out, and ask for a count")
     if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 0):
-        raise InvalidValue(f"size is the number of units, a whole number from 0, got {said(size)}")
+        raise InvalidValue(f"size is the number of units, a whole number from 0, got {brief(size)}")
     if key is not None and (isinstance(key, bool) or not isinstance(key, int)):
         raise InvalidValue("key is a whole number, and something else was given: pass one, or leave key out")
     columns, secret = tuple(found.schema.items()), secrets.randbits(128) if key is None else key
@@ -191,7 +191,7 @@ class PrivateTable(MomentQuestions, ShownTable):
         self._has_room()
         if self._checked(condition).kind != "boolean":
             raise InvalidValue(
-                f"a filter is true or false for each row, and {said(condition)} is neither: write a comparison",
+                f"a filter is true or false for each row, and {brief(condition)} is neither: write a comparison",
                 about=condition,
             )
         return replace(self, steps=(*self.steps, TableStep(condition)))
@@ -366,7 +366,8 @@ class PrivateTable(MomentQuestions, ShownTable):
         if tree.kind not in kinds:
             wanted, found = " or ".join(kinds), tree.kind or "NULL"
             raise InvalidValue(
-                f"{purpose} needs {wanted}, but {said(value)} holds {found}: {_remedy(value, tree, kinds)}", about=value
+                f"{purpose} needs {wanted}, but {brief(value)} holds {found}: {_remedy(value, tree, kinds)}",
+                about=value,
             )
         return tree
 
@@ -374,7 +375,7 @@ class PrivateTable(MomentQuestions, ShownTable):
         tree = parse(expression, self.schema)
         if weight(tree, self._weights()) > HEAVIEST:
             raise InvalidValue(
-                f"{said(expression)} is too large, counting the derived columns it uses: write it in fewer parts",
+                f"{brief(expression)} is too large, counting the derived columns it uses: write it in fewer parts",
                 about=expression,
             )
         return tree
@@ -394,7 +395,7 @@ class PrivateTable(MomentQuestions, ShownTable):
     @property
     def title(self) -> str:
         """The name and the filters."""
-        wheres = [step.said for step in self.steps if step.column is None]
+        wheres = [step.description for step in self.steps if step.column is None]
         return f"{self.name} where {' and '.join(wheres)}" if wheres else self.name
 
     def __repr__(self) -> str:
@@ -408,12 +409,12 @@ class PrivateTable(MomentQuestions, ShownTable):
             else f"each {unit.column!r} is a unit; at most {unit.rows} rows and {unit.groups} groups of each count, "
             "chosen by a keyed hash; rows without one do not count"
         )
-        derived = {step.column: step.said for step in self.steps if step.column is not None}
+        derived = {step.column: step.description for step in self.steps if step.column is not None}
         width = max((len(name) for name, _ in self.columns), default=0)
         lines = [f"private table {self.name!r}", f"  unit        {whose}", f"  neighbours  {self.neighbours}"]
         if self.declared is not None:
             lines.append(f"  units       {self.declared}")
-        lines += [f"  where       {step.said}" for step in self.steps if step.column is None]
+        lines += [f"  where       {step.description}" for step in self.steps if step.column is None]
         for name, kind in self.columns:
             meant = f" = {derived[name]}" if name in derived else ""
             lines.append(f"  {name:<{width}}  {kind}{meant}")
@@ -430,7 +431,7 @@ def _remedy(value: str, tree: Tree, kinds: tuple[Kind, ...]) -> str:
 
 def _engine(source: Any, table: str | None, form: Form, engine: str | None) -> Engine:
     if engine not in (None, "duckdb", "spark"):
-        raise InvalidValue(f"engine is what runs the queries, 'duckdb' or 'spark'; got {said(engine)}")
+        raise InvalidValue(f"engine is what runs the queries, 'duckdb' or 'spark'; got {brief(engine)}")
     if hasattr(type(source), "scramble") and isinstance(source, Engine):  # reads no attribute of a frame
         return source
     if engine == "spark" or type(source).__module__.startswith("pyspark."):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from expost.errors import InvalidValue
-from expost.mentions import said
+from expost.mentions import brief
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class Unit:
 
     def __init__(self, column: str | None, *, rows: int, groups: int | None = None) -> None:
         if column is not None and (not isinstance(column, str) or not column):
-            raise InvalidValue(f"a unit is identified by the name of a column, got {said(column)}; or pass unit='row'")
+            raise InvalidValue(f"a unit is identified by the name of a column, got {brief(column)}; or pass unit='row'")
         for name, bound in (("rows", rows), ("groups", rows if groups is None else groups)):
             if isinstance(bound, bool) or not isinstance(bound, int) or not 1 <= bound <= MOST_ROWS:
-                raise InvalidValue(f"{name} is a whole number from 1 to 2^31, got {said(bound)}")
+                raise InvalidValue(f"{name} is a whole number from 1 to 2^31, got {brief(bound)}")
         object.__setattr__(self, "column", column)
         object.__setattr__(self, "rows", rows)
         object.__setattr__(self, "groups", min(rows, rows if groups is None else groups))
@@ -65,5 +65,5 @@ def as_unit(unit: Any) -> Unit:
         return ROW
     raise InvalidValue(
         f"unit is whose privacy is protected, 'row', or Unit('person', rows=10) for a column and the most rows "
-        f"that count of each of its values; got {said(unit)}"
+        f"that count of each of its values; got {brief(unit)}"
     )

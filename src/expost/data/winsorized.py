@@ -15,7 +15,7 @@ from expost.data.questions import Planned, PureMechanism
 from expost.data.sums import Clipped, CountedMean, Mean
 from expost.errors import InvalidValue
 from expost.mechanisms.moments.moments import Winsorized
-from expost.mentions import said
+from expost.mentions import brief
 from expost.noise import NoiseSource
 from expost.noise.grid import Grid
 
@@ -47,7 +47,7 @@ class WinsorizedMean(Planned):
         """Checks the arguments."""
         share = exact(trim, "trim")
         if not 0 < share < Fraction(1, 2):
-            raise InvalidValue(f"trim is the share clamped on either side, above 0 and below 1/2, got {said(trim)}")
+            raise InvalidValue(f"trim is the share clamped on either side, above 0 and below 1/2, got {brief(trim)}")
         return cls(table, Ranks.of(table, value, (share, 1 - share), bounds, missing, grid))
 
     @property

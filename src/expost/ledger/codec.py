@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from expost.canonical import canonical, sha256
 from expost.cost import Cost
 from expost.errors import InvalidValue, NotStorable
-from expost.fingerprint import ordered, say
+from expost.fingerprint import identify, ordered
 from expost.guarantee import Guarantee
 from expost.names import class_name, find
 from expost.text import text_of
@@ -236,8 +236,8 @@ def described(subject: Any, *, keyed: bool = False) -> Described:
         return Described(text)
     if isinstance(subject, Guarantee):
         return Described(text, guarantee_digest(subject))
-    said = say(subject)
-    return Described(text, said.fingerprint, said.data)
+    identity = identify(subject)
+    return Described(text, identity.fingerprint, identity.data)
 
 
 @lru_cache(256)

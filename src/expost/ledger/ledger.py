@@ -434,9 +434,9 @@ class Ledger(ShownLedger):
     ) -> Request:
         if label is not None or key is not None:
             arguments.check_names(label, key)
-        meters, said, alone = self._store.meters, described(subject, keyed=key is not None), self._basic_alone
+        meters, what, alone = self._store.meters, described(subject, keyed=key is not None), self._basic_alone
         tariff = None if meters is None else prices_of(meters, operation, subject, guarantee, basic_alone=alone)
-        return Request(operation, self._path, said, guarantee, label, key, tariff)
+        return Request(operation, self._path, what, guarantee, label, key, tariff)
 
 
 def _at(

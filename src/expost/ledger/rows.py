@@ -56,13 +56,13 @@ def entry_of_row(row: Any) -> Entry:
 
 
 def _entry(row: Any) -> Entry:
-    number, path, manner, text, fingerprint, digest, said, label, key, state, begun, part, paid, paid_delta, at = row[
+    number, path, manner, text, fingerprint, digest, whole, label, key, state, begun, part, paid, paid_delta, at = row[
         :15
     ]
     names = tuple(path.split("/"))
     if row[23] != (len(names) > 1):
         raise ValueError("an entry of an account below the ledger's own is marked so")
-    subject, kept = Described(text, fingerprint), guarantee_of(digest, said)
+    subject, kept = Described(text, fingerprint), guarantee_of(digest, whole)
     return Entry(
         number,
         request_of(manner, names, subject, kept, label, key),

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part, costliest
 from expost.mechanism import Mechanism
-from expost.mentions import said
+from expost.mentions import brief
 from expost.noise import NoiseSource
 
 
@@ -45,11 +45,11 @@ class ByGroup(Mechanism[Mapping[Any, Any], dict[Any, Any]]):
 
     def __post_init__(self) -> None:
         if not isinstance(self.mechanism, Mechanism):
-            raise InvalidValue(f"mechanism is what is asked about each group, got {said(self.mechanism)}")
+            raise InvalidValue(f"mechanism is what is asked about each group, got {brief(self.mechanism)}")
         if not isinstance(self.groups, tuple | list) or not self.groups:
-            raise InvalidValue(f"groups are a list of names, at least one, got {said(self.groups)}")
+            raise InvalidValue(f"groups are a list of names, at least one, got {brief(self.groups)}")
         if any(type(group) not in (int, str) for group in self.groups) or len(set(self.groups)) < len(self.groups):
-            raise InvalidValue(f"groups have different names, text or whole numbers, got {said(self.groups)}")
+            raise InvalidValue(f"groups have different names, text or whole numbers, got {brief(self.groups)}")
         object.__setattr__(self, "groups", tuple(self.groups))
         _ = self.guarantee
 
@@ -70,7 +70,7 @@ class ByGroup(Mechanism[Mapping[Any, Any], dict[Any, Any]]):
         """Data for each of the groups, and none else."""
         if not isinstance(data, Mapping) or set(data) != set(self.groups):
             given = sorted(data, key=str) if isinstance(data, Mapping) else type(data).__name__
-            raise InvalidValue(f"the data is a mapping from each of {self.groups} to its data, got {said(given)}")
+            raise InvalidValue(f"the data is a mapping from each of {self.groups} to its data, got {brief(given)}")
         for group in self.groups:
             self.mechanism.check(data[group])
 

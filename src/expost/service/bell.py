@@ -26,7 +26,7 @@ class Bell:
     ) -> None:
         self._jobs, self._runner, self._window, self._every, self._clock = jobs, runner, window, every, clock
         self._rung = asyncio.Event()
-        self._told: OrderedDict[str, None] = OrderedDict()
+        self._announced: OrderedDict[str, None] = OrderedDict()
         self._beat_at = self._looked_at = 0.0
         self.slot = 0.0
         """The last answer time."""
@@ -86,9 +86,9 @@ class Bell:
     def _new(self, delivered: list[tuple[str, str]]) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
         for job, account in delivered:
-            if job not in self._told:
-                self._told[job] = None
+            if job not in self._announced:
+                self._announced[job] = None
                 found.setdefault(account, []).append(job)
-        while len(self._told) > _KEPT:
-            self._told.popitem(last=False)
+        while len(self._announced) > _KEPT:
+            self._announced.popitem(last=False)
         return found

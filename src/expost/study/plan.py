@@ -149,7 +149,7 @@ def _plan(walk: _Walk, *, choose: bool = False) -> Plan:
 
 
 def other_version(study: Study, versions: str) -> str:
-    """What is said of a question that was answered about another version of the data."""
+    """The note on a question that was answered about another version of the data."""
     return f"is asked again: the ledger has its answer about version {versions}, and [data] says {study.data.version!r}"
 
 

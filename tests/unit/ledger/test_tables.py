@@ -166,7 +166,7 @@ def test_lines_have_a_ledger_and_a_number_in_sqlite(sqlite_url: Callable[[], str
 
 
 def test_a_key_whose_entry_was_removed_is_not_sampled_again(new_url: Callable[[], str]) -> None:
-    """It stands in the audit trail: nobody has to verify that first."""
+    """It is recorded in the audit trail: nobody has to verify that first."""
     url = new_url()
     ledger, told, sampled = make(url), Fixed(GUARANTEE, None, part="small"), list[int]()
     ledger.run(told, on=lambda: 7, key='k "quoted" \u00e9')

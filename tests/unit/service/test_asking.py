@@ -81,7 +81,7 @@ only_if = "many < 10"
     assert abs(found["questions"][0]["value"] - 3000) < 50
 
 
-def test_a_review_stands_in_the_trail(running: Running) -> None:
+def test_a_review_is_recorded_in_the_trail(running: Running) -> None:
     with running.client("alice") as alice, running.client("custodian") as custodian:
         jobs = [submit(alice, key(), COUNT, data="guarded").json() for _ in range(2)]
         assert {job["state"] for job in jobs} == {"review"}

@@ -11,7 +11,7 @@ from expost.accounting.renyi.tangent import decay
 from expost.checks import as_positive, as_whole
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
-from expost.mentions import said
+from expost.mentions import brief
 
 _DIGITS = 60
 
@@ -40,7 +40,7 @@ def normal_noise_worth(order: Number, epsilon: Number, delta: Number) -> Fractio
     price = randomized_response(order, epsilon, 2)
     found = epsilon_of_normal_noise(2 * price / as_order(order), exact(delta, "δ")) if price else None
     if found is None or Cost.within(found.lower).epsilon_units == 0:
-        raise InvalidValue(f"ε {said(epsilon)} is too little for Gaussian noise at δ {said(delta)}: state another δ")
+        raise InvalidValue(f"ε {brief(epsilon)} is too little for Gaussian noise at δ {brief(delta)}: state another δ")
     return Cost.within(found.lower).exact_epsilon
 
 

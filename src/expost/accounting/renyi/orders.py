@@ -9,7 +9,7 @@ from math import ceil, floor, frexp, log, log1p
 from expost import bracket
 from expost.cost import DELTA_UNITS, EPSILON_UNITS, Number, decimal_text, exact
 from expost.errors import InvalidValue
-from expost.mentions import said
+from expost.mentions import brief
 
 LARGEST_ORDER = 10**6
 """Orders go up to this; there a Rényi price is nearly the ε of the part."""
@@ -25,7 +25,9 @@ def as_order(given: Number) -> Fraction:
     """
     order = exact(given, "an order")
     if not 1 < order <= LARGEST_ORDER:
-        raise InvalidValue(f"an order is above 1 and at most {LARGEST_ORDER}, got {said(given)}: take best_order(ε, δ)")
+        raise InvalidValue(
+            f"an order is above 1 and at most {LARGEST_ORDER}, got {brief(given)}: take best_order(ε, δ)"
+        )
     return order
 
 
@@ -115,5 +117,5 @@ def _rounded(value: float) -> Fraction:
 def _as_delta(given: Number) -> Fraction:
     delta = exact(given, "δ")
     if not 0 < delta < 1:
-        raise InvalidValue(f"Rényi accounting needs a δ above 0 and below 1, got {said(given)}")
+        raise InvalidValue(f"Rényi accounting needs a δ above 0 and below 1, got {brief(given)}")
     return delta

@@ -11,7 +11,7 @@ from math import ceil
 from expost.cost import EPSILON_UNITS
 from expost.errors import InvalidValue, UnknownPart
 from expost.guarantee import Guarantee, Part
-from expost.mentions import said
+from expost.mentions import brief
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Prices:
         Proof: lem-renyi-post-processing
         """
         if self.otherwise is not None or images.keys() != self.table.keys():
-            raise InvalidValue(f"post-processing maps every part of a finite table, got {said(list(images))}")
+            raise InvalidValue(f"post-processing maps every part of a finite table, got {brief(list(images))}")
         table: dict[Part, int] = {}
         for part, price in self.table.items():
             image = images[part]

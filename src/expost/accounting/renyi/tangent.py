@@ -18,7 +18,7 @@ from expost.bracket import Bracket
 from expost.cost import EPSILON_UNITS, Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
-from expost.mentions import said
+from expost.mentions import brief
 
 _DIGITS = 60
 _FAR = 1000  # e to minus this counts as nothing
@@ -58,7 +58,7 @@ def tangent_price(order: Number, slope: Number, epsilon: Number) -> Fraction:
     """
     order, slope, epsilon = as_order(order), exact(slope, "slope"), exact(epsilon, "ε")
     if slope < 1:
-        raise InvalidValue(f"a slope is at least 1, got {said(slope)}: a smaller one makes every part dearer")
+        raise InvalidValue(f"a slope is at least 1, got {brief(slope)}: a smaller one makes every part dearer")
     if epsilon == 0 or slope == 1:
         return epsilon
     y = decay(epsilon)

@@ -151,9 +151,9 @@ class DuckDB:
             return stated(tree)
         if isinstance(tree, Reference):
             return self._whole(tree.name, derived)
-        said = [self._argument(tree, part, derived) for part in tree.arguments]
+        args = [self._argument(tree, part, derived) for part in tree.arguments]
         template = tree.operator.duckdb
-        return fill(template, said) if isinstance(template, str) else template(said)
+        return fill(template, args) if isinstance(template, str) else template(args)
 
     def _argument(self, call: Call, part: Tree, derived: Collection[str]) -> str:
         """An argument in SQL. Long texts are cut, unless comparing with literals needs only their beginning anyway."""

@@ -16,7 +16,7 @@ from expost.data.expression.operators import CASTS
 from expost.data.expression.patterns import literal
 from expost.data.expression.tree import LONGEST_READ
 from expost.errors import EngineFailed, InvalidValue
-from expost.mentions import Argument, said
+from expost.mentions import Argument, brief
 
 
 def apart(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
@@ -88,7 +88,7 @@ def _check_partitions(partitions: Mapping[str, str], paths: list[str], columns: 
     for name in partitions:
         if not is_text(name) or not name or "/" in name:
             raise InvalidValue(
-                f"partitions map names of folders to kinds, got the name {said(name)}: write for instance ",
+                f"partitions map names of folders to kinds, got the name {brief(name)}: write for instance ",
                 Argument("partitions", {"year": "integer"}),
             )
         if name.lower() in (column.lower() for column in columns):

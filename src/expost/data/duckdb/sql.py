@@ -36,9 +36,9 @@ def identifier(value: str) -> str:
     return '"' + value.replace('"', '""') + '"'
 
 
-def fill(template: str, said: Sequence[str]) -> str:
+def fill(template: str, args: Sequence[str]) -> str:
     """A template from the table of operators, with its arguments filled in."""
-    return re.sub(r"\$(\d)", lambda place: said[int(place[1])], template)
+    return re.sub(r"\$(\d)", lambda place: args[int(place[1])], template)
 
 
 def stated(tree: Stated) -> str:

@@ -13,7 +13,7 @@ from expost.data.expression import calendar, operators
 from expost.data.expression.tokens import DEEPEST, Tokens
 from expost.data.expression.tree import Call, Kind, Operator, Stated, Tree
 from expost.errors import InvalidValue
-from expost.mentions import said
+from expost.mentions import brief
 
 BY_NAME: dict[str, list[Operator]] = {}
 """The operators of each name, one for each combination of kinds."""
@@ -94,7 +94,7 @@ def _unfit(origin: Tokens, name: str, arguments: Sequence[Tree]) -> InvalidValue
     kinds = [each.kind for each in arguments]
     if any(map(_is_text, arguments)) and set(kinds) - {"text", None}:
         return InvalidValue(
-            f"{said(origin.text)} has a text where another kind is needed: write a date as DATE '2024-01-31', and "
+            f"{brief(origin.text)} has a text where another kind is needed: write a date as DATE '2024-01-31', and "
             "a number without quotation marks"
         )
     takes = sorted({" and ".join(each.takes) for each in BY_NAME[name]})

@@ -13,7 +13,7 @@ from expost.data.expression import calendar, operators
 from expost.data.expression.calendar import SECONDS_PER_UNIT
 from expost.data.expression.fitting import BY_NAME, apply, become, call
 from expost.data.expression.tree import Call, Kind, Stated, Tree
-from expost.mentions import said
+from expost.mentions import brief
 
 if TYPE_CHECKING:
     from expost.data.expression.grammar import Reader
@@ -82,7 +82,7 @@ def cast(reader: Reader, tree: Tree) -> Tree:
     word = reader.next.word or reader.next.text
     kind = CAST_NAMES.get(word)
     if kind is None:
-        raise reader.refused(f"CAST to {said(word)}", "cast to INTEGER, DOUBLE, TEXT, BOOLEAN, DATE or TIMESTAMP")
+        raise reader.refused(f"CAST to {brief(word)}", "cast to INTEGER, DOUBLE, TEXT, BOOLEAN, DATE or TIMESTAMP")
     reader.take_any()
     if tree.kind is None:
         return Stated(None, kind)
@@ -233,7 +233,7 @@ def add_interval(reader: Reader, tree: Tree, sign: str) -> Tree:
     """A date or timestamp plus or minus an interval: INTERVAL 3 DAY, INTERVAL '3 days', INTERVAL (n) MONTH."""
     count, unit = _interval(reader)
     if unit not in (*SECONDS_PER_UNIT, *_MONTHS):
-        raise reader.refused(f"INTERVAL of {said(unit)}", f"its units are {', '.join((*_MONTHS, *SECONDS_PER_UNIT))}")
+        raise reader.refused(f"INTERVAL of {brief(unit)}", f"its units are {', '.join((*_MONTHS, *SECONDS_PER_UNIT))}")
     days = tree.kind == "date" and unit in _DAYS
     size = _MONTHS.get(unit) or (SECONDS_PER_UNIT[unit] // (SECONDS_PER_UNIT["day"] if days else 1))
     times = count if size == 1 else call(reader, "*", count, Stated(size, "integer"))

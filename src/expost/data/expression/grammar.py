@@ -14,7 +14,7 @@ from expost.data.expression.functions import INEXACT, add_interval, cast, choice
 from expost.data.expression.tokens import DEEPEST, Token, Tokens
 from expost.data.expression.tree import Kind, Reference, Stated, Tree, uncomputable
 from expost.errors import InvalidValue
-from expost.mentions import said
+from expost.mentions import brief
 
 _LONGEST = 10_000
 _RESERVED = frozenset(
@@ -26,7 +26,7 @@ _RESERVED = frozenset(
 def parse(text: Any, schema: Mapping[str, Kind]) -> Tree:
     """Parse an expression; its columns are spelled as in the schema. Errors are ``about`` the text."""
     if not isinstance(text, str) or not text.strip():
-        raise InvalidValue(f"an expression is text in SQL such as 'age >= 18', got {said(text)}")
+        raise InvalidValue(f"an expression is text in SQL such as 'age >= 18', got {brief(text)}")
     if len(text) > _LONGEST:
         raise InvalidValue(f"an expression has at most {_LONGEST} characters, got {len(text)}: derive parts of it")
     if not is_text(text):
@@ -46,7 +46,7 @@ def _parsed(text: str, schema: tuple[tuple[str, Kind], ...]) -> Tree:
     except RecursionError:
         raise reader.too_deep() from None
     if uncomputable(tree):
-        raise InvalidValue(f"{said(text)} has a part without columns that cannot be computed: correct it")
+        raise InvalidValue(f"{brief(text)} has a part without columns that cannot be computed: correct it")
     return tree
 
 
@@ -62,7 +62,7 @@ def is_text(value: str) -> bool:
 def find_column(name: Any, schema: Mapping[str, Kind]) -> str:
     """The column of that name, as the schema spells it."""
     if not isinstance(name, str):
-        raise InvalidValue(f"a column is given by its name, a text, got {said(name)}")
+        raise InvalidValue(f"a column is given by its name, a text, got {brief(name)}")
     if name in schema:
         return name
     alike = [column for column in schema if column.lower() == name.lower()]
@@ -270,7 +270,7 @@ class Reader(Tokens):
 
     def _column(self, name: str) -> Tree:
         if self.take("."):
-            raise InvalidValue(f"{name!r} in {said(self.text)} is followed by a dot: write the column's name alone")
+            raise InvalidValue(f"{name!r} in {brief(self.text)} is followed by a dot: write the column's name alone")
         found = find_column(name, self.schema)
         if self.schema[found] == "other":
             raise InvalidValue(

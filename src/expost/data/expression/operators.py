@@ -76,7 +76,7 @@ for _sign, _kind in product(COMPARISONS, VALUE_KINDS):
     _add(_sign, (_kind, _kind), "boolean", _compared(COMPARISONS[_sign]), f"($0 {_sign} $1)", prefix=True)
 for _kind in VALUE_KINDS:
     _add("BETWEEN", (_kind,) * 3, "boolean", _between, "($0 BETWEEN $1 AND $2)", strict=False, prefix=True)
-    _add("IN", (_kind, _kind), "boolean", _among, lambda said: f"({said[0]} IN ({', '.join(said[1:])}))",
+    _add("IN", (_kind, _kind), "boolean", _among, lambda args: f"({args[0]} IN ({', '.join(args[1:])}))",
          strict=False, many=True, prefix=True)  # fmt: skip
     _add("IS DISTINCT FROM", (_kind, _kind), "boolean", _distinct, "($0 IS DISTINCT FROM $1)", strict=False)
     _add("IS NULL", _kind, "boolean", lambda a: a is None, "($0 IS NULL)", strict=False, prefix=True)
@@ -93,8 +93,8 @@ def _any(*values: bool | None) -> bool | None:
     return True if True in values else None if None in values else False
 
 
-_add("AND", "boolean", "boolean", _all, lambda said: f"({' AND '.join(said)})", strict=False, many=True)
-_add("OR", "boolean", "boolean", _any, lambda said: f"({' OR '.join(said)})", strict=False, many=True)
+_add("AND", "boolean", "boolean", _all, lambda args: f"({' AND '.join(args)})", strict=False, many=True)
+_add("OR", "boolean", "boolean", _any, lambda args: f"({' OR '.join(args)})", strict=False, many=True)
 _add("NOT", "boolean", "boolean", python.not_, "(NOT $0)")
 
 
@@ -114,7 +114,7 @@ def _smallest(*values: Any) -> Any:
 
 
 def _listed(name: str) -> Callable[[Sequence[str]], str]:
-    return lambda said: f"{name}({', '.join(said)})"
+    return lambda args: f"{name}({', '.join(args)})"
 
 
 for _kind in VALUE_KINDS:
@@ -376,12 +376,12 @@ def _duckdb_like(pattern: str) -> Callable[[Sequence[str]], str]:
     """The simplest function for the pattern; each takes time linear in the length of the text."""
     inner = pattern.strip("%")
     if "%" in inner or "_" in inner:
-        return lambda said: f"regexp_matches({said[0]}, {_quoted(patterns.like_pattern(pattern).re2)})"
+        return lambda args: f"regexp_matches({args[0]}, {_quoted(patterns.like_pattern(pattern).re2)})"
     names = {(True, True): "contains", (True, False): "ends_with", (False, True): "starts_with"}
     name = names.get((pattern.startswith("%"), pattern.endswith("%")))
     if name is None:
-        return lambda said: f"({said[0]} = {_quoted(pattern)})"
-    return lambda said: f"{name}({said[0]}, {_quoted(inner)})"
+        return lambda args: f"({args[0]} = {_quoted(pattern)})"
+    return lambda args: f"{name}({args[0]}, {_quoted(inner)})"
 
 
 def regexp_matches(pattern: str) -> Operator:
@@ -393,7 +393,7 @@ def regexp_matches(pattern: str) -> Operator:
         ("text",),
         "boolean",
         read.found_in,
-        lambda said: f"regexp_matches({said[0]}, {rendered})",
+        lambda args: f"regexp_matches({args[0]}, {rendered})",
         stated=(read.re2,),
     )
 

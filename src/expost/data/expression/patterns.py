@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from expost.errors import InvalidValue
-from expost.mentions import said
+from expost.mentions import brief
 
 LARGEST_PATTERN = 100
 """The most characters and classes of a pattern, with repetitions written out: it bounds the work per character."""
@@ -57,7 +57,7 @@ class _Reader:
         return self.text[self.place :]
 
     def wrong(self, why: str) -> InvalidValue:
-        return InvalidValue(f"the pattern {said(self.text)} cannot be matched: {why}")
+        return InvalidValue(f"the pattern {brief(self.text)} cannot be matched: {why}")
 
     def take(self, *ways: str) -> str | None:
         """Consume the first of these that comes next; None if none does."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from expost.errors import InvalidValue
-from expost.mentions import said
+from expost.mentions import brief
 
 DEEPEST = 100
 """How deeply expressions, and calls in their trees, may be nested."""
@@ -66,20 +66,20 @@ class Tokens:
 
     def wrong(self, why: str) -> InvalidValue:
         """An error: the text is not an expression."""
-        return InvalidValue(f"{said(self.text)} is not an expression: {why}; write for instance 'age >= 18'")
+        return InvalidValue(f"{brief(self.text)} is not an expression: {why}; write for instance 'age >= 18'")
 
     def refused(self, what: str, why: str) -> InvalidValue:
         """An error: the expression contains something that is not allowed."""
-        return InvalidValue(f"{what} is not allowed in {said(self.text)}: {why}")
+        return InvalidValue(f"{what} is not allowed in {brief(self.text)}: {why}")
 
     def unfit(self, name: str, wanted: str, given: str) -> InvalidValue:
         """An error: an operator has arguments of kinds that it does not take."""
-        return InvalidValue(f"{name} takes {wanted}, but has {given} in {said(self.text)}: convert with CAST(… AS …)")
+        return InvalidValue(f"{name} takes {wanted}, but has {given} in {brief(self.text)}: convert with CAST(… AS …)")
 
     def too_deep(self) -> InvalidValue:
         """An error: nested more deeply than engines reliably parse."""
         return InvalidValue(
-            f"{said(self.text)} is nested too deeply, or has too many operators: write IN (…), or derive parts of it"
+            f"{brief(self.text)} is nested too deeply, or has too many operators: write IN (…), or derive parts of it"
         )
 
     # ---- reading tokens

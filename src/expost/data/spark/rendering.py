@@ -30,7 +30,7 @@ from expost.data.expression.calendar import (
 from expost.data.expression.operators import BOOLEAN_TEXT, LONGEST_MADE, UNITS, UNITS_OF_TIME, VALUE_KINDS, WHOLE_TEXT
 from expost.data.expression.tree import Call, Operator, Stated
 from expost.errors import InvalidValue
-from expost.mentions import said as shown
+from expost.mentions import brief
 
 Rendering = str | Callable[[Sequence[str]], str]
 SPARK_TYPES: dict[Kind, str] = {
@@ -81,19 +81,19 @@ def _add(name: str, takes: Sequence[Kind] | Kind, rendered: Rendering) -> None:
 
 
 def _joined(sign: str) -> Callable[[Sequence[str]], str]:
-    return lambda said: f"({sign.join(said)})"
+    return lambda args: f"({sign.join(args)})"
 
 
 def _listed(name: str) -> Callable[[Sequence[str]], str]:
     """A function of any number of values; Spark's take at least two."""
-    return lambda said: said[0] if len(said) == 1 else f"{name}({', '.join(said)})"
+    return lambda args: args[0] if len(args) == 1 else f"{name}({', '.join(args)})"
 
 
 for _sign, _kind in product(operators.COMPARISONS, VALUE_KINDS):
     _add(_sign, (_kind, _kind), f"($0 {_sign} $1)")
 for _kind in VALUE_KINDS:
     _add("BETWEEN", (_kind,) * 3, "($0 BETWEEN $1 AND $2)")
-    _add("IN", (_kind, _kind), lambda said: f"({said[0]} IN ({', '.join(said[1:])}))")
+    _add("IN", (_kind, _kind), lambda args: f"({args[0]} IN ({', '.join(args[1:])}))")
     _add("IS DISTINCT FROM", (_kind, _kind), "(NOT ($0 <=> $1))")
     _add("IS NULL", _kind, "($0 IS NULL)")
     _add("CASE", ("boolean", _kind, _kind), "(CASE WHEN $0 THEN $1 ELSE $2 END)")
@@ -148,7 +148,7 @@ def _capitals(name: str) -> tuple[str, str]:
 
 
 def _mapped(name: str) -> Callable[[Sequence[str]], str]:
-    return lambda said: f"translate({said[0]}, {', '.join(map(spark_string, _capitals(name)))})"
+    return lambda args: f"translate({args[0]}, {', '.join(map(spark_string, _capitals(name)))})"
 
 
 _add("lower", "text", _mapped("lower"))
@@ -284,7 +284,7 @@ def _like(pattern: str) -> Rendering:
         return f"regexp_like($0, {spark_string(ends[0] + written + ends[1])})"
     if len(pieces) == 1:
         return f"($0 = {spark_string(pattern)})"
-    return lambda said: _in_turn(said[0], pieces)
+    return lambda args: _in_turn(args[0], pieces)
 
 
 def _in_turn(text: str, pieces: Sequence[str]) -> str:
@@ -343,6 +343,6 @@ def _is_fixed(pattern: str) -> bool:
 
 def _refused(pattern: str, what: str) -> InvalidValue:
     return InvalidValue(
-        f"Spark cannot match {shown(pattern)} in time linear in the text, so patterns {what} are not allowed: use "
+        f"Spark cannot match {brief(pattern)} in time linear in the text, so patterns {what} are not allowed: use "
         "contains(), starts_with() and ends_with(), or several conditions"
     )

@@ -10,7 +10,7 @@ from expost.data.expression import Kind
 from expost.data.spark.scans import rows_of
 from expost.data.spark.settings import session_beside
 from expost.errors import EngineFailed, InvalidValue, MissingDependency
-from expost.mentions import Argument, said
+from expost.mentions import Argument, brief
 
 VIEW = "expost_source"
 _DISCREET = {
@@ -70,7 +70,7 @@ def _of_table(theirs: Any, table: str | None) -> tuple[Any, str, Any]:
         raise InvalidValue("a session has many tables: name one with table='visits'")
     refuse_closed(theirs)
     name = f"spark:{table}"
-    ours = _viewed(theirs, lambda _: theirs.table(table), f"table {said(table)}: is its name right?")
+    ours = _viewed(theirs, lambda _: theirs.table(table), f"table {brief(table)}: is its name right?")
     return ours, name, f"{theirs.sparkContext.applicationId}: {name}"
 
 
@@ -93,7 +93,7 @@ def _of_paths(source: Any) -> tuple[Any, str, Any]:
         )
     theirs, paths = start_session(), [str(path) for path in listed]
     name = ", ".join(paths)
-    wrong = f"{said(name)}: is the path right, are all files Parquet, and do their columns agree?"
+    wrong = f"{brief(name)}: is the path right, are all files Parquet, and do their columns agree?"
     ours = _viewed(theirs, lambda session: session.read.option("mergeSchema", "true").parquet(*paths), wrong)
     return ours, name, f"{theirs.sparkContext.applicationId}: {name}"
 

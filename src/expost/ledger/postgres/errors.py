@@ -25,7 +25,7 @@ def is_passing(error: psycopg.Error) -> bool:
 def meaning(error: psycopg.Error) -> LedgerUnavailable | LedgerCorrupt:
     """An error of the database as an error of the ledger."""
     code = error.sqlstate or ""
-    said = _line(error)
+    line = _line(error)
     if code == "EX002":
         return LedgerCorrupt(str(error.diag.message_primary).removeprefix("expost: "))
     if code == "EX001":
@@ -38,10 +38,10 @@ def meaning(error: psycopg.Error) -> LedgerUnavailable | LedgerCorrupt:
             "needs CREATE on the schema); nothing was recorded"
         )
     if code in ("57014", "55P03", "40P01"):
-        return Busy(f"the database is busy: {said}; what was reserved stays reserved: try again")
+        return Busy(f"the database is busy: {line}; what was reserved stays reserved: try again")
     if not is_passing(error):
-        return RequestRejected(f"the database rejected the request: {said}; nothing was recorded")
-    return LedgerUnavailable(f"the database does not answer: {said}; what was reserved stays reserved")
+        return RequestRejected(f"the database rejected the request: {line}; nothing was recorded")
+    return LedgerUnavailable(f"the database does not answer: {line}; what was reserved stays reserved")
 
 
 def _line(error: psycopg.Error) -> str:

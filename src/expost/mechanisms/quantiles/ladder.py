@@ -185,8 +185,8 @@ class QuantileLadder(Mechanism[NDArray[Any] | Tally, Rung]):
 
     def describe(self, output: Any) -> str:
         """The value, and whether it is known to be near."""
-        said = f"within {self.within}" if output.passed else "did not pass"
-        return f"{output.value:.6g}, {said} (rung {output.rung} of {self.rungs})"
+        passed = f"within {self.within}" if output.passed else "did not pass"
+        return f"{output.value:.6g}, {passed} (rung {output.rung} of {self.rungs})"
 
 
 def margin(data: Ordered, goal: Target, span: range) -> int:

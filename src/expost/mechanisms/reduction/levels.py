@@ -19,7 +19,7 @@ from expost.mechanism import Interaction
 from expost.mechanisms.additive import Additive
 from expost.mechanisms.numbers import Shape, shape_of, within_reach
 from expost.mechanisms.reduction.rules import StoppingRule
-from expost.mentions import said
+from expost.mentions import brief
 from expost.noise import NoiseSource
 from expost.noise.grid import Grid
 
@@ -60,7 +60,7 @@ class Leveled(Additive):
     def _check_levels(self, amounts: tuple[Fraction, ...], what: str) -> None:
         """Levels that grow, and a rule."""
         if not (self.until is None or isinstance(self.until, StoppingRule)):
-            raise InvalidValue(f"until is a rule such as RelativeError(within=0.05), got {said(self.until)}")
+            raise InvalidValue(f"until is a rule such as RelativeError(within=0.05), got {brief(self.until)}")
         if any(one >= other for one, other in pairwise(amounts)) or not amounts[0]:
             raise InvalidValue(
                 f"{self.levels} levels with ratio {self.ratio} from {what} {amounts[-1]} down are less than 10⁻¹² "

@@ -1,4 +1,4 @@
-"""Routes for custodians: accounts, limits, tokens, reviews. All of it stands in the audit trail, or in the tables."""
+"""Routes for custodians: accounts, limits, tokens, reviews. All is recorded in the audit trail, or in tables."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def list_reviews(here: Here, token: Custodian) -> list[dict[str, Any]]:
 async def decide_review(
     here: Here, token: Custodian, job: Annotated[str, Path(max_length=100)], body: ReviewDecision
 ) -> None:
-    """Accept or decline a job. The decision stands in the audit trail."""
+    """Accept or decline a job. The decision is recorded in the audit trail."""
     await asyncio.to_thread(decide_job, here, token, job, body.accept, body.reason)
 
 

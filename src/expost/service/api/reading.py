@@ -97,13 +97,13 @@ async def events(here: Service, token: AccessToken, account: str, *, once: bool 
     shown, sent_at = "", 0.0
     while not here.stopping and await here.is_live(token):
         balances = here.window.balances_text(account)
-        said = f"event: balances\ndata: {balances}\n\n" if balances != shown else ""
+        sent = f"event: balances\ndata: {balances}\n\n" if balances != shown else ""
         for job in here.bell.answered.get(account, ()) if shown and token.role == "analyst" else ():
-            said += f'event: job\ndata: {{"id": "{job}"}}\n\n'
+            sent += f'event: job\ndata: {{"id": "{job}"}}\n\n'
         shown, now = balances, time.monotonic()
-        if said or now - sent_at >= _SILENT:
+        if sent or now - sent_at >= _SILENT:
             sent_at = now
-            yield said or ": \n\n"
+            yield sent or ": \n\n"
         if once:
             return
         await here.bell.wait()

@@ -58,7 +58,7 @@ class _Connected:
     tables: dict[str, PrivateTable]
 
     def take(self, balance: Mapping[str, Any], data: list[Mapping[str, Any]]) -> None:
-        """What the service said at first."""
+        """What the service answered at first."""
         self.account = balance["account"]
         self.tables = {each["name"]: _table(each) for each in data}
 

@@ -84,17 +84,17 @@ def _ranks_text(off: float, of: str = "") -> str:
     return f"off by at most {number_text(off)}{of} rank{'s' * (off != 1)}"
 
 
-_Told = Callable[[Asked, Any, str], Answer]
+_AnswerOf = Callable[[Asked, Any, str], Answer]
 
 
-def _of_all(told: _Told) -> Callable[[Asked, PrivateQuantiles, Any], Answer]:
+def _of_all(answer_of: _AnswerOf) -> Callable[[Asked, PrivateQuantiles, Any], Answer]:
     """The answer about all rows."""
-    return lambda asked, mechanism, value: told(asked, value, _off(asked, mechanism))
+    return lambda asked, mechanism, value: answer_of(asked, value, _off(asked, mechanism))
 
 
-def _of_each(told: _Told) -> OfGroups:
+def _of_each(answer_of: _AnswerOf) -> OfGroups:
     """The answers about each group of rows."""
-    return OfGroups(_ranks_of, lambda asked, value, error: told(asked, value, _ranks_text(error)), "ranks each")
+    return OfGroups(_ranks_of, lambda asked, value, error: answer_of(asked, value, _ranks_text(error)), "ranks each")
 
 
 def _fitted(asked: Asked) -> Mechanism:

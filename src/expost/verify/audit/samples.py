@@ -18,7 +18,7 @@ SampleOne = Callable[[Any, NoiseSource], Any]
 SampleMany = Callable[[Any, NoiseSource, int], Sequence[Any]]
 """Several independent outputs for a database at once."""
 Progress = Callable[[float], object]
-"""Told the share of the work that is done."""
+"""Called with the share of the work that is done."""
 
 
 class Job(NamedTuple):

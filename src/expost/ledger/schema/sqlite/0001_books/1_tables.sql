@@ -116,7 +116,7 @@ CREATE INDEX expost_owner_expired ON expost_owner (ledger, seen) WHERE expired =
 CREATE INDEX expost_entry_open ON expost_entry (ledger, number) WHERE state = 'reserved' AND listed = 0;
 CREATE INDEX expost_entry_account ON expost_entry (account, number) WHERE below = 1;  -- of the others, all are asked for
 
--- The first entries that are open stand in the ledger's own row, which every line changes: to write an index for them, too,
+-- The first entries that are open are kept in the ledger's own row, which every line changes: to write an index for them, too,
 -- would take a page more with every commit.
 CREATE VIEW expost_open AS
 SELECT e.* FROM expost_books l CROSS JOIN json_each(iif(json_valid(l.open), l.open, '[]')) o
