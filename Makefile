@@ -4,9 +4,9 @@
 #   make demo-service  the same data behind a service: three analysts ask through the client
 #   make examples the examples in Python
 #   make paper    the paper's figures and tables, recomputed, in build/paper
-#   make test     every check: style, types, rooms, tests, coverage
+#   make test     every check: style, types, layers, tests, coverage
 #   make quick    what changes most, in half a minute
-#   make lint     style, types, rooms
+#   make lint     style, types, layers
 #   make soak     the long forms: a thousand kills of each ledger, many random questions to hostile tables, all cases
 #   make adapters the tests of libraries that have environments of their own: diffprivlib, and Opacus (torch: 1.1 GB)
 #   make bench    the benchmarks, or one subject: make bench ONLY=ledger
@@ -67,7 +67,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports --no-cache > $(VENV)/rooms.txt || (cat $(VENV)/rooms.txt; false)
+	$(BIN)/lint-imports --no-cache > $(VENV)/layers.txt || (cat $(VENV)/layers.txt; false)
 
 soak: $(VENV)/.dev
 	EXPOST_CASES=$(CASES) EXPOST_SOAK=$(KILLS) $(BIN)/pytest -n 2 --dist worksteal tests/conformance/test_expressions.py tests/conformance/test_engines.py tests/conformance/test_spark.py tests/conformance/test_spark_sources.py -o faulthandler_timeout=3600

@@ -111,7 +111,7 @@ def pytest_runtestloop() -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Count branches only in tests whose rooms have a floor: all others would take twice as long for nothing."""
+    """Count branches only in tests whose packages have a floor: all others would take twice as long for nothing."""
     if not among(item.path, item.config, "covered") or item.get_closest_marker("uncounted") is not None:
         return (yield)
     counting.start()

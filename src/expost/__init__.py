@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 else:
     from importlib import import_module
 
-    _ROOMS = {
+    _MODULES = {
         "expost.accounting": ("RenyiAccounting",),
         "expost.bracket": ("Bracket",),
         "expost.consistency": ("consistent",),
@@ -149,7 +149,7 @@ else:
         "expost.recipes": ("location_and_spread", "refine_until", "release_large", "top_until", "try_until_one_passes"),
         "expost.service.client": ("connect", "connect_async"),
     }
-    _HOME = {name: room for room, names in _ROOMS.items() for name in names}
+    _HOME = {name: module for module, names in _MODULES.items() for name in names}
     __all__ = ["__version__", *_HOME]
 
     def __getattr__(name):

@@ -81,7 +81,7 @@ def test_the_type_checker_and_the_loader_know_the_same_names(package: str) -> No
     (written,) = [node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.If)]
     imports = [node for node in written.body if isinstance(node, ast.ImportFrom)]
     checked = [(str(node.module), name) for node in imports for name in reexported(node)]
-    loaded = [(room, name) for room, names in module._ROOMS.items() for name in names]
+    loaded = [(home, name) for home, names in module._MODULES.items() for name in names]
     assert sorted(checked) == sorted(loaded)
     assert len(loaded) == len(module._HOME) == len({*module.__all__} - {"__version__"})
 
@@ -299,8 +299,8 @@ def test_the_reference_has_a_page_for_the_module_of_every_public_name(package: s
         importlib.import_module(name)
     module = importlib.import_module(f"expost{package}")
     homes = {name: getattr(getattr(module, name), "__module__", "") for name in exported(module)}
-    rooms = {name: home for name, home in homes.items() if home.startswith("expost.")}
-    assert {name: home for name, home in rooms.items() if home not in listed} == {}
+    found = {name: home for name, home in homes.items() if home.startswith("expost.")}
+    assert {name: home for name, home in found.items() if home not in listed} == {}
 
 
 def test_examples_in_the_docs_are_in_fences() -> None:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from expost.accounting.stopping import optimal_delta as optimal_delta
     from expost.accounting.stopping import sum_delta as sum_delta
 
-_ROOMS = {
+_MODULES = {
     "capacities": ("RenyiAccounting",),
     "composition": ("Composition", "compose"),
     "enclosure": ("Enclosure",),
@@ -53,7 +53,7 @@ _ROOMS = {
     "planning": ("plan",),
     "stopping": ("optimal_delta", "sum_delta"),
 }
-_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = ["CONT", "HALT", "Decision", "Filter", "Odometer", "OdpFilter", "decide", *_HOME]
 

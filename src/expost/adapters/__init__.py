@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 else:
     from importlib import import_module
 
-    _ROOMS = {
+    _MODULES = {
         "expost.adapters.diffprivlib": ("LedgerAccountant",),
         "expost.adapters.dp_accounting": ("EventSteps", "event_guarantee", "history_event"),
         "expost.adapters.opacus": ("Training",),
@@ -30,7 +30,7 @@ else:
         "expost.adapters.own": ("OwnMechanism", "charged", "private"),
         "expost.adapters.steps": ("NoisySteps",),
     }
-    _HOME = {name: room for room, names in _ROOMS.items() for name in names}
+    _HOME = {name: module for module, names in _MODULES.items() for name in names}
     __all__ = list(_HOME)
 
     def __getattr__(name):

@@ -20,7 +20,7 @@ else:
 
     from expost.errors import MissingDependency
 
-    _ROOMS = {
+    _MODULES = {
         "expost.learn.classification": ("PrivateLinearSVC", "PrivateLogisticRegression", "TestedLogisticRegression"),
         "expost.learn.expected": ("EXPECTED_FAILED_CHECKS", "expected_failed_checks"),
         "expost.learn.least_squares": ("PrivateLinearRegression",),
@@ -29,7 +29,7 @@ else:
         "expost.learn.scaling": ("PublicScaler",),
         "expost.learn.scoring": ("private_score",),
     }
-    _HOME = {name: room for room, names in _ROOMS.items() for name in names}
+    _HOME = {name: module for module, names in _MODULES.items() for name in names}
     __all__ = list(_HOME)
 
     def __getattr__(name):

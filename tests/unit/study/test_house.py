@@ -40,8 +40,8 @@ def texts(path: Path) -> set[str]:
 
 def test_what_a_kind_is_is_written_in_its_family_only() -> None:
     """Outside of ``kinds/`` only the template names kinds, to propose questions, and the service's settings one."""
-    for room in ("study", "cli", "service"):
-        for path in (SOURCE / room).rglob("*.py"):
+    for package in ("study", "cli", "service"):
+        for path in (SOURCE / package).rglob("*.py"):
             if path.parent.name != "kinds" and path.name not in ("template.py", "config.py"):
                 assert texts(path) & KINDS.keys() == set(), path
     homes = Counter(name for path in (SOURCE / "study" / "kinds").glob("*.py") for name in defined(path))
@@ -89,7 +89,7 @@ def test_a_run_builds_each_mechanism_once(tmp_path: Path) -> None:
     ],
 )
 def test_a_question_crosses_few_files(tmp_path: Path, asked: str) -> None:
-    """From the command to the answer: the command's own files, and those of other rooms that they call themselves."""
+    """From the command to the answer: the command's own files, and those of other packages that they call."""
     path = write_study(tmp_path, asked)
     run_study(read_study(path))  # imports, and caches
     for file in tmp_path.glob("books.db*"):  # the file of heads, too
