@@ -104,7 +104,7 @@ SUBCLASS = type("GaussianDpEvent", (dp.GaussianDpEvent,), {})
         (dp.dp_event.RepeatAndSelectDpEvent(dp.NonPrivateDpEvent(), 1, 1), "NonPrivateDpEvent guarantees nothing"),
         (dp.PoissonSampledDpEvent(0.1, NORMAL), "do not support"),
         (dp.SampledWithReplacementDpEvent(10, 2, dp.GaussianDpEvent(1.0)), "neither accountant"),
-        (dp.SingleEpochTreeAggregationDpEvent(1.0, [3]), "no relation here"),
+        (dp.SingleEpochTreeAggregationDpEvent(1.0, [3]), "a relation that expost lacks"),
         (dp.RandomizedResponseDpEvent(0.5, 2), "say neighbours='substitute'"),
         (CORRELATED(), "CorrelatedDpEvent, which is not understood"),
         (SUBCLASS(1.0), "which is not understood"),
