@@ -94,8 +94,10 @@ class Lattice(Candidates):
 
     def around(self, value: float, *, floats: bool) -> tuple[float, float]:
         """Half a step on either side, unless records are whole numbers and stay what they are."""
-        half = self.rounding(floats=floats)
-        return (float(value - half), float(value + half)) if half else (value, value)
+        if not self.rounding(floats=floats):
+            return value, value
+        number = round(Fraction(value) / self.step)
+        return _rounded_to(number, number, self.step)
 
     def rule(self, *, floats: bool) -> str:
         """Half the step, if records are rounded at all."""
@@ -170,11 +172,15 @@ class Unbounded(Candidates):
 
     def value(self, index: int) -> float:
         """The candidate as it is published."""
+        number = self._number(index) * (self.step or 1)
+        return int(number) if self.whole else float(number)
+
+    def _number(self, index: int) -> Fraction:
+        """The candidate in steps."""
         place = index - self._last
         size, start = abs(place), int(_bits(np.float32(self._dense)))
         found = size if size <= self._dense else float(np.int32(start + size - self._dense).view(np.float32))
-        number = Fraction(found if place >= 0 else -found) * (self.step or 1)
-        return int(number) if self.whole else float(number)
+        return Fraction(found if place >= 0 else -found)
 
     def indices(self, values: NDArray[Any], missing: float) -> NDArray[np.int64]:
         """The number of single precision nearest to each value, in steps."""
@@ -191,13 +197,14 @@ class Unbounded(Candidates):
         return np.clip(points, -(2.0**60), 2.0**60).astype(np.float32)
 
     def around(self, value: float, *, floats: bool) -> tuple[float, float]:
-        """Half way to the next candidates, unless records are whole numbers and stay what they are."""
-        if not floats and self.step == 1 and abs(value) < _EXACT:
-            return value, value
+        """Half way to the next candidates; with a step, records are rounded to its multiples first, and these then."""
         index = int(self.indices(np.array([value], np.float64), 0.0)[0])
-        ends = (self.value(min(max(place, 0), self.size - 1)) for place in (index - 1, index + 1))
-        low, high = ((value + end) / 2 for end in ends)
-        return low, high
+        before, number, after = (self._number(min(max(index + i, 0), self.size - 1)) for i in (-1, 0, 1))
+        low, high = (before + number) / 2, (number + after) / 2
+        if self.step is None:
+            return float(low), float(high)
+        first, last = ceil(low), floor(high)
+        return (first, last) if not floats and self.step == 1 else _rounded_to(first, last, self.step)
 
     def within(self, chosen: int, distance: Fraction, *, floats: bool) -> range:
         """The candidates that only records within a distance of the one chosen are rounded to; they may be none."""
@@ -214,6 +221,17 @@ class Unbounded(Candidates):
         """The step, if records are rounded to one, and the bits."""
         plain = self.step is None or (self.step == 1 and not floats)
         return f" of records rounded to {'' if plain else f'multiples of {float(self.step or 1):.3g} and to '}24 bits"
+
+
+def _rounded_to(first: int, last: int, step: Fraction) -> tuple[float, float]:
+    """The lowest and the highest record that may be rounded to one of these multiples of the step.
+
+    Records are divided by the step, and half is added, in floating point: each of four roundings (of the record and of
+    the step, too) is off by at most one part in 2^53, so that all of them together are off by less than one in 2^50.
+    """
+    low, high = (step * (number + sign * (Fraction(1, 2) + Fraction(abs(number) + 1, 2**50)))
+                 for number, sign in ((first, -1), (last, 1)))  # fmt: skip
+    return _float(low, up=False), _float(high, up=True)
 
 
 def _float(number: Fraction, *, up: bool) -> float:

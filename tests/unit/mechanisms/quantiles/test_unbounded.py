@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.polynomial.legendre import leggauss
 
@@ -55,6 +55,8 @@ def test_rounding_never_changes_the_order(values: list[float]) -> None:
 
 
 @given(st.floats(-1e30, 1e30))
+@example(2433816.23828125)  # to 243381624 steps, half way between two candidates, and up to the next
+@example(0.005 - 2**-60)  # half a step is added to it, which makes it a whole one
 def test_a_record_lies_around_its_candidate(value: float) -> None:
     for candidates in (FLOATS, CENTS):
         limited = min(max(value, -1e15), 1e15)
