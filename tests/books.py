@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from expost import Guarantee, Ledger
-from expost.ledger.engine import Beat, Step
+from expost.ledger.engine import Beat, Settings, Step
 from expost.ledger.liveness import Heart
 
 GUARANTEE = Guarantee({"large": 0.75, "small": 0.25}, delta="1e-6")
@@ -23,6 +23,10 @@ OWNER = {"by": "me", "reason": "because"}
 
 NewLedger: TypeAlias = Callable[..., Ledger]
 """Makes an empty ledger, given a limit and options."""
+
+
+ALONE = Settings(beat=3600)
+"""For tests that change by hand whose process is alive: no heartbeat comes between, which would forfeit entries."""
 
 
 def make(url: str, **options: Any) -> Ledger:

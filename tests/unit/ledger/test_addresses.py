@@ -169,7 +169,7 @@ def test_errors_do_not_tell_passwords(url: str) -> None:
 
 def test_a_pickled_ledger_is_opened_as_it_was(new_url: Callable[[], str]) -> None:
     """Found: a ledger for reading only could spend after pickling, and its settings were forgotten."""
-    url, settings = new_url(), Settings(patience=7)
+    url, settings = new_url(), Settings(patience=7, beat=3600)
     left = make(url, settings=settings).reserve(GUARANTEE)
     ledger: Any = Ledger.load(url, "study", settings=settings)
     execute(url, """UPDATE expost_owner SET identity = replace(identity, '"started":"', '"started":"1')""")

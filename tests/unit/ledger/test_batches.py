@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 import expost as xp
-from books import GUARANTEE, OWNER, disarm, execute, make, steps_of
+from books import ALONE, GUARANTEE, OWNER, disarm, execute, make, steps_of
 from expost import Cost, Ledger
 from expost.ledger import Settings
 
@@ -121,7 +121,7 @@ def test_a_process_that_is_silent_for_a_month_is_forgotten(new_url: Callable[[],
 
 def test_a_process_that_was_given_up_goes_on_under_another_name(new_url: Callable[[], str]) -> None:
     url = new_url()
-    ledger = make(url)
+    ledger = make(url, settings=ALONE)
     store: Any = ledger._store
     first = ledger.reserve(GUARANTEE)
     old = store._engine.owner(store._ledger)
@@ -138,7 +138,7 @@ def test_a_process_that_was_given_up_goes_on_under_another_name(new_url: Callabl
 def test_a_late_step_under_an_older_name_goes_under_a_new_one(postgres_url: Callable[[], str]) -> None:
     """What a process sent under a name under which it was given up."""
     url = postgres_url()
-    ledger = make(url)
+    ledger = make(url, settings=ALONE)
     store: Any = ledger._store
     first, session = ledger.reserve(GUARANTEE), store._engine._session(store._ledger)
     old = session.owner

@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 import expost as xp
-from books import GUARANTEE, execute, make
+from books import ALONE, GUARANTEE, execute, make
 from expost.ledger.sqlite.books import OPEN_IN_ROW
 
 
@@ -46,7 +46,7 @@ def test_any_number_of_open_entries_is_found(sqlite_url: Callable[[], str]) -> N
 
 def test_all_open_entries_are_forfeited(sqlite_url: Callable[[], str]) -> None:
     url = sqlite_url()
-    ledger: Any = make(url, epsilon=1000)
+    ledger: Any = make(url, epsilon=1000, settings=ALONE)
     count = OPEN_IN_ROW + 3
     reserved = [ledger.reserve(GUARANTEE) for _ in range(count)]
     execute(url, "UPDATE expost_owner SET expired = 1")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import expost as xp
-from books import GUARANTEE, backup_of, disarm, execute, file_of, make
+from books import ALONE, GUARANTEE, backup_of, disarm, execute, file_of, make
 from expost import Ledger
 from expost.ledger import Settings
 
@@ -20,7 +20,7 @@ from expost.ledger import Settings
 def test_reading_a_write_protected_backup_changes_nothing(sqlite_url: Callable[[], str], tmp_path: Path) -> None:
     """Found: show appended a line and forked the trail, and verify migrated."""
     url = sqlite_url()
-    ledger = make(url)
+    ledger = make(url, settings=ALONE)
     ledger.reserve(GUARANTEE).settle("small")
     ledger.reserve(GUARANTEE)
     head = ledger.verify()

@@ -12,11 +12,11 @@ import psycopg
 import pytest
 
 import expost as xp
-from books import GUARANTEE, execute, make
+from books import ALONE, GUARANTEE, execute, make
 from expost import Cost, Guarantee, Ledger
 from expost.canonical import canonical, sha256
 from expost.guarantee import Part
-from expost.ledger import Settings, codec
+from expost.ledger import codec
 from expost.ledger.codec import guarantee_digest, guarantee_text
 from servers import Server
 from toys import Fixed
@@ -45,7 +45,7 @@ class Party(NamedTuple):
 @pytest.fixture
 def party(server: Server) -> Iterator[Party]:
     url = server.new_database(f"rights_{secrets.token_hex(4)}")
-    ledger = make(url, settings=Settings(beat=3600))  # no test here waits for a heartbeat, or should meet one
+    ledger = make(url, settings=ALONE)
 
     def role(grants: tuple[str, ...] = SPENDS) -> str:
         name = f"role_{secrets.token_hex(4)}"

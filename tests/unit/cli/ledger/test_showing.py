@@ -98,7 +98,7 @@ def test_labels_are_no_markup(sqlite_url: Callable[[], str]) -> None:
 
 def test_reading_commands_change_nothing(clinic: str) -> None:
     """Found: show forfeited what a dead process had left."""
-    ledger = xp.Ledger.load(clinic, "patients", settings=Settings(patience=14))
+    ledger = xp.Ledger.load(clinic, "patients", settings=Settings(patience=14, beat=3600))
     ledger.reserve(xp.Guarantee.uniform("0.125"))
     head = ledger.verify()
     execute(clinic, """UPDATE expost_owner SET identity = replace(identity, '"started":"', '"started":"1')""")
