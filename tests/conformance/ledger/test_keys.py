@@ -113,7 +113,7 @@ def test_a_run_that_is_under_way_elsewhere(new_ledger: NewLedger) -> None:
 
     assert ledger.run(told, on=meanwhile, key="k").value == "answer"
     assert "it is still running" in seen[0]
-    assert "forfeit() it" in seen[1]
+    assert "end it with forfeit()" in seen[1]
     assert ledger.run(told, key="k").value == "answer"
 
 
