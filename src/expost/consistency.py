@@ -26,7 +26,8 @@ def consistent(counts: Any, *, total: float | None = None) -> NDArray[np.float64
     """
     noisy = np.asarray(counts, np.float64)
     if noisy.ndim != 1 or not noisy.size or not np.isfinite(noisy).all():
-        raise InvalidValue("counts are a one-dimensional array of finite numbers, at least one")
+        given = "some that are not finite" if noisy.ndim == 1 and noisy.size else f"shape {noisy.shape}"
+        raise InvalidValue(f"counts are a one-dimensional array of finite numbers, at least one, got {given}")
     if total is None:
         return np.asarray(np.maximum(noisy, 0.0))
     if not 0 <= total < np.inf:

@@ -252,6 +252,11 @@ class SnapshotLost(LedgerUnavailable):
 class LedgerCorrupt(ExpostError):
     """The tables contradict their audit trail: somebody changed one of them by hand, or the disk did."""
 
+    def _message(self) -> Iterator[str | Mention]:
+        yield from self.args
+        yield ". Spend nothing from this ledger; a backup takes its place only if it has the last head that was noted "
+        yield "(docs/ledger.md, Backup and restore)"
+
 
 class BalanceChanged(LedgerCorrupt):
     """A balance was changed by hand: nothing can be reserved, and nothing is forfeited; all else can be done."""

@@ -127,7 +127,7 @@ class Frame:
                 f"{value!r} is not a column of numbers: {', '.join(map(repr, numbers)) or 'there is none'}"
             )
         if not numbers:
-            raise InvalidValue("there is no column of numbers to plot")
+            raise InvalidValue(f"there is no column of numbers to plot: there are {', '.join(map(repr, self.names))}")
         chosen = value or numbers[-1]
         rows = self.rows[: len(self) - self.total]
         kept = [dict(zip(self.names, row, strict=True)) for row in rows if row[self.names.index(chosen)] is not None]

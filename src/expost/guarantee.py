@@ -142,7 +142,7 @@ class Guarantee:
         """
         blocks = list(blocks) if isinstance(blocks, Iterable) else []
         if not blocks or not all(isinstance(block, Guarantee) for block in blocks):
-            raise InvalidValue("parallel composition takes a list of guarantees, one for each block and at least one")
+            raise InvalidValue(f"parallel composition takes a list of guarantees, at least one, got {brief(blocks)}")
         if split not in ("record", "value"):
             raise InvalidValue(f"split must be 'record' or 'value', got {split!r}")
         relation = blocks[0]._neighbours

@@ -263,7 +263,7 @@ class Interaction:
     def paid_by(self, spending: Payer) -> Self:
         """Let a reservation pay. Called once, by the ledger, before the first question."""
         if self._spending is not None or self._begun or self._closed:
-            raise InteractionClosed("this interaction is paid for already, or has begun without a ledger")
+            raise InteractionClosed("this interaction is paid for already, or has begun without a ledger: open another")
         self._spending = spending
         return self
 

@@ -55,7 +55,9 @@ class Homogeneous:
         """Bounds on the least ε at this δ. At no ε is δ less than 1 − (1 − δ₀)^steps, which is refused."""
         at = exact(delta, "δ")
         if at < 1 - self._kept:
-            raise InvalidValue(f"these steps lose δ {float(1 - self._kept):.6g} whatever ε is, got δ {delta!r}")
+            raise InvalidValue(
+                f"these steps lose δ {float(1 - self._kept):.6g} at every ε, got {delta!r}: give a larger δ"
+            )
         return Bracket(self._inverse(at + _OFF, upper=False), self._inverse(at - _OFF, upper=True))
 
     @property

@@ -82,7 +82,9 @@ class MeterFilter:
         if not self.meters:
             raise InvalidValue("a filter needs at least one meter: take MeterFilter.of(limit)")
         if self.rounds_delta < 0:
-            raise InvalidValue(f"the shares of the meters must not exceed the limit's δ, which is {self.limit.delta:g}")
+            raise InvalidValue(
+                f"the shares of the meters exceed the limit's δ, which is {self.limit.delta:g}: take smaller ones"
+            )
 
     @classmethod
     def of(cls, limit: Cost) -> Self:

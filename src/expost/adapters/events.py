@@ -30,9 +30,10 @@ def checked_leaves(event: Any, neighbours: Neighbours) -> list[tuple[Any, int]]:
     try:
         leaves = list(_leaves(event, 1))
     except RecursionError:
-        raise InvalidValue("the event holds itself, or is nested too deeply") from None
-    if sum(count for _, count in leaves) > MOST_STEPS:
-        raise InvalidValue(f"an event has at most {MOST_STEPS} steps: count them in several")
+        raise InvalidValue("the event holds itself, or is nested too deeply: list its events side by side") from None
+    steps = sum(count for _, count in leaves)
+    if steps > MOST_STEPS:
+        raise InvalidValue(f"an event has at most {MOST_STEPS} steps, got {steps}: count them in several")
     for leaf, _ in leaves:
         _check_leaf(leaf)
         if type(leaf).__name__ == "RandomizedResponseDpEvent" and neighbours != "substitute":

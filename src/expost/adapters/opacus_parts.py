@@ -29,7 +29,8 @@ def check_parts(model: Any, optimizer: Any, loader: Any) -> None:
     if not isinstance(loader, data.DataLoader) or hasattr(loader, "sample_rate"):
         raise InvalidValue(f"the loader is torch's DataLoader, before Opacus wraps it, got a {type(loader).__name__}")
     if isinstance(loader.dataset, data.IterableDataset) or loader.batch_size is None or not len(loader):
-        raise InvalidValue("Poisson samples need a data set with a length, records in it, and a batch_size")
+        given = f"{type(loader.dataset).__name__} and batch_size {loader.batch_size}"
+        raise InvalidValue(f"Poisson samples need a data set with a length and records, and a batch_size, got {given}")
     _check_devices(torch, model)
 
 

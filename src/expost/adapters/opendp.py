@@ -277,7 +277,7 @@ def _plain_name(kind: Any) -> str:
 
 def _pair(epsilon: Fraction, delta: Fraction) -> Cost:
     if delta >= 1:
-        raise InvalidValue("δ is 1, which guarantees nothing")
+        raise InvalidValue("the measurement's δ is 1, which guarantees nothing: take one with a smaller δ")
     return Cost(epsilon, delta)
 
 

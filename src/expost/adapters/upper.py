@@ -62,7 +62,7 @@ def epsilon_of_curve(price_at: Any, delta: Number) -> Fraction:
     finer = [_order(1 + float(best - 1) * 2.0 ** (i / 32)) for i in range(-8, 9)]
     found = min(coarse[best], *(_epsilon(price_at, order, delta) for order in finer))
     if isinstance(found, float):
-        raise InvalidValue("the Rényi prices are infinite at every order, which guarantees nothing")
+        raise InvalidValue("the Rényi prices are infinite at every order, which guarantees nothing: add noise")
     return found
 
 

@@ -41,8 +41,11 @@ def stated_keys(texts: Sequence[str], keys: Any) -> tuple[GroupKey, ...]:
     else:
         found = [key if isinstance(key, tuple) else (key,) for key in keys]
     listed = tuple(tuple(value.item() if hasattr(value, "item") else value for value in key) for key in found)
-    if any(len(key) != len(texts) for key in listed):
-        raise InvalidValue(f"a key needs a value for each of {len(texts)} columns: {', '.join(texts)}")
+    short = [key for key in listed if len(key) != len(texts)]
+    if short:
+        raise InvalidValue(
+            f"a key needs a value for each of {len(texts)} columns ({', '.join(texts)}), got {brief(short[0])}"
+        )
     if not 1 <= len(listed) <= MOST_KEYS or len(set(listed)) < len(listed):
         raise InvalidValue(
             f"keys are 1 to {MOST_KEYS} different values; got {len(listed)}, of which {len(set(listed))} differ"

@@ -278,10 +278,11 @@ def listed_keys(text: str, tree: Tree, keys: Any) -> tuple[Any, ...]:
         raise InvalidValue(
             f"{brief(text)} holds {tree.kind}, but {brief(wrong[0])} is of another kind: keys are values of the column"
         )
-    if tree.kind == "integer" and any(not -(2**63) <= key < 2**63 for key in listed):
-        raise InvalidValue("keys that are whole numbers have at most 64 bits: leave out larger ones, which no row has")
+    large = [key for key in listed if tree.kind == "integer" and not -(2**63) <= key < 2**63]
+    if large:
+        raise InvalidValue(f"whole numbers as keys have at most 64 bits: leave out {brief(large[0])}, which no row has")
     if not listed or len(set(listed)) < len(listed):
-        raise InvalidValue("keys are a list of different values, at least one: list each once")
+        raise InvalidValue(f"keys are a list of different values, at least one: list each once, got {brief(listed)}")
     if len(listed) > MOST_KEYS:
         raise InvalidValue(f"a histogram has at most {MOST_KEYS} keys, got {len(listed)}: discover them")
     if tree.kind == "text" and not all(map(is_text, listed)):

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from expost.checks import as_bounds, as_positive
 from expost.errors import InvalidValue
 from expost.learn.reading import features_of
+from expost.mentions import brief
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -61,7 +62,8 @@ class PublicScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         low, high = np.array(pairs, np.float64).T
         if not (low < high).all():
             raise InvalidValue(
-                "bounds that are equal leave nothing to scale: give a lowest and a highest value that differ"
+                f"bounds that are equal leave nothing to scale, got {brief(self.bounds)}: give a lowest and a highest "
+                "value that differ"
             )
         return (low + high) / 2, (high - low) / 2
 

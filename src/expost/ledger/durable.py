@@ -26,7 +26,7 @@ from expost.ledger.engine import Beat, Recover, Settings, Step, is_out_of_reach
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
 from expost.ledger.liveness import heart
 from expost.ledger.pages import Pages
-from expost.ledger.remedies import CREATE, unknown_account
+from expost.ledger.remedies import CREATE, VERIFY, unknown_account
 from expost.ledger.rows import BALANCE, ENTRY, NONSENSE, balance_of_row, entry_of_row, meters_of_text
 from expost.ledger.soundness import is_sound
 from expost.ledger.texts import LONGEST, check_text, checked_note, masked
@@ -280,7 +280,8 @@ class DurableStore:
     def _changed(self) -> BalanceChanged:
         return BalanceChanged(
             f"what ledger {self.address.name!r} has reserved is not the sum of its open entries: a balance was changed "
-            "by hand, so nothing more can be reserved; see verify()"
+            "by hand, so nothing more can be reserved; see ",
+            VERIFY,
         )
 
     def _watch(self) -> None:

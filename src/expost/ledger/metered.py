@@ -10,6 +10,7 @@ from expost.accounting.amounts import Amounts, Capacity, Counted, MeterBalance
 from expost.cost import Cost
 from expost.errors import BudgetExceeded, InvalidValue, LedgerClosed, LedgerCorrupt
 from expost.ledger.entry import Balance, Remaining, Request, least
+from expost.ledger.remedies import VERIFY
 
 if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
@@ -59,7 +60,7 @@ def with_ended(level: Balance, worst: Charge, charged: Cost, amounts: Amounts) -
 
 
 def _without_meters() -> LedgerCorrupt:
-    return LedgerCorrupt("an account of this ledger lacks the ledger's meters: it was changed by hand; see verify()")
+    return LedgerCorrupt("an account of this ledger lacks the ledger's meters: it was changed by hand; see ", VERIFY)
 
 
 def capacity_of(

@@ -9,6 +9,7 @@ from expost.mentions import Action
 CLOSE = Action("close()", "expost ledger close")
 CREATE = Action("Ledger.create()", "expost ledger create")
 CREATE_ACCOUNT = Action("create_account()", "expost ledger create-account")
+VERIFY = Action("verify()", "expost ledger verify")
 FORFEIT = Action("forfeit()", "expost ledger forfeit")
 
 

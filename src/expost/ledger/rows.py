@@ -13,6 +13,7 @@ from expost.errors import LedgerCorrupt
 from expost.guarantee import Guarantee
 from expost.ledger.codec import Described, read_guarantee
 from expost.ledger.entry import Balance, Entry
+from expost.ledger.remedies import VERIFY
 from expost.ledger.trail import part_of, request_of
 
 if TYPE_CHECKING:
@@ -93,7 +94,8 @@ def _numbers(text: str, count: int) -> tuple[int, ...]:
     if type(found) is not list or len(found) != count or not all(type(number) is int for number in found):
         raise LedgerCorrupt(
             f"{text[:60]!r} is not a list of {count} counts of meters: the database was damaged or changed by hand; "
-            "see verify()"
+            "see ",
+            VERIFY,
         )
     return tuple(found)
 

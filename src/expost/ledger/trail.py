@@ -335,7 +335,7 @@ def linked(
     if not met and known is not None:
         raise LedgerCorrupt(
             f"the audit trail ends at line {sequence}, before the noted line {known.sequence}: lines were removed, or "
-            "an old backup was restored; close this ledger"
+            "an old backup was restored"
         )
 
 

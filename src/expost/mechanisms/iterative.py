@@ -105,7 +105,9 @@ class Iterative(Mechanism[Any, tuple[Any, ...]]):
     def _check_step(self, step: Any) -> None:
         if isinstance(step, GaussianNoise | LaplaceNoise):
             if self.sensitivity is None:
-                raise InvalidValue("steps that add noise need the sensitivity of the values that they are given")
+                raise InvalidValue(
+                    f"{type(step).__name__} needs the sensitivity of the values it is given: pass sensitivity="
+                )
             self._run_by(step)
         elif not isinstance(step, Mechanism):
             raise InvalidValue(

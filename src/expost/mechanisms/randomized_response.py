@@ -57,8 +57,8 @@ class RandomizedResponse(FixedCost[Numeric, Any], Calibrated[Numeric, Any]):
         check_fields(self, "epsilon", choices=partial(as_whole, least=2, most=FARTHEST))
         if as_neighbours(self.neighbours) == "add-remove":
             raise InvalidValue(
-                "randomised response is about people who answer differently, neighbours='substitute': "
-                "with one answer more or less, their number would tell"
+                "randomised response is about people who answer differently, and neighbours are 'add-remove': say "
+                "neighbours='substitute', for with one answer more or less their number would tell"
             )
         object.__setattr__(self, "neighbours", "substitute")
 

@@ -74,7 +74,8 @@ class Exponential(FixedCost[NDArray[Any], int], Calibrated[NDArray[Any], int]):
         """A one-dimensional array of at least one score."""
         shape = shape_of(data)
         if shape.dimensions is None or len(shape.dimensions) != 1 or not shape.size:
-            raise InvalidValue("scores are a one-dimensional numpy array with at least one entry")
+            given = type(data).__name__ if shape.dimensions is None else f"shape {shape.dimensions}"
+            raise InvalidValue(f"scores are a one-dimensional numpy array with at least one entry, got {given}")
         vector.check_rate(self._calibrate(shape.floats)[1])
 
     def sample(self, data: NDArray[Any], noise: NoiseSource) -> int:

@@ -81,7 +81,7 @@ def starter(
     types = _guessed(data, files.Form(**written)) if table is None and files.ending(data) == "csv" else {}
     private = read(data, unit="row", neighbours="substitute", table=table, schema=_declared(types), **written)
     if not private.schema:
-        raise InvalidValue(f"{data} has no columns")
+        raise InvalidValue(f"{data} has no columns: is the path right, and is it a table?")
     _refuse_unknown(bounds or {}, private)
     help_of = {key.name: key.help for keys in SECTIONS.values() for key in keys}
     stem = re.sub(r"\W+", "-", file.stem).strip("-") or "study"

@@ -27,6 +27,7 @@ from expost.ledger.operations import Create
 from expost.ledger.postgres.disk import await_disk
 from expost.ledger.postgres.errors import is_passing, lost_snapshot, meaning, translated
 from expost.ledger.postgres.steps import Governing, Steps, TableView, denied
+from expost.ledger.remedies import VERIFY
 
 if TYPE_CHECKING:
     import psycopg
@@ -188,7 +189,7 @@ class PostgresEngine:
                 return work()
         except psycopg.IntegrityError as error:
             broken = error.diag.message_primary or "a constraint"  # the error's detail shows rows
-            raise LedgerCorrupt(f"the tables rejected a step that the rules allow: {broken}; see verify()") from None
+            raise LedgerCorrupt(f"the tables rejected a step that the rules allow: {broken}; see ", VERIFY) from None
 
     def _refuse_reading(self) -> None:
         if self.read_only:

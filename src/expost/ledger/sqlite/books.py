@@ -17,7 +17,7 @@ from expost.ledger.codec import described, guarantee_digest, guarantee_text
 from expost.ledger.engine import Beat, Outcome, Recover, Settings, Step
 from expost.ledger.entry import Balance, Entry, Path
 from expost.ledger.liveness import identity
-from expost.ledger.remedies import unknown_account
+from expost.ledger.remedies import VERIFY, unknown_account
 from expost.ledger.rows import (
     BALANCE,
     ENTRY,
@@ -182,7 +182,7 @@ class SqliteBooks:
         if row is None:
             if 1 <= number <= self._count:
                 raise LedgerCorrupt(
-                    f"the tables rejected a step that the rules allow: expost: entry {number} was removed; see verify()"
+                    f"the tables rejected a step that the rules allow: expost: entry {number} was removed; see ", VERIFY
                 )
             raise UnknownEntry(f"no entry {number!r} in ledger {self.root[0]!r}")
         return entry_of_row(row)

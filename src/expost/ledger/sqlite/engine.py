@@ -25,7 +25,7 @@ from expost.forks import Process, here
 from expost.ledger import schema
 from expost.ledger.engine import Hold, Outcome, Rows, Settings, Step, alone
 from expost.ledger.operations import Create
-from expost.ledger.remedies import no_file, no_ledgers
+from expost.ledger.remedies import VERIFY, no_file, no_ledgers
 from expost.ledger.sqlite.books import LINES, NEW_LINE, SqliteBooks, create_books
 from expost.ledger.sqlite.heads import Heads
 from expost.ledger.sqlite.identity import Files
@@ -95,7 +95,7 @@ class SqliteEngine:
         try:
             books, outcomes = self._transact(work)
         except apsw.ConstraintError as error:
-            raise LedgerCorrupt(f"the tables rejected a step that the rules allow: {error}; see verify()") from error
+            raise LedgerCorrupt(f"the tables rejected a step that the rules allow: {error}; see ", VERIFY) from error
         except _TROUBLE as error:
             raise self._meaning(error) from error
         self._owners[whose] = books.owner
@@ -368,7 +368,7 @@ class SqliteEngine:
                 "nothing was recorded: try again"
             )
         if isinstance(error, apsw.NotADBError | apsw.CorruptError):
-            return LedgerCorrupt(f"the ledger's file is not an SQLite database, or is damaged: {error}")
+            return LedgerCorrupt(f"{self._path!r} is not an SQLite database, or is damaged ({error}): check the path")
         if isinstance(error, apsw.CantOpenError | apsw.ReadOnlyError | apsw.PermissionsError):
             what = (
                 "read: copy it, with the file ending in -wal beside it, to a folder that can be written"
@@ -378,12 +378,16 @@ class SqliteEngine:
             )
             return LedgerUnavailable(f"the ledger's file cannot be {what} ({error})")
         if isinstance(error, apsw.FullError | apsw.IOError):
-            return LedgerUnavailable(f"the ledger's file cannot be written: {error}; nothing was acknowledged")
+            return LedgerUnavailable(
+                f"the ledger's file cannot be written: {error}; nothing was acknowledged. Is the disk full?"
+            )
         if isinstance(error, UnicodeDecodeError):
             return LedgerCorrupt("the ledger's file is damaged: a text in it is not valid UTF-8")
         if isinstance(error, OSError):
             return LedgerUnavailable(f"the ledger's file {self._path!r} cannot be read: {error.strerror}")
-        return RequestRejected(f"SQLite rejected the request: {error}; nothing was acknowledged")
+        return RequestRejected(
+            f"SQLite rejected the request: {error}; nothing was acknowledged: repeat it, and report it if that fails"
+        )
 
 
 _TROUBLE = (apsw.Error, OSError, UnicodeDecodeError)

@@ -42,7 +42,7 @@ class _Guarantees(dict[str, "Guarantee | Tariff"]):
             "SELECT json FROM expost_guarantee WHERE ledger = ? AND digest = ?", self._ledger, digest
         )
         if not rows:
-            raise LedgerCorrupt(f"the guarantee {digest!r} is not in the tables")
+            raise LedgerCorrupt(f"the guarantee {digest!r} was removed from the tables")
         found = self[digest] = guarantee_of(digest, rows[0][0])
         return found
 

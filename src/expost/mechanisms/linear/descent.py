@@ -81,7 +81,8 @@ class LogisticDescent(Wrapper[NDArray[Any], tuple[NDArray[np.int64], ...]]):
             raise InvalidValue(f"steps are a multiple of every, got {self.steps} and {self.every}")
         check_fields(self, "missing", norm=finite, patience=finite, learning_rate=finite)
         if not 1e-100 <= float(self.norm) <= 1e100 or float(self.learning_rate) <= 0 or float(self.patience) < 0:
-            raise InvalidValue("norm and learning_rate are above 0, and patience is not below it")
+            given = f"{self.norm}, {self.learning_rate} and {self.patience}"
+            raise InvalidValue(f"norm and learning_rate are above 0, and patience is at least 0, got {given}")
         _ = self.guarantee
 
     @property

@@ -82,7 +82,10 @@ class Tested(Mechanism[Any, Out | Withheld]):
 
     def __post_init__(self) -> None:
         if not isinstance(self.mechanism, Mechanism) or not isinstance(self.test, ModelTest):
-            raise InvalidValue("Tested takes a mechanism and a ModelTest")
+            raise InvalidValue(
+                "Tested takes a mechanism and a ModelTest such as ErrorTest, got "
+                f"{type(self.mechanism).__name__} and {type(self.test).__name__}"
+            )
         if type(self.mechanism).sample is Mechanism.sample:
             raise InvalidValue(f"{type(self.mechanism).__name__} is interactive: only what runs in one go is tested")
         if REFUSED in self.mechanism.guarantee.parts:

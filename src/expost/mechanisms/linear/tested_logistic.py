@@ -99,15 +99,21 @@ class ErrorTest(ModelTest):
             raise InvalidValue(f"ErrorTest is about linear models, got {type(mechanism).__name__}")
         size, columns = train.shape
         if held_out.shape[1] != columns:
-            raise InvalidValue(f"training records have {columns} columns, held-out ones {held_out.shape[1]}")
+            raise InvalidValue(
+                f"training records have {columns} columns and held-out ones {held_out.shape[1]}: give equally many"
+            )
         setting = mechanism.setting(size, columns - 1)
         if (self.classes, self.columns) != (mechanism.classes, setting.columns):
             raise InvalidValue(
                 f"the model has {mechanism.classes} classes and {setting.columns} weights, the test is for "
-                f"{self.classes} and {self.columns}"
+                f"{self.classes} and {self.columns}: make it with those of the model"
             )
         if isinstance(mechanism, OutputPerturbation) and self.distance < weight_distance(setting):
-            raise InvalidValue(f"one of {size} records moves the weights farther than {float(self.distance):g}")
+            needed = float(weight_distance(setting))
+            raise InvalidValue(
+                f"one of {size} records moves the weights by up to {needed:g}, farther than the test's distance "
+                f"{float(self.distance):g}: give at least that"
+            )
 
     def sensitivity(self, size: int) -> Fraction:
         """How far one person, in training or held out, moves the sum of the errors of ``size`` records, in steps.

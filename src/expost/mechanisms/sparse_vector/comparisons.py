@@ -18,6 +18,7 @@ from expost.errors import InvalidValue
 from expost.guarantee import Neighbours, as_neighbours
 from expost.mechanism import Interaction, Mechanism
 from expost.mechanisms.numbers import shape_of
+from expost.mentions import brief
 from expost.noise import NoiseSource, scalar, vector
 from expost.noise.grid import Grid
 
@@ -107,7 +108,10 @@ class Thresholded(Mechanism[NDArray[Any], NDArray[Any]]):
         """A threshold, or an array of them, in steps of the grid, rounded half up."""
         bars = self._grid.round_all(finite_bars(threshold), Fraction(0))
         if np.any(np.abs(bars) > FARTHEST_VALUE):
-            raise InvalidValue(f"thresholds must lie within 2^58 steps of {self._grid.step} on either side of zero")
+            raise InvalidValue(
+                f"thresholds lie within 2^58 steps of {self._grid.step} on either side of zero, got "
+                f"{brief(threshold)}: take a coarser grid"
+            )
         return bars
 
     def _shown(self, bars: Points) -> Any:

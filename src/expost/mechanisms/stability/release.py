@@ -152,8 +152,9 @@ class FirstStable(Mechanism[Any, StableAnswer | Withheld]):
         _check_fields(self)
         if not self.proposals:
             raise InvalidValue("FirstStable tries at least one proposal, got none")
-        if len({proposal.neighbours for proposal in self.proposals}) > 1:
-            raise InvalidValue("all proposals must be about the same neighbours")
+        relations = sorted({str(proposal.neighbours) for proposal in self.proposals})
+        if len(relations) > 1:
+            raise InvalidValue(f"all proposals are about the same neighbours, got {' and '.join(relations)}")
         _ = self.guarantee
 
     @cached_property

@@ -155,7 +155,8 @@ class Tuning(Mechanism[Any, Tuned]):
 def _check_candidates(candidates: Any) -> None:
     """Mechanisms for a public number of records that run in one go and always answer."""
     if not isinstance(candidates, tuple | list) or not candidates:
-        raise InvalidValue("candidates are a list of mechanisms, at least one")
+        kind = "none" if isinstance(candidates, tuple | list) else f"a {type(candidates).__name__}"
+        raise InvalidValue(f"candidates are a list of mechanisms, at least one, got {kind}")
     for candidate in candidates:
         kind = type(candidate).__name__
         if not isinstance(candidate, Mechanism):
