@@ -188,7 +188,7 @@ class PrivateRange(Mechanism[NDArray[Any] | Tally, FoundRange]):
         check_fields(self, epsilon=requested_epsilon, missing=finite)
         if as_neighbours(self.neighbours) is None:
             raise InvalidValue(
-                "neighbours is 'add-remove' (the number of records is private) or 'substitute' (it is public), got None"
+                "neighbours is 'add-remove' or 'substitute' (is the number of records private, or public?), got None"
             )
         _ = self.guarantee
 

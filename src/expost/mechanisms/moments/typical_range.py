@@ -62,7 +62,7 @@ class TypicalRange(FixedCost[NDArray[Any], Interval]):
         check_fields(self, scales=partial(as_whole, least=0, most=16))
         if as_neighbours(self.neighbours) is None:
             raise InvalidValue(
-                "neighbours is 'add-remove' (the number of records is private) or 'substitute' (it is public), got None"
+                "neighbours is 'add-remove' or 'substitute' (is the number of records private, or public?), got None"
             )
         if self.penalty is not None:
             as_whole(self.penalty, "penalty", least=0, most=2**40)

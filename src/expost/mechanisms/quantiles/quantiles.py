@@ -44,7 +44,7 @@ class Ranked(FixedCost[NDArray[Any] | Tally, Out], Calibrated[NDArray[Any] | Tal
         check_fields(self, "epsilon", "missing", bounds=optional(as_bounds))
         if as_neighbours(self.neighbours) is None:
             raise InvalidValue(
-                "neighbours is 'add-remove' (the number of records is private) or 'substitute' (it is public), got None"
+                "neighbours is 'add-remove' or 'substitute' (is the number of records private, or public?), got None"
             )
         _ = self._lattice(floats=True), self.levels
 
