@@ -59,6 +59,7 @@ def crowd(batch: Writer, count: int, engine: Slow) -> list[Any]:
     threads[0].start()
     while not engine.batches:
         pass
+    batch._writer.start()  # two callers at once may start two threads, of which each takes a request
     for thread in threads[1:]:
         thread.start()
     while waiting(batch) < count - 1:
