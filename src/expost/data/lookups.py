@@ -38,7 +38,7 @@ class LookupStep(TableStep):
     kind: Kind = "boolean"
 
     @property
-    def brief(self) -> str:
+    def description(self) -> str:
         """What is looked up by what."""
         where = "is in a public table" if self.column is None else "looked up in a public table"
         return f"{self.expression} {where}"

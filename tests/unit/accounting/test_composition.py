@@ -125,7 +125,7 @@ def test_equal_steps_inverts(steps: int) -> None:
         assert whole.delta(epsilon.upper).upper <= Fraction(str(delta)) + Fraction(1, 10**45)
         if epsilon.lower > 0:
             assert whole.delta(epsilon.lower * (1 - Fraction(1, 10**20))).upper > Fraction(str(delta))
-    with pytest.raises(InvalidValue, match="whatever"):
+    with pytest.raises(InvalidValue, match="at every ε"):
         optimal_composition([(0.05, 1e-3)] * steps).epsilon(1e-4)
 
 

@@ -45,7 +45,7 @@ def test_equal_steps_at_the_ends_of_its_curve() -> None:
     law = optimal_composition([("0.5", 0)] * 4)
     assert law.epsilon(0).upper == 2
     assert law.epsilon(1).upper == 0
-    with pytest.raises(InvalidValue, match="whatever ε is"):
+    with pytest.raises(InvalidValue, match="at every ε"):
         optimal_composition([("0.5", "0.1")] * 4).epsilon(0)
 
 
