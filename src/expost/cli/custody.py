@@ -16,6 +16,7 @@ from expost.errors import InvalidValue
 
 if TYPE_CHECKING:
     from expost.ledger import Head
+    from expost.ledger.trail import TrailLine
 
 # ---- open entries
 
@@ -162,8 +163,16 @@ def import_ledger(
     if database:
         head = transfer.import_early(str(file), name, url, note)
     else:
+        _check_name(next(transfer.read_export(str(file)), None), name)
         head = transfer.import_export(str(file), url, note)
     _copied([(name, head)], as_json)
+
+
+def _check_name(first: TrailLine | None, name: str) -> None:
+    """A ledger keeps its name. What else is wrong with an export, importing it says."""
+    known = None if first is None else first.body.get("name")
+    if isinstance(known, str) and known != name:
+        raise InvalidValue(f"this is an export of ledger {known!r}, which keeps its name, got {name!r}: give {known!r}")
 
 
 @app.add()

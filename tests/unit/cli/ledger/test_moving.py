@@ -31,6 +31,8 @@ def test_copies(clinic: str, tmp_path: Path) -> None:
     assert ledger.closed
     assert not xp.Ledger.load(f"{new}4", "patients").closed
     failing(2, "import", f"{new}5", "patients", str(tmp_path / "none"), *note)
+    wrong = failing(2, "import", f"{new}5", "other", str(tmp_path / "trail.jsonl"), *note)
+    assert "export of ledger 'patients', which keeps its name, got 'other'" in wrong.stderr.replace("\n", " ")
 
 
 @pytest.mark.parametrize("way", ["to the server", "from the server"])
