@@ -121,13 +121,15 @@ def link(head: str, line: str) -> str:
 # ---- writing
 
 
-def trail_line(change: rules.Change, sequence: int, at: int, user: str | None, *, early: bool = False) -> str:
+def trail_line(
+    change: rules.Change, sequence: int, at: int, user: str | None, *, early: bool = False, claim: bool = False
+) -> str:
     """A change as a line. Early trails can be imported.
 
     Their lines have neither balances nor users, and the digest of a guarantee is called a claim.
     """
     number, kind = "null" if change.entry is None else change.entry.id, EVENTS[type(change.operation)]
-    start = f'{{"at":{at},"body":{body_of(change, early=early)},"entry":{number},"event":"{kind}",'
+    start = f'{{"at":{at},"body":{body_of(change, claim=claim)},"entry":{number},"event":"{kind}",'
     if early:
         return f'{start}"sequence":{sequence}}}'
     levels = ",".join(map(_level, change.levels))
@@ -143,11 +145,11 @@ def _level(balance: Balance) -> str:
     )
 
 
-def body_of(change: rules.Change, *, early: bool = False) -> str:
+def body_of(change: rules.Change, *, claim: bool = False) -> str:
     """The parameters of an operation, as a line records them."""
     operation = change.operation
     if isinstance(operation, Reserve):
-        return reserve_body(operation, first=change.first, early=early)
+        return reserve_body(operation, first=change.first, claim=claim)
     if isinstance(operation, (Settle, Forfeit, Void)):  # a union is slow, and this runs for every line
         return _end_body(change)
     if isinstance(operation, Begin):
@@ -177,14 +179,14 @@ def _governing_body(change: rules.Change) -> str:
     return canonical(body)
 
 
-def reserve_body(operation: Reserve, *, first: bool, early: bool = False) -> str:
-    """The body of a reservation. The first one for a guarantee contains the guarantee."""
+def reserve_body(operation: Reserve, *, first: bool, claim: bool = False) -> str:
+    """The body of a reservation. The first one for a guarantee contains it. Its hash was once called a ``claim``."""
     request = operation.request
     worst, amounts = (request.guarantee.worst_case, None) if request.tariff is None else request.tariff.worst
     subject = described(request.subject, keyed=request.key is not None)
     digest = guarantee_digest(request.priced_guarantee)
     whole = f'"guarantee":{guarantee_text(request.priced_guarantee)},' if first else ""
-    before, after = (f'"claim":"{digest}",', "") if early else ("", f'"guarantee_digest":"{digest}",')
+    before, after = (f'"claim":"{digest}",', "") if claim else ("", f'"guarantee_digest":"{digest}",')
     return (
         f'{{"account":{canonical("/".join(request.account))},"begun":{"true" if operation.begun else "false"},'
         f'{before}"fingerprint":{canonical(subject.fingerprint)},{whole}{after}'
@@ -260,7 +262,7 @@ def _capacity(event: TrailLine) -> Capacity | None:
 
 def _request(event: TrailLine, guarantees: Guarantees) -> Request:
     body, found = event.body, event.body.get("guarantee")
-    digest = body["claim"] if event.levels is None else body["guarantee_digest"]
+    digest = body["claim"] if "claim" in body else body["guarantee_digest"]
     if found is not None:
         if sha256(canonical(found)) != digest:
             raise impossible(event, "its guarantee does not have the hash that it records")

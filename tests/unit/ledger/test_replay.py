@@ -50,6 +50,8 @@ def test_what_may_have_happened() -> None:
     books, _ = replay(trail(*events))
     assert books.accounts["l",] == Balance(Cost("10e-12"), Cost("5e-12"), Cost("1e-12"), False, 4)
     replay(trail(*events, levels=[[10, 0, 5, 0, 1, 0, 0, 3]]))
+    later = (*events[:-1], ("reserve", 2, early(SMALL)))  # with balances, and the older name of its digest
+    replay(trail(*later, levels=[[10, 0, 5, 0, 1, 0, 0, 3]]))
 
 
 @pytest.mark.parametrize(
