@@ -97,7 +97,7 @@ class Lattice(Candidates):
         if not self.rounding(floats=floats):
             return value, value
         number = round(Fraction(value) / self.step)
-        return _rounded_to(number, number, self.step)
+        return _widened((number - Fraction(1, 2)) * self.step, (number + Fraction(1, 2)) * self.step, self.step)
 
     def rule(self, *, floats: bool) -> str:
         """Half the step, if records are rounded at all."""
@@ -198,22 +198,31 @@ class Unbounded(Candidates):
 
     def around(self, value: float, *, floats: bool) -> tuple[float, float]:
         """Half way to the next candidates; with a step, records are rounded to its multiples first, and these then."""
-        index = int(self.indices(np.array([value], np.float64), 0.0)[0])
+        low, high = self._ends(int(self.indices(np.array([value], np.float64), 0.0)[0]), floats=floats)
+        if self.step == 1 and not floats:
+            return int(low), int(high)
+        return (float(low), float(high)) if self.step is None else _widened(low, high, self.step)
+
+    def _ends(self, index: int, *, floats: bool) -> tuple[Fraction, Fraction]:
+        """The same, if division were exact."""
         before, number, after = (self._number(min(max(index + i, 0), self.size - 1)) for i in (-1, 0, 1))
         low, high = (before + number) / 2, (number + after) / 2
         if self.step is None:
-            return float(low), float(high)
-        first, last = ceil(low), floor(high)
-        return (first, last) if not floats and self.step == 1 else _rounded_to(first, last, self.step)
+            return low, high
+        half = Fraction(0) if self.step == 1 and not floats else Fraction(1, 2)
+        return (ceil(low) - half) * self.step, (floor(high) + half) * self.step
 
     def within(self, chosen: int, distance: Fraction, *, floats: bool) -> range:
-        """The candidates that only records within a distance of the one chosen are rounded to; they may be none."""
-        value = Fraction(self.value(chosen))
+        """The candidates that only records within a distance of the one chosen are rounded to; they may be none.
+
+        What division may be off by, the last digit of a record, is not counted.
+        """
+        value = self._number(chosen) * (self.step or 1)
         ends = [_float(end, up=up) for end, up in ((value - distance, True), (value + distance, False))]
         first, last = (int(index) for index in self.indices(np.array(ends), 0.0))
-        if self.around(self.value(first), floats=floats)[0] < ends[0]:
+        if self._ends(first, floats=floats)[0] < value - distance:
             first += 1
-        if self.around(self.value(last), floats=floats)[1] > ends[1]:
+        if self._ends(last, floats=floats)[1] > value + distance:
             last -= 1
         return range(first, last + 1)
 
@@ -223,20 +232,22 @@ class Unbounded(Candidates):
         return f" of records rounded to {'' if plain else f'multiples of {float(self.step or 1):.3g} and to '}24 bits"
 
 
-def _rounded_to(first: int, last: int, step: Fraction) -> tuple[float, float]:
-    """The lowest and the highest record that may be rounded to one of these multiples of the step.
+def _widened(low: Fraction, high: Fraction, step: Fraction) -> tuple[float, float]:
+    """The ends of what is rounded to a multiple of the step, widened by what division may be off by.
 
     Records are divided by the step, and half is added, in floating point: each of four roundings (of the record and of
     the step, too) is off by at most one part in 2^53, so that all of them together are off by less than one in 2^50.
     """
-    low, high = (step * (number + sign * (Fraction(1, 2) + Fraction(abs(number) + 1, 2**50)))
-                 for number, sign in ((first, -1), (last, 1)))  # fmt: skip
-    return _float(low, up=False), _float(high, up=True)
+    off = (abs(low) + abs(high) + 2 * step) / 2**50
+    return _float(low - off, up=False), _float(high + off, up=True)
 
 
 def _float(number: Fraction, *, up: bool) -> float:
     """The nearest float that is not below (or not above) a number."""
-    near = float(number)
+    try:
+        near = float(number)
+    except OverflowError:
+        return inf if number > 0 else -inf
     if up:
         return near if Fraction(near) >= number else nextafter(near, inf)
     return near if Fraction(near) <= number else nextafter(near, -inf)

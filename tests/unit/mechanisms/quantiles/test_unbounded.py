@@ -65,6 +65,15 @@ def test_a_record_lies_around_its_candidate(value: float) -> None:
         assert low <= limited <= high
 
 
+@pytest.mark.parametrize("candidates", [CENTS, Unbounded.of(1, floats=True)])
+@given(share=st.fractions(0, 1))
+def test_half_a_step_reaches_no_other_candidate(candidates: Unbounded, share: Fraction) -> None:
+    zero, dense = candidates.size // 2, 2**24 - 1
+    chosen = zero + int((2 * share - 1) * dense)
+    assert candidates.within(chosen, (candidates.step or 0) / 2, floats=True) == range(chosen, chosen + 1)
+    assert len(candidates.within(chosen, 2 * (candidates.step or 0), floats=True)) in (2, 3)  # at an end it is 2
+
+
 def test_missing_and_infinite_values_have_places() -> None:
     data = np.array([nan, inf, -inf, 5.0])
     values = [FLOATS.value(int(index)) for index in FLOATS.indices(data, 2.0)]
