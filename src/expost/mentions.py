@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 
@@ -56,8 +58,28 @@ class GivenValue:
 
     value: Any
 
+    def __post_init__(self) -> None:
+        if not _is_plain(self.value):  # an error is pickled with what it mentions
+            object.__setattr__(self, "value", _Shown(brief(self.value)))
+
     def __str__(self) -> str:
         return brief(self.value)
+
+
+class _Shown(str):
+    """The text of a value that is not kept; it is shown without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether it is a number, a text, or a list or tuple of such."""
+    if type(value) in (list, tuple):
+        return len(value) <= 100 and all(map(_is_plain, value))
+    return value is None or type(value) in (bool, int, float, str, Decimal, Fraction)
 
 
 Mention: TypeAlias = Argument | Action | GivenValue

@@ -9,6 +9,7 @@ import pytest
 import expost as xp
 from expost import errors
 from expost.ledger import Entry, Request
+from expost.mentions import GivenValue, brief
 
 
 def entry(state: str = "settled") -> Entry:
@@ -51,6 +52,13 @@ def test_errors_survive_pickling(error: xp.ExpostError) -> None:
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error)
     assert str(again) == str(error)
+
+
+def test_what_an_error_mentions_is_kept_as_text_if_it_cannot_be_pickled() -> None:
+    """Found: an error about a generator arrived from another process as a TypeError."""
+    for given in ((x for x in (1, 2)), {1: 2}.keys(), lambda: 0, [object()]):
+        error = errors.InvalidValue("got ", GivenValue(given))
+        assert str(pickle.loads(pickle.dumps(error))) == str(error) == f"got {brief(given)}"
 
 
 def test_every_error_is_drawn_in_the_tree() -> None:

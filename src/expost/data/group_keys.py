@@ -44,7 +44,7 @@ def stated_keys(texts: Sequence[str], keys: Any) -> tuple[GroupKey, ...]:
     short = [key for key in listed if len(key) != len(texts)]
     if short:
         raise InvalidValue(
-            f"a key needs a value for each of {len(texts)} columns ({', '.join(texts)}), got {brief(short[0])}"
+            f"a key needs a value for each of {len(texts)} columns ({', '.join(texts)}), got one with {len(short[0])}"
         )
     if not 1 <= len(listed) <= MOST_KEYS or len(set(listed)) < len(listed):
         raise InvalidValue(

@@ -282,7 +282,9 @@ def listed_keys(text: str, tree: Tree, keys: Any) -> tuple[Any, ...]:
     if large:
         raise InvalidValue(f"whole numbers as keys have at most 64 bits: leave out {brief(large[0])}, which no row has")
     if not listed or len(set(listed)) < len(listed):
-        raise InvalidValue(f"keys are a list of different values, at least one: list each once, got {brief(listed)}")
+        raise InvalidValue(
+            f"keys are a list of different values, at least one: got {len(listed)}, of which {len(set(listed))} differ"
+        )
     if len(listed) > MOST_KEYS:
         raise InvalidValue(f"a histogram has at most {MOST_KEYS} keys, got {len(listed)}: discover them")
     if tree.kind == "text" and not all(map(is_text, listed)):
@@ -310,7 +312,10 @@ def _bins(table: PrivateTable, text: str, bins: Any, bounds: Any) -> tuple[tuple
 
 def _even_edges(bins: int, bounds: Any) -> list[float]:
     if bounds is None or not 1 <= bins <= 10**6:
-        raise InvalidValue(f"a number of bins is from 1 to a million, and needs bounds, got {bins} and {brief(bounds)}")
+        raise InvalidValue(
+            "a number of bins is from 1 to a million, and needs bounds, the lowest and the highest edge, "
+            f"got {bins} bins {'without' if bounds is None else 'with'} bounds"
+        )
     low, high = (float(end) for end in exact_bounds(bounds))
     if not isfinite(high - low):
         raise InvalidValue(

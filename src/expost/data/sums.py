@@ -49,13 +49,13 @@ class Clipped:
         if max(abs(low), abs(high)) / points.step > _MOST_POINTS:
             raise InvalidValue(
                 f"bounds from {float(low):g} to {float(high):g} are more than 2^52 steps of the grid {points.step} "
-                "from 0: pass a larger grid"
+                "from 0: take a larger grid"
             )
         clipped = cls(value, (float(low), float(high)), points, as_missing(missing, low, high), as_number(tree))
         if clipped.ends[0] == clipped.ends[1]:
             raise InvalidValue(
                 f"bounds from {float(low):g} to {float(high):g} are less than a step of the grid {points.step} apart: "
-                "pass a smaller grid"
+                "take a smaller grid"
             )
         return clipped
 

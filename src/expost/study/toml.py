@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from expost.mentions import Action, Argument, GivenValue, Mention
+from expost.mentions import Action, Argument, GivenValue, Mention, brief
 
 
 def toml_text(value: Any) -> str:
@@ -21,7 +21,7 @@ def _toml(value: Any) -> str:
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, bool | str):
         return json.dumps(value, ensure_ascii=False)
-    return "nothing" if value is None else str(value)
+    return "nothing" if value is None else brief(value)
 
 
 def toml_words(mention: Mention) -> str:
