@@ -16,12 +16,17 @@ DONE = f"SELECT name, digest FROM {MARK} ORDER BY number"
 
 def migrations(backend: str) -> list[tuple[str, str]]:
     """Name and text of every migration, in order. Each is a folder of files that are read one after the other."""
-    folders = _in_order(files(__package__).joinpath(backend))
-    return [(each.name, "".join(file.read_text(encoding="utf-8") for file in _in_order(each))) for each in folders]
+    folders = sorted((each for each in files(__package__).joinpath(backend).iterdir() if each.is_dir()), key=_name)
+    return [(each.name, "".join(file.read_text(encoding="utf-8") for file in _texts_in(each))) for each in folders]
 
 
-def _in_order(folder: Traversable) -> list[Traversable]:
-    return sorted(folder.iterdir(), key=lambda item: item.name)
+def _texts_in(folder: Traversable) -> list[Traversable]:
+    """Its SQL files in order. Whatever else is there, such as what an editor keeps, is not read."""
+    return sorted((item for item in folder.iterdir() if item.name.endswith(".sql")), key=_name)
+
+
+def _name(item: Traversable) -> str:
+    return item.name
 
 
 def missing(backend: str, done: list[tuple[str, str]]) -> list[tuple[str, str]]:
