@@ -3,7 +3,7 @@
 One noisy threshold serves every question. Questions below it leak little; each one above it costs a share
 of the budget. What was reserved for positives that did not occur is refunded.
 
-Both mechanisms run in one go over an array (``ledger.run``) or answer adaptive questions one at a time
+It runs in one go over an array (``ledger.run``) or answers adaptive questions one at a time
 (``ledger.open``). All noise is whole-numbered and exact, on a grid.
 """
 
