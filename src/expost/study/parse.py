@@ -57,6 +57,8 @@ def toml_of(text: str, path: Path) -> dict[str, Any]:
         comma = re.search(r"=\s*[-+]?\d+,\d", there)
         remedy = ". Numbers have a decimal point, not a comma: 0.5" if comma else ""
         raise InvalidStudy(str(path), ((line, f"this is not TOML: {error}{remedy}"),)) from None
+    except ValueError:  # Python reads whole numbers of at most 4,300 digits
+        raise InvalidStudy(str(path), ((None, "a number has thousands of digits: write fewer"),)) from None
 
 
 class StudyReader:
@@ -66,6 +68,7 @@ class StudyReader:
         self.path, self.text = path, text
         self.index = line_index(text) if index is None else index
         self.problems: list[tuple[int | None, str]] = []
+        self.refused: set[Place] = set()
         self.metered = False
 
     def study(self, given: _Given) -> Study:
@@ -104,6 +107,7 @@ class StudyReader:
 
     def problem(self, place: Place, what: str) -> None:
         """Something is wrong at a place."""
+        self.refused.add(place)
         self.problems.append((line_of(self.index, place), what))
 
     def lines(self, place: Place, between: str) -> dict[str, int]:
@@ -146,10 +150,15 @@ class StudyReader:
         found = given[name] if isinstance(given[name], dict) else {}
         return {key.name: found[key.name] for key in keys if key.name in found and key.wrong(found[key.name]) is None}
 
+    def lacks(self, given: _Given, section: str, key: str) -> bool:
+        """Whether a section does not state a key, not even wrongly."""
+        return key not in given and (section, key) not in self.refused
+
     def types(self, given: _Given) -> None:
         """A CSV file does not state its types, and to find them out is to look at private values."""
         path = given.get("path")
-        if isinstance(path, str) and path.lower().removesuffix(".gz").endswith(_CSV) and "schema" not in given:
+        csv = isinstance(path, str) and path.lower().removesuffix(".gz").endswith(_CSV)
+        if csv and self.lacks(given, "data", "schema"):
             self.problem(
                 ("data", "path"),
                 "[data] a CSV file does not state the types of its columns, and its values are not public: write them "
@@ -162,7 +171,7 @@ class StudyReader:
             for name in ("rows", "groups"):
                 if name in given:
                     self.problem(("privacy", name), f'[privacy] {name!r} is for a unit that is a column, not "row"')
-        elif "unit" in given and "rows" not in given:
+        elif "unit" in given and self.lacks(given, "privacy", "rows"):
             self.problem(
                 ("privacy", "unit"),
                 f"[privacy] 'rows' is missing: the most rows that count of one {given['unit']!r}. Choose it from what "
@@ -184,7 +193,7 @@ class StudyReader:
         if not all(str(given.get("account", "x")).split("/")):
             self.problem(("ledger", "account"), "[ledger] 'account' is a path of names such as team/bob")
         self.metered = given.get("accounting") == "renyi"
-        if self.metered and not limit.get("delta"):
+        if self.metered and (self.lacks(limit, "limit", "delta") or limit.get("delta") == 0):
             self.problem(
                 ("ledger", "accounting"),
                 "[ledger] Rényi accounting needs a δ: state 'delta' in [limit], or leave 'accounting' out",

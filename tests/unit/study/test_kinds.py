@@ -138,6 +138,13 @@ def test_a_covariance_is_of_two_columns(tmp_path: Path) -> None:
         run_study(read_study(write_study(tmp_path, asked)))
 
 
+@pytest.mark.parametrize("grid", [0, -1])
+def test_a_grid_of_quantiles_has_steps(tmp_path: Path, grid: int) -> None:
+    asked = question("m", "median", column="age", bounds=[0, 80], grid=grid, epsilon=1)
+    with pytest.raises(InvalidStudy, match=rf"study\.toml:\d+: .*grid must be above 0, got {grid}"):
+        run_study(read_study(write_study(tmp_path, asked)))
+
+
 def test_an_answer_lies_within_its_bounds(tmp_path: Path) -> None:
     median = MIDDLE.replace('"s"', "8").format(9).replace("epsilon = 1\n", "epsilon = 4\nbounds = [39.0, 39.01]\n")
     result = run_study(read_study(write_study(tmp_path, median + "slack = 400\n", url="memory:")), noise=SeededNoise(3))

@@ -99,6 +99,21 @@ def test_amounts_that_are_none(line: str) -> None:
         parse_study(STUDY + COUNT.replace("epsilon = 0.5", line), Path("s.toml"))
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        ('unit = "row"', 'unit = "person"\nrows = 0', r"\[privacy\] 'rows' is a whole number, at least 1, got 0"),
+        ('schema = { person = "integer"', "schema = { person = 5", r"\[data\] 'schema' is a table of texts"),
+        ("delta = 1e-5", "delta = 5", r"\[limit\] 'delta' is a number from 0 to below 1, got 5"),
+    ],
+)
+def test_what_is_stated_wrongly_is_not_said_to_be_missing_too(right: str, wrong: str, said: str) -> None:
+    text = STUDY.replace("[ledger]", '[ledger]\naccounting = "renyi"').replace(right, wrong)
+    with pytest.raises(InvalidStudy, match=said) as raised:
+        parse_study(text + COUNT, Path("s.toml"))
+    assert len(raised.value.problems) == 1
+
+
 VALUES = ["nan", "-inf", "true", "[]", "{}", '""', "1e400", "-1", "9" * 400, "2026-01-01"]
 
 

@@ -97,6 +97,7 @@ def test_a_decimal_comma_and_another_encoding(tmp_path: Path) -> None:
             "study.toml:2: .*Numbers have a decimal point, not a comma: 0.5",
         ),
         (b"[limit]\nepsilon = = 5\n", r"this is not TOML: .*\(at line 2, column \d+\)$"),
+        (b"[limit]\nepsilon = " + 5000 * b"9", "a number has thousands of digits: write fewer"),
     ],
 )
 def test_files_that_are_not_toml(tmp_path: Path, content: bytes, said: str) -> None:

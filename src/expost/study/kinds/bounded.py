@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
-from expost.cost import exact
+from expost.checks import as_positive
 from expost.data import Groups, PrivateQuantiles, PrivateTable, Ranks
 from expost.data.moments import Moments
 from expost.mechanism import Mechanism
@@ -40,7 +40,7 @@ def _ranked(asked: Asked) -> Mechanism:
 
 
 def _ranks_of(asked: Asked, rows: PrivateTable | Groups) -> Ranks:
-    grid = Grid.within(exact(asked["grid"], "grid")).step if "grid" in asked.question.values else None
+    grid = Grid.within(as_positive(asked["grid"], "grid")).step if "grid" in asked.question.values else None
     return rows.quantile(
         asked["column"],
         _levels(asked),
