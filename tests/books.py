@@ -61,6 +61,14 @@ def disarm(url: str, table: str) -> None:
     connection.close()
 
 
+def wait_until(reached: Callable[[], Any]) -> None:
+    """Wait until something holds, for a minute at most."""
+    until = time.monotonic() + 60
+    while not reached():
+        assert time.monotonic() < until, "it did not happen within a minute"
+        time.sleep(0.0005)
+
+
 def waiting(batch: Any) -> int:
     """How many wait for their turn."""
     return int(batch._writer.waiting.qsize() + batch._writer._wanted)
@@ -93,8 +101,7 @@ class Answers(list[Any]):
         self.threads.append(threading.Thread(target=call))
         before = waiting(self._batch)
         self.threads[-1].start()
-        while waiting(self._batch) <= before and self.threads[-1].is_alive():
-            time.sleep(0.001)
+        wait_until(lambda: waiting(self._batch) > before or not self.threads[-1].is_alive())
 
 
 @contextlib.contextmanager
@@ -106,7 +113,7 @@ def held(ledger: Ledger) -> Iterator[Answers]:
     def slow(*given: Any) -> Any:
         engine.apply = real
         started.set()
-        assert go.wait(10)
+        assert go.wait(60)
         return real(*given)
 
     engine.apply = slow
@@ -114,12 +121,12 @@ def held(ledger: Ledger) -> Iterator[Answers]:
         target=lambda: ledger._store._do(Beat())  # type: ignore[attr-defined]
     )
     first.start()
-    assert started.wait(10)
+    assert started.wait(60)
     answers = Answers(ledger)
     yield answers
     go.set()
     for thread in (first, *answers.threads):
-        thread.join(30)
+        thread.join(60)
 
 
 def steps_of(store: Any, *works: Callable[[], object]) -> list[Step]:

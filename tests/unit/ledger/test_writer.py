@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import expost as xp
-from books import GUARANTEE, held, make, waiting
+from books import GUARANTEE, held, make, wait_until, waiting
 from expost import Cost
 from expost.ledger import writer as writer_module
 from expost.ledger.engine import Settings, alone
@@ -57,13 +57,11 @@ def crowd(batch: Writer, count: int, engine: Slow) -> list[Any]:
 
     threads = [threading.Thread(target=call, args=(n,)) for n in range(count)]
     threads[0].start()
-    while not engine.batches:
-        pass
+    wait_until(lambda: engine.batches)
     batch._writer.start()  # two callers at once may start two threads, of which each takes a request
     for thread in threads[1:]:
         thread.start()
-    while waiting(batch) < count - 1:
-        pass
+    wait_until(lambda: waiting(batch) >= count - 1)
     engine.go.set()
     for thread in threads:
         thread.join(60)
@@ -191,8 +189,7 @@ def test_an_interrupt_while_a_fork_waits(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(engine, "resume", lambda: rested.append("resume"))
     committing = threading.Thread(target=batch.submit, args=(1, 0))
     committing.start()
-    while not engine.batches:
-        pass
+    wait_until(lambda: engine.batches)
     before, struck = signal.getsignal(signal.SIGALRM), []
 
     def strike(*_: Any) -> None:
@@ -249,8 +246,7 @@ def test_a_caller_that_is_interrupted_takes_nobody_along() -> None:
 
     waiting = threading.Thread(target=batch.submit, args=(1, 0))
     waiting.start()
-    while not engine.batches:
-        pass
+    wait_until(lambda: engine.batches)
 
     class Struck(writer_module._Ticket):
         def __init__(self, ledger: int, step: Any) -> None:
@@ -282,12 +278,10 @@ def test_a_database_that_is_out_of_reach_is_tried_once_for_all_that_wait(error: 
 
     threads = [threading.Thread(target=call, args=(ledger,)) for ledger in range(4)]
     threads[0].start()
-    while not engine.batches:
-        pass
+    wait_until(lambda: engine.batches)
     for number, thread in enumerate(threads[1:], 1):
         thread.start()
-        while waiting(batch) < number:
-            pass
+        wait_until(lambda number=number: waiting(batch) >= number)
     engine.error = error
     engine.go.set()
     for thread in threads:
@@ -311,8 +305,7 @@ def test_a_caller_waits_for_others_no_longer_than_its_patience() -> None:
     batch = Writer(engine)  # type: ignore[arg-type]
     first = threading.Thread(target=batch.submit, args=(1, 0))
     first.start()
-    while not engine.batches:
-        pass
+    wait_until(lambda: engine.batches)
     with pytest.raises(xp.Busy, match=r"took more than 0\.05 seconds; nothing was recorded"):
         batch.submit(1, 1)
     engine.settings = Settings()  # the thread has the step that was given up to pass over, which may take a while
