@@ -120,6 +120,15 @@ class GridNoise(ABC):
         return Grid.within(finest / 1024)
 
 
+def without_nan(values: NDArray[Any], missing: float) -> NDArray[Any]:
+    """A copy in which NaN counts as ``missing``. Floats are of double precision; whole numbers stay as they are."""
+    if values.dtype.kind != "f":
+        return np.array(values)
+    filled = np.array(values, np.float64)
+    filled[np.isnan(filled)] = missing
+    return filled
+
+
 def whole_numbers(data: Any) -> NDArray[np.int64]:
     """An array of whole numbers of any width, clamped to ±2^60."""
     return Grid(0).round_integers(np.asarray(data))

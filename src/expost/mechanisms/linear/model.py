@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.mechanisms.linear.solver import FloatArray
+from expost.mechanisms.numbers import without_nan
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,7 @@ def unit_rows(features: Any, norm: float, missing: float, intercept: bool) -> Fl
     Proof: lem-unit-rows
     """
     with np.errstate(all="ignore"):
-        rows = np.array(features, np.float64)
-        rows[np.isnan(rows)] = missing
+        rows = without_nan(np.asarray(features, np.float64), missing)
         rows = np.clip(np.clip(rows, -1e100, 1e100) / norm, -1e100, 1e100)
         lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
         rows *= ((1 - 2.0**-30) / np.maximum(lengths, 1.0))[:, None]

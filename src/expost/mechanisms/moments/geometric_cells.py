@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.mechanisms.numbers import without_nan
+
 LARGEST_RECORD = float(np.finfo(np.float32).max)
 DISTANCES = 257
 """Of either side. The first is the centre itself; cell i has the distances below 2^(i − 127), the last the largest."""
@@ -33,8 +35,7 @@ class VisibleRange(NamedTuple):
 
 def records(data: Any, bounds: tuple[float, float] | None, missing: float) -> NDArray[np.float64]:
     """The records as floats, clamped to the bounds or to the range of single precision; NaN counts as ``missing``."""
-    values = np.array(data, np.float64)
-    values[np.isnan(values)] = missing
+    values = without_nan(np.asarray(data, np.float64), missing)
     return np.clip(values, *(bounds or (-LARGEST_RECORD, LARGEST_RECORD)), out=values)
 
 

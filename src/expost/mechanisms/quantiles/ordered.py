@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.errors import InvalidValue
-from expost.mechanisms.numbers import shape_of
+from expost.mechanisms.numbers import shape_of, without_nan
 from expost.mechanisms.quantiles.candidates import Candidates
 
 MOST_ALIKE = 2**32  # records of one value in a tally: a constant, and all of them add up in 64 bits
@@ -72,9 +72,7 @@ class _Sorted(Ordered):
     def __init__(self, values: NDArray[Any], lattice: Candidates, missing: float) -> None:
         super().__init__(len(values), lattice)
         self._missing = missing
-        self._values = np.array(values, dtype=np.float64 if values.dtype.kind == "f" else values.dtype)
-        if values.dtype.kind == "f":
-            self._values[np.isnan(self._values)] = missing
+        self._values = without_nan(values, missing)
         self._values.sort()
 
     def _records(self, ranks: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -13,11 +13,10 @@ from math import ceil
 from operator import sub
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from expost.errors import InvalidValue
-from expost.mechanisms.numbers import shape_of
+from expost.mechanisms.numbers import shape_of, without_nan
 
 
 def rank(quantile: Fraction, size: int) -> int:
@@ -43,9 +42,7 @@ def arranged(data: Any, missing: float, spans: Sequence[tuple[int, int]]) -> NDA
 
     NaN counts as ``missing``. Ranks out of range are cut off.
     """
-    values = np.array(data, dtype=np.float64 if data.dtype.kind == "f" else data.dtype)
-    if values.dtype.kind == "f":
-        values[np.isnan(values)] = missing
+    values = without_nan(data, missing)
     inside = _merged([(max(first, 1) - 1, min(last, len(values)) - 1) for first, last in spans])
     if sum(end - start for start, end in inside) > len(values) // 4:
         values.sort()

@@ -20,7 +20,7 @@ from expost.checks import as_bounds, as_flag, as_whole, check_fields, equal_shar
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.mechanism import WITHHELD, Withheld
-from expost.mechanisms.numbers import shape_of
+from expost.mechanisms.numbers import shape_of, without_nan
 from expost.mechanisms.stability.release import FirstStable, Proposal
 from expost.mechanisms.wrapper import Wrapper
 from expost.noise import NoiseSource
@@ -152,13 +152,12 @@ class StableRegression(Wrapper[NDArray[Any], Coefficients | Withheld]):
 
     def sample(self, data: NDArray[Any], noise: NoiseSource) -> Coefficients | Withheld:
         """The centre of the winning cell, or ⊥."""
-        fits = self._fits(np.array(data, dtype=np.float64))
+        fits = self._fits(without_nan(np.asarray(data, np.float64), self.missing))
         answer = self._legs(fits.shape[1]).sample(fits, noise)
         return answer if isinstance(answer, Withheld) else Coefficients(answer.leg, answer.value)
 
     def _fits(self, data: NDArray[np.float64]) -> NDArray[np.float64]:
         """The coefficients of each block, each from its own records only."""
-        data[np.isnan(data)] = self.missing
         features = np.clip(data[:, :-1], *self.bounds)
         if self.intercept:
             features = np.column_stack([features, np.ones(len(features))])
