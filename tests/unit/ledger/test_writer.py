@@ -46,6 +46,10 @@ class Slow:
         return list(steps)
 
 
+def queued(batch: Writer, count: int) -> Callable[[], bool]:
+    return lambda: waiting(batch) >= count
+
+
 def crowd(batch: Writer, count: int, engine: Slow) -> list[Any]:
     results: list[Any] = [None] * count
 
@@ -61,7 +65,7 @@ def crowd(batch: Writer, count: int, engine: Slow) -> list[Any]:
     batch._writer.start()  # two callers at once may start two threads, of which each takes a request
     for thread in threads[1:]:
         thread.start()
-    wait_until(lambda: waiting(batch) >= count - 1)
+    wait_until(queued(batch, count - 1))
     engine.go.set()
     for thread in threads:
         thread.join(60)
@@ -281,7 +285,7 @@ def test_a_database_that_is_out_of_reach_is_tried_once_for_all_that_wait(error: 
     wait_until(lambda: engine.batches)
     for number, thread in enumerate(threads[1:], 1):
         thread.start()
-        wait_until(lambda number=number: waiting(batch) >= number)
+        wait_until(queued(batch, number))
     engine.error = error
     engine.go.set()
     for thread in threads:

@@ -72,7 +72,7 @@ def unit_rows(features: Any, norm: float, missing: float, intercept: bool) -> Fl
     Proof: lem-unit-rows
     """
     with np.errstate(all="ignore"):
-        rows = without_nan(np.asarray(features, np.float64), missing)
+        rows: FloatArray = without_nan(np.asarray(features, np.float64), missing)
         rows = np.clip(np.clip(rows, -1e100, 1e100) / norm, -1e100, 1e100)
         lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
         rows *= ((1 - 2.0**-30) / np.maximum(lengths, 1.0))[:, None]

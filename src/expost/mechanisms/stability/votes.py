@@ -152,7 +152,7 @@ class StableRegression(Wrapper[NDArray[Any], Coefficients | Withheld]):
 
     def sample(self, data: NDArray[Any], noise: NoiseSource) -> Coefficients | Withheld:
         """The centre of the winning cell, or ⊥."""
-        fits = self._fits(without_nan(np.asarray(data, np.float64), self.missing))
+        fits = self._fits(without_nan(np.asarray(data, np.float64), float(self.missing)))
         answer = self._legs(fits.shape[1]).sample(fits, noise)
         return answer if isinstance(answer, Withheld) else Coefficients(answer.leg, answer.value)
 
