@@ -104,42 +104,45 @@ MUCH: dict[str, Any] = {"epsilon": 20}
 MUCH_AND_DELTA: dict[str, Any] = {**MUCH, "delta": 1e-6}
 CITIES: dict[str, Any] = {"column": "city", "keys": ["Rome", "Oslo", "Paris"], "threshold": 1000, "at_most": 3}
 CLASSES: dict[str, Any] = {"features": ["ratio"], "target": "old", "norm": 1, "missing": 0}
-EVERYTHING = DERIVED + "".join(
-    (
-        question("old", "count", where="age >= 60", noise="gaussian", **MUCH_AND_DELTA),
-        question("total", "sum", column="age", bounds=[0, 100], **MUCH),
-        question("average", "mean", column="cost", bounds=[0, 200], where="age >= 60", **MUCH),
-        question("bands", "histogram", column="age", bins=4, bounds=[0, 80], **MUCH),
-        question("cities", "discover", column="city", count="rows", **MUCH_AND_DELTA),
-        question("most", "top", column="city", at_most=3, **MUCH_AND_DELTA),
-        question("which", "above", **CITIES, **MUCH),
-        question("large", "large", **CITIES, **MUCH),
-        question("spread", "stable_interquartile_range", column="age", missing=0, **MUCH_AND_DELTA),
-        question("median", "stable_median", column="age", missing=0, scale="spread", slack=40, **MUCH_AND_DELTA),
-        question(
-            "ninth", "stable_quantile", column="age", missing=0, quantile=0.9, scale=40, slack=40, **MUCH_AND_DELTA
-        ),
-        question("trimmed", "stable_trimmed_mean", column="age", missing=0, trim=0.1, scale=64, **MUCH_AND_DELTA),
-        question(
-            "line", "stable_regression", features=["age"], target="cost", cell=[0.7, 7], blocks=50, bounds=[0, 80],
-            target_bounds=[0, 200], missing=0, **MUCH_AND_DELTA,
-        ),
-        question("quartiles", "interquartile_range", column="age", bounds=[0, 100], grid=1, **MUCH),
-        question("middle", "median", column="age", bounds=[0, 100], grid=1, **MUCH),
-        question("tenth", "quantile", column="age", quantile=0.1, bounds=[0, 100], grid=1, **MUCH),
-        question(
-            "squares", "regression", features=["age"], target="cost", bounds=[0, 80], target_bounds=[0, 200], missing=0,
-            **MUCH,
-        ),
-        question("sextiles", "quantiles", column="age", quantiles=[0.2, 0.8], bounds=[0, 100], epsilon=3),
-        question("variance", "variance", column="age", missing=0, bounds=[0, 100], epsilon=3),
-        question("covariance", "covariance", columns=["age", "cost"], bounds=[[0, 100], [0, 200]], epsilon=3),
-        question("correlation", "correlation", columns=["age", "cost"], bounds=[[0, 100], [0, 200]], epsilon=3),
-        question("clamped", "winsorized_mean", column="cost", trim=0.05, bounds=[0, 10_000], epsilon=3),
-        question("without", "trimmed_mean", column="cost", missing=0, trim=0.1, bounds=[0, 10_000], epsilon=3),
-        question("model", "logistic_regression", **CLASSES, threshold=0.9, test_share=0.5, **MUCH),
-        question("training", "training", **CLASSES, steps=20, every=10, **MUCH_AND_DELTA),
-    )
+QUESTIONS = (
+    question("old", "count", where="age >= 60", noise="gaussian", **MUCH_AND_DELTA),
+    question("total", "sum", column="age", bounds=[0, 100], **MUCH),
+    question("average", "mean", column="cost", bounds=[0, 200], where="age >= 60", **MUCH),
+    question("bands", "histogram", column="age", bins=4, bounds=[0, 80], **MUCH),
+    question("cities", "discover", column="city", count="rows", **MUCH_AND_DELTA),
+    question("most", "top", column="city", at_most=3, **MUCH_AND_DELTA),
+    question("which", "above", **CITIES, **MUCH),
+    question("large", "large", **CITIES, **MUCH),
+    question("spread", "stable_interquartile_range", column="age", missing=0, **MUCH_AND_DELTA),
+    question("median", "stable_median", column="age", missing=0, scale="spread", slack=40, **MUCH_AND_DELTA),
+    question(
+        "ninth", "stable_quantile", column="age", missing=0, quantile=0.9, scale=40, slack=40, **MUCH_AND_DELTA
+    ),
+    question("trimmed", "stable_trimmed_mean", column="age", missing=0, trim=0.1, scale=64, **MUCH_AND_DELTA),
+    question(
+        "line", "stable_regression", features=["age"], target="cost", cell=[0.7, 7], blocks=50, bounds=[0, 80],
+        target_bounds=[0, 200], missing=0, **MUCH_AND_DELTA,
+    ),
+    question("quartiles", "interquartile_range", column="age", bounds=[0, 100], grid=1, **MUCH),
+    question("middle", "median", column="age", bounds=[0, 100], grid=1, **MUCH),
+    question("tenth", "quantile", column="age", quantile=0.1, bounds=[0, 100], grid=1, **MUCH),
+    question(
+        "squares", "regression", features=["age"], target="cost", bounds=[0, 80], target_bounds=[0, 200], missing=0,
+        **MUCH,
+    ),
+    question("sextiles", "quantiles", column="age", quantiles=[0.2, 0.8], bounds=[0, 100], epsilon=3),
+    question("variance", "variance", column="age", missing=0, bounds=[0, 100], epsilon=3),
+    question("covariance", "covariance", columns=["age", "cost"], bounds=[[0, 100], [0, 200]], epsilon=3),
+    question("correlation", "correlation", columns=["age", "cost"], bounds=[[0, 100], [0, 200]], epsilon=3),
+    question("clamped", "winsorized_mean", column="cost", trim=0.05, bounds=[0, 10_000], epsilon=3),
+    question("without", "trimmed_mean", column="cost", missing=0, trim=0.1, bounds=[0, 10_000], epsilon=3),
+    question("model", "logistic_regression", **CLASSES, threshold=0.9, test_share=0.5, **MUCH),
+    question("training", "training", **CLASSES, steps=20, every=10, **MUCH_AND_DELTA),
+)  # fmt: skip
+EVERYTHING = DERIVED + "".join(QUESTIONS)
+TUNED = question(
+    "who", "tuned_classifier", features=["age", "cost"], target="CASE WHEN age >= 40 THEN 1 ELSE 0 END", norm=100,
+    missing=0, regularizers=[0.001, 1], shares=[0.1, 1], good_enough=0.6, epsilon=2,
 )  # fmt: skip
 
 

@@ -12,8 +12,8 @@ from expost.data.encodings import ENCODINGS
 
 KeyType = Literal[
     "text", "mark", "number", "numbers", "whole", "texts", "pair", "pairs", "keys", "bins", "words", "widths", "scale",
-    "repeat", "switch", "table", "positive", "times", "floor", "epsilon", "share", "delta", "own epsilon", "own delta",
-    "accuracy", "columns", "group keys",
+    "repeat", "switch", "table", "positive", "times", "floor", "above 0", "epsilon", "share", "part", "delta",
+    "own epsilon", "own delta", "accuracy", "columns", "group keys",
 ]  # fmt: skip
 
 
@@ -71,6 +71,7 @@ HOLDS: dict[KeyType, tuple[str, Callable[[Any], bool]]] = {
     "positive": ("a whole number, at least 1", lambda v: _whole(v) and v >= 1),
     "times": ("a whole number from 1 to 1000", lambda v: _whole(v) and 1 <= v <= 1000),
     "floor": ("a number, at least 0", lambda v: _number(v) and v >= 0),
+    "above 0": ("a number above 0", lambda v: _number(v) and v > 0),
     "texts": ('a list of texts, such as ["age", "cost"]', _list_of(_text)),
     "pair": ("a pair of numbers, such as [0, 100]", _pair),
     "pairs": ("a list of pairs of numbers, such as [[0, 100], [0, 9]]", _list_of(_pair)),
@@ -88,6 +89,7 @@ HOLDS: dict[KeyType, tuple[str, Callable[[Any], bool]]] = {
     "table": ("a table of keys", lambda v: isinstance(v, dict)),
     "epsilon": ("a number from 1e-12 to a million", _epsilon),
     "share": ("a number above 0, at most 1", lambda v: _number(v) and 0 < v <= 1),
+    "part": ("a number above 0 and below 1", lambda v: _number(v) and 0 < v < 1),
     "delta": ("a number from 0 to below 1", lambda v: _number(v) and 0 <= v < 1),
     "own epsilon": ('a number from 1e-12 to a million, or "rest"', lambda v: _epsilon(v) or v == "rest"),
     "accuracy": ('a number above 0, or a share of the truth such as "2 %"',

@@ -7,7 +7,7 @@ import pytest
 
 import expost as xp
 from expost.study import epsilon_for, plan_study, read_study, run_study
-from studies import question, write_study
+from studies import TUNED, question, write_study
 
 
 def study_of(folder: Path, *questions: str) -> Any:
@@ -118,11 +118,7 @@ def test_mistakes(tmp_path: Path, keys: dict[str, object], message: str) -> None
 
 
 def test_a_tuned_classifier(tmp_path: Path) -> None:
-    tuned = question(
-        "who", "tuned_classifier", features=["age", "cost"], target="CASE WHEN age >= 40 THEN 1 ELSE 0 END", norm=100,
-        missing=0, regularizers=[0.001, 1], shares=[0.1, 1], good_enough=0.6, epsilon=2,
-    )  # fmt: skip
-    study = study_of(tmp_path, tuned)
+    study = study_of(tmp_path, TUNED)
     line = plan_study(study).lines[0]
     assert (line.worst, line.best) == (xp.Cost(2), xp.Cost(0.2))
     outcome = run_study(study).outcomes[0]

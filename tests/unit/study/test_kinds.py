@@ -10,7 +10,7 @@ from expost.study import read_study, run_study
 from expost.study.kinds import KINDS
 from expost.study.run import Outcome
 from golden import check as golden
-from studies import EVERYTHING, MIDDLE, PEOPLE, of_people, question, value, write_study
+from studies import CITIES, EVERYTHING, MIDDLE, PEOPLE, of_people, question, value, write_study
 
 
 @pytest.fixture(scope="module")
@@ -138,11 +138,17 @@ def test_a_covariance_is_of_two_columns(tmp_path: Path) -> None:
         run_study(read_study(write_study(tmp_path, asked)))
 
 
-@pytest.mark.parametrize("grid", [0, -1])
-def test_a_grid_of_quantiles_has_steps(tmp_path: Path, grid: int) -> None:
-    asked = question("m", "median", column="age", bounds=[0, 80], grid=grid, epsilon=1)
-    with pytest.raises(InvalidStudy, match=rf"study\.toml:\d+: .*grid must be above 0, got {grid}"):
-        run_study(read_study(write_study(tmp_path, asked)))
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (question("m", "median", column="age", bounds=[0, 80], grid=0, epsilon=1), "'grid' is a number above 0"),
+        (question("m", "median", column="age", bounds=[0, 80], grid=-1, epsilon=1), "'grid' is a number above 0"),
+        (question("l", "large", **CITIES, find_share=1, epsilon=1), "'find_share' is a number above 0 and below 1"),
+    ],
+)
+def test_what_a_number_must_be(tmp_path: Path, asked: str, message: str) -> None:
+    with pytest.raises(InvalidStudy, match=rf"study\.toml:\d+: .*{message}"):
+        read_study(write_study(tmp_path, asked))
 
 
 def test_an_answer_lies_within_its_bounds(tmp_path: Path) -> None:

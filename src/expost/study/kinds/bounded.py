@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
-from expost.checks import as_positive
+from expost.cost import exact
 from expost.data import Groups, PrivateQuantiles, PrivateTable, Ranks
 from expost.data.moments import Moments
 from expost.mechanism import Mechanism
@@ -28,7 +28,7 @@ from expost.study.kinds.kind import (
 
 _BOUNDS = Key("bounds", "pair", "the lowest and the highest answer; values are moved into these bounds. Without them "
               "values may have any size, and it takes more of them for an answer")  # fmt: skip
-_GRID = Key("grid", "number", "what values were measured to, such as 0.01; values are rounded to a power of two that "
+_GRID = Key("grid", "above 0", "what values were measured to, such as 0.01; values are rounded to a power of two that "
             "is not larger. By default 1 for whole numbers, and otherwise about a millionth of the bounds")  # fmt: skip
 _RANKS = (_BOUNDS, _GRID, keys.DROPPED, keys.WHERE)
 _CHOSEN = "chosen at random by rank (permute-and-flip)"
@@ -40,7 +40,7 @@ def _ranked(asked: Asked) -> Mechanism:
 
 
 def _ranks_of(asked: Asked, rows: PrivateTable | Groups) -> Ranks:
-    grid = Grid.within(as_positive(asked["grid"], "grid")).step if "grid" in asked.question.values else None
+    grid = Grid.within(exact(asked["grid"], "grid")).step if "grid" in asked.question.values else None
     return rows.quantile(
         asked["column"],
         _levels(asked),

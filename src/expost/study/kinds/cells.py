@@ -8,8 +8,7 @@ from fractions import Fraction
 from math import ceil, log
 from typing import Any
 
-from expost.checks import as_share
-from expost.cost import Cost
+from expost.cost import Cost, exact
 from expost.data import Above, BalancedCounts, Discovered, Histogram, MostFrequent, Noisy
 from expost.mechanism import Mechanism, Release
 from expost.study.grammar import Key
@@ -71,7 +70,7 @@ def _find(asked: Asked) -> Mechanism:
 
 
 def _find_share(question: Question) -> Fraction:
-    return as_share(question.values.get("find_share", 0.5), "find_share")
+    return exact(question.values.get("find_share", 0.5), "find_share")
 
 
 def _values(asked: Asked, found: Release) -> Mechanism | None:
@@ -206,7 +205,7 @@ CELLS = (
     ),
     QuestionKind(
         "large", "The cells above a threshold with their counts: finds them, then spends its remaining ε on counts.",
-        (*_LARGE, Key("find_share", "share", "the share of ε for finding them; the rest is for their counts. 0.5 by "
+        (*_LARGE, Key("find_share", "part", "the share of ε for finding them; the rest is for their counts. 0.5 by "
                       "default")),
         _find, _large, cells=True, noise=_SPARSE, then=_values, first_share=_find_share, cheapest=_none,
         outcomes=("any", "none"),

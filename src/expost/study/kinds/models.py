@@ -93,7 +93,7 @@ MODELS = (
         "logistic_regression", "A classifier that is released only if it is good on records it has not seen.",
         (*_FEATURES,
          Key("threshold", "number", "the error it may have: 0 is perfect, 1 knows nothing", required=True),
-         Key("test_share", "share", "what the test alone costs, as a share of ε; all that is charged if it fails",
+         Key("test_share", "part", "what the test alone costs, as a share of ε; all that is charged if it fails",
              required=True),
          Key("held_out", "number", "the share of records for the test; 0.3 by default"),
          Key("regularizer", "number", "how much large weights are penalized")),
