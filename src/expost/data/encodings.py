@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import tempfile
+import zlib
 from functools import cache
 from pathlib import Path
 
@@ -38,6 +39,10 @@ def as_utf8(file: str, encoding: str | None) -> str:
         ):
             while chunk := source.read(_CHUNK):
                 target.write(chunk)
+    except UnicodeError:
+        raise InvalidValue(f"{file} does not begin as {encoding} files do, with a byte-order mark") from None
+    except (EOFError, zlib.error):
+        raise InvalidValue(f"{file} cannot be unpacked: is it complete?") from None
     except OSError:
         raise InvalidValue(f"{file} cannot be read: is the path right?") from None
     return str(Path(copy))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import glob
 import gzip
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +49,7 @@ def as_paths(source: Any) -> tuple[str, ...]:
             "read takes a path, a list of paths, an open DuckDB connection with table=…, or a frame of pandas, Polars, "
             f"Arrow, DuckDB or Spark; got {type(wrong).__name__}"
         )
-    paths = tuple(_of_folder(Path(path)) if Path(path).is_dir() else str(path) for path in listed)
+    paths = tuple(_of_folder(Path(path)) if os.path.isdir(path) else str(path) for path in listed)
     ways = {ending(path) for path in paths}
     if len(paths) > 1 and (len(ways) > 1 or "database" in ways):
         raise InvalidValue("files that are read together are all Parquet or all CSV: read others one by one")

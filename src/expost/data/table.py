@@ -196,7 +196,7 @@ class PrivateTable(MomentQuestions, ShownTable):
             )
         return replace(self, steps=(*self.steps, TableStep(condition)))
 
-    def derive(self, **columns: str) -> PrivateTable:
+    def derive(self, /, **columns: str) -> PrivateTable:
         """The table with more columns, each an expression: ``visits.derive(bmi="weight / (height * height)")``.
 
         Values that cannot be computed are NULL.

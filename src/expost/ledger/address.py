@@ -143,4 +143,6 @@ def absolute(url: str) -> str:
             "a durable ledger needs an address such as 'sqlite:///study.db' or 'postgresql://host/database', "
             f"got {masked(url)!r}"
         )
+    if os.path.isdir(path):
+        raise InvalidValue(f"{path} is a folder, and a ledger is a file: name one in it, as in 'sqlite:///study.db'")
     return _SQLITE + os.path.realpath(path)

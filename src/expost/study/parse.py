@@ -221,7 +221,7 @@ class StudyReader:
         name, kind = given.get("name"), given.get("kind")
         where = f"question {name!r}: " if isinstance(name, str) else "question: "
         if not isinstance(kind, str) or kind not in KINDS:
-            unknown = f"unknown kind {toml_text(kind)}: {_hint(str(kind), KINDS)}"
+            unknown = f"unknown kind {toml_text(kind)}: {_hint(toml_text(kind), KINDS)}"
             missing = f"'kind' is missing: {', '.join(KINDS)}"
             self.problem((*place, "kind"), where + (unknown if "kind" in given else missing))
             return None

@@ -72,7 +72,7 @@ def read_record(path: Path) -> dict[str, Any]:
     """The record in a file."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         raise InvalidValue(f"there is no record of a run in {path}: expost run writes it") from None
     if not isinstance(record, dict) or record.get("expost record") != VERSION:
         raise InvalidValue(f"{path} is not a record of a run: expost run writes it")

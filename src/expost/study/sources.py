@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from difflib import get_close_matches
 from pathlib import Path
@@ -93,7 +94,7 @@ def find_ledger(study: Study, noise: NoiseSource | None = None) -> Ledger | None
     section, url = study.ledger, study.ledger_url
     if section.url == "memory:":
         return None
-    if url.startswith(SQLITE) and not Path(url.removeprefix(SQLITE)).parent.is_dir():
+    if url.startswith(SQLITE) and not os.path.isdir(Path(url.removeprefix(SQLITE)).parent):
         raise study.wrong("ledger.url", f"there is no folder {Path(url.removeprefix(SQLITE)).parent} for the ledger")
     if not _exists(url, section.name):
         if section.account is not None:
@@ -170,7 +171,7 @@ def imagined(study: Study, ledger: Ledger | None) -> Imagined:
 
 
 def _exists(url: str, name: str) -> bool:
-    if url.startswith(SQLITE) and not Path(url.removeprefix(SQLITE)).exists():
+    if url.startswith(SQLITE) and not os.path.exists(url.removeprefix(SQLITE)):
         return False
     return any(summary.name == name for summary in ledgers(url))
 

@@ -10,7 +10,10 @@ from expost.mentions import Action, Argument, GivenValue, Mention, brief
 
 def toml_text(value: Any) -> str:
     """A value as TOML writes it, cut short if it is long."""
-    text = _toml(value)
+    try:
+        text = _toml(value)
+    except RecursionError:  # tables within tables, thousands of them
+        return "…"
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 

@@ -14,7 +14,7 @@ import pytest
 import expost as xp
 from books import GUARANTEE, backup_of, file_of, make
 from expost import Ledger
-from expost.ledger import Settings
+from expost.ledger import Settings, ledgers
 from expost.ledger.address import open_store
 from expost.ledger.sqlite.identity import identity_of
 
@@ -87,6 +87,12 @@ def test_a_second_name_is_refused(sqlite_url: Callable[[], str]) -> None:
             Ledger.load(f"{url}-link", "study", read_only=read_only)
     os.unlink(f"{file_of(url)}-link")
     ledger.reserve(GUARANTEE).settle("small")
+
+
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    for ask in (lambda url: Ledger.load(url, "study"), make, ledgers):
+        with pytest.raises(xp.InvalidValue, match="is a folder, and a ledger is a file: name one in it"):
+            ask(f"sqlite:///{tmp_path}")
 
 
 def test_a_symbolic_link_is_the_file(sqlite_url: Callable[[], str], tmp_path: Path) -> None:

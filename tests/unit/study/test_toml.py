@@ -58,6 +58,8 @@ MISTAKES = (
         "there is no column 'nope'",
     ),
     (question("a", "sum", column="city", bounds=[0, 1], epsilon=1), "needs integer or number or boolean"),
+    (COUNT.replace('"count"', "0x" + "f" * 5000), "unknown kind a very long int: known are count"),
+    (COUNT.replace("kind =", "kind" + ".a" * 3000 + " ="), "unknown kind …: known are count"),
 )
 
 
@@ -70,6 +72,23 @@ def test_no_mistake_is_answered_in_python(tmp_path: Path, asked: str, said: str)
     assert said in message
     for python in ("=(", "='", "()", "True", "None", "Unit("):
         assert python not in message, message
+
+
+@pytest.mark.parametrize("key", ["path", "url"])
+def test_names_that_are_too_long_for_files(tmp_path: Path, key: str) -> None:
+    path = write_study(tmp_path, COUNT)
+    long = "x" * 300
+    path.write_text(path.read_text().replace({"path": "people.csv", "url": "books.db"}[key], f"{long}/{long}.csv"))
+    with pytest.raises(InvalidStudy, match=rf"study\.toml:\d+: .*{long}"):
+        plan_study(read_study(path))
+
+
+def test_a_column_may_be_called_self(tmp_path: Path) -> None:
+    asked = question("mean", "mean", column="self", bounds=[0, 2], epsilon=4)
+    study = read_study(write_study(tmp_path, '[derive]\nself = "1 + 0 * age"\n', asked))
+    (outcome,) = run_study(study).outcomes
+    assert outcome.answer is not None
+    assert outcome.answer.value == pytest.approx(1, abs=0.1)
 
 
 def test_a_decimal_comma_and_another_encoding(tmp_path: Path) -> None:
