@@ -172,21 +172,35 @@ def test_the_next_batch_does_not_wait_for_the_disk(server: Server) -> None:
     url = server.new_database(f"early_{secrets.token_hex(4)}")
     ledger = make(url)
     thread = threading.Thread(target=lambda: ledger.reserve(GUARANTEE).settle("small"))
+    waits = threading.Event()
+    waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND datname = current_database()"
+
+    def commits() -> None:
+        """Until one waits: what a connection shows as the setting, commits may not heed yet."""
+        with psycopg.connect(url, autocommit=True, application_name="probe") as connection:
+            while not waits.is_set():
+                connection.execute("SELECT pg_current_xact_id()")
+
+    probe = threading.Thread(target=commits)
     with psycopg.connect(url, autocommit=True) as other:
         other.execute("SET synchronous_commit = local")
         other.execute("ALTER SYSTEM SET synchronous_standby_names = 'absent'")
         other.execute("SELECT pg_reload_conf()")
         try:
-            _see(other, "SELECT 1 WHERE current_setting('synchronous_standby_names') = 'absent'")
+            probe.start()
+            _see(other, f"{waiting} AND application_name = 'probe'")
+            waits.set()
             thread.start()
             _see(other, "SELECT 1 FROM expost_entry")
-            _see(other, "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+            _see(other, f"{waiting} AND application_name <> 'probe'")
             other.execute("SELECT 1 FROM expost_ledger FOR UPDATE NOWAIT")
             assert thread.is_alive()
             assert other.execute("SELECT state FROM expost_entry").fetchall() == [("reserved",)]
         finally:
+            waits.set()
             other.execute("ALTER SYSTEM RESET synchronous_standby_names")
             other.execute("SELECT pg_reload_conf()")
+    probe.join(30)
     thread.join(30)
     assert ledger.spent == GUARANTEE.cost_of("small")
     ledger.verify()

@@ -82,7 +82,7 @@ def test_nothing_is_queried_and_no_value_quoted(tmp_path: Path, monkeypatch: pyt
 def test_names_and_numbers_are_all_that_is_edited(tmp_path: Path) -> None:
     write_people(tmp_path)
     text = starter(str(tmp_path / "people.csv"), file=tmp_path / "study.toml")
-    edited = text.replace('column = "cost"', 'column = "age"').replace("= []", "= [0, 80]").replace("1.0  ", "9.0  ")
+    edited = text.replace('column = "cost"', 'column = "age"').replace("= []", "= [0, 80]").replace("1.0  ", "90.0  ")
     assert edited != text
     result = run_study(parse_study(edited, tmp_path / "study.toml"))
     assert result.error is None
