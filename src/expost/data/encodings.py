@@ -40,7 +40,9 @@ def as_utf8(file: str, encoding: str | None) -> str:
             while chunk := source.read(_CHUNK):
                 target.write(chunk)
     except UnicodeError:
-        raise InvalidValue(f"{file} does not begin as {encoding} files do, with a byte-order mark") from None
+        raise InvalidValue(
+            f"{file} does not begin as {encoding} files do, with a byte-order mark: save it as UTF-8"
+        ) from None
     except (EOFError, zlib.error):
         raise InvalidValue(f"{file} cannot be unpacked: is it complete?") from None
     except OSError:
