@@ -97,7 +97,7 @@ def test_labels_that_were_not_declared_count_as_the_first() -> None:
 
 def test_a_withheld_model_does_not_predict() -> None:
     features, labels = halves()
-    ledger = xp.Ledger(epsilon=3)
+    ledger = xp.Ledger(epsilon=3, noise=xp.SeededNoise(0))
     usual: dict[str, Any] = {"epsilon": 2, "test_share": 0.125, "norm": 3, "classes": ["no", "yes"], "ledger": ledger}
     noise = np.random.default_rng(1).permutation(labels)
     model = TestedLogisticRegression(**usual, threshold=0.3).fit(features, noise)

@@ -25,7 +25,7 @@ USUAL: dict[str, Any] = {
 
 
 def test_it_is_an_estimator() -> None:
-    passes_checks(StableRegressor(**{**USUAL, "blocks": 20}), 30)
+    passes_checks(StableRegressor(**{**USUAL, "blocks": 20, "epsilon": 20}), 30)
 
 
 def test_fit_and_predict() -> None:

@@ -61,7 +61,8 @@ def test_regressions() -> None:
     features, _ = records()
     target = features @ [1, -1, 0.5]
     inner = PrivateLinearRegression(epsilon=1, bounds=(-3, 3), target_bounds=(-6, 6))
-    search = PrivateSearchCV(estimator=inner, param_grid={"epsilon": [1, 2]}).fit(features, target)
+    ledger = xp.Ledger(epsilon=4, noise=xp.SeededNoise(0))
+    search = PrivateSearchCV(estimator=inner, param_grid={"epsilon": [1, 2]}, ledger=ledger).fit(features, target)
     assert search.score(features, target) > 0.8
     assert -1 < search.best_score_ < 0.1
     assert not hasattr(search, "predict_proba")

@@ -24,7 +24,7 @@ MANY = "".join(
         question("cities", "discover", column="city", epsilon=1, delta=1e-6),
         question("found", "large", column="city", keys=["Rome", "Oslo"], threshold=1000, at_most=3, share=0.1),
         question("spread", "stable_interquartile_range", column="age", missing=0, epsilon=1, delta=1e-6),
-        question("middle", "stable_median", column="age", missing=0, scale="spread", epsilon=1, delta=1e-6),
+        question("middle", "stable_median", column="age", missing=0, scale="spread", slack=40, epsilon=3, delta=1e-6),
         question("mean", "mean", column="age", bounds=[0, 80], missing=0, share_of_remaining=0.5),
     )
 )

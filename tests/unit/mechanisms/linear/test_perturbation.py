@@ -336,7 +336,8 @@ def separable(size: int = 3000) -> Any:
 @pytest.mark.parametrize("loss", LOSSES)
 def test_they_learn(kind: Any, loss: Any) -> None:
     data = separable()
-    model = xp.Ledger(epsilon=5).run(kind(epsilon=5, norm=3, loss=loss), on=data).value
+    ledger = xp.Ledger(epsilon=5, noise=xp.SeededNoise(0))
+    model = ledger.run(kind(epsilon=5, norm=3, loss=loss), on=data).value
     assert np.mean(model.predict(data[:, :-1]) == data[:, -1]) > 0.9
     margins = data[:, :-1] @ model.coefficients[0] + model.intercepts[0]
     short = np.linalg.norm(data[:, :-1], axis=1) < 3

@@ -230,11 +230,11 @@ RECORDS = np.zeros((40, 2))
 def test_less_epsilon_is_better_among_what_is_good_enough() -> None:
     candidates = (Guess(epsilon=1, around=900), Guess(epsilon=4, around=1000), Guess(epsilon=2, around=0))
     tuning = xp.Tuning(candidates=candidates, score=Itself(), held_out=0.5, good_enough=500, factor=3, runs=1000)
-    release = xp.Ledger(epsilon=12).run(tuning, on=RECORDS)
+    release = xp.Ledger(epsilon=12, noise=xp.SeededNoise(0)).run(tuning, on=RECORDS)
     assert (release.value.candidate, release.value.met, release.part) == (0, True, ("good enough", 0))
     assert release.charged == xp.Cost(3)
     plain = xp.Tuning(candidates=candidates, score=Itself(), held_out=0.5, factor=3, runs=1000)
-    release = xp.Ledger(epsilon=12).run(plain, on=RECORDS)
+    release = xp.Ledger(epsilon=12, noise=xp.SeededNoise(0)).run(plain, on=RECORDS)
     assert (release.value.candidate, release.value.met, release.part) == (1, False, 1)
     assert release.charged == xp.Cost(12)
 
