@@ -42,7 +42,7 @@ class Column:
 
     @classmethod
     def of(cls, table: PrivateTable, names: Sequence[str]) -> Column:
-        """The columns of a table; raises where the number of values is not public."""
+        """The columns of a table; raises where the number of values is not public, or the query cannot be run."""
         if not names:
             raise InvalidValue("column() got no names: name at least one column")
         for name in names:
@@ -76,7 +76,9 @@ class Column:
                 "a file with exactly one row per unit, and read it with ",
                 Argument("unit", "row"),
             )
-        return cls(table, tuple(names))
+        column = cls(table, tuple(names))
+        _ = column.plan  # the query can be run
+        return column
 
     @property
     def dtype(self) -> np.dtype[np.float64]:
@@ -87,7 +89,6 @@ class Column:
     def shape(self) -> tuple[int, ...]:
         """The number of units, which is public, and of columns if there are several; checks the declared size."""
         units = self.table.counted()
-        _ = self.plan
         return (units,) if len(self.names) == 1 else (units, len(self.names))
 
     @property

@@ -97,17 +97,11 @@ class Questions:
         if key not in self._built:
             on = asked.columns if kind.reads else None
             mechanism = kind.mechanism(asked)
-            if on is not None:
-                self._check_columns(mechanism, on)
+            if on is not None and self._known is not None:
+                shape = (self._known,) if len(on.names) == 1 else (self._known, len(on.names))
+                mechanism.check(np.broadcast_to(np.float64(0), shape))
             self._built[key] = mechanism, on
         return self._built[key]
-
-    def _check_columns(self, mechanism: Mechanism, on: Column) -> None:
-        """The query can be run; and the mechanism takes this number of units, if that is known. Reads no value."""
-        _ = on.plan
-        if self._known is not None:
-            shape = (self._known,) if on.ndim == 1 else (self._known, len(on.names))
-            mechanism.check(np.broadcast_to(np.float64(0), shape))
 
 
 def problem(question: Question, error: InvalidValue) -> LineProblem:

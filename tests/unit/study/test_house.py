@@ -92,10 +92,7 @@ def test_a_run_builds_each_mechanism_once(tmp_path: Path) -> None:
     ids=lambda asked: asked.split('"')[3],
 )
 def test_a_question_crosses_few_files(tmp_path: Path, asked: str) -> None:
-    """From the command to the answer: the command's own files, and those of other packages that they call.
-
-    A tuned classifier calls two more: it is made of a search, its candidates and a score.
-    """
+    """From the command to the answer: the command's own files, and those of other packages that they call."""
     path = write_study(tmp_path, DERIVED + asked, epsilon=20)
     run_study(read_study(path))  # imports, and caches
     for file in tmp_path.glob("books.db*"):  # the file of heads, too
@@ -129,4 +126,4 @@ def test_a_question_crosses_few_files(tmp_path: Path, asked: str) -> None:
         sys.setprofile(None)
     assert result.exit_code == 0
     assert {"cli/study.py", "study/run.py", "ledger/ledger.py"} <= crossed
-    assert len(crossed) <= (27 if asked == TUNED else 25), sorted(crossed)
+    assert len(crossed) <= 25, sorted(crossed)

@@ -20,6 +20,7 @@ _FEATURES = (
     Key("norm", "number", "the length of the longest row of features; longer ones are shortened", required=True),
     keys.FILLED,
 )
+_SCORE = mechanisms.CorrectPredictions()
 
 
 def _logistic(asked: Asked) -> Mechanism:
@@ -48,8 +49,10 @@ def _tuning(asked: Asked) -> Mechanism:
         )
         for share, regularizer in product(asked.get("shares", [1]), asked["regularizers"])
     ]
-    score, held_out = mechanisms.CorrectPredictions(), asked.get("held_out", 0.3)
-    return mechanisms.Tuning(candidates=tuple(candidates), score=score, held_out=held_out, **asked.given("good_enough"))
+    held_out = asked.get("held_out", 0.3)
+    return mechanisms.Tuning(
+        candidates=tuple(candidates), score=_SCORE, held_out=held_out, **asked.given("good_enough")
+    )
 
 
 def _tuned(asked: Asked, mechanism: mechanisms.Tuning, found: Any) -> Answer:

@@ -72,6 +72,16 @@ def test_rank_statistics_run_on_columns(people: xp.PrivateTable, ledger: xp.Ledg
     assert abs(both.value.location - 44) < 5
 
 
+def test_columns_that_cannot_be_read_are_refused_when_they_are_named() -> None:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE people AS SELECT 44 AS age")
+    people = xp.read(connection, table="people", unit="row", neighbours="substitute")
+    assert people.column("age").shape == (1,)
+    connection.execute("DROP TABLE people")
+    with pytest.raises(xp.InvalidValue, match="people does not exist"):
+        people.column("age")
+
+
 def test_regressions_run_on_columns(people: xp.PrivateTable, ledger: xp.Ledger) -> None:
     columns = people.derive(target="age / 2").column("age", "target")
     fit = xp.StableRegression(cell=0.4, blocks=100, bounds=(0, 90), target_bounds=(0, 45), epsilon=5, delta=1e-5)
