@@ -89,6 +89,7 @@ class Column:
     def shape(self) -> tuple[int, ...]:
         """The number of units, which is public, and of columns if there are several; checks the declared size."""
         units = self.table.counted()
+        self.table.engine.check(self.plan)  # again: a caller's table may have changed since the column was named
         return (units,) if len(self.names) == 1 else (units, len(self.names))
 
     @property

@@ -77,6 +77,12 @@ def test_columns_that_cannot_be_read_are_refused_when_they_are_named() -> None:
     connection.execute("CREATE TABLE people AS SELECT 44 AS age")
     people = xp.read(connection, table="people", unit="row", neighbours="substitute")
     assert people.column("age").shape == (1,)
+    named = people.column("age")
+    connection.execute("ALTER TABLE people RENAME age TO years")
+    ledger = xp.Ledger(epsilon=1, delta=1e-6)
+    with pytest.raises(xp.InvalidValue, match="age"):
+        ledger.run(xp.StableInterquartileRange(epsilon=1, delta=1e-6), on=named)
+    assert ledger.remaining == xp.Cost(1, delta=1e-6), "refused before it was paid for"
     connection.execute("DROP TABLE people")
     with pytest.raises(xp.InvalidValue, match="people does not exist"):
         people.column("age")
