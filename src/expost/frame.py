@@ -67,7 +67,7 @@ class Frame:
             return value
         error = _error(release.mechanism)
         if isinstance(value, dict):
-            name = getattr(question, "text", "key")
+            name = getattr(getattr(question, "value", None), "name", "key")
             return cls((name, "value", "error"), tuple((key, each, error) for key, each in value.items()))
         several = value if isinstance(value, tuple | list) else [value]
         levels = getattr(question, "levels", None)

@@ -21,6 +21,7 @@ _HOMES = {
     "Coefficients": "expost.mechanisms.stability.votes:Coefficients",
     "ErrorTest": "expost.mechanisms.linear.tested_logistic:ErrorTest",
     "Estimate": "expost.mechanisms.moments.pairs:Estimate",
+    "Expression": "expost.data.expression.expression:Expression",
     "FoundCorrelation": "expost.mechanisms.moments.pairs:FoundCorrelation",
     "FoundMoment": "expost.data.searched:FoundMoment",
     "FoundRange": "expost.mechanisms.moments.private_range:FoundRange",

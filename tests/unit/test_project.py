@@ -179,21 +179,6 @@ def test_names_are_found_wherever_they_are_defined(tmp_path: Path, again: str) -
     assert defined_twice(tmp_path) == {"name": "one.py two.py"}
 
 
-LONGEST = 450
-
-
-SOURCES = ("src", "tests", "paper", "benchmarks", "examples", "docs", "proofs", ".ci")
-"""Folders of what people wrote."""
-
-
-def test_no_file_is_too_long_to_read_at_once() -> None:
-    found = [path for folder in SOURCES for path in (ROOT / folder).rglob("*") if "_build" not in path.parts]
-    paths = [path for path in found if path.suffix in (".py", ".sql")]
-    assert {path.relative_to(ROOT).parts[0] for path in paths} == set(SOURCES)
-    lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in paths}
-    assert {path: lines for path, lines in lengths.items() if lines > LONGEST} == {}
-
-
 def test_the_lists_of_tests_are_of_tests_that_exist(pytestconfig: pytest.Config) -> None:
     listed = [*pytestconfig.getini("slow"), *pytestconfig.getini("covered")]
     assert {path for path in listed if not [*ROOT.glob(path)]} == set()

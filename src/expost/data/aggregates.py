@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import exp, inf, log
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from expost.cost import exact
 from expost.data import query, sensitivity
-from expost.data.expression import Tree
+from expost.data.expression import Expression
 from expost.data.sums import Clipped
 from expost.guarantee import Neighbours
 from expost.mechanisms import Laplace
@@ -80,8 +80,8 @@ class GroupAggregate(ABC):
         """What is asked."""
 
     @property
-    def tree(self) -> Tree | None:
-        """The expression that it is computed from, if there is one."""
+    def expression(self) -> Expression | None:
+        """What it is computed from, if there is anything."""
         return None
 
     def cell(self, value: str) -> str:
@@ -172,7 +172,7 @@ class GroupSum(GroupAggregate):
         return f"sum of {self.value!r}"
 
     @property
-    def tree(self) -> Tree:
+    def expression(self) -> Expression:
         """The value."""
         return self.value.expression
 
@@ -203,7 +203,7 @@ class GroupMean(GroupAggregate):
         return f"mean of {self.value!r}"
 
     @property
-    def tree(self) -> Tree:
+    def expression(self) -> Expression:
         """The value."""
         return self.value.expression
 
@@ -241,20 +241,19 @@ class GroupMean(GroupAggregate):
 class GroupVariance(GroupAggregate):
     """The variance of clamped values of each group (divided by n), from noisy sums of values and of squares."""
 
-    text: str
+    value: Expression
     bounds: tuple[float, float]
     missing: float | None
-    expression: Tree = field(compare=False, repr=False)
 
     @property
     def title(self) -> str:
         """What it is the variance of."""
-        return f"variance of {self.text} ({self.bounds[0]:g} … {self.bounds[1]:g})"
+        return f"variance of {self.value} ({self.bounds[0]:g} … {self.bounds[1]:g})"
 
     @property
-    def tree(self) -> Tree:
+    def expression(self) -> Expression:
         """The value."""
-        return self.expression
+        return self.value
 
     @property
     def _ends(self) -> tuple[float, float]:

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.data import query
-from expost.data.expression import Tree
-from expost.data.questions import as_number
+from expost.data.expression import Expression
 from expost.errors import InvalidValue
 from expost.mentions import Argument, brief
 
@@ -31,22 +30,20 @@ class Column:
     ----------
     table
         The table, unfiltered, with one row per unit, under substitution.
-    names
-        The columns.
+    values
+        The columns or expressions.
 
     Proof: lem-column
     """
 
     table: PrivateTable
-    names: tuple[str, ...]
+    values: tuple[Expression, ...]
 
     @classmethod
-    def of(cls, table: PrivateTable, names: Sequence[str]) -> Column:
+    def of(cls, table: PrivateTable, values: Sequence[Expression]) -> Column:
         """The columns of a table; raises where the number of values is not public, or the query cannot be run."""
-        if not names:
+        if not values:
             raise InvalidValue("column() got no names: name at least one column")
-        for name in names:
-            _numeric(table, name)
         if table.neighbours != "substitute":
             raise InvalidValue(
                 "columns need a public number of units, and under 'add-remove' it is private: use the table's own "
@@ -70,13 +67,13 @@ class Column:
                 "columns keep the order of the rows, and rows of a partitioned folder, of a join or of Spark have no "
                 "order: use the table's own median, quantile or mean"
             )
-        if table.unit.column is not None and len(names) > 1:
+        if table.unit.column is not None and len(values) > 1:
             raise InvalidValue(
                 f"several columns keep the order of the rows, and units by {table.unit.column!r} have no order: write "
                 "a file with exactly one row per unit, and read it with ",
                 Argument("unit", "row"),
             )
-        column = cls(table, tuple(names))
+        column = cls(table, tuple(value.as_number() for value in values))
         _ = column.plan  # the query can be run
         return column
 
@@ -90,12 +87,12 @@ class Column:
         """The number of units, which is public, and of columns if there are several; checks the declared size."""
         units = self.table.counted()
         self.table.engine.check(self.plan)  # again: a caller's table may have changed since the column was named
-        return (units,) if len(self.names) == 1 else (units, len(self.names))
+        return (units,) if len(self.values) == 1 else (units, len(self.values))
 
     @property
     def ndim(self) -> int:
         """1, or 2 for several columns."""
-        return 1 if len(self.names) == 1 else 2
+        return 1 if len(self.values) == 1 else 2
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -103,12 +100,11 @@ class Column:
     @cached_property
     def plan(self) -> str:
         """The query that will be run."""
-        trees = [_numeric(self.table, name) for name in self.names]
         if self.table.unit.column is None:
-            named = [f"{query.rendered(self.table, tree)} AS v{i}" for i, tree in enumerate(trees)]
+            named = [f"{query.rendered(self.table, value)} AS v{i}" for i, value in enumerate(self.values)]
             asked = f"SELECT {', '.join(named)} FROM {query.relation(self.table)}"
         else:
-            asked = query.kept_rows(self.table, trees[0], query.VALUE, drop=False, cells=1)
+            asked = query.kept_rows(self.table, self.values[0], query.VALUE, drop=False, cells=1)
         return self.table.engine.check(asked)
 
     @cached_property
@@ -125,8 +121,4 @@ class Column:
         return values.copy() if copy is not False else values
 
     def __repr__(self) -> str:
-        return f"Column({', '.join(map(repr, self.names))}, table={self.table!r})"
-
-
-def _numeric(table: PrivateTable, name: str) -> Tree:
-    return as_number(table.expression(name, ("integer", "number", "boolean"), "a column"))
+        return f"Column({', '.join(repr(value.name) for value in self.values)}, table={self.table!r})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from expost import bracket
 from expost.checks import check_fields
 from expost.cost import Number, exact
 from expost.data import query, sensitivity
-from expost.data.expression import Tree
+from expost.data.expression import Expression
 from expost.data.questions import Planned, TableMechanism, as_of
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
@@ -34,26 +34,23 @@ class Discovery(Planned):
     ----------
     table
         Whose rows.
-    text
+    value
         The column or expression whose values are the keys.
     of
         ``"units"`` or ``"rows"``.
-    value
-        The expression, parsed.
 
     Proof: thm-discovery
     """
 
     table: PrivateTable
-    text: str
+    value: Expression
     of: Of
-    value: Tree = field(compare=False)
 
     @classmethod
-    def of_values(cls, table: PrivateTable, value: str, of: Of) -> Discovery:
+    def of_values(cls, table: PrivateTable, value: Expression, of: Of) -> Discovery:
         """Checks the arguments."""
         as_of(of)
-        return cls(table, value, of, table.expression(value, ("text", "integer", "boolean"), "a key"))
+        return cls(table, value, of)
 
     @property
     def alone(self) -> tuple[tuple[int, int], ...]:
@@ -96,7 +93,7 @@ class Discovery(Planned):
     @property
     def title(self) -> str:
         """What is counted."""
-        return f"discovery of {self.of} by {self.text} (NULL not counted)"
+        return f"discovery of {self.of} by {self.value} (NULL not counted)"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from expost.cost import Cost, Number, exact
 from expost.data import query
 from expost.data.aggregates import SHOWN_CONFIDENCE, GroupAggregate, Measure, Touched, reach
 from expost.data.discovery import least_threshold, shown_key
-from expost.data.expression import Tree
+from expost.data.expression import Expression
 from expost.data.group_keys import GroupKey, Places, kept_groups
 from expost.data.histograms import MOST_KEYS
 from expost.data.quantiles import Ranks
@@ -43,20 +43,20 @@ class GroupQuestion(Planned):
     """
 
     table: PrivateTable
-    texts: tuple[str, ...]
+    values: tuple[Expression, ...]
+    """What groups go by."""
     keys: tuple[GroupKey, ...]
     """Empty if keys are discovered."""
     names: tuple[str, ...]
     statistics: tuple[GroupAggregate | Ranks, ...]
     total: bool
-    trees: tuple[Tree, ...] = field(compare=False)
 
     @property
     def title(self) -> str:
         """The groups and the statistics."""
         groups = f"{len(self.keys)} groups" if self.keys else "discovered groups"
         asked = "; ".join(f"{name}: {each.title}" for name, each in zip(self.names, self.statistics, strict=True))
-        return f"{groups} by {', '.join(self.texts)} ({asked})"
+        return f"{groups} by {', '.join(map(str, self.values))} ({asked})"
 
     @property
     def touched(self) -> Touched:
@@ -79,23 +79,23 @@ class GroupQuestion(Planned):
     @cached_property
     def places(self) -> Places | None:
         """The index of each given key; None if keys are discovered."""
-        return Places(self.table, self.texts, self.trees, self.keys) if self.keys else None
+        return Places(self.table, self.values, self.keys) if self.keys else None
 
     @cached_property
     def cells(self) -> dict[str, str]:
         """The names of the cells, for the statistics that have one."""
-        valued = [name for name, each in zip(self.names, self.statistics, strict=True) if _tree(each) is not None]
+        valued = [name for name, each in zip(self.names, self.statistics, strict=True) if _value(each) is not None]
         return {name: f"c{place}" for place, name in enumerate(valued)}
 
     @cached_property
     def _kept(self) -> tuple[str, list[str]]:
-        cells: list[tuple[Tree, str]] = []
+        cells: list[tuple[Expression, str]] = []
         for each in self.statistics:
-            tree = _tree(each)
-            if tree is not None:
+            value = _value(each)
+            if value is not None:
                 named = f"v{len(cells)}"
-                cells.append((tree, each.value.cell_of(named) if isinstance(each, Ranks) else each.cell(named)))
-        return kept_groups(self.table, self.trees, self.places, cells)
+                cells.append((value, each.value.cell_of(named) if isinstance(each, Ranks) else each.cell(named)))
+        return kept_groups(self.table, self.values, self.places, cells)
 
     def measured(self, measures: Sequence[Measure]) -> str:
         """The query for the numbers of every group that has a row, preceded by its number of units if discovered."""
@@ -123,16 +123,16 @@ class GroupQuestion(Planned):
         """The group's key in a row that the engine returned."""
         if self.places is not None:
             return self.places.key_at[int(row[0])]
-        return tuple(shown_key(value) for value in row[: len(self.texts)])
+        return tuple(shown_key(value) for value in row[: len(self.values)])
 
     @property
     def width(self) -> int:
         """How many columns of such a row identify its group."""
-        return 1 if self.keys else len(self.texts)
+        return 1 if self.keys else len(self.values)
 
 
-def _tree(each: GroupAggregate | Ranks) -> Tree | None:
-    return each.value.expression if isinstance(each, Ranks) else each.tree
+def _value(each: GroupAggregate | Ranks) -> Expression | None:
+    return each.value.expression if isinstance(each, Ranks) else each.expression
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -289,7 +289,7 @@ class GroupAnswers(TableMechanism[Frame]):
         chosen: Mapping[str, list[Any]],
     ) -> Frame:
         asked = self.question
-        names = [*asked.texts, *([] if asked.keys else ["units", "units_error"])]
+        names = [*(value.name for value in asked.values), *([] if asked.keys else ["units", "units_error"])]
         rows: list[list[Any]] = [list(key) for key in keys]
         if not asked.keys:
             error = reach(self._found_noise[0], 1, 1 - SHOWN_CONFIDENCE)
@@ -311,7 +311,7 @@ class GroupAnswers(TableMechanism[Frame]):
 
     def describe(self, output: Frame) -> str:
         """How many groups, and what they are by."""
-        return f"{len(output) - self.question.total} groups by {', '.join(self.question.texts)}"
+        return f"{len(output) - self.question.total} groups by {', '.join(map(str, self.question.values))}"
 
 
 def _with_noise(numbers: Sequence[Any], measure: Measure, noise: NoiseSource) -> list[int]:

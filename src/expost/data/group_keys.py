@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from expost.data import query
-from expost.data.expression import Tree
+from expost.data.expression import Expression
 from expost.data.histograms import MOST_KEYS, in_order, listed_keys
 from expost.errors import InvalidValue
 from expost.mentions import brief
@@ -20,31 +20,31 @@ GroupKey = tuple[Any, ...]
 _MOST_COMBINED = 2**62
 
 
-def stated_keys(texts: Sequence[str], keys: Any) -> tuple[GroupKey, ...]:
+def stated_keys(names: Sequence[str], keys: Any) -> tuple[GroupKey, ...]:
     """The given keys, a tuple for each group.
 
     ``keys`` is a list of values for one column, or of tuples for several; a mapping from each column to its values, for
     all combinations; or a public frame that has these columns.
     """
     if hasattr(keys, "to_dict") and hasattr(keys, "columns"):  # pandas, Polars
-        columns = [str(name) for name in keys.columns]
-        _has_all(texts, columns)
-        found: list[Any] = list(zip(*(keys[text].to_list() for text in texts), strict=True))
+        columns = [str(column) for column in keys.columns]
+        _has_all(names, columns)
+        found: list[Any] = list(zip(*(keys[name].to_list() for name in names), strict=True))
     elif hasattr(keys, "to_pydict"):  # Arrow
-        _has_all(texts, keys.column_names)
-        found = list(zip(*(keys.column(text).to_pylist() for text in texts), strict=True))
+        _has_all(names, keys.column_names)
+        found = list(zip(*(keys.column(name).to_pylist() for name in names), strict=True))
     elif isinstance(keys, Mapping):
-        _has_all(texts, list(keys))
-        found = list(product(*(list(keys[text]) for text in texts)))
+        _has_all(names, list(keys))
+        found = list(product(*(list(keys[name]) for name in names)))
     elif isinstance(keys, str) or not hasattr(keys, "__iter__"):
         raise InvalidValue(f"keys are a list of values, got {brief(keys)}")
     else:
         found = [key if isinstance(key, tuple) else (key,) for key in keys]
     listed = tuple(tuple(value.item() if hasattr(value, "item") else value for value in key) for key in found)
-    short = [key for key in listed if len(key) != len(texts)]
+    short = [key for key in listed if len(key) != len(names)]
     if short:
         raise InvalidValue(
-            f"a key needs a value for each of {len(texts)} columns ({', '.join(texts)}), got one with {len(short[0])}"
+            f"a key needs a value for each of {len(names)} columns ({', '.join(names)}), got one with {len(short[0])}"
         )
     if not 1 <= len(listed) <= MOST_KEYS or len(set(listed)) < len(listed):
         raise InvalidValue(
@@ -53,24 +53,22 @@ def stated_keys(texts: Sequence[str], keys: Any) -> tuple[GroupKey, ...]:
     return listed
 
 
-def _has_all(texts: Sequence[str], columns: Sequence[str]) -> None:
-    for text in texts:
-        if text not in columns:
-            raise InvalidValue(f"keys need values of {text!r}, but have only {', '.join(map(repr, columns))}: add them")
+def _has_all(names: Sequence[str], columns: Sequence[str]) -> None:
+    for name in names:
+        if name not in columns:
+            raise InvalidValue(f"keys need values of {name!r}, but have only {', '.join(map(repr, columns))}: add them")
 
 
 class Places:
     """The index of each given key, in SQL: of the columns ``k0``, ``k1``, … first one by one, then combined."""
 
-    def __init__(
-        self, table: PrivateTable, texts: Sequence[str], trees: Sequence[Tree], keys: Sequence[GroupKey]
-    ) -> None:
+    def __init__(self, table: PrivateTable, values: Sequence[Expression], keys: Sequence[GroupKey]) -> None:
         self._keys, sizes, places, parts = keys, list[int](), list[dict[Any, int]](), list[str]()
-        for column, (text, tree) in enumerate(zip(texts, trees, strict=True)):
-            distinct = listed_keys(text, tree, dict.fromkeys(key[column] for key in keys))
-            ordered, written = in_order(table, tree, distinct)
+        for column, value in enumerate(values):
+            distinct = listed_keys(value, dict.fromkeys(key[column] for key in keys))
+            ordered, written = in_order(table, value.kind, distinct)
             sizes.append(len(ordered))
-            places.append({value: place for place, value in enumerate(ordered)})
+            places.append({key: place for place, key in enumerate(ordered)})
             parts.append(f"({query.key_of(written, f'k{column}')})")
         combined = prod(sizes)
         if combined > _MOST_COMBINED:
@@ -99,7 +97,7 @@ class Places:
 
 
 def kept_groups(
-    table: PrivateTable, keys: Sequence[Tree], places: Places | None, cells: Sequence[tuple[Tree, str]]
+    table: PrivateTable, keys: Sequence[Expression], places: Places | None, cells: Sequence[tuple[Expression, str]]
 ) -> tuple[str, list[str]]:
     """The rows that count, and the columns that identify their group: ``g``, or ``g0``, ``g1``, … if discovered.
 
@@ -111,8 +109,8 @@ def kept_groups(
     owner, unit = table.unit.column, table.unit
     whose = [] if owner is None else [query.UNIT]
     named = [] if owner is None else [f"{table.engine.owner(owner)} AS u"]
-    named += [f"{query.valued(table, tree)} AS k{i}" for i, tree in enumerate(keys)]
-    named += [f"{query.valued(table, tree)} AS v{i}" for i, (tree, _) in enumerate(cells)]
+    named += [f"{query.valued(table, key)} AS k{i}" for i, key in enumerate(keys)]
+    named += [f"{query.valued(table, value)} AS v{i}" for i, (value, _) in enumerate(cells)]
     rows = f"SELECT {', '.join(named)} FROM {query.relation(table)}"
     if owner is not None:
         rows += f" WHERE {table.engine.quote(owner)} IS NOT NULL"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from expost.checks import equal_share, requested_epsilon
 from expost.cost import Cost, Number
 from expost.data.aggregates import GroupAggregate, GroupCount, GroupMean, GroupSum, GroupVariance
-from expost.data.expression import Tree
+from expost.data.expression import KEY_KINDS, NUMBER_KINDS, Expression
 from expost.data.expression.tree import references
 from expost.data.group_answers import GroupAnswers, GroupQuestion
 from expost.data.group_keys import stated_keys
@@ -35,50 +35,41 @@ class Groups(Planned):
     ----------
     table
         Whose rows.
-    text
-        The first column or expression to group by.
+    values
+        The columns or expressions to group by.
     keys
         A value for each group, or a tuple of values of several columns; empty if keys are discovered.
-    more
-        Further columns or expressions to group by.
 
     Proof: thm-table-groups
     """
 
     table: PrivateTable
-    text: str
+    values: tuple[Expression, ...]
     keys: tuple[Any, ...]
-    more: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, table: PrivateTable, values: Sequence[Any], keys: Any) -> Groups:
         """Checks the arguments."""
-        if not values or not all(isinstance(value, str) for value in values) or len(set(values)) < len(values):
-            raise InvalidValue(f"groups are by one or more different columns or expressions, got {brief(list(values))}")
+        if not values or not all(isinstance(value, str) for value in values):
+            raise InvalidValue(f"groups are by one or more columns or expressions, got {brief(list(values))}")
+        read = tuple(table.expression(value, KEY_KINDS, "a key") for value in values)
+        if len(set(read)) < len(read):
+            raise InvalidValue(f"groups are by different columns or expressions, got {brief(list(values))}")
         listed = () if keys is None else stated_keys(values, keys)
-        one = tuple(key[0] for key in listed) if len(values) == 1 else listed
-        groups = cls(table, values[0], one, tuple(values[1:]))
-        _ = groups.trees
-        for text, tree, column in zip(groups.texts, groups.trees, zip(*listed, strict=True), strict=False):
-            listed_keys(text, tree, dict.fromkeys(column))
-        return groups
+        for value, column in zip(read, zip(*listed, strict=True), strict=False):
+            listed_keys(value, dict.fromkeys(column))
+        return cls(table, read, tuple(key[0] for key in listed) if len(read) == 1 else listed)
 
     @property
-    def texts(self) -> tuple[str, ...]:
-        """The columns and expressions to group by."""
-        return (self.text, *self.more)
-
-    @property
-    def trees(self) -> tuple[Tree, ...]:
-        """The columns and expressions to group by, parsed."""
-        return tuple(self.table.expression(text, ("text", "integer", "boolean"), "a key") for text in self.texts)
+    def names(self) -> tuple[str, ...]:
+        """What the columns of the keys are called."""
+        return tuple(value.name for value in self.values)
 
     def rows(self, key: Any) -> PrivateTable:
-        """The rows of one group."""
+        """The rows of one group: those whose values are equal to the key's."""
         table = self.table
-        for text, value in zip(self.texts, key if self.more else (key,), strict=True):
-            written = "'" + value.replace("'", "''") + "'" if isinstance(value, str) else f"{value}"
-            table = table.where(f"({text}) = {written}")
+        for value, wanted in zip(self.values, key if len(self.values) > 1 else (key,), strict=True):
+            table = table.narrowed(value.equals(wanted))
         return table
 
     # ---- statistics of all groups in one charge
@@ -90,16 +81,19 @@ class Groups(Planned):
 
     def sum(self, value: str, *, bounds: Any, missing: Number | str = "drop", grid: Number | None = None) -> GroupSum:
         """The sum of clamped values of each group, as :meth:`PrivateTable.sum`."""
-        return GroupSum(Clipped.of(self.table, value, bounds, missing, grid))
+        return GroupSum(Clipped.of(self._number(value, "a sum"), bounds, missing, grid))
 
     def mean(self, value: str, *, bounds: Any, missing: Number | str = "drop", grid: Number | None = None) -> GroupMean:
         """The mean of clamped values of each group, as :meth:`PrivateTable.mean`."""
-        return GroupMean(Clipped.of(self.table, value, bounds, missing, grid))
+        return GroupMean(Clipped.of(self._number(value, "a mean"), bounds, missing, grid))
 
     def variance(self, value: str, *, bounds: Any, missing: Number | str = "drop") -> GroupVariance:
         """The variance of clamped values of each group, as :meth:`PrivateTable.variance`."""
         one = self.table.variance(value, bounds=bounds, missing=missing)
-        return GroupVariance(value, one.bounds[0], one.missing, one.trees[0])
+        return GroupVariance(one.values[0], one.bounds[0], one.missing)
+
+    def _number(self, value: str, purpose: str) -> Expression:
+        return self.table.expression(value, NUMBER_KINDS, purpose)
 
     def quantile(self, value: str, quantile: Any, **options: Any) -> Ranks:
         """A quantile of each group, as :meth:`PrivateTable.quantile`."""
@@ -122,7 +116,7 @@ class Groups(Planned):
         wrong = [name for name, each in statistics.items() if not isinstance(each, GroupAggregate | Ranks)]
         if wrong or (not statistics and self.keys):
             raise InvalidValue("answers() takes statistics by name, at least one: answers(epsilon=1, n=groups.count())")
-        names = [*self.texts, *([] if self.keys else ["units"]), *statistics]
+        names = [*self.names, *([] if self.keys else ["units"]), *statistics]
         errors = {f"{name}{end}" for name in statistics for end in (ERROR, IN_RANKS)}
         if len({*names, *errors}) < len(names) + len(errors):
             raise InvalidValue(
@@ -131,21 +125,19 @@ class Groups(Planned):
         for name, each in statistics.items():
             if (isinstance(each, Ranks) and each.table != self.table) or not self._has(each):
                 raise InvalidValue(f"{name!r} is a statistic of another table: make it from these groups")
-        keys = self.keys if self.more else tuple((key,) for key in self.keys)
-        asked = GroupQuestion(
-            self.table, self.texts, keys, tuple(statistics), tuple(statistics.values()), bool(total), self.trees
-        )
+        keys = self.keys if len(self.values) > 1 else tuple((key,) for key in self.keys)
+        asked = GroupQuestion(self.table, self.values, keys, tuple(statistics), tuple(statistics.values()), bool(total))
         return GroupAnswers(question=asked, epsilon=epsilon, delta=delta)
 
     def _has(self, statistic: GroupAggregate | Ranks) -> bool:
         """Whether this table has its columns, of the same kinds; otherwise its SQL might fail on some rows."""
-        tree = statistic.value.expression if isinstance(statistic, Ranks) else statistic.tree
-        return tree is None or all(self.table.schema.get(each.name) == each.kind for each in references(tree))
+        value = statistic.value.expression if isinstance(statistic, Ranks) else statistic.expression
+        return value is None or all(self.table.schema.get(one.name) == one.kind for one in references(value.tree))
 
     @property
     def title(self) -> str:
         """The number of groups, and what they are by."""
-        return f"{len(self.keys) or 'discovered'} groups by {', '.join(self.texts)}"
+        return f"{len(self.keys) or 'discovered'} groups by {', '.join(map(str, self.values))}"
 
     @cached_property
     def plan(self) -> str:

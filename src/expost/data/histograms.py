@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from expost.checks import as_confidence, as_whole, finite, requested_epsilon
 from expost.cost import Number, exact
 from expost.data import query, sensitivity
-from expost.data.expression import Tree, is_text
-from expost.data.expression.tree import Stated
-from expost.data.questions import OnNumbers, PureMechanism, Question, as_number, as_of, exact_bounds
+from expost.data.expression import Expression, Kind, is_text
+from expost.data.expression.tree import Stated, fits
+from expost.data.questions import OnNumbers, PureMechanism, Question, as_of, exact_bounds
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.guarantee import Part
@@ -40,7 +40,7 @@ class Histogram(Question[dict[Any, int]]):
     ----------
     table
         Whose rows.
-    text
+    value
         The column or expression.
     labels
         The names of the cells; ``other`` last, if it is counted.
@@ -50,8 +50,6 @@ class Histogram(Question[dict[Any, int]]):
         ``"rows"`` or ``"units"``.
     edges
         The edges of bins; for bins of equal width the first edge, the last edge and their number; empty for keys.
-    value
-        The expression, parsed.
     cell
         The cell of a value, in SQL.
     places
@@ -61,18 +59,17 @@ class Histogram(Question[dict[Any, int]]):
     """
 
     table: PrivateTable
-    text: str
+    value: Expression
     labels: tuple[Any, ...]
     other: str | None
     of: Of
     edges: tuple[float, ...]
-    value: Tree = field(compare=False)
     cell: str = field(compare=False)
     places: Mapping[Any, int] = field(compare=False)
 
     @classmethod
     def of_values(
-        cls, table: PrivateTable, value: str, keys: Any, bins: Any, bounds: Any, other: Any, of: Of
+        cls, table: PrivateTable, value: Expression, keys: Any, bins: Any, bounds: Any, other: Any, of: Of
     ) -> Histogram:
         """Checks the arguments."""
         as_of(of)
@@ -86,19 +83,20 @@ class Histogram(Question[dict[Any, int]]):
             if bounds is not None:
                 raise InvalidValue("bounds are for a number of bins, and keys were given: leave bounds out")
             edges: tuple[float, ...] = ()
-            labels, tree, cell, places = _keys(table, value, keys)
+            labels, cell, places = _keys(table, value, keys)
         else:
-            edges, (labels, tree, cell, places) = _bins(table, value, bins, bounds)
+            value = value.as_number()
+            edges, (labels, cell, places) = _bins(bins, bounds)
         if other is not None and other in labels:
             raise InvalidValue(f"{other!r}, the label of all other values, is also one of the keys: pass another label")
         named = labels if other is None else (*labels, other)
-        return cls(table, value, named, other, of, edges, tree, cell, places)
+        return cls(table, value, named, other, of, edges, cell, places)
 
     @property
     def title(self) -> str:
         """What is counted, and what happens to all other values."""
         rest = "the rest not counted" if self.other is None else f"the rest in {self.other!r}"
-        return f"histogram of {self.of} by {self.text} ({len(self.labels)} cells, {rest})"
+        return f"histogram of {self.of} by {self.value} ({len(self.labels)} cells, {rest})"
 
     @property
     def sensitivity(self) -> Sensitivity:
@@ -247,38 +245,38 @@ class Above(OnNumbers[dict[Any, bool]]):
 
 
 MOST_KEYS = 10_000
-_Cells = tuple[tuple[Any, ...], Tree, str, dict[Any, int]]
-"""Labels, the value, its cell in SQL, and the index of each cell among the labels."""
+_Cells = tuple[tuple[Any, ...], str, dict[Any, int]]
+"""Labels, the value's cell in SQL, and the index of each cell among the labels."""
 
 
-def _keys(table: PrivateTable, text: str, keys: Any) -> _Cells:
-    tree = table.expression(text, ("text", "integer", "boolean"), "a key")
-    listed = listed_keys(text, tree, keys)
-    ordered, written = in_order(table, tree, listed)
+def _keys(table: PrivateTable, value: Expression, keys: Any) -> _Cells:
+    listed = listed_keys(value, keys)
+    ordered, written = in_order(table, value.kind, listed)
     places = {key: i for i, key in enumerate(listed)}
     cell = query.key_of(written)
-    return listed, tree, cell, {i: places[key] for i, key in enumerate(ordered)}
+    return listed, cell, {i: places[key] for i, key in enumerate(ordered)}
 
 
-def in_order(table: PrivateTable, tree: Tree, keys: Iterable[Any]) -> tuple[list[Any], list[str]]:
+def in_order(table: PrivateTable, kind: Kind | None, keys: Iterable[Any]) -> tuple[list[Any], list[str]]:
     """Keys in the engine's order, and their SQL literals: text by its bytes."""
-    ordered = sorted(keys, key=str.encode) if tree.kind == "text" else sorted(keys)
-    written = [table.engine.render(Stated(key, tree.kind)) for key in ordered]
-    return ordered, [table.engine.bytes_of(each) for each in written] if tree.kind == "text" else written
+    ordered = sorted(keys, key=str.encode) if kind == "text" else sorted(keys)
+    written = [table.engine.render(Stated(key, kind)) for key in ordered]
+    return ordered, [table.engine.bytes_of(each) for each in written] if kind == "text" else written
 
 
-def listed_keys(text: str, tree: Tree, keys: Any) -> tuple[Any, ...]:
+def listed_keys(value: Expression, keys: Any) -> tuple[Any, ...]:
     """The keys, checked to be distinct values of the column's kind."""
     types: dict[Any, type] = {"text": str, "integer": int, "boolean": bool}
     if isinstance(keys, str) or not isinstance(keys, Iterable):
         raise InvalidValue(f"keys are a list of values, got {brief(keys)}")
     listed = tuple(key.item() if isinstance(key, np.generic) else key for key in keys)
-    wrong = [key for key in listed if type(key) is not types[tree.kind]]
+    wrong = [key for key in listed if type(key) is not types[value.kind]]
     if wrong:
         raise InvalidValue(
-            f"{brief(text)} holds {tree.kind}, but {brief(wrong[0])} is of another kind: keys are values of the column"
+            f"{brief(value.name)} holds {value.kind}, but {brief(wrong[0])} is of another kind: keys are values of the "
+            "column"
         )
-    large = [key for key in listed if tree.kind == "integer" and not -(2**63) <= key < 2**63]
+    large = [key for key in listed if value.kind == "integer" and not fits(key)]
     if large:
         raise InvalidValue(f"whole numbers as keys have at most 64 bits: leave out {brief(large[0])}, which no row has")
     if not listed or len(set(listed)) < len(listed):
@@ -287,13 +285,12 @@ def listed_keys(text: str, tree: Tree, keys: Any) -> tuple[Any, ...]:
         )
     if len(listed) > MOST_KEYS:
         raise InvalidValue(f"a histogram has at most {MOST_KEYS} keys, got {len(listed)}: discover them")
-    if tree.kind == "text" and not all(map(is_text, listed)):
+    if value.kind == "text" and not all(map(is_text, listed)):
         raise InvalidValue("text keys are valid UTF-8, without NUL: leave out the others, which no row has")
     return listed
 
 
-def _bins(table: PrivateTable, text: str, bins: Any, bounds: Any) -> tuple[tuple[float, ...], _Cells]:
-    tree = as_number(table.expression(text, ("integer", "number"), "a bin"))
+def _bins(bins: Any, bounds: Any) -> tuple[tuple[float, ...], _Cells]:
     if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
         edges = _even_edges(int(bins), bounds)
         stated: tuple[float, ...] = (edges[0], edges[-1], int(bins))
@@ -307,7 +304,7 @@ def _bins(table: PrivateTable, text: str, bins: Any, bounds: Any) -> tuple[tuple
     labels = tuple(f"[{a:.12g}, {b:.12g})" for a, b in pairwise(edges))
     if len(set(labels)) < len(labels):
         raise InvalidValue("some edges are equal in twelve digits, which their labels show: use wider bins")
-    return stated, (labels, tree, cell, {i: i for i in range(len(labels))})
+    return stated, (labels, cell, {i: i for i in range(len(labels))})
 
 
 def _even_edges(bins: int, bounds: Any) -> list[float]:

@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
-from expost.data.expression import Kind, Tree, is_text
-from expost.data.expression.tree import Stated
+from expost.data.expression import Expression, Kind, is_text
+from expost.data.expression.tree import Stated, fits
 from expost.data.steps import TableStep
 from expost.errors import InvalidValue
 from expost.mentions import brief
 
 if TYPE_CHECKING:
     from expost.data.engine import Engine
-    from expost.data.table import PrivateTable
 
 MOST_LOOKED_UP = 5_000
 _KINDS: dict[type, Kind] = {
@@ -48,10 +47,10 @@ class LookupStep(TableStep):
         """One part per comparison."""
         return len(self.keys)
 
-    def looked_up(self, engine: Engine, tree: Tree, rows: str, name: str) -> tuple[str, str]:
+    def looked_up(self, engine: Engine, rows: str, name: str) -> tuple[str, str]:
         """The rows for a FROM clause, in which the key has this name, and the value looked up by it, in SQL."""
-        keys = [engine.render(Stated(each, tree.kind)) for each in self.keys]
-        if tree.kind == "text":
+        keys = [engine.render(Stated(each, self.expression.kind)) for each in self.keys]
+        if self.expression.kind == "text":
             keys = [engine.bytes_of(each) for each in keys]
         values = [engine.render(Stated(each, self.kind)) for each in self.values]
         join = getattr(engine, "join_public", None)
@@ -66,11 +65,10 @@ def _searched(keys: Sequence[str], values: Sequence[str], key: str) -> str:
     return f"CASE WHEN {key} < {keys[half]} THEN {below} ELSE {above} END"
 
 
-def lookup_steps(table: PrivateTable, public: Any, on: str, keep: str) -> tuple[list[LookupStep], dict[str, Kind]]:
-    """The steps that add the columns of a public table, and their kinds."""
+def lookup_steps(by: Expression, public: Any, on: str, keep: str) -> list[LookupStep]:
+    """The steps that add the columns of a public table, looked up in its column ``on``."""
     if keep not in ("all", "matched"):
         raise InvalidValue(f"keep is which rows are kept, 'all' or 'matched'; got {brief(keep)}")
-    tree = table.expression(on, ("text", "integer", "boolean"), "a key")
     columns = _columns(public)
     if on not in columns:
         raise InvalidValue(f"the public table has no column {on!r}: it has {', '.join(map(repr, columns))}")
@@ -80,23 +78,23 @@ def lookup_steps(table: PrivateTable, public: Any, on: str, keep: str) -> tuple[
             f"a public table has 1 to {MOST_LOOKED_UP} rows with different keys; this one has {len(keys)} rows and "
             f"{len(set(keys))} different keys {on!r}"
         )
-    wanted = {"text": str, "integer": int, "boolean": bool}[str(tree.kind)]
+    wanted = {"text": str, "integer": int, "boolean": bool}[str(by.kind)]
     if any(type(key) is not wanted for key in keys) or (wanted is str and not all(map(is_text, keys))):
         raise InvalidValue(
-            f"{on!r} holds {tree.kind}, but some keys of the public table are of another kind: convert them"
+            f"{on!r} holds {by.kind}, but some keys of the public table are of another kind: convert them"
         )
-    if wanted is int and any(not _fits(key) for key in keys):
+    if wanted is int and any(not fits(key) for key in keys):
         raise InvalidValue(f"some keys {on!r} of the public table have more than 64 bits, which no row has: drop them")
     order = sorted(range(len(keys)), key=lambda place: keys[place].encode() if wanted is str else keys[place])
     ordered = tuple(keys[place] for place in order)
     kinds = {name: _kind(name, values) for name, values in columns.items()}
     steps = [
-        LookupStep(on, name, ordered, tuple(_value(values[place], kinds[name]) for place in order), kinds[name])
+        LookupStep(by, name, ordered, tuple(_value(values[place], kinds[name]) for place in order), kinds[name])
         for name, values in columns.items()
     ]
     if keep == "matched":
-        steps.append(LookupStep(on, None, ordered, (True,) * len(ordered)))
-    return steps, kinds
+        steps.append(LookupStep(by, None, ordered, (True,) * len(ordered)))
+    return steps
 
 
 def _columns(public: Any) -> dict[str, list[Any]]:
@@ -130,15 +128,11 @@ def _kind(name: str, values: Sequence[Any]) -> Kind:
         )
     if kind == "text" and not all(is_text(value) for value in values if value is not None and value == value):
         raise InvalidValue(f"column {name!r} of the public table has text with NUL or not valid in UTF-8: remove it")
-    if kind == "integer" and any(not _fits(value) for value in values if value is not None):
+    if kind == "integer" and any(not fits(value) for value in values if value is not None):
         raise InvalidValue(
             f"column {name!r} of the public table has whole numbers of more than 64 bits: make them floats"
         )
     return kind
-
-
-def _fits(whole: int) -> bool:
-    return -(2**63) <= whole < 2**63
 
 
 def _value(value: Any, kind: Kind) -> Any:

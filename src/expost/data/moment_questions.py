@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from expost.cost import Number
+from expost.data.expression import NUMBER_KINDS, Expression
 from expost.data.moments import Moments
 from expost.data.searched import Searched
 from expost.data.sums import Clipped, Mean
@@ -44,8 +45,9 @@ class MomentQuestions:
         if bounds is None:
             if grid is not None:
                 raise InvalidValue("a grid is for values within bounds: give bounds, or leave it out")
-            return Searched.of(self._own, "mean", (value,), missing)
-        return Mean(self._own, Clipped.of(self._own, value, bounds, missing, grid))
+            return Searched.of(self._own, "mean", self._values("mean", value), missing)
+        (averaged,) = self._values("mean", value)
+        return Mean(self._own, Clipped.of(averaged, bounds, missing, grid))
 
     def winsorized_mean(
         self,
@@ -60,7 +62,8 @@ class MomentQuestions:
 
         Bounds may be loose, or left out.
         """
-        return WinsorizedMean.of(self._own, value, trim, bounds, missing, grid)
+        (averaged,) = self._values("mean", value)
+        return WinsorizedMean.of(self._own, averaged, trim, bounds, missing, grid)
 
     @overload
     def variance(self, value: str, *, bounds: tuple[Number, Number], missing: Number | str = "drop") -> Moments: ...
@@ -104,9 +107,13 @@ class MomentQuestions:
         return self._moments("correlation", (first, second), bounds, missing)
 
     def _moments(self, statistic: Any, values: tuple[str, ...], bounds: Any, missing: Any) -> Moments | Searched:
+        read = self._values(statistic, *values)
         if bounds is None:
-            return Searched.of(self._own, statistic, values, missing)
-        return Moments.of(self._own, statistic, values, bounds, missing)
+            return Searched.of(self._own, statistic, read, missing)
+        return Moments.of(self._own, statistic, read, bounds, missing)
+
+    def _values(self, statistic: str, *values: str) -> list[Expression]:
+        return [self._own.expression(value, NUMBER_KINDS, f"a {statistic}") for value in values]
 
     def regression(
         self,
@@ -118,4 +125,5 @@ class MomentQuestions:
         missing: Number | str = "drop",
     ) -> Moments:
         """Linear regression of a target on features; ``bounds`` has a pair (lowest, highest) for each of them."""
-        return Moments.of(self._own, "regression", (*features, target), (*bounds, target_bounds), missing)
+        values = self._values("regression", *features, target)
+        return Moments.of(self._own, "regression", values, (*bounds, target_bounds), missing)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,8 +15,8 @@ from expost.checks import as_interval, as_whole, requested_epsilon
 from expost.cost import Number, exact
 from expost.data import query
 from expost.data.column import Column
-from expost.data.expression import Tree
-from expost.data.questions import Planned, PureMechanism, TableMechanism, as_number
+from expost.data.expression import Expression
+from expost.data.questions import Planned, PureMechanism, TableMechanism
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import Mechanism
@@ -44,28 +44,30 @@ class Moments(Planned):
         Whose rows.
     statistic
         ``"variance"``, ``"covariance"``, ``"correlation"`` or ``"regression"``.
-    texts
+    values
         The columns or expressions; the target of a regression last.
     bounds
         A pair (lowest, highest) for each of them.
     missing
         What NULL and NaN count as; None if rows with any of them do not count.
-    trees
-        The expressions, parsed.
 
     Proof: thm-table-moments
     """
 
     table: PrivateTable
     statistic: Statistic
-    texts: tuple[str, ...]
+    values: tuple[Expression, ...]
     bounds: tuple[tuple[float, float], ...]
     missing: float | None
-    trees: tuple[Tree, ...] = field(compare=False)
 
     @classmethod
     def of(
-        cls, table: PrivateTable, statistic: Statistic, values: Sequence[str], bounds: Sequence[Any], missing: Any
+        cls,
+        table: PrivateTable,
+        statistic: Statistic,
+        values: Sequence[Expression],
+        bounds: Sequence[Any],
+        missing: Any,
     ) -> Moments:
         """Checks the arguments."""
         if len(values) != len(bounds):
@@ -76,15 +78,14 @@ class Moments(Planned):
         if isinstance(missing, str) and missing != "drop":
             raise InvalidValue(f"missing is what NULL and NaN count as, a number or 'drop'; got {brief(missing)}")
         gone = None if missing == "drop" else float(exact(missing, "missing"))
-        trees = (table.expression(value, ("integer", "number", "boolean"), f"a {statistic}") for value in values)
         pairs = tuple(as_interval(pair) for pair in bounds)
-        return cls(table, statistic, tuple(values), pairs, gone, tuple(map(as_number, trees)))
+        return cls(table, statistic, tuple(value.as_number() for value in values), pairs, gone)
 
     @property
     def title(self) -> str:
         """The statistic and its values."""
         low_high = (f"{low:g} … {high:g}" for low, high in self.bounds)
-        values = ", ".join(f"{text} ({ends})" for text, ends in zip(self.texts, low_high, strict=True))
+        values = ", ".join(f"{value} ({ends})" for value, ends in zip(self.values, low_high, strict=True))
         gone = "missing dropped" if self.missing is None else f"missing {self.missing:g}"
         return f"{self.statistic} of {values}, {gone}"
 
@@ -107,7 +108,7 @@ class Moments(Planned):
 
         Proof: thm-table-moments
         """
-        values = len(self.texts)
+        values = len(self.values)
         if self.fixed:
             return Fraction(values * (values + 2) ** 2, 2 * (values + 1))
         return Fraction(self.table.unit.rows * (values + 1) * (values + 2), 2)
@@ -115,13 +116,13 @@ class Moments(Planned):
     @cached_property
     def pairs(self) -> list[tuple[int, int]]:
         """The pairs of values whose products are summed."""
-        values = range(len(self.texts))
+        values = range(len(self.values))
         return [(i, j) for i in values for j in values if i <= j]
 
     @cached_property
     def plan(self) -> str:
         """The query that will be run, with the key of the hash."""
-        total, cells = self.table.engine.total, range(len(self.texts))
+        total, cells = self.table.engine.total, range(len(self.values))
         sums = [total(f"c{i}") for i in cells] + [total(f"c{i} * c{j}") for i, j in self.pairs]
         asked = f"SELECT count(*), {', '.join(sums)} FROM {query.nested(self._kept())}"
         return self.table.engine.check(asked)
@@ -132,7 +133,7 @@ class Moments(Planned):
             query.steps_around(f"v{i}", middle, half, STEPS, self._gone(middle, half))
             for i, (middle, half) in enumerate(zip(self.box.middles.tolist(), self.box.halves.tolist(), strict=True))
         ]
-        return query.kept_tuples(self.table, self.trees, steps, drop=self.missing is None)
+        return query.kept_tuples(self.table, self.values, steps, drop=self.missing is None)
 
     def _gone(self, middle: float, half: float) -> int | None:
         if self.missing is None:
@@ -142,7 +143,7 @@ class Moments(Planned):
     def exact(self) -> NDArray[np.object_]:
         """The number of rows, the sums and the sums of products, all in squared steps. Private."""
         found = [int(number or 0) for number in self.table.engine.fetch(self.plan)[0]]
-        sums, products = found[1 : 1 + len(self.texts)], found[1 + len(self.texts) :]
+        sums, products = found[1 : 1 + len(self.values)], found[1 + len(self.values) :]
         return np.array([found[0] * STEPS**2, *(total * STEPS for total in sums), *products], object)
 
     def laplace(self, *, epsilon: Number) -> NoisyMoments:
@@ -170,7 +171,7 @@ class Moments(Planned):
     @cached_property
     def columns(self) -> Column:
         """The values, one row per unit."""
-        return self.table.column(*self.texts)
+        return Column.of(self.table, self.values)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -251,7 +252,7 @@ class NoisyMoments(PureMechanism[Any]):
 
     def _statistic(self, noisy: NDArray[np.float64]) -> Any:
         """The statistic, from the noisy number of rows, sums and sums of products, for values in −1 … 1."""
-        values, size = len(self.question.texts), max(float(noisy[0]), 1.0)
+        values, size = len(self.question.values), max(float(noisy[0]), 1.0)
         means, moments = noisy[1 : 1 + values] / size, np.zeros((values, values))
         for (i, j), product in zip(self.question.pairs, noisy[1 + values :] / size, strict=True):
             moments[i, j] = moments[j, i] = product

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import ceil
@@ -14,8 +14,8 @@ from expost import bracket
 from expost.checks import as_confidence, as_probability, requested_epsilon
 from expost.cost import Number, exact
 from expost.data import query
-from expost.data.expression import Tree
-from expost.data.questions import Planned, PureMechanism, as_number, exact_bounds
+from expost.data.expression import Expression
+from expost.data.questions import Planned, PureMechanism, exact_bounds
 from expost.data.sums import Clipped, as_missing
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours
@@ -40,21 +40,19 @@ _LARGEST_WHOLE = 2**60
 class AnySize:
     """A column or an expression without bounds: as a float of single precision, or as a whole number."""
 
-    text: str
+    expression: Expression
     missing: float | None
     """What NULL and NaN count as; None if they do not count."""
     whole: bool
-    expression: Tree = field(compare=False, repr=False)
 
     @classmethod
-    def of(cls, table: PrivateTable, value: str, missing: Any, grid: Number | None) -> AnySize:
+    def of(cls, value: Expression, missing: Any, grid: Number | None) -> AnySize:
         """Checks the arguments."""
         if grid is not None:
             raise InvalidValue("a grid is for values within bounds: give bounds, or leave it out")
-        tree = table.expression(value, ("integer", "number", "boolean"), "a quantile")
-        largest = Fraction(_LARGEST_WHOLE if tree.kind != "number" else LARGEST_RECORD)
+        largest = Fraction(_LARGEST_WHOLE if value.kind != "number" else LARGEST_RECORD)
         gone = as_missing(missing, -largest, largest)
-        return cls(value, gone, tree.kind != "number", as_number(tree))
+        return cls(value.as_number(), gone, value.kind != "number")
 
     def fewest(self, table: PrivateTable) -> int:
         """The fewest values that a unit can have."""
@@ -79,7 +77,7 @@ class AnySize:
 
     def __repr__(self) -> str:
         gone = "missing dropped" if self.missing is None else f"missing {self.missing:g}"
-        return f"{self.text} (of any size, {gone})"
+        return f"{self.expression} (of any size, {gone})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -104,7 +102,7 @@ class Ranks(Planned):
 
     @classmethod
     def of(
-        cls, table: PrivateTable, value: str, quantiles: Any, bounds: Any, missing: Any, grid: Number | None
+        cls, table: PrivateTable, value: Expression, quantiles: Any, bounds: Any, missing: Any, grid: Number | None
     ) -> Ranks:
         """Checks the arguments."""
         several = quantiles if isinstance(quantiles, tuple | list) else (quantiles,)
@@ -112,11 +110,11 @@ class Ranks(Planned):
         if not levels or list(levels) != sorted(set(levels)):
             raise InvalidValue(f"quantiles are numbers from 0 to 1 in ascending order, got {brief(quantiles)}")
         if bounds is None:
-            return cls(table, AnySize.of(table, value, missing, grid), levels)
-        clipped = Clipped.of(table, value, bounds, missing, grid)
+            return cls(table, AnySize.of(value, missing, grid), levels)
+        clipped = Clipped.of(value, bounds, missing, grid)
         if grid is None and clipped.grid.exponent < 0:
             low, high = exact_bounds(bounds)
-            clipped = Clipped.of(table, value, bounds, missing, Grid.within((high - low) / _CELLS).step)
+            clipped = Clipped.of(value, bounds, missing, Grid.within((high - low) / _CELLS).step)
         return cls(table, clipped, levels)
 
     @property

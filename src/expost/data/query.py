@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from math import floor, inf, nextafter
 from typing import TYPE_CHECKING
 
-from expost.data.expression import Tree, parse
+from expost.data.expression import Expression
 from expost.data.lookups import LookupStep
 
 if TYPE_CHECKING:
@@ -27,21 +27,28 @@ VALUE, UNIT, CELL = "v", "u", "c"
 
 def relation(table: PrivateTable) -> str:
     """The table's rows, filtered and with its derived columns, for a FROM clause."""
-    rows, schema, derived = table.engine.source, dict(table.engine.schema), list[str]()
+    rows, derived, unused = table.engine.source, list[str](), _unused(table)
     for place, step in enumerate(table.steps):
-        tree = parse(step.expression, schema)
-        value = table.engine.render(tree, derived)
+        value = table.engine.render(step.expression.tree, derived)
         if isinstance(step, LookupStep):
-            name, written = f"expost key {place}", table.engine.bytes_of(value) if tree.kind == "text" else value
+            name = f"{unused} {place}"
+            written = table.engine.bytes_of(value) if step.expression.kind == "text" else value
             rows = nested(f"SELECT *, {written} AS {table.engine.quote(name)} FROM {rows}")
-            rows, value = step.looked_up(table.engine, tree, rows, name)
+            rows, value = step.looked_up(table.engine, rows, name)
         if step.column is None:
             rows = nested(f"SELECT * FROM {rows} WHERE {value}")
         else:
             rows = nested(f"SELECT *, {value} AS {table.engine.quote(step.column)} FROM {rows}")
-            schema[step.column] = table.schema[step.column]
             derived.append(step.column)
     return rows
+
+
+def _unused(table: PrivateTable) -> str:
+    """What no column's name begins with."""
+    word = "key"
+    while any(name.lower().startswith(word) for name in table.schema):
+        word = f"_{word}"
+    return word
 
 
 def nested(query: str) -> str:
@@ -49,12 +56,12 @@ def nested(query: str) -> str:
     return f"({query}) AS r"
 
 
-def rendered(table: PrivateTable, tree: Tree) -> str:
+def rendered(table: PrivateTable, value: Expression) -> str:
     """An expression over the rows of the table."""
-    return table.engine.render(tree, [step.column for step in table.steps if step.column is not None])
+    return table.engine.render(value.tree, [step.column for step in table.steps if step.column is not None])
 
 
-def base(table: PrivateTable, value: Tree | None = None, cell: str = VALUE, *, drop: bool = False) -> str:
+def base(table: PrivateTable, value: Expression | None = None, cell: str = VALUE, *, drop: bool = False) -> str:
     """All rows that belong to a unit: the unit ``u`` and the cell ``c``, which is computed from a value ``v``.
 
     ``drop`` leaves out rows whose cell is NULL.
@@ -77,13 +84,13 @@ def any_order(table: PrivateTable) -> str:
     return str(getattr(table.engine, "any_order", ""))
 
 
-def valued(table: PrivateTable, value: Tree) -> str:
+def valued(table: PrivateTable, value: Expression) -> str:
     """A value in SQL; a text by its bytes, so that only identical texts are equal."""
     written = rendered(table, value)
     return table.engine.bytes_of(written) if value.kind == "text" else written
 
 
-def kept_rows(table: PrivateTable, value: Tree, cell: str, *, drop: bool, cells: int | None) -> str:
+def kept_rows(table: PrivateTable, value: Expression, cell: str, *, drop: bool, cells: int | None) -> str:
     """The cells of the rows that count: at most ``unit.rows`` rows and ``unit.groups`` cells per unit."""
     rows, unit = base(table, value, cell, drop=drop), table.unit
     if unit.column is None:
@@ -100,7 +107,7 @@ def kept_rows(table: PrivateTable, value: Tree, cell: str, *, drop: bool, cells:
     return f"SELECT c FROM {nested(placed)} WHERE p <= {unit.rows}"
 
 
-def kept_tuples(table: PrivateTable, values: Sequence[Tree], cells: Sequence[str], *, drop: bool) -> str:
+def kept_tuples(table: PrivateTable, values: Sequence[Expression], cells: Sequence[str], *, drop: bool) -> str:
     """The rows that count, at most ``unit.rows`` per unit, with several cells ``c0``, ``c1``, …
 
     The values are called ``v0``, ``v1``, … ``drop`` leaves out rows in which any cell is NULL.
@@ -127,7 +134,7 @@ def kept_tuples(table: PrivateTable, values: Sequence[Tree], cells: Sequence[str
     return f"SELECT {all_cells} FROM {nested(placed)} WHERE p <= {table.unit.rows}"
 
 
-def kept_pairs(table: PrivateTable, value: Tree, cell: str, *, drop: bool, cells: int | None) -> str:
+def kept_pairs(table: PrivateTable, value: Expression, cell: str, *, drop: bool, cells: int | None) -> str:
     """The cells in which units count, once per unit and cell: at most ``unit.groups`` per unit."""
     rows, unit = base(table, value, cell, drop=drop), table.unit
     if unit.column is None:
@@ -155,7 +162,7 @@ def count_units(table: PrivateTable) -> str:
     return f"SELECT count(*) FROM {nested(f'SELECT DISTINCT u FROM {nested(base(table))}')}"
 
 
-def tally(table: PrivateTable, of: Of, value: Tree, cell: str, *, drop: bool, cells: int | None) -> str:
+def tally(table: PrivateTable, of: Of, value: Expression, cell: str, *, drop: bool, cells: int | None) -> str:
     """The number of rows, or units, in each cell."""
     kept = kept_rows if of == "rows" else kept_pairs
     return f"SELECT c, count(*) FROM {nested(kept(table, value, cell, drop=drop, cells=cells))} GROUP BY c"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,6 @@ from numpy.typing import NDArray
 from expost.checks import as_bounds
 from expost.cost import Number, exact
 from expost.data import query, sensitivity
-from expost.data.expression import Kind, Tree
-from expost.data.expression.operators import CASTS
-from expost.data.expression.tree import Call
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
@@ -328,11 +325,6 @@ def exact_bounds(bounds: Any) -> tuple[Fraction, Fraction]:
     """The exact values of the two bounds, as the floats that the engine is given."""
     low, high = as_bounds(bounds)
     return Fraction(low), Fraction(high)
-
-
-def as_number(tree: Tree) -> Tree:
-    """An expression as a number; true is 1."""
-    return tree if tree.kind == "number" else Call(CASTS[cast(Kind, tree.kind), "number"], (tree,))
 
 
 def as_of(of: Any) -> None:

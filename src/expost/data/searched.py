@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from expost.checks import requested_epsilon, split_epsilon
 from expost.cost import Number
 from expost.data.aggregates import SHOWN_CONFIDENCE
+from expost.data.expression import Expression
 from expost.data.moments import Moments, NoisyMoments
 from expost.data.quantiles import Ranks
 from expost.data.questions import Planned, TableMechanism
@@ -60,14 +61,14 @@ class Searched(Planned):
     medians: tuple[Ranks, ...]
 
     @classmethod
-    def of(cls, table: PrivateTable, statistic: Any, values: Sequence[str], missing: Any) -> Searched:
+    def of(cls, table: PrivateTable, statistic: Any, values: Sequence[Expression], missing: Any) -> Searched:
         """Checks the arguments."""
         return cls(table, statistic, tuple(Ranks.of(table, one, Fraction(1, 2), None, missing, None) for one in values))
 
     @property
-    def texts(self) -> tuple[str, ...]:
-        """The columns or expressions, as they were given."""
-        return tuple(one.value.text for one in self.medians)
+    def values(self) -> tuple[Expression, ...]:
+        """The columns or expressions."""
+        return tuple(one.value.expression for one in self.medians)
 
     @property
     def missing(self) -> float | None:
@@ -100,7 +101,7 @@ class Searched(Planned):
             mean = mean_between(self.table, self.medians[0].value, *ranges[0])
             return None if mean is None else CountedMean(question=mean, epsilon=epsilon)
         missing = "drop" if self.missing is None else self.missing
-        return Moments.of(self.table, self.statistic, self.texts, ranges, missing).laplace(epsilon=epsilon)
+        return Moments.of(self.table, self.statistic, self.values, ranges, missing).laplace(epsilon=epsilon)
 
     def laplace(self, *, epsilon: Number) -> NoisySearched:
         """The statistic with Laplace noise for half of ε; the rest of the other half, for the search, is refunded."""

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from expost.data.expression import Expression
+
 
 @dataclass(frozen=True)
 class TableStep:
     """A filter, or a derived column."""
 
-    expression: str
+    expression: Expression
     column: str | None = None
 
     @property
     def description(self) -> str:
         """What it does, as shown to people."""
-        return self.expression
+        return self.expression.text
 
     @property
     def size(self) -> int:

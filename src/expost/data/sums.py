@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, floor
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from expost.checks import as_share, check_fields
 from expost.cost import Cost, Number, exact
 from expost.data import query, sensitivity
-from expost.data.expression import Tree
-from expost.data.questions import Planned, PureMechanism, Question, as_number, exact_bounds
+from expost.data.expression import Expression
+from expost.data.questions import Planned, PureMechanism, Question, exact_bounds
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.mechanism import Out
@@ -32,26 +32,24 @@ _MOST_POINTS = 2**52
 class Clipped:
     """A column or an expression, clamped to bounds and rounded to whole steps of a grid."""
 
-    text: str
+    expression: Expression
     bounds: tuple[float, float]
     grid: Grid
     missing: float | None
     """What NULL and NaN count as; None if they do not count."""
-    expression: Tree = field(compare=False, repr=False)
 
     @classmethod
-    def of(cls, table: PrivateTable, value: str, bounds: Any, missing: Any, grid: Number | None) -> Clipped:
+    def of(cls, value: Expression, bounds: Any, missing: Any, grid: Number | None) -> Clipped:
         """Checks the arguments."""
-        tree = table.expression(value, ("integer", "number", "boolean"), "a sum")
         low, high = exact_bounds(bounds)
-        whole = tree.kind != "number" and low.denominator == high.denominator == 1
+        whole = value.kind != "number" and low.denominator == high.denominator == 1
         points = Grid.of(grid) if grid is not None else _fine_grid(low, high, whole)
         if max(abs(low), abs(high)) / points.step > _MOST_POINTS:
             raise InvalidValue(
                 f"bounds from {float(low):g} to {float(high):g} are more than 2^52 steps of the grid {points.step} "
                 "from 0: take a larger grid"
             )
-        clipped = cls(value, (float(low), float(high)), points, as_missing(missing, low, high), as_number(tree))
+        clipped = cls(value.as_number(), (float(low), float(high)), points, as_missing(missing, low, high))
         if clipped.ends[0] == clipped.ends[1]:
             raise InvalidValue(
                 f"bounds from {float(low):g} to {float(high):g} are less than a step of the grid {points.step} apart: "
@@ -98,7 +96,7 @@ class Clipped:
     def __repr__(self) -> str:
         low, high = self.bounds
         gone = "missing dropped" if self.missing is None else f"missing {self.missing:g}"
-        return f"{self.text} ({low:g} … {high:g}, {gone}, grid {float(self.grid.step):g})"
+        return f"{self.expression} ({low:g} … {high:g}, {gone}, grid {float(self.grid.step):g})"
 
 
 @dataclass(frozen=True, repr=False)

@@ -13,8 +13,18 @@ from expost.data import query
 from expost.data.column import Column
 from expost.data.discovery import Discovery
 from expost.data.engine import Engine
-from expost.data.expression import HEAVIEST, Kind, Tree, find_column, is_text, parse, weight
-from expost.data.expression.tree import Reference
+from expost.data.expression import (
+    HEAVIEST,
+    KEY_KINDS,
+    NUMBER_KINDS,
+    Expression,
+    Kind,
+    find_column,
+    is_text,
+    read_expression,
+    read_value,
+    weight,
+)
 from expost.data.files import Form
 from expost.data.groups import Groups
 from expost.data.histograms import Histogram
@@ -188,11 +198,15 @@ class PrivateTable(MomentQuestions, ShownTable):
 
         Rows for which it is NULL are left out. Each unit's rows are bounded after filtering.
         """
+        return self.narrowed(read_expression(condition, self.schema))
+
+    def narrowed(self, condition: Expression) -> PrivateTable:
+        """The rows for which a condition over the columns of this table is true."""
         self._has_room()
         if self._checked(condition).kind != "boolean":
             raise InvalidValue(
-                f"a filter is true or false for each row, and {brief(condition)} is neither: write a comparison",
-                about=condition,
+                f"a filter is true or false for each row, and {brief(condition.text)} is neither: write a comparison",
+                about=condition.text,
             )
         return replace(self, steps=(*self.steps, TableStep(condition)))
 
@@ -206,13 +220,12 @@ class PrivateTable(MomentQuestions, ShownTable):
             table._has_room()
             if not name or not is_text(name):
                 raise InvalidValue(f"the name of a column is text, not empty, valid UTF-8, without NUL; got {name!r}")
-            if name.lower() in (known.lower() for known, _ in table.columns):
+            if table._has(name):
                 raise InvalidValue(f"there is already a column {name!r}: choose another name")
-            kind = table._checked(expression).kind
-            if kind is None:
+            value = table._checked(read_expression(expression, table.schema))
+            if value.kind is None:
                 raise InvalidValue(f"{name!r} would be NULL in every row: give it a kind, as in CAST(NULL AS TEXT)")
-            steps = (*table.steps, TableStep(expression, name))
-            table = replace(table, columns=(*table.columns, (name, kind)), steps=steps)
+            table = table._with(TableStep(value, name), value.kind)
         return table
 
     def join(self, public: Any, *, on: str, keep: Literal["all", "matched"] = "all") -> PrivateTable:
@@ -220,14 +233,21 @@ class PrivateTable(MomentQuestions, ShownTable):
 
         Rows whose key is not in the public table have NULL in these columns; ``keep="matched"`` leaves them out.
         """
-        table, (steps, kinds) = self, lookup_steps(self, public, on, keep)
-        for step in steps:
+        table = self
+        for step in lookup_steps(self.expression(on, KEY_KINDS, "a key"), public, on, keep):
             table._has_room()
-            if step.column is not None and step.column.lower() in (known.lower() for known, _ in table.columns):
+            if step.column is not None and table._has(step.column):
                 raise InvalidValue(f"there is already a column {step.column!r}: rename that of the public table")
-            more = () if step.column is None else ((step.column, kinds[step.column]),)
-            table = replace(table, columns=(*table.columns, *more), steps=(*table.steps, step))
+            table = table._with(step, step.kind)
         return table
+
+    def _with(self, step: TableStep, kind: Kind) -> PrivateTable:
+        more = () if step.column is None else ((step.column, kind),)
+        return replace(self, columns=(*self.columns, *more), steps=(*self.steps, step))
+
+    def _has(self, name: str) -> bool:
+        """Whether there is a column of this name, to an engine that does not tell capitals from small letters."""
+        return name.lower() in (known.lower() for known, _ in self.columns)
 
     def by(self, *values: Any, keys: Any = None) -> Groups:
         """Group rows by one or several columns or expressions: ``visits.by("city", "year", keys=…)``.
@@ -254,7 +274,7 @@ class PrivateTable(MomentQuestions, ShownTable):
         NULL and NaN count as ``missing``; with ``"drop"`` they do not count. ``grid`` is the distance between the
         values that are summed, a power of two; by default 1 for whole numbers, and otherwise too fine to matter.
         """
-        return Sum(self, Clipped.of(self, value, bounds, missing, grid))
+        return Sum(self, Clipped.of(self.expression(value, NUMBER_KINDS, "a sum"), bounds, missing, grid))
 
     def histogram(
         self,
@@ -272,7 +292,8 @@ class PrivateTable(MomentQuestions, ShownTable):
         edge, not its upper one. All other values, NULL and NaN included, are counted as ``other``; with
         ``other=None`` they are not counted.
         """
-        return Histogram.of_values(self, value, keys, bins, bounds, other, of)
+        asked = self.expression(value, *((KEY_KINDS, "a key") if bins is None else (("integer", "number"), "a bin")))
+        return Histogram.of_values(self, asked, keys, bins, bounds, other, of)
 
     def quantile(
         self,
@@ -289,7 +310,7 @@ class PrivateTable(MomentQuestions, ShownTable):
         of the width of the bounds. Without bounds, values may have any size: whole numbers are clamped to ±2^60, and
         others are rounded to 24 significant bits.
         """
-        return Ranks.of(self, value, quantile, bounds, missing, grid)
+        return Ranks.of(self, self.expression(value, NUMBER_KINDS, "a quantile"), quantile, bounds, missing, grid)
 
     def median(
         self,
@@ -304,11 +325,11 @@ class PrivateTable(MomentQuestions, ShownTable):
 
     def discover(self, value: str, *, of: Of = "units") -> Discovery:
         """Count the units, or rows, of each value that enough of them have: partition selection, without known keys."""
-        return Discovery.of_values(self, value, of)
+        return Discovery.of_values(self, self.expression(value, KEY_KINDS, "a key"), of)
 
     def column(self, *names: str) -> Column:
         """Columns for rank statistics and regressions: one row per unit, unfiltered, under substitution."""
-        return Column.of(self, names)
+        return Column.of(self, [self.expression(name, NUMBER_KINDS, "a column") for name in names])
 
     # ---- public facts
 
@@ -358,34 +379,31 @@ class PrivateTable(MomentQuestions, ShownTable):
             )
         return found
 
-    def expression(self, value: Any, kinds: tuple[Kind, ...], purpose: str) -> Tree:
+    def expression(self, value: Any, kinds: tuple[Kind, ...], purpose: str) -> Expression:
         """A column or an expression, parsed; raises if it holds none of these kinds."""
-        schema = self.schema
-        plain = isinstance(value, str) and value in schema
-        tree = Reference(value, schema[value]) if plain else self._checked(value)
-        if tree.kind not in kinds:
-            wanted, found = " or ".join(kinds), tree.kind or "NULL"
+        read = self._checked(read_value(value, self.schema))
+        if read.kind not in kinds:
+            wanted, found = " or ".join(kinds), read.kind or "NULL"
             raise InvalidValue(
-                f"{purpose} needs {wanted}, but {brief(value)} holds {found}: {_remedy(value, tree, kinds)}",
+                f"{purpose} needs {wanted}, but {brief(value)} holds {found}: {_remedy(read, kinds)}",
                 about=value,
             )
-        return tree
+        return read
 
-    def _checked(self, expression: str) -> Tree:
-        tree = parse(expression, self.schema)
-        if weight(tree, self._weights()) > HEAVIEST:
+    def _checked(self, expression: Expression) -> Expression:
+        if weight(expression.tree, self._weights()) > HEAVIEST:
             raise InvalidValue(
-                f"{brief(expression)} is too large, counting the derived columns it uses: write it in fewer parts",
-                about=expression,
+                f"{brief(expression.text)} is too large, counting the derived columns it uses: write it in fewer parts",
+                about=expression.text,
             )
-        return tree
+        return expression
 
     def _weights(self) -> dict[str, int]:
         """The size of each derived column, written out."""
         weights: dict[str, int] = {}
         for step in self.steps:
             if step.column is not None:
-                weights[step.column] = step.size + weight(parse(step.expression, self.schema), weights)
+                weights[step.column] = step.size + weight(step.expression.tree, weights)
         return weights
 
     def _has_room(self) -> None:
@@ -421,10 +439,10 @@ class PrivateTable(MomentQuestions, ShownTable):
         return "\n".join(lines)
 
 
-def _remedy(value: str, tree: Tree, kinds: tuple[Kind, ...]) -> str:
-    if tree.kind in ("date", "timestamp") and "text" in kinds:
+def _remedy(value: Expression, kinds: tuple[Kind, ...]) -> str:
+    if value.kind in ("date", "timestamp") and "text" in kinds:
         return f"CAST({value} AS TEXT)"
-    if tree.kind == "text":
+    if value.kind == "text":
         return f"if these are numbers as text, CAST({value} AS DOUBLE); other texts are then NULL"
     return "derive a column of that kind"
 

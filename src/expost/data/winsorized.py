@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from expost.checks import requested_epsilon, split_epsilon
 from expost.cost import Number, exact
 from expost.data.aggregates import SHOWN_CONFIDENCE
+from expost.data.expression import Expression
 from expost.data.quantiles import AnySize, PrivateQuantiles, Ranks
 from expost.data.questions import Planned, PureMechanism
 from expost.data.sums import Clipped, CountedMean, Mean
@@ -42,7 +43,7 @@ class WinsorizedMean(Planned):
 
     @classmethod
     def of(
-        cls, table: PrivateTable, value: str, trim: Number, bounds: Any, missing: Any, grid: Number | None
+        cls, table: PrivateTable, value: Expression, trim: Number, bounds: Any, missing: Any, grid: Number | None
     ) -> WinsorizedMean:
         """Checks the arguments."""
         share = exact(trim, "trim")
@@ -130,4 +131,4 @@ def mean_between(table: PrivateTable, value: Clipped | AnySize, low: float, high
     if high - low <= grid.step:
         return None
     missing = "drop" if value.missing is None else value.missing
-    return Mean(table, Clipped.of(table, value.text, (low, high), missing, grid.step))
+    return Mean(table, Clipped.of(value.expression, (low, high), missing, grid.step))

@@ -98,7 +98,7 @@ class Questions:
             on = asked.columns if kind.reads else None
             mechanism = kind.mechanism(asked)
             if on is not None and self._known is not None:
-                shape = (self._known,) if len(on.names) == 1 else (self._known, len(on.names))
+                shape = (self._known,) if len(on.values) == 1 else (self._known, len(on.values))
                 mechanism.check(np.broadcast_to(np.float64(0), shape))
             self._built[key] = mechanism, on
         return self._built[key]

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from expost.cost import Cost, exact
+from expost.data.expression import is_word
 from expost.errors import InvalidStudy
+from expost.mentions import brief
 from expost.study.grammar import AMOUNTS, COMMON, REPEAT, SECTIONS, TOP, Key
 from expost.study.kinds import KINDS, keys
 from expost.study.kinds.kind import QuestionKind
@@ -76,8 +78,7 @@ class StudyReader:
         self.unknown(given, TOP, (), "")
         sections = {name: self.section(given, name, keys) for name, keys in SECTIONS.items()}
         derive = given.get("derive", {})
-        if not isinstance(derive, dict) or not all(isinstance(text, str) for text in derive.values()):
-            self.problem(("derive",), '[derive] has expressions: name = "expression"')
+        self.derived(derive)
         if "title" in given and not isinstance(given["title"], str):
             self.problem(("title",), "'title' is a text")
         self.types(sections["data"])
@@ -97,6 +98,16 @@ class StudyReader:
             lines=self.lines((), "."),
             text=self.text,
         )
+
+    def derived(self, given: Any) -> None:
+        """The names and expressions of derived columns."""
+        if not isinstance(given, dict) or not all(isinstance(text, str) for text in given.values()):
+            self.problem(("derive",), '[derive] has expressions: name = "expression"')
+            return
+        for name in given:
+            if not is_word(name):
+                what = "a derived column is named by a word of letters, digits and _, such as year_of_birth"
+                self.problem(("derive", name), f"[derive] {brief(name)}: {what}")
 
     # ---- problems
 

@@ -93,6 +93,9 @@ def test_the_same_exceptions(connection: Connection, running: Running) -> None:
         connection.ledger.run(xp.Laplace(epsilon=1, sensitivity=1))
     with pytest.raises(xp.InvalidValue, match="not a question that a service answers"):
         connection.ledger.run(table.sum("age", bounds=(0, 100), grid=4).laplace(epsilon=1))
+    looked_up = table.join({"age": [30, 40], "old": [0, 1]}, on="age")
+    with pytest.raises(xp.InvalidValue, match="looks nothing up"):
+        connection.ledger.run(looked_up.sum("old", bounds=(0, 1)).laplace(epsilon=1))
     key = secrets.token_hex(8)
     connection.ledger.run(table.where("age > 1").count().laplace(epsilon=0.1), key=key)
     with pytest.raises(xp.KeyConflict):

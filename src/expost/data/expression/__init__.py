@@ -1,8 +1,9 @@
 """Expressions over one row: parsed from text, typed, and defined for every row."""
 
+from expost.data.expression.expression import Expression, is_word, read_expression, read_value
 from expost.data.expression.functions import FUNCTIONS
-from expost.data.expression.grammar import find_column, is_text, parse
-from expost.data.expression.tree import Kind, Tree, columns, evaluate, weight
+from expost.data.expression.grammar import find_column, parse
+from expost.data.expression.tree import KEY_KINDS, NUMBER_KINDS, Kind, Tree, columns, evaluate, is_text, weight
 
 ALLOWED = (
     "comparisons, AND, OR, NOT, IS, IN, BETWEEN, CASE; + - * / // %, || and LIKE, ILIKE; CAST, ::; DATE, TIMESTAMP, "
@@ -12,4 +13,21 @@ ALLOWED = (
 HEAVIEST = 10_000
 """The most parts of a rendered expression, with the derived columns that it uses written out."""
 
-__all__ = ["ALLOWED", "HEAVIEST", "Kind", "Tree", "columns", "evaluate", "find_column", "is_text", "parse", "weight"]
+__all__ = [
+    "ALLOWED",
+    "HEAVIEST",
+    "KEY_KINDS",
+    "NUMBER_KINDS",
+    "Expression",
+    "Kind",
+    "Tree",
+    "columns",
+    "evaluate",
+    "find_column",
+    "is_text",
+    "is_word",
+    "parse",
+    "read_expression",
+    "read_value",
+    "weight",
+]

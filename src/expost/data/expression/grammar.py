@@ -12,15 +12,16 @@ from expost.data.expression import operators, patterns
 from expost.data.expression.fitting import apply, as_time, call
 from expost.data.expression.functions import INEXACT, add_interval, cast, choice, function, stated_text
 from expost.data.expression.tokens import DEEPEST, Token, Tokens
-from expost.data.expression.tree import Kind, Reference, Stated, Tree, uncomputable
+from expost.data.expression.tree import Kind, Reference, Stated, Tree, is_text, uncomputable
 from expost.errors import InvalidValue
 from expost.mentions import brief
 
 _LONGEST = 10_000
-_RESERVED = frozenset(
+RESERVED = frozenset(
     ("AND", "OR", "NOT", "IS", "IN", "BETWEEN", "LIKE", "ILIKE", "CASE", "WHEN", "THEN", "ELSE", "END", "NULL", "TRUE",
-     "FALSE", "AS", "FROM", "SELECT", "DISTINCT")
+     "FALSE", "AS", "FROM", "SELECT", "DISTINCT", "INTERVAL")
 )  # fmt: skip
+"""Words that are no names of columns unless they are in quotation marks."""
 
 
 def parse(text: Any, schema: Mapping[str, Kind]) -> Tree:
@@ -48,15 +49,6 @@ def _parsed(text: str, schema: tuple[tuple[str, Kind], ...]) -> Tree:
     if uncomputable(tree):
         raise InvalidValue(f"{brief(text)} has a part without columns that cannot be computed: correct it")
     return tree
-
-
-def is_text(value: str) -> bool:
-    """Whether engines accept this text: valid UTF-8 without NUL."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in value
 
 
 def find_column(name: Any, schema: Mapping[str, Kind]) -> str:
@@ -229,7 +221,7 @@ class Reader(Tokens):
         return self._parenthesis() if token.word == "(" else self._named(token)
 
     def _reserved(self, token: Token) -> bool:
-        return token.word in _RESERVED - {"TRUE", "FALSE", "NULL", "CASE"}
+        return token.word in RESERVED - {"TRUE", "FALSE", "NULL", "CASE", "INTERVAL"}
 
     def _parenthesis(self) -> Tree:
         if self.next.word in ("SELECT", "WITH", "FROM"):

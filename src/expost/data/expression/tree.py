@@ -10,8 +10,15 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, ClassVar, Literal, TypeAlias
 
+from expost.errors import InvalidValue
+from expost.mentions import brief
+
 Kind: TypeAlias = Literal["integer", "number", "text", "boolean", "date", "timestamp", "other"]
 """What a column holds. Whole numbers have 64 bits, numbers are IEEE 754 doubles, timestamps have no time zone."""
+KEY_KINDS: tuple[Kind, ...] = ("text", "integer", "boolean")
+"""What groups, histograms and joins go by."""
+NUMBER_KINDS: tuple[Kind, ...] = ("integer", "number", "boolean")
+"""What sums, means and quantiles are of."""
 Value: TypeAlias = int | float | str | bool | date | datetime | None
 """A value of some kind, or NULL."""
 LONGEST_READ = 65_536
@@ -49,13 +56,48 @@ class Operator:
         return tuple(template.count(f"${i}") for i in range(arguments))
 
 
+_TYPES: Mapping[Kind | None, type] = {
+    "integer": int, "number": float, "text": str, "boolean": bool, "date": date, "timestamp": datetime,
+}  # fmt: skip
+
+
+def is_text(value: str) -> bool:
+    """Whether engines accept this text: valid UTF-8 without NUL."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in value
+
+
+def fits(whole: int) -> bool:
+    """Whether a whole number has at most 64 bits."""
+    return -(2**63) <= whole < 2**63
+
+
 @dataclass(frozen=True)
 class Stated:
-    """A literal. NULL has no kind until an operator gives it one."""
+    """A literal. NULL has no kind until an operator gives it one.
+
+    A value of another kind is refused: an engine would convert it, and fail, in the rows that get that far.
+    """
 
     value: Value
     kind: Kind | None
     depth: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        if self.value is None:
+            return
+        of_kind = type(self.value) is _TYPES.get(self.kind)
+        if isinstance(self.value, str):
+            of_kind = of_kind and is_text(self.value)
+        elif isinstance(self.value, int):
+            of_kind = of_kind and fits(self.value)
+        elif isinstance(self.value, datetime):
+            of_kind = of_kind and self.value.tzinfo is None
+        if not of_kind:
+            raise InvalidValue(f"a value of kind {self.kind} cannot be {brief(self.value)}: convert it")
 
 
 @dataclass(frozen=True)

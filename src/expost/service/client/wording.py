@@ -9,6 +9,7 @@ from typing import Any
 
 from expost.cost import Cost
 from expost.data import PrivateTable
+from expost.data.lookups import LookupStep
 from expost.data.winsorized import WinsorizedMean
 from expost.errors import ExpostError, InvalidValue
 from expost.mechanism import Mechanism
@@ -35,8 +36,11 @@ def worded(mechanism: Any, known: int, label: str | None) -> Worded:
     table = getattr(question, "table", None)
     if not isinstance(mechanism, Mechanism) or not isinstance(table, PrivateTable):
         raise InvalidValue(_NOT_ONE)
-    derive = {step.column: step.expression for step in table.steps[known:] if step.column is not None}
-    filters = [step.expression for step in table.steps[known:] if step.column is None]
+    steps = table.steps[known:]
+    if any(isinstance(step, LookupStep) for step in steps):
+        raise InvalidValue("a service looks nothing up in other tables: leave join() out, and use the columns it has")
+    derive = {step.column: step.expression.text for step in steps if step.column is not None}
+    filters = [step.expression.text for step in steps if step.column is None]
     where = " AND ".join(f"({each})" for each in filters) if len(filters) > 1 else "".join(filters)
     plain = replace(table, steps=table.steps[:known], columns=table.columns[: len(table.columns) - len(derive)])
     plain = plain.derive(**derive)

@@ -122,7 +122,7 @@ def column_settings(question: Ranks) -> dict[str, Any]:
     """The column of a question about ranks, as a study states it."""
     value: Any = question.value
     bounds = [*value.bounds] if hasattr(value, "bounds") else None
-    return known_settings(column=value.text, missing=value.missing, bounds=bounds)
+    return known_settings(column=value.expression.name, missing=value.missing, bounds=bounds)
 
 
 def _median_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
@@ -152,7 +152,8 @@ def _rank_settings(question: Ranks, levels: dict[str, Any]) -> Iterator[dict[str
 def _regression_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
     question = mechanism.question
     if isinstance(question, Moments) and question.statistic == "regression":
-        (*features, target), (bounds, *_, target_bounds) = question.texts, question.bounds
+        *features, target = (value.name for value in question.values)
+        bounds, *_, target_bounds = question.bounds
         yield known_settings(features=features, target=target, bounds=[*bounds], target_bounds=[*target_bounds],
                      missing=question.missing)  # fmt: skip
 

@@ -157,7 +157,7 @@ def _above_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
 
 def _cell_settings(question: Histogram, more: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Keys; or a number of bins, if that may be what the edges mean, and a list of edges."""
-    given = {"column": question.text, "count": question.of, **more}
+    given = {"column": question.value.name, "count": question.of, **more}
     labels = question.labels if question.other is None else question.labels[:-1]
     if not question.edges:
         yield {**given, "keys": list(labels)}
@@ -170,12 +170,12 @@ def _cell_settings(question: Histogram, more: dict[str, Any]) -> Iterator[dict[s
 
 def _discover_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
     if isinstance(mechanism, Discovered):
-        yield {"column": mechanism.question.text, "count": mechanism.question.of}
+        yield {"column": mechanism.question.value.name, "count": mechanism.question.of}
 
 
 def _top_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
     if isinstance(mechanism, MostFrequent):
-        yield {"column": mechanism.question.text, "at_most": mechanism.k}
+        yield {"column": mechanism.question.value.name, "at_most": mechanism.k}
 
 
 CELLS = (

@@ -102,7 +102,7 @@ def _refuse_alone(asked: Asked) -> None:
 def _all_at_once(asked: Asked, how: OfGroups) -> Mechanism:
     groups = _groups(asked, asked.rows)
     name = "answer"
-    while {name, f"{name}_error"} & {*groups.texts}:
+    while {name, f"{name}_error"} & {*groups.names}:
         name += "_"
     return groups.answers(
         epsilon=asked.epsilon,
@@ -114,7 +114,7 @@ def _all_at_once(asked: Asked, how: OfGroups) -> Mechanism:
 
 def _of_frame(asked: Asked, made: GroupAnswers, frame: Frame, how: OfGroups) -> dict[str, Answer]:
     """The answer of each group, and of all together, if that is there."""
-    name, width = made.question.names[0], len(made.question.texts)
+    name, width = made.question.names[0], len(made.question.values)
     error = frame.names.index(name) + 1
     cells = [(row, row[error - 1], row[error]) for row in frame.rows]
     groups, last = (cells[:-1], cells[-1:]) if made.question.total else (cells, [])

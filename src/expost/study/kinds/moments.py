@@ -100,7 +100,7 @@ def _bar(asked: Asked, mechanism: Any) -> NoBar:
 def _variance_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
     question = mechanism.question
     if isinstance(question, Moments) and question.statistic == "variance":
-        yield known_settings(column=question.texts[0], bounds=[*question.bounds[0]], missing=question.missing)
+        yield known_settings(column=question.values[0].name, bounds=[*question.bounds[0]], missing=question.missing)
     yield from searched_settings(mechanism, "variance")
 
 
@@ -109,7 +109,9 @@ def _paired_settings(statistic: str) -> Callable[[Any], Iterator[dict[str, Any]]
         question = mechanism.question
         if isinstance(question, Moments) and question.statistic == statistic:
             bounds = [[*each] for each in question.bounds]
-            yield known_settings(columns=[*question.texts], bounds=bounds, missing=question.missing)
+            yield known_settings(
+                columns=[value.name for value in question.values], bounds=bounds, missing=question.missing
+            )
         yield from searched_settings(mechanism, statistic)
 
     return settings

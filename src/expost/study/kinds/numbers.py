@@ -193,7 +193,7 @@ def _mean_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
 
 def _clipped(question: Sum | Mean) -> dict[str, Any]:
     value = question.value
-    return known_settings(column=value.text, bounds=[*value.bounds], missing=value.missing)
+    return known_settings(column=value.expression.name, bounds=[*value.bounds], missing=value.missing)
 
 
 NUMBERS = tuple(map(grouped, (

@@ -27,8 +27,8 @@ def searched_settings(mechanism: Any, statistic: str) -> Iterator[dict[str, Any]
     """How a study asks for a statistic without bounds."""
     question = mechanism.question
     if isinstance(question, Searched) and question.statistic == statistic:
-        several = len(question.texts) > 1
-        of: dict[str, Any] = {"columns": [*question.texts]} if several else {"column": question.texts[0]}
+        names = [value.name for value in question.values]
+        of: dict[str, Any] = {"columns": names} if len(names) > 1 else {"column": names[0]}
         yield of | known_settings(missing=question.missing)
 
 
