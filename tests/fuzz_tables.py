@@ -28,11 +28,22 @@ from typing import Any
 import duckdb
 
 import expost as xp
-from hostile_tables import Row, fill, neighbours, question, stated_moves, too_far, unit_and_rows, vectors
+from hostile_tables import (
+    Names,
+    Row,
+    fill,
+    names_of,
+    neighbours,
+    question,
+    stated_moves,
+    too_far,
+    unit_and_rows,
+    vectors,
+)
 
 PER_TABLE, SHOWN = 16, 5
-Reader = Callable[[random.Random, Any], Callable[[list[Row]], Any]]
-"""Makes, for a unit, what reads rows as a private table: of neighbours in the same way, and with the same key."""
+Reader = Callable[[random.Random, Any, Names], Callable[[list[Row]], Any]]
+"""Makes, for a unit and names, what reads rows as a private table: neighbours in the same way, with the same key."""
 
 
 def operators(file: Path | None) -> list[Any]:
@@ -78,12 +89,12 @@ def in_duckdb() -> Reader:
     """One table of one connection, filled anew for each neighbour."""
     connection = duckdb.connect(config={"threads": 1})
 
-    def of(chance: random.Random, unit: Any) -> Callable[[list[Row]], Any]:
-        fill(connection, [])
+    def of(chance: random.Random, unit: Any, names: Names) -> Callable[[list[Row]], Any]:
+        fill(connection, [], names=names)
         private = xp.read(connection, table="t", unit=unit, neighbours="add-remove")
 
         def read(some: list[Row]) -> Any:
-            fill(connection, some)
+            fill(connection, some, names=names)
             return private
 
         return read
@@ -102,8 +113,9 @@ class Search:
     def table(self, asking: int = PER_TABLE) -> list[str]:
         """Ask about one table; what was found, in words."""
         unit, some = unit_and_rows(self._chance, min(self._chance.choices(range(1, 9), k=4)))
-        read = self._reader(self._chance, unit)
-        questions = [question(self._chance, self._operators) for _ in range(asking)]
+        names = names_of(self._chance)
+        read = self._reader(self._chance, unit, names)
+        questions = [question(self._chance, self._operators, names) for _ in range(asking)]
         answers: list[list[tuple[str, Any]]] = [[] for _ in questions]
         for each in neighbours(some):
             private = read(each)

@@ -1,14 +1,16 @@
 """Random questions to small hostile tables: what the fuzzer of private tables asks, as plain data.
 
 A case is a few rows, all of whose values are at the ends of what their types hold, and an expression of random
-operators from the table, six deep at most. :func:`neighbours` asks the question on the table and on each table with one
-unit less. Nothing here needs more than ``expost.read``, so that it can be pointed at any version of it.
+operators from the table, six deep at most, over columns and derived columns whose names may be anything.
+:func:`neighbours` asks the question on the table and on each table with one unit less. Nothing here needs more than
+``expost.read``, so that it can be pointed at any version of it.
 """
 
 from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -62,6 +64,76 @@ COLUMNS: dict[str, tuple[str, str, list[tuple[str, Value]]]] = {
 }  # fmt: skip
 KINDS = ("integer", "number", "text", "boolean", "date", "timestamp")
 
+# ---- names
+
+HOSTILE_NAMES = [
+    "a) OR (b",
+    '"',
+    '""',
+    "'",
+    "i + 0",
+    "0 - k",
+    "CAST(k AS INTEGER)",
+    "TRUE",
+    "null",
+    "case",
+    "interval",
+    "my city",
+    "k = 3 OR k",
+    "k) = 0 OR (k",
+    "-- k",
+    "/* k",
+    "expost key 0",
+    "key 0",
+    "KEY 1 found",
+    *"urvcgpjq",
+    "k0",
+    "c0",
+    "v0",
+    "g0",
+    "$0",
+    "ﬁ",
+    "ſ",
+    "a\nb",
+    "x; DROP TABLE t",
+]
+"""What a column may be called: expressions, words and signs of SQL, and names that queries of ours use."""
+Names = dict[str, str]
+"""What each column of :data:`COLUMNS` is called in a table."""
+PLAIN: Names = {name: name for name in COLUMNS}
+_PARTS = re.compile(r"'(?:[^']|'')*'|\d[\w.]*|\b[ikhxmsbdtez]\b")
+
+
+def names_of(chance: random.Random) -> Names:
+    """The plain names; or, for every other table, hostile ones for some columns."""
+    if chance.random() < 0.5:
+        return PLAIN
+    hostile = chance.sample([name for name in HOSTILE_NAMES if name not in COLUMNS], 4)
+    return PLAIN | dict(zip(chance.sample(list(COLUMNS), 4), hostile, strict=True))
+
+
+def quoted(name: str) -> str:
+    """A name as SQL quotes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def renamed(text: str, names: Names) -> str:
+    """An expression over columns that have these names."""
+    return _PARTS.sub(lambda part: _column_name(str(part[0]), names), text)
+
+
+def _column_name(part: str, names: Names) -> str:
+    name = names.get(part, part)
+    return part if name == part else quoted(name)
+
+
+def name_like_an_expression(chance: random.Random, kind: str) -> str:
+    """A name that could be read as something else, of this kind or of another."""
+    column = chance.choice([name for name, (of, _, _) in COLUMNS.items() if of in (kind, "integer")])
+    forms = ["{0} + 0", "{1}) OR ({0}", "CAST({0} AS TEXT)", "CAST({0} AS INTEGER)", "({0})", "{1} AND {0} > 0"]
+    return chance.choice([*forms, *chance.sample(HOSTILE_NAMES, 3)]).format(column, chance.choice(["b", "i = 7"]))
+
+
 # ---- rows
 
 
@@ -94,9 +166,9 @@ def _pool(chance: random.Random, options: list[tuple[str, Value]]) -> list[tuple
     return [usual] * 4 + [rare]
 
 
-def fill(connection: duckdb.DuckDBPyConnection, some: list[Row], table: str = "t") -> None:
+def fill(connection: duckdb.DuckDBPyConnection, some: list[Row], table: str = "t", names: Names = PLAIN) -> None:
     """A new table, so that it has statistics of its own."""
-    columns = ", ".join(f"{name} {kind}" for name, (_, kind, _) in COLUMNS.items())
+    columns = ", ".join(f"{quoted(names[name])} {kind}" for name, (_, kind, _) in COLUMNS.items())
     connection.execute(f"CREATE OR REPLACE TABLE {table} (person VARCHAR, {columns})")
     if some:
         values = ", ".join(f"('{row.person}', {', '.join(row.written)})" for row in some)
@@ -233,14 +305,19 @@ def _bound(chance: random.Random) -> str:
 Ask = Callable[[Any], Any]
 
 
-def question(chance: random.Random, table: Any) -> tuple[str, Ask]:
+def question(chance: random.Random, table: Any, names: Names = PLAIN) -> tuple[str, Ask]:
     """Something to ask: an expression, and a question about it."""
     if chance.random() < 0.15:
-        text = wild(chance, table)
+        text = renamed(wild(chance, table), names)
         return text, lambda t: t.where(text).count()
     kind = chance.choice(("boolean", "boolean", "number", "integer", "text", "date", "timestamp"))
     deep = chance.choices(range(1, 7), (45, 28, 14, 7, 4, 2))[0]
-    text = expression(chance, kind, deep, table)
+    text, k, x = renamed(expression(chance, kind, deep, table), names), names["k"], names["x"]
+    if kind in KEYS and chance.random() < 0.4:
+        name = name_like_an_expression(chance, kind) if chance.random() < 0.6 else text
+        within = renamed(_bound(chance), names) if chance.random() < 0.5 else None
+        said = f"by name {name!r}: {text}" + (f" where {within}" if within else "")
+        return said, _by_name(chance, kind, name, text, within)
     by = {"date": f"({text}) < DATE '2020-02-29'", "timestamp": f"({text}) < TIMESTAMP '2020-01-31 10:00:00'"}
     if kind in by:
         return text, lambda t: t.where(by[kind]).count()
@@ -249,7 +326,7 @@ def question(chance: random.Random, table: Any) -> tuple[str, Ask]:
             lambda t: t.where(text).count(),
             lambda t: t.where(text).count(of="units"),
             lambda t: t.histogram(text, keys=[True, False]),
-            lambda t: t.where(text).sum("k", bounds=(-2, 3)),
+            lambda t: t.where(text).sum(k, bounds=(-2, 3)),
         ],
         "text": [
             lambda t: t.histogram(text, keys=["a", "", "12", "É"]),
@@ -262,7 +339,7 @@ def question(chance: random.Random, table: Any) -> tuple[str, Ask]:
             lambda t: t.quantile(text, [0.25, 0.5], bounds=(-5, 5), grid=0.5),
             lambda t: t.median(text, bounds=None),
             lambda t: t.variance(text, bounds=(-1, 2), missing=0),
-            lambda t: t.covariance(text, "k", bounds=((-1, 2), (-2, 3))),
+            lambda t: t.covariance(text, k, bounds=((-1, 2), (-2, 3))),
             lambda t: t.histogram(text, bins=[-5, 0, 1, 7.5]),
             lambda t: t.derive(y=text).sum("y * 2", bounds=(0, 5), missing=1, grid=1),
         ],
@@ -270,13 +347,51 @@ def question(chance: random.Random, table: Any) -> tuple[str, Ask]:
             lambda t: t.sum(text, bounds=(-3, 3)),
             lambda t: t.mean(text, bounds=(-3, 3), missing=1),
             lambda t: t.median(text, bounds=(-3, 3)),
-            lambda t: t.regression([text], target="x", bounds=((-3, 3),), target_bounds=(-2, 2)),
+            lambda t: t.regression([text], target=x, bounds=((-3, 3),), target_bounds=(-2, 2)),
             lambda t: t.histogram(text, bins=4, bounds=(-2, 6), of="units"),
             lambda t: t.histogram(text, keys=[0, 1, -1, 2**63 - 1]),
             lambda t: t.derive(y=text).where("y > 0").count(),
         ],
     }
     return text, chance.choice(asks[kind])
+
+
+KEYS: dict[str, list[Any]] = {"boolean": [True, False], "text": ["a", "", "12", "É"], "integer": [0, 1, 3, -1]}
+"""Keys of groups and of public tables, by the kind of a column."""
+
+
+def _by_name(chance: random.Random, kind: str, name: str, text: str, within: str | None) -> Ask:
+    """A question about a column or an expression by what it is called: derived, unless the name is the expression."""
+    keys, share = KEYS[kind], "1/2"
+
+    def column(t: Any) -> Any:
+        rows = t if name == text else t.derive(**{name: text})
+        return rows.where(within) if within else rows
+
+    def looked_up(t: Any) -> Any:
+        return column(t).join({name: keys, "word": ["one", "two", "three", "four"][: len(keys)]}, on=name)
+
+    asks: list[Ask] = [
+        lambda t: looked_up(t).histogram("word", keys=["two", "one"]),
+        lambda t: column(t).join({name: keys}, on=name, keep="matched").count(),
+        lambda t: column(t).by(name, keys=keys).ask(lambda rows, e: rows.count().laplace(epsilon=e), epsilon=share),
+        lambda t: column(t).histogram(name, keys=keys),
+        lambda t: column(t).discover(name),
+    ]
+    if kind != "text":
+        asks += [
+            lambda t: column(t).sum(name, bounds=(-1, 2)),
+            lambda t: column(t).covariance(name, name, bounds=((-1, 2), (-2, 3))),
+            lambda t: (
+                column(t)
+                .by(name, keys=keys)
+                .ask(
+                    lambda rows, e: rows.covariance(name, name, bounds=((0, 1), (0, 1))).laplace(epsilon=e),
+                    epsilon=share,
+                )
+            ),
+        ]
+    return chance.choice(asks)
 
 
 # ---- answers on neighbours
@@ -289,6 +404,12 @@ Most = tuple[Any, Any, Any]
 
 def vectors(asked: Any) -> list[Vector]:
     """What a question adds noise to or chooses by, exactly: counts or sums by place."""
+    if hasattr(asked, "mechanisms"):  # one question for each group
+        by_group = [vectors(each.question) for each in asked.mechanisms]
+        return [
+            {(group, place): number for group, each in enumerate(same_part) for place, number in each.items()}
+            for same_part in zip(*by_group, strict=True)
+        ]
     if hasattr(asked, "levels"):  # quantiles: how many records have each value
         return [dict(asked.table.engine.fetch(asked.plan))]
     found = asked.exact()
@@ -297,6 +418,9 @@ def vectors(asked: Any) -> list[Vector]:
 
 def stated_moves(asked: Any) -> list[Most]:
     """How far one unit moves each of them, as the question states."""
+    if hasattr(asked, "mechanisms"):  # as many groups as share the ε may move
+        touched, one = asked.question.touched, stated_moves(asked.mechanisms[0].question)
+        return [(touched * in_all, touched * squares, each) for in_all, squares, each in one]
     if hasattr(asked, "levels"):
         far = asked.moved * (2 if asked.relation == "substitute" else 1)
         return [(far, far**2, far)]

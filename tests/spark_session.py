@@ -16,7 +16,7 @@ import duckdb
 import pyarrow.parquet as pq
 
 import expost as xp
-from hostile_tables import Row, fill
+from hostile_tables import COLUMNS, PLAIN, Names, Row, fill, quoted
 
 JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms1g -Xmn600m -XX:MetaspaceSize=512m"
 """What runs once is not optimized, and little garbage is collected."""
@@ -59,14 +59,15 @@ def session() -> Any:
     return builder.getOrCreate()
 
 
-def write_parquet(some: list[Row], path: Path) -> None:
+def write_parquet(some: list[Row], path: Path, names: Names = PLAIN) -> None:
     """Hostile rows as Parquet, which has no whole numbers of 128 bits and no dates without an end."""
     connection = duckdb.connect(config={"threads": 1})
     fill(connection, some)
     finite = [f"CASE WHEN isfinite({name}) THEN {name} END AS {name}" for name in "dtz"]
     finite.append("CASE WHEN isfinite(e) THEN e::TIMESTAMP END AS e")
     whole = f"SELECT * REPLACE (TRY_CAST(h AS BIGINT) AS h, {', '.join(finite)}) FROM t"
-    connection.execute(f"COPY ({whole}) TO '{path}' (FORMAT parquet)")
+    named = ", ".join(f"{name} AS {quoted(names[name])}" for name in COLUMNS)
+    connection.execute(f"COPY (SELECT person, {named} FROM ({whole})) TO '{path}' (FORMAT parquet)")
 
 
 def of_file(path: Path) -> Any:
@@ -90,17 +91,17 @@ def of_checkpoint(path: Path) -> Any:
 FRAMES = [of_file, of_values, of_memory, of_checkpoint]
 
 
-def in_spark(folder: Path) -> Callable[[random.Random, Any], Callable[[list[Row]], xp.PrivateTable]]:
+def in_spark(folder: Path) -> Callable[[random.Random, Any, Names], Callable[[list[Row]], xp.PrivateTable]]:
     """Frames of one kind for a table and its neighbours, as the search for leaks reads them."""
     files = (folder / f"{number}.parquet" for number in count())
 
-    def of(chance: random.Random, unit: Any) -> Callable[[list[Row]], xp.PrivateTable]:
+    def of(chance: random.Random, unit: Any, names: Names) -> Callable[[list[Row]], xp.PrivateTable]:
         frame = chance.choice(FRAMES)
 
         def read(some: list[Row]) -> xp.PrivateTable:
             session().catalog.clearCache()
             path = next(files)
-            write_parquet(some, path)
+            write_parquet(some, path, names)
             return xp.read(frame(path), unit=unit, neighbours="add-remove", key=7)
 
         return read

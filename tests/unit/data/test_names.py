@@ -17,36 +17,9 @@ from expost.data.expression.expression import quoted_name
 from expost.data.expression.tree import Stated
 from expost.errors import InvalidStudy, InvalidValue
 from expost.study.parse import parse_study
+from hostile_tables import HOSTILE_NAMES
 
-NAMES = [
-    "a) OR (b",
-    '"',
-    '""',
-    "'",
-    "n + 0",
-    "0 - n",
-    "CAST(n AS INTEGER)",
-    "TRUE",
-    "null",
-    "case",
-    "interval",
-    "my city",
-    "n = 3 OR n",
-    "n) = 0 OR (n",
-    "-- n",
-    "expost key 0",
-    "key 0",
-    "KEY 1 found",
-    *"urvcgkpjm",
-    "k0",
-    "c0",
-    "v0",
-    "$0",
-    "ﬁ",
-    "ſ",
-    "a\nb",
-    "x; DROP TABLE t",
-]
+NAMES = [*HOSTILE_NAMES, "n + 0", "0 - n", "CAST(n AS INTEGER)", "n = 3 OR n", "n) = 0 OR (n"]
 PLAIN = "zz"
 """A name with nothing special about it."""
 Asked = Callable[[xp.PrivateTable, str], Any]
