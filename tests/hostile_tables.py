@@ -131,7 +131,8 @@ def name_like_an_expression(chance: random.Random, kind: str) -> str:
     """A name that could be read as something else, of this kind or of another."""
     column = chance.choice([name for name, (of, _, _) in COLUMNS.items() if of in (kind, "integer")])
     forms = ["{0} + 0", "{1}) OR ({0}", "CAST({0} AS TEXT)", "CAST({0} AS INTEGER)", "({0})", "{1} AND {0} > 0"]
-    return chance.choice([*forms, *chance.sample(HOSTILE_NAMES, 3)]).format(column, chance.choice(["b", "i = 7"]))
+    form: str = chance.choice([*forms, *chance.sample(HOSTILE_NAMES, 3)])
+    return form.format(column, chance.choice(["b", "i = 7"]))
 
 
 # ---- rows
