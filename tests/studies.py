@@ -106,6 +106,7 @@ CITIES: dict[str, Any] = {"column": "city", "keys": ["Rome", "Oslo", "Paris"], "
 CLASSES: dict[str, Any] = {"features": ["ratio"], "target": "old", "norm": 1, "missing": 0}
 QUESTIONS = (
     question("old", "count", where="age >= 60", noise="gaussian", **MUCH_AND_DELTA),
+    question("beyond", "lost", column="age", bounds=[0, 100], **MUCH),
     question("total", "sum", column="age", bounds=[0, 100], **MUCH),
     question("average", "mean", column="cost", bounds=[0, 200], where="age >= 60", **MUCH),
     question("bands", "histogram", column="age", bins=4, bounds=[0, 80], **MUCH),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from expost.errors import InvalidValue, MissingDependency
 
@@ -65,6 +65,9 @@ class Frame:
         value, question = release.value, getattr(release.mechanism, "question", None)
         if isinstance(value, Frame):
             return value
+        own = getattr(release.mechanism, "frame_of", None)
+        if own is not None:
+            return cast(Frame, own(value))
         error = _error(release.mechanism)
         if isinstance(value, dict):
             name = getattr(getattr(question, "value", None), "name", "key")

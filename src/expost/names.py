@@ -36,6 +36,8 @@ _HOMES = {
     "LinearFit": "expost.mechanisms.linear.box:LinearFit",
     "LogarithmOfRange": "expost.mechanisms.stability.quantile_range:LogarithmOfRange",
     "LookupStep": "expost.data.lookups:LookupStep",
+    "LostShare": "expost.data.lost:LostShare",
+    "LostShares": "expost.data.lost:LostShares",
     "MeanOfRanks": "expost.mechanisms.stability.location:MeanOfRanks",
     "Reduced": "expost.mechanisms.reduction.levels:Reduced",
     "Rung": "expost.mechanisms.quantiles.ladder:Rung",

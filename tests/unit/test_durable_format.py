@@ -291,6 +291,7 @@ def questions(table: xp.PrivateTable) -> list[xp.Mechanism]:
         rich.sum("half", bounds=(0, 10)).laplace(epsilon=1),
         rich.mean("half", bounds=(0, 10)).laplace(epsilon=1),
         rich.count().reduced(epsilon=1, within="0.1"),
+        rich.lost("half", bounds=(0, 10)).laplace(epsilon=1),
         rich.mean("half", bounds=(0, 10)).counted(epsilon=1),
         histogram.discrete_gaussian(rho=1, delta=TINY),
         histogram.above(10, at_most=1, epsilon=1),

@@ -12,6 +12,9 @@ from expost.data.groups import Groups as Groups
 from expost.data.histograms import Above as Above
 from expost.data.histograms import BalancedCounts as BalancedCounts
 from expost.data.histograms import Histogram as Histogram
+from expost.data.lost import Lost as Lost
+from expost.data.lost import LostShares as LostShares
+from expost.data.lost import NoisyLost as NoisyLost
 from expost.data.moments import Moments as Moments
 from expost.data.moments import NoisyMoments as NoisyMoments
 from expost.data.moments import OnColumns as OnColumns

@@ -29,6 +29,7 @@ from expost.data.files import Form
 from expost.data.groups import Groups
 from expost.data.histograms import Histogram
 from expost.data.lookups import lookup_steps
+from expost.data.lost import Lost
 from expost.data.moment_questions import MomentQuestions
 from expost.data.quantiles import Ranks
 from expost.data.questions import Count
@@ -326,6 +327,14 @@ class PrivateTable(MomentQuestions, ShownTable):
     def discover(self, value: str, *, of: Of = "units") -> Discovery:
         """Count the units, or rows, of each value that enough of them have: partition selection, without known keys."""
         return Discovery.of_values(self, self.expression(value, KEY_KINDS, "a key"), of)
+
+    def lost(self, value: str, *, bounds: tuple[Number, Number], missing: Number | str = "drop") -> Lost:
+        """How much a sum or a mean within these bounds does not see.
+
+        The share of values that are moved to a bound, and of units that have more rows than count. It has a price of
+        its own, and tells whether bounds and the unit's ``rows`` fit the data.
+        """
+        return Lost(self, Clipped.of(self.expression(value, NUMBER_KINDS, "a share of values"), bounds, missing, None))
 
     def column(self, *names: str) -> Column:
         """Columns for rank statistics and regressions: one row per unit, unfiltered, under substitution."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from expost.data import BalancedCounts, CountedMean, GroupAnswers, Grouped, Noisy, NoisyMean, NoisySearched, NoisyUntil
@@ -10,7 +11,8 @@ from expost.mechanisms import Laplace
 from expost.study.kinds import keys
 from expost.study.kinds.groups import group_columns, group_keys
 from expost.study.kinds.kind import Answer, Asked, NoBar, QuestionKind, number_text
-from expost.study.model import Privacy
+from expost.study.kinds.lost import known_loss
+from expost.study.model import Privacy, Question
 
 
 def how_made(
@@ -31,12 +33,13 @@ def how_made(
     return {name: text for name, text in facts.items() if text}
 
 
-def notice_of(asked: Asked, answer: Answer) -> str:
-    """What to beware of, from the answer and its bounds alone."""
-    bounds = asked.get("bounds", ())
+def notice_of(asked: Asked, answer: Answer, known: Iterable[tuple[Question, Any]]) -> str:
+    """What to beware of, from the answer, its bounds, and what is known of what these take away."""
+    bounds, loss = asked.get("bounds", ()), known_loss(asked, known)
     if answer.number is None or answer.number not in bounds:
-        return ""
-    return "this is a bound: the true value may lie beyond it, or there are too few values for this ε"
+        return loss
+    at_bound = "this is a bound: the true value may lie beyond it, or there are too few values for this ε"
+    return f"{at_bound}; {loss}" if loss else at_bound
 
 
 def _subject(asked: Asked) -> str:

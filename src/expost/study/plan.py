@@ -22,6 +22,7 @@ from expost.study.check import LineProblem, Questions, TooLittle, problem
 from expost.study.key import Stored, other_versions, stored_questions
 from expost.study.kinds import KINDS
 from expost.study.kinds.kind import Accuracy, Answer, Asked, NoBar
+from expost.study.kinds.lost import unasked_losses
 from expost.study.model import Question, Study
 from expost.study.sources import find_ledger, imagined, open_table
 
@@ -117,7 +118,9 @@ class Plan:
                 bare.setdefault(str(line.accuracy), []).append(line.question.name)
         known = any(isinstance(line.accuracy, Accuracy) for line in self.lines)
         covers = ["± covers noise, not what clipping to bounds or leaving out rows changes"] if known else []
-        return covers + [f"{', '.join(names)}: {why}" for why, names in bare.items()]
+        unasked = ", ".join(unasked_losses(self.study.questions))
+        offer = [f'{unasked}: kind = "lost" asks how many values are clipped'] if unasked else []
+        return covers + offer + [f"{', '.join(names)}: {why}" for why, names in bare.items()]
 
     @property
     def fits(self) -> bool:

@@ -294,7 +294,8 @@ class _Run:
         kind = KINDS[asked.question.kind]
         answer = kind.answer(asked, mechanism, release.value)
         how = how_made(asked, self.study.privacy, kind, mechanism, answer)
-        return replace(answer, how=how, notice=notice_of(asked, answer))
+        known = [(one, self.answers[one.name].released) for one in self.study.questions if one.name in self.answers]
+        return replace(answer, how=how, notice=notice_of(asked, answer, known))
 
     def key(self, question: Question, attempt: int, step: str = "") -> str:
         """The ledger's key."""

@@ -7,10 +7,11 @@ import re
 import shlex
 from codecs import getincrementaldecoder
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from expost.data import PrivateTable, files, read
+from expost.data import PrivateTable, Unit, files, read
 from expost.data.expression import Kind
 from expost.errors import InvalidValue, MissingDependency
 from expost.study.grammar import SECTIONS
@@ -18,7 +19,8 @@ from expost.study.kinds import KINDS
 from expost.study.people import names_somebody
 
 _NUMBERS = ("integer", "number")
-_SHARE = 0.08  # of six questions: less than a half
+_SHARE = 0.07  # of seven questions: less than a half
+_ROWS = 10
 _LOOKED = """
 # These types were guessed from the file's values, and are public from here on. One person's value may have decided a
 # type: change it to what you expect. Only this table is used from now on. A value that does not fit is empty.
@@ -123,7 +125,8 @@ def _whose(unit: str | None, rows: str) -> str:
     """The unit, and the most rows of one that count."""
     if unit is None:
         return f'unit = "row"  # if a column says whom a row is about, name it instead\n# {rows}\n# rows = 10'
-    return f"unit = {_quoted(unit)}  # by its name, whom a row is about: check it\n# {rows}\nrows = 10  # {MORE_NOISE}"
+    named = f"unit = {_quoted(unit)}  # by its name, whom a row is about: check it"
+    return f"{named}\n# {rows}\nrows = {_ROWS}  # {MORE_NOISE}"
 
 
 def _refuse_unknown(bounds: Mapping[str, tuple[float, float]], table: PrivateTable) -> None:
@@ -179,6 +182,8 @@ def _questions(table: PrivateTable, bounds: Mapping[str, tuple[float, float]]) -
     if numbers:
         column = next(iter(bounds), numbers[-1])
         of: dict[str, object] = {"column": column, "bounds": list(bounds.get(column, ()))}
+        if _worth_asking(table, column):
+            blocks.append(_block("clipped", "lost", f"how much of {column} lies outside of its bounds", **of))
         blocks += [
             _block("average", "mean", f"the mean of {column}", **of),
             _block("bands", "histogram", f"rows by {column}", **of, bins=5),
@@ -186,6 +191,14 @@ def _questions(table: PrivateTable, bounds: Mapping[str, tuple[float, float]]) -
             _block("middle", "median", f"the median of {column}", **of),
         ]
     return "".join(blocks)
+
+
+def _worth_asking(table: PrivateTable, column: str) -> bool:
+    """Whether what is lost to bounds will be known within ten percentage points. The number of units is public here."""
+    unit = _unit(table)
+    whose = table if unit is None else replace(table, unit=Unit(unit, rows=_ROWS))
+    asked = whose.lost(column, bounds=(0, 1)).laplace(epsilon=_SHARE)
+    return asked.expected_error(table.size, table.size // whose.unit.rows) <= 0.1
 
 
 def _block(name: str, kind: str, label: str, **values: object) -> str:

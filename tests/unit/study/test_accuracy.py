@@ -76,8 +76,9 @@ def test_a_question_without_an_error_bar_says_why(tmp_path: Path) -> None:
     study = study_of(tmp_path, spread, clamped, count(epsilon=1))
     planned = plan_study(study)
     assert [line.expected for line in planned.lines] == ["none", "with the answer", "3"]
-    covers, *whys = planned.about_errors
+    covers, offer, *whys = planned.about_errors
     assert covers == "± covers noise, not what clipping to bounds or leaving out rows changes"
+    assert offer == 'spread: kind = "lost" asks how many values are clipped'
     assert [why.partition(": it")[0] for why in whys] == [
         "spread: no error bar",
         "clamped: the error bar comes with the answer",

@@ -18,7 +18,15 @@ def test_the_study_of_the_demonstration(tmp_path: Path) -> None:
     text = (EXAMPLES / "randhie.toml").read_text().replace("../build/demo/", "")
     study = parse_study(text, tmp_path / "randhie.toml")
     shown = {question.kind for question in study.questions}
-    said_by_others = {"stable_median", "stable_quantile", "stable_regression", "top", "covariance", "tuned_classifier"}
+    said_by_others = {
+        "lost",
+        "stable_median",
+        "stable_quantile",
+        "stable_regression",
+        "top",
+        "covariance",
+        "tuned_classifier",
+    }
     assert set(KINDS) - shown == said_by_others
     assert plan_study(study).fits
     result = run_study(study)

@@ -1,6 +1,7 @@
 """A first study, from a schema."""
 
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -72,7 +73,13 @@ def test_nothing_is_queried_and_no_value_quoted(tmp_path: Path, monkeypatch: pyt
     def refuse(*args: object) -> None:
         raise AssertionError("a value was read")
 
-    monkeypatch.setattr(DuckDB, "fetch", refuse)
+    fetch = DuckDB.fetch
+
+    def count_rows(engine: DuckDB, query: str) -> list[tuple[Any, ...]]:
+        assert query == f"SELECT count(*) FROM {engine.source}", "more was read than the public number of rows"
+        return fetch(engine, query)
+
+    monkeypatch.setattr(DuckDB, "fetch", count_rows)
     monkeypatch.setattr(DuckDB, "arrays", refuse)
     text = starter(str(data), file=tmp_path / "study.toml", bounds={"age": (0, 110)})
     assert CANARY not in text

@@ -30,10 +30,10 @@ def test_a_second_run_samples_nothing_twice(tmp_path: Path) -> None:
         run_study(read_study(path), progress=crash)
     ledger = Ledger.load(f"sqlite:///{tmp_path}/books.db", "people")
     before, spent = len(list(ledger.entries())), ledger.spent
-    assert before == 9
+    assert before == 10
     second = run_study(read_study(path))
     stored = [receipt.stored for outcome in second.outcomes for receipt in outcome.receipts]
-    assert stored == [True] * 9 + [False] * 17
+    assert stored == [True] * 10 + [False] * 17
     assert spent <= second.ledger.spent
     third = run_study(read_study(path))
     assert third.ledger.spent == second.ledger.spent

@@ -1,0 +1,95 @@
+"""What bounds and the cap on rows take away from other answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from expost.data.lost import Lost, LostShares, NoisyLost
+from expost.mechanism import Mechanism
+from expost.study.grammar import Key
+from expost.study.kinds import keys
+from expost.study.kinds.kind import Accuracy, Answer, Asked, QuestionKind, known_settings, number_text
+from expost.study.model import Question
+
+_BOUNDS = Key("bounds", "pair", "the lowest and the highest value that counts in other questions", required=True)
+_WORTH_SAYING = 0.05
+"""A share from which on readers are warned."""
+CLIPPED = ("sum", "mean", "variance")
+"""The kinds whose answers change with every value that is moved to a bound."""
+
+
+def _lost(asked: Asked) -> Mechanism:
+    question = asked.rows.lost(asked["column"], bounds=tuple(asked["bounds"]), **asked.given("missing"))
+    return question.laplace(epsilon=asked.epsilon)
+
+
+def _answer(asked: Asked, mechanism: NoisyLost, found: LostShares) -> Answer:
+    low, high = map(number_text, asked["bounds"])
+    text = f"{found.below} of the values lie below {low}, {found.above} above {high}"
+    if found.units is not None:
+        unit = mechanism.question.table.unit
+        text += f"; {found.units} of the units ({unit.column}) have more than {unit.rows} rows"
+    value = {name: share._asdict() for name, share in found._asdict().items() if share is not None}
+    return Answer(text, value, max(share.error for share in found if share is not None), released=found)
+
+
+def _accuracy(asked: Asked, mechanism: NoisyLost) -> Accuracy:
+    """If as many values count as there are units, or a thousand where their number is private."""
+    values = asked.size or 1_000
+    about = "percentage points" if asked.size else f"percentage points, if {values:,} values count"
+    return Accuracy(100 * mechanism.expected_error(values, values), about)
+
+
+def _settings(mechanism: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(mechanism.question, Lost):
+        value = mechanism.question.value
+        yield known_settings(column=value.expression.name, bounds=[*value.bounds], missing=value.missing)
+
+
+def same_values(one: Question, other: Question) -> bool:
+    """Whether two questions are about the same values, with the same bounds."""
+    return all(one.values.get(key) == other.values.get(key) for key in ("column", "bounds", "where", "missing"))
+
+
+def unasked_losses(questions: Sequence[Question]) -> list[str]:
+    """The names of questions whose answers bounds change, where none asks by how much."""
+    asked = [one for one in questions if one.kind == LOSSES[0].name]
+    clipped = [one for one in questions if one.kind in CLIPPED and "bounds" in one.values]
+    return [one.name for one in clipped if not any(same_values(one, other) for other in asked)]
+
+
+def known_loss(asked: Asked, known: Iterable[tuple[Question, Any]]) -> str:
+    """What was published about the values that an answer is made of, in words; empty if nothing that matters was."""
+    same = [found for one, found in known if isinstance(found, LostShares) and same_values(one, asked.question)]
+    if not same or asked.question.kind not in CLIPPED:
+        return ""
+    return "; ".join(_said(same[-1], asked))
+
+
+def _said(found: LostShares, asked: Asked) -> Iterator[str]:
+    if found.below.low + found.above.low >= _WORTH_SAYING:
+        moved = found.below.value + found.above.value
+        yield f"about {100 * moved:.0f} % of the values were moved to the bounds{_direction(found, asked.question)}"
+    if found.units is not None and found.units.low >= _WORTH_SAYING:
+        rows = asked.table.unit.rows
+        yield f"about {100 * found.units.value:.0f} % of the units have more than the {rows} rows that count"
+
+
+def _direction(found: LostShares, question: Question) -> str:
+    """Which way the bounds move an answer: a variance becomes smaller; others follow the bound that values go to."""
+    if question.kind == "variance":
+        return ": this is too low"
+    if found.above.low > found.below.high:
+        return ": this is probably too low"
+    return ": this is probably too high" if found.below.low > found.above.high else ""
+
+
+LOSSES = (
+    QuestionKind(
+        "lost", "How many values lie outside of bounds, and how many units have more rows than count.",
+        (keys.COLUMN, _BOUNDS, keys.DROPPED, keys.WHERE), _lost, _answer, accuracy=_accuracy, settings=_settings,
+        covers="noise, in 95 of 100 cases",
+        example='column = "cost"\nbounds = [0, 1000]',
+    ),
+)  # fmt: skip
