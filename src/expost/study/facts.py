@@ -32,10 +32,10 @@ def how_made(
 
 
 def notice_of(asked: Asked, answer: Answer) -> str:
-    """What to beware of, from the answer and its bounds alone."""
+    """What to beware of: what its kind says, or else what follows from the answer and its bounds."""
     bounds = asked.get("bounds", ())
-    if answer.number is None or answer.number not in bounds:
-        return ""
+    if answer.notice or answer.number is None or answer.number not in bounds:
+        return answer.notice
     return "this is a bound: the true value may lie beyond it, or there are too few values for this ε"
 
 

@@ -285,7 +285,7 @@ class _Run:
         following = kind.then(asked, release)
         if following is not None:
             key = self.key(question, attempt, VALUES)
-            mechanism = following
+            mechanism, asked = following, replace(asked, first=release)
             release = self.release(mechanism, None, key, question.label + VALUES, self.stored(key), receipts)
         return worst, self.answer(asked, mechanism, release)
 

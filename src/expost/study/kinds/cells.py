@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil, log
 from typing import Any
 
+from expost.comparison import Comparison
 from expost.cost import Cost, exact
 from expost.data import Above, BalancedCounts, Discovered, Histogram, MostFrequent, Noisy
 from expost.mechanism import Mechanism, Release
@@ -28,7 +30,8 @@ _CELLS = (
 _LARGE = (
     *_CELLS,
     Key("threshold", "whole", "above which a cell is large", required=True),
-    Key("at_most", "whole", "the most large cells that are looked for", required=True),
+    Key("at_most", "whole", "the most large cells that are looked for; cells after the last of them are not compared",
+        required=True),
 )
 
 
@@ -75,16 +78,16 @@ def _find_share(question: Question) -> Fraction:
 
 def _values(asked: Asked, found: Release) -> Mechanism | None:
     """The values of what was found, with the ε that finding did not use. Proof: thm-release-large."""
-    labels = [label for label, large in found.value.items() if large]
+    labels = [label for label, compared in found.value.items() if compared is Comparison.ABOVE]
     if not labels:
         return None
     remaining = Cost.within(Fraction(str(asked.epsilon))) - Cost.of_units(found.charged.epsilon_units)
     return _cells(asked, rest=False).only(labels).laplace(epsilon=remaining.epsilon)
 
 
-def _none(mechanism: Above) -> dict[Any, bool]:
+def _none(mechanism: Above) -> dict[Any, Comparison]:
     """Nothing found: all cells were compared, and none is above."""
-    return dict.fromkeys(mechanism.question.labels, False)
+    return dict.fromkeys(mechanism.question.labels, Comparison.BELOW)
 
 
 def _counts(asked: Asked, mechanism: Noisy | BalancedCounts, value: dict[Any, int]) -> Answer:
@@ -108,17 +111,42 @@ def _discovered(asked: Asked, mechanism: Discovered, value: dict[Any, int]) -> A
 
 def _most(asked: Asked, mechanism: Mechanism, value: tuple[Any, ...]) -> Answer:
     named = [str(label) for label in value]
-    listed = ", ".join(named[:MOST_LISTED]) + (f", … ({len(named)} in all)" if len(named) > MOST_LISTED else "")
-    return Answer(listed or "none is frequent enough", named, outcomes=("any" if named else "none",), released=value)
+    text = _listed(named) or "none is frequent enough"
+    return Answer(text, named, outcomes=("any" if named else "none",), released=value)
+
+
+def _above(asked: Asked, mechanism: Above, value: dict[Any, Comparison]) -> Answer:
+    named = {_label(asked, label): compared for label, compared in value.items()}
+    found = [label for label, compared in named.items() if compared is Comparison.ABOVE]
+    threshold = number_text(asked["threshold"])
+    text = f"above {threshold}: {', '.join(found)}" if found else f"none above {threshold}"
+    answer = Answer(text, {label: str(compared) for label, compared in named.items()},
+                    outcomes=("any" if found else "none",), released=value)  # fmt: skip
+    return _unless_all_compared(asked, answer, value)
 
 
 def _large(asked: Asked, mechanism: Any, value: dict[Any, Any]) -> Answer:
-    if not isinstance(mechanism, Above):
-        return _bars(asked, value, float(mechanism.error_bound(CONFIDENCE)), ("any",))
-    found = [_label(asked, label) for label, large in value.items() if large]
-    threshold = number_text(asked["threshold"])
-    text = f"above {threshold}: {', '.join(found)}" if found else f"none above {threshold}"
-    return Answer(text, found, outcomes=("any" if found else "none",), released=value)
+    """The counts of what was found; or, if that is nothing, that all was compared and is not above."""
+    if isinstance(mechanism, Above):
+        return _above(asked, mechanism, value)
+    assert asked.first is not None
+    counts = _bars(asked, value, float(mechanism.error_bound(CONFIDENCE)), ("any",))
+    return _unless_all_compared(asked, counts, asked.first.value)
+
+
+def _unless_all_compared(asked: Asked, answer: Answer, compared: dict[Any, Comparison]) -> Answer:
+    """The answer, which also says of which cells nothing is known because the last one allowed came before them."""
+    left = [_label(asked, label) for label, each in compared.items() if each is Comparison.NOT_COMPARED]
+    if not left:
+        return answer
+    found = sum(each is Comparison.ABOVE for each in compared.values())
+    notice = f"stopped after {found} (at_most): what was not compared may be above {number_text(asked['threshold'])}, too"
+    return replace(answer, text=f"{answer.text}; not compared: {_listed(left)}", notice=notice)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first of many names, and how many there are."""
+    return ", ".join(names[:MOST_LISTED]) + (f", … ({len(names)} in all)" if len(names) > MOST_LISTED else "")
 
 
 def _label(asked: Asked, label: Any) -> str:
@@ -132,9 +160,8 @@ def _label(asked: Asked, label: Any) -> str:
 
 def _bars(asked: Asked, value: dict[Any, int], error: float, outcomes: tuple[str, ...]) -> Answer:
     named = {_label(asked, label): count for label, count in value.items()}
-    listed = ", ".join(f"{label}: {number_text(count)}" for label, count in list(named.items())[:MOST_LISTED])
-    more = f", … ({len(named)} in all)" if len(named) > MOST_LISTED else ""
-    text = f"{listed}{more}; each ± {number_text(error)}"
+    counts = _listed([f"{label}: {number_text(count)}" for label, count in named.items()])
+    text = f"{counts}; each ± {number_text(error)}"
     return Answer(text, named, error, outcomes, bars=named, released=value)
 
 
@@ -199,7 +226,7 @@ CELLS = (
     ),
     QuestionKind(
         "above", "Which cells of a histogram are above a threshold (sparse vector): charged for those that are.",
-        _LARGE, _find, _large, cells=True, noise=_SPARSE, cheapest=_none, outcomes=("any", "none"),
+        _LARGE, _find, _above, cells=True, noise=_SPARSE, cheapest=_none, outcomes=("any", "none"),
         accuracy=_names, settings=_above_settings,
         example='column = "diagnosis"\nkeys = ["flu", "cold"]\nthreshold = 500\nat_most = 2',
     ),

@@ -66,6 +66,8 @@ class Asked:
     """By which its noise is priced, if the ledger has others than the basic sum."""
     replayed: bool = False
     """Whether it was asked before, and ε and δ are those of its mechanism then."""
+    first: Release | None = None
+    """What the first of its two questions released, once it did."""
 
     def __getitem__(self, key: str) -> Any:
         return self.question.values[key]
