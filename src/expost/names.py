@@ -13,14 +13,12 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
-    "AboveMask": "expost.mechanisms.sparse_vector.mask:AboveMask",
     "Answer": "expost.mechanisms.stability.release:StableAnswer",
     "AnySize": "expost.data.quantiles:AnySize",
     "Bin": "expost.mechanisms.stability.quantile_range:Bin",
     "BinOfRange": "expost.mechanisms.stability.quantile_range:BinOfRange",
     "Clipped": "expost.data.sums:Clipped",
     "Coefficients": "expost.mechanisms.stability.votes:Coefficients",
-    "Comparison": "expost.comparison:Comparison",
     "ErrorTest": "expost.mechanisms.linear.tested_logistic:ErrorTest",
     "Estimate": "expost.mechanisms.moments.pairs:Estimate",
     "FoundCorrelation": "expost.mechanisms.moments.pairs:FoundCorrelation",

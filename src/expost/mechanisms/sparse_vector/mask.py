@@ -121,7 +121,7 @@ class AboveMask(AsFrame):
     @property
     def frame(self) -> Frame:
         """A row for each value: its index, and above, below or not compared; and the gap, if that was published."""
-        rows = zip(range(self.size), map(str, self))
+        rows = enumerate(map(str, self))
         if self.answers.dtype.kind != "f":
             return Frame(("index", "above"), tuple(rows))
         gaps = (None if np.isnan(gap) else gap for gap in self.gaps.tolist())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil, log
@@ -30,8 +30,7 @@ _CELLS = (
 _LARGE = (
     *_CELLS,
     Key("threshold", "whole", "above which a cell is large", required=True),
-    Key("at_most", "whole", "the most large cells that are looked for; cells after the last of them are not compared",
-        required=True),
+    Key("at_most", "whole", "the most large cells looked for; what comes after them is not compared", required=True),
 )
 
 
@@ -116,7 +115,7 @@ def _most(asked: Asked, mechanism: Mechanism, value: tuple[Any, ...]) -> Answer:
 
 
 def _above(asked: Asked, mechanism: Above, value: dict[Any, Comparison]) -> Answer:
-    named = {_label(asked, label): compared for label, compared in value.items()}
+    named = dict(zip(_labels(asked, value), value.values(), strict=True))
     found = [label for label, compared in named.items() if compared is Comparison.ABOVE]
     threshold = number_text(asked["threshold"])
     text = f"above {threshold}: {', '.join(found)}" if found else f"none above {threshold}"
@@ -136,11 +135,12 @@ def _large(asked: Asked, mechanism: Any, value: dict[Any, Any]) -> Answer:
 
 def _unless_all_compared(asked: Asked, answer: Answer, compared: dict[Any, Comparison]) -> Answer:
     """The answer, which also says of which cells nothing is known because the last one allowed came before them."""
-    left = [_label(asked, label) for label, each in compared.items() if each is Comparison.NOT_COMPARED]
+    left = _labels(asked, (label for label, each in compared.items() if each is Comparison.NOT_COMPARED))
     if not left:
         return answer
     found = sum(each is Comparison.ABOVE for each in compared.values())
-    notice = f"stopped after {found} (at_most): what was not compared may be above {number_text(asked['threshold'])}, too"
+    threshold = number_text(asked["threshold"])
+    notice = f"stopped after {found} (at_most): what was not compared may be above {threshold}, too"
     return replace(answer, text=f"{answer.text}; not compared: {_listed(left)}", notice=notice)
 
 
@@ -149,17 +149,24 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_LISTED]) + (f", … ({len(names)} in all)" if len(names) > MOST_LISTED else "")
 
 
-def _label(asked: Asked, label: Any) -> str:
-    """What a cell is called: of whole numbers, a bin is a number, or the first to the last."""
-    bin_ = _BIN.fullmatch(str(label)) if "bins" in asked.question.values else None
-    if bin_ is None or asked.table.expression(asked["column"], ("integer", "number"), "a bin").kind != "integer":
-        return str(label)
-    first, last = int(bin_[1]), int(bin_[2]) - 1
+def _labels(asked: Asked, cells: Iterable[Any]) -> list[str]:
+    """What cells are called: of whole numbers, a bin is a number, or the first to the last."""
+    if "bins" not in asked.question.values:
+        return [str(cell) for cell in cells]
+    whole = asked.table.expression(asked["column"], ("integer", "number"), "a bin").kind == "integer"
+    return [_bin_label(str(cell)) if whole else str(cell) for cell in cells]
+
+
+def _bin_label(cell: str) -> str:
+    edges = _BIN.fullmatch(cell)
+    if edges is None:
+        return cell
+    first, last = int(edges[1]), int(edges[2]) - 1
     return f"{first}" if first == last else f"{first} to {last}"
 
 
 def _bars(asked: Asked, value: dict[Any, int], error: float, outcomes: tuple[str, ...]) -> Answer:
-    named = {_label(asked, label): count for label, count in value.items()}
+    named = dict(zip(_labels(asked, value), value.values(), strict=True))
     counts = _listed([f"{label}: {number_text(count)}" for label, count in named.items()])
     text = f"{counts}; each ± {number_text(error)}"
     return Answer(text, named, error, outcomes, bars=named, released=value)
