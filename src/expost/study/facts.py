@@ -9,7 +9,7 @@ from expost.mechanism import Mechanism
 from expost.mechanisms import Laplace
 from expost.study.kinds import keys
 from expost.study.kinds.groups import group_columns, group_keys
-from expost.study.kinds.kind import Answer, Asked, NoBar, QuestionKind, number_text
+from expost.study.kinds.kind import DROWNED, Answer, Asked, NoBar, QuestionKind, number_text
 from expost.study.model import Privacy
 
 
@@ -32,11 +32,10 @@ def how_made(
 
 
 def notice_of(asked: Asked, answer: Answer) -> str:
-    """What to beware of: what its kind says, or else what follows from the answer and its bounds."""
-    bounds = asked.get("bounds", ())
-    if answer.notice or answer.number is None or answer.number not in bounds:
-        return answer.notice
-    return "this is a bound: the true value may lie beyond it, or there are too few values for this ε"
+    """What to beware of: what its kind says, and what follows from the answer, its noise and its bounds."""
+    bound = "this is a bound: the true value may lie beyond it, or there are too few values for this ε"
+    at_bound = answer.number is not None and answer.number in asked.get("bounds", ())
+    return "; ".join(filter(None, (answer.notice, DROWNED * answer.drowned, bound * at_bound)))
 
 
 def _subject(asked: Asked) -> str:

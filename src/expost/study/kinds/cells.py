@@ -15,7 +15,17 @@ from expost.data import Above, BalancedCounts, Discovered, Histogram, MostFreque
 from expost.mechanism import Mechanism, Release
 from expost.study.grammar import Key
 from expost.study.kinds import keys
-from expost.study.kinds.kind import CONFIDENCE, MOST_LISTED, Accuracy, Answer, Asked, NoBar, QuestionKind, number_text
+from expost.study.kinds.kind import (
+    CONFIDENCE,
+    MOST_LISTED,
+    Accuracy,
+    Answer,
+    Asked,
+    NoBar,
+    QuestionKind,
+    always,
+    number_text,
+)
 from expost.study.kinds.numbers import noisy
 from expost.study.model import Question
 
@@ -94,7 +104,7 @@ def _counts(asked: Asked, mechanism: Noisy | BalancedCounts, value: dict[Any, in
 
 
 def _each(asked: Asked, mechanism: Noisy[Any]) -> Accuracy:
-    return Accuracy(float(mechanism.error_bound(CONFIDENCE)), "each")
+    return Accuracy(float(mechanism.error_bound(CONFIDENCE)), "each", within=asked.most_values)
 
 
 def _shown_from(asked: Asked, mechanism: Discovered) -> Accuracy:
@@ -216,12 +226,13 @@ CELLS = (
     QuestionKind(
         "histogram", "How many rows, or units, have each of the stated values, or lie in each bin.",
         (*_CELLS, Key("other", "text", "what all other values are called; 'other' by default"), keys.NOISE),
-        _histogram, _counts, accuracy=_each, cells=True, settings=_histogram_settings,
+        _histogram, _counts, accuracy=_each, cells=True, amount=always, settings=_histogram_settings,
         example='column = "age"\nbins = 10\nbounds = [0, 100]',
     ),
     QuestionKind(
         "discover", "Which values occur, and how many rows or units have them: values that enough units have.",
         (keys.COLUMN, keys.COUNTED, keys.WHERE), _discover, _discovered, accuracy=_shown_from, delta=True, cells=True,
+        amount=always,
         noise="Laplace, on counts; a value that few have is not shown", outcomes=("any", "none"),
         settings=_discover_settings, example='column = "diagnosis"',
     ),
@@ -241,7 +252,7 @@ CELLS = (
         "large", "The cells above a threshold with their counts: finds them, then spends its remaining ε on counts.",
         (*_LARGE, Key("find_share", "part", "the share of ε for finding them; the rest is for their counts. 0.5 by "
                       "default")),
-        _find, _large, cells=True, noise=_SPARSE, then=_values, first_share=_find_share, cheapest=_none,
+        _find, _large, cells=True, amount=always, noise=_SPARSE, then=_values, first_share=_find_share, cheapest=_none,
         outcomes=("any", "none"),
         accuracy=lambda asked, mechanism: NoBar("it depends on the ε that finding cells leaves", later=True),
         example='column = "diagnosis"\nkeys = ["flu", "cold"]\nthreshold = 500\nat_most = 2',
