@@ -85,11 +85,13 @@ else:
         "expost.ledger": ("Entry", "Ledger", "Quote", "Reservation", "ledgers"),
         "expost.mechanism": ("Interaction", "Mechanism", "Release", "WITHHELD"),
         "expost.mechanisms": (
+            "AboveMask",
             "AbsoluteError",
             "AdaptiveSparseVector",
             "ByGroup",
             "Chain",
             "Coin",
+            "Comparison",
             "CorrectPredictions",
             "Decided",
             "Correlation",

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
+from expost.comparison import Comparison
 from expost.errors import InvalidValue, MissingDependency
 
 _MOST_SHOWN = 20
 ERROR, IN_RANKS = "_error", "_error_in_ranks"
 """How the columns of errors end: in the units of the value, or in ranks."""
+ABOVE = "above"
+"""The column that says of each row: above, below, or not compared."""
 
 
 class AsFrame:
@@ -63,14 +66,16 @@ class Frame:
     def of_release(cls, release: Any) -> Frame:
         """What was published: a row for each key or quantile, or one row, with the error at 95 % where there is one."""
         value, question = release.value, getattr(release.mechanism, "question", None)
-        if isinstance(value, Frame):
-            return value
-        own = getattr(release.mechanism, "frame_of", None)
-        if own is not None:
-            return cast(Frame, own(value))
+        own = value if isinstance(value, Frame) else getattr(value, "frame", None)
+        if isinstance(own, Frame):
+            return own
         error = _error(release.mechanism)
         if isinstance(value, dict):
-            name = getattr(getattr(question, "value", None), "name", "key")
+            name = _column_of(question, "key")
+            compared = _compared(value)
+            if compared:
+                names = (name, *_inner_names(release.mechanism, len(compared[0]) - 2), ABOVE)
+                return cls(names, compared)
             return cls((name, "value", "error"), tuple((key, each, error) for key, each in value.items()))
         several = value if isinstance(value, tuple | list) else [value]
         levels = getattr(question, "levels", None)
@@ -120,10 +125,14 @@ class Frame:
     def plot(self, value: str | None = None, ax: Any = None) -> Any:
         """A column of numbers: a bar for each row but the total, with its error; quantiles as points.
 
-        Needs matplotlib. ``value`` names the column, by default the last one of numbers. Gives the axes.
+        Needs matplotlib. ``value`` names the column, by default the last one of numbers. Gives the axes. Where there
+        are only comparisons with a threshold, a point for each row says what was found.
         """
-        from expost.plots import draw_bars, draw_quantiles
+        from expost.plots import draw_bars, draw_comparisons, draw_quantiles
 
+        if value in (None, ABOVE) and self.names[-1] == ABOVE and {*self[ABOVE]} <= {*Comparison}:
+            labels = [", ".join(map(_shown, row[:-1])) for row in self.rows]
+            return draw_comparisons(labels, self[ABOVE], ax)
         numbers = [name for name in self.names if _numeric(self[name]) and not _is_error(name)]
         if value is not None and value not in numbers:
             raise InvalidValue(
@@ -171,6 +180,30 @@ def _error(mechanism: Any) -> float | None:
         return float(mechanism.error_bound("0.95"))
     except (AttributeError, TypeError):
         return None
+
+
+def _compared(value: dict[Any, Any]) -> tuple[tuple[Any, ...], ...]:
+    """A row for each comparison of a dictionary, or of a dictionary of them for each group; none if it has others."""
+    rows: list[tuple[Any, ...]] = []
+    for key, each in value.items():
+        inner = _compared(each) if isinstance(each, dict) else ((str(each),),) if isinstance(each, Comparison) else ()
+        if not inner:
+            return ()
+        rows += [(key, *row) for row in inner]
+    return tuple(rows)
+
+
+def _inner_names(mechanism: Any, number: int) -> tuple[str, ...]:
+    """What the cells of groups are called: by what was counted, unless groups are by that, too."""
+    question = getattr(next(iter(getattr(mechanism, "mechanisms", ())), None), "question", None)
+    outer, inner = _column_of(mechanism.question, "key"), _column_of(question, "cell")
+    return (inner if inner != outer else f"{inner} (cell)",) * number
+
+
+def _column_of(question: Any, otherwise: str) -> str:
+    """What the column is called that a question counts by, or groups go by."""
+    first = next(iter(getattr(question, "values", ())), getattr(question, "value", None))
+    return str(getattr(first, "name", otherwise))
 
 
 def _is_error(name: str) -> bool:

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from expost.comparison import Comparison
 from expost.errors import MissingDependency
 
 _WIDEST_UPRIGHT = 60
 """Characters that fit side by side."""
 _BUDGET = {"spent": "#3b6fb5", "reserved": "#e0a030", "remaining": "#cfd8e3"}
+_COLUMNS = {
+    Comparison.BELOW: "#3b6fb5",
+    Comparison.ABOVE: "#c23b22",
+    Comparison.FAR_ABOVE: "#c23b22",
+    Comparison.NOT_COMPARED: "#8a949e",
+}
 
 
 def figure_class() -> Any:
@@ -51,6 +58,20 @@ def draw_bars(labels: Sequence[str], values: Sequence[float], errors: Sequence[A
         axes.set_yticks(places, labels)
         axes.invert_yaxis()
         axes.set_xlabel(what)
+    return axes
+
+
+def draw_comparisons(labels: Sequence[str], found: Sequence[str], ax: Any) -> Any:
+    """A point for each label: in the column of what was found, with one for what was not compared."""
+    axes = new_axes(ax, max(2.5, 0.8 + 0.28 * len(labels)))
+    columns = [each for each in _COLUMNS if each in found or each is not Comparison.FAR_ABOVE]
+    for place, each in enumerate(columns):
+        rows = [row for row, word in enumerate(found) if word == each]
+        axes.plot([place] * len(rows), rows, "o", color=_COLUMNS[each], fillstyle="full" if each else "none")
+    axes.set_xticks(range(len(columns)), [str(each) for each in columns])
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_xlim(-0.5, len(columns) - 0.5)
+    axes.invert_yaxis()
     return axes
 
 

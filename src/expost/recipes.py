@@ -37,6 +37,7 @@ from expost.mechanisms import (
 )
 from expost.mechanisms.numbers import shape_of
 from expost.mechanisms.sparse_vector.comparisons import NoiseKind
+from expost.mechanisms.sparse_vector.mask import stopped_text
 from expost.mechanisms.stability.order import check_records
 from expost.mechanisms.stability.quantile_range import Bin
 from expost.noise.grid import FARTHEST
@@ -112,7 +113,8 @@ def release_large(
 
     A sparse vector with ``selection_share`` of ε finds entries whose absolute value is above
     ``threshold``, at most ``at_most``. Everything that then remains of ε goes to the signed values of
-    those that were found: fewer found means less noise, and so does what the sparse vector refunded.
+    those that were found: fewer found means less noise, and so does what the sparse vector refunded. Entries after the
+    last one allowed are not compared: ``releases[0].value.not_compared`` says which, in the order of the entries.
 
     ``epsilon`` is the whole budget, or "rest" for all that remains. ``sensitivity`` bounds how far one entry
     moves between neighbours, ``l1`` how far all of them move together (by default, ``sensitivity`` times the
@@ -148,7 +150,7 @@ def release_large(
     )
     sizes = np.maximum(entries, 0) if monotone else _magnitudes(entries)
     found = ledger.run(finder, on=sizes, label=label and f"{label}: find")
-    chosen = np.flatnonzero(found.value)
+    chosen = np.flatnonzero(found.value.above)
     if not len(chosen):
         return RecipeResult({}, (found,), "no large entries")
     separately = exact(sensitivity, "sensitivity") * len(chosen)
@@ -159,7 +161,8 @@ def release_large(
     values = dict(zip((names[i] for i in chosen), noisy.value.tolist(), strict=True))
     listed = ", ".join(f"{name}: {value:g}" for name, value in list(values.items())[:8])
     more = ", …" if len(values) > 8 else ""
-    return RecipeResult(values, (found, noisy), f"{len(values)} large entries ({listed}{more})")
+    summary = f"{len(values)} large entries ({listed}{more}){stopped_text(found.value)}"
+    return RecipeResult(values, (found, noisy), summary)
 
 
 def _total(ledger: Ledger, epsilon: Number | Rest, delta: Number | Rest = 0) -> Cost:

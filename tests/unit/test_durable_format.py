@@ -26,6 +26,7 @@ from expost.data.searched import FoundMoment
 from expost.data.unit import ROW
 from expost.fingerprint import identify
 from expost.ledger import codec
+from expost.mechanisms import AboveMask, Comparison
 from expost.mechanisms.linear.box import LinearFit
 from expost.mechanisms.linear.tested_logistic import ErrorTest
 from expost.mechanisms.moments.geometric_cells import Interval
@@ -238,6 +239,10 @@ OUTPUTS: dict[str, Any] = {
     "a linear model": xp.LinearModel(((0.5, -0.25),), 2.0, True, 1.0, (0, 2)),
     "a cost": xp.Cost("0.1", delta="1e-9"),
     "a guarantee": xp.Guarantee({"a": 1, (1, "b"): 2}, delta="1e-6", neighbours="substitute"),
+    "a mask of a sparse vector": AboveMask(np.array([False, True]), 5),
+    "a mask with gaps": AboveMask(np.array([np.nan, 12.5]), 4),
+    "a mask of an adaptive sparse vector": AboveMask(np.array([0, 2, 1], np.int8), 3),
+    "comparisons": {"flu": Comparison.ABOVE, "cold": Comparison.BELOW, "gout": Comparison.NOT_COMPARED},
 }
 
 

@@ -277,3 +277,11 @@ def test_a_stop_that_is_never_reached_pays_for_the_last_level() -> None:
     assert found.summary == "level 3, which did not pass its test"
     with pytest.raises(xp.BudgetExceeded):
         refine_until(xp.Ledger(epsilon=1), reduction, test, 5_000, score=near)
+
+
+def test_large_entries_after_the_last_one_allowed_were_not_compared() -> None:
+    counts = {"a": 10**6, "b": 0, "c": 10**6, "d": 10**6, "e": 10**6}
+    large = release_large(xp.Ledger(epsilon=9), counts, threshold=5e5, at_most=2, sensitivity=1, epsilon="rest")
+    assert list(large.value) == ["a", "c"]
+    assert "; stopped after 2 (at_most), 2 not compared" in str(large)
+    assert np.array(list(counts))[large.releases[0].value.not_compared].tolist() == ["d", "e"]

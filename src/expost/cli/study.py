@@ -221,6 +221,7 @@ def report(
 # ---- how things look
 
 _MARKS = {"answered": ("✓", "green"), "withheld": ("○", "yellow"), "skipped": ("–", "yellow")}
+_DROWNED = ("≈", "yellow")
 
 
 def _warn_of_ledger(study: Study) -> None:
@@ -301,9 +302,10 @@ def _plan_json(planned: Plan) -> dict[str, Any]:
 
 def _line(outcome: Outcome) -> Text:
     """One question as it ended."""
-    mark, style = _MARKS.get(outcome.state, ("✗", "red"))
-    line = outcome.answer.text if outcome.answer is not None else f"{outcome.state}: {outcome.why}"
     answer = outcome.answer
+    drowned = answer is not None and answer.drowned
+    mark, style = _DROWNED if drowned else _MARKS.get(outcome.state, ("✗", "red"))
+    line = answer.text if answer is not None else f"{outcome.state}: {outcome.why}"
     notice = f"\n    beware: {answer.notice}" if answer is not None and answer.notice else ""
     return Text.assemble((f"{mark} ", style), (outcome.question.name, "bold"), f"  {line}", (notice, "yellow"))
 

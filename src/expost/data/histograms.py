@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.checks import as_confidence, as_whole, finite, requested_epsilon
+from expost.comparison import Comparison
 from expost.cost import Number, exact
 from expost.data import query, sensitivity
 from expost.data.expression import Expression, Kind, is_text
@@ -22,7 +23,7 @@ from expost.data.questions import OnNumbers, PureMechanism, Question, as_of, exa
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.guarantee import Part
-from expost.mechanisms import SparseVector
+from expost.mechanisms import AboveMask, SparseVector
 from expost.mechanisms.histogram import balanced_laplace, noisy_counts
 from expost.mechanisms.laplace import laplace_reach
 from expost.mentions import brief
@@ -150,7 +151,11 @@ class Histogram(Question[dict[Any, int]]):
         return replace(self, labels=named, other=None, cell=chosen, places={cell: i for i, cell in enumerate(cells)})
 
     def above(self, threshold: int, *, at_most: int, epsilon: Number) -> Above:
-        """Which cells are above ``threshold``, ``at_most`` of them: a sparse vector, charged for those found."""
+        """Which cells are above ``threshold``, ``at_most`` of them: a sparse vector, charged for those found.
+
+        {label: :class:`~expost.mechanisms.Comparison`}. Cells after the last one allowed are not compared: with
+        ``at_most`` as large as the number of cells, all are.
+        """
         noise = SparseVector(
             threshold=threshold,
             at_most=at_most,
@@ -214,7 +219,7 @@ class BalancedCounts(PureMechanism[dict[Any, int]]):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Above(OnNumbers[dict[Any, bool]]):
+class Above(OnNumbers[dict[Any, Comparison]]):
     """Which cells of a histogram are above a threshold, by a sparse vector: charged for those found.
 
     Parameters
@@ -230,18 +235,17 @@ class Above(OnNumbers[dict[Any, bool]]):
     question: Histogram
     noise: SparseVector
 
-    def sample(self, data: Any, noise: NoiseSource) -> dict[Any, bool]:
-        """{label: whether it was found to be above}."""
-        found = self.noise.sample(self.question.exact(), noise)
-        return dict(zip(self.question.labels, found.tolist(), strict=True))
+    def sample(self, data: Any, noise: NoiseSource) -> dict[Any, Comparison]:
+        """{label: above, below, or not compared}."""
+        return dict(zip(self.question.labels, self.noise.sample(self.question.exact(), noise), strict=True))
 
     def part_of(self, output: Any) -> Part:
         """The sparse vector's part."""
-        return self.noise.part_of(np.array(list(output.values()), bool))
+        return self.noise.part_of(AboveMask.of(output.values()))
 
     def describe(self, output: Any) -> str:
         """As the sparse vector describes it."""
-        return self.noise.describe(np.array(list(output.values()), bool))
+        return self.noise.describe(AboveMask.of(output.values()))
 
 
 MOST_KEYS = 10_000

@@ -62,6 +62,13 @@ class LostShares(NamedTuple):
     above: LostShare
     units: LostShare | None
 
+    @property
+    def frame(self) -> Frame:
+        """A row for each share."""
+        named = zip(("values below the bounds", "values above the bounds", "units with more rows"), self, strict=True)
+        rows = tuple((what, *share) for what, share in named if share is not None)
+        return Frame(("what", "value", "low", "high"), rows)
+
 
 @dataclass(frozen=True, repr=False)
 class Lost(Planned):
@@ -207,12 +214,6 @@ class NoisyLost(PureMechanism[LostShares]):
         sizes = (values, units)
         found = (_share(0, size, reach, 1).error for size, reach in zip(sizes, self._reaches(), strict=False))
         return max(found)
-
-    def frame_of(self, output: LostShares) -> Frame:
-        """A row for each share."""
-        named = zip(("values below the bounds", "values above the bounds", "units with more rows"), output, strict=True)
-        rows = tuple((what, *share) for what, share in named if share is not None)
-        return Frame(("what", "value", "low", "high"), rows)
 
     def describe(self, output: LostShares) -> str:
         """The shares."""

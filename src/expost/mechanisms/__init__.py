@@ -1,5 +1,6 @@
 """The mechanisms: one file or folder per family."""
 
+from expost.comparison import Comparison as Comparison
 from expost.mechanisms.coin import Coin as Coin
 from expost.mechanisms.gaussian import DiscreteGaussian as DiscreteGaussian
 from expost.mechanisms.gaussian import Gaussian as Gaussian
@@ -41,6 +42,7 @@ from expost.mechanisms.reduction.rules import StoppingRule as StoppingRule
 from expost.mechanisms.selection import Exponential as Exponential
 from expost.mechanisms.selection import PermuteAndFlip as PermuteAndFlip
 from expost.mechanisms.sparse_vector.adaptive import AdaptiveSparseVector as AdaptiveSparseVector
+from expost.mechanisms.sparse_vector.mask import AboveMask as AboveMask
 from expost.mechanisms.sparse_vector.sparse_vector import SparseVector as SparseVector
 from expost.mechanisms.stability.generalized import TestedRelease as TestedRelease
 from expost.mechanisms.stability.location import StableMedian as StableMedian

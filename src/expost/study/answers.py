@@ -14,8 +14,10 @@ import numpy as np
 
 from expost.cost import Cost
 from expost.errors import ExpostError
+from expost.frame import ABOVE
 from expost.ledger import Entry, Ledger
 from expost.mechanism import WITHHELD
+from expost.mechanisms import AboveMask
 from expost.study.key import ledger_key, parts_of
 from expost.study.model import Study
 
@@ -77,6 +79,9 @@ def plain(value: Any) -> Any:
         return "withheld"
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
+    if isinstance(value, AboveMask):
+        columns = value.frame.to_dict()
+        return {name: columns[name] for name in (ABOVE, "gap")} if "gap" in columns else columns[ABOVE]
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple) and hasattr(value, "_asdict"):

@@ -43,7 +43,8 @@ class Questions:
         named = KINDS[question.kind].refers_to(question.values).values()
         own = {name: earlier[name] for name in named if name in earlier}
         epsilon, delta = cost.epsilon, cost.exact_delta
-        return Asked(question, self.table, epsilon, delta, self.size, own, self.meters, replayed)
+        sized = self._known is not None
+        return Asked(question, self.table, epsilon, delta, self.size, own, self.meters, replayed, sized)
 
     def cost(self, question: Question, budget: Imagined, earlier: Mapping[str, Answer]) -> Cost:
         """What a question asks for, given what remains.

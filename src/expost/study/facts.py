@@ -10,7 +10,7 @@ from expost.mechanism import Mechanism
 from expost.mechanisms import Laplace
 from expost.study.kinds import keys
 from expost.study.kinds.groups import group_columns, group_keys
-from expost.study.kinds.kind import Answer, Asked, NoBar, QuestionKind, number_text
+from expost.study.kinds.kind import DROWNED, Answer, Asked, NoBar, QuestionKind, number_text
 from expost.study.kinds.lost import known_loss
 from expost.study.model import Privacy, Question
 
@@ -34,12 +34,11 @@ def how_made(
 
 
 def notice_of(asked: Asked, answer: Answer, known: Iterable[tuple[Question, Any]]) -> str:
-    """What to beware of, from the answer, its bounds, and what is known of what these take away."""
-    bounds, loss = asked.get("bounds", ()), known_loss(asked, known)
-    if answer.number is None or answer.number not in bounds:
-        return loss
-    at_bound = "this is a bound: the true value may lie beyond it, or there are too few values for this ε"
-    return f"{at_bound}; {loss}" if loss else at_bound
+    """What to beware of: what its kind says, and what follows from the answer, its noise, its bounds and their loss."""
+    bound = "this is a bound: the true value may lie beyond it, or there are too few values for this ε"
+    at_bound = answer.number is not None and answer.number in asked.get("bounds", ())
+    said = (answer.notice, DROWNED * answer.drowned, bound * at_bound, known_loss(asked, known))
+    return "; ".join(filter(None, said))
 
 
 def _subject(asked: Asked) -> str:

@@ -21,7 +21,7 @@ from expost.mechanism import Mechanism
 from expost.study.check import LineProblem, Questions, TooLittle, problem
 from expost.study.key import Stored, other_versions, stored_questions
 from expost.study.kinds import KINDS
-from expost.study.kinds.kind import Accuracy, Answer, Asked, NoBar
+from expost.study.kinds.kind import SAYS_NOTHING, Accuracy, Answer, Asked, NoBar
 from expost.study.kinds.lost import unasked_losses
 from expost.study.model import Question, Study
 from expost.study.sources import find_ledger, imagined, open_table
@@ -222,7 +222,9 @@ class _Walk:
             return line
         if question.name in self.versions and not line.why:
             line = replace(line, why=other_version(self.study, self.versions[question.name]))
-        return replace(line, accuracy=self.accuracy(question, low) or self.accuracy(question, high))
+        accuracy = self.accuracy(question, low) or self.accuracy(question, high)
+        nothing = SAYS_NOTHING if isinstance(accuracy, Accuracy) and accuracy.drowned else ""
+        return replace(line, accuracy=accuracy, why="; ".join(filter(None, (line.why, nothing))))
 
     def accuracy(self, question: Question, budget: Imagined) -> Accuracy | NoBar | None:
         """What can be expected of its answer, if this remains when it is asked."""

@@ -99,6 +99,7 @@ def outcome_record(outcome: Outcome) -> dict[str, Any]:
         "outcomes": [] if answer is None else list(answer.outcomes),
         "how": outcome.how,
         "notice": "" if answer is None else answer.notice,
+        "drowned": answer is not None and answer.drowned,
         "bars": None if answer is None or answer.bars is None else dict(answer.bars),
         "asked": outcome.asked_cost.to_json(),
         "receipts": [_receipt(receipt) for receipt in outcome.receipts],

@@ -33,7 +33,7 @@ from expost.study.check import Built, Questions, TooLittle
 from expost.study.facts import how_made, notice_of
 from expost.study.key import LOST, VALUES, asked_then, key_at_run, ledger_key
 from expost.study.kinds import KINDS
-from expost.study.kinds.kind import Answer, Asked, Unanswerable, Unscaled
+from expost.study.kinds.kind import Answer, Asked, Unanswerable, Unscaled, is_drowned
 from expost.study.model import Condition, Question, Study
 from expost.study.plan import require_fit
 from expost.study.rehearsal import made_up_table, rehearsal_of
@@ -285,7 +285,7 @@ class _Run:
         following = kind.then(asked, release)
         if following is not None:
             key = self.key(question, attempt, VALUES)
-            mechanism = following
+            mechanism, asked = following, replace(asked, first=release)
             release = self.release(mechanism, None, key, question.label + VALUES, self.stored(key), receipts)
         return worst, self.answer(asked, mechanism, release)
 
@@ -293,6 +293,8 @@ class _Run:
         """What was released, and how it was made."""
         kind = KINDS[asked.question.kind]
         answer = kind.answer(asked, mechanism, release.value)
+        drowned = is_drowned(answer, kind.accuracy(asked, mechanism), amount=kind.amount(asked))
+        answer = replace(answer, drowned=drowned)
         how = how_made(asked, self.study.privacy, kind, mechanism, answer)
         known = [(one, self.answers[one.name].released) for one in self.study.questions if one.name in self.answers]
         return replace(answer, how=how, notice=notice_of(asked, answer, known))

@@ -21,6 +21,7 @@ from expost.study.people import names_somebody
 _NUMBERS = ("integer", "number")
 _SHARE = 0.07  # of seven questions: less than a half
 _ROWS = 10
+_BINS = 5
 _LOOKED = """
 # These types were guessed from the file's values, and are public from here on. One person's value may have decided a
 # type: change it to what you expect. Only this table is used from now on. A value that does not fit is empty.
@@ -186,8 +187,8 @@ def _questions(table: PrivateTable, bounds: Mapping[str, tuple[float, float]]) -
             blocks.append(_block("clipped", "lost", f"how much of {column} lies outside of its bounds", **of))
         blocks += [
             _block("average", "mean", f"the mean of {column}", **of),
-            _block("bands", "histogram", f"rows by {column}", **of, bins=5),
-            _block("busy", "above", "which bands are large", **of, bins=5, threshold=1000, at_most=3),
+            _block("bands", "histogram", f"rows by {column}", **of, bins=_BINS),
+            _block("busy", "above", "which bands are large", **of, bins=_BINS, threshold=1000, at_most=_BINS),
             _block("middle", "median", f"the median of {column}", **of),
         ]
     return "".join(blocks)

@@ -12,6 +12,7 @@ import pytest
 
 import expost as xp
 from expost.errors import UnknownEntry
+from expost.mechanisms import Comparison
 from expost.service.client import Connection
 from serving import Running
 
@@ -61,6 +62,21 @@ def test_the_same_python_as_at_home(connection: Connection, at_home: xp.PrivateT
     assert theirs.reserved == ours.reserved
     assert theirs.charged == theirs.mechanism.guarantee.cost_of(theirs.part)
     assert theirs.mechanism.describe(theirs.value)
+
+
+def test_what_was_not_compared_is_told(connection: Connection) -> None:
+    """Over the wire, in the result's words, and with the same price."""
+    cells = connection.tables["people"].histogram("city", keys=["Rome", "Oslo"], other=None)
+    found = connection.ledger.run(cells.above(-(10**6), at_most=1, epsilon=1))
+    assert found.value == {"Rome": Comparison.ABOVE, "Oslo": Comparison.NOT_COMPARED}
+    assert [type(each) for each in found.value.values()] == [Comparison] * 2
+    assert found.part == found.mechanism.part_of(found.value)
+    about = {"column": "city", "keys": ["Rome", "Oslo"], "threshold": -(10**6), "at_most": 1, "epsilon": 1}
+    job = connection.ask("people", [{"name": "busy", "kind": "above", **about}])
+    (question,) = job["result"]["questions"]
+    assert question["value"] == {"Rome": "above", "Oslo": "not compared"}
+    assert question["text"] == "above -1,000,000: Rome; not compared: Oslo"
+    assert "stopped after 1 (at_most)" in question["notice"]
 
 
 def test_values_are_about_the_data(connection: Connection) -> None:

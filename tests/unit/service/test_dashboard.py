@@ -97,6 +97,17 @@ def test_ask_without_scripts(running: Running) -> None:
         assert "<b>agee" not in wrong.text
 
 
+def test_a_page_says_what_was_not_compared(running: Running) -> None:
+    with signed_in(running, "alice") as (client, form), running.client("alice") as api:
+        typed = {"name": "busy", "column": "age", "bins": "2", "bounds": "0, 80", "epsilon": "1", "form": form}
+        typed |= {"threshold": "-1000000", "at_most": "1", "do": "ask", "key": "not compared"}
+        job = client.post("/ask/people/above", data=typed).headers["location"]
+        answer(api, job.rpartition("/")[2])
+        shown = client.get(job).text
+        assert "above -1,000,000: 0 to 39; not compared: 40 to 79" in shown
+        assert "Beware: stopped after 1 (at_most)" in shown
+
+
 def test_others_things_are_not_there(running: Running) -> None:
     with running.client("bob") as bob, signed_in(running, "alice") as (client, _):
         job = submit(bob, secrets.token_hex(8), COUNT).json()["id"]

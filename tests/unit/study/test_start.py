@@ -131,3 +131,16 @@ def test_first_lines(tmp_path: Path, header: str, delimiter: str | None, said: s
     assert ("# Beware: " in text) == (said is not None)
     assert said is None or said in text
     assert plan_study(parse_study(text, file)).fits
+
+
+def test_every_band_is_compared(tmp_path: Path) -> None:
+    """Before, three were allowed, and the largest of five was denied whenever three others came before it."""
+    data = tmp_path / "visits.parquet"
+    duckdb.sql(f"COPY (SELECT least(i // 2000, 109) AS age FROM range(220000) t(i)) TO '{data}' (FORMAT parquet)")
+    study = tmp_path / "study.toml"
+    study.write_text(starter(str(data), file=study, bounds={"age": (0, 110)}))
+    outcomes = {outcome.question.name: outcome for outcome in run_study(read_study(study)).outcomes}
+    busy = outcomes["busy"].answer
+    assert busy is not None
+    assert busy.value == dict.fromkeys(["0 to 21", "22 to 43", "44 to 65", "66 to 87", "88 to 109"], "above")
+    assert busy.notice == ""

@@ -15,6 +15,7 @@ from expost.cost import Number
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanisms.sparse_vector.comparisons import CHUNK, Asking, Points, Thresholded, above_text, finite_bars
+from expost.mechanisms.sparse_vector.mask import AboveMask, answers_of, stopped_text
 from expost.noise import NoiseSource, vector
 
 _SHARES_FOR = np.array([0, 2, 1])  # below, above, far above
@@ -55,8 +56,9 @@ class AdaptiveSparseVector(Thresholded):
 
     Each value is first compared, with twice the noise, with a bar ``margin`` above its threshold: 2 means far above,
     and costs half of a positive. If it is not, it is compared as usual: 1 means above, 0 below. It goes on while a
-    whole positive can be paid for, so it finds at least ``at_most`` positives and up to twice as many. A part (t, k)
-    has the price t·ε₁ + k·share.
+    whole positive can be paid for, so it finds at least ``at_most`` positives and up to twice as many; what comes after
+    is not compared. In one go the value is an :class:`~expost.mechanisms.AboveMask`. A part (t, k) has the price
+    t·ε₁ + k·share.
 
     Proof: thm-adaptive-sparse-vector
     """
@@ -95,11 +97,11 @@ class AdaptiveSparseVector(Thresholded):
 
     def part_of(self, output: Any) -> Part:
         """From the answers alone."""
-        answers = np.asarray(output, np.int64)
+        answers = answers_of(output).astype(np.int64)
         return (1, int(_SHARES_FOR[answers].sum())) if len(answers) else (0, 0)
 
-    def sample(self, data: NDArray[Any], noise: NoiseSource) -> NDArray[np.int8]:
-        """0, 1 or 2 for each value; 0 for those that were not compared any more."""
+    def sample(self, data: NDArray[Any], noise: NoiseSource) -> AboveMask:
+        """0, 1 or 2 for each value that was compared."""
         margins = self._bars - self.points(np.asarray(data))
         moves = self._moves(noise)
         output, remaining = np.zeros(len(margins), np.int8), self._shares
@@ -111,8 +113,8 @@ class AdaptiveSparseVector(Thresholded):
             output[start : start + len(answers)] = answers
             remaining -= int(paid[len(answers) - 1]) if len(answers) else 0
             if remaining < 2:
-                break
-        return output
+                return AboveMask(output[: start + len(answers)].copy(), len(margins))
+        return AboveMask(output, len(margins))
 
     def _moves(self, noise: NoiseSource) -> tuple[int, int]:
         """How far the two bars move: noise they share, each centred for its own noise."""
@@ -130,10 +132,11 @@ class AdaptiveSparseVector(Thresholded):
         return AdaptiveComparisons(self, data, noise)
 
     def describe(self, output: Any) -> str:
-        """How many answers were positive, and how many were allowed."""
-        answers = np.asarray(output)
+        """How many answers were positive, how many were allowed, and how many values were not compared."""
+        answers = answers_of(output)
         far, near = int((answers == 2).sum()), int((answers == 1).sum())
-        return f"{far} far above and {near} {above_text(self.threshold)}, for at most {self.at_most} whole positives"
+        allowed = f"for at most {self.at_most} whole positives{stopped_text(output)}"
+        return f"{far} far above and {near} {above_text(self.threshold)}, {allowed}"
 
 
 class AdaptiveComparisons(Asking):

@@ -28,6 +28,7 @@ from expost.mechanisms.sparse_vector.comparisons import (
     above_text,
     too_far,
 )
+from expost.mechanisms.sparse_vector.mask import AboveMask, answers_of, stopped_text
 from expost.noise import NoiseSource
 
 
@@ -64,10 +65,11 @@ class SparseVector(Thresholded):
         The relation that ``sensitivity`` is for: ``"add-remove"``, ``"substitute"``, or None for whichever the ledger
         has.
 
-    With ``ledger.run`` the data is a one-dimensional array, and the value a mask of its length; what comes after the
-    last positive allowed was not compared. With ``ledger.open`` questions are asked one at a time. Values are clamped
-    to ±2^58 steps of the grid. A part (t, k) has the price t·ε₁ + k·share, where a share is ε₂ over twice ``at_most``
-    (or once, if monotone). An interaction that was never asked costs nothing.
+    With ``ledger.run`` the data is a one-dimensional array, and the value an
+    :class:`~expost.mechanisms.AboveMask`: above, below, or not compared, because the last positive allowed came before.
+    With ``ledger.open`` questions are asked one at a time. Values are clamped to ±2^58 steps of the grid. A part (t, k)
+    has the price t·ε₁ + k·share, where a share is ε₂ over twice ``at_most`` (or once, if monotone). An interaction that
+    was never asked costs nothing.
 
     >>> SparseVector(threshold=500, at_most=20, epsilon=0.5, sensitivity=1).guarantee.worst_case
     Cost(0.5)
@@ -93,10 +95,8 @@ class SparseVector(Thresholded):
 
     def part_of(self, output: Any) -> Part:
         """From the answers alone: how many there were, and how many positive."""
-        positive = _positive(output)
-        count = int(positive.sum())
-        answers = int(np.flatnonzero(positive)[-1]) + 1 if count == self.at_most else len(positive)
-        return self.part(count, answers)
+        answers = answers_of(output)
+        return self.part(_positives(answers), len(answers))
 
     def part(self, positives: int, answers: int) -> tuple[int, int]:
         """The part (t, k) of these numbers of positives and answers."""
@@ -131,32 +131,33 @@ class SparseVector(Thresholded):
         """How far the threshold moves: its noise, and the centre."""
         return self._one(noise, self._threshold_rate) + self.centre
 
-    def sample(self, data: NDArray[Any], noise: NoiseSource) -> NDArray[Any]:
-        """The mask of positives; with ``gap``, by how much each was above, and NaN elsewhere."""
+    def sample(self, data: NDArray[Any], noise: NoiseSource) -> AboveMask:
+        """The answers up to the last positive allowed: whether each value is above; with ``gap``, by how much."""
         margins = self._bars - self.points(np.asarray(data))
         shift, remaining = self._shift(noise), self.at_most
-        output: NDArray[Any] = np.full(len(margins), np.nan) if self.gap else np.zeros(len(margins), np.bool_)
+        answers: NDArray[Any] = np.full(len(margins), np.nan) if self.gap else np.zeros(len(margins), np.bool_)
         for start in range(0, len(margins), CHUNK):
             chunk = margins[start : start + CHUNK]
             if self.gap:
                 excess = self._excess(noise, self.rate, chunk, shift)
                 above = np.flatnonzero(excess >= 0)[:remaining]
-                output[start + above] = self._grid.values(excess[above])
+                answers[start + above] = self._grid.values(excess[above])
             else:
                 above = np.flatnonzero(self._reaches(noise, self.rate, chunk, shift))[:remaining]
-                output[start + above] = True
+                answers[start + above] = True
             remaining -= len(above)
             if not remaining:
-                break
-        return output
+                return AboveMask(answers[: start + int(above[-1]) + 1].copy(), len(margins))
+        return AboveMask(answers, len(margins))
 
     def start(self, data: Any, noise: NoiseSource) -> Comparisons:
         """Questions one at a time; ``data``, if any, is what callables are called with."""
         return Comparisons(self, data, noise)
 
     def describe(self, output: Any) -> str:
-        """How many answers were positive, and how many were allowed."""
-        return f"{int(_positive(output).sum())} of at most {self.at_most} {above_text(self.threshold)}"
+        """How many answers were positive, how many were allowed, and how many values were not compared."""
+        positives = _positives(answers_of(output))
+        return f"{positives} of at most {self.at_most} {above_text(self.threshold)}{stopped_text(output)}"
 
 
 class Comparisons(Asking):
@@ -193,9 +194,6 @@ class Comparisons(Asking):
         return svt._grid.value(min(excess, 4 * FARTHEST_VALUE)) if svt.gap else True
 
 
-def _positive(output: Any) -> NDArray[np.bool_]:
-    """Which answers were positive: True, or a gap that is a number."""
-    answers = np.asarray(output)
-    if answers.dtype == np.bool_:
-        return answers
-    return ~np.isnan(answers.astype(np.float64))  # None and NaN mean "below"
+def _positives(answers: NDArray[Any]) -> int:
+    """How many answers were positive: True, or a gap that is a number."""
+    return int(AboveMask(answers, len(answers)).found.sum())

@@ -66,7 +66,7 @@ def _range(asked: Asked, value: tuple[float, float], off: str) -> Answer:
 
 
 def _ranks_off(asked: Asked, mechanism: PrivateQuantiles) -> Accuracy:
-    return Accuracy(float(mechanism.error_bound(CONFIDENCE)), "ranks")
+    return Accuracy(float(mechanism.error_bound(CONFIDENCE)), "ranks", within=asked.most_values)
 
 
 def _several(asked: Asked, value: Any, off: str) -> Answer:

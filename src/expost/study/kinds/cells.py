@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil, log
 from typing import Any
 
+from expost.comparison import Comparison
 from expost.cost import Cost, exact
 from expost.data import Above, BalancedCounts, Discovered, Histogram, MostFrequent, Noisy
 from expost.mechanism import Mechanism, Release
 from expost.study.grammar import Key
 from expost.study.kinds import keys
-from expost.study.kinds.kind import CONFIDENCE, MOST_LISTED, Accuracy, Answer, Asked, NoBar, QuestionKind, number_text
+from expost.study.kinds.kind import (
+    CONFIDENCE,
+    MOST_LISTED,
+    Accuracy,
+    Answer,
+    Asked,
+    NoBar,
+    QuestionKind,
+    always,
+    number_text,
+)
 from expost.study.kinds.numbers import noisy
 from expost.study.model import Question
 
@@ -28,7 +40,7 @@ _CELLS = (
 _LARGE = (
     *_CELLS,
     Key("threshold", "whole", "above which a cell is large", required=True),
-    Key("at_most", "whole", "the most large cells that are looked for", required=True),
+    Key("at_most", "whole", "the most large cells looked for; what comes after them is not compared", required=True),
 )
 
 
@@ -75,16 +87,16 @@ def _find_share(question: Question) -> Fraction:
 
 def _values(asked: Asked, found: Release) -> Mechanism | None:
     """The values of what was found, with the ε that finding did not use. Proof: thm-release-large."""
-    labels = [label for label, large in found.value.items() if large]
+    labels = [label for label, compared in found.value.items() if compared is Comparison.ABOVE]
     if not labels:
         return None
     remaining = Cost.within(Fraction(str(asked.epsilon))) - Cost.of_units(found.charged.epsilon_units)
     return _cells(asked, rest=False).only(labels).laplace(epsilon=remaining.epsilon)
 
 
-def _none(mechanism: Above) -> dict[Any, bool]:
+def _none(mechanism: Above) -> dict[Any, Comparison]:
     """Nothing found: all cells were compared, and none is above."""
-    return dict.fromkeys(mechanism.question.labels, False)
+    return dict.fromkeys(mechanism.question.labels, Comparison.BELOW)
 
 
 def _counts(asked: Asked, mechanism: Noisy | BalancedCounts, value: dict[Any, int]) -> Answer:
@@ -92,7 +104,7 @@ def _counts(asked: Asked, mechanism: Noisy | BalancedCounts, value: dict[Any, in
 
 
 def _each(asked: Asked, mechanism: Noisy[Any]) -> Accuracy:
-    return Accuracy(float(mechanism.error_bound(CONFIDENCE)), "each")
+    return Accuracy(float(mechanism.error_bound(CONFIDENCE)), "each", within=asked.most_values)
 
 
 def _shown_from(asked: Asked, mechanism: Discovered) -> Accuracy:
@@ -108,33 +120,65 @@ def _discovered(asked: Asked, mechanism: Discovered, value: dict[Any, int]) -> A
 
 def _most(asked: Asked, mechanism: Mechanism, value: tuple[Any, ...]) -> Answer:
     named = [str(label) for label in value]
-    listed = ", ".join(named[:MOST_LISTED]) + (f", … ({len(named)} in all)" if len(named) > MOST_LISTED else "")
-    return Answer(listed or "none is frequent enough", named, outcomes=("any" if named else "none",), released=value)
+    text = _listed(named) or "none is frequent enough"
+    return Answer(text, named, outcomes=("any" if named else "none",), released=value)
+
+
+def _above(asked: Asked, mechanism: Above, value: dict[Any, Comparison]) -> Answer:
+    named = dict(zip(_labels(asked, value), value.values(), strict=True))
+    found = [label for label, compared in named.items() if compared is Comparison.ABOVE]
+    threshold = number_text(asked["threshold"])
+    text = f"above {threshold}: {', '.join(found)}" if found else f"none above {threshold}"
+    answer = Answer(text, {label: str(compared) for label, compared in named.items()},
+                    outcomes=("any" if found else "none",), released=value)  # fmt: skip
+    return _unless_all_compared(asked, answer, value)
 
 
 def _large(asked: Asked, mechanism: Any, value: dict[Any, Any]) -> Answer:
-    if not isinstance(mechanism, Above):
-        return _bars(asked, value, float(mechanism.error_bound(CONFIDENCE)), ("any",))
-    found = [_label(asked, label) for label, large in value.items() if large]
+    """The counts of what was found; or, if that is nothing, that all was compared and is not above."""
+    if isinstance(mechanism, Above):
+        return _above(asked, mechanism, value)
+    assert asked.first is not None
+    counts = _bars(asked, value, float(mechanism.error_bound(CONFIDENCE)), ("any",))
+    return _unless_all_compared(asked, counts, asked.first.value)
+
+
+def _unless_all_compared(asked: Asked, answer: Answer, compared: dict[Any, Comparison]) -> Answer:
+    """The answer, which also says of which cells nothing is known because the last one allowed came before them."""
+    left = _labels(asked, (label for label, each in compared.items() if each is Comparison.NOT_COMPARED))
+    if not left:
+        return answer
+    found = sum(each is Comparison.ABOVE for each in compared.values())
     threshold = number_text(asked["threshold"])
-    text = f"above {threshold}: {', '.join(found)}" if found else f"none above {threshold}"
-    return Answer(text, found, outcomes=("any" if found else "none",), released=value)
+    notice = f"stopped after {found} (at_most): what was not compared may be above {threshold}, too"
+    return replace(answer, text=f"{answer.text}; not compared: {_listed(left)}", notice=notice)
 
 
-def _label(asked: Asked, label: Any) -> str:
-    """What a cell is called: of whole numbers, a bin is a number, or the first to the last."""
-    bin_ = _BIN.fullmatch(str(label)) if "bins" in asked.question.values else None
-    if bin_ is None or asked.table.expression(asked["column"], ("integer", "number"), "a bin").kind != "integer":
-        return str(label)
-    first, last = int(bin_[1]), int(bin_[2]) - 1
+def _listed(names: Sequence[str]) -> str:
+    """The first of many names, and how many there are."""
+    return ", ".join(names[:MOST_LISTED]) + (f", … ({len(names)} in all)" if len(names) > MOST_LISTED else "")
+
+
+def _labels(asked: Asked, cells: Iterable[Any]) -> list[str]:
+    """What cells are called: of whole numbers, a bin is a number, or the first to the last."""
+    if "bins" not in asked.question.values:
+        return [str(cell) for cell in cells]
+    whole = asked.table.expression(asked["column"], ("integer", "number"), "a bin").kind == "integer"
+    return [_bin_label(str(cell)) if whole else str(cell) for cell in cells]
+
+
+def _bin_label(cell: str) -> str:
+    edges = _BIN.fullmatch(cell)
+    if edges is None:
+        return cell
+    first, last = int(edges[1]), int(edges[2]) - 1
     return f"{first}" if first == last else f"{first} to {last}"
 
 
 def _bars(asked: Asked, value: dict[Any, int], error: float, outcomes: tuple[str, ...]) -> Answer:
-    named = {_label(asked, label): count for label, count in value.items()}
-    listed = ", ".join(f"{label}: {number_text(count)}" for label, count in list(named.items())[:MOST_LISTED])
-    more = f", … ({len(named)} in all)" if len(named) > MOST_LISTED else ""
-    text = f"{listed}{more}; each ± {number_text(error)}"
+    named = dict(zip(_labels(asked, value), value.values(), strict=True))
+    counts = _listed([f"{label}: {number_text(count)}" for label, count in named.items()])
+    text = f"{counts}; each ± {number_text(error)}"
     return Answer(text, named, error, outcomes, bars=named, released=value)
 
 
@@ -182,12 +226,13 @@ CELLS = (
     QuestionKind(
         "histogram", "How many rows, or units, have each of the stated values, or lie in each bin.",
         (*_CELLS, Key("other", "text", "what all other values are called; 'other' by default"), keys.NOISE),
-        _histogram, _counts, accuracy=_each, cells=True, settings=_histogram_settings,
+        _histogram, _counts, accuracy=_each, cells=True, amount=always, settings=_histogram_settings,
         example='column = "age"\nbins = 10\nbounds = [0, 100]',
     ),
     QuestionKind(
         "discover", "Which values occur, and how many rows or units have them: values that enough units have.",
         (keys.COLUMN, keys.COUNTED, keys.WHERE), _discover, _discovered, accuracy=_shown_from, delta=True, cells=True,
+        amount=always,
         noise="Laplace, on counts; a value that few have is not shown", outcomes=("any", "none"),
         settings=_discover_settings, example='column = "diagnosis"',
     ),
@@ -199,7 +244,7 @@ CELLS = (
     ),
     QuestionKind(
         "above", "Which cells of a histogram are above a threshold (sparse vector): charged for those that are.",
-        _LARGE, _find, _large, cells=True, noise=_SPARSE, cheapest=_none, outcomes=("any", "none"),
+        _LARGE, _find, _above, cells=True, noise=_SPARSE, cheapest=_none, outcomes=("any", "none"),
         accuracy=_names, settings=_above_settings,
         example='column = "diagnosis"\nkeys = ["flu", "cold"]\nthreshold = 500\nat_most = 2',
     ),
@@ -207,7 +252,7 @@ CELLS = (
         "large", "The cells above a threshold with their counts: finds them, then spends its remaining ε on counts.",
         (*_LARGE, Key("find_share", "part", "the share of ε for finding them; the rest is for their counts. 0.5 by "
                       "default")),
-        _find, _large, cells=True, noise=_SPARSE, then=_values, first_share=_find_share, cheapest=_none,
+        _find, _large, cells=True, amount=always, noise=_SPARSE, then=_values, first_share=_find_share, cheapest=_none,
         outcomes=("any", "none"),
         accuracy=lambda asked, mechanism: NoBar("it depends on the ε that finding cells leaves", later=True),
         example='column = "diagnosis"\nkeys = ["flu", "cold"]\nthreshold = 500\nat_most = 2',

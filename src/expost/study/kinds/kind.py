@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, floor, log10
 from typing import Any
@@ -43,6 +43,8 @@ class Answer:
     """How it was made, in words, by subject."""
     notice: str = ""
     """What to beware of."""
+    drowned: bool = False
+    """Whether noise is larger than the answer."""
 
     @property
     def number(self) -> float | None:
@@ -60,12 +62,16 @@ class Asked:
     epsilon: float
     delta: Fraction
     size: int
-    """The public number of units, or 0 where it is private."""
+    """The public number of units, or a usual one while it was not looked at; 0 where it is private."""
     earlier: Mapping[str, Answer] = field(default_factory=dict)
     meters: LedgerMeters | None = None
     """By which its noise is priced, if the ledger has others than the basic sum."""
     replayed: bool = False
     """Whether it was asked before, and ε and δ are those of its mechanism then."""
+    sized: bool = True
+    """Whether the number of units is that of the data."""
+    first: Release | None = None
+    """What the first of its two questions released, once it did."""
 
     def __getitem__(self, key: str) -> Any:
         return self.question.values[key]
@@ -94,6 +100,11 @@ class Asked:
         names = (self["column"],) if "column" in self.question.values else (*self["features"], self["target"])
         return self.table.column(*names)
 
+    @property
+    def most_values(self) -> int | None:
+        """The most values that can count, where that is public."""
+        return self.size * self.table.unit.rows or None if self.sized else None
+
     def part(self, share: Fraction) -> float:
         """A share of its ε, rounded down."""
         return Cost.within(Fraction(str(self.epsilon)) * share).epsilon
@@ -108,6 +119,18 @@ class Accuracy:
     """Of what, if not of the answer itself."""
     relative: bool = False
     """Whether the error is a share of the true answer."""
+    within: float | None = None
+    """How wide the range is that the answer lies in whatever the data is, where that is public."""
+    nominal: bool = False
+    """Whether the error is for a number of values that nobody stated."""
+
+    @property
+    def drowned(self) -> bool:
+        """Whether noise is known to move the answer across its whole range, so that it says nothing.
+
+        That is the rule before an answer is paid for; :func:`is_drowned` is the one for the answer itself.
+        """
+        return self.within is not None and not self.nominal and 2 * self.error >= self.within
 
     def __str__(self) -> str:
         shown = f"{number_text(100 * self.error)} % of the answer" if self.relative else number_text(self.error)
@@ -125,6 +148,22 @@ class NoBar:
 
     def __str__(self) -> str:
         return f"the error bar comes with the answer: {self.why}" if self.later else f"no error bar: {self.why}"
+
+
+DROWNED = "noise is larger than the answer"
+SAYS_NOTHING = "noise is larger than the answer can be, so it would say nothing"
+
+
+def is_drowned(answer: Answer, expected: Accuracy | NoBar, *, amount: bool) -> bool:
+    """Whether noise is larger than an answer: than its range, or, of amounts, than all of its numbers."""
+    if isinstance(expected, Accuracy) and answer.error is not None:
+        expected = replace(expected, error=answer.error, nominal=False)
+    if isinstance(expected, Accuracy) and expected.drowned:
+        return True
+    numbers = list((answer.bars or {}).values()) if answer.number is None else [answer.number]
+    if not amount or not answer.error or not numbers:
+        return False
+    return answer.error >= max(map(abs, numbers))
 
 
 class Unanswerable(Exception):
@@ -182,6 +221,8 @@ class QuestionKind:
     """What ± in its answers covers."""
     cells: bool = False
     """Whether it counts cells, of which one unit may be in several."""
+    amount: Callable[[Asked], bool] = lambda asked: False
+    """Whether its numbers are amounts, none below 0: then noise as large as they are leaves nothing of them."""
     stand_in: Answer | None = None
     """Stands for its answer while later questions are planned."""
     of_groups: OfGroups | None = None
@@ -208,6 +249,11 @@ class QuestionKind:
         """The earlier questions that its settings name, by key."""
         named = {key.name: values.get(key.name) for key in self.keys if key.refers_to}
         return {key: name for key, name in named.items() if isinstance(name, str)}
+
+
+def always(asked: Asked) -> bool:
+    """Whatever is asked."""
+    return True
 
 
 def known_settings(**settings: Any) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from expost.study.kinds.kind import (
     NoBar,
     OfGroups,
     QuestionKind,
+    always,
     known_settings,
     number_text,
     with_error,
@@ -162,17 +163,25 @@ def _average(asked: Asked, mechanism: NoisyMean | CountedMean | NoisySearched, v
 def _accuracy(asked: Asked, mechanism: Noisy[Any] | NoisyUntil) -> Accuracy:
     if isinstance(mechanism, NoisyUntil):
         return Accuracy(float(share_of(asked["accuracy"]) or 0), "if its ε is enough for that", relative=True)
-    return Accuracy(float(mechanism.error_bound(CONFIDENCE)))
+    within = asked.most_values if asked.question.kind == "count" else None
+    return Accuracy(float(mechanism.error_bound(CONFIDENCE)), within=within)
 
 
 def _average_accuracy(asked: Asked, mechanism: NoisyMean | CountedMean | NoisySearched) -> Accuracy | NoBar:
     """If as many values count as there are units, or a thousand where their number is private."""
     if isinstance(mechanism, NoisySearched):
         return FOUND_LATER
-    values = asked.size or 1_000
+    values, (low, high) = asked.size or 1_000, asked["bounds"]
+    nominal = values != asked.most_values
     if isinstance(mechanism, NoisyMean):
-        return Accuracy(mechanism.error_bound(CONFIDENCE, n=values))
-    return Accuracy(mechanism.error_bound(CONFIDENCE, output=(0.0, values)), f"if {values:,} values count")
+        return Accuracy(mechanism.error_bound(CONFIDENCE, n=values), within=high - low, nominal=nominal)
+    error = mechanism.error_bound(CONFIDENCE, output=(0.0, values))
+    return Accuracy(error, f"if {values:,} values count", within=high - low, nominal=nominal)
+
+
+def _from_zero(asked: Asked) -> bool:
+    """Whether no value is below 0."""
+    return "bounds" in asked.question.values and asked["bounds"][0] >= 0
 
 
 def _count_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
@@ -199,19 +208,20 @@ def _clipped(question: Sum | Mean) -> dict[str, Any]:
 NUMBERS = tuple(map(grouped, (
     QuestionKind(
         "count", "How many rows, or units, there are.", (keys.WHERE, keys.COUNTED, keys.NOISE, keys.ACCURACY), _count,
-        _number, accuracy=_accuracy, number=True, of_groups=OfGroups(_counts, of_group),
+        _number, accuracy=_accuracy, number=True, amount=always, of_groups=OfGroups(_counts, of_group),
         settings=_count_settings,
         example='where = "visits > 0"',
     ),
     QuestionKind(
         "sum", "The sum of a column.",
         (keys.COLUMN, _BOUNDS, keys.DROPPED, keys.WHERE, keys.NOISE, keys.ACCURACY), _sum, _number, accuracy=_accuracy,
-        number=True, of_groups=OfGroups(_sums, of_group), settings=_sum_settings,
+        number=True, amount=_from_zero, of_groups=OfGroups(_sums, of_group), settings=_sum_settings,
         example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "mean", "The mean of a column.", (keys.COLUMN, OPTIONAL_BOUNDS, keys.DROPPED, keys.WHERE), _mean, _average,
-        accuracy=_average_accuracy, number=True, of_groups=OfGroups(_means, of_group, OF_TYPICAL_SIZE),
+        accuracy=_average_accuracy, number=True, amount=_from_zero,
+        of_groups=OfGroups(_means, of_group, OF_TYPICAL_SIZE),
         settings=_mean_settings,
         example='column = "cost"\nbounds = [0, 1000]',
     ),

@@ -82,6 +82,8 @@ class Encoder:
 
 def _plain(outputs: Sequence[Any]) -> FeatureRows | None:
     """Outputs that are numbers, or equally long lists of numbers, as rows; None if they are not."""
+    if any(is_dataclass(output) for output in outputs[:50]):  # as an array, a record may be less than it says
+        return None
     if any(isinstance(atom, str) for output in outputs[:50] for atom in atoms(output)):
         return None
     try:

@@ -11,6 +11,7 @@ import pytest
 
 import expost as xp
 import expost.data
+from expost.mechanisms import Comparison
 
 
 def test_the_better_noise_is_chosen_from_public_facts(connection: duckdb.DuckDBPyConnection) -> None:
@@ -48,6 +49,34 @@ def test_a_sparse_vector_gives_back(visits: xp.PrivateTable, ledger: xp.Ledger) 
     assert large.mechanism.guarantee.neighbours == "add-remove"
     assert bins.above(1000, at_most=10, epsilon=1).noise.monotone
     assert str(large).startswith("Above: 0 of at most 10 above 1000")
+
+
+def test_cells_after_the_last_one_allowed_are_not_compared(visits: xp.PrivateTable, ledger: xp.Ledger) -> None:
+    """Before, they were denied: False for cells that are as large as those found."""
+    bins = visits.histogram("age", bins=3, bounds=(0, 90))
+    found = ledger.run(bins.above(-100_000, at_most=2, epsilon=1))
+    assert list(found.value.values()) == ["above", "above", "not compared", "not compared"]
+    assert (found.value["[0, 30)"], found.value["other"]) == (Comparison.ABOVE, Comparison.NOT_COMPARED)
+    assert [label for label, above in found.value.items() if above] == list(bins.labels[:2])
+    assert found.frame.names == ("age", "above")
+    assert found.frame["above"] == [str(each) for each in found.value.values()]
+    assert str(found).startswith("Above: 2 of at most 2 above -100000; stopped after 2 (at_most), 2 not compared")
+    assert "not compared" in found._repr_html_()
+    assert found.part == found.mechanism.part_of(found.value) == bins.above(0, at_most=2, epsilon=1).noise.part(2, 2)
+    every = ledger.run(bins.above(-100_000, at_most=4, epsilon=1))
+    assert {*every.value.values()} == {Comparison.ABOVE}
+
+
+def test_groups_say_what_was_not_compared(visits: xp.PrivateTable, ledger: xp.Ledger) -> None:
+    groups = visits.by("city", ["Rome", "Oslo"])
+    found = ledger.run(
+        groups.ask(lambda rows, e: rows.histogram("age", bins=[0, 50, 100]).above(-(10**6), at_most=1, epsilon=e),
+                   epsilon=2)
+    )  # fmt: skip
+    expected = {"[0, 50)": "above", "[50, 100)": "not compared", "other": "not compared"}
+    assert found.value == {"Rome": expected, "Oslo": expected}
+    assert found.frame.names == ("city", "age", "above")
+    assert found.frame.rows[:2] == (("Rome", "[0, 50)", "above"), ("Rome", "[50, 100)", "not compared"))
 
 
 def test_a_mean_over_a_public_number_spends_all_on_the_sum(people: xp.PrivateTable) -> None:
@@ -127,7 +156,7 @@ def test_answers_have_the_types_that_people_read(visits: xp.PrivateTable) -> Non
     counted = visits.histogram("age", bins=[0, 50, 100])
     assert type(assert_type(ledger.run(counted.laplace(epsilon=1)).value, dict[Any, int])) is dict
     above = counted.above(1, at_most=1, epsilon=1)
-    assert type(assert_type(ledger.run(above).value, dict[Any, bool])) is dict
+    assert type(assert_type(ledger.run(above).value, dict[Any, Comparison])) is dict
 
 
 def test_every_mechanism_here_cites_its_proof() -> None:
