@@ -14,6 +14,8 @@ from expost.data import query
 from expost.data.expression import Tree
 from expost.data.questions import as_number
 from expost.errors import InvalidValue
+from expost.guarantee import Neighbours
+from expost.mechanism import PrivateData
 from expost.mentions import Argument, brief
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Column:
+class Column(PrivateData):
     """One value, or one row of values, per unit: an array that rank statistics and regressions run ``on``.
 
     Under substitution the number of units is public, and so is the shape. NULL is NaN; the mechanism
@@ -79,6 +81,16 @@ class Column:
         column = cls(table, tuple(names))
         _ = column.plan  # the query can be run
         return column
+
+    @property
+    def unit_name(self) -> str:
+        """Whose privacy is protected: the unit of the table."""
+        return self.table.unit.title
+
+    @property
+    def relation(self) -> Neighbours:
+        """That of the table."""
+        return self.table.neighbours
 
     @property
     def dtype(self) -> np.dtype[np.float64]:
