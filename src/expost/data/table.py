@@ -404,11 +404,12 @@ class PrivateTable(MomentQuestions, ShownTable):
 
     def __str__(self) -> str:
         unit = self.unit
+        named = "" if unit.name is None else f", one {unit.name}"
         whose = (
-            "every row is a unit"
+            f"every row is a unit{named}"
             if unit.column is None
-            else f"each {unit.column!r} is a unit; at most {unit.rows} rows and {unit.groups} groups of each count, "
-            "chosen by a keyed hash; rows without one do not count"
+            else f"each {unit.column!r} is a unit{named}; at most {unit.rows} rows and {unit.groups} groups of each "
+            "count, chosen by a keyed hash; rows without one do not count"
         )
         derived = {step.column: step.description for step in self.steps if step.column is not None}
         width = max((len(name) for name, _ in self.columns), default=0)

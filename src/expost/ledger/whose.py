@@ -29,6 +29,8 @@ def in_books(ledger: Protected, request: Request, data: Any = None) -> Request:
     One word in all entries makes every later check, in databases and in audit trails, a comparison of texts. Raises
     ``UnitMismatch`` if the question, or the data that it runs on, is about another unit than the ledger, and
     ``NeighbourMismatch`` for data of another relation.
+
+    Proof: thm-ledger, prop-one-unit
     """
     where = f"ledger {request.account[0]!r}"
     for each in private_data(data):

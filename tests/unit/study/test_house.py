@@ -1,21 +1,15 @@
-"""The house: a kind has one home, a mechanism is built once, a question crosses few files."""
+"""The house: a kind has one home, and a mechanism is built once."""
 
 import ast
 import sys
-import weakref
 from collections import Counter
-from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import pytest
-
-from commands import CliRunner
-from expost.cli.main import app
 from expost.study import read_study, run_study
 from expost.study.kinds import KINDS
-from studies import COUNT, DERIVED, QUESTIONS, TUNED, question, write_study
+from studies import COUNT, question, write_study
 
 SOURCE = Path(__file__).resolve().parents[3] / "src" / "expost"
 MANY = "".join(
@@ -78,52 +72,3 @@ def test_a_run_builds_each_mechanism_once(tmp_path: Path) -> None:
     assert times.pop("middle") == 2, "once for a nominal scale, once for the one that was released"
     assert times.pop("mean") == 2, "once with the most that could remain, once with what does"
     assert set(times.values()) == {1}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "asked",
-    [
-        question("sizes", "count", by="city", by_keys=["Rome", "Oslo"], epsilon=1),
-        question("middle", "stable_median", column="age", missing=0, scale=40, epsilon=1, delta=1e-6),
-        TUNED,
-        *(each for each in QUESTIONS if 'scale = "' not in each),
-    ],
-    ids=lambda asked: asked.split('"')[3],
-)
-def test_a_question_crosses_few_files(tmp_path: Path, asked: str) -> None:
-    """From the command to the answer: the command's own files, and those of other packages that they call."""
-    path = write_study(tmp_path, DERIVED + asked, epsilon=20)
-    run_study(read_study(path))  # imports, and caches
-    for file in tmp_path.glob("books.db*"):  # the file of heads, too
-        file.unlink()
-    crossed: set[str] = set()
-
-    @cache
-    def room_in(name: str) -> str | None:
-        file = Path(name)
-        return file.relative_to(SOURCE).as_posix() if file.is_relative_to(SOURCE) else None
-
-    def room_of(frame: FrameType) -> str | None:
-        return room_in(frame.f_code.co_filename)
-
-    def entered(frame: FrameType, event: str, _: Any) -> None:
-        here = room_of(frame) if event == "call" and frame.f_code.co_name != "<module>" else None
-        if here is None:
-            return
-        caller = frame.f_back
-        while caller is not None and room_of(caller) is None:
-            if caller.f_code.co_filename == weakref.__file__:
-                return  # the interpreter drops a ledger: nobody called
-            caller = caller.f_back
-        if caller is None or str(room_of(caller)).startswith(("cli/", "study/")):
-            crossed.add(here)
-
-    sys.setprofile(entered)
-    try:
-        result = CliRunner().invoke(app, ["run", str(path)])
-    finally:
-        sys.setprofile(None)
-    assert result.exit_code == 0
-    assert {"cli/study.py", "study/run.py", "ledger/ledger.py"} <= crossed
-    assert len(crossed) <= 25, sorted(crossed)
