@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-ROW = "row"
-"""The name of a unit that is a row, whatever it is about."""
+_ROW = "row"  # whatever it is about
 _EACH = " (one row each)"
 _FULL = re.compile(r"(.+) \(column (.+)\)", re.DOTALL)
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\da-zA-Z_]+")
@@ -45,7 +44,7 @@ def in_full(column: str | None, name: str | None = None) -> str:
     ('patient_id', 'patient (column pid)', 'row', 'visit (one row each)')
     """
     if column is None:
-        return ROW if name is None else f"{name}{_EACH}"
+        return _ROW if name is None else f"{name}{_EACH}"
     found = _parsed(column)
     if name is None and not found.is_row and not found.is_full:
         return column
@@ -110,7 +109,7 @@ def _parsed(unit: str) -> _Named:
     if full is not None:
         return _Named(False, tuple(map(_words, full.groups())), True)
     words = _words(unit)
-    return _Named(True, (), False) if words == (ROW,) else _Named(False, (words,), False)
+    return _Named(True, (), False) if words == (_ROW,) else _Named(False, (words,), False)
 
 
 def _words(name: str) -> tuple[str, ...]:

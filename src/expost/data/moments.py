@@ -191,7 +191,7 @@ class OnColumns(TableMechanism[Any]):
     mechanism: Mechanism
 
     @property
-    def plain_guarantee(self) -> Guarantee:
+    def _plain_guarantee(self) -> Guarantee:
         """The mechanism's guarantee."""
         return self.mechanism.guarantee
 

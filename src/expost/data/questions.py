@@ -161,11 +161,11 @@ class TableMechanism(Mechanism[None, Out]):
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee, for the unit of the table. Here alone, so that no question forgets whose privacy it is."""
-        return self.plain_guarantee.of_unit(self.question.table.unit.title)
+        return self._plain_guarantee.of_unit(self.question.table.unit.title)
 
     @property
     @abstractmethod
-    def plain_guarantee(self) -> Guarantee:
+    def _plain_guarantee(self) -> Guarantee:
         """(P, E, δ) for one unit of the table, whatever that is called."""
 
     def check(self, data: Any) -> None:
@@ -192,7 +192,7 @@ class PureMechanism(TableMechanism[Out]):
     epsilon: Number
 
     @property
-    def plain_guarantee(self) -> Guarantee:
+    def _plain_guarantee(self) -> Guarantee:
         """ε for every output."""
         return Guarantee.uniform(self.epsilon, neighbours=self.question.table.neighbours)
 
@@ -209,7 +209,7 @@ class OnNumbers(TableMechanism[Out], Wrapper[None, Out]):
         return self.noise
 
     @property
-    def plain_guarantee(self) -> Guarantee:
+    def _plain_guarantee(self) -> Guarantee:
         """That of the mechanism that adds the noise."""
         return self.inner.guarantee
 

@@ -79,10 +79,8 @@ def test_columns_say_whose_they_are(wrapped: Callable[[Any], Any], new_ledger: N
 
 
 def test_a_median_and_a_scan_of_a_column_are_compared(new_ledger: NewLedger) -> None:
-    ledger, column = (
-        new_ledger(epsilon=2, neighbours="substitute", unit="person"),
-        table(neighbours="substitute").column("n"),
-    )
+    ledger = new_ledger(epsilon=2, neighbours="substitute", unit="person")
+    column: Any = table(neighbours="substitute").column("n")
     with pytest.raises(xp.UnitMismatch):
         ledger.run(xp.Median(epsilon=1, bounds=(0, 9), neighbours="substitute"), on=column)
     with pytest.raises(xp.UnitMismatch):
@@ -91,14 +89,11 @@ def test_a_median_and_a_scan_of_a_column_are_compared(new_ledger: NewLedger) -> 
 
 
 def test_a_column_of_a_public_number_of_units_is_no_data_for_the_other_relation(new_ledger: NewLedger) -> None:
-    ledger, column = (
-        new_ledger(epsilon=2, neighbours="add-remove", unit="row"),
-        table(neighbours="substitute").column("n"),
-    )
-    for mechanism in (
-        xp.Median(epsilon=1, bounds=(0, 9), neighbours="add-remove"),
-        xp.Laplace(epsilon=1, sensitivity=1),
-    ):
+    ledger = new_ledger(epsilon=2, neighbours="add-remove", unit="row")
+    column: Any = table(neighbours="substitute").column("n")
+    median = xp.Median(epsilon=1, bounds=(0, 9), neighbours="add-remove")
+    mechanisms: list[xp.Mechanism] = [median, xp.Laplace(epsilon=1, sensitivity=1)]
+    for mechanism in mechanisms:
         with pytest.raises(xp.NeighbourMismatch):
             ledger.run(mechanism, on=column)
     assert list(ledger.entries()) == []

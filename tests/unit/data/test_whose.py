@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.dummy import DummyClassifier
 
 import expost as xp
 from every_question import EVERY
@@ -17,6 +18,7 @@ from expost import Guarantee, Ledger
 from expost.adapters import private
 from expost.data.questions import TableMechanism
 from expost.errors import InvalidStudy
+from expost.learn import PrivateLinearRegression, private_score
 from expost.mechanism import Mechanism, private_data
 from expost.mechanisms.linear.tested_logistic import ErrorTest
 from expost.study import plan_study, read_study
@@ -25,7 +27,7 @@ from studies import COUNT, write_study
 FRAME = pd.DataFrame({"person": [1, 1, 2], "city": list("aab"), "n": [1, 2, 3], "x": [0.5, 1.0, 1.5]})
 
 
-def below(kind: type) -> Iterator[type]:
+def below(kind: Any) -> Iterator[Any]:
     for each in kind.__subclasses__():
         yield each
         yield from below(each)
@@ -35,7 +37,7 @@ def test_no_question_makes_its_guarantee_elsewhere() -> None:
     """The type checker says so, too: the property is final."""
     kinds = set(below(TableMechanism))
     assert len(kinds) > 12
-    assert {kind for kind in kinds if kind.guarantee is not TableMechanism.guarantee} == set()  # type: ignore[attr-defined]
+    assert {kind for kind in kinds if kind.guarantee is not TableMechanism.guarantee} == set()
     others = [kind for kind in below(Mechanism) if kind.__module__.startswith("expost.data.")]
     assert {kind for kind in others if not issubclass(kind, TableMechanism)} == set()
 
@@ -115,6 +117,30 @@ def test_what_data_says_is_found_and_private_values_are_not_looked_into() -> Non
     round_and_round: list[Any] = [column]
     round_and_round.append(round_and_round)
     assert set(map(id, private_data(round_and_round))) == {id(column)}
+
+
+def test_models_and_recipes_pass_on_whose_columns_they_are_given() -> None:
+    table = xp.read(FRAME, unit="row", neighbours="substitute")
+    people, rows = (Ledger(epsilon=9, delta=1e-6, neighbours="substitute", unit=unit) for unit in ("person", "row"))
+    features, target = table.column("n", "x"), table.column("n")
+    bounds: dict[str, Any] = {"bounds": [(0, 3), (0, 2)], "target_bounds": (0, 3)}
+
+    def fit(ledger: Ledger) -> Any:
+        return PrivateLinearRegression(epsilon=1, **bounds, ledger=ledger).fit(features, target).release_
+
+    def score(ledger: Ledger) -> Any:
+        ones = DummyClassifier(strategy="constant", constant=1).fit([[0]], [1])
+        return private_score(ledger, ones, features, np.ones(3), epsilon=1).releases[0]
+
+    def large(ledger: Ledger) -> Any:
+        found = xp.release_large(ledger, target, threshold=1e6, at_most=1, sensitivity=1, epsilon=1)
+        return found.releases[0]
+
+    for work in (fit, score, large):
+        with pytest.raises(xp.UnitMismatch):
+            work(people)
+        assert work(rows).entry.unit == "row"
+    assert list(people.entries()) == []
 
 
 UNITS = ["person", "persons", "person (column person)", "visitor", "visitor (one row each)", "row", "household"]
