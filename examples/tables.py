@@ -51,8 +51,8 @@ def ask(path: Path) -> None:
         print(f"  {diagnosis:10} {people:5} people")
     print(f"\n{ledger.statement()}\n")
 
-    each = xp.read(path, unit="row", neighbours="substitute")
-    book = xp.Ledger(epsilon=1, delta=1e-6, name="visits", neighbours="substitute", unit="visit")
+    each = xp.read(path, unit="visit (one row each)", neighbours="substitute")
+    book = xp.Ledger(epsilon=1, delta=1e-6, name="visits", neighbours="substitute", unit="visit (one row each)")
     typical = xp.StableMedian.scaled(100, size=each.size, epsilon=1, delta=1e-6, bounds=(0, 500))
     print(book.run(typical, on=each.column("cost"), label="median cost"))
 

@@ -75,6 +75,7 @@ else:
             "ReservationClosed",
             "SnapshotLost",
             "UnderWay",
+            "UnitMismatch",
             "UnknownEntry",
             "UnknownPart",
             "UnrecordedWarning",

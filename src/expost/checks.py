@@ -6,7 +6,7 @@ was given.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from math import floor
 from numbers import Integral
@@ -14,8 +14,9 @@ from sys import float_info
 from typing import Any, TypeAlias
 
 from expost.cost import Cost, Number, exact
-from expost.errors import InvalidValue
+from expost.errors import InvalidValue, UnitMismatch
 from expost.mentions import GivenValue, brief
+from expost.unit_names import same_unit
 
 FieldRule: TypeAlias = Callable[..., Any]
 """Takes what was given and the parameter's name, and gives what is kept; or raises ``InvalidValue``."""
@@ -193,3 +194,20 @@ def check_monotone(monotone: bool, neighbours: str | None) -> None:
             "monotone out, or say neighbours='add-remove' if that is what is protected (exchanging a record moves "
             "counts both ways)"
         )
+
+
+def as_unit_name(unit: Any) -> str | None:
+    """The name of a unit of privacy, or None."""
+    if unit is not None and (not isinstance(unit, str) or not unit):
+        raise InvalidValue(f"a unit is named by a text that is not empty, such as 'patient'; got {brief(unit)}")
+    return unit
+
+
+def common_unit(units: Iterable[str | None]) -> str | None:
+    """The unit of several guarantees, of which some may have none, as the first calls it. Raises ``UnitMismatch``."""
+    found: str | None = None
+    for unit in units:
+        if found is not None and unit is not None and not (same_unit(found, unit) or same_unit(unit, found)):
+            raise UnitMismatch(unit, found, "what it is used with")
+        found = found or unit
+    return found

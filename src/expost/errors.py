@@ -6,6 +6,7 @@
     ├── InvalidValue (ValueError)        a public value breaks a rule; free, nothing was charged
     │   ├── InvalidStudy                 something in a study file; names file, line and key
     │   ├── NeighbourMismatch            a guarantee for one neighbour relation met another
+    │   ├── UnitMismatch                 a guarantee for one unit of privacy met another
     │   ├── AlreadyExists                a ledger, account or file of that name is there already
     │   └── NoLedgers                    the database has no ledgers
     ├── UnderWay                         another run of a study is asking this question; run again when it is done
@@ -46,6 +47,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from expost.mentions import Action, Argument, Mention, Words
+from expost.unit_names import in_a_word, is_row
 
 if TYPE_CHECKING:
     from expost.cost import Cost
@@ -100,6 +102,30 @@ class NeighbourMismatch(InvalidValue):
         else:
             yield f"work out sensitivities for {self.expected!r} neighbours anew; declare mechanisms and tables for "
             yield "them"
+
+
+@dataclass(eq=False, repr=False)
+class UnitMismatch(InvalidValue):
+    """A guarantee for one unit of privacy met another: a patient with eighty visits is not one visit."""
+
+    guaranteed: str
+    expected: str
+    where: str
+
+    def _message(self) -> Iterator[str | Mention]:
+        yield f"{self.where} protects the unit {self.expected!r}, the guarantee {self.guaranteed!r}, and what one "
+        yield "costs says nothing about the other: "
+        if is_row(self.expected):
+            word = in_a_word(self.expected)
+            yield f"only if each row is one {word}" if word != "row" else "only if each row is protected for itself"
+            yield ", read the table with "
+            yield Argument("unit", self.expected)
+        elif is_row(self.guaranteed):
+            yield "read the table with unit=Unit(column, rows=…), by the column that says which "
+            yield f"{in_a_word(self.expected)} a row is about"
+        else:
+            yield f"only if both are the same, say so with Unit(column, rows=…, name={in_a_word(self.expected)!r})"
+        yield f"; or spend from a ledger of the unit {self.guaranteed!r}"
 
 
 @dataclass(eq=False, repr=False)

@@ -20,13 +20,13 @@ from types import MappingProxyType
 from typing import Any, Literal, Self, TypeAlias, cast, get_args
 
 from expost import bracket
-from expost.checks import as_whole
+from expost.checks import as_unit_name, as_whole, common_unit
 from expost.cost import DELTA_UNITS, EPSILON_UNITS, Cost, Number, decimal_text, reading_up
 from expost.errors import InvalidValue, NeighbourMismatch, UnknownPart
 from expost.mentions import brief
-
-Part: TypeAlias = int | str | tuple["Part", ...]
-"""A label: an int (of at most 1,000 digits), a string, or a tuple of labels (at most 32 deep). Ledgers keep it."""
+from expost.parts import Part as Part
+from expost.parts import as_part as as_part
+from expost.parts import as_parts, is_part, part_from_json
 
 Neighbours: TypeAlias = Literal["add-remove", "substitute"]
 """Which databases differ by one person: one record more or less, or one record exchanged."""
@@ -46,6 +46,9 @@ class Guarantee:
     neighbours
         The relation of the guarantee: ``"add-remove"`` ("unbounded DP"), ``"substitute"`` ("bounded DP"), or None for
         whichever the declared sensitivity was for.
+    unit
+        Whose privacy it is, such as ``"patient"``: neighbours differ by one of these. None for whichever the declared
+        sensitivity was for; questions to a table have that of the table.
 
     Guarantees round up: ε to 10⁻¹², δ to 10⁻¹⁸.
 
@@ -56,13 +59,14 @@ class Guarantee:
     Proof: thm-odp-hockey-stick
     """
 
-    __slots__ = ("_delta", "_hash", "_known_key", "_neighbours", "_otherwise", "_table", "_worst")
+    __slots__ = ("_delta", "_hash", "_known_key", "_neighbours", "_otherwise", "_table", "_unit", "_worst")
     _delta: int
     _hash: int | None
     _known_key: tuple[Any, ...] | None
     _neighbours: Neighbours | None
     _otherwise: Cost | None
     _table: Mapping[Part, Cost]
+    _unit: str | None
     _worst: Cost
 
     def __init__(
@@ -72,6 +76,7 @@ class Guarantee:
         *,
         otherwise: Number | None = None,
         neighbours: Neighbours | None = None,
+        unit: str | None = None,
     ) -> None:
         if not isinstance(epsilons, Mapping):
             raise InvalidValue(f"the parts are a mapping from label to ε, got {epsilons!r}")
@@ -86,6 +91,7 @@ class Guarantee:
         put("_otherwise", rest)
         put("_delta", delta_units)
         put("_neighbours", as_neighbours(neighbours))
+        put("_unit", as_unit_name(unit))
         put("_hash", None)
         put("_known_key", None)
         put("_worst", Cost.of_units(max(price.epsilon_units for price in prices), delta_units))
@@ -93,7 +99,9 @@ class Guarantee:
     # ---- the lemmas as constructors
 
     @classmethod
-    def uniform(cls, epsilon: Number, delta: Number = 0, *, neighbours: Neighbours | None = None) -> Self:
+    def uniform(
+        cls, epsilon: Number, delta: Number = 0, *, neighbours: Neighbours | None = None, unit: str | None = None
+    ) -> Self:
         """The guarantee of every (ε, δ)-differentially private mechanism: ε for any part.
 
         >>> Guarantee.uniform(0.5).epsilon_of("whatever came out")
@@ -101,7 +109,7 @@ class Guarantee:
 
         Proof: lem-dp-to-odp
         """
-        return cls({}, delta, otherwise=epsilon, neighbours=neighbours)
+        return cls({}, delta, otherwise=epsilon, neighbours=neighbours, unit=unit)
 
     @classmethod
     def from_subsets(
@@ -159,8 +167,8 @@ class Guarantee:
         }
         open_ended = any(block._otherwise is not None for block in blocks)
         worst = max((block._worst for block in blocks), key=lambda cost: cost.epsilon_units)
-        delta = max(block._delta for block in blocks)
-        return cls._of(table, worst if open_ended else None, delta, relation)
+        delta, unit = max(block._delta for block in blocks), common_unit(block._unit for block in blocks)
+        return cls._of(table, worst if open_ended else None, delta, relation, unit)
 
     # ---- the lemmas as methods
 
@@ -187,11 +195,11 @@ class Guarantee:
             )
         table: dict[Part, Cost] = {}
         for part, price in self._table.items():
-            for image in _images(images[part]):
+            for image in as_parts(images[part]):
                 table[image] = max(table.get(image, price), price)
                 if self._otherwise is not None and image not in self._table:  # it also comes from itself
                     table[image] = max(table[image], self._otherwise)
-        return self._of(table, self._otherwise, self._delta, self._neighbours)
+        return self._of(table, self._otherwise, self._delta, self._neighbours, self._unit)
 
     def group(self, size: int) -> Self:
         """The same mechanism seen by a group of ``size`` people: size·E, and δ·(1 + e^s + … + e^{(size−1)s}).
@@ -211,7 +219,7 @@ class Guarantee:
             )
         table = {part: price * size for part, price in self._table.items()}
         otherwise = None if self._otherwise is None else self._otherwise * size
-        return self._of(table, otherwise, delta, self._neighbours)
+        return self._of(table, otherwise, delta, self._neighbours, self._unit)
 
     def under(self, neighbours: Neighbours) -> Self:
         """The guarantee for another neighbour relation, where there is one.
@@ -235,7 +243,21 @@ class Guarantee:
         if target != "substitute":
             raise NeighbourMismatch(self._neighbours, target, "the wanted guarantee")
         pair = self.group(2)
-        return self._of(pair._table, pair._otherwise, pair._delta, target)
+        return self._of(pair._table, pair._otherwise, pair._delta, target, self._unit)
+
+    def of_unit(self, unit: str | None) -> Self:
+        """The same guarantee, with the unit called so; None leaves it as it is. Raises for another unit than its own.
+
+        >>> Guarantee.uniform(1).of_unit("patient"), Guarantee.uniform(1, unit="patient_id").of_unit("patient").unit
+        (Guarantee.uniform(1, unit='patient'), 'patient')
+        """
+        if unit in (None, self._unit):
+            return self
+        common_unit((as_unit_name(unit), self._unit))
+        made, changed = object.__new__(type(self)), {"_unit": unit, "_hash": None, "_known_key": None}
+        for name in Guarantee.__slots__:  # not made anew, because tables may be long
+            object.__setattr__(made, name, changed[name] if name in changed else getattr(self, name))
+        return made
 
     # ---- reading
 
@@ -260,6 +282,11 @@ class Guarantee:
         return self._neighbours
 
     @property
+    def unit(self) -> str | None:
+        """Whose privacy it is."""
+        return self._unit
+
+    @property
     def worst_case(self) -> Cost:
         """(sup E, δ): the ordinary differential privacy of the mechanism, and what a ledger reserves.
 
@@ -275,9 +302,9 @@ class Guarantee:
 
     def cost_of(self, part: Part) -> Cost:
         """(E(part), δ), exactly: what a ledger charges when this part came out."""
-        price = self._table.get(part) if _is_part(part) else None
+        price = self._table.get(part) if is_part(part) else None
         if price is None:
-            if self._otherwise is None or not _is_part(part):
+            if self._otherwise is None or not is_part(part):
                 raise UnknownPart(part, self)
             price = self._otherwise
         return Cost.of_units(price.epsilon_units, self._delta) if self._delta else price
@@ -287,24 +314,25 @@ class Guarantee:
         return reading_up(self.cost_of(part).epsilon_units, EPSILON_UNITS)
 
     def __contains__(self, part: object) -> bool:
-        return _is_part(part) and (part in self._table or self._otherwise is not None)
+        return is_part(part) and (part in self._table or self._otherwise is not None)
 
     # ---- keeping
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; :meth:`from_json` reads them back exactly."""
-        return {
+        written = {
             "parts": [[part, _epsilon_text(price)] for part, price in self._table.items()],
             "otherwise": None if self._otherwise is None else _epsilon_text(self._otherwise),
             "delta": decimal_text(self._delta, 18),
             "neighbours": self._neighbours,
         }
+        return written if self._unit is None else {**written, "unit": self._unit}
 
     @classmethod
     def from_json(cls, data: Any) -> Self:
         """The guarantee that :meth:`to_json` wrote."""
         try:
-            rows = [(_part_from_json(part), epsilon) for part, epsilon in data["parts"]]
+            rows = [(part_from_json(part), epsilon) for part, epsilon in data["parts"]]
             parts = dict(rows)
             if len(parts) < len(rows):
                 raise InvalidValue(f"a guarantee in JSON lists each part once, got {brief(data)}")
@@ -313,25 +341,25 @@ class Guarantee:
             raise
         except (KeyError, TypeError, ValueError):
             raise InvalidValue(
-                "a guarantee in JSON has 'parts' (pairs of label and ε), 'otherwise', 'delta' and 'neighbours', "
-                f"got {brief(data)}"
+                "a guarantee in JSON has 'parts' (pairs of label and ε), 'otherwise', 'delta' and 'neighbours', and "
+                f"'unit' if it is for one, got {brief(data)}"
             ) from None
-        return cls(parts, **rest)
+        return cls(parts, unit=data.get("unit"), **rest)
 
     @classmethod
-    def _of(
-        cls, table: Mapping[Part, Cost], otherwise: Cost | None, delta_units: int, neighbours: Neighbours | None
-    ) -> Self:
+    def _of(cls, table: Mapping[Part, Cost], otherwise: Cost | None, delta_units: int, *whose: Any) -> Self:
+        neighbours, unit = whose
         return cls(
             {part: price.exact_epsilon for part, price in table.items()},
             Fraction(delta_units, DELTA_UNITS),
             otherwise=None if otherwise is None else otherwise.exact_epsilon,
             neighbours=neighbours,
+            unit=unit,
         )
 
     def _key(self) -> tuple[Any, ...]:
         if self._known_key is None:
-            key = frozenset(self._table.items()), self._otherwise, self._delta, self._neighbours
+            key = frozenset(self._table.items()), self._otherwise, self._delta, self._neighbours, self._unit
             object.__setattr__(self, "_known_key", key)
         return self._known_key  # type: ignore[return-value]  # just set
 
@@ -368,6 +396,8 @@ class Guarantee:
             named.append(f"delta={decimal_text(self._delta, 18)}")
         if self._neighbours is not None:
             named.append(f"neighbours={self._neighbours!r}")
+        if self._unit is not None:
+            named.append(f"unit={self._unit!r}")
         if not self._table:
             return f"Guarantee.uniform({', '.join([_epsilon_text(self._worst), *named])})"
         shown = list(self._table.items())
@@ -378,7 +408,6 @@ class Guarantee:
 
 
 _SHOWN = 8  # parts in a repr
-_BOUND = 10**1000  # of integers in labels
 
 
 def costliest(blocks: Sequence[Guarantee], parts: Sequence[Part]) -> tuple[int, Part]:
@@ -410,40 +439,11 @@ def _group_delta(delta: int, epsilon: Fraction, size: int) -> int:
     return ceil(total)
 
 
-def as_part(label: Any) -> Part:
-    """``label`` itself, if it may name a part."""
-    if not _is_part(label):
-        raise InvalidValue(
-            f"a part is named by an int, a string or a tuple of such, got {brief(label)}: numbers have at most 1,000 "
-            "digits, and tuples are nested at most 32 deep"
-        )
-    return cast(Part, label)
-
-
 def as_neighbours(relation: Any) -> Neighbours | None:
     """``relation`` itself, if it names a neighbour relation or is None."""
     if relation is not None and relation not in get_args(Neighbours):
         raise InvalidValue(f"neighbours must be 'add-remove' or 'substitute', got {brief(relation)}")
     return cast("Neighbours | None", relation)
-
-
-def _is_part(label: object, deepest: int = 32) -> bool:
-    kind = type(label)  # exact types: True would be the same key as 1, and numpy's ints do not go to JSON
-    if kind is tuple:
-        return deepest > 0 and all(_is_part(item, deepest - 1) for item in cast(tuple[object, ...], label))
-    return kind is str or (kind is int and abs(cast(int, label)) < _BOUND)
-
-
-def _part_from_json(label: Any) -> Part:
-    return tuple(_part_from_json(item) for item in label) if isinstance(label, list) else as_part(label)
-
-
-def _images(images: Any) -> Iterable[Part]:
-    if isinstance(images, Set):
-        if not images:
-            raise InvalidValue("a part must become at least one part; an empty set is not allowed")
-        return [as_part(image) for image in images]
-    return [as_part(images)]
 
 
 def _epsilon_text(price: Cost) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from threading import RLock
@@ -17,7 +17,7 @@ from expost.errors import InteractionClosed, InvalidValue, NotCopyable
 from expost.fingerprint import identify
 from expost.forks import here
 from expost.frame import AsFrame, Frame
-from expost.guarantee import Guarantee, Part
+from expost.guarantee import Guarantee, Neighbours, Part
 from expost.noise import NoiseSource
 from expost.text import shown
 
@@ -122,6 +122,31 @@ class Mechanism(ABC, Generic[In, Out]):
     def describe(self, output: Out) -> str:
         """What came out, in a few words for a person."""
         return "withheld" if output is WITHHELD else _brief(output)
+
+
+class PrivateData:
+    """Data that says whose it is, such as a column of a private table. A ledger compares that with its own."""
+
+    @property
+    def unit_name(self) -> str:
+        """Whose privacy is protected."""
+        raise NotImplementedError
+
+    @property
+    def relation(self) -> Neighbours:
+        """Which data differ by one unit."""
+        raise NotImplementedError
+
+
+def private_data(data: Any, deepest: int = 4) -> Iterator[PrivateData]:
+    """What says whose it is among the data that a mechanism is run on: itself, or what lists and mappings hold."""
+    if isinstance(data, PrivateData):
+        yield data
+    elif deepest and (type(data) in (list, tuple) or isinstance(data, Mapping)):
+        held = data.values() if isinstance(data, Mapping) else data
+        for each in held:
+            if isinstance(each, PrivateData | list | tuple | dict):  # of a million numbers, none is looked into
+                yield from private_data(each, deepest - 1)
 
 
 @dataclass(frozen=True, eq=False)

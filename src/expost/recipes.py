@@ -35,7 +35,7 @@ from expost.mechanisms import (
     StableNoisyInterquartileRange,
     TopK,
 )
-from expost.mechanisms.numbers import shape_of
+from expost.mechanisms.numbers import owned, shape_of
 from expost.mechanisms.sparse_vector.comparisons import NoiseKind
 from expost.mechanisms.sparse_vector.mask import stopped_text
 from expost.mechanisms.stability.order import check_records
@@ -149,7 +149,7 @@ def release_large(
         neighbours=neighbours,
     )
     sizes = np.maximum(entries, 0) if monotone else _magnitudes(entries)
-    found = ledger.run(finder, on=sizes, label=label and f"{label}: find")
+    found = ledger.run(finder, on=owned(sizes, on), label=label and f"{label}: find")
     chosen = np.flatnonzero(found.value.above)
     if not len(chosen):
         return RecipeResult({}, (found,), "no large entries")
@@ -157,7 +157,7 @@ def release_large(
     remaining = total.exact_epsilon - found.charged.exact_epsilon
     moves = separately if together is None else min(separately, together)
     noise_of = Laplace(epsilon=remaining, sensitivity=_plain(moves), neighbours=neighbours)
-    noisy = ledger.run(noise_of, on=entries[chosen], label=label and f"{label}: values")
+    noisy = ledger.run(noise_of, on=owned(entries[chosen], on), label=label and f"{label}: values")
     values = dict(zip((names[i] for i in chosen), noisy.value.tolist(), strict=True))
     listed = ", ".join(f"{name}: {value:g}" for name, value in list(values.items())[:8])
     more = ", …" if len(values) > 8 else ""

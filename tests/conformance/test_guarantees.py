@@ -21,6 +21,7 @@ from expost.ledger.codec import guarantee_text, read_guarantee
 from soak import SOAK
 
 LABELS: list[Part] = ["a", "b", "", 'quote"\\', "é\U0001f600\x00\ud800", "a!s\\u0041", 0, -3, 12, (), ("a", (1, "\n"))]
+UNITS = ["row", "patient (column pid)", 'quote"\\,', "é\U0001f600\x00\ud800", '","unit":"', ',"prices":{', "[[]"]
 DELTAS = ["0", "1e-18", "0.00001", "0.0001", "0.5", "1"]
 SPELLED = ["1.0", "01", "0.1e1", "+1", "1e0", "-1", "-0", "1.", ".5", "0.50", "1e-13", "1E-6", "9223373", "", "e", "."]
 
@@ -30,7 +31,8 @@ def _guarantee(dice: random.Random) -> Guarantee:
     prices = [Fraction(dice.choice([0, 1, 25, 10**6, 10**12 + 1, dice.randrange(10**14)]), 10**12) for _ in range(5)]
     rest = prices[-1] if not labels or dice.random() < 0.5 else None
     relation: Any = dice.choice([None, "add-remove", "substitute"])
-    return Guarantee(dict(zip(labels, prices, strict=False)), dice.choice(DELTAS), otherwise=rest, neighbours=relation)
+    table, unit = dict(zip(labels, prices, strict=False)), dice.choice([None, *UNITS])
+    return Guarantee(table, dice.choice(DELTAS), otherwise=rest, neighbours=relation, unit=unit)
 
 
 def _stored(dice: random.Random) -> Guarantee | Tariff:

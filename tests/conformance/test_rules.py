@@ -21,6 +21,8 @@ GUARANTEES = [
     Guarantee({"só": "0.5", 'with "quotes" and \\': "0.125"}, neighbours="add-remove"),
     Guarantee({(0, "a"): 1, 7: "0.5"}),
     Guarantee.uniform("0.001"),
+    Guarantee.uniform("0.002", neighbours="add-remove", unit="person_id"),
+    Guarantee({"só": "0.25"}, unit="household"),
 ]
 
 
@@ -111,7 +113,12 @@ def test_the_same_operations_give_the_same_lines(
     assert outcomes[0] == outcomes[1] == outcomes[2]
     assert len(trails[0]) > 40
     assert kinds >= {"create", "account", "reserve", "settle", "forfeit", "raise"}
-    assert {outcome.split(":")[0] for outcome in outcomes[0]} >= {"done", "ReservationClosed", "InvalidValue"}
+    assert {outcome.split(":")[0] for outcome in outcomes[0]} >= {
+        "done",
+        "ReservationClosed",
+        "InvalidValue",
+        "UnitMismatch",
+    }
     assert (ledgers[0].meters == ledgers[1].meters == ledgers[2].meters) is True
     for ledger in ledgers:
         ledger.verify()

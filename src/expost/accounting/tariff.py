@@ -92,6 +92,10 @@ class Tariff:
             Amounts(*map(min, zip(*(row.amounts for row in rows), strict=True))),
         )
 
+    def of_unit(self, unit: str | None) -> Self:
+        """The same prices, with the unit called so: see :meth:`~expost.guarantee.Guarantee.of_unit`."""
+        return type(self)(self.guarantee.of_unit(unit), self.takes_delta, self.renyi, self.normal)
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; the guarantee is not among them."""
         normal = None if self.normal is None else list(self.normal)

@@ -66,6 +66,7 @@ def entry_facts(entry: Entry) -> dict[str, Any]:
         "account": entry.account,
         "operation": entry.operation,
         "what": entry.what,
+        "unit": entry.unit,
         "key": entry.key,
         "state": entry.state,
         "part": entry.part,

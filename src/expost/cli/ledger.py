@@ -27,7 +27,10 @@ app = Commands(
 )
 
 
-_UNIT = 'Who one record is about. Studies write "patient (column patient)" or "visit (one row each)".'
+_UNIT = (
+    'Whose privacy is protected, "patient": tables of other units are refused. In full, it is "patient (column pid)" '
+    'or "visit (one row each)".'
+)
 Url = Annotated[str, argument("URL", "The database, such as sqlite:///study.db.")]
 Name = Annotated[str, argument("NAME", "The ledger's name.")]
 Epsilon = Annotated[str, option("The limit's ε.", metavar="NUMBER")]

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from expost.data import query
 from expost.data.expression import Expression
 from expost.errors import InvalidValue
+from expost.guarantee import Neighbours
+from expost.mechanism import PrivateData
 from expost.mentions import Argument, brief
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Column:
+class Column(PrivateData):
     """One value, or one row of values, per unit: an array that rank statistics and regressions run ``on``.
 
     Under substitution the number of units is public, and so is the shape. NULL is NaN; the mechanism
@@ -76,6 +78,16 @@ class Column:
         column = cls(table, tuple(value.as_number() for value in values))
         _ = column.plan  # the query can be run
         return column
+
+    @property
+    def unit_name(self) -> str:
+        """Whose privacy is protected: the unit of the table."""
+        return self.table.unit.title
+
+    @property
+    def relation(self) -> Neighbours:
+        """That of the table."""
+        return self.table.neighbours
 
     @property
     def dtype(self) -> np.dtype[np.float64]:

@@ -123,7 +123,7 @@ class Discovered(TableMechanism[dict[Any, int]]):
         _ = self.threshold
 
     @property
-    def guarantee(self) -> Guarantee:
+    def _plain_guarantee(self) -> Guarantee:
         """(ε, δ) for every output."""
         return Guarantee.uniform(self.epsilon, self.delta, neighbours=self.question.table.neighbours)
 
@@ -203,7 +203,7 @@ class MostFrequent(TableMechanism[tuple[Any, ...]]):
         return TopK(k=self.k, epsilon=epsilon, delta=delta, groups=self.question.table.unit.groups)
 
     @property
-    def guarantee(self) -> Guarantee:
+    def _plain_guarantee(self) -> Guarantee:
         """A share of ε for each key released and for the end of the list."""
         return self.choice.guarantee.under(self.question.table.neighbours)
 

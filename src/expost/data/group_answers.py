@@ -171,7 +171,7 @@ class GroupAnswers(TableMechanism[Frame]):
         _ = self._measures
 
     @property
-    def guarantee(self) -> Guarantee:
+    def _plain_guarantee(self) -> Guarantee:
         """(ε, δ) for every output."""
         return Guarantee.uniform(self.epsilon, self.delta, neighbours=self.question.table.neighbours)
 

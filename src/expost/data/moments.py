@@ -192,7 +192,7 @@ class OnColumns(TableMechanism[Any]):
     mechanism: Mechanism
 
     @property
-    def guarantee(self) -> Guarantee:
+    def _plain_guarantee(self) -> Guarantee:
         """The mechanism's guarantee."""
         return self.mechanism.guarantee
 

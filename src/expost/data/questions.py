@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,6 +154,17 @@ class TableMechanism(Mechanism[None, Out]):
 
     question: Planned
 
+    @final
+    @property
+    def guarantee(self) -> Guarantee:
+        """The guarantee, for the unit of the table. Here alone, so that no question forgets whose privacy it is."""
+        return self._plain_guarantee.of_unit(self.question.table.unit.title)
+
+    @property
+    @abstractmethod
+    def _plain_guarantee(self) -> Guarantee:
+        """(P, E, δ) for one unit of the table, whatever that is called."""
+
     def check(self, data: Any) -> None:
         """Raise if data is given, or if the table can no longer be queried."""
         if data is not None:
@@ -178,7 +189,7 @@ class PureMechanism(TableMechanism[Out]):
     epsilon: Number
 
     @property
-    def guarantee(self) -> Guarantee:
+    def _plain_guarantee(self) -> Guarantee:
         """ε for every output."""
         return Guarantee.uniform(self.epsilon, neighbours=self.question.table.neighbours)
 
@@ -193,6 +204,11 @@ class OnNumbers(TableMechanism[Out], Wrapper[None, Out]):
     def inner(self) -> Mechanism:
         """The mechanism that adds the noise."""
         return self.noise
+
+    @property
+    def _plain_guarantee(self) -> Guarantee:
+        """That of the mechanism that adds the noise."""
+        return self.inner.guarantee
 
     def check(self, data: Any) -> None:
         """Raise unless the mechanism can be run on that many numbers."""

@@ -143,7 +143,7 @@ class NoisySearched(TableMechanism[FoundMoment]):
         return self.question.search(self._budgets[0])
 
     @cached_property
-    def guarantee(self) -> Guarantee:
+    def _plain_guarantee(self) -> Guarantee:
         """The ε of the search, by its level, plus that of the noise."""
         return self._search.guarantee(self._budgets[1], neighbours=self.question.table.neighbours)
 

@@ -49,7 +49,7 @@ _MOST_STEPS = 40
 def read(
     source: Any,
     *,
-    unit: Unit | Literal["row"],
+    unit: Unit | str,
     neighbours: Neighbours,
     table: str | None = None,
     schema: Mapping[str, str] | None = None,
@@ -74,7 +74,8 @@ def read(
         :class:`~expost.data.Engine` of your own.
     unit
         Whose privacy is protected: ``"row"``, or ``Unit("person", rows=10)`` for the values of a column, with the most
-        rows of each that count.
+        rows of each that count. A ledger of another unit refuses the table's questions. To say what a row is, as some
+        ledgers want: ``"visit (one row each)"``.
     neighbours
         Which databases differ by one unit: ``"add-remove"`` (unbounded DP), or ``"substitute"`` (bounded DP), under
         which the number of units is public.
@@ -132,7 +133,7 @@ def read(
                 "numbers or text",
                 about=("unit",),
             )
-        whose = Unit(owner, rows=whose.rows, groups=whose.groups)
+        whose = Unit(owner, rows=whose.rows, groups=whose.groups, name=whose.name)
     if size is not None and relation != "substitute":
         raise InvalidValue("under 'add-remove' the number of units is private: leave size out, and ask for a count")
     if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 0):
@@ -430,11 +431,12 @@ class PrivateTable(MomentQuestions, ShownTable):
 
     def __str__(self) -> str:
         unit = self.unit
+        named = "" if unit.name is None else f", one {unit.name}"
         whose = (
-            "every row is a unit"
+            f"every row is a unit{named}"
             if unit.column is None
-            else f"each {unit.column!r} is a unit; at most {unit.rows} rows and {unit.groups} groups of each count, "
-            "chosen by a keyed hash; rows without one do not count"
+            else f"each {unit.column!r} is a unit{named}; at most {unit.rows} rows and {unit.groups} groups of each "
+            "count, chosen by a keyed hash; rows without one do not count"
         )
         derived = {step.column: step.description for step in self.steps if step.column is not None}
         width = max((len(name) for name, _ in self.columns), default=0)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from expost.checks import as_unit_name
 from expost.errors import InvalidValue
 from expost.mentions import brief
+from expost.unit_names import in_full, row_name
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,9 @@ class Unit:
         The most rows of a unit that count in an answer.
     groups
         The most cells of a histogram, or groups, in which a unit counts; by default as many as rows.
+    name
+        Who one of them is, in a word, where the column does not say it: ``Unit("pid", rows=5, name="patient")`` is the
+        unit of a ledger of patients.
 
     A keyed hash of a unit's own rows decides which of them are kept. Rows in which the column is NULL belong to no
     unit and are never counted.
@@ -35,21 +40,29 @@ class Unit:
     """None if every row is a unit of its own."""
     rows: int
     groups: int
+    name: str | None = field(default=None, compare=False)  # what is computed does not depend on it
 
-    def __init__(self, column: str | None, *, rows: int, groups: int | None = None) -> None:
+    def __init__(self, column: str | None, *, rows: int, groups: int | None = None, name: str | None = None) -> None:
         if column is not None and (not isinstance(column, str) or not column):
             raise InvalidValue(f"a unit is identified by the name of a column, got {brief(column)}; or pass unit='row'")
-        for name, bound in (("rows", rows), ("groups", rows if groups is None else groups)):
+        for cap, bound in (("rows", rows), ("groups", rows if groups is None else groups)):
             if isinstance(bound, bool) or not isinstance(bound, int) or not 1 <= bound <= MOST_ROWS:
-                raise InvalidValue(f"{name} is a whole number from 1 to 2^31, got {brief(bound)}")
+                raise InvalidValue(f"{cap} is a whole number from 1 to 2^31, got {brief(bound)}")
         object.__setattr__(self, "column", column)
         object.__setattr__(self, "rows", rows)
         object.__setattr__(self, "groups", min(rows, rows if groups is None else groups))
+        object.__setattr__(self, "name", as_unit_name(name))
+
+    @property
+    def title(self) -> str:
+        """What ledgers call it: the column, ``row``, or in full ``patient (column pid)``, ``visit (one row each)``."""
+        return in_full(self.column, self.name)
 
     def __repr__(self) -> str:
         if self.column is None:
-            return "'row'"
-        return f"Unit({self.column!r}, rows={self.rows}, groups={self.groups})"
+            return repr(self.title)
+        named = "" if self.name is None else f", name={self.name!r}"
+        return f"Unit({self.column!r}, rows={self.rows}, groups={self.groups}{named})"
 
 
 MOST_ROWS = 2**31
@@ -58,12 +71,22 @@ ROW = Unit(None, rows=1)
 
 
 def as_unit(unit: Any) -> Unit:
-    """The unit of privacy: ``"row"``, or a :class:`Unit`."""
+    """The unit of privacy: ``"row"``, ``"visit (one row each)"``, or a :class:`Unit`."""
     if isinstance(unit, Unit):
         return unit
     if isinstance(unit, str) and unit == "row":
         return ROW
+    if isinstance(unit, str) and row_name(unit) is not None:
+        return Unit(None, rows=1, name=row_name(unit))
     raise InvalidValue(
         f"unit is whose privacy is protected, 'row', or Unit('person', rows=10) for a column and the most rows "
         f"that count of each of its values; got {brief(unit)}"
     )
+
+
+def stated_unit(column: str, rows: int | None, groups: int | None, who: str) -> Unit:
+    """The unit that a study states: ``"row"`` or a column, the caps of a column, and who one is, if that is said."""
+    name = who if who not in ("", column) else None
+    if column == "row":
+        return Unit(None, rows=1, name=name)
+    return Unit(column, rows=rows or 1, groups=groups, name=name)

@@ -18,6 +18,7 @@ from expost.learn.reading import features_of, note_features, target_of
 from expost.ledger import Ledger
 from expost.mechanism import Mechanism, Out, Release
 from expost.mechanisms import MeanAbsoluteError, Score
+from expost.mechanisms.numbers import owned
 
 _UNRECORDED = (
     "{} has no ledger: its ε is recorded nowhere, and does not add up with that of other fits. Pass ledger=Ledger(…), "
@@ -56,7 +57,8 @@ class PrivateEstimator(BaseEstimator):
         seen = clone(self)  # what is learnt from the data's shape is kept only if the run succeeds
         rows = features_of(seen, X, reset=True)
         target, known = self._read(y, len(rows))
-        self.release_ = self._run(self._made_for(len(rows), rows.shape[1], known), rows, target)
+        data = owned(np.column_stack([rows, target]), X, y)
+        self.release_ = self._run(self._made_for(len(rows), rows.shape[1], known), data)
         note_features(self, seen)
         self._keep(self.release_.value, known)
         return self
@@ -83,13 +85,13 @@ class PrivateEstimator(BaseEstimator):
         del given["ledger"]
         return {name.removeprefix("fit_"): value for name, value in given.items()}
 
-    def _run(self, mechanism: Mechanism[Any, Out], rows: NDArray[Any], target: NDArray[Any]) -> Release[Out]:
+    def _run(self, mechanism: Mechanism[Any, Out], data: NDArray[Any]) -> Release[Out]:
         """The release for this data, the target last. Without a ledger, one of just the budget pays, and warns."""
         if self.ledger is None:
             warnings.warn(_UNRECORDED.format(type(self).__name__), UnrecordedWarning, stacklevel=3)
         worst = mechanism.guarantee.worst_case
         ledger = Ledger(worst.exact_epsilon, worst.exact_delta) if self.ledger is None else self.ledger
-        return ledger.run(mechanism, on=np.column_stack([rows, target]))
+        return ledger.run(mechanism, on=data)
 
     def __getstate__(self) -> Any:
         """What is pickled: a ledger in memory stays where it is."""

@@ -10,6 +10,7 @@ from expost.cost import Number
 from expost.errors import InvalidValue
 from expost.ledger import Ledger
 from expost.mechanisms import Laplace
+from expost.mechanisms.numbers import owned
 from expost.recipes import RecipeResult
 
 
@@ -34,7 +35,7 @@ def private_score(ledger: Ledger, model: Any, X: Any, y: Any, *, epsilon: Number
         raise InvalidValue(f"there are {len(X)} rows of features and labels of shape {labels.shape}: give one each")
     counter = Laplace(epsilon=epsilon, sensitivity=1, neighbours="substitute")
     right = int(np.count_nonzero(np.asarray(model.predict(X)) == labels))
-    release = ledger.run(counter, on=right, label="accuracy")
+    release = ledger.run(counter, on=owned(right, X, y), label="accuracy")
     score = min(max(int(release.value) / len(labels), 0.0), 1.0)
     error = counter.error_bound("0.95") / len(labels)
     return RecipeResult(score, (release,), f"accuracy {score:.3f} ± {error:.3f} at 95 %")

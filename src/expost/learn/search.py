@@ -21,6 +21,7 @@ from expost.learn.reading import features_of, note_features
 from expost.ledger import Ledger
 from expost.mechanisms import Tuning
 from expost.mechanisms.linear.tested import held_out_size
+from expost.mechanisms.numbers import owned
 
 _SAME = ("classes", "target_bounds", "ledger")
 """What all candidates share."""
@@ -82,7 +83,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         seen = clone(self)  # what is learnt from the data's shape is kept only if the run succeeds
         rows = features_of(seen, X, reset=True)
         target, known = self.estimator._read(y, len(rows))
-        release = self._run(self._tuning(candidates, rows.shape, known), rows, target)
+        data = owned(np.column_stack([rows, target]), X, y)
+        release = self._run(self._tuning(candidates, rows.shape, known), data)
         note_features(self, seen)
         self.release_, found = release, release.value
         self.best_index_, self.best_score_, self.good_enough_ = found.candidate, found.score, found.met

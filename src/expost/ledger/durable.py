@@ -382,6 +382,7 @@ class DurableStore:
     def _check(self, request: Request) -> Request:
         """The request as it is stored; raises for what a database cannot store."""
         rules.refuse_relation(self, request.guarantee.neighbours)  # type: ignore[arg-type]
+        rules.refuse_unit(self, request.guarantee.unit)  # type: ignore[arg-type]
         if (request.tariff is None) != (self.meters is None):
             raise rules.foreign_prices()
         if request.label is not None:

@@ -60,6 +60,13 @@ class Request(NamedTuple):
         """The worst case, which is reserved, in the basic sum."""
         return self.guarantee.worst_case if self.tariff is None else self.tariff.worst.cost
 
+    def of_unit(self, unit: str | None) -> Request:
+        """The same request, with the unit called so. Raises ``UnitMismatch`` if its guarantee is for another."""
+        if unit in (None, self.guarantee.unit):
+            return self
+        tariff = None if self.tariff is None else self.tariff.of_unit(unit)
+        return self._replace(guarantee=self.guarantee.of_unit(unit), tariff=tariff)
+
     def __repr__(self) -> str:
         return f"<{self.operation} of {'/'.join(self.account)!r}: {self.label or text_of(self.subject)}>"
 
@@ -123,6 +130,11 @@ class Entry(NamedTuple):
     def guarantee(self) -> Guarantee:
         """The guarantee that was reserved for."""
         return self.request.guarantee
+
+    @property
+    def unit(self) -> str | None:
+        """Whose privacy was paid for; None if the guarantee does not say it, as of mechanisms on plain arrays."""
+        return self.request.guarantee.unit
 
     @property
     def label(self) -> str | None:

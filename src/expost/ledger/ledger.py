@@ -27,6 +27,7 @@ from expost.ledger.showing import Entries, ShownLedger
 from expost.ledger.statement import lines_of
 from expost.ledger.store import Store
 from expost.ledger.trail import Head, TrailLine, write_export
+from expost.ledger.whose import in_books
 from expost.mechanism import AnInteraction, In, Interactive, Mechanism, Out, Release
 from expost.noise import NoiseSource, SystemNoise
 
@@ -49,7 +50,7 @@ class Ledger(ShownLedger):
         The neighbour relation of all guarantees: ``"add-remove"`` or ``"substitute"``. None leaves it to the first
         guarantee that has one.
     unit
-        Who one record is about, for people who read the ledger.
+        Whose privacy is protected, as ``"patient"``: other tables are refused. None leaves it to the first guarantee.
     noise
         The source of the mechanisms' randomness. By default the operating system.
     accounting
@@ -157,7 +158,7 @@ class Ledger(ShownLedger):
         its version into the key. An exception while sampling charges the worst case and is raised again with a note.
         """
         arguments.require(mechanism, Mechanism, "run and open take a mechanism; reserve takes guarantees")
-        request = self._request("run", mechanism, mechanism.guarantee, label, key)
+        request = self._request("run", mechanism, mechanism.guarantee, label, key, on)
         if type(mechanism).sample is Mechanism.sample:
             raise InvalidValue(f"{type(mechanism).__name__} is interactive and cannot be run: use ledger.open(…)")
         try:
@@ -186,7 +187,7 @@ class Ledger(ShownLedger):
         kind: Any = type(mechanism)
         if kind.start is Mechanism.start:
             raise InvalidValue(f"{kind.__name__} is not interactive and cannot be opened: use ledger.run(…)")
-        request = self._request("open", mechanism, mechanism.guarantee, label, key)
+        request = self._request("open", mechanism, mechanism.guarantee, label, key, on)
         refuse_used_key(self._store, request)
         mechanism.check_start(on)
         spending = spend(self._store, request, begin=False)
@@ -378,7 +379,7 @@ class Ledger(ShownLedger):
 
     @property
     def unit(self) -> str | None:
-        """Who one record is about."""
+        """Whose privacy is protected; None until the first guarantee that has a unit fixes it."""
         return self._store.unit
 
     @property
@@ -430,13 +431,13 @@ class Ledger(ShownLedger):
     # ---- internal
 
     def _request(
-        self, operation: Manner, subject: Any, guarantee: Guarantee, label: str | None, key: str | None
+        self, operation: Manner, subject: Any, guarantee: Guarantee, label: str | None, key: str | None, on: Any = None
     ) -> Request:
         if label is not None or key is not None:
             arguments.check_names(label, key)
         meters, what, alone = self._store.meters, described(subject, keyed=key is not None), self._basic_alone
         tariff = None if meters is None else prices_of(meters, operation, subject, guarantee, basic_alone=alone)
-        return Request(operation, self._path, what, guarantee, label, key, tariff)
+        return in_books(self._store, Request(operation, self._path, what, guarantee, label, key, tariff), on)
 
 
 def _at(

@@ -9,7 +9,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from expost.cost import Cost
-from expost.errors import LedgerUnavailable, UnknownEntry
+from expost.errors import LedgerUnavailable, UnitMismatch, UnknownEntry
 from expost.forks import here
 from expost.guarantee import Guarantee, Neighbours, Part
 from expost.ledger import clock, operations, rules
@@ -18,6 +18,7 @@ from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
 from expost.ledger.remedies import unknown_account
 from expost.ledger.trail import GENESIS, Head, TrailLine, link, trail_line
 from expost.ledger.verify.lines import Replay, differ
+from expost.ledger.whose import in_books
 
 if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
@@ -38,7 +39,7 @@ class MemoryStore:
     neighbours
         The neighbour relation of its guarantees; None leaves it to the first guarantee that has one.
     unit
-        Who one record is about.
+        Whose privacy is protected; None leaves it to the first guarantee that has a unit.
     clock
         The machine's clock, in microseconds since 1970.
     user
@@ -107,7 +108,10 @@ class MemoryStore:
         """Reserve the worst case at every level, or at none. It ends with this process, lease or not."""
         if request.key is not None:
             self.earlier(request)  # raises a conflict before the lock is taken, because fingerprints are slow
-        return self._entry_of(operations.Reserve(request, begin))
+        try:
+            return self._entry_of(operations.Reserve(request, begin))
+        except UnitMismatch:  # another thread has fixed the unit meanwhile, perhaps by another word for the same
+            return self._entry_of(operations.Reserve(in_books(self, request), begin))
 
     def begin(self, entry: int) -> None:
         """Record that sampling starts: from then on the entry cannot be voided."""
@@ -187,6 +191,7 @@ class MemoryStore:
             request = entry.request
             if change.first:
                 self.neighbours = self.neighbours or request.guarantee.neighbours
+                self.unit = self.unit or request.guarantee.unit
                 self._guarantees.add(request.priced_guarantee)
             if request.key is not None:
                 self._keys[request.key] = number

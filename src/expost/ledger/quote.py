@@ -9,6 +9,7 @@ from expost.accounting.amounts import Amounts
 from expost.cost import Cost
 from expost.guarantee import Guarantee
 from expost.ledger.arguments import as_guarantees
+from expost.ledger.whose import check_plan
 from expost.mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def quoted(ledger: Ledger, planned: Iterable[Mechanism | Guarantee]) -> Quote:
 
     now = Imagined.of(ledger)
     plans: Any = list(planned) if isinstance(planned, Iterable) else planned
-    as_guarantees(plans)
+    check_plan(ledger, ledger.name.partition("/")[0], as_guarantees(plans))
     priced = [now.charges(plan) for plan in plans]
     worst, best = together(worst for worst, _ in priced), together(best for _, best in priced)
     if now.meters is None:

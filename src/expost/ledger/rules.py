@@ -20,6 +20,7 @@ from expost.errors import (
     LedgerClosed,
     NeighbourMismatch,
     ReservationClosed,
+    UnitMismatch,
 )
 from expost.guarantee import Guarantee, Neighbours
 from expost.ledger.codec import described, guarantee_digest
@@ -70,6 +71,10 @@ class Books(Protocol):
     @property
     def neighbours(self) -> Neighbours | None:
         """The neighbour relation of every guarantee, once one has fixed it."""
+
+    @property
+    def unit(self) -> str | None:
+        """The unit of every guarantee that has one, once one has fixed it."""
 
     @property
     def meters(self) -> LedgerMeters | None:
@@ -154,6 +159,7 @@ def _reserve(books: Books, operation: Reserve) -> Change:
     if key is not None:
         refuse_used(books, request)
     refuse_relation(books, guarantee.neighbours)
+    refuse_unit(books, guarantee.unit)
     levels = books.levels(account)
     entry = Entry(books.count + 1, request, "reserved", operation.begun, None, None, books.at / 1e6)
     if tariff is not None or levels[0].meters is not None:
@@ -267,6 +273,12 @@ def refuse_relation(books: Books, relation: Neighbours | None) -> None:
     """Raise if a guarantee is for another neighbour relation than the ledger's."""
     if relation is not None and books.neighbours not in (None, relation):
         raise NeighbourMismatch(relation, str(books.neighbours), f"ledger {books.root[0]!r}")
+
+
+def refuse_unit(books: Books, unit: str | None) -> None:
+    """Raise if a guarantee is for another unit than the ledger's, or calls it by another name: books have one name."""
+    if unit is not None and books.unit not in (None, unit):
+        raise UnitMismatch(unit, str(books.unit), f"ledger {books.root[0]!r}")
 
 
 def refusal(path: Path, levels: tuple[Balance, ...], worst: Cost) -> LedgerClosed | BudgetExceeded:

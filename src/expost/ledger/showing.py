@@ -70,7 +70,7 @@ class Statement(str, AsFrame):
 
 def entries_frame(entries: Iterable[Entry], *, priced: bool) -> Frame:
     """One row per entry."""
-    names = ("id", "when", "account", "what", "state", "part", *_AMOUNTS, *([_PRICE] * priced))
+    names = ("id", "when", "account", "what", "unit", "state", "part", *_AMOUNTS, *([_PRICE] * priced))
     return Frame(names, tuple(_row(entry, priced) for entry in entries))
 
 
@@ -85,7 +85,7 @@ def _row(entry: Entry, priced: bool) -> tuple[Any, ...]:
     price = [None if entry.amounts is None else float(decimal_text(entry.amounts.renyi, 12))] * priced
     part = None if entry.part is None else str(entry.part)
     costs = (entry.reserved, entry.charged, entry.refunded)
-    return (entry.id, entry.when, entry.account, entry.what, entry.state, part, *_amounts(costs), *price)
+    return (entry.id, entry.when, entry.account, entry.what, entry.unit, entry.state, part, *_amounts(costs), *price)
 
 
 def _amounts(costs: Iterable[Cost | None]) -> Iterator[float | None]:

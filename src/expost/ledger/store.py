@@ -28,7 +28,7 @@ class Store(Protocol):
 
     @property
     def unit(self) -> str | None:
-        """Who one record is about."""
+        """Whose privacy is protected, once a guarantee has fixed it."""
 
     @property
     def neighbours(self) -> Neighbours | None:
@@ -57,7 +57,7 @@ class Store(Protocol):
     def reserve(self, request: Request, *, begin: bool, lease: float | None = None) -> Entry:
         """Reserve the worst case for as long as this process lives, or for ``lease`` seconds whether it lives or not.
 
-        Raises ``BudgetExceeded``, ``LedgerClosed``, ``AlreadyReserved``, ``NeighbourMismatch``.
+        Raises ``BudgetExceeded``, ``LedgerClosed``, ``AlreadyReserved``, ``NeighbourMismatch``, ``UnitMismatch``.
         """
 
     def begin(self, entry: int) -> None:

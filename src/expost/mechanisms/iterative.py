@@ -16,7 +16,7 @@ from expost.accounting.losses import ApproximateDP, GaussianNoise, LaplaceNoise,
 from expost.accounting.planning import plan
 from expost.accounting.renyi import Prices, laplace_noise, sampled_normal_noise
 from expost.accounting.stopping import optimal_delta
-from expost.checks import check_fields, whole_sensitivity
+from expost.checks import check_fields, common_unit, whole_sensitivity
 from expost.cost import EPSILON_UNITS, Cost, Number, exact
 from expost.errors import InteractionClosed, InvalidValue
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
@@ -127,14 +127,20 @@ class Iterative(Mechanism[Any, tuple[Any, ...]]):
         """E at each stop, and δ."""
         losses = [_loss(step) for step in self.steps]
         if self.epsilons is None:
-            return plan(losses, self.stops, self.delta, weights=self.weights, neighbours=self.neighbours)
+            found = plan(losses, self.stops, self.delta, weights=self.weights, neighbours=self.neighbours)
+            return found.of_unit(self._unit)
         needed = optimal_delta(losses, self.stops, self.epsilons).upper
         if Fraction(needed) > exact(self.delta, "δ"):
             raise InvalidValue(
                 f"these ε's need a δ of {needed:.6g}, got {self.delta!r}: leave epsilons out to plan them"
             )
         table = dict(zip(self.stops, self.epsilons, strict=True))
-        return Guarantee(table, self.delta, neighbours=self.neighbours)  # type: ignore[arg-type]
+        return Guarantee(table, self.delta, neighbours=self.neighbours, unit=self._unit)  # type: ignore[arg-type]
+
+    @property
+    def _unit(self) -> str | None:
+        """That of its steps, if any has one."""
+        return common_unit(step.guarantee.unit for step in self.steps if isinstance(step, Mechanism))
 
     def renyi_prices(self, order: Number) -> Prices:
         """The sum of the steps taken: no extra δ, whatever the number of stops, in either direction of neighbours.

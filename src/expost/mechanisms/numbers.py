@@ -12,9 +12,11 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import as_positive
+from expost.checks import as_positive, common_unit
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
+from expost.guarantee import Neighbours
+from expost.mechanism import PrivateData, private_data
 from expost.noise import NoiseSource, SystemNoise
 from expost.noise.grid import FARTHEST, Grid
 
@@ -50,6 +52,32 @@ def shape_of(data: Any) -> Shape:
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         raise InvalidValue(f"numeric data has whole numbers or floats of at most 64 bits, got dtype {dtype}")
     return Shape(dtype.kind == "f", None if isinstance(data, np.generic) else tuple(map(int, data.shape)))
+
+
+class OwnedArray(np.ndarray[Any, np.dtype[Any]], PrivateData):
+    """An array made of data that says whose it is. What numpy computes from it does not."""
+
+    _whose: tuple[str, Neighbours]
+
+    @property
+    def unit_name(self) -> str:
+        """That of the data."""
+        return self._whose[0]
+
+    @property
+    def relation(self) -> Neighbours:
+        """That of the data."""
+        return self._whose[1]
+
+
+def owned(values: Any, *sources: Any) -> Any:
+    """The values, saying whose they are if what they were made of does: so a ledger still compares it."""
+    found = [each for source in sources for each in private_data(source)]
+    if not found:
+        return values
+    array = np.asarray(values).view(OwnedArray)
+    array._whose = str(common_unit(each.unit_name for each in found)), found[0].relation
+    return array
 
 
 class NoiseLaw(NamedTuple):

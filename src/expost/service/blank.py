@@ -7,7 +7,7 @@ client asks on one, so that its questions are the same Python as with a local ta
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from expost.data import PrivateTable, Unit, read
 from expost.errors import MissingDependency
@@ -28,7 +28,7 @@ def blank_table(
     name: str,
     schema: Mapping[str, str],
     *,
-    unit: Unit | Literal["row"],
+    unit: Unit,
     neighbours: Neighbours,
     size: int | None = None,
 ) -> PrivateTable:

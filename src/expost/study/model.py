@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from expost.cost import Cost, exact
+from expost.data.unit import Unit, stated_unit
 from expost.errors import InvalidStudy
 from expost.guarantee import Neighbours
 from expost.recipes import Rest
@@ -118,9 +119,12 @@ class Privacy:
     @property
     def ledger_unit(self) -> str:
         """What the ledger calls the unit: a row is not the person it is about, whatever both are called."""
-        if self.unit == "row":
-            return f"{self.who} (one row each)" if self.who else "row"
-        return f"{self.whose} (column {self.unit})"
+        return self.unit_of_tables.title
+
+    @property
+    def unit_of_tables(self) -> Unit:
+        """The unit of the study's table."""
+        return stated_unit(self.unit, self.rows, self.groups, self.who)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ import os
 import shlex
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal
 
 from expost.cost import Cost, decimal_text
 from expost.data import PrivateTable, Unit, read
@@ -15,8 +14,8 @@ from expost.ledger import Ledger, ledgers
 from expost.ledger.imagined import Imagined
 from expost.noise import NoiseSource
 from expost.study.model import SQLITE, Study
-from expost.study.people import who_of
 from expost.study.toml import toml_words
+from expost.unit_names import same_unit
 
 _PARAMETERS = {"unit": "privacy.unit", "size": "privacy.size", "schema": "data.schema"}
 """Where a study says what a parameter of ``read`` is; all others are about the path."""
@@ -36,10 +35,9 @@ def stated_table(study: Study) -> PrivateTable:
         raise study.wrong(_place(error), error.text(toml_words)) from None
 
 
-def whose(study: Study) -> Unit | Literal["row"]:
+def whose(study: Study) -> Unit:
     """Whose privacy the study protects."""
-    privacy = study.privacy
-    return "row" if privacy.unit == "row" else Unit(privacy.unit, rows=privacy.rows or 1, groups=privacy.groups)
+    return study.privacy.unit_of_tables
 
 
 def derived(study: Study, table: PrivateTable) -> PrivateTable:
@@ -177,11 +175,10 @@ def _exists(url: str, name: str) -> bool:
 
 
 def check_same(study: Study, ledger: Ledger) -> None:
-    """A ledger may say the unit in full, or in a word: the column, whom it is named after, or row."""
+    """A ledger may say the unit in full, or in a word: as every ledger compares it."""
     privacy = study.privacy
-    in_a_word = who_of(ledger.unit or "") == who_of(privacy.unit)
     for what, theirs, ours, same in (
-        ("unit", ledger.unit, privacy.ledger_unit, in_a_word or ledger.unit == privacy.ledger_unit),
+        ("unit", ledger.unit, privacy.ledger_unit, same_unit(ledger.unit or "", privacy.ledger_unit)),
         ("neighbours", ledger.neighbours, privacy.neighbours, ledger.neighbours == privacy.neighbours),
     ):
         if not same:

@@ -96,6 +96,14 @@ def test_data_and_ledgers_are_checked_before_the_port_is_opened(tmp_path: Path) 
         Service(read_config(file))
 
 
+@pytest.mark.parametrize("unit", ["visitor", "person", "visit (one row each)", "visitor (column person)"])
+def test_a_data_set_of_rows_is_not_served_from_a_ledger_of_people(tmp_path: Path, unit: str) -> None:
+    write_people(tmp_path)
+    Ledger.create(f"sqlite:///{tmp_path}/books.db", "people", 1, neighbours="substitute", unit=unit)
+    with pytest.raises(InvalidStudy, match=r"server.toml:10: \[ledger\] ledger 'people' has another unit"):
+        Service(read_config(write(tmp_path, GOOD)))
+
+
 def test_one_process_per_file(running: Running) -> None:
     with pytest.raises(Busy, match="another process serves this file"):
         Service(read_config(running.file))

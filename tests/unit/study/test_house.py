@@ -1,4 +1,4 @@
-"""The house: a kind has one home, a mechanism is built once."""
+"""The house: a kind has one home, and a mechanism is built once."""
 
 import ast
 import sys

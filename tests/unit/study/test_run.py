@@ -179,11 +179,15 @@ def test_a_study_creates_no_account(tmp_path: Path, account: str) -> None:
 
 @pytest.mark.parametrize(("unit", "theirs", "fits"), [
     ('unit = "person"\nrows = 2', "person", True),
-    ('unit = "person"\nrows = 2', "visitor", False),
+    ('unit = "person"\nrows = 2', "visitor", True),
+    ('unit = "person"\nrows = 2', "visitor (column age)", True),
+    ('unit = "person"\nrows = 2', "person (one row each)", False),
+    ('unit = "person"\nrows = 2', "household", False),
     ('unit = "person"\nrows = 2', "persons", True),
     ('unit = "person"\nrows = 2', "Person ID", True),
     ('unit = "row"', "row", True),
     ('unit = "row"', "visitor", False),
+    ('unit = "row"', "visitor (one row each)", True),
     ('unit = "row"', "person", False),
 ])  # fmt: skip
 def test_a_ledger_made_with_a_plain_unit(tmp_path: Path, unit: str, theirs: str, fits: bool) -> None:

@@ -152,14 +152,12 @@ def test_a_row_is_not_a_person(tmp_path: Path) -> None:
     by_row = path.read_text().replace("substitute", "add-remove")
     by_person = by_row.replace('unit = "row"', 'unit = "person"\nrows = 2').replace('who = "visitor"\n', "")
     path.write_text(by_person)
-    assert run_study(read_study(path)).ledger.unit == "person (column person)"
+    assert run_study(read_study(path)).ledger.unit == "person"
     path.write_text(by_row.replace('"visitor"', '"Person"'))
     with pytest.raises(InvalidStudy, match=r"study.toml:9: \[privacy\] 'who' is 'Person', a column"):
         plan_study(read_study(path))
     path.write_text(by_row)
-    with pytest.raises(
-        InvalidStudy, match=r"another unit: .person .column person..*Another ledger has a limit of its own"
-    ) as found:
+    with pytest.raises(InvalidStudy, match=r"another unit: 'person'.*Another ledger has a limit of its own") as found:
         run_study(read_study(path))
     assert "'who'" not in str(found.value)
 

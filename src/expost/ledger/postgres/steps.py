@@ -49,8 +49,8 @@ class TableView:
 
     def __init__(self, rows: Rows, ledger: int) -> None:
         self._rows, self._ledger = rows, ledger
-        ((name, self._neighbours, self._count, accounting),) = rows(
-            "SELECT name, neighbours, entries, accounting FROM expost_books WHERE id = ?", ledger
+        ((name, self._neighbours, self._unit, self._count, accounting),) = rows(
+            "SELECT name, neighbours, unit, entries, accounting FROM expost_books WHERE id = ?", ledger
         )
         self.meters = meters_of_text(accounting)
         self.root: Path = (name,)
@@ -62,6 +62,12 @@ class TableView:
         """The neighbour relation of every guarantee."""
         relation: Neighbours = self._neighbours
         return relation
+
+    @property
+    def unit(self) -> str | None:
+        """The unit of every guarantee that has one."""
+        unit: str = self._unit
+        return unit
 
     @property
     def count(self) -> int:

@@ -49,7 +49,7 @@ _SPENT = (
     "meters = ?, entries = ?, at = ?, head = ?, open = ? WHERE id = ?"
 )
 _LIMITED = _SPENT.replace(" WHERE", ", epsilon_limit = ?, delta_limit = ?, closed = ? WHERE")
-_BOOK = "name, neighbours, sequence, entries, at, head, accounting, open"
+_BOOK = "name, neighbours, unit, sequence, entries, at, head, accounting, open"
 _BELOW = (None, None, None, "[]")  # columns that only the ledger's own account has
 
 
@@ -84,10 +84,9 @@ class SqliteBooks:
         self.lost: LedgerCorrupt | None = None
         """The error if lines are known to be lost: then accounts can only be closed."""
         if not self.root:
-            name, self._neighbours, self.sequence, self._count, self.at, self.head, self._accounting, self._listed = (
-                self._row(f"SELECT {_BOOK} FROM expost_books WHERE id = ?", self._ledger)
-            )
-            self.root = (name,)
+            row = self._row(f"SELECT {_BOOK} FROM expost_books WHERE id = ?", self._ledger)
+            name, self._neighbours, self._unit, self.sequence, self._count, self.at, self.head, *rest = row
+            self.root, (self._accounting, self._listed) = (name,), rest
 
     def apply(self, steps: list[Step]) -> list[Outcome]:
         """Apply all steps, and return the outcome of each."""
@@ -147,6 +146,12 @@ class SqliteBooks:
         """The neighbour relation of every guarantee."""
         relation: Neighbours | None = self._neighbours
         return relation
+
+    @property
+    def unit(self) -> str | None:
+        """The unit of every guarantee that has one."""
+        unit: str | None = self._unit
+        return unit
 
     @property
     def meters(self) -> LedgerMeters | None:

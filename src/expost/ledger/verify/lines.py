@@ -34,6 +34,8 @@ class Replay:
         self.guarantees: Guarantees = {}
         self._known: set[Guarantee | Tariff] = set()
         self.keys: set[str] = set()
+        self._fixed: tuple[Neighbours | None, str | None] = (None, None)
+        """The relation and the unit that guarantees fixed, where the ledger was created without."""
 
     def all(self, events: Iterable[TrailLine], *, known: Head | None = None, upto: int | None = None) -> Head:
         """Apply all events, or those up to a line, and return the head of the last."""
@@ -98,6 +100,7 @@ class Replay:
         self.count += 1
         self.open[entry.id] = (entry, line)
         self._known.add(entry.request.priced_guarantee)
+        self._fixed = self.neighbours or entry.guarantee.neighbours, self.unit or entry.guarantee.unit
         if entry.key is not None:
             self.keys.add(entry.key)
 
@@ -117,7 +120,12 @@ class Replay:
     @property
     def neighbours(self) -> Neighbours | None:
         """The neighbour relation of every guarantee."""
-        return None if self.about is None else self.about.neighbours
+        return self._fixed[0] if self.about is None else self.about.neighbours or self._fixed[0]
+
+    @property
+    def unit(self) -> str | None:
+        """The unit of every guarantee that has one."""
+        return self._fixed[1] if self.about is None else self.about.unit or self._fixed[1]
 
     @property
     def meters(self) -> LedgerMeters | None:

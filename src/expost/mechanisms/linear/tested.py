@@ -111,7 +111,7 @@ class Tested(Mechanism[Any, Out | Withheld]):
         delta = max(delta, exact(self.test.delta, "δ of the test"))
         otherwise = None if inner.otherwise is None else max(inner.otherwise.exact_epsilon, asked)
         relation = inner.neighbours if self.held_out is None else "substitute"
-        return Guarantee(table, delta, otherwise=otherwise, neighbours=relation)
+        return Guarantee(table, delta, otherwise=otherwise, neighbours=relation, unit=inner.unit)
 
     def check(self, data: Any) -> None:
         """What the mechanism and the test refuse, of data that can be split."""

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from expost.checks import as_share, as_whole, check_fields, finite, optional
+from expost.checks import as_share, as_whole, check_fields, common_unit, finite, optional
 from expost.cost import Number, exact
 from expost.errors import InvalidValue, NeighbourMismatch
 from expost.guarantee import Guarantee, Part
@@ -117,7 +117,8 @@ class Tuning(Mechanism[Any, Tuned]):
         delta = self._mean_runs * sum(deltas) / len(deltas)
         if delta >= 1:
             raise InvalidValue(f"δ would be {float(delta):.3g} after {self.mean_runs:.3g} runs on average: take less")
-        return Guarantee(table, delta, neighbours="substitute")
+        unit = common_unit(candidate.guarantee.unit for candidate in self.candidates)
+        return Guarantee(table, delta, neighbours="substitute", unit=unit)
 
     def part_of(self, output: Tuned) -> Part:
         """The candidate, and whether it was good enough."""

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Self
 
 from expost.cost import Cost
-from expost.data import PrivateTable, Unit
+from expost.data import PrivateTable
+from expost.data.unit import stated_unit
 from expost.errors import LedgerUnavailable, MissingDependency
 from expost.guarantee import Guarantee
 from expost.ledger import Quote
@@ -321,6 +322,6 @@ def _problem(reply: httpx.Response) -> dict[str, Any]:
 def _table(facts: Mapping[str, Any]) -> PrivateTable:
     derive = facts["derive"]
     plain = {name: kind for name, kind in facts["schema"].items() if name not in derive}
-    unit: Any = "row" if facts["unit"] == "row" else Unit(facts["unit"], rows=facts["rows"], groups=facts["groups"])
+    unit = stated_unit(facts["unit"], facts["rows"], facts["groups"], facts["who"])
     table = blank_table(facts["name"], plain, unit=unit, neighbours=facts["neighbours"], size=facts["size"])
     return table.derive(**derive)

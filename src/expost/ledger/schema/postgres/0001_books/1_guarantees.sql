@@ -55,19 +55,26 @@ BEGIN
       FROM unnest(p_labels, p_epsilons) WITH ORDINALITY AS one(label, epsilon, number),
         LATERAL (SELECT number::int AS place) AS at) AS priced;
   IF v_largest >= 4611686018427387904 THEN RETURN NULL; END IF;
-  RETURN v_rows || jsonb_build_object('worst', v_worst, 'neighbours', p_basic->'neighbours', 'metered', TRUE,
+  RETURN v_rows || jsonb_build_object('worst', v_worst, 'neighbours', p_basic->'neighbours', 'unit', p_basic->'unit', 'metered', TRUE,
     'delta', CASE WHEN v_takes THEN (p_basic->>'delta')::bigint ELSE 0 END);
 END $$;
 CREATE FUNCTION expost_prices(p_guarantee TEXT) RETURNS JSONB IMMUTABLE LANGUAGE plpgsql AS $$
 DECLARE
-  v_at INT := strpos(p_guarantee, ',"prices":{');  -- in strings every quote is escaped, so this is nowhere else
-  v_prices_text TEXT := CASE WHEN v_at > 0 THEN substr(p_guarantee, v_at + 10, length(p_guarantee) - v_at - 10) END;
-  v_text TEXT := CASE WHEN v_at > 0 THEN left(p_guarantee, v_at - 1) || '}' ELSE p_guarantee END;
+  -- prices come after the parts, and the unit last; in strings every quote is escaped, so these names are nowhere else
+  v_unit_at INT := strpos(p_guarantee, ',"unit":"');
+  v_unit TEXT := CASE WHEN v_unit_at > 0 THEN substr(p_guarantee, v_unit_at + 8, length(p_guarantee) - v_unit_at - 8) END;
+  v_rest_text TEXT := CASE WHEN v_unit_at > 0 THEN left(p_guarantee, v_unit_at - 1) || '}' ELSE p_guarantee END;
+  v_at INT := strpos(v_rest_text, ',"prices":{');
+  v_prices_text TEXT := CASE WHEN v_at > 0 THEN substr(v_rest_text, v_at + 10, length(v_rest_text) - v_at - 10) END;
+  v_text TEXT := CASE WHEN v_at > 0 THEN left(v_rest_text, v_at - 1) || '}' ELSE v_rest_text END;
   v_fields TEXT[] := regexp_match(v_text,
     '^[{]"delta":"([0-9.e-]+)","neighbours":(null|"add-remove"|"substitute"),"otherwise":(?:null|"([0-9.e-]+)"),"parts":([[].*)[}]$');
   v_delta BIGINT; v_rest BIGINT; v_labels TEXT[]; v_epsilons BIGINT[]; v_prices JSONB; v_sorted TEXT;
 BEGIN
-  IF v_fields IS NULL OR NOT expost_is_label(v_fields[4], 34) OR v_at > 0 AND right(p_guarantee, 1) <> '}' THEN RETURN NULL; END IF;
+  IF v_fields IS NULL OR NOT expost_is_label(v_fields[4], 34) OR v_at > 0 AND right(v_rest_text, 1) <> '}'
+    OR v_unit_at > 0 AND (right(p_guarantee, 1) <> '}' OR v_unit !~ '^"(?:[^"\\]|\\.)+"\Z' OR NOT expost_is_label(v_unit, 0)) THEN
+    RETURN NULL;
+  END IF;
   v_delta := ceil(v_fields[1]::numeric * 1000000000000000000);
   v_rest := ceil(v_fields[3]::numeric * 1000000000000);
   -- read as JSON, not JSONB, so that a label stays as it is written: it may hold what no text of PostgreSQL can
@@ -86,7 +93,7 @@ BEGIN
     RETURN NULL;
   END IF;
   v_prices := v_prices || jsonb_build_object('', v_rest, 'worst', (SELECT max(e) FROM unnest(v_epsilons || v_rest) AS e),
-    'neighbours', v_fields[2]::jsonb, 'delta', v_delta);
+    'neighbours', v_fields[2]::jsonb, 'unit', v_unit, 'delta', v_delta);
   IF v_rest IS NOT NULL THEN v_labels := v_labels || ''::text; v_epsilons := v_epsilons || v_rest; END IF;
   RETURN CASE WHEN v_at > 0 THEN expost_metered(v_prices, v_labels, v_epsilons, v_prices_text) ELSE v_prices END;
 EXCEPTION WHEN data_exception THEN

@@ -39,7 +39,7 @@ BEGIN
   IF v_steps = 0 THEN
     RAISE EXCEPTION 'expost: expost_spend takes at least one step' USING ERRCODE = 'EX001';
   END IF;
-  SELECT name, neighbours, accounting INTO STRICT v_book FROM expost_ledger WHERE id = p_ledger;
+  SELECT name, neighbours, expost_text(unit) AS unit, accounting INTO STRICT v_book FROM expost_ledger WHERE id = p_ledger;
 
   FOR i IN 1 .. v_steps LOOP
     v_step := p_steps->(i - 1);
@@ -209,7 +209,7 @@ BEGIN
           || '],"output":null,"part":null}';
       ELSIF v_do = 'reserve' THEN
         v_number := v_entries + 1;
-        v_ok := coalesce(v_prices->>'neighbours' = v_book.neighbours, TRUE);
+        v_ok := coalesce(v_prices->>'neighbours' = v_book.neighbours, TRUE) AND coalesce(v_prices->>'unit' = v_book.unit, TRUE);
       ELSIF v_state IS NULL OR v_path IS NULL THEN
         IF v_state IS NULL AND v_number BETWEEN 1 AND v_had THEN
           RAISE EXCEPTION 'expost: entry % was removed', v_number USING ERRCODE = 'integrity_constraint_violation';
