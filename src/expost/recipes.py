@@ -39,6 +39,7 @@ from expost.mechanisms.numbers import shape_of
 from expost.mechanisms.sparse_vector.comparisons import NoiseKind
 from expost.mechanisms.stability.order import check_records
 from expost.mechanisms.stability.quantile_range import Bin
+from expost.mentions import printable
 from expost.noise.grid import FARTHEST
 
 Rest = Literal["rest"]
@@ -90,7 +91,7 @@ class RecipeResult(Generic[Published]):
         return self.value is WITHHELD
 
     def __str__(self) -> str:
-        return f"{self.summary} · charged {self.charged}"
+        return f"{printable(self.summary)} · charged {self.charged}"
 
 
 def release_large(

@@ -15,8 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from expost.cli.console import FAILED, INVALID, Json, argument, err, fail, option, out, short, write
-from expost.cli.tables import print_json
+from expost.cli.tables import print_json, seen
 from expost.errors import AlreadyExists, InvalidValue
+from expost.mentions import printable
 
 if TYPE_CHECKING:
     from expost.study import Outcome, Plan, Result
@@ -171,11 +172,11 @@ def run(
         err.print(
             "memory: keeps no ledger. Every run spends a budget of its own, and nothing adds them up: for trials only."
         )
-    with err.status(Text(f"reading {study}")) as status:
+    with err.status(Text(printable(f"reading {study}"))) as status:
 
         def progress(question: Question, outcome: Outcome | None) -> None:
             if outcome is None:
-                status.update(Text(f"asking {question.name}: {question.label}"))
+                status.update(Text(printable(f"asking {question.name}: {question.label}")))
             elif not as_json:
                 status.stop()  # the spinner and answers may share a terminal
                 out.print(_line(outcome), soft_wrap=True)
@@ -186,7 +187,7 @@ def run(
         result = run_study(asked, progress=progress, rehearse=rehearse)
     kept = record_of(result)
     if as_json:
-        sys.stdout.write(record_text(kept))
+        sys.stdout.write(seen(record_text(kept)))
     else:
         _show_result(result, report)
     if kept_at is not None:

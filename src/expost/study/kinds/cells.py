@@ -13,7 +13,7 @@ from expost.data import Above, BalancedCounts, Discovered, Histogram, MostFreque
 from expost.mechanism import Mechanism, Release
 from expost.study.grammar import Key
 from expost.study.kinds import keys
-from expost.study.kinds.kind import CONFIDENCE, MOST_LISTED, Accuracy, Answer, Asked, NoBar, QuestionKind, number_text
+from expost.study.kinds.kind import CONFIDENCE, Accuracy, Answer, Asked, NoBar, QuestionKind, number_text
 from expost.study.kinds.numbers import noisy
 from expost.study.model import Question
 
@@ -108,8 +108,9 @@ def _discovered(asked: Asked, mechanism: Discovered, value: dict[Any, int]) -> A
 
 def _most(asked: Asked, mechanism: Mechanism, value: tuple[Any, ...]) -> Answer:
     named = [str(label) for label in value]
-    listed = ", ".join(named[:MOST_LISTED]) + (f", … ({len(named)} in all)" if len(named) > MOST_LISTED else "")
-    return Answer(listed or "none is frequent enough", named, outcomes=("any" if named else "none",), released=value)
+    return Answer(
+        ", ".join(named) or "none is frequent enough", named, outcomes=("any" if named else "none",), released=value
+    )
 
 
 def _large(asked: Asked, mechanism: Any, value: dict[Any, Any]) -> Answer:
@@ -132,9 +133,8 @@ def _label(asked: Asked, label: Any) -> str:
 
 def _bars(asked: Asked, value: dict[Any, int], error: float, outcomes: tuple[str, ...]) -> Answer:
     named = {_label(asked, label): count for label, count in value.items()}
-    listed = ", ".join(f"{label}: {number_text(count)}" for label, count in list(named.items())[:MOST_LISTED])
-    more = f", … ({len(named)} in all)" if len(named) > MOST_LISTED else ""
-    text = f"{listed}{more}; each ± {number_text(error)}"
+    listed = ", ".join(f"{label}: {number_text(count)}" for label, count in named.items())
+    text = f"{listed}; each ± {number_text(error)}"
     return Answer(text, named, error, outcomes, bars=named, released=value)
 
 
