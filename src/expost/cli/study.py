@@ -225,15 +225,19 @@ _MARKS = {"answered": ("✓", "green"), "withheld": ("○", "yellow"), "skipped"
 
 
 def _warn_of_ledger(study: Study) -> None:
-    """Warn if the record of the last run names a ledger that is gone."""
+    """Warn if the record of the last run names a ledger that is gone, or cannot be read: that stops nothing."""
     from expost.study import read_record
-    from expost.study.record import record_path
+    from expost.study.record import NoRecord, noted_ledger, record_path
     from expost.study.sources import ledger_is_gone
 
-    if not record_path(study.file).exists():
+    path = record_path(study.file)
+    if not path.exists():
         return
-    kept = read_record(record_path(study.file)).get("ledger", {})
-    gone = ledger_is_gone(study, kept["name"], kept["head"]) if kept.get("durable") and "head" in kept else ""
+    try:
+        noted = noted_ledger(read_record(path))
+        gone = "" if noted is None else ledger_is_gone(study, *noted)
+    except NoRecord:
+        gone = f"{path} is not the record of a run, and is ignored; expost run writes it anew"
     if gone:
         err.print(Text(f"beware: {gone}", style="yellow"), soft_wrap=True)
 
