@@ -36,7 +36,7 @@ def ours(animal: Animal, samples: int, seed: int) -> bool:
 
 def histogram(animal: Animal, samples: int, seed: int) -> bool:
     """Half of the samples choose the bins where p > e^ε·q, the other half tests them."""
-    drawn = Sampler(animal, [animal.pair], seed, True).all(samples // BATCH, 1, None)
+    drawn = Sampler(animal, [animal.pair], seed, True).more({}, samples // BATCH, 1, None)
     cell = _cells([*drawn[0, 0][: samples // 2], *drawn[0, 1][: samples // 2]])
     keys = {side: [cell(output) for output in drawn[0, side]] for side in (0, 1)}
     ratio, delta = np.exp(animal.epsilon), animal.delta

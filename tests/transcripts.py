@@ -1,7 +1,8 @@
 """Pages that show a session at the prompt: files with a caption are written, commands run, and their output compared.
 
 After the first run of a study numbers are noise, and only the words are compared. An ellipsis stands for anything.
-With EXPOST_GOLDEN=update a page gets what was printed where that differs.
+With EXPOST_GOLDEN=update a page gets what was printed where that differs. Then all that has noise is of one run, but
+for what has ellipses: numbers on a page never contradict each other.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ _NUMBER = re.compile(r"[0-9a-f]{64}|-?\d+(,\d{3})*(\.\d+)?(e-?\d+)?")  # no comm
 
 def replay(page: Path, folder: Path, run: Callable[[str], str] | None = None) -> int:
     """Follow a page in a folder, the current one; returns the number of commands. ``run`` gives what one prints."""
-    text, noisy, commands = page.read_text(encoding="utf-8"), False, 0
+    text, noisy, commands, stale = page.read_text(encoding="utf-8"), False, 0, False
+    recorded: list[tuple[str, str, str]] = []
     for block in _BLOCK.finditer(text):
         name, content, session = block.groups()
         if name:
             (folder / name).write_text(content, encoding="utf-8")
             continue
-        fresh = ""
+        fresh = anew = ""
         for command, shown in _steps(session):
             commands += 1
             said = trimmed((run or _run)(command))
@@ -38,8 +40,12 @@ def replay(page: Path, folder: Path, run: Callable[[str], str] | None = None) ->
             same = _matches(shown, said, noisy)
             if os.environ.get("EXPOST_GOLDEN") != "update":
                 assert same, f"{page.name}: $ {command}\n{said}\nand the page has\n{shown}"
+            stale = stale or (noisy and not same)
             fresh += f"$ {command}\n{shown if same else said}"
-        text = text.replace(session, fresh)
+            anew += f"$ {command}\n{shown if same and (not noisy or '…' in shown) else said}"
+        recorded.append((session, fresh, anew))
+    for session, fresh, anew in recorded:
+        text = text.replace(session, anew if stale else fresh)
     if os.environ.get("EXPOST_GOLDEN") == "update":
         page.write_text(text, encoding="utf-8")
     return commands

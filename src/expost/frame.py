@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from expost.comparison import Comparison
 from expost.errors import InvalidValue, MissingDependency
+from expost.mentions import printable
 
 _MOST_SHOWN = 20
+_BOTH = "\r\n"  # what Python's writer of CSV puts in quotes is what ends its own lines: a single \r must be, too
 ERROR, IN_RANKS = "_error", "_error_in_ranks"
 """How the columns of errors end: in the units of the value, or in ranks."""
 ABOVE = "above"
@@ -110,17 +113,15 @@ class Frame:
         return _module("pyarrow", "frames").table(self.to_dict())
 
     def to_csv(self, path: str | Path | None = None) -> str:
-        """CSV, also written to a file if one is named. Empty cells are empty."""
-        import csv
-        import io
+        """CSV, also written to a file if one is named. Empty cells are empty.
 
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.names)
-        writer.writerows(self.rows)
+        Texts are written as they are. Spreadsheets take those that begin with ``=``, ``+``, ``-`` or ``@`` for
+        formulas: import columns of keys that were found in data as text.
+        """
+        text = csv_text([self.names, *self.rows])
         if path is not None:
-            Path(path).write_text(text.getvalue(), encoding="utf-8")
-        return text.getvalue()
+            Path(path).write_text(text, encoding="utf-8")
+        return text
 
     def plot(self, value: str | None = None, ax: Any = None) -> Any:
         """A column of numbers: a bar for each row but the total, with its error; quantiles as points.
@@ -163,15 +164,28 @@ class Frame:
         from expost.markup import html_table
 
         more = f"<p>{len(self)} rows in all</p>" if len(self) > _MOST_SHOWN else ""
-        return html_table(self.names, (map(_shown, row) for row in self.rows[:_MOST_SHOWN])) + more
+        return html_table(map(_shown, self.names), (map(_shown, row) for row in self.rows[:_MOST_SHOWN])) + more
 
     def __str__(self) -> str:
-        lines = [self.names, *([_shown(cell) for cell in row] for row in self.rows[:_MOST_SHOWN])]
+        lines = [[_shown(cell) for cell in row] for row in (self.names, *self.rows[:_MOST_SHOWN])]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         text = [
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
         ]
         return "\n".join(text + ([f"… {len(self)} rows in all"] if len(self) > _MOST_SHOWN else []))
+
+
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """Rows as CSV that reads back as it was, whatever characters end lines elsewhere."""
+    import csv
+
+    class Lines(list[str]):
+        def write(self, line: str) -> None:
+            self.append(f"{line.removesuffix(_BOTH)}\n")
+
+    lines = Lines()
+    csv.writer(lines, lineterminator=_BOTH).writerows(rows)
+    return "".join(lines)
 
 
 def _error(mechanism: Any) -> float | None:
@@ -216,7 +230,7 @@ def _numeric(column: list[Any]) -> bool:
 
 
 def _shown(cell: Any) -> str:
-    return "" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else str(cell)
+    return "" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else printable(str(cell))
 
 
 def _module(name: str, extra: str | None = None) -> Any:

@@ -18,6 +18,7 @@ from expost.fingerprint import identify
 from expost.forks import here
 from expost.frame import AsFrame, Frame
 from expost.guarantee import Guarantee, Neighbours, Part
+from expost.mentions import printable
 from expost.noise import NoiseSource
 from expost.text import shown
 
@@ -221,7 +222,7 @@ class Release(AsFrame, Generic[Published]):
         return hash((self.entry.id, self.part, self.charged))
 
     def __str__(self) -> str:
-        what = "nothing was asked" if self.part is None else self.mechanism.describe(self.value)
+        what = "nothing was asked" if self.part is None else printable(self.mechanism.describe(self.value))
         charged, refunded = _amount(self.charged, up=True), _amount(self.refunded, up=False)
         receipt = f"reserved {self.reserved}, charged {charged}, refunded {refunded}"
         replayed = " · replayed, nothing more was charged" if self.replayed else ""

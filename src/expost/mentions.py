@@ -9,6 +9,22 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 
+def printable(text: str, keep: str = "") -> str:
+    """Text that may come from data, with every character that is not seen written as an escape, but those to keep.
+
+    A key that was found in data can hold anything: codes that command a terminal, new lines, marks that turn the
+    direction of writing round, halves of characters that cannot be encoded. Whatever is printed goes through here.
+
+    >>> printable("Rome\\x1b[2J\\nε 0")
+    'Rome\\\\x1b[2J\\\\nε 0'
+    """
+    return (
+        text
+        if text.isprintable()
+        else "".join(each if each.isprintable() or each in keep else repr(each)[1:-1] for each in text)
+    )
+
+
 def brief(value: object) -> str:
     """A value that was given, short enough for a message."""
     try:

@@ -40,6 +40,7 @@ from expost.mechanisms.sparse_vector.comparisons import NoiseKind
 from expost.mechanisms.sparse_vector.mask import stopped_text
 from expost.mechanisms.stability.order import check_records
 from expost.mechanisms.stability.quantile_range import Bin
+from expost.mentions import printable
 from expost.noise.grid import FARTHEST
 
 Rest = Literal["rest"]
@@ -91,7 +92,7 @@ class RecipeResult(Generic[Published]):
         return self.value is WITHHELD
 
     def __str__(self) -> str:
-        return f"{self.summary} · charged {self.charged}"
+        return f"{printable(self.summary)} · charged {self.charged}"
 
 
 def release_large(

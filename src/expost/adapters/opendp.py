@@ -13,6 +13,7 @@ from math import inf, nextafter
 from typing import Any, Self
 
 from expost.accounting.renyi import Prices, zcdp
+from expost.adapters.opendp_distance import check_distance, protects_nobody, relation_of
 from expost.adapters.opendp_identity import constructors_of, digest_of_measurement
 from expost.adapters.upper import as_guaranteed, epsilon_of_curve, float_below, library
 from expost.checks import requested_delta
@@ -23,20 +24,6 @@ from expost.mechanism import Interaction, Mechanism
 from expost.mentions import brief
 from expost.noise import NoiseSource
 
-_RELATIONS: dict[str, Neighbours] = {
-    "SymmetricDistance": "add-remove",
-    "InsertDeleteDistance": "add-remove",
-    "SymmetricIdDistance": "add-remove",
-    "ChangeOneDistance": "substitute",
-    "HammingDistance": "substitute",
-    "ChangeOneIdDistance": "substitute",
-}
-"""Metrics on databases. ``d_in`` is then the number of records that one person may have."""
-_SENSITIVITIES = (
-    *("AbsoluteDistance", "L1Distance", "L2Distance", "LInfDistance"),
-    *("L01InfDistance", "L02InfDistance", "DiscreteDistance"),
-)
-"""Metrics on values: ``d_in`` is a sensitivity, for whichever relation it was computed for."""
 _INTERACTIVE = frozenset(
     ("make_adaptive_composition", "make_alp_queryable", "make_privacy_filter", "make_sequential_composition")
 )
@@ -51,13 +38,15 @@ class OpenDPMeasurement(Mechanism[Any, Any]):
     measurement
         An OpenDP ``Measurement``.
     d_in
-        How far apart neighbours are in its input metric: records of one person, or a sensitivity.
+        How far apart neighbours are in its input metric: records of one person, or a sensitivity. A distance within
+        which nobody is hidden is refused: 0, less than 1 between whole numbers, 1 record if their number is public.
     delta
         For measurements in zCDP, Rényi divergence or a privacy profile: the δ at which they have an ε. In a ledger
         with Rényi prices, zCDP and Rényi divergence are counted as they are and take no δ.
     neighbours
         The relation of the guarantee. By default that of a metric on databases; a sensitivity has none of its own. Two
-        records in symmetric distance are one exchanged: say ``"substitute"`` there for an even ``d_in``.
+        records in symmetric distance are one exchanged: say ``"substitute"`` there for an even ``d_in``. Where the
+        number of records is public, that is the only relation.
     name
         For keys: what it is, if it holds functions of Python, which OpenDP cannot write down.
 
@@ -89,7 +78,8 @@ class OpenDPMeasurement(Mechanism[Any, Any]):
             raise InvalidValue(f"an OpenDP Measurement is needed, got a {type(self.measurement).__name__}")
         if self.name is not None and (not isinstance(self.name, str) or not self.name):
             raise InvalidValue(f"a name is a text that is not empty, got {brief(self.name)}")
-        relation = relation_of(self.measurement.input_metric, self.d_in, as_neighbours(self.neighbours))
+        check_distance(self.measurement, self.d_in)
+        relation = relation_of(self.measurement, self.d_in, as_neighbours(self.neighbours))
         object.__setattr__(self, "neighbours", relation)
         if self.delta is not None:
             object.__setattr__(self, "delta", requested_delta(self.delta))
@@ -141,10 +131,13 @@ class OpenDPMeasurement(Mechanism[Any, Any]):
     def _loss(self) -> Any:
         """What the privacy map says."""
         try:
-            return self.measurement.map(self.d_in)
+            loss = self.measurement.map(self.d_in)
         except Exception as refused:
             reason = str(refused).strip().splitlines()[-1].strip() if str(refused).strip() else "no reason given"
             raise InvalidValue(f"the privacy map does not take d_in {brief(self.d_in)}: {reason}") from None
+        if _is_nothing(loss):
+            raise protects_nobody(self.d_in, "the privacy map says that nothing is lost there")
+        return loss
 
     def _cost(self) -> Cost:
         kind = self._measure
@@ -191,13 +184,20 @@ class OpenDPMeasurement(Mechanism[Any, Any]):
 
     def check(self, data: Any) -> None:
         """Data is needed, and one output. Whether it is in the input domain is private: OpenDP looks when it runs."""
-        _refuse_none(data)
+        self.check_start(data)
         if not _INTERACTIVE.isdisjoint(constructors_of(self.measurement)):
             raise InvalidValue("this measurement answers questions one at a time: use ledger.open(…)")
 
     def check_start(self, data: Any) -> None:
-        """Data is needed."""
-        _refuse_none(data)
+        """Data is needed. A context's privacy unit is the distance that is charged."""
+        if data is None:
+            raise InvalidValue("an OpenDP measurement needs data: give on=, the data or the Context that has it")
+        dp = library("opendp.prelude", "opendp", "OpenDP measurements", "opendp")
+        if isinstance(data, dp.Context) and data.d_in is not None and data.d_in != self.d_in:
+            raise InvalidValue(
+                f"the context protects d_in {brief(data.d_in)}, and this mechanism is charged for d_in "
+                f"{brief(self.d_in)}: give it the d_in of the context, or use OpenDPMeasurement.of_query(query)"
+            )
 
     def sample(self, data: Any, noise: NoiseSource) -> Any:
         """One output, with OpenDP's own noise."""
@@ -247,34 +247,6 @@ class QueryableInteraction(Interaction):
         return answer
 
 
-def relation_of(metric: Any, d_in: Any, wanted: Neighbours | None) -> Neighbours | None:
-    """The relation of a guarantee at this distance in a metric; ``wanted`` where the metric leaves it open.
-
-    >>> import opendp.prelude as dp
-    >>> relation_of(dp.symmetric_distance(), 1, None), relation_of(dp.symmetric_distance(), 2, "substitute")
-    ('add-remove', 'substitute')
-    """
-    while str(metric.type).startswith("FrameDistance"):
-        metric = metric.inner_metric
-    name = _plain_name(metric.type)
-    own = _RELATIONS.get(name)
-    if own is None:
-        if name not in _SENSITIVITIES and wanted is None:
-            raise InvalidValue(f"the metric {metric} is not known here: say which relation it is by neighbours=")
-        return wanted
-    exchanged = own == "add-remove" and wanted == "substitute" and isinstance(d_in, int) and d_in % 2 == 0
-    if wanted is not None and wanted != own and not exchanged:
-        raise InvalidValue(
-            f"the metric {metric} is about {own!r} neighbours at d_in {brief(d_in)}, not {wanted!r}: an exchanged "
-            "record is two apart in symmetric distance"
-        )
-    return wanted or own
-
-
-def _plain_name(kind: Any) -> str:
-    return str(kind).partition("<")[0].rpartition("::")[2]
-
-
 def _pair(epsilon: Fraction, delta: Fraction) -> Cost:
     if delta >= 1:
         raise InvalidValue("the measurement's δ is 1, which guarantees nothing: take one with a smaller δ")
@@ -286,6 +258,10 @@ def _is_queryable(output: Any) -> bool:
     return isinstance(output, mod.Queryable | mod.OdometerQueryable)
 
 
-def _refuse_none(data: Any) -> None:
-    if data is None:
-        raise InvalidValue("an OpenDP measurement needs data: give on=, the data or the Context that has it")
+def _is_nothing(loss: Any) -> bool:
+    """Whether a loss of OpenDP is none: 0, both of a pair, a profile without δ at ε 0, or a curve of 0."""
+    if isinstance(loss, tuple):
+        return all(each == 0 for each in loss)
+    if hasattr(loss, "delta"):  # a privacy profile
+        return bool(loss.delta(0.0) == 0)
+    return bool((loss(2.0) if callable(loss) else loss) == 0)

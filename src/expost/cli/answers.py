@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from expost.study.answers import PublishedAnswer
     from expost.study.model import Study
 
-_LONGEST = 60
-
 
 def list_answers(
     source: Annotated[str, argument("STUDY|URL", "A study file, or a ledger's address.")],
@@ -65,6 +63,5 @@ def _source(source: str, name: str | None, account: str | None) -> tuple[Ledger,
 
 def _row(answer: PublishedAnswer) -> tuple[str, ...]:
     text = answer.value if isinstance(answer.value, str) else json.dumps(answer.value, ensure_ascii=False)
-    shown = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
     note = "not what the study asks now" if answer.current is False else ""
-    return str(answer.entry), answer.question, answer.version, shown, str(answer.charged), note
+    return str(answer.entry), answer.question, answer.version, text, str(answer.charged), note

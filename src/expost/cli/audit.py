@@ -31,7 +31,7 @@ def audit(
     everything: Annotated[bool, typer.Option("--all", help="Every mechanism of the library.")] = False,
     samples: Annotated[int, typer.Option(help="Outputs drawn on each database of each pair.")] = 20_000,
     seconds: Annotated[
-        float | None, option("About how many seconds each mechanism may take, instead of --samples.")
+        float | None, option("How many seconds each mechanism may take, drawing and testing, instead of --samples.")
     ] = None,
     confidence: Annotated[
         float, typer.Option(help="Confidence: a true guarantee is refuted with probability at most 1 − this.")

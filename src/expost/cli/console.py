@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableType, RenderHook, RenderResult
+from rich.measure import Measurement
+from rich.segment import Segment
 from rich.text import Text
 
 from expost import errors
 from expost.cost import Cost, shortened
-from expost.mentions import Action, Argument, GivenValue, Mention
+from expost.mentions import Action, Argument, GivenValue, Mention, printable
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
@@ -57,10 +59,39 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
     (errors.KeyConflict, INVALID),
 )
 
+
+class _Shown:
+    """What is printed, without characters that a terminal would obey."""
+
+    def __init__(self, inner: RenderableType) -> None:
+        self._inner = inner
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for text, style, control in console.render(self._inner, options):
+            yield Segment(text if control else printable(text, keep="\n"), style, control)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement.get(console, options, self._inner)
+
+
+class _Escaping(RenderHook):
+    """Escapes whatever a console prints: styles are added afterwards, so that codes can only come from texts."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [_Shown(each) for each in renderables]
+
+
+def console(**settings: Any) -> Console:
+    """A console for plain text, in which texts command nothing."""
+    made = Console(highlight=False, markup=False, emoji=False, **settings)
+    made.push_render_hook(_Escaping())
+    return made
+
+
 _WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120
-out = Console(highlight=False, markup=False, emoji=False, width=_WIDTH)
+out = console(width=_WIDTH)
 """Answers, which other programs may read."""
-err = Console(stderr=True, highlight=False, markup=False, emoji=False, width=_WIDTH)
+err = console(stderr=True, width=_WIDTH)
 """Progress and errors."""
 
 

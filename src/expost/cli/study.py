@@ -15,8 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from expost.cli.console import FAILED, INVALID, Json, argument, err, fail, option, out, short, write
-from expost.cli.tables import print_json
+from expost.cli.tables import print_json, seen
 from expost.errors import AlreadyExists, InvalidValue
+from expost.mentions import printable
 
 if TYPE_CHECKING:
     from expost.study import Outcome, Plan, Result
@@ -171,11 +172,11 @@ def run(
         err.print(
             "memory: keeps no ledger. Every run spends a budget of its own, and nothing adds them up: for trials only."
         )
-    with err.status(Text(f"reading {study}")) as status:
+    with err.status(Text(printable(f"reading {study}"))) as status:
 
         def progress(question: Question, outcome: Outcome | None) -> None:
             if outcome is None:
-                status.update(Text(f"asking {question.name}: {question.label}"))
+                status.update(Text(printable(f"asking {question.name}: {question.label}")))
             elif not as_json:
                 status.stop()  # the spinner and answers may share a terminal
                 out.print(_line(outcome), soft_wrap=True)
@@ -186,7 +187,7 @@ def run(
         result = run_study(asked, progress=progress, rehearse=rehearse)
     kept = record_of(result)
     if as_json:
-        sys.stdout.write(record_text(kept))
+        sys.stdout.write(seen(record_text(kept)))
     else:
         _show_result(result, report)
     if kept_at is not None:
@@ -225,15 +226,19 @@ _DROWNED = ("≈", "yellow")
 
 
 def _warn_of_ledger(study: Study) -> None:
-    """Warn if the record of the last run names a ledger that is gone."""
+    """Warn if the record of the last run names a ledger that is gone, or cannot be read: that stops nothing."""
     from expost.study import read_record
-    from expost.study.record import record_path
+    from expost.study.record import NoRecord, noted_ledger, record_path
     from expost.study.sources import ledger_is_gone
 
-    if not record_path(study.file).exists():
+    path = record_path(study.file)
+    if not path.exists():
         return
-    kept = read_record(record_path(study.file)).get("ledger", {})
-    gone = ledger_is_gone(study, kept["name"], kept["head"]) if kept.get("durable") and "head" in kept else ""
+    try:
+        noted = noted_ledger(read_record(path))
+        gone = "" if noted is None else ledger_is_gone(study, *noted)
+    except NoRecord:
+        gone = f"{path} is not the record of a run, and is ignored; expost run writes it anew"
     if gone:
         err.print(Text(f"beware: {gone}", style="yellow"), soft_wrap=True)
 

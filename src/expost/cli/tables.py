@@ -8,28 +8,28 @@ from typing import Any
 
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from expost.cli.console import out
+from expost.cli.console import console, out
+from expost.mentions import printable
 
 _WIDEST = 100_000  # characters of a line that no person reads
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> None:
-    """Print rows under headings; the columns in ``right`` are flush right. Nothing in a cell is markup."""
+    """Print rows under headings; the columns in ``right`` are flush right. Nothing in a cell is markup, or ends it."""
     numbers = set(right)
     grid = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for i, heading in enumerate(headings):
         grid.add_column(heading, justify="right" if i in numbers else "left", overflow="fold")
     for row in rows:
-        grid.add_row(*map(Text, row))
+        grid.add_row(*(Text(printable(cell)) for cell in row))
     if out.is_terminal:
         out.print(grid)
     else:
         whole = out.measure(grid, options=out.options.update(max_width=_WIDEST)).maximum
-        Console(width=whole, highlight=False, markup=False, emoji=False).print(grid)
+        console(width=whole).print(grid)
 
 
 def print_json(value: Any) -> None:
@@ -57,4 +57,12 @@ def print_json_rows(rows: Iterable[Any], facts: dict[str, Any] | None = None) ->
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
+    """JSON to read: what can be seen stands there as it is, all else as an escape of JSON."""
+    return seen(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def seen(text: str) -> str:
+    """The same JSON, without characters that a terminal would obey."""
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in text)

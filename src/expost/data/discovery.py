@@ -214,7 +214,9 @@ class MostFrequent(TableMechanism[tuple[Any, ...]]):
     def sample(self, data: Any, noise: NoiseSource) -> tuple[Any, ...]:
         """Choose the keys."""
         known = frozenset(self.without)
-        return self.choice.sample({key: count for key, count in self.question.exact() if key not in known}, noise)
+        counts = {key: count for key, count in self.question.exact() if key not in known}
+        found = self.choice.sample(counts, noise)
+        return tuple(map(bool, found)) if self.question.value.kind == "boolean" else found
 
     def describe(self, output: Any) -> str:
         """How many keys were found."""

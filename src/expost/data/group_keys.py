@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import product
+from itertools import islice, product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -35,11 +35,9 @@ def stated_keys(names: Sequence[str], keys: Any) -> tuple[GroupKey, ...]:
         found = list(zip(*(keys.column(name).to_pylist() for name in names), strict=True))
     elif isinstance(keys, Mapping):
         _has_all(names, list(keys))
-        found = list(product(*(list(keys[name]) for name in names)))
-    elif isinstance(keys, str) or not hasattr(keys, "__iter__"):
-        raise InvalidValue(f"keys are a list of values, got {brief(keys)}")
+        found = _combined(names, [_at_most(keys[name]) for name in names])
     else:
-        found = [key if isinstance(key, tuple) else (key,) for key in keys]
+        found = [key if isinstance(key, tuple) else (key,) for key in _at_most(keys)]
     listed = tuple(tuple(value.item() if hasattr(value, "item") else value for value in key) for key in found)
     short = [key for key in listed if len(key) != len(names)]
     if short:
@@ -51,6 +49,28 @@ def stated_keys(names: Sequence[str], keys: Any) -> tuple[GroupKey, ...]:
             f"keys are 1 to {MOST_KEYS} different values; got {len(listed)}, of which {len(set(listed))} differ"
         )
     return listed
+
+
+def _at_most(values: Any) -> list[Any]:
+    """A list of keys, read no further than one more than there may be: a range, or a generator, may have no end."""
+    if isinstance(values, str) or not hasattr(values, "__iter__"):
+        raise InvalidValue(f"keys are a list of values, got {brief(values)}")
+    listed = list(islice(values, MOST_KEYS + 1))
+    if len(listed) > MOST_KEYS:
+        raise InvalidValue(f"keys are 1 to {MOST_KEYS} different values; got more: state fewer, or discover them")
+    return listed
+
+
+def _combined(names: Sequence[str], values: Sequence[list[Any]]) -> list[GroupKey]:
+    """All combinations of the values of each column. They are counted before any is made."""
+    number = prod(map(len, values))
+    if number > MOST_KEYS:
+        each = " × ".join(str(len(one)) for one in values)
+        raise InvalidValue(
+            f"keys are 1 to {MOST_KEYS} different values; all combinations of {', '.join(names)} are "
+            f"{each} = {number}: state fewer, list the combinations that are wanted, or discover them"
+        )
+    return list(product(*values))
 
 
 def _has_all(names: Sequence[str], columns: Sequence[str]) -> None:

@@ -249,6 +249,8 @@ class Above(OnNumbers[dict[Any, Comparison]]):
 
 
 MOST_KEYS = 10_000
+MOST_BINS = 100_000
+"""Their labels and places take memory: a million would be half a gigabyte, from a question of one line."""
 _Cells = tuple[tuple[Any, ...], str, dict[Any, int]]
 """Labels, the value's cell in SQL, and the index of each cell among the labels."""
 
@@ -303,6 +305,8 @@ def _bins(bins: Any, bounds: Any) -> tuple[tuple[float, ...], _Cells]:
         if bounds is not None:
             raise InvalidValue("bounds are for a number of bins, and a list of edges was given: leave bounds out")
         edges = [finite(edge, "an edge") for edge in _listed(bins)]
+        if len(edges) > MOST_BINS + 1:
+            raise InvalidValue(f"there are at most {MOST_BINS} bins, got {len(edges) - 1}: use wider ones")
         _ascend(edges)
         cell, stated = query.bin_of(edges), tuple(edges)
     labels = tuple(f"[{a:.12g}, {b:.12g})" for a, b in pairwise(edges))
@@ -312,9 +316,9 @@ def _bins(bins: Any, bounds: Any) -> tuple[tuple[float, ...], _Cells]:
 
 
 def _even_edges(bins: int, bounds: Any) -> list[float]:
-    if bounds is None or not 1 <= bins <= 10**6:
+    if bounds is None or not 1 <= bins <= MOST_BINS:
         raise InvalidValue(
-            "a number of bins is from 1 to a million, and needs bounds, the lowest and the highest edge, "
+            f"a number of bins is from 1 to {MOST_BINS}, and needs bounds, the lowest and the highest edge, "
             f"got {bins} bins {'without' if bounds is None else 'with'} bounds"
         )
     low, high = (float(end) for end in exact_bounds(bounds))

@@ -16,7 +16,7 @@ from expost.data.moments import Moments, NoisyMoments
 from expost.data.quantiles import Ranks
 from expost.data.questions import Planned, TableMechanism
 from expost.data.sums import CountedMean
-from expost.data.winsorized import mean_between
+from expost.data.winsorized import MOST_STEPS, mean_between
 from expost.guarantee import Guarantee, Part
 from expost.mechanisms import Tally
 from expost.mechanisms.moments.geometric_cells import Interval, records
@@ -25,8 +25,6 @@ from expost.noise import NoiseSource
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
-
-_ANY_RANGE = Interval(0.0, 1.0)
 
 
 class FoundMoment(NamedTuple):
@@ -152,11 +150,11 @@ class NoisySearched(TableMechanism[FoundMoment]):
         return output.level
 
     def check(self, data: Any) -> None:
-        """Raise unless all queries can be run and this noise can be sampled."""
+        """Raise unless all queries can be run and this noise can be sampled, whichever ranges will be found."""
         super().check(data)
         for one in self.question.medians:
             _ = one.plan
-        within = self.question.within([_ANY_RANGE] * len(self.question.medians), self._budgets[1])
+        within = self.question.within([Interval(*MOST_STEPS)] * len(self.question.medians), self._budgets[1])
         if within is not None:
             within.check(data)
 

@@ -40,7 +40,7 @@ from expost.data.unit import Unit, as_unit
 from expost.errors import InvalidValue, MissingDependency
 from expost.fingerprint import DATA
 from expost.guarantee import Neighbours, as_neighbours
-from expost.mentions import Argument, brief
+from expost.mentions import Argument, brief, printable
 
 Of = Literal["rows", "units"]
 _MOST_STEPS = 40
@@ -427,7 +427,7 @@ class PrivateTable(MomentQuestions, ShownTable):
         return f"{self.name} where {' and '.join(wheres)}" if wheres else self.name
 
     def __repr__(self) -> str:
-        return f"<private table {self.title}: unit {self.unit!r}, {self.neighbours}>"
+        return f"<private table {printable(self.title)}: unit {self.unit!r}, {self.neighbours}>"
 
     def __str__(self) -> str:
         unit = self.unit
@@ -439,14 +439,14 @@ class PrivateTable(MomentQuestions, ShownTable):
             "count, chosen by a keyed hash; rows without one do not count"
         )
         derived = {step.column: step.description for step in self.steps if step.column is not None}
-        width = max((len(name) for name, _ in self.columns), default=0)
+        columns = [(printable(name), kind, derived.get(name)) for name, kind in self.columns]
+        width = max((len(name) for name, *_ in columns), default=0)
         lines = [f"private table {self.name!r}", f"  unit        {whose}", f"  neighbours  {self.neighbours}"]
         if self.declared is not None:
             lines.append(f"  units       {self.declared}")
-        lines += [f"  where       {step.description}" for step in self.steps if step.column is None]
-        for name, kind in self.columns:
-            meant = f" = {derived[name]}" if name in derived else ""
-            lines.append(f"  {name:<{width}}  {kind}{meant}")
+        lines += [f"  where       {printable(step.description)}" for step in self.steps if step.column is None]
+        for name, kind, meant in columns:
+            lines.append(f"  {name:<{width}}  {kind}{'' if meant is None else f' = {printable(meant)}'}")
         return "\n".join(lines)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from math import nextafter
 from typing import TYPE_CHECKING, Any
 
 from expost.checks import requested_epsilon, split_epsilon
@@ -22,6 +23,9 @@ from expost.noise.grid import Grid
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
+
+MOST_STEPS = 0.0, nextafter(1.0, 0.0)
+"""A range of nearly 2^31 steps of its grid, more than any other has: noise that it can have, all can have."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,10 +103,10 @@ class NoisyWinsorizedMean(PureMechanism[Winsorized]):
         return self.question.ranks.permute_and_flip(epsilon=self._budgets[0])
 
     def check(self, data: Any) -> None:
-        """Raise unless noise for the widest range can be sampled; without bounds, for some range."""
+        """Raise unless noise can be sampled for the range with most steps of its grid, whichever will be found."""
         super().check(data)
         value = self.question.ranks.value
-        widest = mean_between(self.question.table, value, *(value.bounds if isinstance(value, Clipped) else (0.0, 1.0)))
+        widest = mean_between(self.question.table, value, *(value.bounds if isinstance(value, Clipped) else MOST_STEPS))
         if widest is not None:
             CountedMean(question=widest, epsilon=self._budgets[1]).check(data)
 
@@ -124,7 +128,8 @@ class NoisyWinsorizedMean(PureMechanism[Winsorized]):
 def mean_between(table: PrivateTable, value: Clipped | AnySize, low: float, high: float) -> Mean | None:
     """The mean of values clamped to two published ends; None if these are within a step of the grid.
 
-    With bounds the grid is that of the value, otherwise one of 2^30 steps, or as fine as floats allow.
+    With bounds the grid is that of the value, otherwise one of 2^30 to 2^31 steps (its step is a power of two), or as
+    fine as floats allow.
     """
     fine = Fraction(max((high - low) / 2**30, max(abs(low), abs(high)) / 2**51))
     grid = value.grid if isinstance(value, Clipped) else Grid.within(fine or Fraction(1))

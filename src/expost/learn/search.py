@@ -14,6 +14,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from expost.checks import as_whole
 from expost.cost import exact
 from expost.errors import InvalidValue
 from expost.learn.estimator import PrivateEstimator
@@ -22,6 +23,7 @@ from expost.ledger import Ledger
 from expost.mechanisms import Tuning
 from expost.mechanisms.linear.tested import held_out_size
 from expost.mechanisms.numbers import owned
+from expost.mechanisms.tuning.tuning import MOST_CANDIDATES
 
 _SAME = ("classes", "target_bounds", "ledger")
 """What all candidates share."""
@@ -105,7 +107,9 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         shared = sorted({key for grid in grids for key in grid} & set(_SAME))
         if shared:
             raise InvalidValue(f"{shared[0]} is the same for all candidates: give it to the {name}, not to param_grid")
-        chosen = [dict(parameters) for parameters in ParameterGrid(self.param_grid)]
+        grid = ParameterGrid(self.param_grid)
+        as_whole(len(grid), "the number of combinations in param_grid", most=MOST_CANDIDATES)
+        chosen = [dict(parameters) for parameters in grid]
         return [(parameters, clone(self.estimator).set_params(**parameters)) for parameters in chosen]
 
     def _tuning(self, candidates: list[tuple[dict[str, Any], Any]], shape: tuple[int, ...], known: Any) -> Tuning:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, partial
 from math import ceil, floor
@@ -25,6 +26,7 @@ from expost.noise.laws import Rate
 
 _KINDS = "biuU"
 _LARGEST = 2**63  # of a label that is a whole number
+_NUMBERS = (int, float, complex, Fraction, Decimal, np.number, np.bool_)  # a mapping takes equal ones for one key
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +53,9 @@ class TopK(Mechanism[Any, tuple[Any, ...]]):
         How many labels compete with the bar: at least k, by default ten times as many. More make the bar lower.
 
     The data is a mapping from labels to counts, or a pair of arrays: distinct labels, and their counts. Neighbours are
-    databases of which one has a person more (``"add-remove"``). Labels are texts, whole numbers of 64 bits, truth
-    values, or tuples of these; others are never returned. Counts below 0 are 0.
+    databases of which one has a person more (``"add-remove"``). Labels are texts, whole numbers of 64 bits, or tuples
+    of these; others are never returned. Numbers that are equal are one key to a mapping, and one label here: True and
+    1.0 are returned as 1. Counts below 0 are 0.
 
     >>> top = TopK(k=3, epsilon=3, delta=1e-6)
     >>> top.guarantee.cost_of(1), top.guarantee.cost_of(3)
@@ -164,10 +167,12 @@ def _of_arrays(data: Any, most: int) -> tuple[list[Any], NDArray[np.int64]]:
 
 
 def _of_mapping(data: Mapping[Any, Any], most: int) -> tuple[list[Any], NDArray[np.int64]]:
-    """The same of a mapping, without labels that have no order."""
-    plain = ((label.item() if isinstance(label, np.generic) else label, count) for label, count in data.items())
-    pairs = [(label, _count(count)) for label, count in plain if _ordered(label)]
-    pairs = sorted((pair for pair in pairs if pair[1] > 0), key=lambda pair: (-pair[1], _place(pair[0])))
+    """The same of a mapping, without keys that are no labels."""
+    plain = ((_label(key), _count(count)) for key, count in data.items())
+    pairs = sorted(
+        ((label, count) for label, count in plain if label is not None and count > 0),
+        key=lambda pair: (-pair[1], _place(pair[0])),
+    )
     return [label for label, _ in pairs[:most]], np.array([count for _, count in pairs[:most]], np.int64)
 
 
@@ -178,13 +183,34 @@ def _count(count: Any) -> int:
     return min(int(count), FARTHEST) if isinstance(count, int | np.integer | np.bool_) else 0
 
 
-def _ordered(label: Any) -> bool:
-    """Whether a label has a place in the order of all labels."""
-    if type(label) is tuple:
-        return all(type(part) is not tuple and _ordered(part) for part in label)
-    return type(label) in (str, bool) or (type(label) is int and -_LARGEST <= label < _LARGEST)
+def _label(key: Any) -> Any:
+    """The label that a key of a mapping stands for: the same for equal keys, of whatever type. None if it is no label.
+
+    To a mapping 1, True, 1.0 and np.int64(1) are one key, and which of them it holds depends on whose record was first.
+    So the label is the whole number: what is published, and its place in the order, depend on no single record.
+    """
+    if isinstance(key, tuple):
+        parts = tuple(None if isinstance(part, tuple) else _label(part) for part in key)
+        return None if None in parts else parts
+    return str.__str__(key) if isinstance(key, str) else _whole(key)
 
 
-def _place(label: Any) -> tuple[tuple[str, Any], ...]:
-    """Its place: by type, then by value."""
-    return tuple((type(part).__name__, part) for part in (label if type(label) is tuple else (label,)))
+def _whole(key: Any) -> int | None:
+    """The whole number of 64 bits that a number equals, if there is one."""
+    if not isinstance(key, _NUMBERS) or isinstance(key, np.timedelta64):
+        return None
+    number = key.item() if isinstance(key, np.generic) else key
+    try:
+        plain = number.imag == 0 and -_LARGEST <= number.real < _LARGEST and number.real % 1 == 0
+        return int(number.real) if plain else None
+    except ArithmeticError:  # NaN of Decimal has no order
+        return None
+
+
+def _place(label: Any) -> tuple[bool, tuple[tuple[bool, Any], ...]]:
+    """Its place in the order of all labels, which no other has: tuples last, and in them whole numbers before texts.
+
+    Texts are in the order of their code points, halves of characters included.
+    """
+    parts = label if type(label) is tuple else (label,)
+    return type(label) is tuple, tuple((type(part) is str, part) for part in parts)

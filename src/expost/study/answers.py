@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -14,7 +12,7 @@ import numpy as np
 
 from expost.cost import Cost
 from expost.errors import ExpostError
-from expost.frame import ABOVE
+from expost.frame import ABOVE, csv_text
 from expost.ledger import Entry, Ledger
 from expost.mechanism import WITHHELD
 from expost.mechanisms import AboveMask
@@ -104,10 +102,6 @@ def as_rows(answers: Iterable[PublishedAnswer]) -> list[dict[str, Any]]:
 def as_csv(answers: Iterable[PublishedAnswer]) -> str:
     """Answers as CSV; a value is JSON in its field, and a number is itself."""
     rows = as_rows(answers)
-    text = io.StringIO()
     names = ["entry", "when", "account", "question", "label", "version", "current", "value", "epsilon", "delta"]
-    writer = csv.DictWriter(text, names, lineterminator="\n", extrasaction="ignore")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({**row, "value": json.dumps(row["value"], ensure_ascii=False)})
-    return text.getvalue()
+    valued = ({**row, "value": json.dumps(row["value"], ensure_ascii=False)} for row in rows)
+    return csv_text([names, *([row[name] for name in names] for row in valued)])

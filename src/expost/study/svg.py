@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from expost.mentions import printable
+
 _ROW = 40
 _PIECE = 15  # rows: what is longer is drawn in pieces, so that a printed page can end between two
 MOST_BARS = 30
@@ -80,7 +82,8 @@ def _svg(rows: Sequence[str], title: str) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    shown = printable(text)
+    return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 1]}…"
 
 
 def _short(value: float) -> str:

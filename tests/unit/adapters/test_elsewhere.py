@@ -2,9 +2,11 @@
 
 import os
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[3]
 PLACES = (ROOT, Path(os.environ.get("EXPOST_ENVIRONMENTS", ROOT)))
@@ -27,3 +29,12 @@ def test_in_its_own_environment(library: str, target: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+
+
+def test_the_extra_brings_a_scikit_learn_that_diffprivlib_can_import() -> None:
+    """diffprivlib 0.6.6 imports what scikit-learn 1.7 no longer has, and does not say so itself."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    (limit,) = (each for each in map(Requirement, extras["diffprivlib"]) if each.name == "scikit-learn")
+    wanted = limit.specifier
+    assert "1.6.1" in wanted
+    assert "1.7.0" not in wanted

@@ -122,8 +122,8 @@ SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
         (gaussian, {}, "only at a δ: give delta="),
         (gaussian, {"delta": 0}, "at least 1e-18"),
         (gaussian, {"delta": float("nan")}, "δ must be a finite number"),
-        (laplace, {"d_in": -1}, "does not take d_in -1"),
-        (laplace, {"d_in": 0.5}, "does not take d_in 0.5: inferred type is f64"),
+        (laplace, {"d_in": -1}, "finite numbers above 0, got -1"),
+        (laplace, {"d_in": 0.5}, "at least 1 apart"),
         (laplace, {"d_in": None}, "does not take d_in None"),
         (laplace, {"neighbours": "removal"}, "neighbours must be"),
         (laplace, {"name": ""}, "a name is a text"),
@@ -141,6 +141,93 @@ SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 def test_public_mistakes(make: Callable[[], Any], settings: dict[str, Any], said: str) -> None:
     with pytest.raises(xp.InvalidValue, match=said):
         OpenDPMeasurement(**{"measurement": make(), "d_in": 1, **settings})
+
+
+def summed(size: int | None, metric: Any) -> Any:
+    domain = dp.vector_domain(dp.atom_domain(bounds=(0, 10)), size=size)
+    return (domain, metric) >> dp.t.then_sum() >> dp.m.then_laplace(scale=9.0)
+
+
+def large_keys() -> Any:
+    counts = dp.map_domain(dp.atom_domain(T=str), dp.atom_domain(T=int))
+    return dp.m.make_laplace_threshold(counts, dp.l01inf_distance(dp.absolute_distance(T=int)), 2.0, 20)
+
+
+def stated(loss: Any) -> Any:
+    measure = dp.zero_concentrated_divergence()
+    return dp.m.make_user_measurement(*REAL, measure, lambda value: value, lambda _: loss, TO="f64")
+
+
+def in_a_context(contributions: int) -> Any:
+    asked = dp.Context.compositor(
+        data=[1, 2, 3],
+        privacy_unit=dp.unit_of(contributions=contributions),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+        domain=dp.vector_domain(dp.atom_domain(T=int)),
+    )
+    return asked, asked.query().clamp((0, 10)).sum().laplace(20.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "d_in"),
+    [
+        (laplace, 0),
+        (lambda: dp.m.make_laplace(*REAL, scale=2.0), 0.0),
+        (lambda: dp.m.make_laplace(*REAL, scale=2.0), -0.0),
+        (lambda: dp.m.make_laplace(dp.atom_domain(T=int), dp.absolute_distance(T=float), scale=2.0), 0.999),
+        (lambda: dp.m.make_gaussian(VECTOR[0], dp.l2_distance(T=float), scale=2.0), 1e-9),
+        (lambda: dp.m.make_randomized_response_bool(prob=0.75), 0),
+        (gaussian, 0),
+        (lambda: summed(None, dp.symmetric_distance()), 0),
+        (lambda: summed(None, dp.insert_delete_distance()), 0),
+        (lambda: summed(5, dp.symmetric_distance()), 0),
+        (large_keys, (0, 1, 1)),
+        (large_keys, (1, 0, 1)),
+        (large_keys, (1, 1, 0)),
+        (lambda: dp.c.make_adaptive_composition(*SPACE, dp.max_divergence(), d_in=0, d_mids=[1.0]), 0),
+        (lambda: stated(0.0), 1.0),
+        (lambda: renyi(lambda _: 0.0), 1),
+        (lambda: dp.c.make_approximate(stated(0.0)), 1.0),
+    ],
+)
+def test_a_distance_that_protects_nobody_is_refused(make: Callable[[], Any], d_in: Any) -> None:
+    with pytest.raises(xp.InvalidValue, match="protects nobody"):
+        OpenDPMeasurement(measurement=make(), d_in=d_in, delta=1e-6)
+
+
+@pytest.mark.parametrize("d_in", [-1.0, float("nan"), float("inf"), -(10**400), [1.0, float("nan")]])
+def test_a_distance_is_finite_and_not_negative_whatever_the_map_takes(d_in: Any) -> None:
+    metric = dp.user_distance("theirs")
+    domain = dp.user_domain("all", lambda _: True)
+    free = dp.m.make_user_measurement(domain, metric, dp.max_divergence(), lambda _: 1, lambda _: 0.5, TO="i32")
+    with pytest.raises(xp.InvalidValue, match="finite numbers above 0"):
+        OpenDPMeasurement(measurement=free, d_in=d_in, neighbours="add-remove")
+
+
+def test_records_of_a_public_number_are_exchanged_two_apart() -> None:
+    """One record apart are no two databases of one size: the map says ε 0 for a sum that hides nobody."""
+    measurement = summed(5, dp.symmetric_distance())
+    assert measurement.map(1) == 0
+    for odd in (1, 3):
+        with pytest.raises(xp.InvalidValue, match="an even number apart"):
+            OpenDPMeasurement(measurement=measurement, d_in=odd)
+    assert OpenDPMeasurement(measurement=measurement, d_in=2).neighbours == "substitute"
+    with pytest.raises(xp.InvalidValue, match="not 'add-remove'"):
+        OpenDPMeasurement(measurement=measurement, d_in=2, neighbours="add-remove")
+
+
+def test_a_context_that_protects_nobody_or_others_is_refused_before_any_charge() -> None:
+    with pytest.raises(xp.InvalidValue, match="protects nobody"):
+        OpenDPMeasurement.of_query(in_a_context(0)[1])
+    asked, query = in_a_context(2)
+    ledger = xp.Ledger(epsilon=9)
+    mechanism = OpenDPMeasurement.of_query(query)
+    one = OpenDPMeasurement(measurement=mechanism.measurement, d_in=1)
+    with pytest.raises(xp.InvalidValue, match="the context protects d_in 2"):
+        ledger.run(one, on=asked)
+    assert list(ledger.entries()) == []
+    assert ledger.run(mechanism, on=asked).charged == xp.Cost(1)
 
 
 def test_unknown_metrics_and_measures_are_refused() -> None:

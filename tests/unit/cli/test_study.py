@@ -123,3 +123,24 @@ def test_init_warns_of_what_is_no_unicode(tmp_path: Path, text: str, encoding: s
     assert result.exit_code == 0
     assert ("Beware: not all of" in result.stderr) == beware
     assert "Beware" not in (tmp_path / "study.toml").read_text(), "that is about values, and for its owner only"
+
+
+@pytest.mark.parametrize(
+    "garbled",
+    ["{", "", "[]", "\x00", '{"expost record": 0}', "whole, without its ledger", "whole, with a ledger of no kind"],
+)
+def test_a_garbled_record_stops_no_plan_and_no_run(tmp_path: Path, garbled: str) -> None:
+    study = write_study(tmp_path, COUNT)
+    record = tmp_path / "study.run.json"
+    assert RUNNER.invoke(app, ["run", str(study)]).exit_code == 0
+    whole = json.loads(record.read_text())
+    if garbled.startswith("whole"):
+        ledger = {"durable": True, "name": 3, "head": "x"} if garbled.endswith("kind") else "gone"
+        garbled = json.dumps({**whole, "ledger": ledger})
+    for command in ("plan", "run"):
+        record.write_text(garbled)
+        result = RUNNER.invoke(app, [command, str(study)])
+        assert result.exit_code == 0, result.output
+        assert "study.run.json is not the record of a run, and is ignored" in result.stderr
+    assert json.loads(record.read_text())["ledger"] == whole["ledger"]  # written anew
+    assert "ignored" not in RUNNER.invoke(app, ["plan", str(study)]).stderr

@@ -1,5 +1,6 @@
 """The tutorials do what they show."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,15 @@ def test_a_tutorial_does_what_it_shows(name: str, tmp_path: Path, monkeypatch: p
     assert replay(PAGES / f"{name}.md", tmp_path) >= 4
     (report,) = tmp_path.glob("*.html")
     assert "The guarantee" in report.read_text(encoding="utf-8")
+
+
+def test_answers_from_the_ledger_are_those_that_were_given() -> None:
+    """Asked again, an answer is the same: the page is of one run."""
+    page = (PAGES / "file.md").read_text(encoding="utf-8")
+    given, listed = page.split("$ expost run flights.toml --report")[1].split("$ expost answers")
+    numbers = re.findall(r'": (\d{3,})', listed.split("```")[0])
+    assert len(numbers) >= 5
+    assert [number for number in numbers if f" {int(number):,}" not in given] == []
 
 
 def test_a_page_that_shows_something_else_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,6 +120,8 @@ def test_the_most_frequent_keys(relation: Any) -> None:
     assert float(found.charged.epsilon) == pytest.approx(3)
     assert found.reserved.epsilon <= 5
     assert found.reserved.delta <= 1e-6
+    truths = visits.discover("city = 'mid'").top(2, epsilon=5, delta=1e-6)
+    assert [*map(repr, xp.Ledger(epsilon=5, delta=1e-5).run(truths).value)] == ["False", "True"]
 
 
 @pytest.mark.parametrize(

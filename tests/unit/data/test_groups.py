@@ -1,7 +1,7 @@
 """Questions about groups of rows: in how many groups a unit can be, shares of ε, answers, and refusals."""
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import count, product
 from typing import Any
 
 import duckdb
@@ -111,3 +111,24 @@ def test_what_is_publicly_wrong_is_refused(connection: duckdb.DuckDBPyConnection
     one = groups.rows("Rome").count().laplace(epsilon="0.1")
     with pytest.raises(InvalidValue, match="2 groups need one question each, got 1"):
         Grouped(question=groups, mechanisms=(one,), epsilon=1)
+
+
+@pytest.mark.parametrize(
+    ("by", "keys", "said"),
+    [
+        (3, {"city": list(range(1500)), "person": list(range(1500)), "cost": list(range(1500))}, "= 3375000000"),
+        (2, {"city": CITIES, "person": range(4000)}, "3 × 4000 = 12000"),
+        (2, {"city": CITIES, "person": range(10**12)}, "got more"),
+        (1, count(), "got more"),
+        (2, {"city": "Rome", "person": [1]}, "a list of values"),
+        (2, {"city": [], "person": [1]}, "got 0"),
+    ],
+)
+def test_combinations_are_counted_before_they_are_made(
+    connection: duckdb.DuckDBPyConnection, by: int, keys: Any, said: str
+) -> None:
+    """A few kilobytes of values have billions of combinations: they would take all memory."""
+    table = xp.read(connection, table="t", unit="row", neighbours="substitute")
+    with pytest.raises(InvalidValue, match=said):
+        table.by(*("city", "person", "cost")[:by], keys=keys)
+    assert len(table.by("city", "person", keys={"city": CITIES, "person": range(3333)}).keys) == 9999

@@ -13,7 +13,7 @@ import expost as xp
 from duck import database, insert
 from expost.data import NoisySearched
 from expost.errors import InvalidValue
-from expost.mechanisms.moments.geometric_cells import geometric_counts
+from expost.mechanisms.moments.geometric_cells import LARGEST_RECORD, Interval, geometric_counts
 from expost.mechanisms.moments.private_range import LEVELS, RangeSearch
 
 PERSON = xp.Unit("person", rows=3)
@@ -156,3 +156,42 @@ def test_neighbours_are_those_of_the_table(connection: Any) -> None:
     assert isinstance(mechanism, NoisySearched)
     assert mechanism.guarantee.neighbours == "substitute"
     assert mechanism.question.search(1).neighbours == "add-remove"
+
+
+def ranges() -> Iterator[Interval]:
+    """What a search can find: a centre of single precision, and a power of two, or nothing, on either side."""
+    rng = np.random.default_rng(0)
+    for size, low, high in rng.integers(-125, 128, (300, 3)).tolist():
+        centre = float(np.float32(rng.uniform(-1, 1) * 2.0**size))
+        below, above = (rng.choice([0.0, 2.0**reach]) for reach in (low, high))
+        yield Interval(max(centre - below, -LARGEST_RECORD), min(centre + above, LARGEST_RECORD))
+    yield Interval(-LARGEST_RECORD, LARGEST_RECORD)
+
+
+@pytest.mark.parametrize(("unit", "relation"), [("row", "substitute"), (PERSON, "add-remove")])
+@pytest.mark.parametrize("missing", [0, "drop"])
+def test_noise_that_is_checked_can_be_sampled_for_every_range_that_may_be_found(
+    connection: Any, unit: Any, relation: Any, missing: Any
+) -> None:
+    """Ranges of 0 … 1 have 2^30 steps, others nearly twice as many: the least ε was too small for half of them."""
+    question = table_of(connection, unit, relation).mean("x", bounds=None, missing=missing)
+    low, high = 128, 10**10  # of 10⁻¹²: refused, and taken
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            question.laplace(epsilon=Fraction(middle, 10**12)).check(None)
+            high = middle
+        except InvalidValue:
+            low = middle
+    least = question.laplace(epsilon=Fraction(high, 10**12))
+    for found in ranges():
+        within = question.within([found], least._budgets[1])
+        if within is not None:
+            within.check(None)
+
+
+def test_winsorized_means_are_checked_for_every_range_too(connection: Any) -> None:
+    question = table_of(connection, "row", "substitute").winsorized_mean("x", trim=0.1, bounds=None, missing=0)
+    with pytest.raises(InvalidValue, match="a rate must be at least"):
+        question.laplace(epsilon="0.000002").check(None)  # enough for 0 … 1
+    question.laplace(epsilon="0.000004").check(None)

@@ -103,3 +103,10 @@ def test_mistakes_cost_nothing(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(xp.InvalidValue, match=message):
         PrivateSearchCV(**given).fit(np.zeros((9, 2)), ["no"] * 9)
     assert ledger.spent == xp.Cost(0)
+
+
+def test_combinations_are_counted_before_they_are_made() -> None:
+    features, labels = records()
+    many = {"regularizer": range(1, 10**6), "epsilon": range(1, 10**6)}
+    with pytest.raises(xp.InvalidValue, match="combinations in param_grid"):
+        PrivateSearchCV(estimator=LOGISTIC, param_grid=many).fit(features, labels)

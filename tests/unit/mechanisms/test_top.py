@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from decimal import Decimal
+from enum import IntEnum, StrEnum
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -178,7 +180,55 @@ def test_labels_without_an_order_are_left_out() -> None:
     assert top._field(odd)[0] == []
     mixed = {"b": 7, 3: 7, (1, "a"): 7, True: 7, np.int64(4): 7, np.str_("a"): 7}
     for data in (mixed, dict(reversed(mixed.items()))):
-        assert xp.TopK(k=1, epsilon=1, delta=1e-3)._field(data)[0] == [True, (1, "a"), 3, 4, "a", "b"]
+        assert xp.TopK(k=1, epsilon=1, delta=1e-3)._field(data)[0] == [1, 3, 4, "a", "b", (1, "a")]
+
+
+PARTS = [0, 1, -1, 2**63 - 1, -(2**63), "", "a", "b", "1", "True", "\ud800", "\udcff", "é", "e\u0301", "\x00"]
+LABELS: list[Any] = [*PARTS, (), *((part,) for part in PARTS), *product(PARTS, PARTS)]
+
+
+def test_the_order_of_labels_is_total() -> None:
+    """Two labels with one place would be in the order of insertion: one person would move a candidate."""
+    top = xp.TopK(k=1, epsilon=1, delta=1e-3, candidates=len(LABELS))
+    forward = dict.fromkeys(LABELS, 1)
+    assert len(forward) == len(LABELS)
+    found = top._field(forward)[0]
+    assert found == top._field(dict(reversed(forward.items())))[0]
+    assert {(type(label), label) for label in found} == {(type(label), label) for label in LABELS}
+
+
+class Small(IntEnum):
+    ONE = 1
+
+
+class Letter(StrEnum):
+    A = "a"
+
+
+@pytest.mark.parametrize(
+    ("label", "keys"),
+    [
+        (1, [True, 1.0, 1 + 0j, Fraction(1), Decimal(1), Small.ONE, np.int64(1), np.uint8(1), np.True_, np.float32(1)]),
+        ("a", [np.str_("a"), Letter.A]),
+        ((1, "a"), [(True, Letter.A), (1.0, "a"), (np.int64(1), np.str_("a"))]),
+    ],
+)
+def test_equal_keys_are_one_label_whoever_came_first(label: Any, keys: list[Any]) -> None:
+    """``Counter([True, 1, 1])`` has the key True, and without the first record 1: neither type nor order may tell."""
+    top = xp.TopK(k=1, epsilon=1, delta=1e-3)
+    for key in keys:
+        assert Counter([key, label]) == {label: 2}, "one key to a mapping"
+        (found,) = top._field(Counter([key, label, label]))[0]
+        assert (type(found), found) == (type(label), label)
+        assert not isinstance(found, tuple) or [*map(type, found)] == [*map(type, label)]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [1.5, float("inf"), 2.0**63, Decimal("NaN"), Decimal("1e999999"), np.timedelta64(5, "ns"), (1, (2,)), ((),), 1j],
+)
+def test_other_keys_are_no_labels(key: Any) -> None:
+    assert xp.TopK(k=1, epsilon=1, delta=1e-3)._field({key: 9, 5: 8})[0] == [5]
 
 
 def test_counts_that_are_no_whole_numbers() -> None:

@@ -123,3 +123,26 @@ def test_forms_read_groups() -> None:
     assert asked["by_total"] is True
     one = question_of("count", {**typed, "by": "bin(age, 0, 18)", "by_keys": "0, 18"})
     assert (one["by"], one["by_keys"]) == ("bin(age, 0, 18)", [0, 18])
+
+
+MANY = list(range(1500))
+TUNED: dict[str, Any] = {"features": ["age"], "target": "age < 40", "norm": 1, "missing": 0, "epsilon": 1}
+COMBINED = f'by_keys = {{ age = {MANY}, "age + 1" = {MANY}, "age + 2" = {MANY} }}\n'
+BINNED: dict[str, Any] = {"column": "age", "bins": 10**6, "bounds": [0, 100], "epsilon": 1}
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (question("n", "count", by=["age", "age + 1", "age + 2"], epsilon=1) + COMBINED, "= 3375000000"),
+        (question("n", "tuned_classifier", regularizers=MANY[1:], shares=[1 / (1 + i) for i in MANY], **TUNED), "224"),
+        (question("n", "training", steps=10_000, every=1, delta=1e-6, **TUNED), "stop at up to 100 places, got 10000"),
+        (question("n", "histogram", **BINNED), "from 1 to 100000"),
+        (question("n", "stable_regression", features=["age"], target="cost", bounds=[0, 80], target_bounds=[0, 200],
+                  cell=1, blocks=5, grids=10**9, missing=0, epsilon=1, delta=1e-6), "grids is a whole number"),
+    ],
+)  # fmt: skip
+def test_a_small_plan_makes_no_large_product(tmp_path: Path, asked: str, said: str) -> None:
+    path = write_study(tmp_path, asked, url="memory:")
+    with pytest.raises(InvalidStudy, match=said):
+        plan_study(read_study(path))

@@ -22,7 +22,9 @@ from expost.verify.audit import audit, bounds, catalogue, neighbours
 from expost.verify.audit.bets import Bet, Hits, best_bet, delta_won
 from expost.verify.audit.events import Distinguisher, Side, delta_shown, epsilon_shown
 from expost.verify.audit.features import Encoder, atoms, output_key
+from expost.verify.audit.samples import Outputs, Progress
 from expost.verify.audit.scores import Classifier, Frequencies
+from expost.verify.audit.timed import within
 
 RESPONSE = RandomizedResponse(epsilon=1, choices=2)
 
@@ -183,7 +185,53 @@ def test_parts_are_judged_each() -> None:
 
 
 def test_an_audit_sized_by_time() -> None:
-    assert audit(RESPONSE, [(0, 1)], seconds=0.05).samples >= 2000
+    told: list[float] = []
+    assert audit(RESPONSE, [(0, 1)], seconds=0.05, progress=told.append).samples >= 2000
+    assert told == sorted(told)
+    assert told[-1] == 1
+    with pytest.raises(InvalidValue, match="seconds are above 0"):
+        audit(RESPONSE, [(0, 1)], seconds=0)
+
+
+@given(st.floats(1e-6, 0.1), st.floats(1e-6, 0.1), st.floats(1, 1.1))
+def test_a_stated_time_is_for_drawing_and_testing(draw: float, test: float, power: float) -> None:
+    """Whatever a chunk costs to draw and to test, also if tests grow faster than their samples: here, on its clock."""
+    seconds = 60.0
+    now = [0.0]
+
+    def more(found: Outputs, chunks: int, told: Progress | None) -> Outputs:
+        before = len(found[0, 0]) if found else 0
+        now[0] += draw * (chunks - before)
+        return {(0, 0): [None] * chunks}
+
+    def tested(found: Outputs) -> int:
+        now[0] += test * len(found[0, 0]) ** power
+        return len(found[0, 0])
+
+    chunks = within(seconds, more, tested, clock=lambda: now[0])
+    assert now[0] <= seconds
+    assert chunks * draw + test * chunks**power > seconds / 6  # and it is used
+
+
+@pytest.mark.parametrize("empty", [(), [], {}, None])
+@pytest.mark.parametrize("full", [(1.0,), ("a",), [1, 2], {"a": 1}, "a", 2.5])
+def test_a_side_that_always_returns_nothing(empty: Any, full: Any) -> None:
+    """The pair that decides a δ: nothing on one database, and rarely something on the other."""
+
+    def rarely(data: int, noise: NoiseSource) -> Any:
+        return full if data and noise.chance(1, 16) else empty
+
+    for pair in ((0, 1), (1, 0)):
+        assert not audit(rarely, [pair], guarantee=Guarantee.uniform(1, 0.07), samples=4000).refuted
+        assert audit(rarely, [pair], guarantee=Guarantee.uniform(1, 0.02), samples=4000).refuted
+        assert audit(lambda data, _: full if data else empty, [pair], guarantee=Guarantee.uniform(1)).refuted
+
+
+def test_a_label_of_one_person_alone() -> None:
+    top = mechanisms.TopK(k=1, epsilon=1, delta="0.05")
+    assert not audit(top, [({}, {"a": 1})], samples=4000).refuted
+    less = Guarantee({0: 1, 1: 1}, "0.005", neighbours="add-remove")
+    assert audit(top, [({}, {"a": 1})], guarantee=less, part_of=top.part_of, samples=4000).refuted
 
 
 def test_renyi_prices_of_a_mechanism() -> None:

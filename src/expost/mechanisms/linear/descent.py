@@ -25,6 +25,8 @@ from expost.noise import NoiseSource
 
 _STEPS = 2**20
 """Gradients of single records are whole numbers of such parts."""
+_MOST_STOPS = 100
+"""Calibrating the noise takes time quadratic in the number of stops: seconds for a hundred, an hour for thousands."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +47,7 @@ class LogisticDescent(Wrapper[NDArray[Any], tuple[NDArray[np.int64], ...]]):
     steps
         The largest number of steps.
     every
-        The number of steps between stops.
+        The number of steps between stops, of which there are at most 100.
     patience
         It stops if the mean of the gradients published since the last stop is at most ``patience`` times as long as
         noise alone would be. That reads published values only.
@@ -79,6 +81,11 @@ class LogisticDescent(Wrapper[NDArray[Any], tuple[NDArray[np.int64], ...]]):
         check_fields(self, features=some, steps=some, every=partial(as_whole, most=self.steps))
         if self.steps % self.every:
             raise InvalidValue(f"steps are a multiple of every, got {self.steps} and {self.every}")
+        if self.steps // self.every > _MOST_STOPS:
+            raise InvalidValue(
+                f"training may stop at up to {_MOST_STOPS} places, got {self.steps // self.every} "
+                f"({self.steps} steps, every {self.every}): test less often"
+            )
         check_fields(self, "missing", norm=finite, patience=finite, learning_rate=finite)
         if not 1e-100 <= float(self.norm) <= 1e100 or float(self.learning_rate) <= 0 or float(self.patience) < 0:
             given = f"{self.norm}, {self.learning_rate} and {self.patience}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -28,6 +28,7 @@ from expost.noise import NoiseSource
 Cell: TypeAlias = tuple[int, ...]
 
 _FARTHEST = 2.0**52  # cells are numbered within this many on either side of zero
+_MOST_GRIDS = 100  # each has a test and a price of its own
 
 
 class Coefficients(NamedTuple):
@@ -95,7 +96,7 @@ class StableRegression(Wrapper[NDArray[Any], Coefficients | Withheld]):
     delta
         The δ of every output.
     grids
-        The number of grids, each shifted by a fraction of a cell.
+        The number of grids, up to 100, each shifted by a fraction of a cell.
     intercept
         Whether to fit a constant.
     missing
@@ -121,7 +122,8 @@ class StableRegression(Wrapper[NDArray[Any], Coefficients | Withheld]):
     missing: Number = 0
 
     def __post_init__(self) -> None:
-        check_fields(self, blocks=as_whole, grids=as_whole, bounds=as_bounds, target_bounds=as_bounds)
+        check_fields(self, blocks=as_whole, grids=partial(as_whole, most=_MOST_GRIDS))
+        check_fields(self, bounds=as_bounds, target_bounds=as_bounds)
         check_fields(self, "missing", "delta", intercept=as_flag, cell=_widths)
         _ = self.guarantee
 

@@ -19,6 +19,8 @@ from expost.mechanisms.tuning.scores import Score
 from expost.noise import NoiseSource
 
 _MET = "good enough"
+MOST_CANDIDATES = 10_000
+"""Each has a price of its own in the guarantee."""
 
 
 class Tuned(NamedTuple):
@@ -44,7 +46,7 @@ class Tuning(Mechanism[Any, Tuned]):
     Parameters
     ----------
     candidates
-        The mechanisms to choose from, at least one. None of them may withhold.
+        The mechanisms to choose from, up to 10,000. None of them may withhold.
     score
         The private score: :class:`CorrectPredictions`, :class:`MeanAbsoluteError`, or another :class:`Score`. It has as
         much ε as the candidate that it is about.
@@ -158,6 +160,7 @@ def _check_candidates(candidates: Any) -> None:
     if not isinstance(candidates, tuple | list) or not candidates:
         kind = "none" if isinstance(candidates, tuple | list) else f"a {type(candidates).__name__}"
         raise InvalidValue(f"candidates are a list of mechanisms, at least one, got {kind}")
+    as_whole(len(candidates), "the number of candidates", most=MOST_CANDIDATES)
     for candidate in candidates:
         kind = type(candidate).__name__
         if not isinstance(candidate, Mechanism):

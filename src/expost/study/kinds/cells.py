@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil, log
@@ -17,7 +17,6 @@ from expost.study.grammar import Key
 from expost.study.kinds import keys
 from expost.study.kinds.kind import (
     CONFIDENCE,
-    MOST_LISTED,
     Accuracy,
     Answer,
     Asked,
@@ -120,7 +119,7 @@ def _discovered(asked: Asked, mechanism: Discovered, value: dict[Any, int]) -> A
 
 def _most(asked: Asked, mechanism: Mechanism, value: tuple[Any, ...]) -> Answer:
     named = [str(label) for label in value]
-    text = _listed(named) or "none is frequent enough"
+    text = ", ".join(named) or "none is frequent enough"
     return Answer(text, named, outcomes=("any" if named else "none",), released=value)
 
 
@@ -151,12 +150,7 @@ def _unless_all_compared(asked: Asked, answer: Answer, compared: dict[Any, Compa
     found = sum(each is Comparison.ABOVE for each in compared.values())
     threshold = number_text(asked["threshold"])
     notice = f"stopped after {found} (at_most): what was not compared may be above {threshold}, too"
-    return replace(answer, text=f"{answer.text}; not compared: {_listed(left)}", notice=notice)
-
-
-def _listed(names: Sequence[str]) -> str:
-    """The first of many names, and how many there are."""
-    return ", ".join(names[:MOST_LISTED]) + (f", … ({len(names)} in all)" if len(names) > MOST_LISTED else "")
+    return replace(answer, text=f"{answer.text}; not compared: {', '.join(left)}", notice=notice)
 
 
 def _labels(asked: Asked, cells: Iterable[Any]) -> list[str]:
@@ -177,7 +171,7 @@ def _bin_label(cell: str) -> str:
 
 def _bars(asked: Asked, value: dict[Any, int], error: float, outcomes: tuple[str, ...]) -> Answer:
     named = dict(zip(_labels(asked, value), value.values(), strict=True))
-    counts = _listed([f"{label}: {number_text(count)}" for label, count in named.items()])
+    counts = ", ".join(f"{label}: {number_text(count)}" for label, count in named.items())
     text = f"{counts}; each ± {number_text(error)}"
     return Answer(text, named, error, outcomes, bars=named, released=value)
 

@@ -10,8 +10,9 @@ from expost.data import GroupAnswers, Grouped, Groups, PrivateTable
 from expost.errors import InvalidValue
 from expost.frame import Frame
 from expost.mechanism import Mechanism
+from expost.mentions import printable
 from expost.study.grammar import Key
-from expost.study.kinds.kind import MOST_LISTED, Accuracy, Answer, Asked, NoBar, OfGroups, QuestionKind
+from expost.study.kinds.kind import Accuracy, Answer, Asked, NoBar, OfGroups, QuestionKind
 
 TYPICAL_SIZE = 1_000
 """Values of a group, where its error depends on their private number."""
@@ -128,7 +129,7 @@ def _of_frame(asked: Asked, made: GroupAnswers, frame: Frame, how: OfGroups) -> 
 
 def _labels(keys: Sequence[Any]) -> list[str]:
     """What groups are called: values side by side, and in quotes where that would call two groups the same."""
-    plain = [", ".join(map(str, key)) if isinstance(key, tuple) else f"{key}" for key in keys]
+    plain = [printable(", ".join(map(str, key)) if isinstance(key, tuple) else f"{key}") for key in keys]
     if len(set(plain)) == len(plain):
         return plain
     return [", ".join(map(repr, key)) if isinstance(key, tuple) else repr(key) for key in keys]
@@ -136,8 +137,7 @@ def _labels(keys: Sequence[Any]) -> list[str]:
 
 def _listed(found: Mapping[str, Answer], released: Any) -> Answer:
     texts = [f"{key}: {one.text}" for key, one in found.items()]
-    more = f"; … ({len(texts)} in all)" if len(texts) > 2 * MOST_LISTED else ""
-    text = "; ".join(texts[: 2 * MOST_LISTED]) + more
+    text = "; ".join(texts)
     bars = {key: one.number for key, one in found.items() if one.number is not None}
     errors = {one.error for one in found.values()}
     return Answer(

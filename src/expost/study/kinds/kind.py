@@ -17,12 +17,11 @@ from expost.errors import InvalidValue
 from expost.guarantee import Guarantee
 from expost.ledger.imagined import Imagined
 from expost.mechanism import Mechanism, Release
+from expost.mentions import printable
 from expost.study.grammar import Key
 from expost.study.model import Question
 
 CONFIDENCE = Fraction(95, 100)
-MOST_LISTED = 8
-"""Cells of an answer that are listed in its text."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +29,7 @@ class Answer:
     """A released answer, for people, for later questions and for the record."""
 
     text: str
+    """In words, on one line, with nothing in it that a terminal would obey."""
     value: Any
     """In plain JSON."""
     error: float | None = None
@@ -45,6 +45,9 @@ class Answer:
     """What to beware of."""
     drowned: bool = False
     """Whether noise is larger than the answer."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", printable(self.text))
 
     @property
     def number(self) -> float | None:

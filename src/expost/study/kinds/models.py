@@ -7,8 +7,10 @@ from itertools import product
 from typing import Any
 
 from expost import mechanisms
+from expost.checks import as_whole
 from expost.cost import exact
 from expost.mechanism import WITHHELD, Mechanism
+from expost.mechanisms.tuning.tuning import MOST_CANDIDATES
 from expost.study.grammar import Key
 from expost.study.kinds import keys
 from expost.study.kinds.kind import Answer, Asked, NoBar, QuestionKind, number_text
@@ -43,11 +45,13 @@ def _tested(asked: Asked, mechanism: Any, value: Any) -> Answer:
 def _tuning(asked: Asked) -> Mechanism:
     """A candidate for each regulariser and share. A search costs twice the ε of its winner."""
     own = Fraction(str(asked.epsilon)) / 2
+    shares, regularizers = asked.get("shares", [1]), asked["regularizers"]
+    as_whole(len(shares) * len(regularizers), "the number of shares times regularizers", most=MOST_CANDIDATES)
     candidates = [
         mechanisms.ObjectivePerturbation(
             epsilon=own * exact(share, "shares"), norm=asked["norm"], regularizer=regularizer, **asked.given("missing")
         )
-        for share, regularizer in product(asked.get("shares", [1]), asked["regularizers"])
+        for share, regularizer in product(shares, regularizers)
     ]
     held_out = asked.get("held_out", 0.3)
     return mechanisms.Tuning(
@@ -123,7 +127,8 @@ MODELS = (
         "steps taken.",
         (*_FEATURES,
          Key("steps", "whole", "the most steps", required=True),
-         Key("every", "whole", "after how many steps it may stop; steps are a multiple of it", required=True),
+         Key("every", "whole", "after how many steps it may stop; steps are a multiple of it, at most a hundred times",
+             required=True),
          Key("patience", "number", "stop when the signal is at most this many times the noise; 2 by default"),
          Key("learning_rate", "number", "how far each step goes; 8 by default")),
         _descent, _trained, reads=True, delta=True, noise="normal, on every step", outcomes=("early", "full"),

@@ -24,8 +24,9 @@ from expost.verify.audit.bets import best_bet, delta_won, hits_of
 from expost.verify.audit.events import Distinguisher, Side, best_anywhere, best_for_part, delta_shown, epsilon_shown
 from expost.verify.audit.renyi import best_cells, moment_shown
 from expost.verify.audit.result import AuditResult, EventShown, PartShown
-from expost.verify.audit.samples import BATCH, Progress, SampleMany, SampleOne, Sampler
+from expost.verify.audit.samples import BATCH, Outputs, Progress, SampleMany, SampleOne, Sampler
 from expost.verify.audit.scores import Classifier, Frequencies, LikelihoodScore
+from expost.verify.audit.timed import within
 
 _EVENTS = (0.7, 0.1, 0.1, 0.1)  # shares of the error for events of any parts, the largest excess first
 _PARTS, _MOMENT = 0.2, 0.25  # of the whole error, for the parts one by one, and for Rényi prices
@@ -60,7 +61,8 @@ def audit(
     guarantee, part_of
         What is to be refuted. By default the mechanism's own. A function without ``part_of`` has one part.
     samples, seconds
-        Outputs of each database of each pair; or about how long it may take.
+        Outputs of each database of each pair; or how long it may take, by the clock on the wall: drawing and testing
+        together, with processes that draw at once. At least 2,000 outputs are drawn, however long they take.
     confidence
         A true guarantee is refuted with a probability of at most one less this.
     seed
@@ -89,15 +91,19 @@ def audit(
         raise InvalidValue(f"confidence is between 0 and 1, got {confidence!r}")
     as_whole(processes, "processes", 1)
     sampler = Sampler(mechanism, pairs, seed, many)
-    if seconds is None:
-        chunks = -(-as_whole(samples, "samples", 4 * BATCH) // BATCH)
-    else:
-        chunks = sampler.chunks_within(seconds, processes)
-    outputs = sampler.all(chunks, processes, progress)
-    test = _Test(guaranteed, labelled, outputs, len(pairs), 1 - confidence, order, chosen_prices)
     subject = text_of(mechanism) if isinstance(mechanism, Mechanism) else getattr(mechanism, "__name__", "a function")
-    rows, events, moment = test.run()
-    return AuditResult(subject, guaranteed, rows, events, chunks * BATCH, confidence, seed, moment)
+
+    def tested(outputs: Outputs) -> AuditResult:
+        test = _Test(guaranteed, labelled, outputs, len(pairs), 1 - confidence, order, chosen_prices)
+        rows, events, moment = test.run()
+        return AuditResult(subject, guaranteed, rows, events, len(outputs[0, 0]), confidence, seed, moment)
+
+    if seconds is not None:
+        return within(
+            seconds, lambda found, chunks, told: sampler.more(found, chunks, processes, told), tested, progress
+        )
+    chunks = -(-as_whole(samples, "samples", 4 * BATCH) // BATCH)
+    return tested(sampler.more({}, chunks, processes, progress))
 
 
 def _guarantee_and_parts(mechanism: Any, guarantee: Guarantee | None, part_of: Any) -> tuple[Guarantee, Any]:
@@ -131,8 +137,8 @@ class _Test:
     """Learn, choose and test, for every ordered pair."""
 
     def __init__(
-        self, guarantee: Guarantee, part_of: Any, outputs: dict[tuple[int, int], list[Any]], pairs: int, error: float,
-        order: Number | None, prices: Prices | None,
+        self, guarantee: Guarantee, part_of: Any, outputs: Outputs, pairs: int, error: float, order: Number | None,
+        prices: Prices | None,
     ) -> None:  # fmt: skip
         self._guarantee, self._outputs, self._pairs, self._error = guarantee, outputs, pairs, error
         self._order = None if order is None else float(exact(order, "an order"))

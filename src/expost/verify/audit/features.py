@@ -72,7 +72,8 @@ class Encoder:
             lengths = np.array([len(parts) for parts in lists], float)
         else:
             lengths = np.full(len(found), float(found.shape[1]))
-            found = found[:, : self._width]
+            short = max(self._width - found.shape[1], 0)  # as where all outputs of one side are ()
+            found = np.pad(found[:, : self._width], ((0, 0), (0, short)))
         filled = np.nan_to_num(found, nan=2 * _HUGE, posinf=_HUGE, neginf=-_HUGE)
         return np.column_stack([filled, lowest_bits(filled), lengths])
 
@@ -81,10 +82,13 @@ class Encoder:
 
 
 def _plain(outputs: Sequence[Any]) -> FeatureRows | None:
-    """Outputs that are numbers, or equally long lists of numbers, as rows; None if they are not."""
+    """Outputs that are numbers, or equally long lists of numbers, as rows; None if they are not.
+
+    A None, which numpy would take for NaN, is not: it has the same code here as beside other outputs.
+    """
     if any(is_dataclass(output) for output in outputs[:50]):  # as an array, a record may be less than it says
         return None
-    if any(isinstance(atom, str) for output in outputs[:50] for atom in atoms(output)):
+    if any(isinstance(atom, str | None) for output in outputs[:50] for atom in atoms(output)):
         return None
     try:
         return np.array(outputs, dtype=float).reshape(len(outputs), -1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import time
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -19,6 +18,8 @@ SampleMany = Callable[[Any, NoiseSource, int], Sequence[Any]]
 """Several independent outputs for a database at once."""
 Progress = Callable[[float], object]
 """Called with the share of the work that is done."""
+Outputs = dict[tuple[int, int], list[Any]]
+"""The outputs of each side of each pair."""
 
 
 class Job(NamedTuple):
@@ -47,25 +48,20 @@ class Sampler:
             return list(self._run(data, noise, BATCH))
         return [self._run(data, noise) for _ in range(BATCH)]
 
-    def chunks_within(self, seconds: float, processes: int) -> int:
-        """About how many chunks of each side there is time for."""
-        start = time.perf_counter()
-        self.chunk(Job(0, 0, 0))
-        self.chunk(Job(0, 1, 0))
-        pairs = (time.perf_counter() - start) * len(self._pairs)
-        return max(20, int(0.7 * seconds * processes / max(pairs, 1e-6)))
-
-    def all(self, chunks: int, processes: int, progress: Progress | None) -> dict[tuple[int, int], list[Any]]:
-        """This number of chunks of each side of each pair, in order."""
+    def more(self, found: Outputs, chunks: int, processes: int, progress: Progress | None) -> Outputs:
+        """What was found, with further chunks of each side of each pair, until there are this many, in order."""
         jobs = [
-            Job(pair, side, chunk) for pair in range(len(self._pairs)) for side in (0, 1) for chunk in range(chunks)
+            Job(pair, side, chunk)
+            for pair in range(len(self._pairs))
+            for side in (0, 1)
+            for chunk in range(len(found.get((pair, side), ())) // BATCH, chunks)
         ]
-        found: dict[tuple[int, int], list[Any]] = {}
+        grown = {side: list(outputs) for side, outputs in found.items()}
         for done, (job, outputs) in enumerate(zip(jobs, self._results(jobs, processes), strict=True), 1):
-            found.setdefault((job.pair, job.side), []).extend(outputs)
+            grown.setdefault((job.pair, job.side), []).extend(outputs)
             if progress is not None:
                 progress(done / len(jobs))
-        return found
+        return grown
 
     def _results(self, jobs: list[Job], processes: int) -> Iterator[list[Any]]:
         if processes == 1 or "fork" not in multiprocessing.get_all_start_methods():
