@@ -67,7 +67,7 @@ def _is_plain(text: str) -> bool:
         return False
 
 
-def shown(text: str) -> str:
+def with_question_marks(text: str) -> str:
     """A marked text as people see it, with a question mark for each mark."""
     return _ODD.sub("?", text)
 

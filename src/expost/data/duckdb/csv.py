@@ -20,7 +20,7 @@ import duckdb
 from expost.data import lines
 from expost.data.duckdb import sources
 from expost.data.duckdb.sql import identifier, kind_of, of_text, string
-from expost.data.encodings import shown
+from expost.data.encodings import with_question_marks
 from expost.data.expression import Kind
 from expost.data.expression.patterns import literal
 from expost.data.files import Form
@@ -43,12 +43,13 @@ class Copied:
         form, encoding = self.form, self.form.encoding
         kinds = form.kinds(self.path)
         self.first_lines = [(file, lines.first_line(file, encoding)) for file in form.files(self.path)]
-        fields = [
-            f"{of_text(_field(place, form), kind, form.decimal)} AS {identifier(name)}"
+        cut = [f"{_field(place, form)} AS f{place}" for place in range(len(kinds))]
+        parsed = [
+            f"{of_text(f'f{place}', kind, form.decimal)} AS {identifier(name)}"
             for place, (name, kind) in enumerate(kinds.items())
         ]
-        cut = _fields(form, form.delimiter_of(self.path))
-        self.rows = f"SELECT {', '.join(fields)} FROM (SELECT {cut} AS fields FROM {_STAGED})"
+        listed = f"SELECT {_fields(form, form.delimiter_of(self.path))} AS fields FROM {_STAGED}"
+        self.rows = f"SELECT {', '.join(parsed)} FROM (SELECT {', '.join(cut)} FROM ({listed}))"
 
     def stage(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Make the table of lines that are not cut yet."""
@@ -103,7 +104,7 @@ def guessed(path: str, form: Form) -> dict[str, Kind]:
         begun = os.path.join(folder, "begun.csv")
         with open(begun, "w", encoding="utf-8", newline="") as file:
             for block in islice(lines.blocks(form.files(path)[0], form.encoding), _LOOKED_AT):
-                file.write(f"{shown(block)}\n")
+                file.write(f"{with_question_marks(block)}\n")
         looked = sources.public(connection, f"DESCRIBE SELECT * FROM read_csv({string(begun)}, {how})", path)
     found = {name: kind_of(str(kind)) for name, kind, *_ in looked}
     return {name: "text" if found.get(name, "other") == "other" else found[name] for name in kinds}
