@@ -68,8 +68,8 @@ def init(
             err.print(line.removeprefix("# "), soft_wrap=True)
     if Path(data).is_file() and encoding is None and not is_unicode(data):
         err.print(
-            f"Beware: not all of {data} is UTF-8, and rows that are not do not count. Name its encoding: expost init "
-            "--encoding latin-1, for example.",
+            f"Beware: not all of {data} is UTF-8, and bytes that are not are read as question marks. Name its "
+            "encoding: expost init --encoding latin-1, for example.",
             soft_wrap=True,
         )
     typed = shlex.quote(str(output))
@@ -124,6 +124,7 @@ def plan(
 
     asked = read_study(study)
     _warn_of_ledger(asked)
+    _warn_of_encoding(asked)
     wanted = dict(map(_wanted, for_accuracy or []))
     planned = plan_study(asked)
     found = {name: epsilon_for(asked, name, error) for name, error in wanted.items()}
@@ -166,6 +167,7 @@ def run(
     if not rehearse:
         _warn_of_ledger(asked)
         _warn_of_versions(asked)
+        _warn_of_encoding(asked)
     if rehearse:
         err.print(Text(REHEARSED, style="bold yellow"), soft_wrap=True)
     elif asked.ledger.url == "memory:":
@@ -252,6 +254,18 @@ def _warn_of_versions(study: Study) -> None:
     ledger = find_ledger(study)
     for name, versions in ({} if ledger is None else other_versions(study, ledger)).items():
         err.print(Text(f"beware: {name!r} {other_version(study, versions)}", style="yellow"), soft_wrap=True)
+
+
+def _warn_of_encoding(study: Study) -> None:
+    """Warn if a study asks for letters beyond ASCII, and does not say how its CSV file is written.
+
+    Looks at the study alone: whether the file has a byte that is not UTF-8 is a fact about somebody in it.
+    """
+    from expost.study.sources import unsaid_encoding
+
+    unsaid = unsaid_encoding(study)
+    if unsaid:
+        err.print(Text(f"beware: {unsaid}", style="yellow"), soft_wrap=True)
 
 
 def _check_writable(path: Path) -> None:

@@ -1,20 +1,30 @@
-"""CSV files that are not UTF-8: read through a converted copy, private to this user, removed when the process ends."""
+"""Bytes as text, by one rule for CSV files, frames and databases: every byte has a place, and nothing is lost.
+
+A byte that is not text is read as a question mark. Two people whose names differ in such bytes only are two people all
+the same. So it is first *marked*: it becomes a character of a range that no text uses, another one for each byte. Units
+are compared by their marked names; in expressions and answers each mark is a question mark.
+
+Proof: lem-marked-text
+"""
 
 from __future__ import annotations
 
-import gzip
-import os
-import tempfile
-import zlib
-from functools import cache
-from pathlib import Path
+import codecs
+import re
 
 from expost.errors import InvalidValue
 from expost.mentions import brief
 
 ENCODINGS = ("utf-8", "latin-1", "cp1252", "cp1250", "iso-8859-2", "iso-8859-15", "mac-roman", "utf-16")
-"""Encodings in which no byte makes reading fail: what cannot be decoded becomes a replacement character."""
-_CHUNK = 2**20
+"""The encodings of CSV files: in none of them a byte makes reading fail, or changes how another line is read."""
+MARKS = ("\U0010f700", "\U0010ffff")
+"""The first and the last mark: the end of Unicode's last private area."""
+FIRST_BYTES = MARKS[0].encode()[:2]
+"""In UTF-8, all marks begin with these two bytes."""
+_SURROGATES, _WRITTEN = 0x10F700 - 0xD800, 0x10FF00
+"""Where the marks of bytes (and halves of surrogate pairs) begin, and those for characters that look like marks."""
+_ODD = re.compile(f"[\ud800-\udfff{MARKS[0]}-{MARKS[1]}]")
+_AS_SURROGATES = "expost-surrogates"
 
 
 def check_encoding(encoding: object) -> None:
@@ -25,32 +35,55 @@ def check_encoding(encoding: object) -> None:
         )
 
 
-def as_utf8(file: str, encoding: str | None) -> str:
-    """The path of the file in UTF-8: itself, or a copy."""
-    if encoding in (None, "utf-8"):
-        return file
-    assert encoding is not None
-    handle, copy = tempfile.mkstemp(suffix=".csv", dir=_folder().name)
-    opened = gzip.open if file.lower().endswith(".gz") else open
+def decoder_of(encoding: str | None) -> codecs.IncrementalDecoder:
+    """A decoder of a file, without its byte-order mark, to be followed by :func:`marked`."""
+    codec = "utf-8-sig" if encoding in (None, "utf-8") else str(encoding)
+    return codecs.getincrementaldecoder(codec)(_AS_SURROGATES if encoding == "utf-16" else "surrogateescape")
+
+
+def as_text(data: bytes, codec: str = "utf-8") -> str:
+    """Bytes as marked text."""
+    return marked(data.decode(codec, "surrogateescape" if codec == "utf-8" else _AS_SURROGATES))
+
+
+def marked(text: str) -> str:
+    """A text with marks for the halves of surrogate pairs, which decoders write for bytes, and for marks themselves.
+
+    No two texts become the same one.
+    """
+    return text if _is_plain(text) else _ODD.sub(_mark, text)
+
+
+def has_marks(text: str) -> bool:
+    """Whether some of a marked text is read as question marks."""
+    return _ODD.search(text) is not None
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text needs no mark, for sure: faster than a regular expression."""
     try:
-        with (
-            opened(file, "rt", encoding=encoding, errors="replace", newline="") as source,
-            os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="") as target,
-        ):
-            while chunk := source.read(_CHUNK):
-                target.write(chunk)
-    except UnicodeError:
-        raise InvalidValue(
-            f"{file} does not begin as {encoding} files do, with a byte-order mark: save it as UTF-8"
-        ) from None
-    except (EOFError, zlib.error):
-        raise InvalidValue(f"{file} cannot be unpacked: is it complete?") from None
-    except OSError:
-        raise InvalidValue(f"{file} cannot be read: is the path right?") from None
-    return str(Path(copy))
+        return text.isascii() or FIRST_BYTES not in text.encode()
+    except UnicodeEncodeError:  # a half of a surrogate pair
+        return False
 
 
-@cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    """A temporary folder, removed when the process ends."""
-    return tempfile.TemporaryDirectory(prefix="expost-")
+def with_question_marks(text: str) -> str:
+    """A marked text as people see it, with a question mark for each mark."""
+    return _ODD.sub("?", text)
+
+
+def _mark(found: re.Match[str]) -> str:
+    character = found[0]
+    if character < MARKS[0]:
+        return chr(ord(character) + _SURROGATES)
+    return "".join(chr(_WRITTEN + byte) for byte in character.encode())
+
+
+def _as_surrogates(error: UnicodeError) -> tuple[str, int]:
+    """A half of a surrogate pair for each byte, as "surrogateescape" has them for bytes from 128 only."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return "".join(chr(0xDC00 + byte) for byte in error.object[error.start : error.end]), error.end
+
+
+codecs.register_error(_AS_SURROGATES, _as_surrogates)

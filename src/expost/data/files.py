@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import csv
 import glob
-import gzip
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from expost.data.encodings import as_utf8, check_encoding
+from expost.data.encodings import check_encoding, has_marks
 from expost.data.expression import Kind
 from expost.data.expression.functions import CAST_NAMES
 from expost.data.expression.operators import VALUE_KINDS
+from expost.data.lines import first_line
 from expost.errors import InvalidValue
-from expost.mentions import brief
+from expost.mentions import Argument, brief
 
-LONGEST_LINE = 2**22
-"""The longest line of CSV, in bytes; longer rows are left out."""
 MOST_COLUMNS = 1000
 """The most columns of CSV."""
 
@@ -139,10 +137,6 @@ class Form:
             found += named
         return found
 
-    def in_utf8(self, path: str) -> list[str]:
-        """The files that match a path or pattern, or converted copies of them."""
-        return [as_utf8(file, self.encoding) for file in self.files(path)]
-
     def _header(self, path: str) -> list[str]:
         """The names in the first line, which is the same in all files, because fields are read by position."""
         files = self.files(path)
@@ -165,21 +159,24 @@ class Form:
         return names
 
     def _first_line(self, file: str) -> list[str]:
-        opened = gzip.open if file.lower().endswith(".gz") else open
-        between = self.delimiter_of(file)
+        first, between = first_line(file, self.encoding), self.delimiter_of(file)
+        if has_marks(first):
+            raise InvalidValue(
+                f"the first line of {file} is not {self.encoding or 'utf-8'}: pass its encoding, such as ",
+                Argument("encoding", "latin-1" if self.encoding != "latin-1" else "utf-8"),
+            )
+        if "\r" in first:
+            raise InvalidValue(
+                f"the first line of {file} contains a carriage return: a line ends with a line feed, so save the file "
+                "with such line ends"
+            )
         quoting: dict[str, Any] = {"quotechar": self.quote_mark} if self.quote_mark else {"quoting": csv.QUOTE_NONE}
         try:
-            with opened(file, "rt", encoding=_header_encoding(self.encoding), errors="replace", newline=None) as lines:
-                first = lines.readline(LONGEST_LINE).rstrip("\n")
             return next(csv.reader([first], delimiter=between, **quoting), [])
-        except (csv.Error, TypeError, OSError, EOFError):
+        except (csv.Error, TypeError):
             raise InvalidValue(
                 f"the first line of {file} cannot be read: is it CSV with the delimiter {between!r}?"
             ) from None
-
-
-def _header_encoding(encoding: str | None) -> str:
-    return "utf-8-sig" if encoding in (None, "utf-8") else str(encoding)
 
 
 def declared_kind(name: str, declared: Any) -> Kind:

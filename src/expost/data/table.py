@@ -94,8 +94,7 @@ def read(
         ``","`` for a CSV file with numbers such as 1,5; its fields are then separated by semicolons, unless
         ``delimiter`` is given.
     encoding
-        The encoding of a CSV file that is not UTF-8, such as ``"latin-1"``. It is read through a converted copy in a
-        temporary folder that only this user can read, removed when the process ends.
+        The encoding of a CSV file that is not UTF-8, such as ``"latin-1"``.
     partitions
         The columns that are named by folders, as in ``year=2024/``, and their kinds: ``{"year": "integer"}``. Values
         that do not fit are NULL.
@@ -106,16 +105,20 @@ def read(
     key
         Fixes which rows count where a unit has too many; by default it is random and secret.
 
-    Frames, and tables of PostgreSQL, are copied when they are read, so later changes to them have no effect; Spark
-    reads its frames anew for each query.
+    Frames, and tables of PostgreSQL, are copied when they are read, and CSV files when the first question is asked, so
+    later changes to them have no effect; Spark reads its frames anew for each query.
 
-    The kind of a frame's column follows from its type alone. In pandas NaN is NULL, and the index is not read. Bytes of
-    a text that are not UTF-8 are read as question marks. Questions cannot use lists, structures and the like.
+    The kind of a frame's column follows from its type alone. In pandas NaN is NULL, and the index is not read.
+    Questions cannot use lists, structures and the like.
 
-    The first line of a CSV file names its columns. Every other line that is UTF-8 is a row; a bare carriage return ends
-    a line, too. No field contains a line break: one that is typed into a field makes two rows of one, so use Parquet
-    for text that people write. Files that are read together have the same first line or, in Parquet, columns of the
-    same names and types.
+    The first line of a CSV file names its columns. Every other line is a row, whatever its bytes are. A line ends with
+    a line feed; one carriage return before it belongs to it, and any other is a character of a field. An empty line is
+    a row of NULLs, and of a line only the first 4,194,304 characters are read. No field contains a line feed: one that
+    is typed into a field makes two rows of one, so use Parquet for text that people write. Files that are read together
+    have the same first line or, in Parquet, columns of the same names and types.
+
+    Bytes of a text that are not UTF-8, or not in the stated encoding, are read as question marks. Units whose names
+    differ in such bytes only are still different units, except in Parquet files and in Spark.
     """
     found = _engine(source, table, Form(schema, delimiter, quote, decimal, encoding, partitions), engine)
     whose, relation = as_unit(unit), as_neighbours(neighbours)

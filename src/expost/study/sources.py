@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from expost.cost import Cost, decimal_text
 from expost.data import PrivateTable, Unit, read
 from expost.errors import InvalidValue, UnknownEntry
 from expost.ledger import Ledger, ledgers
 from expost.ledger.imagined import Imagined
+from expost.mentions import brief
 from expost.noise import NoiseSource
 from expost.study.model import SQLITE, Study
 from expost.study.toml import toml_words
@@ -33,6 +36,34 @@ def stated_table(study: Study) -> PrivateTable:
         return read(study.source, unit=whose(study), neighbours=neighbours, size=size, **study.data.reading)
     except InvalidValue as error:
         raise study.wrong(_place(error), error.text(toml_words)) from None
+
+
+def unsaid_encoding(study: Study) -> str:
+    """A warning, if letters beyond ASCII are asked for in a CSV file whose encoding is not stated."""
+    if study.data.encoding or study.data.table or not study.data.path.lower().removesuffix(".gz").endswith(_CSV):
+        return ""
+    stated = [*study.derive.values(), *(value for question in study.questions for value in _texts(question.values))]
+    odd = next((text for text in stated if not text.isascii()), None)
+    if odd is None:
+        return ""
+    return (
+        f"{brief(odd)} is found only if {study.data.path} is written in UTF-8, which is not looked at: state "
+        'encoding = "utf-8" in [data], or what it is'
+    )
+
+
+_CSV = (".csv", ".tsv", ".txt")
+
+
+def _texts(values: Any) -> Iterator[str]:
+    """All texts in the values of a question."""
+    if isinstance(values, str):
+        yield values
+    elif isinstance(values, Mapping):
+        yield from _texts([*values.keys(), *values.values()])
+    elif isinstance(values, list | tuple):
+        for value in values:
+            yield from _texts(value)
 
 
 def whose(study: Study) -> Unit:

@@ -144,3 +144,23 @@ def test_a_garbled_record_stops_no_plan_and_no_run(tmp_path: Path, garbled: str)
         assert "study.run.json is not the record of a run, and is ignored" in result.stderr
     assert json.loads(record.read_text())["ledger"] == whole["ledger"]  # written anew
     assert "ignored" not in RUNNER.invoke(app, ["plan", str(study)]).stderr
+
+
+@pytest.mark.parametrize(
+    ("asked", "stated", "beware"),
+    [("where = \"city = 'Süd'\"", "", True), ("where = \"city = 'Süd'\"", 'encoding = "utf-8"', False),
+     ("where = \"city = 'Rome'\"", "", False)],
+)  # fmt: skip
+def test_plan_warns_of_letters_in_an_unknown_encoding(tmp_path: Path, asked: str, stated: str, beware: bool) -> None:
+    """By what the study says alone: the same for every file."""
+    path = write_study(tmp_path, COUNT.replace('where = "age >= 60"', asked))
+    path.write_text(path.read_text().replace('path = "people.csv"', f'path = "people.csv"\n{stated}'))
+    data = tmp_path / "people.csv"
+    said = set()
+    for odd in (b"", b"1,2,S\xfcd,3,x\n", "1,2,Süd,3,x\n".encode()):
+        data.write_bytes(data.read_bytes() + odd)
+        result = RUNNER.invoke(app, ["plan", str(path)])
+        assert result.exit_code == 0, result.output
+        assert ("is found only if people.csv is written in UTF-8" in result.stderr) == beware
+        said.add(result.stderr)
+    assert len(said) == 1

@@ -18,6 +18,7 @@ import pytest
 from pyarrow.parquet import write_table as write_parquet
 
 import expost as xp
+from expost.data.expression.tree import Reference
 from expost.errors import EngineFailed, InvalidValue
 
 MARK = "zebra-7f3a"
@@ -28,7 +29,10 @@ def read(source: Any, **said: Any) -> xp.PrivateTable:
 
 
 def values(table: xp.PrivateTable, column: str) -> list[Any]:
-    return [value for (value,) in table.engine.fetch(f'SELECT "{column}" FROM {table.engine.source}')]
+    """What stands in a column, and for text, what expressions read of it."""
+    text = table.schema[column] == "text"
+    shown = table.engine.render(Reference(column, "text")) if text else f'"{column}"'
+    return [value for (value,) in table.engine.fetch(f"SELECT {shown} FROM {table.engine.source}")]
 
 
 class Tripwire:
@@ -108,6 +112,32 @@ def test_text_that_is_not_utf8_is_read_with_question_marks(kind: Any) -> None:
     assert values(read(pa.table({"s": coded})), "s") == ["ok", "?a?", None, "?a?"]
     people = read(pa.table({"s": text}), unit=xp.Unit("s", rows=1))
     assert people.count(of="units").exact() == 4
+
+
+def test_texts_that_look_alike_are_different_units() -> None:
+    """What is a question mark in expressions is still the byte that it was for who is who."""
+    names = [b"M\xfcller", b"M\xf6ller", b"M?ller", "M\U0010fbfcller".encode(), "M\ufffdller".encode(), b"x"]
+    arrow = pa.table({"s": pa.array(names, pa.binary()).view(pa.string())})
+    table = read(arrow, unit=xp.Unit("s", rows=1))
+    assert table.count(of="units").exact() == len(names)
+    assert values(table, "s") == ["M?ller"] * 3 + ["M????ller", "M\ufffdller", "x"]
+    strings = ["M\udcfcller", "M\ud800ller", "M?ller", "M\U0010fbfcller", "M\ufffdller", "x"]
+    objects = read(
+        pd.DataFrame({"s": pd.Series(strings, dtype=object)}), schema={"s": "text"}, unit=xp.Unit("s", rows=1)
+    )
+    assert objects.count(of="units").exact() == len(strings)
+    assert values(objects, "s") == values(table, "s")
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
+def test_what_a_text_is_does_not_depend_on_others(kind: Any) -> None:
+    """A character that looks like a mark is read the same way, whether another row is UTF-8 or not."""
+    one = "\U0010ffff"
+    for other in ("a", "\U0010f700", "é"):
+        assert values(read(pa.table({"s": pa.array([one, other], kind)})), "s")[0] == "????"
+    if kind == pa.string():
+        broken = pa.array([one.encode(), b"\xff"], pa.binary()).view(kind)
+        assert values(read(pa.table({"s": broken})), "s") == ["????", "?"]
 
 
 ENDS = [-(2**63) + 1, -(10**18), 0, 1_600_000_000, 10**18, 2**63 - 1]

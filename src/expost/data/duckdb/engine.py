@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.data import files
-from expost.data.duckdb import held, postgres, sources
+from expost.data.duckdb import csv, held, postgres, sources
 from expost.data.duckdb.settings import CAREFUL, careful, refuse_locked, refuse_shadows
-from expost.data.duckdb.sql import fill, identifier, kind_of, prefix_decides, stated, string, whole
+from expost.data.duckdb.sql import fill, identifier, kind_of, prefix_decides, stated, string, unmarked, whole
 from expost.data.expression import Kind, Tree
 from expost.data.expression.tree import LONGEST_READ, Call, Reference, Stated
 from expost.data.waiting import waiting
@@ -67,6 +67,8 @@ class DuckDB:
         self.ordered = True  # a row's values do not decide its position
         self._origin = origin or id(connection)  # the connection lives as long as this object
         self._bound: set[str] = set()
+        self._marked: set[str] = set()  # columns of marked text
+        self._awaited: csv.Copied | None = None
         self._lock = RLock()
         with self._lock:
             blank_source = self.quote(blank) if blank else self.source
@@ -109,29 +111,38 @@ class DuckDB:
             return cls(sources.open_database(path), table, f"{path}:{table}", origin=str(Path(path).resolve()))
         if table is not None:
             raise InvalidValue(f"{path} is one table, not a database: leave out ", Argument("table", table))
-        if way == "parquet":
-            form.refuse("a Parquet file, which has its own types,", "partitions")
-        return cls._of_files(path, way, form)
+        name = f"{path} and {len(form.also)} more" if form.also else path
+        return cls._of_parquet(path, form, name) if way == "parquet" else cls._of_csv(path, form, name)
 
     @classmethod
     def _of_columns(cls, columns: Sequence[PlainColumn], name: str) -> DuckDB:
         """The engine for a copy of the columns, on a connection of its own."""
-        return cls(held.copied(columns, _VIEW), _VIEW, name, _VIEW)._spilling()
+        engine = cls(held.copied(columns, _VIEW), _VIEW, name, _VIEW)._spilling()
+        engine._marked = {column.name for column in columns if column.may_have_marks}
+        return engine
 
     @classmethod
-    def _of_files(cls, path: str, way: str, form: files.Form) -> DuckDB:
+    def _of_parquet(cls, path: str, form: files.Form, name: str) -> DuckDB:
+        form.refuse("a Parquet file, which has its own types,", "partitions")
         connection = sources.open_database(":memory:")
-        if way == "parquet":
-            connection.execute("SET parquet_metadata_cache = true")  # reloaded for files that have changed
-            rows = sources.parquet(connection, path, form)
-        else:
-            form.refuse("CSV files", "schema", "delimiter", "quote", "decimal", "encoding")
-            rows = sources.csv(path, form)
+        connection.execute("SET parquet_metadata_cache = true")  # reloaded for files that have changed
+        rows = sources.parquet(connection, path, form)
         sources.public(connection, f"CREATE VIEW {_VIEW} AS {rows}", path)
         sources.public(connection, f"CREATE TABLE {_BLANK} AS SELECT * FROM {_VIEW} LIMIT 0", path)
-        name = f"{path} and {len(form.also)} more" if form.also else path
         engine = cls(connection, _VIEW, name, _BLANK, f"{Path.cwd()}: {rows}")._spilling()
         engine.ordered = not form.partitions
+        return engine
+
+    @classmethod
+    def _of_csv(cls, path: str, form: files.Form, name: str) -> DuckDB:
+        """The engine for CSV files, which are copied when the first query runs."""
+        form.refuse("CSV files", "schema", "delimiter", "quote", "decimal", "encoding")
+        connection, copied = held.new_database(), csv.Copied(path, form)
+        copied.stage(connection)
+        held.new_table(connection, _VIEW, copied.rows)
+        engine = cls(connection, _VIEW, name, _VIEW, f"{Path.cwd()}: {path}: {form}")._spilling()
+        engine._marked = {column for column, kind in engine.schema.items() if kind == "text"}
+        engine._awaited = copied
         return engine
 
     # ---- parts of queries
@@ -168,10 +179,11 @@ class DuckDB:
         """A column as a value of its kind; values outside the kind's range are NULL."""
         if name in derived:
             return self.quote(name)
-        return whole(self.quote(name), self.types[name])
+        column = self.quote(name)
+        return whole(unmarked(column) if name in self._marked else column, self.types[name])
 
     def owner(self, name: str) -> str:
-        """The column unchanged; text by its bytes."""
+        """The column unchanged; text by its bytes, those that are question marks elsewhere told apart."""
         return self.bytes_of(self.quote(name)) if self.schema[name] == "text" else self.quote(name)
 
     def bytes_of(self, text: str) -> str:
@@ -231,6 +243,7 @@ class DuckDB:
                 if not self._shared:
                     refuse_shadows(cursor)
                 with nullcontext() if self._own else careful(cursor), waiting(self.name):
+                    self._copy()
                     return read(cursor.execute(query))
         except InvalidValue:
             raise
@@ -240,6 +253,12 @@ class DuckDB:
         if interrupted:
             raise KeyboardInterrupt
         raise EngineFailed(kind)  # outside the handler, so that not even the context quotes data
+
+    def _copy(self) -> None:
+        """Copy the rows that are awaited."""
+        if self._awaited is not None:
+            self._awaited.fill(self._connection, self._names[-1])
+            self._awaited = None
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         """A connection that sees the table: only their own connection sees temporary tables."""

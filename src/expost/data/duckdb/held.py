@@ -37,6 +37,19 @@ def frame_columns(source: Any, library: str, schema: Mapping[str, str] | None) -
     return columns_of(source, library, schema)
 
 
+def new_database() -> duckdb.DuckDBPyConnection:
+    """A connection to a new database in memory, where tables are compressed."""
+    connection = sources.open_database(":memory:")
+    return connection.execute(f"ATTACH ':memory:' AS {_HELD} (COMPRESS)").execute(f"USE {_HELD}")
+
+
+def new_table(connection: duckdb.DuckDBPyConnection, table: str, rows: str) -> None:
+    """An empty table with the columns of a query."""
+    described = connection.execute(f"DESCRIBE {rows}").fetchall()
+    typed = [f"{identifier(name)} {kind}{_kept_as(kind)}" for name, kind, *_ in described]
+    connection.execute(f"CREATE TABLE {identifier(table)} ({', '.join(typed)})")
+
+
 def copied(columns: Sequence[PlainColumn], table: str) -> duckdb.DuckDBPyConnection:
     """A new connection that has a copy of the columns as a table."""
     from expost.data.frames import arrow_table
@@ -46,17 +59,14 @@ def copied(columns: Sequence[PlainColumn], table: str) -> duckdb.DuckDBPyConnect
             "no column can be read, because all are lists, structures, bytes, durations or the like: add a column of "
             "numbers, text, booleans or times"
         )
-    connection = sources.open_database(":memory:")
-    connection.execute(f"ATTACH ':memory:' AS {_HELD} (COMPRESS)").execute(f"USE {_HELD}")
+    connection = new_database()
     made = [
         f"{column.sql.replace('$0', f'c{place}')} AS {identifier(column.name)}" for place, column in enumerate(columns)
     ]
     try:
         connection.register(_ARROW, arrow_table(columns))
         rows = f"SELECT {', '.join(made)} FROM {_ARROW}"
-        described = connection.execute(f"DESCRIBE {rows}").fetchall()
-        typed = [f"{identifier(name)} {kind}{_kept_as(kind)}" for name, kind, *_ in described]
-        connection.execute(f"CREATE TABLE {identifier(table)} ({', '.join(typed)})")
+        new_table(connection, table, rows)
         connection.execute(f"INSERT INTO {identifier(table)} {rows}").execute("CHECKPOINT")
         connection.unregister(_ARROW)
         return connection

@@ -2,6 +2,10 @@
 
 PostgreSQL writes each value as text without failing, and parsing never fails: what is out of range (a date before the
 year 1, a whole number of more than 64 bits) is NULL. All rows come from one snapshot.
+
+The server is asked for its own bytes, in the encoding of the database, whatever PGCLIENTENCODING says: a server that
+converts fails for characters that the other encoding does not have, or merges them. What is not text in that encoding
+is marked, so that names that differ stay different.
 """
 
 from __future__ import annotations
@@ -9,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from expost.data.encodings import as_text, has_marks
 from expost.data.expression import Kind
 from expost.data.expression.operators import CASTS
 from expost.data.files import Form
@@ -49,11 +54,32 @@ def read_table(url: str, table: str | None, form: Form) -> tuple[list[PlainColum
         raise MissingDependency("tables of PostgreSQL", str(error.name), extra) from None
     del frames
     try:
-        with psycopg.connect(url) as connection:
+        with psycopg.connect(url, client_encoding="SQL_ASCII") as connection:  # which every server has
             return list(_read(connection, table)), f"postgresql:{table}"
+    except UnicodeEncodeError:
+        raise InvalidValue(
+            f"there is no table {table!r} in the database, whose encoding does not have these characters: is its name "
+            "right?"
+        ) from None
     except psycopg.Error as error:  # any message may quote data, or a password
         kind = type(error).__name__
     raise EngineFailed(kind)
+
+
+def _without_conversion(connection: Any) -> str:
+    """Make the server send its own bytes; Python's name of their encoding.
+
+    A database in SQL_ASCII has bytes in no encoding in particular: most are UTF-8.
+    """
+    import psycopg
+
+    encoding = connection.info.parameter_status("server_encoding")
+    connection.execute(psycopg.sql.SQL("SET client_encoding TO {}").format(psycopg.sql.Literal(encoding)))
+    try:
+        codec = str(connection.info.encoding)
+    except psycopg.NotSupportedError:
+        raise InvalidValue(f"expost cannot read databases in {encoding}: copy the table to one in UTF8") from None
+    return "utf-8" if encoding in ("SQL_ASCII", "UTF8") else codec
 
 
 def _read(connection: Any, table: str) -> Iterator[PlainColumn]:
@@ -62,14 +88,17 @@ def _read(connection: Any, table: str) -> Iterator[PlainColumn]:
     connection.isolation_level, connection.read_only = IsolationLevel.REPEATABLE_READ, True
     for setting in _SETTINGS:
         connection.execute(setting)
-    known = _types(connection, table)
+    codec = _without_conversion(connection)
+    _load_as_text(connection, codec)
+    known = _types(connection, table, codec)
     chosen = {name: kind for name, kind in known.items() if _KINDS.get(kind) is not None}
     if not chosen:
         raise InvalidValue(f"no column of {table!r} is of a type that can be read: make a view that casts some to text")
     values = sql.SQL(", ").join(sql.SQL(_FORMS.get(kind, "{}::text")).format(sql.Identifier(name))
                                 for name, kind in chosen.items())  # fmt: skip
     asked = sql.SQL("SELECT {} FROM {}").format(values, sql.Identifier(*table.split(".")))
-    texts = dict(zip(chosen, _texts(connection, asked, len(chosen)), strict=True))
+    written = asked.as_string(None).encode(codec)  # psycopg itself writes nothing but ASCII to SQL_ASCII
+    texts = dict(zip(chosen, _texts(connection, written, len(chosen)), strict=True))
     from expost.data.frames.plain import OTHER, PlainColumn
 
     for name, kind in known.items():
@@ -84,42 +113,46 @@ def _read(connection: Any, table: str) -> Iterator[PlainColumn]:
 _FORMS = {"timestamptz": "({} AT TIME ZONE 'UTC')::text"}
 
 
-def _types(connection: Any, table: str) -> dict[str, str]:
+def _types(connection: Any, table: str, codec: str) -> dict[str, str]:
     """The columns and their types."""
-    import psycopg
+    from psycopg import sql
 
+    quoted = sql.Literal(sql.Identifier(*table.split(".")).as_string(None)).as_string(None)
     asked = (
         "SELECT attname, typname FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid "
-        "WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
+        f"WHERE attrelid = to_regclass({quoted}) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
     )
-    quoted = ".".join(psycopg.sql.Identifier(part).as_string(connection) for part in table.split("."))
-    found = {str(name): str(kind) for name, kind in connection.execute(asked, (quoted,))}
+    found = {str(name): str(kind) for name, kind in connection.execute(asked.encode(codec))}
     if not found:
         raise InvalidValue(f"there is no table {table!r} in the database, or it has no columns: is its name right?")
+    if any(map(has_marks, found)):
+        raise InvalidValue(f"{table!r} has a column whose name is not text in UTF-8: make a view that renames it")
     if len({name.lower() for name in found}) < len(found):
         raise InvalidValue(f"{table!r} has columns whose names differ only in case: make a view that renames them")
     return found
 
 
-def _texts(connection: Any, asked: Any, columns: int) -> list[Any]:
-    """The columns as text, read in batches; bytes that are not UTF-8 become question marks."""
+def _texts(connection: Any, asked: bytes, columns: int) -> list[Any]:
+    """The columns as marked text, read in batches."""
     import pyarrow as pa
-    from psycopg.adapt import Loader
 
-    from expost.data.frames.objects import as_text
+    chunks: list[list[Any]] = [[] for _ in range(columns)]
+    connection.execute(b"DECLARE expost NO SCROLL CURSOR FOR " + asked)
+    while rows := connection.execute(f"FETCH FORWARD {_ROWS} FROM expost").fetchall():
+        for chunk, column in zip(chunks, zip(*rows, strict=True), strict=True):
+            chunk.append(pa.array(column, pa.large_string()))
+    return [pa.chunked_array(chunk, pa.large_string()) for chunk in chunks]
+
+
+def _load_as_text(connection: Any, codec: str) -> None:
+    """Read names and texts of the server as marked text."""
+    from psycopg.adapt import Loader
 
     class Text(Loader):
         """Loads the server's text."""
 
         def load(self, data: Any) -> str:
-            return as_text(bytes(data))
+            return as_text(bytes(data), codec)
 
-    chunks: list[list[Any]] = [[] for _ in range(columns)]
-    with connection.cursor("expost") as cursor:
-        cursor.adapters.register_loader("text", Text)
-        cursor.itersize = _ROWS
-        cursor.execute(asked)
-        while rows := cursor.fetchmany(_ROWS):
-            for chunk, column in zip(chunks, zip(*rows, strict=True), strict=True):
-                chunk.append(pa.array(column, pa.large_string()))
-    return [pa.chunked_array(chunk, pa.large_string()) for chunk in chunks]
+    for kind in ("text", "name"):
+        connection.adapters.register_loader(kind, Text)

@@ -1,4 +1,4 @@
-"""Sources of rows: tables that a connection sees, database files, and Parquet and CSV files."""
+"""Sources of rows: tables that a connection sees, database files, and Parquet files."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from typing import Any
 import duckdb
 
 from expost.data import files
-from expost.data.duckdb.sql import fill, identifier, kind_of, string
-from expost.data.expression import Kind, is_text
-from expost.data.expression.operators import CASTS
+from expost.data.duckdb.sql import identifier, of_text, string
+from expost.data.expression import is_text
 from expost.data.expression.patterns import literal
-from expost.data.expression.tree import LONGEST_READ
 from expost.errors import EngineFailed, InvalidValue
 from expost.mentions import Argument, brief
 
@@ -102,88 +100,7 @@ def _of_folder(name: str, declared: str) -> str:
     found = f"regexp_extract({_FILE}, {string(f'/{literal(name)}=([^/]*)/')}, 1)"
     text = f"coalesce(TRY(url_decode({found})), {found})"
     known = f"nullif({text}, '__HIVE_DEFAULT_PARTITION__')"
-    return _of_text(known, files.declared_kind(name, declared), files.Form())
-
-
-def csv(path: str, form: files.Form) -> str:
-    """The query that reads CSV files. Every line is a row, from which each field is cut and parsed by itself.
-
-    DuckDB's own reader would join all lines after an unclosed quotation mark into one row. Here it only splits the file
-    into lines, with a separator that no line contains; a line that did would be left out.
-    """
-    how = (
-        f"header = true, delim = '{_NOWHERE}', quote = '', escape = '', nullstr = '', null_padding = true, "
-        f"ignore_errors = true, strict_mode = false, auto_detect = false, max_line_size = {files.LONGEST_LINE}, "
-        "new_line = '\\n', hive_partitioning = false, columns = {'line': 'VARCHAR'}"
-    )
-    listed = ", ".join(map(string, form.in_utf8(path)))
-    lines = f"SELECT rtrim(line, chr(13)) AS line FROM read_csv([{listed}], {how})"
-    kinds = form.kinds(path)
-    if len(kinds) > _FEW:
-        lines = f"SELECT line, {_all_fields(path, form)} AS fields FROM ({lines})"
-    fields = [
-        f"{_of_text(_field(place, path, form, len(kinds)), kind, form)} AS {identifier(name)}"
-        for place, (name, kind) in enumerate(kinds.items())
-    ]
-    return f"SELECT {', '.join(fields)} FROM ({lines}) WHERE line <> ''"
-
-
-_FEW = 30
-"""Up to this number of columns, fields are cut from a line one by one; otherwise all at once."""
-_NOWHERE = "\x1e\x1f\x1e\x1f"
-
-
-def _field(place: int, path: str, form: files.Form, columns: int) -> str:
-    """A field of a line, unquoted if it is quoted; NULL if it is empty."""
-    mark, between = form.quote_mark, form.delimiter_of(path)
-    if columns > _FEW:
-        plain = cut = f"fields[{place + 1}]"
-    else:
-        plain = f"split_part(line, {string(between)}, {place + 1})"
-        each, sign = _form_of_field(path, form), literal(between)
-        found = rf"\A(?:{each}{sign}){{{place}}}({each})(?:{sign}|\z)"
-        cut = f"regexp_extract(line, {string(found)}, 1)"
-    if not mark:
-        return f"nullif({plain}, '')"
-    bare = string(rf"\A{literal(mark)}((?:.|\n)*){literal(mark)}\z")
-    unquoted = f"replace(regexp_replace({cut}, {bare}, '\\1'), {string(mark * 2)}, {string(mark)})"
-    return f"nullif(CASE WHEN contains(line, {string(mark)}) THEN {unquoted} ELSE {plain} END, '')"
-
-
-def _all_fields(path: str, form: files.Form) -> str:
-    """All fields of a line, as a list."""
-    mark, between = form.quote_mark, form.delimiter_of(path)
-    plain = f"string_split(line, {string(between)})"
-    if not mark:
-        return plain
-    pattern = string(f"({_form_of_field(path, form)})(?:{literal(between)}|\\z)")
-    return f"CASE WHEN contains(line, {string(mark)}) THEN regexp_extract_all(line, {pattern}, 1) ELSE {plain} END"
-
-
-def _form_of_field(path: str, form: files.Form) -> str:
-    mark, sign = form.quote_mark, literal(form.delimiter_of(path))
-    quoted = f"{literal(mark)}(?:[^{literal(mark)}]|{literal(mark * 2)})*{literal(mark)}|" if mark else ""
-    return f"(?:{quoted}[^{sign}]*)"
-
-
-def _of_text(column: str, kind: Kind, form: files.Form) -> str:
-    """A field as a value of its kind. With decimal commas, a number that contains a point is NULL."""
-    template = CASTS["text", kind].duckdb
-    if kind == "number" and form.decimal == ",":
-        column = f"replace(CASE WHEN NOT contains({column}, '.') THEN {column} END, ',', '.')"
-    return fill(str(template), [column if kind == "text" else f"left({column}, {LONGEST_READ})"])
-
-
-def guessed(path: str, form: files.Form) -> dict[str, Kind]:
-    """The kinds of a CSV file's columns, guessed from its values: for a draft that a person checks."""
-    quote = string(form.quote_mark)
-    how = f"header = true, delim = {string(form.delimiter_of(path))}, quote = {quote}, escape = {quote}"
-    how += f", decimal_separator = {string(form.decimal or '.')}, ignore_errors = true, strict_mode = false"
-    looked = f"DESCRIBE SELECT * FROM read_csv([{', '.join(map(string, form.in_utf8(path)))}], {how})"
-    with open_database(":memory:") as connection:
-        found = {name: kind_of(str(kind)) for name, kind, *_ in public(connection, looked, path)}
-    kinds = form.kinds(path)
-    return {name: "text" if found.get(name, "other") == "other" else found[name] for name in kinds}
+    return of_text(known, files.declared_kind(name, declared))
 
 
 def public(connection: duckdb.DuckDBPyConnection, statement: str, name: str) -> list[tuple[Any, ...]]:

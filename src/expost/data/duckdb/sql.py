@@ -6,8 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import date
 
+from expost.data.encodings import MARKS
 from expost.data.expression import Kind, Tree
-from expost.data.expression.tree import Call, Stated
+from expost.data.expression.operators import CASTS
+from expost.data.expression.tree import LONGEST_READ, Call, Stated
 
 WIDER_THAN_64 = ("UBIGINT", "HUGEINT", "UHUGEINT")
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", *WIDER_THAN_64)
@@ -108,6 +110,20 @@ def whole(column: str, declared: str) -> str:
     if base in ("DATE", *TIMES):
         return in_range(column, base)
     return column if base == SQL_TYPES[kind] else f"CAST({column} AS {SQL_TYPES[kind]})"
+
+
+def of_text(column: str, kind: Kind, decimal: str | None = None) -> str:
+    """A text as a value of its kind; NULL if it does not fit. With decimal commas, one with a point does not."""
+    template = CASTS["text", kind].duckdb
+    if kind == "number" and decimal == ",":
+        column = f"replace(CASE WHEN NOT contains({column}, '.') THEN {column} END, ',', '.')"
+    return fill(str(template), [column if kind == "text" else f"left({column}, {LONGEST_READ})"])
+
+
+def unmarked(column: str) -> str:
+    """A marked text with question marks. Most texts are ASCII, and need no regular expression."""
+    replaced = f"regexp_replace({column}, '[{MARKS[0]}-{MARKS[1]}]', '?', 'g')"
+    return f"(CASE WHEN strlen({column}) = length({column}) THEN {column} ELSE {replaced} END)"
 
 
 def kind_of(declared: str) -> Kind:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from datetime import date, datetime
 from decimal import Decimal
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from expost.data.encodings import marked
 from expost.data.expression import Kind
 
 ARROW: dict[Kind, Any] = {
@@ -18,7 +18,6 @@ ARROW: dict[Kind, Any] = {
     "date": pa.date32(), "timestamp": pa.timestamp("us"),
 }  # fmt: skip
 """The Arrow type of each kind."""
-_MARKED = re.compile("[\ud800-\udfff]")
 
 
 def of_objects(values: Iterable[Any], kind: Kind) -> Any:
@@ -27,13 +26,8 @@ def of_objects(values: Iterable[Any], kind: Kind) -> Any:
     return pa.array([read(value) for value in values], ARROW[kind])
 
 
-def as_text(data: bytes) -> str:
-    """Bytes as text; each byte that is not UTF-8 becomes a question mark."""
-    return _MARKED.sub("?", data.decode(errors="surrogateescape"))
-
-
 def _text(value: Any) -> str | None:
-    return _MARKED.sub("?", value) if isinstance(value, str) else None
+    return marked(value) if isinstance(value, str) else None
 
 
 def _integer(value: Any) -> int | None:

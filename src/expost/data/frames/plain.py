@@ -1,12 +1,13 @@
 """Arrow columns as values that can be copied into an engine: each type in one way, whatever the values.
 
 Times are copied as whole numbers, which the engine converts to times if they lie in the years 1 to 9999. Each byte of a
-text that is not UTF-8 becomes a question mark. Lists, structures and other types are not copied: the schema lists the
-column, and questions cannot use it.
+text that is not UTF-8 is marked, and read as a question mark. Lists, structures and other types are not copied: the
+schema lists the column, and questions cannot use it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from expost.data.duckdb.sql import of_decimal
+from expost.data.encodings import FIRST_BYTES, as_text
 from expost.data.expression import Kind
 from expost.data.expression.calendar import FIRST_DAY, FIRST_INSTANT, LAST_DAY, LAST_INSTANT
 from expost.data.expression.operators import CASTS
 from expost.data.expression.tree import LONGEST_READ
-from expost.data.frames.objects import ARROW, as_text
+from expost.data.frames.objects import ARROW
 from expost.errors import InvalidValue
 
 _types = pa.types
@@ -35,6 +37,11 @@ class PlainColumn:
     values: Any
     kind: Kind
     sql: str = "$0"
+
+    @property
+    def may_have_marks(self) -> bool:
+        """Whether some texts have marks; also true for a few other rare characters."""
+        return self.values is not None and self.kind == "text" and _may_have_marks(self.values)
 
     def declared(self, kind: Kind) -> PlainColumn:
         """The column as another kind; values that do not fit are NULL."""
@@ -87,14 +94,24 @@ def _decimal(name: str, values: Any) -> PlainColumn:
 
 
 def _text(name: str, values: Any) -> PlainColumn:
-    """Text, checked as a whole; if some of it is not UTF-8, each value is converted by itself."""
+    """Text, checked as a whole; if some of it is not UTF-8 or has marks, each value is marked by itself."""
     try:
         values.validate(full=True)
-        return PlainColumn(name, values.cast(pa.large_string()), "text")
+        texts = values.cast(pa.large_string())
+        if not _may_have_marks(texts):
+            return PlainColumn(name, texts, "text")
     except pa.ArrowInvalid:
-        data = values.cast(pa.large_binary()).to_pylist()
-    texts = [None if each is None else as_text(each) for each in data]
-    return PlainColumn(name, pa.array(texts, pa.large_string()), "text")
+        pass
+    data = values.cast(pa.large_binary()).to_pylist()
+    texts = pa.array([None if each is None else as_text(each) for each in data], ARROW["text"])
+    return PlainColumn(name, texts, "text")
+
+
+def _may_have_marks(texts: Any) -> bool:
+    """Whether there are marks, or texts that look so at first sight."""
+    chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
+    contents = [chunk.buffers()[2] for chunk in chunks if pa.types.is_large_string(chunk.type)]
+    return any(content is not None and re.search(FIRST_BYTES, content) is not None for content in contents)
 
 
 def _viewed(values: Any, kind: Any) -> Any:
