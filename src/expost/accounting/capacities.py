@@ -116,22 +116,36 @@ class LedgerMeters(NamedTuple):
     def raised(self, limit: Cost, before: Capacity) -> Capacity:
         """What a higher limit holds: at least what was held before, on the same meters.
 
+        The Gaussian meter stays as it is: who raises a limit may have seen answers, and its μ is fixed beforehand.
+
         Proof: lem-raised-capacity
         """
         renyi = ABSENT if before.renyi == ABSENT else max(before.renyi, self._renyi(limit))
-        normal = ABSENT if before.normal == ABSENT else max(before.normal, self._normal(limit))
-        return Capacity(self._rounds(limit, renyi, normal), renyi, normal, self.others)
+        return Capacity(self._rounds(limit, renyi, before.normal), renyi, before.normal, self.others)
+
+    def allows_raised(self, limit: Cost, found: Capacity, before: Capacity) -> bool:
+        """Whether a recorded capacity may be that of a limit that was raised.
+
+        Proof: lem-raised-capacity
+        """
+        same_meters = (found.renyi == ABSENT) == (before.renyi == ABSENT) and found.normal == before.normal
+        grows = found.delta >= before.delta and found.renyi >= before.renyi
+        return same_meters and grows and self._allows_beside_normal(limit, found)
 
     def allows(self, limit: Cost, found: Capacity) -> bool:
-        """Whether a recorded capacity may be that of the limit. Refuses what is certainly too much.
+        """Whether a recorded capacity may be that of a new account's limit. Refuses what is certainly too much.
 
         Proof: lem-renyi-capacity, thm-analytic-gaussian
         """
+        return self._allows_beside_normal(limit, found) and (
+            found.normal == ABSENT or (found.normal >= 0 and self._normal_holds(limit, found.normal))
+        )
+
+    def _allows_beside_normal(self, limit: Cost, found: Capacity) -> bool:
         return (
             found.delta <= self._rounds(limit, found.renyi, found.normal)
             and found.others == self.others
             and (found.renyi == ABSENT or self._renyi_above(limit) >= found.renyi >= 0)
-            and (found.normal == ABSENT or (found.normal >= 0 and self._normal_holds(limit, found.normal)))
         )
 
     def _share(self, limit: Cost, part: int) -> int:

@@ -278,7 +278,8 @@ class Ledger(ShownLedger):
         """Raise the limit, in ε, in δ or in both. The audit trail records it.
 
         The new limit is then the guarantee for everything, including what was published before. Spending is never
-        reset: data about other people needs a new ledger.
+        reset: data about other people needs a new ledger. With several meters, the basic sum and Rényi prices hold more
+        afterwards; the meter of Gaussian noise stays as it was made, because the reasons may be answers.
         """
         note = arguments.as_note(by, reason)
         self._store.raise_limit(self._path, *arguments.as_raised(epsilon, delta), note)

@@ -72,10 +72,8 @@ def capacity_of(
     """
     if recorded is None:
         return meters.capacity(limit) if before is None else meters.raised(limit, before)
-    grows = before is None or all(
-        new >= old and (new < 0) == (old < 0) for new, old in zip(recorded, before, strict=True)
-    )
-    if not grows or not meters.allows(limit, recorded):
+    allowed = meters.allows(limit, recorded) if before is None else meters.allows_raised(limit, recorded, before)
+    if not allowed:
         raise InvalidValue(f"{recorded} is not a capacity of the limit {limit}")
     return recorded
 

@@ -114,7 +114,13 @@ def test_capacities_grow_with_the_limit_and_are_allowed() -> None:
     for limit in (LIMIT, Cost(1, "1.000001e-6"), Cost("1.000000000001", 1e-6), Cost(3, 1e-5)):
         raised = meters.raised(limit, capacity)
         assert all(new >= old for new, old in zip(raised, capacity, strict=True))
-        assert meters.allows(limit, raised)
+        assert meters.allows_raised(limit, raised, capacity)
+        for other in (raised.normal - 1, raised.normal + 1, meters.capacity(limit).normal + 1, ABSENT):
+            assert not meters.allows_raised(limit, raised._replace(normal=other), capacity)
+        assert not meters.allows_raised(limit, raised._replace(renyi=capacity.renyi - 1), capacity)
+        assert not meters.allows_raised(limit, raised._replace(renyi=ABSENT), capacity)
+        assert not meters.allows_raised(limit, raised._replace(renyi=2 * raised.renyi), capacity)
+        assert not meters.allows_raised(limit, raised._replace(delta=2 * raised.delta), capacity)
         assert LedgerMeters.from_json(meters.to_json()) == meters
 
 
