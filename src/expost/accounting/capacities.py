@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias
 from expost.accounting.amounts import ABSENT, Amounts, Capacity
 from expost.accounting.meters import Affordable, GaussianMeter, Priced, RenyiMeter
 from expost.accounting.normal import delta_of_normal_noise, root
+from expost.accounting.odometer import admitting_share
 from expost.accounting.renyi.orders import LARGEST_ORDER, as_order, best_order, capacity, capacity_above, delta_at
 from expost.accounting.tariff import Tariff, tariff_of_guarantee, tariff_of_mechanism
 from expost.cost import DELTA_UNITS, EPSILON_UNITS, Cost, Number, decimal_text
@@ -27,7 +28,7 @@ class RenyiAccounting:
     order
         The order α of Rényi prices, above 1. By default the one that holds most under the limit.
     delta
-        The share of the limit's δ for Rényi prices. By default a quarter.
+        The share of the limit's δ for Rényi prices, a sixteenth of it for what is shown as spent. By default a quarter.
     gaussian_delta
         The share for Gaussian noise, which is counted by itself. By default two thirds of the rest; 0 does without.
     others
@@ -46,7 +47,7 @@ class RenyiAccounting:
     def under(self, limit: Cost) -> LedgerMeters:
         """The meters of a ledger with this limit. Raises ``InvalidValue`` where there is no room for Rényi prices."""
         renyi, gaussian = self._shares(limit)
-        order = self._order(limit, Fraction(renyi, DELTA_UNITS))
+        order = self._order(limit, Fraction(admitting_share(renyi), DELTA_UNITS))
         others = Cost.within(self.others)
         if gaussian and others.epsilon_units >= limit.epsilon_units:
             raise InvalidValue(f"others is below the limit's ε {limit.epsilon_text}, got {brief(self.others)}")
@@ -148,6 +149,13 @@ class LedgerMeters(NamedTuple):
             and (found.renyi == ABSENT or self._renyi_above(limit) >= found.renyi >= 0)
         )
 
+    def renyi_share(self, limit: Cost) -> int:
+        """What Rényi prices take of a limit's δ, at the ledger's order and at the further ones of readings together."""
+        return self._share(limit, self.renyi)
+
+    def _admitting(self, limit: Cost) -> Fraction:
+        return Fraction(admitting_share(self.renyi_share(limit)), DELTA_UNITS)
+
     def _share(self, limit: Cost, part: int) -> int:
         return part * limit.delta_units // self.delta
 
@@ -156,9 +164,8 @@ class LedgerMeters(NamedTuple):
         return self._share(limit, self.delta - taken)
 
     def _renyi(self, limit: Cost) -> int:
-        share = Fraction(self._share(limit, self.renyi), DELTA_UNITS)
         try:
-            return RenyiMeter.of(limit.exact_epsilon, share, self.order).capacity[0]
+            return RenyiMeter.of(limit.exact_epsilon, self._admitting(limit), self.order).capacity[0]
         except InvalidValue:
             return ABSENT
 
@@ -174,7 +181,7 @@ class LedgerMeters(NamedTuple):
         return Fraction(self.others, EPSILON_UNITS)
 
     def _renyi_above(self, limit: Cost) -> int:
-        share = Fraction(self._share(limit, self.renyi), DELTA_UNITS)
+        share = self._admitting(limit)
         return capacity_above(self.order, limit.exact_epsilon, share) if share else ABSENT
 
     def _normal_holds(self, limit: Cost, normal: int) -> bool:

@@ -17,7 +17,7 @@ from expost.ledger.codec import described
 from expost.ledger.engine import Settings
 from expost.ledger.entry import Manner, Path, Request
 from expost.ledger.memory import MemoryStore
-from expost.ledger.metered import remaining
+from expost.ledger.metered import remaining, spent_and_reserved
 from expost.ledger.operations import Create
 from expost.ledger.prices import prices_of
 from expost.ledger.quote import Quote, quoted
@@ -350,13 +350,13 @@ class Ledger(ShownLedger):
 
     @property
     def spent(self) -> Cost:
-        """What was charged, here and below."""
-        return self._store.balances(self._path)[-1].spent
+        """What was charged, here and below. With several meters: an (ε, δ) that it proves, never above the limit."""
+        return spent_and_reserved(self._store.meters, self._store.balances(self._path)[-1])[0]
 
     @property
     def reserved(self) -> Cost:
-        """The worst case of everything that is still open, here and below."""
-        return self._store.balances(self._path)[-1].reserved
+        """What everything that is still open, here and below, adds to ``spent`` at worst."""
+        return spent_and_reserved(self._store.meters, self._store.balances(self._path)[-1])[1]
 
     @property
     def remaining(self) -> Cost:

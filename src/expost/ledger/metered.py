@@ -96,6 +96,33 @@ def _remaining(meters: LedgerMeters, level: Balance) -> tuple[int, int, int]:
     return found.epsilon, level.remaining.delta_units, found.rho
 
 
+def spent_and_reserved(meters: LedgerMeters | None, level: Balance) -> tuple[Cost, Cost]:
+    """What was spent of an account's limit, and what its open entries may still take: together never above the limit.
+
+    In the basic sum they add up. With several meters they are readings of the odometer, first of what was charged, then
+    of what is open at its worst as well.
+
+    Proof: thm-meter-odometer
+    """
+    counts = level.meter_balance
+    if meters is None or counts is None:
+        return level.spent, level.reserved
+    from expost.accounting.odometer import reading
+
+    spent = reading(meters, level.limit, counts.capacity, level.spent, counts.spent)
+    both = reading(meters, level.limit, counts.capacity, level.spent + level.reserved, counts.used)
+    return spent, both - spent
+
+
+def balance_shown(meters: LedgerMeters | None, levels: tuple[Balance, ...]) -> dict[str, Cost]:
+    """The limit of an account, and what is spent, reserved and remaining, as people see it.
+
+    What remains takes the levels above into account.
+    """
+    spent, reserved = spent_and_reserved(meters, levels[-1])
+    return {"limit": levels[-1].limit, "spent": spent, "reserved": reserved, "remaining": remaining(meters, levels)}
+
+
 def charge_shown(meters: LedgerMeters, charge: Charge) -> Remaining:
     """A charge as shown to people: ε and δ, or the ρ of noise that takes no δ."""
     cost, amounts = charge
