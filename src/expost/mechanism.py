@@ -223,10 +223,15 @@ class Release(AsFrame, Generic[Published]):
 
     def __str__(self) -> str:
         what = "nothing was asked" if self.part is None else printable(self.mechanism.describe(self.value))
-        charged, refunded = _amount(self.charged, up=True), _amount(self.refunded, up=False)
-        receipt = f"reserved {self.reserved}, charged {charged}, refunded {refunded}"
         replayed = " · replayed, nothing more was charged" if self.replayed else ""
-        return f"{type(self.mechanism).__name__}: {what} · {receipt}{replayed}"
+        return f"{type(self.mechanism).__name__}: {what} · {self._receipt()}{replayed}"
+
+    def _receipt(self) -> str:
+        reserved, paid, left = self.entry.used
+        if reserved.is_noise:  # it has no ε: what it used is its ρ, and its price on the Rényi meter
+            return f"reserved {reserved}, charged {paid}{_renyi(self.entry)}, refunded {left}"
+        charged, refunded = _amount(self.charged, up=True), _amount(self.refunded, up=False)
+        return f"reserved {self.reserved}, charged {charged}, refunded {refunded}"
 
 
 class Payer(Protocol):
@@ -440,6 +445,12 @@ def _brief(output: Any) -> str:
         return f"{' × '.join(map(str, shape))} values"
     text = repr(output)
     return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def _renyi(entry: Entry) -> str:
+    """The Rényi price beside a ρ."""
+    amounts = entry.amounts
+    return "" if amounts is None or not amounts.normal else f" (Rényi price {decimal_text(amounts.renyi, 12)})"
 
 
 def _amount(cost: Cost, *, up: bool) -> str:

@@ -122,6 +122,7 @@ class MeteredModel(Model):
     def compare(self, account: Ledger, path: tuple[str, ...]) -> None:
         balance = account._store.balances(path)[-1]
         assert balance.meter_balance is not None
+        assert account.spent + account.reserved <= account.limit
         cost = balance.spent + balance.reserved
         assert [cost.epsilon_units, cost.delta_units, *balance.meter_balance.used] == self.used(path)
         assert balance.meter_balance.capacity == self.meter_balance[path]
@@ -336,8 +337,9 @@ class LedgerMachine(RuleBasedStateMachine):
                 account = account.account(name)
             self.model.compare(account, where)
         entries = list(self.ledger.entries())
-        assert sum((e.charged for e in entries if e.charged is not None), Cost(0)) == self.ledger.spent
-        assert sum((e.reserved for e in entries if e.state == "reserved"), Cost(0)) == self.ledger.reserved
+        books = self.ledger._store.balances(self.ledger._path)[-1]
+        assert sum((e.charged for e in entries if e.charged is not None), Cost(0)) == books.spent
+        assert sum((e.reserved for e in entries if e.state == "reserved"), Cost(0)) == books.reserved
 
 
 def path(ledger: Ledger) -> tuple[str, ...]:

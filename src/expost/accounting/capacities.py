@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias
 from expost.accounting.amounts import ABSENT, Amounts, Capacity
 from expost.accounting.meters import Affordable, GaussianMeter, Priced, RenyiMeter
 from expost.accounting.normal import delta_of_normal_noise, root
+from expost.accounting.odometer import admitting_share
 from expost.accounting.renyi.orders import LARGEST_ORDER, as_order, best_order, capacity, capacity_above, delta_at
 from expost.accounting.tariff import Tariff, tariff_of_guarantee, tariff_of_mechanism
 from expost.cost import DELTA_UNITS, EPSILON_UNITS, Cost, Number, decimal_text
@@ -27,7 +28,7 @@ class RenyiAccounting:
     order
         The order α of Rényi prices, above 1. By default the one that holds most under the limit.
     delta
-        The share of the limit's δ for Rényi prices. By default a quarter.
+        The share of the limit's δ for Rényi prices, a sixteenth of it for what is shown as spent. By default a quarter.
     gaussian_delta
         The share for Gaussian noise, which is counted by itself. By default two thirds of the rest; 0 does without.
     others
@@ -46,7 +47,7 @@ class RenyiAccounting:
     def under(self, limit: Cost) -> LedgerMeters:
         """The meters of a ledger with this limit. Raises ``InvalidValue`` where there is no room for Rényi prices."""
         renyi, gaussian = self._shares(limit)
-        order = self._order(limit, Fraction(renyi, DELTA_UNITS))
+        order = self._order(limit, Fraction(admitting_share(renyi), DELTA_UNITS))
         others = Cost.within(self.others)
         if gaussian and others.epsilon_units >= limit.epsilon_units:
             raise InvalidValue(f"others is below the limit's ε {limit.epsilon_text}, got {brief(self.others)}")
@@ -116,23 +117,44 @@ class LedgerMeters(NamedTuple):
     def raised(self, limit: Cost, before: Capacity) -> Capacity:
         """What a higher limit holds: at least what was held before, on the same meters.
 
+        The Gaussian meter stays as it is: who raises a limit may have seen answers, and its μ is fixed beforehand.
+
         Proof: lem-raised-capacity
         """
         renyi = ABSENT if before.renyi == ABSENT else max(before.renyi, self._renyi(limit))
-        normal = ABSENT if before.normal == ABSENT else max(before.normal, self._normal(limit))
-        return Capacity(self._rounds(limit, renyi, normal), renyi, normal, self.others)
+        return Capacity(self._rounds(limit, renyi, before.normal), renyi, before.normal, self.others)
+
+    def allows_raised(self, limit: Cost, found: Capacity, before: Capacity) -> bool:
+        """Whether a recorded capacity may be that of a limit that was raised.
+
+        Proof: lem-raised-capacity
+        """
+        same_meters = (found.renyi == ABSENT) == (before.renyi == ABSENT) and found.normal == before.normal
+        grows = found.delta >= before.delta and found.renyi >= before.renyi
+        return same_meters and grows and self._allows_beside_normal(limit, found)
 
     def allows(self, limit: Cost, found: Capacity) -> bool:
-        """Whether a recorded capacity may be that of the limit. Refuses what is certainly too much.
+        """Whether a recorded capacity may be that of a new account's limit. Refuses what is certainly too much.
 
         Proof: lem-renyi-capacity, thm-analytic-gaussian
         """
+        return self._allows_beside_normal(limit, found) and (
+            found.normal == ABSENT or (found.normal >= 0 and self._normal_holds(limit, found.normal))
+        )
+
+    def _allows_beside_normal(self, limit: Cost, found: Capacity) -> bool:
         return (
             found.delta <= self._rounds(limit, found.renyi, found.normal)
             and found.others == self.others
             and (found.renyi == ABSENT or self._renyi_above(limit) >= found.renyi >= 0)
-            and (found.normal == ABSENT or (found.normal >= 0 and self._normal_holds(limit, found.normal)))
         )
+
+    def renyi_share(self, limit: Cost) -> int:
+        """What Rényi prices take of a limit's δ, at the ledger's order and at the further ones of readings together."""
+        return self._share(limit, self.renyi)
+
+    def _admitting(self, limit: Cost) -> Fraction:
+        return Fraction(admitting_share(self.renyi_share(limit)), DELTA_UNITS)
 
     def _share(self, limit: Cost, part: int) -> int:
         return part * limit.delta_units // self.delta
@@ -142,9 +164,8 @@ class LedgerMeters(NamedTuple):
         return self._share(limit, self.delta - taken)
 
     def _renyi(self, limit: Cost) -> int:
-        share = Fraction(self._share(limit, self.renyi), DELTA_UNITS)
         try:
-            return RenyiMeter.of(limit.exact_epsilon, share, self.order).capacity[0]
+            return RenyiMeter.of(limit.exact_epsilon, self._admitting(limit), self.order).capacity[0]
         except InvalidValue:
             return ABSENT
 
@@ -160,7 +181,7 @@ class LedgerMeters(NamedTuple):
         return Fraction(self.others, EPSILON_UNITS)
 
     def _renyi_above(self, limit: Cost) -> int:
-        share = Fraction(self._share(limit, self.renyi), DELTA_UNITS)
+        share = self._admitting(limit)
         return capacity_above(self.order, limit.exact_epsilon, share) if share else ABSENT
 
     def _normal_holds(self, limit: Cost, normal: int) -> bool:

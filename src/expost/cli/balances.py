@@ -55,7 +55,7 @@ def _meters(ledger: Ledger) -> dict[str, Any]:
 def entry_row(entry: Entry) -> tuple[str, ...]:
     """An entry as cells of a table."""
     when, part = f"{entry.when:%Y-%m-%d %H:00}", "" if entry.part is None else str(entry.part)
-    costs = ("" if cost is None else str(cost) for cost in (entry.reserved, entry.charged, entry.refunded))
+    costs = ("" if used is None else str(used) for used in entry.used)
     return str(entry.id), when, entry.account, entry.what, entry.state, part, *costs
 
 

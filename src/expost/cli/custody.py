@@ -75,16 +75,17 @@ def watch(
     """
     import time
 
+    from expost.ledger.metered import balance_shown
+
     store = store_at(url, name, read_only=True)
     while True:
         head = store.verify(known := _noted(file), since=known is not None)
-        balance = store.balances((name,))[-1]
+        costs = balance_shown(store.meters, store.balances((name,)))
         facts = head_facts(name, head) | {"open": len(store.open_entries())}
         if known != head:
             with writing(file), file.open("a") as heads:
                 heads.write(f"{head}\n")
-        costs = {"limit": balance.limit, "spent": balance.spent, "reserved": balance.reserved}
-        print_json(facts | {what: cost.to_json() for what, cost in costs.items()})
+        print_json(facts | {what: costs[what].to_json() for what in ("limit", "spent", "reserved")})
         if once:
             return
         time.sleep(every)

@@ -274,6 +274,8 @@ def raise_limit(
 ) -> None:
     """Raise a limit. Limits cannot be lowered.
 
+    With Rényi accounting, the basic sum and Rényi prices then hold more; the meter of Gaussian noise stays as it was.
+
     Example: expost ledger raise sqlite:///clinic.db patients --epsilon 4 --by "ethics board" --reason wave2
     """
     if epsilon is None and delta is None:

@@ -13,8 +13,9 @@ from expost.errors import ExpostError, InvalidValue, LedgerCorrupt, NoLedgers
 from expost.guarantee import Neighbours
 from expost.ledger.durable import Address, DurableStore
 from expost.ledger.engine import UNREADABLE, Engine, Settings
+from expost.ledger.metered import balance_shown
 from expost.ledger.operations import Create
-from expost.ledger.rows import BALANCE, NONSENSE, balance_of_row
+from expost.ledger.rows import BALANCE, NONSENSE, balance_of_row, meters_of_text
 from expost.ledger.texts import LONGEST, check_text, masked
 from expost.ledger.writer import OPENING, Writer
 
@@ -57,8 +58,8 @@ def ledgers(url: str) -> tuple[Summary, ...]:
     try:
         with opened(url, read_only=True) as engine:
             rows = engine.rows(
-                f"SELECT l.name, l.neighbours, l.unit, {BALANCE} FROM expost_ledger l JOIN expost_account a "
-                "ON a.ledger = l.id AND a.parent IS NULL ORDER BY l.name"
+                f"SELECT l.name, l.neighbours, l.unit, l.accounting, {BALANCE} FROM expost_ledger l "
+                "JOIN expost_account a ON a.ledger = l.id AND a.parent IS NULL ORDER BY l.name"
             )
     except NoLedgers:
         if url.startswith(_SQLITE):
@@ -67,10 +68,10 @@ def ledgers(url: str) -> tuple[Summary, ...]:
     return tuple(_summary(*row) for row in rows)
 
 
-def _summary(name: str, neighbours: Neighbours, unit: str, *amounts: int) -> Summary:
+def _summary(name: str, neighbours: Neighbours, unit: str, accounting: str | None, *amounts: int) -> Summary:
     balance = balance_of_row(amounts)
-    limit, spent, reserved, closed, *_ = balance
-    return Summary(name, limit, spent, reserved, balance.remaining, neighbours, unit, closed)
+    costs = balance_shown(meters_of_text(accounting), (balance,))
+    return Summary(name, **costs, neighbours=neighbours, unit=unit, closed=balance.closed)
 
 
 def create_ledger(url: str, operation: Create, settings: Settings | None = None) -> None:

@@ -21,6 +21,53 @@ Path: TypeAlias = tuple[str, ...]
 """The names of the ledger, of the accounts below it, and of the account itself."""
 
 
+class Used(NamedTuple):
+    """A charge as people see it: noise that takes no δ has no ε, but a ρ, or else a Rényi price.
+
+    Attributes
+    ----------
+    cost
+        ε and δ in the basic sum.
+    squared
+        μ² of Gaussian noise that has no ε, in units; ρ is half of it.
+    price
+        The Rényi price of what has neither, in units.
+    is_noise
+        Whether some of it has no ε.
+    """
+
+    cost: Cost
+    squared: int = 0
+    price: int = 0
+    is_noise: bool = False
+
+    @classmethod
+    def of(cls, cost: Cost, amounts: Amounts | None) -> Self:
+        """What a charge takes, on the meter that counts it by name."""
+        if amounts is None or not amounts.unpriced:
+            return cls(cost)
+        return cls(cost, 0, amounts.renyi, True) if amounts.foreign else cls(cost, amounts.normal, 0, True)
+
+    def plus(self, other: Used) -> Used:
+        """Both together."""
+        squared, price = self.squared + other.squared, self.price + other.price
+        return Used(self.cost + other.cost, squared, price, self.is_noise or other.is_noise)
+
+    def minus(self, other: Used) -> Used:
+        """What is left of it."""
+        return Used(self.cost - other.cost, self.squared - other.squared, self.price - other.price, self.is_noise)
+
+    @property
+    def rho_text(self) -> str:
+        """ρ in full decimal digits, rounded up."""
+        return decimal_text(-(-self.squared // 2), 12)
+
+    def __str__(self) -> str:
+        found = [f"{self.cost}"] if self.cost or not self.is_noise else []
+        found += [f"ρ {self.rho_text}"] if self.squared or (self.is_noise and not self.price) else []
+        return " + ".join(found + ([f"Rényi price {decimal_text(self.price, 12)}"] if self.price else []))
+
+
 class Request(NamedTuple):
     """A request to spend.
 
@@ -157,16 +204,24 @@ class Entry(NamedTuple):
         return None if self.request.tariff is None else self.request.tariff.worst.amounts
 
     @property
+    def used(self) -> tuple[Used, Used | None, Used | None]:
+        """What was reserved, charged and refunded, as people see it; the last two are None while it is open."""
+        reserved = Used.of(self.reserved, self.reserved_amounts)
+        if self.charged is None:
+            return reserved, None, None
+        charged = Used.of(self.charged, self.amounts)
+        return reserved, charged, reserved.minus(charged)
+
+    @property
     def refunded(self) -> Cost | None:
         """What was refunded; None while it is still reserved."""
         return None if self.charged is None else self.reserved - self.charged
 
     def __repr__(self) -> str:
-        charged = "" if self.charged is None else f", charged {self.charged}"
+        reserved, paid, _ = self.used
+        charged = "" if paid is None else f", charged {paid}"
         part = "" if self.part is None else f", part {self.part!r}"
-        return (
-            f"<entry {self.id} of {self.account!r}: {self.what}, {self.state}{part}, reserved {self.reserved}{charged}>"
-        )
+        return f"<entry {self.id} of {self.account!r}: {self.what}, {self.state}{part}, reserved {reserved}{charged}>"
 
 
 def least(costs: Iterable[Cost]) -> Cost:

@@ -17,7 +17,7 @@ from expost.ledger.codec import described
 from expost.ledger.engine import Settings
 from expost.ledger.entry import Manner, Path, Request
 from expost.ledger.memory import MemoryStore
-from expost.ledger.metered import remaining
+from expost.ledger.metered import remaining, spent_and_reserved
 from expost.ledger.operations import Create
 from expost.ledger.prices import prices_of
 from expost.ledger.quote import Quote, quoted
@@ -279,7 +279,8 @@ class Ledger(ShownLedger):
         """Raise the limit, in ε, in δ or in both. The audit trail records it.
 
         The new limit is then the guarantee for everything, including what was published before. Spending is never
-        reset: data about other people needs a new ledger.
+        reset: data about other people needs a new ledger. With several meters, the basic sum and Rényi prices hold more
+        afterwards; the meter of Gaussian noise stays as it was made, because the reasons may be answers.
         """
         note = arguments.as_note(by, reason)
         self._store.raise_limit(self._path, *arguments.as_raised(epsilon, delta), note)
@@ -350,13 +351,13 @@ class Ledger(ShownLedger):
 
     @property
     def spent(self) -> Cost:
-        """What was charged, here and below."""
-        return self._store.balances(self._path)[-1].spent
+        """What was charged, here and below. With several meters: an (ε, δ) that it proves, never above the limit."""
+        return spent_and_reserved(self._store.meters, self._store.balances(self._path)[-1])[0]
 
     @property
     def reserved(self) -> Cost:
-        """The worst case of everything that is still open, here and below."""
-        return self._store.balances(self._path)[-1].reserved
+        """What everything that is still open, here and below, adds to ``spent`` at worst."""
+        return spent_and_reserved(self._store.meters, self._store.balances(self._path)[-1])[1]
 
     @property
     def remaining(self) -> Cost:

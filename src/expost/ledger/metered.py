@@ -72,10 +72,8 @@ def capacity_of(
     """
     if recorded is None:
         return meters.capacity(limit) if before is None else meters.raised(limit, before)
-    grows = before is None or all(
-        new >= old and (new < 0) == (old < 0) for new, old in zip(recorded, before, strict=True)
-    )
-    if not grows or not meters.allows(limit, recorded):
+    allowed = meters.allows(limit, recorded) if before is None else meters.allows_raised(limit, recorded, before)
+    if not allowed:
         raise InvalidValue(f"{recorded} is not a capacity of the limit {limit}")
     return recorded
 
@@ -96,6 +94,33 @@ def _remaining(meters: LedgerMeters, level: Balance) -> tuple[int, int, int]:
         return 0, 0, 0
     found = affordable(meters, counts.capacity, level.basic_remaining, counts.used)
     return found.epsilon, level.remaining.delta_units, found.rho
+
+
+def spent_and_reserved(meters: LedgerMeters | None, level: Balance) -> tuple[Cost, Cost]:
+    """What was spent of an account's limit, and what its open entries may still take: together never above the limit.
+
+    In the basic sum they add up. With several meters they are readings of the odometer, first of what was charged, then
+    of what is open at its worst as well.
+
+    Proof: thm-meter-odometer
+    """
+    counts = level.meter_balance
+    if meters is None or counts is None:
+        return level.spent, level.reserved
+    from expost.accounting.odometer import reading
+
+    spent = reading(meters, level.limit, counts.capacity, level.spent, counts.spent)
+    both = reading(meters, level.limit, counts.capacity, level.spent + level.reserved, counts.used)
+    return spent, both - spent
+
+
+def balance_shown(meters: LedgerMeters | None, levels: tuple[Balance, ...]) -> dict[str, Cost]:
+    """The limit of an account, and what is spent, reserved and remaining, as people see it.
+
+    What remains takes the levels above into account.
+    """
+    spent, reserved = spent_and_reserved(meters, levels[-1])
+    return {"limit": levels[-1].limit, "spent": spent, "reserved": reserved, "remaining": remaining(meters, levels)}
 
 
 def charge_shown(meters: LedgerMeters, charge: Charge) -> Remaining:

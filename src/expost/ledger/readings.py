@@ -58,7 +58,8 @@ def _others(meters: LedgerMeters, counts: MeterBalance) -> Iterator[MeterReading
     yield MeterReading(name, renyi if renyi >= 0 else None, spent.renyi, reserved.renyi, used.renyi > renyi)
     if meters.gaussian:
         full = used.normal > normal or used.others > others or bool(used.foreign)
-        yield MeterReading("Gaussian noise (μ²)", normal if normal >= 0 else None, spent.normal, reserved.normal, full)
+        name = "Gaussian noise (μ², fixed at creation)"  # a raised limit leaves it as it is: lem-raised-capacity
+        yield MeterReading(name, normal if normal >= 0 else None, spent.normal, reserved.normal, full)
 
 
 def meter_lines(found: tuple[MeterReading, ...]) -> Iterator[str]:

@@ -7,10 +7,10 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
-from expost.cost import Cost, decimal_text
+from expost.cost import decimal_text
 from expost.frame import AsFrame, Frame
-from expost.ledger.entry import Entry
-from expost.ledger.statement import day_sums, entry_rows, lines_of
+from expost.ledger.entry import Entry, Used
+from expost.ledger.statement import day_sums, entry_rows, lines_of, totals_of
 
 if TYPE_CHECKING:
     from expost.ledger.ledger import Ledger
@@ -84,13 +84,14 @@ def days_frame(entries: Iterable[Entry], *, priced: bool) -> Frame:
 def _row(entry: Entry, priced: bool) -> tuple[Any, ...]:
     price = [None if entry.amounts is None else float(decimal_text(entry.amounts.renyi, 12))] * priced
     part = None if entry.part is None else str(entry.part)
-    costs = (entry.reserved, entry.charged, entry.refunded)
-    return (entry.id, entry.when, entry.account, entry.what, entry.unit, entry.state, part, *_amounts(costs), *price)
+    who = (entry.id, entry.when, entry.account, entry.what, entry.unit, entry.state, part)
+    return (*who, *_amounts(entry.used), *price)
 
 
-def _amounts(costs: Iterable[Cost | None]) -> Iterator[float | None]:
-    for cost in costs:
-        yield from (None, None) if cost is None else (cost.epsilon, cost.delta)
+def _amounts(costs: Iterable[Used | None]) -> Iterator[float | None]:
+    """ε and δ of each; no ε where there is noise that has none."""
+    for used in costs:
+        yield from (None, None) if used is None else (None if used.is_noise else used.cost.epsilon, used.cost.delta)
 
 
 class ShownLedger:
@@ -114,7 +115,10 @@ class ShownLedger:
     def _repr_html_(self: Ledger) -> str:  # type: ignore[misc]
         from expost.markup import html_bar
 
-        words = f"spent {self.spent} · reserved {self.reserved} · remaining {self.remaining} of {self.limit}"
+        costs = totals_of(self).costs
+        words = (
+            f"spent {costs['spent']} · reserved {costs['reserved']} · remaining {costs['remaining']} of {self.limit}"
+        )
         whole = self.limit.epsilon or 1.0
         bars = [html_bar(self.name, {part: amount / whole for part, amount in _parts(self).items()}, words)]
         bars += [_meter(each) for each in self.meters[1:]]
@@ -131,7 +135,8 @@ def _html_of(entries: Iterable[Entry], *, priced: bool) -> str:
 
 
 def _parts(ledger: Ledger) -> dict[str, float]:
-    return {"spent": ledger.spent.epsilon, "reserved": ledger.reserved.epsilon, "remaining": ledger.remaining.epsilon}
+    costs = totals_of(ledger).costs
+    return {name: costs[name].epsilon for name in ("spent", "reserved", "remaining")}
 
 
 def _meter(reading: Any) -> str:

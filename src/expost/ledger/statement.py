@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from expost.cost import Cost, decimal_text
 from expost.errors import InvalidValue
 from expost.ledger.arguments import harmless
-from expost.ledger.entry import Balance, Entry, View
-from expost.ledger.metered import remaining
+from expost.ledger.entry import Entry, Used, View
+from expost.ledger.metered import balance_shown
 from expost.ledger.readings import meter_lines, readings
 
 if TYPE_CHECKING:
@@ -38,15 +38,13 @@ def totals_of(ledger: Ledger) -> Totals:
     """A snapshot of a ledger or account as it is now. Its entries are read lazily."""
     store = ledger._store
     view = store.view(ledger._path)
-    limit, spent, reserved, *_ = view.levels[-1]
-    costs = {"limit": limit, "spent": spent, "reserved": reserved, "remaining": remaining(store.meters, view.levels)}
-    return Totals(costs, any(level.closed for level in view.levels), view.entries)
+    return Totals(balance_shown(store.meters, view.levels), any(level.closed for level in view.levels), view.entries)
 
 
 def statement_lines(
-    name: str, rows: Callable[[], Iterable[tuple[str, ...]]], balance: Balance, remaining: Cost
+    name: str, rows: Callable[[], Iterable[tuple[str, ...]]], balance: dict[str, Cost], closed: bool
 ) -> Iterator[str]:
-    """The rows, headings first, then the balance; ``remaining`` takes the levels above into account.
+    """The rows, headings first, then the balance.
 
     Rows are read twice, first for the widths of the columns.
     """
@@ -58,10 +56,7 @@ def statement_lines(
         if number == 0:
             yield "  ".join("─" * width for width in widths)
     yield ""
-    yield (
-        f"{name}: limit {balance.limit} · spent {balance.spent} · reserved {balance.reserved} · remaining {remaining}"
-        + (" · closed" if balance.closed else "")
-    )
+    yield f"{name}: " + " · ".join([*(f"{what} {cost}" for what, cost in balance.items()), *["closed"] * closed])
 
 
 def lines_of(name: str, view: View, meters: LedgerMeters | None, by: Literal["entry", "day"]) -> Iterator[str]:
@@ -70,7 +65,7 @@ def lines_of(name: str, view: View, meters: LedgerMeters | None, by: Literal["en
         raise InvalidValue(f"a statement is by 'entry' or by 'day', got {harmless(by)}")
     table, own = entry_rows if by == "entry" else day_rows, view.levels[-1]
     rows = partial(table, view.entries, priced=meters is not None)
-    lines = statement_lines(name, rows, own, remaining(meters, view.levels))
+    lines = statement_lines(name, rows, balance_shown(meters, view.levels), own.closed)
     return chain(lines, meter_lines(readings(meters, own)))
 
 
@@ -89,14 +84,14 @@ def day_rows(entries: Iterable[Entry], *, priced: bool = False) -> list[tuple[st
     )]  # fmt: skip
 
 
-def day_sums(entries: Iterable[Entry]) -> tuple[dict[tuple[str, str], list[Cost]], Counter[tuple[str, str]]]:
+def day_sums(entries: Iterable[Entry]) -> tuple[dict[tuple[str, str], list[Used]], Counter[tuple[str, str]]]:
     """By day and account: what was reserved, charged and refunded; and the Rényi prices, in units."""
-    days: dict[tuple[str, str], list[Cost]] = defaultdict(lambda: [Cost(0)] * 3)
+    days: dict[tuple[str, str], list[Used]] = defaultdict(lambda: [Used(Cost(0))] * 3)
     prices: Counter[tuple[str, str]] = Counter()
     for entry in entries:
         day = f"{entry.when:%Y-%m-%d}", entry.account
-        for column, cost in enumerate((entry.reserved, entry.charged, entry.refunded)):
-            days[day][column] += cost or Cost(0)
+        for column, used in enumerate(entry.used):
+            days[day][column] = days[day][column].plus(used or Used(Cost(0)))
         prices[day] += 0 if entry.amounts is None else entry.amounts.renyi
     return days, prices
 
@@ -108,18 +103,12 @@ def _row(entry: Entry) -> tuple[str, ...]:
         _cut(entry.what),
         entry.state,
         "" if entry.part is None else _cut(str(entry.part)),
-        str(entry.reserved),
-        _shown(entry.charged),
-        _shown(entry.refunded),
+        *("" if used is None else str(used) for used in entry.used),
     )
 
 
 def _price(entry: Entry) -> str:
     return "" if entry.amounts is None else decimal_text(entry.amounts.renyi, 12)
-
-
-def _shown(cost: Cost | None) -> str:
-    return "" if cost is None else str(cost)
 
 
 def _cut(text: str) -> str:

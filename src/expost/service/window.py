@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from expost.cost import Cost
 from expost.ledger.entry import Balance, Entry, View
-from expost.ledger.metered import remaining
+from expost.ledger.metered import balance_shown, remaining
 from expost.ledger.pages import Pages
 from expost.ledger.rows import BALANCE, balance_of_row, meters_of_text
 from expost.ledger.statement import lines_of
@@ -82,13 +82,10 @@ class Window:
     def balance(self, account: str) -> dict[str, Any]:
         """An account as callers see it. What remains is the least of all levels: it tells of others."""
         levels = self.levels(account)
-        own = levels[-1]
+        costs = balance_shown(self._books[account.partition("/")[0]].meters, levels)
         return {
             "account": account,
-            "limit": own.limit.to_json(),
-            "spent": own.spent.to_json(),
-            "reserved": own.reserved.to_json(),
-            "remaining": self.remaining(account).to_json(),
+            **{what: cost.to_json() for what, cost in costs.items()},
             "closed": any(level.closed for level in levels),
         }
 

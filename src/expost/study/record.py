@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from expost._version import __version__
-from expost.cost import decimal_text
+from expost.accounting.amounts import Amounts
+from expost.cost import Cost, decimal_text
 from expost.errors import InvalidValue
 from expost.ledger import MeterReading
+from expost.ledger.entry import Used
 from expost.study.run import Outcome, Receipt, Result
 
 VERSION = 1
@@ -131,8 +133,14 @@ def _receipt(receipt: Receipt) -> dict[str, Any]:
         "charged": receipt.charged.to_json(),
         "refunded": receipt.refunded.to_json(),
         "stored": receipt.stored,
-        **({} if receipt.amounts is None else {"renyi": decimal_text(receipt.amounts.renyi, 12)}),
+        **({} if receipt.amounts is None else _on_meters(receipt.charged, receipt.amounts)),
     }
+
+
+def _on_meters(charged: Cost, amounts: Amounts) -> dict[str, str]:
+    """The Rényi price; and what was used, if it has no ε."""
+    used = Used.of(charged, amounts)
+    return {"renyi": decimal_text(amounts.renyi, 12)} | ({"used": str(used)} if used.is_noise else {})
 
 
 def _meter(reading: MeterReading) -> dict[str, Any]:

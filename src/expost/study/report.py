@@ -129,7 +129,8 @@ def _receipt(record: Mapping[str, Any]) -> str:
             rows.append(
                 f'<tr><td class="n" data-name="entry">{receipt["entry"]}</td>'
                 f'<td class="w">{escape(receipt["what"])}</td>'
-                f'{_amounts(costs)}<td class="n" data-name="δ">{escape(receipt["charged"]["delta"])}</td>{price}</tr>'
+                f"{_used(receipt['used']) if 'used' in receipt else _amounts(costs)}"
+                f'<td class="n" data-name="δ">{escape(receipt["charged"]["delta"])}</td>{price}</tr>'
             )
             again = f" ({place})" if place > 1 else ""
             drawn.append((question["name"] + again, float(costs[0]), float(costs[1])))
@@ -229,6 +230,12 @@ def _listed(facts: Mapping[str, str]) -> str:
     """Facts by subject."""
     rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in facts.items())
     return f"<dl>{rows}</dl>" if facts else ""
+
+
+def _used(text: str) -> str:
+    """What noise that has no ε was charged."""
+    cells = {"reserved": "", "charged": escape(text), "refunded": ""}
+    return "".join(f'<td class="n" data-name="{name}">{cell}</td>' for name, cell in cells.items())
 
 
 def _amounts(numbers: Iterable[Decimal]) -> str:

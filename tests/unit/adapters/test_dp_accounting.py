@@ -226,7 +226,7 @@ def test_a_renyi_ledger_pays_for_steps() -> None:
     price = sampled_normal_noise(order_of(ledger), Fraction(1.1), Fraction(0.01))
     assert interaction.release.part == 500
     assert 0 <= renyi_units(interaction.release.entry) - 500 * price * 10**12 < 1
-    assert ledger.spent == xp.Cost(0)
+    assert 0 < ledger.spent.epsilon < 5
 
 
 def test_steps_are_counted_when_they_begin() -> None:

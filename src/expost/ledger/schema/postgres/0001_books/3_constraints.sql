@@ -13,7 +13,7 @@ END $$;
 CREATE FUNCTION expost_meters_fall(p_old BIGINT[], p_new BIGINT[]) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
 BEGIN
   FOR k IN 1 .. 9 LOOP IF p_new[k] < p_old[k] THEN RETURN TRUE; END IF; END LOOP;
-  RETURN p_new[4] <> p_old[4];
+  RETURN p_new[3] <> p_old[3] OR p_new[4] <> p_old[4];  -- the Gaussian meter is fixed when the account is made
 END $$;
 
 -- The constraints of rows. A CHECK is parsed again by every statement that writes a row; a function is parsed once.

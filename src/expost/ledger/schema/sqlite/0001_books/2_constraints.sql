@@ -30,7 +30,7 @@ WHEN NEW.epsilon_limit < OLD.epsilon_limit OR NEW.delta_limit < OLD.delta_limit
   OR NEW.epsilon_spent < OLD.epsilon_spent OR NEW.delta_spent < OLD.delta_spent OR NEW.closed < OLD.closed
   OR NEW.line < OLD.line OR NEW.entries < OLD.entries
   OR (NEW.meters IS NULL) <> (OLD.meters IS NULL) OR NEW.meters IS NOT OLD.meters AND (
-    NEW.meters->>0 < OLD.meters->>0 OR NEW.meters->>1 < OLD.meters->>1 OR NEW.meters->>2 < OLD.meters->>2
+    NEW.meters->>0 < OLD.meters->>0 OR NEW.meters->>1 < OLD.meters->>1 OR NEW.meters->>2 <> OLD.meters->>2
     OR NEW.meters->>3 <> OLD.meters->>3 OR NEW.meters->>4 < OLD.meters->>4 OR NEW.meters->>5 < OLD.meters->>5
     OR NEW.meters->>6 < OLD.meters->>6 OR NEW.meters->>7 < OLD.meters->>7 OR NEW.meters->>8 < OLD.meters->>8)
   OR NEW.id <> OLD.id OR NEW.ledger <> OLD.ledger OR NEW.path <> OLD.path OR NEW.parent IS NOT OLD.parent
