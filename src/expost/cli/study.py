@@ -230,7 +230,7 @@ _DROWNED = ("≈", "yellow")
 def _warn_of_ledger(study: Study) -> None:
     """Warn if the record of the last run names a ledger that is gone, or cannot be read: that stops nothing."""
     from expost.study import read_record
-    from expost.study.record import NoRecord, noted_ledger, record_path
+    from expost.study.record import noted_ledger, record_path
     from expost.study.sources import ledger_is_gone
 
     path = record_path(study.file)
@@ -238,9 +238,10 @@ def _warn_of_ledger(study: Study) -> None:
         return
     try:
         noted = noted_ledger(read_record(path))
-        gone = "" if noted is None else ledger_is_gone(study, *noted)
-    except NoRecord:
+    except InvalidValue:
         gone = f"{path} is not the record of a run, and is ignored; expost run writes it anew"
+    else:
+        gone = "" if noted is None else ledger_is_gone(study, *noted)
     if gone:
         err.print(Text(f"beware: {gone}", style="yellow"), soft_wrap=True)
 

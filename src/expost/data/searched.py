@@ -16,7 +16,7 @@ from expost.data.moments import Moments, NoisyMoments
 from expost.data.quantiles import Ranks
 from expost.data.questions import Planned, TableMechanism
 from expost.data.sums import CountedMean
-from expost.data.winsorized import MOST_STEPS, mean_between
+from expost.data.winsorized import FINEST_RANGE, mean_between
 from expost.guarantee import Guarantee, Part
 from expost.mechanisms import Tally
 from expost.mechanisms.moments.geometric_cells import Interval, records
@@ -154,7 +154,7 @@ class NoisySearched(TableMechanism[FoundMoment]):
         super().check(data)
         for one in self.question.medians:
             _ = one.plan
-        within = self.question.within([Interval(*MOST_STEPS)] * len(self.question.medians), self._budgets[1])
+        within = self.question.within([Interval(*FINEST_RANGE)] * len(self.question.medians), self._budgets[1])
         if within is not None:
             within.check(data)
 

@@ -24,7 +24,7 @@ from expost.noise.grid import Grid
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
 
-MOST_STEPS = 0.0, nextafter(1.0, 0.0)
+FINEST_RANGE = 0.0, nextafter(1.0, 0.0)
 """A range of nearly 2^31 steps of its grid, more than any other has: noise that it can have, all can have."""
 
 
@@ -106,7 +106,9 @@ class NoisyWinsorizedMean(PureMechanism[Winsorized]):
         """Raise unless noise can be sampled for the range with most steps of its grid, whichever will be found."""
         super().check(data)
         value = self.question.ranks.value
-        widest = mean_between(self.question.table, value, *(value.bounds if isinstance(value, Clipped) else MOST_STEPS))
+        widest = mean_between(
+            self.question.table, value, *(value.bounds if isinstance(value, Clipped) else FINEST_RANGE)
+        )
         if widest is not None:
             CountedMean(question=widest, epsilon=self._budgets[1]).check(data)
 

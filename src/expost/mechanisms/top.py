@@ -197,7 +197,7 @@ def _label(key: Any) -> Any:
 
 def _whole(key: Any) -> int | None:
     """The whole number of 64 bits that a number equals, if there is one."""
-    if not isinstance(key, _NUMBERS) or isinstance(key, np.timedelta64):
+    if isinstance(key, np.timedelta64) or not isinstance(key, _NUMBERS):  # numpy has durations among whole numbers
         return None
     number = key.item() if isinstance(key, np.generic) else key
     try:

@@ -70,18 +70,14 @@ def write_record(record: Mapping[str, Any], path: Path) -> None:
         raise InvalidValue(f"{path} cannot be written: {error.strerror}") from None
 
 
-class NoRecord(InvalidValue):
-    """A file that is not the record of a run."""
-
-
 def read_record(path: Path) -> dict[str, Any]:
     """The record in a file."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
-        raise NoRecord(f"there is no record of a run in {path}: expost run writes it") from None
+        raise InvalidValue(f"there is no record of a run in {path}: expost run writes it") from None
     if not isinstance(record, dict) or record.get("expost record") != VERSION:
-        raise NoRecord(f"{path} is not a record of a run: expost run writes it")
+        raise InvalidValue(f"{path} is not a record of a run: expost run writes it")
     return record
 
 
@@ -95,7 +91,7 @@ def noted_ledger(record: Mapping[str, Any]) -> tuple[str, str] | None:
         int(head.partition(":")[0])
         return name.strip("/"), head
     except (LookupError, TypeError, AttributeError, ValueError):
-        raise NoRecord("the record of this run is not complete: expost run writes it") from None
+        raise InvalidValue("the record of this run is not complete: expost run writes it") from None
 
 
 def record_path(study: Path) -> Path:

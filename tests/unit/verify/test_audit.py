@@ -22,7 +22,7 @@ from expost.verify.audit import audit, bounds, catalogue, neighbours
 from expost.verify.audit.bets import Bet, Hits, best_bet, delta_won
 from expost.verify.audit.events import Distinguisher, Side, delta_shown, epsilon_shown
 from expost.verify.audit.features import Encoder, atoms, output_key
-from expost.verify.audit.samples import Outputs, Progress
+from expost.verify.audit.samples import Progress, SampledOutputs
 from expost.verify.audit.scores import Classifier, Frequencies
 from expost.verify.audit.timed import within
 
@@ -199,12 +199,12 @@ def test_a_stated_time_is_for_drawing_and_testing(draw: float, test: float, powe
     seconds = 60.0
     now = [0.0]
 
-    def more(found: Outputs, chunks: int, told: Progress | None) -> Outputs:
+    def more(found: SampledOutputs, chunks: int, told: Progress | None) -> SampledOutputs:
         before = len(found[0, 0]) if found else 0
         now[0] += draw * (chunks - before)
         return {(0, 0): [None] * chunks}
 
-    def tested(found: Outputs) -> int:
+    def tested(found: SampledOutputs) -> int:
         now[0] += test * len(found[0, 0]) ** power
         return len(found[0, 0])
 

@@ -24,7 +24,7 @@ from expost.verify.audit.bets import best_bet, delta_won, hits_of
 from expost.verify.audit.events import Distinguisher, Side, best_anywhere, best_for_part, delta_shown, epsilon_shown
 from expost.verify.audit.renyi import best_cells, moment_shown
 from expost.verify.audit.result import AuditResult, EventShown, PartShown
-from expost.verify.audit.samples import BATCH, Outputs, Progress, SampleMany, SampleOne, Sampler
+from expost.verify.audit.samples import BATCH, Progress, SampledOutputs, SampleMany, SampleOne, Sampler
 from expost.verify.audit.scores import Classifier, Frequencies, LikelihoodScore
 from expost.verify.audit.timed import within
 
@@ -93,7 +93,7 @@ def audit(
     sampler = Sampler(mechanism, pairs, seed, many)
     subject = text_of(mechanism) if isinstance(mechanism, Mechanism) else getattr(mechanism, "__name__", "a function")
 
-    def tested(outputs: Outputs) -> AuditResult:
+    def tested(outputs: SampledOutputs) -> AuditResult:
         test = _Test(guaranteed, labelled, outputs, len(pairs), 1 - confidence, order, chosen_prices)
         rows, events, moment = test.run()
         return AuditResult(subject, guaranteed, rows, events, len(outputs[0, 0]), confidence, seed, moment)
@@ -137,8 +137,8 @@ class _Test:
     """Learn, choose and test, for every ordered pair."""
 
     def __init__(
-        self, guarantee: Guarantee, part_of: Any, outputs: Outputs, pairs: int, error: float, order: Number | None,
-        prices: Prices | None,
+        self, guarantee: Guarantee, part_of: Any, outputs: SampledOutputs, pairs: int, error: float,
+        order: Number | None, prices: Prices | None,
     ) -> None:  # fmt: skip
         self._guarantee, self._outputs, self._pairs, self._error = guarantee, outputs, pairs, error
         self._order = None if order is None else float(exact(order, "an order"))

@@ -18,7 +18,7 @@ SampleMany = Callable[[Any, NoiseSource, int], Sequence[Any]]
 """Several independent outputs for a database at once."""
 Progress = Callable[[float], object]
 """Called with the share of the work that is done."""
-Outputs = dict[tuple[int, int], list[Any]]
+SampledOutputs = dict[tuple[int, int], list[Any]]
 """The outputs of each side of each pair."""
 
 
@@ -48,7 +48,7 @@ class Sampler:
             return list(self._run(data, noise, BATCH))
         return [self._run(data, noise) for _ in range(BATCH)]
 
-    def more(self, found: Outputs, chunks: int, processes: int, progress: Progress | None) -> Outputs:
+    def more(self, found: SampledOutputs, chunks: int, processes: int, progress: Progress | None) -> SampledOutputs:
         """What was found, with further chunks of each side of each pair, until there are this many, in order."""
         jobs = [
             Job(pair, side, chunk)

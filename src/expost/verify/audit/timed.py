@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import TypeVar
 
 from expost.errors import InvalidValue
-from expost.verify.audit.samples import Outputs, Progress
+from expost.verify.audit.samples import Progress, SampledOutputs
 
 _Result = TypeVar("_Result")
 _FEWEST = 20  # chunks, however little time there is
@@ -17,8 +17,8 @@ _GROWTH, _MARGIN = 8, 1.3  # from round to round at most; and how much longer th
 
 def within(
     seconds: float,
-    more: Callable[[Outputs, int, Progress | None], Outputs],
-    tested: Callable[[Outputs], _Result],
+    more: Callable[[SampledOutputs, int, Progress | None], SampledOutputs],
+    tested: Callable[[SampledOutputs], _Result],
     progress: Progress | None = None,
     clock: Callable[[], float] = perf_counter,
 ) -> _Result:
@@ -36,7 +36,7 @@ def within(
         assert progress is not None
         progress(min((clock() - start) / seconds, 1.0))
 
-    chunks, new, outputs = 0, _FEWEST, Outputs()
+    chunks, new, outputs = 0, _FEWEST, SampledOutputs()
     while True:
         before = clock()
         outputs = more(outputs, chunks + new, None if progress is None else passed)

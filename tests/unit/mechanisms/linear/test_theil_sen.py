@@ -137,3 +137,28 @@ def test_the_method_follows_from_public_facts() -> None:
     ledger = xp.Ledger(epsilon=1)
     assert len(ledger.run(one, on=np.zeros((9, 2))).value.coefficients) == 1
     assert ledger.remaining.epsilon == 0.5
+
+
+def test_where_noise_is_all_there_is_the_line_stays_within_the_bounds() -> None:
+    """At n·ε of 3 noise put lines far beyond the bounds: worse than a guess, and than a peer by a factor of 2.3."""
+    rng = np.random.default_rng(0)
+    feature = rng.uniform(10, 60, 30)
+    data = np.column_stack([feature, 150 + 2 * (feature - 35) + rng.normal(0, 60, 30)])
+    fit = xp.TheilSen(epsilon=0.1, bounds=[(10, 60)], target_bounds=(0, 500))
+    noise = xp.SeededNoise(1)
+    errors = []
+    for _ in range(200):
+        found = fit.sample(data, noise)
+        ends = [found.intercept + found.coefficients[0] * end for end in (10, 60)]
+        assert -1e-9 <= min(ends) <= max(ends) <= 500 + 1e-9
+        off = found.intercept + found.coefficients[0] * feature - (150 + 2 * (feature - 35))
+        errors.append(np.sqrt(np.mean(off**2)))
+    assert np.mean(errors) < 170  # 300 before
+
+
+def test_enough_records_may_have_a_line_that_leaves_the_bounds() -> None:
+    """Loose bounds of the feature make steep lines, on which the target stays within its own where there is data."""
+    feature = np.random.default_rng(0).uniform(-1, 1, 2000)
+    fit = xp.TheilSen(epsilon=1, bounds=[(-20, 20)], target_bounds=(-1, 1))
+    found = fit.sample(np.column_stack([feature, feature]), xp.SeededNoise(1))
+    assert 0.5 < found.coefficients[0] < 2  # within the bounds it would be 0.05
