@@ -69,8 +69,10 @@ class Frame:
         if isinstance(value, dict):
             name = getattr(question, "text", "key")
             return cls((name, "value", "error"), tuple((key, each, error) for key, each in value.items()))
-        several = value if isinstance(value, tuple | list) else [value]
         levels = getattr(question, "levels", None)
+        several = value if isinstance(value, tuple | list) else [value]
+        if release.withheld:  # no answer is an empty cell
+            several, error = [None] * len(levels or (None,)), None
         if levels is not None and len(levels) == len(several):
             rows = tuple((float(level), each, error) for level, each in zip(levels, several, strict=True))
             return cls(("quantile", "value", f"value{IN_RANKS}"), rows)

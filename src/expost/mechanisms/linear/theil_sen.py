@@ -13,7 +13,7 @@ from expost.checks import as_share, split_epsilon
 from expost.cost import Number
 from expost.errors import InvalidValue
 from expost.mechanisms.linear.box import STEPS, BoundedFit, LinearFit
-from expost.mechanisms.moments.moments import Mean
+from expost.mechanisms.moments.moments import Mean, mean_within
 from expost.mechanisms.quantiles.candidates import Lattice
 from expost.mechanisms.quantiles.ordered import arrange
 from expost.mechanisms.quantiles.windows import Target, Windows
@@ -88,7 +88,7 @@ class TheilSen(BoundedFit):
         reach, spent = 1 + abs(slope), self._budgets[1]
         scales = _doublings(len(points) * spent / 16, 0, 6)
         mean = Mean(epsilon=spent, bounds=(-reach, reach), scales=scales)
-        return mean.sample(target - slope * feature, noise).value
+        return mean_within(mean, target - slope * feature, noise)
 
 
 def rounds_of(size: int) -> int:
