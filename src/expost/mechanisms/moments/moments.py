@@ -61,6 +61,17 @@ class Winsorized(NamedTuple):
     """At which the search for the interval ended; 0 if there were bounds."""
 
 
+class Outside(NamedTuple):
+    """What is known of the records outside of an interval, from a noisy number of them."""
+
+    share: Fraction
+    """Of all records, at most, at 97.5 %."""
+    some: bool
+    """Whether there are any, at 95 %."""
+    many: bool
+    """Whether they are more than a tenth."""
+
+
 class Clamp(NamedTuple):
     """An interval that records are clamped to, what remains of ε, and the level of the search for it, if any."""
 
@@ -72,17 +83,17 @@ class Clamp(NamedTuple):
     found: bool = False
     """Whether records may lie outside that do not lie outside of any bounds."""
 
-    def extent(self, many: bool) -> Fraction | None:
+    def extent(self, outside: Outside) -> Fraction | None:
         """How far beyond the interval records are taken to lie: half of its length; with bounds, up to these at most.
 
-        If many records are outside, as far as the bounds; without bounds that is not known.
+        As far as the bounds if some records are outside for sure; without bounds that is not known if many are.
         """
         low, high = map(Fraction, self.interval)
         half = (high - low) / 2
         if self.within is None:
-            return None if many else half
+            return None if outside.many else half
         farthest = max(low - Fraction(self.within.low), Fraction(self.within.high) - high)
-        return farthest if many else min(half, farthest)
+        return farthest if outside.some else min(half, farthest)
 
 
 class WithinInterval(FixedCost[NDArray[Any], Winsorized | Withheld]):
@@ -124,9 +135,9 @@ class WithinInterval(FixedCost[NDArray[Any], Winsorized | Withheld]):
         """
         size, (low, high) = len(values), clamp.interval
         outside = int(np.count_nonzero((values < low) | (values > high)))
-        many, share = share_outside(outside, size, clamp.remaining * OUTSIDE_SHARE, noise)
-        extent = clamp.extent(many)
-        return None if extent is None else self._moved(share, extent, Fraction(high) - Fraction(low))
+        counted = count_outside(outside, size, clamp.remaining * OUTSIDE_SHARE, noise)
+        extent = clamp.extent(counted)
+        return None if extent is None else self._moved(counted.share, extent, Fraction(high) - Fraction(low))
 
     def _noisy(
         self, points: NDArray[np.int64], width: Fraction, epsilon: Fraction, miss: Fraction, noise: NoiseSource
@@ -164,15 +175,15 @@ class WithinInterval(FixedCost[NDArray[Any], Winsorized | Withheld]):
         return f"{output.value:.6g}{error}, {between}"
 
 
-def share_outside(outside: int, size: int, epsilon: Fraction, noise: NoiseSource) -> tuple[bool, Fraction]:
-    """From a noisy number of records outside of an interval: whether many are; and their largest share, at 97.5 %.
+def count_outside(outside: int, size: int, epsilon: Fraction, noise: NoiseSource) -> Outside:
+    """What a noisy number of records outside of an interval says.
 
     Proof: lem-hidden-records
     """
     stairs = Staircase.of(epsilon, 1)
     noisy = outside + stairs.draw(noise)
     upper = min(max(noisy + stairs.reach(_MISS), 0), size)  # one of two sides is missed half as often
-    return noisy > size * MANY_OUTSIDE, Fraction(upper, size)
+    return Outside(Fraction(upper, size), noisy > stairs.reach(2 * _MISS), noisy > size * MANY_OUTSIDE)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,8 +19,8 @@ from expost.mechanisms.moments.moments import (
     OUTSIDE_SHARE,
     POINTS,
     comoment_moved,
+    count_outside,
     points_of,
-    share_outside,
 )
 from expost.mechanisms.moments.optional_bounds import OptionalBounds
 from expost.mechanisms.moments.staircase import Staircase
@@ -155,7 +155,7 @@ class Covariance(_Paired):
         hidden, many, remaining, miss = Fraction(0), False, clamped.remaining, Fraction(1, 20)
         if self.bounds is None:
             counted, remaining, miss = remaining * OUTSIDE_SHARE, remaining * (1 - OUTSIDE_SHARE), miss / 2
-            many, share = share_outside(clamped.outside, size, counted, noise)
+            share, _, many = count_outside(clamped.outside, size, counted, noise)
             hidden = comoment_moved(share, (one / 2, other / 2), (one, other))
         stairs = _stairs(remaining, size)
         unit, most = one * other / (POINTS * size) ** 2, one * other / 4

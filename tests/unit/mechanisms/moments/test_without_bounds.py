@@ -15,7 +15,7 @@ from expost.guarantee import Part
 from expost.ledger import codec
 from expost.mechanism import WITHHELD, Withheld
 from expost.mechanisms.moments.geometric_cells import Interval
-from expost.mechanisms.moments.moments import Clamp, Winsorized, comoment_moved, share_outside
+from expost.mechanisms.moments.moments import Clamp, Winsorized, comoment_moved, count_outside
 from expost.mechanisms.moments.pairs import Estimate
 from expost.mechanisms.moments.private_range import LEVELS
 from expost.mechanisms.moments.staircase import Staircase
@@ -205,14 +205,22 @@ def _sum(numbers: list[Fraction]) -> Fraction:
 
 def test_records_outside_are_part_of_the_error_and_many_of_them_leave_none() -> None:
     source = xp.SeededNoise(1)
-    assert share_outside(0, 1000, Fraction(1000), source) == (False, Fraction(0))
-    assert share_outside(30, 1000, Fraction(1000), source) == (False, Fraction(30, 1000))
-    assert share_outside(101, 1000, Fraction(1000), source)[0]
-    assert share_outside(0, 1000, Fraction(1, 10), source)[1] > Fraction(1, 1000)
+    none, some, many = (count_outside(number, 1000, Fraction(1000), source) for number in (0, 30, 101))
+    assert (none.some, some.some, some.many, many.many) == (False, True, False, True)
+    assert [none.share, some.share] == [0, Fraction(30, 1000)]
+    assert count_outside(0, 1000, Fraction(1, 10), source).share > Fraction(1, 1000)
     within = Clamp(Interval(2.0, 4.0), Fraction(1), within=Interval(0.0, 100.0), found=True)
-    assert [within.extent(many) for many in (False, True)] == [1, 96]
-    assert [within._replace(within=None).extent(many) for many in (False, True)] == [1, None]
-    assert within._replace(within=Interval(1.5, 4.25)).extent(False) == Fraction(1, 2)
+    assert [within.extent(counted) for counted in (none, some, many)] == [1, 96, 96]
+    assert [within._replace(within=None).extent(counted) for counted in (none, some, many)] == [1, 1, None]
+    assert within._replace(within=Interval(1.5, 4.25)).extent(none) == Fraction(1, 2)
+
+
+def test_records_far_from_an_interval_within_bounds_are_part_of_the_error() -> None:
+    """Nearly all records lie on a bound, and the others far away: these are counted, and may be at the other end."""
+    data = np.concatenate([np.full(2_940, 0.0), np.random.default_rng(1).uniform(-18, -2, 60)])
+    found = [published(xp.Mean(epsilon=1, bounds=(-18, 0)).sample(data, NOISE)) for _ in range(40)]
+    assert sum(one.low > -18 for one in found) > 20
+    assert sum(abs(one.value - data.mean()) > (one.noise or 0) for one in found) <= 4
 
 
 def test_moments_of_any_size() -> None:
