@@ -200,8 +200,15 @@ class Setting:
         return self.covered / self.intervals
 
     @property
+    def goal(self) -> float:
+        """With fewer runs than usual, as low as chance goes."""
+        if self.tried >= MORE_RUNS:
+            return ENOUGH
+        return SUSPICIOUS if self.tried >= RUNS else CLAIMED - 3 * (CLAIMED * (1 - CLAIMED) / self.intervals) ** 0.5
+
+    @property
     def holds(self) -> bool:
-        return self.coverage >= (ENOUGH if self.tried >= MORE_RUNS else SUSPICIOUS)
+        return self.coverage >= self.goal
 
 
 def tried(trial: Trial, runs: int) -> tuple[int, int]:
@@ -252,7 +259,7 @@ def rows_of(found: list[Setting]) -> list[Row]:
 
 
 def _row(name: str, setting: Setting) -> Row:
-    goal = f"≥ {ENOUGH if setting.tried >= MORE_RUNS else SUSPICIOUS:g}"
+    goal = f"≥ {setting.goal:.3g}"
     return Row(name, setting.coverage, CLAIMED, "share", setting.coverage / CLAIMED, goal, setting.holds)
 
 
