@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost import WITHHELD, PrivateRange, StableInterquartileRange, StableMedian, SystemNoise
+from expost.mechanism import Withheld
 
 EPSILONS = [2.0**k for k in range(-9, 4)]
 DELTA = 1e-6
@@ -56,7 +57,8 @@ def cases() -> dict[str, Array]:
 def search(records: Array, epsilon: float) -> Found:
     mechanism = PrivateRange(epsilon=epsilon, neighbours="substitute")
     found = mechanism.sample(records, SystemNoise())
-    return (found.low, found.high), mechanism.guarantee.epsilon_of(found.level)
+    charged = mechanism.guarantee.epsilon_of(mechanism.part_of(found))
+    return (None if isinstance(found, Withheld) else (found.low, found.high)), charged
 
 
 def histogram(records: Array, epsilon: float) -> Found:

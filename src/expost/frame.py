@@ -80,8 +80,10 @@ class Frame:
                 names = (name, *_inner_names(release.mechanism, len(compared[0]) - 2), ABOVE)
                 return cls(names, compared)
             return cls((name, "value", "error"), tuple((key, each, error) for key, each in value.items()))
-        several = value if isinstance(value, tuple | list) else [value]
         levels = getattr(question, "levels", None)
+        several = value if isinstance(value, tuple | list) else [value]
+        if release.withheld:  # no answer is an empty cell
+            several, error = [None] * len(levels or (None,)), None
         if levels is not None and len(levels) == len(several):
             rows = tuple((float(level), each, error) for level, each in zip(levels, several, strict=True))
             return cls(("quantile", "value", f"value{IN_RANKS}"), rows)

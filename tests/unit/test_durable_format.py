@@ -198,6 +198,7 @@ MECHANISMS: list[xp.Mechanism] = [
     xp.PrivateRange(epsilon=1, neighbours="add-remove", missing=1),
     xp.TypicalRange(epsilon=1, bounds=(0, 9), neighbours="substitute"),
     xp.TypicalRange(epsilon=1, bounds=(0, 9), neighbours="add-remove", penalty=3, scales=4, missing=1),
+    xp.TypicalRange(epsilon=1, bounds=(0, 9), neighbours="substitute", first=2),
     xp.Variance(epsilon=1, bounds=(0, 9)),
     xp.Variance(epsilon=1, bounds=(0, 9), range_share="0.5", scales=4, missing=1),
 ]  # fmt: skip

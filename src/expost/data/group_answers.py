@@ -25,7 +25,9 @@ from expost.data.sums import clamp
 from expost.errors import InvalidValue
 from expost.frame import ERROR, IN_RANKS, Frame
 from expost.guarantee import Guarantee
+from expost.mechanism import Withheld
 from expost.mechanisms import Laplace
+from expost.mechanisms.quantiles.quantiles import numbers_chosen
 from expost.noise import NoiseSource
 from expost.noise.grid import FARTHEST
 
@@ -148,7 +150,8 @@ class GroupAnswers(TableMechanism[Frame]):
     delta
         Only for discovered keys: a bound on the probability that any key held by one unit alone is released.
 
-    The error of a quantile is in ranks, and its column is named so. The last row is the total, if it was
+    The error of a quantile is in ranks, and its column is named so; a quantile without bounds that was withheld is an
+    empty cell. The last row is the total, if it was
     asked for, of the statistics that add up.
 
     Proof: thm-group-by
@@ -276,9 +279,9 @@ class GroupAnswers(TableMechanism[Frame]):
         rate, chosen = self._rate(name), []
         for key in keys:
             cells = np.array(counted.get(key, ()), np.float64).reshape(-1, 2)
-            places = sorted(ranks.windows_of(cells[:, 0], cells[:, 1], rate, "add-remove").sample(noise))
-            found = tuple(map(ranks.lattice.value, places))
-            chosen.append(found[0] if len(found) == 1 else found)
+            places = ranks.windows_of(cells[:, 0], cells[:, 1], rate, "add-remove").sample(noise)
+            found = numbers_chosen(ranks.lattice, places)
+            chosen.append(None if isinstance(found, Withheld) else found[0] if len(found) == 1 else found)
         return chosen
 
     def _frame(
@@ -299,7 +302,8 @@ class GroupAnswers(TableMechanism[Frame]):
             names += [name, f"{name}{IN_RANKS if isinstance(each, Ranks) else ERROR}"]
             if isinstance(each, Ranks):
                 error = self.error_of(name, 0)
-                rows = [[*row, value, error] for row, value in zip(rows, chosen[name], strict=True)]
+                ranked = [(value, None if value is None else error) for value in chosen[name]]
+                rows = [[*row, *pair] for row, pair in zip(rows, ranked, strict=True)]
                 last += [None, None]
                 continue
             measures, numbers = self._measures[name], noisy[name]

@@ -15,15 +15,16 @@ from expost.checks import as_confidence, as_probability, requested_epsilon
 from expost.cost import Number, exact
 from expost.data import query
 from expost.data.expression import Expression
-from expost.data.questions import Planned, PureMechanism, exact_bounds
+from expost.data.questions import MayLackUnits, Planned, PureMechanism, exact_bounds
 from expost.data.sums import Clipped, as_missing
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours
+from expost.mechanism import WITHHELD, Withheld
 from expost.mechanisms import Tally
 from expost.mechanisms.moments.geometric_cells import LARGEST_RECORD
-from expost.mechanisms.quantiles.candidates import Candidates, Lattice, Unbounded
+from expost.mechanisms.quantiles.candidates import Candidates, Lattice, candidates
 from expost.mechanisms.quantiles.ordered import arrange
-from expost.mechanisms.quantiles.quantiles import target
+from expost.mechanisms.quantiles.quantiles import TOO_FEW, numbers_chosen, require_between, target
 from expost.mechanisms.quantiles.windows import Windows
 from expost.mentions import brief
 from expost.noise import NoiseSource
@@ -73,7 +74,7 @@ class AnySize:
     @property
     def lattice(self) -> Candidates:
         """The candidates."""
-        return Unbounded.of(None, floats=not self.whole)
+        return candidates(None, None, floats=not self.whole)
 
     def __repr__(self) -> str:
         gone = "missing dropped" if self.missing is None else f"missing {self.missing:g}"
@@ -191,8 +192,10 @@ class Ranks(Planned):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class PrivateQuantiles(PureMechanism[Any]):
+class PrivateQuantiles(MayLackUnits[Any], PureMechanism[Any]):
     """Quantiles of a column, chosen on its grid: a number, or a tuple of them.
+
+    Without bounds and with too few values they are ``WITHHELD``; where the number of values is public, refused before.
 
     Parameters
     ----------
@@ -213,9 +216,24 @@ class PrivateQuantiles(PureMechanism[Any]):
 
     def sample(self, data: Any, noise: NoiseSource) -> Any:
         """Query the counts, and choose."""
-        chosen = sorted(self.question.windows(self._rate).sample(noise))
-        values = tuple(map(self.question.lattice.value, chosen))
-        return values if len(values) > 1 else values[0]
+        values = numbers_chosen(self.question.lattice, self.question.windows(self._rate).sample(noise))
+        return values if isinstance(values, Withheld) or len(values) > 1 else values[0]
+
+    def check(self, data: Any) -> None:
+        """Raise unless the query can be run and, without bounds, a public number of values is enough."""
+        super().check(data)
+        if self._counts_units:
+            self.require(self.question.table.size)
+
+    @property
+    def _counts_units(self) -> bool:
+        """Whether there are no bounds, and as many values as units, which is a public number."""
+        return isinstance(self.question.value, AnySize) and self.question.relation == "substitute"
+
+    def require(self, units: int) -> None:
+        """Refuse a public number of units with which values may be beyond all records."""
+        if self._counts_units:
+            require_between(self.question.levels, units, self.error_bound("0.95"))
 
     def error_bound(self, confidence: Number) -> int:
         """How many ranks the values chosen are off at most, all at once, with this confidence.
@@ -226,5 +244,7 @@ class PrivateQuantiles(PureMechanism[Any]):
 
     def describe(self, output: Any) -> str:
         """The values chosen, and their error bound in ranks."""
+        if output is WITHHELD:
+            return f"{self.question.title} {TOO_FEW}"
         off = self.error_bound("0.95")
         return f"{self.question.title} is {output}, off by at most {off} rank{'s' * (off != 1)} at 95 %"

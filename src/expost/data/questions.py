@@ -183,6 +183,14 @@ class TableMechanism(Mechanism[None, Out]):
         return f"{type(self).__name__}({self.question.title} of {self.question.table.title}; {noise})"
 
 
+class MayLackUnits(TableMechanism[Out]):
+    """A mechanism that has no answer if there are too few units."""
+
+    @abstractmethod
+    def require(self, units: int) -> None:
+        """Refuse a public number of units with which there will be no answer."""
+
+
 class PureMechanism(TableMechanism[Out]):
     """A question that costs ε, without δ, for every output."""
 

@@ -8,19 +8,24 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import numpy as np
+
 from expost.checks import requested_epsilon, split_epsilon
 from expost.cost import Number
 from expost.data.aggregates import SHOWN_CONFIDENCE
 from expost.data.expression import Expression
 from expost.data.moments import Moments, NoisyMoments
 from expost.data.quantiles import Ranks
-from expost.data.questions import Planned, TableMechanism
+from expost.data.questions import MayLackUnits, Planned
 from expost.data.sums import CountedMean
 from expost.data.winsorized import FINEST_RANGE, mean_between
 from expost.guarantee import Guarantee, Part
+from expost.mechanism import WITHHELD, Withheld
 from expost.mechanisms import Tally
 from expost.mechanisms.moments.geometric_cells import Interval, records
-from expost.mechanisms.moments.private_range import LEVELS, RangeSearch
+from expost.mechanisms.moments.moments import MANY_OUTSIDE, NO_RANGE, OUTSIDE_SHARE
+from expost.mechanisms.moments.private_range import LEVELS, WITHHELD_PART, RangeSearch
+from expost.mechanisms.moments.staircase import Staircase
 from expost.noise import NoiseSource
 
 if TYPE_CHECKING:
@@ -32,7 +37,7 @@ class FoundMoment(NamedTuple):
 
     value: float
     noise: float | None
-    """How far noise moved it at most, at 95 %, if that is known."""
+    """How far it is off at most, at 95 %: noise, and values up to half a range beyond. None if that is not known."""
     ranges: tuple[Interval, ...]
     level: int
     """At which the search ended."""
@@ -111,10 +116,11 @@ class Searched(Planned):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class NoisySearched(TableMechanism[FoundMoment]):
+class NoisySearched(MayLackUnits[FoundMoment | Withheld]):
     """A moment without bounds: a search for the ranges of the values, and the moment within them from noisy sums.
 
-    The part is the level at which the search ended.
+    The part is the level at which the search ended. If no range was clear the value is ``WITHHELD`` before any noise
+    for the moment is drawn, and costs the search alone.
 
     Parameters
     ----------
@@ -145,32 +151,68 @@ class NoisySearched(TableMechanism[FoundMoment]):
         """The ε of the search, by its level, plus that of the noise."""
         return self._search.guarantee(self._budgets[1], neighbours=self.question.table.neighbours)
 
-    def part_of(self, output: FoundMoment) -> Part:
+    def part_of(self, output: FoundMoment | Withheld) -> Part:
         """The level at which the search ended."""
-        return output.level
+        return WITHHELD_PART if isinstance(output, Withheld) else output.level
+
+    def require(self, units: int) -> None:
+        """Refuse a public number of units with which no range can be found."""
+        self._search.require(units)
 
     def check(self, data: Any) -> None:
         """Raise unless all queries can be run and this noise can be sampled, whichever ranges will be found."""
         super().check(data)
         for one in self.question.medians:
             _ = one.plan
-        within = self.question.within([Interval(*FINEST_RANGE)] * len(self.question.medians), self._budgets[1])
+        if self._search.neighbours == "substitute":
+            self.require(self.question.table.size)
+        within = self.question.within([Interval(*FINEST_RANGE)] * len(self.question.medians), self._of_moment)
         if within is not None:
             within.check(data)
 
-    def sample(self, data: Any, noise: NoiseSource) -> FoundMoment:
+    @property
+    def _of_moment(self) -> Fraction:
+        """ε of the moment itself: a mean has an error, for which values outside of its range are counted, too."""
+        whole = self._budgets[1]
+        return whole * (1 - OUTSIDE_SHARE) if self.question.statistic == "mean" else whole
+
+    def sample(self, data: Any, noise: NoiseSource) -> FoundMoment | Withheld:
         """The ranges, and the statistic within them; a mean in a range narrower than its grid is the lower end."""
-        ranges, level = self._search.find(self.question.tallies(), noise)
-        mechanism = self.question.within(ranges, self._budgets[1])
+        tallies = self.question.tallies()
+        search = self._search.find(tallies, noise)
+        if search is None:
+            return WITHHELD
+        ranges, level = search
+        mechanism = self.question.within(ranges, self._of_moment)
         if mechanism is None:
-            return FoundMoment(ranges[0].low, ranges[0].high - ranges[0].low, ranges, level)
+            return FoundMoment(ranges[0].low, None, ranges, level)
         if isinstance(mechanism, NoisyMoments):
             return FoundMoment(float(mechanism.sample(data, noise)), None, ranges, level)
         found = mechanism.sample(data, noise)
-        return FoundMoment(found[0], mechanism.error_bound(SHOWN_CONFIDENCE, output=found), ranges, level)
+        return FoundMoment(found[0], self._error(mechanism, found, tallies[0], ranges[0], noise), ranges, level)
 
-    def describe(self, output: FoundMoment) -> str:
+    def _error(
+        self, mean: CountedMean, found: tuple[float, int], tally: Tally, ends: Interval, noise: NoiseSource
+    ) -> float | None:
+        """What noise moved a mean by at most, and what values half a range beyond do; None if many are beyond.
+
+        Proof: thm-table-search
+        """
+        outside = (np.asarray(tally.values) < ends.low) | (np.asarray(tally.values) > ends.high)
+        beyond = int(np.asarray(tally.counts)[outside].sum())
+        stairs = Staircase.of(self._budgets[1] * OUTSIDE_SHARE, self._search.moved)
+        noisy, confidence = beyond + stairs.draw(noise), 1 - (1 - SHOWN_CONFIDENCE) / 2
+        values = mean.fewest(confidence, found)
+        if noisy > values * MANY_OUTSIDE:
+            return None
+        upper = max(noisy + stairs.reach(1 - SHOWN_CONFIDENCE), 0)
+        half = (ends.high - ends.low) / 2
+        return mean.error_bound(confidence, output=found) + min(upper / max(values, 1), 1) * half
+
+    def describe(self, output: FoundMoment | Withheld) -> str:
         """The statistic, its error bound if that is known, and the ranges."""
+        if isinstance(output, Withheld):
+            return f"{self.question.title} {NO_RANGE}"
         error = "" if output.noise is None else f" ± {output.noise:.3g} at 95 %"
         clamped = ", ".join(f"{low:.6g} … {high:.6g}" for low, high in output.ranges)
         level = f"level {output.level} of {LEVELS}"

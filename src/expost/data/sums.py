@@ -328,6 +328,10 @@ class CountedMean(MeanMechanism[tuple[float, int]]):
         """How far the noise moved a published mean at most, with this confidence; as :meth:`NoisyMean.error_bound`."""
         return self._error(confidence, output[1])
 
+    def fewest(self, confidence: Number, output: tuple[float, int]) -> float:
+        """How many values there are at least, where the error bound of this confidence holds."""
+        return output[1] - self._moved(confidence)[1]
+
     def describe(self, output: Any) -> str:
         """The mean and its error bar."""
         bound = self.error_bound("0.95", output=output)

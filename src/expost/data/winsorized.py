@@ -13,10 +13,15 @@ from expost.cost import Number, exact
 from expost.data.aggregates import SHOWN_CONFIDENCE
 from expost.data.expression import Expression
 from expost.data.quantiles import AnySize, PrivateQuantiles, Ranks
-from expost.data.questions import Planned, PureMechanism
+from expost.data.questions import MayLackUnits, Planned, PureMechanism
 from expost.data.sums import Clipped, CountedMean, Mean
 from expost.errors import InvalidValue
+from expost.guarantee import Guarantee, Part
+from expost.mechanism import WITHHELD, Withheld
+from expost.mechanisms.fixed_cost import RELEASED
 from expost.mechanisms.moments.moments import Winsorized
+from expost.mechanisms.moments.private_range import WITHHELD_PART
+from expost.mechanisms.quantiles.quantiles import TOO_FEW
 from expost.mentions import brief
 from expost.noise import NoiseSource
 from expost.noise.grid import Grid
@@ -72,11 +77,14 @@ class WinsorizedMean(Planned):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class NoisyWinsorizedMean(PureMechanism[Winsorized]):
+class NoisyWinsorizedMean(MayLackUnits[Winsorized | Withheld], PureMechanism[Winsorized | Withheld]):
     """A winsorised mean: private quantiles, and a noisy mean of the values clamped to them.
 
     The output has the quantiles, and how far noise moved the mean between them at most, at 95 %
-    (``lem-mean-error``). The error of the quantiles, and the error due to clamping, are not included.
+    (``lem-mean-error``). The error of the quantiles, and the error due to clamping, are not included. Between equal
+    quantiles no error is known.
+
+    Without bounds the quantiles may be withheld; then the mean is, too, and costs their share alone.
 
     Parameters
     ----------
@@ -102,9 +110,26 @@ class NoisyWinsorizedMean(PureMechanism[Winsorized]):
     def _ends(self) -> PrivateQuantiles:
         return self.question.ranks.permute_and_flip(epsilon=self._budgets[0])
 
+    @property
+    def _plain_guarantee(self) -> Guarantee:
+        """ε for every value; without bounds, what the quantiles cost if they were withheld."""
+        if isinstance(self.question.ranks.value, Clipped):
+            return super()._plain_guarantee
+        parts: dict[Part, Number] = {RELEASED: self.epsilon, WITHHELD_PART: self._budgets[0]}
+        return Guarantee(parts, neighbours=self.question.table.neighbours)
+
+    def part_of(self, output: Winsorized | Withheld) -> Part:
+        """Whether there is a value."""
+        return WITHHELD_PART if isinstance(output, Withheld) else RELEASED
+
+    def require(self, units: int) -> None:
+        """Refuse a public number of units with which the quantiles may be beyond all records."""
+        self._ends.require(units)
+
     def check(self, data: Any) -> None:
         """Raise unless noise can be sampled for the range with most steps of its grid, whichever will be found."""
         super().check(data)
+        self._ends.check(data)
         value = self.question.ranks.value
         widest = mean_between(
             self.question.table, value, *(value.bounds if isinstance(value, Clipped) else FINEST_RANGE)
@@ -112,19 +137,25 @@ class NoisyWinsorizedMean(PureMechanism[Winsorized]):
         if widest is not None:
             CountedMean(question=widest, epsilon=self._budgets[1]).check(data)
 
-    def sample(self, data: Any, noise: NoiseSource) -> Winsorized:
+    def sample(self, data: Any, noise: NoiseSource) -> Winsorized | Withheld:
         """The mean between the chosen quantiles; if these are within a step of the grid, the lower one."""
-        low, high = map(float, self._ends.sample(data, noise))
+        ends = self._ends.sample(data, noise)
+        if isinstance(ends, Withheld):
+            return WITHHELD
+        low, high = map(float, ends)
         mean = mean_between(self.question.table, self.question.ranks.value, low, high)
         if mean is None:
-            return Winsorized(low, low, high, high - low)
+            return Winsorized(low, low, high, None)
         counted = CountedMean(question=mean, epsilon=self._budgets[1])
         found = counted.sample(data, noise)
         return Winsorized(found[0], low, high, counted.error_bound(SHOWN_CONFIDENCE, output=found))
 
     def describe(self, output: Any) -> str:
         """The mean, and how far noise moved it at most."""
-        return f"{self.question.title} {output.value:.6g} ± {output.noise:.3g} at 95 %"
+        if output is WITHHELD:
+            return f"{self.question.title} {TOO_FEW}"
+        error = "" if output.noise is None else f" ± {output.noise:.3g} at 95 %"
+        return f"{self.question.title} {output.value:.6g}{error}"
 
 
 def mean_between(table: PrivateTable, value: Clipped | AnySize, low: float, high: float) -> Mean | None:

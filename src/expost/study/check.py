@@ -9,6 +9,7 @@ import numpy as np
 
 from expost.cost import Cost
 from expost.data import Column, PrivateTable
+from expost.data.questions import MayLackUnits
 from expost.errors import InvalidValue
 from expost.ledger.imagined import Imagined
 from expost.mechanism import Mechanism
@@ -101,6 +102,8 @@ class Questions:
             if on is not None and self._known is not None:
                 shape = (self._known,) if len(on.values) == 1 else (self._known, len(on.values))
                 mechanism.check(np.broadcast_to(np.float64(0), shape))
+            if isinstance(mechanism, MayLackUnits) and self._known:
+                mechanism.require(self._known)
             self._built[key] = mechanism, on
         return self._built[key]
 

@@ -13,8 +13,10 @@ import expost as xp
 from duck import database, insert
 from expost.data import NoisySearched
 from expost.errors import InvalidValue
+from expost.mechanism import Withheld
 from expost.mechanisms.moments.geometric_cells import LARGEST_RECORD, Interval, geometric_counts
 from expost.mechanisms.moments.private_range import LEVELS, RangeSearch
+from published import published
 
 PERSON = xp.Unit("person", rows=3)
 KINDS = ("VARCHAR", "DOUBLE", "DOUBLE", "INTEGER")
@@ -81,12 +83,14 @@ def test_a_ledger_is_refunded_what_the_search_did_not_take(people: Any, relation
     table = table_of(people, "row", relation)
     ledger = xp.Ledger(epsilon=4, noise=xp.SeededNoise(1))
     mean = ledger.run(table.mean("x", missing=missing).laplace(epsilon=2))
-    assert mean.part == mean.value.level < LEVELS
-    assert mean.charged.exact_epsilon == 1 + Fraction(1, 2 ** (LEVELS - mean.value.level))
+    found = published(mean.value)
+    assert mean.part == found.level < LEVELS
+    assert mean.charged.exact_epsilon == 1 + Fraction(1, 2 ** (LEVELS - found.level))
     assert mean.refunded.exact_epsilon == 2 - mean.charged.exact_epsilon > 0
-    assert mean.value.value == pytest.approx(20_260, abs=1)
-    assert abs(mean.value.value - 20_260) < mean.value.noise + 0.1 < 1
-    ((low, high),) = mean.value.ranges
+    assert found.value == pytest.approx(20_260, abs=1)
+    assert found.noise is not None
+    assert abs(found.value - 20_260) < found.noise + 0.1 < 1
+    ((low, high),) = found.ranges
     assert 20_100 < low < 20_250 < 20_270 < high < 20_400
     assert "values clamped to" in str(mean)
 
@@ -94,14 +98,13 @@ def test_a_ledger_is_refunded_what_the_search_did_not_take(people: Any, relation
 def test_spread_and_dependence(people: Any) -> None:
     table = table_of(people, "row", "substitute")
     ledger = xp.Ledger(epsilon=40, noise=xp.SeededNoise(2))
-    variance = ledger.run(table.variance("x", missing=0).noisy(epsilon=8))
-    assert variance.value.value == pytest.approx(16, rel=0.2)
-    assert (variance.value.noise, len(variance.value.ranges)) == (None, 1)
+    variance = published(ledger.run(table.variance("x", missing=0).noisy(epsilon=8)).value)
+    assert variance.value == pytest.approx(16, rel=0.2)
+    assert (variance.noise, len(variance.ranges)) == (None, 1)
     pair = ledger.run(table.covariance("x", "k", missing=0).laplace(epsilon=8))
-    assert (len(pair.value.ranges), pair.refunded > xp.Cost(0)) == (2, True)
-    assert ledger.run(table.correlation("x", "x", missing=0).laplace(epsilon=8)).value.value == pytest.approx(
-        1, abs=0.2
-    )
+    assert (len(published(pair.value).ranges), pair.refunded > xp.Cost(0)) == (2, True)
+    alike = ledger.run(table.correlation("x", "x", missing=0).laplace(epsilon=8))
+    assert published(alike.value).value == pytest.approx(1, abs=0.2)
     grouped = table.by("k", [0, 1]).ask(lambda rows, share: rows.mean("x").laplace(epsilon=share), epsilon=8)
     assert ledger.run(grouped).value[0].value == pytest.approx(20_260, abs=5)
 
@@ -133,10 +136,50 @@ def test_no_value_causes_an_error(connection: Any, rows: Any, unit: Any) -> None
         ]
         for question in (*asked, table.correlation("x", "k", missing=missing)):
             mechanism = question.laplace(epsilon=3)
-            mechanism.check(None)
             found = mechanism.sample(None, xp.SeededNoise(1))
+            assert mechanism.describe(found)
+            if isinstance(found, Withheld):
+                continue
             assert np.isfinite(found.value)
-            assert all(np.isfinite(ends).all() for ends in found.ranges)
+            assert found.noise is None or found.noise > 0
+            assert all(np.isfinite(ends).all() and ends[0] < ends[1] for ends in found.ranges)
+
+
+def test_few_values_are_withheld_for_the_price_of_the_search(connection: Any) -> None:
+    insert(connection, "t", KINDS, [(f"p{i}", 170.0 + i % 9, 1.0 + i % 7, i % 5) for i in range(40)])
+    table = table_of(connection, "row", "add-remove")
+    ledger = xp.Ledger(epsilon=10, noise=xp.SeededNoise(1))
+    asked: list[Any] = [table.mean("x"), table.variance("x"), table.covariance("x", "y"), table.correlation("x", "y")]
+    for question in asked:
+        release = ledger.run(question.laplace(epsilon=1))
+        assert release.withheld
+        assert (release.part, release.charged, release.refunded) == ("withheld", xp.Cost("1/2"), xp.Cost("1/2"))
+        assert "withheld: no range was clear" in str(release)
+        assert release.frame.rows == ((None, None),)
+    median = ledger.run(table.quantile("x", [0.4, 0.6]).permute_and_flip(epsilon=1))
+    assert (median.value, median.refunded) == (xp.WITHHELD, xp.Cost(0))
+    assert median.frame.rows == ((0.4, None, None), (0.6, None, None))
+    mean = ledger.run(table.winsorized_mean("x", trim=0.1).laplace(epsilon=1))
+    assert (mean.value, mean.part, mean.refunded) == (xp.WITHHELD, "withheld", xp.Cost("1/2"))
+    grouped = ledger.run(table.by("k", keys=[0, 1]).answers(epsilon=1, middle=table.quantile("x", 0.5)))
+    assert [row[1:] for row in grouped.value.rows] == [(None, None), (None, None)]
+
+
+def test_a_public_number_of_values_that_is_too_small_is_refused(connection: Any) -> None:
+    insert(connection, "t", KINDS, [(f"p{i}", 170.0 + i % 9, 1.0, i % 5) for i in range(40)])
+    table = table_of(connection, "row", "substitute")
+    ledger = xp.Ledger(epsilon=10)
+    asked: list[Any] = [
+        table.mean("x", missing=0).laplace(epsilon=1),
+        table.covariance("x", "y", missing=0).laplace(epsilon=1),
+        table.quantile("x", 0.5, missing=0).permute_and_flip(epsilon=1),
+        table.winsorized_mean("x", trim=0.1, missing=0).laplace(epsilon=1),
+    ]
+    for mechanism in asked:
+        with pytest.raises(InvalidValue, match="40 records are too few"):
+            ledger.run(mechanism)
+    assert ledger.remaining == xp.Cost(10)
+    assert ledger.run(table.mean("x").laplace(epsilon=1)).withheld  # how many have a value is private
 
 
 def test_what_is_refused(connection: Any) -> None:
@@ -191,7 +234,7 @@ def test_noise_that_is_checked_can_be_sampled_for_every_range_that_may_be_found(
 
 
 def test_winsorized_means_are_checked_for_every_range_too(connection: Any) -> None:
-    question = table_of(connection, "row", "substitute").winsorized_mean("x", trim=0.1, bounds=None, missing=0)
+    question = table_of(connection, "row", "add-remove").winsorized_mean("x", trim=0.1, bounds=None, missing=0)
     with pytest.raises(InvalidValue, match="a rate must be at least"):
         question.laplace(epsilon="0.000002").check(None)  # enough for 0 … 1
     question.laplace(epsilon="0.000004").check(None)

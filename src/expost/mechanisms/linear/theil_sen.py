@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from expost.checks import as_share, split_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.mechanisms.linear.box import STEPS, BoundedFit, LinearFit
-from expost.mechanisms.moments.moments import Mean
+from expost.mechanisms.moments.moments import Mean, mean_within
 from expost.mechanisms.quantiles.candidates import Lattice
 from expost.mechanisms.quantiles.ordered import arrange
 from expost.mechanisms.quantiles.quantiles import Median
@@ -104,10 +104,10 @@ class TheilSen(BoundedFit):
         reach, spent = 1 + abs(slope), self._budgets[1]
         if self._few(len(points)):
             middle = Median(epsilon=spent, bounds=(-1, 1), grid=Fraction(1, 32), neighbours="substitute")
-            return float(middle.sample(target - slope * feature, noise))
+            return float(cast(float, middle.sample(target - slope * feature, noise)))  # never withheld: it has bounds
         scales = _doublings(len(points) * spent / 16, 0, 6)
         mean = Mean(epsilon=spent, bounds=(-reach, reach), scales=scales)
-        return mean.sample(target - slope * feature, noise).value
+        return mean_within(mean, target - slope * feature, noise)
 
 
 def within_bounds(intercept: float, slope: float) -> tuple[float, float]:

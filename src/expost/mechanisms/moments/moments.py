@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from math import ceil, log
+from math import ceil, inf, log, nextafter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from expost.checks import (
 )
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
+from expost.mechanism import WITHHELD, Withheld
 from expost.mechanisms.fixed_cost import FixedCost
 from expost.mechanisms.moments.geometric_cells import Interval, records
 from expost.mechanisms.moments.optional_bounds import OptionalBounds
@@ -34,18 +35,41 @@ from expost.noise import NoiseSource
 
 _FEW = 100  # n·ε below which a variance is taken at once, without a mean first
 _MISS = Fraction(1, 20)
+OUTSIDE_SHARE = Fraction(1, 4)
+"""Of the ε for the noise: for the number of records outside of an interval that was found."""
+MANY_OUTSIDE = Fraction(1, 10)
+"""The share of records outside of an interval from which on nobody can say how far away they are."""
 POINTS = 2**20  # of the interval: records are rounded to these
+_SCALES = 10
+NO_RANGE = "withheld: no range was clear"
+"""What is told of a value that was withheld."""
+MANY = 2000
+"""n·ε from which a search for a shorter interval costs little, and finds one where there is one."""
+LARGE = 2
+"""ε above which noise for the bounds moves a mean by less than one record can."""
 
 
 class Winsorized(NamedTuple):
-    """A statistic of records that were clamped to ``low`` … ``high``, and how far the noise reaches at 95 %."""
+    """A statistic of records that were clamped to ``low`` … ``high``, and how far off it is at most, at 95 %."""
 
     value: float
     low: float
     high: float
-    noise: float
+    noise: float | None
+    """What noise did and, if the interval was found, records up to half of its length beyond it. None if not known."""
     level: int = 0
     """At which the search for the interval ended; 0 if there were bounds."""
+
+
+class Outside(NamedTuple):
+    """What is known of the records outside of an interval, from a noisy number of them."""
+
+    share: Fraction
+    """Of all records, at most, at 97.5 %."""
+    some: bool
+    """Whether there are any, at 95 %."""
+    many: bool
+    """Whether they are more than a tenth."""
 
 
 class Clamp(NamedTuple):
@@ -54,9 +78,25 @@ class Clamp(NamedTuple):
     interval: Interval
     remaining: Fraction
     level: int = 0
+    within: Interval | None = None
+    """Bounds that the interval was found within; None if there are none."""
+    found: bool = False
+    """Whether records may lie outside that do not lie outside of any bounds."""
+
+    def extent(self, outside: Outside) -> Fraction | None:
+        """How far beyond the interval records are taken to lie: half of its length; with bounds, up to these at most.
+
+        As far as the bounds if some records are outside for sure; without bounds that is not known if many are.
+        """
+        low, high = map(Fraction, self.interval)
+        half = (high - low) / 2
+        if self.within is None:
+            return None if outside.many else half
+        farthest = max(low - Fraction(self.within.low), Fraction(self.within.high) - high)
+        return farthest if outside.some else min(half, farthest)
 
 
-class WithinInterval(FixedCost[NDArray[Any], Winsorized]):
+class WithinInterval(FixedCost[NDArray[Any], Winsorized | Withheld]):
     """What the moments share: an interval for the records, then noise for that interval."""
 
     epsilon: Number
@@ -70,25 +110,46 @@ class WithinInterval(FixedCost[NDArray[Any], Winsorized]):
         """A one-dimensional array of at least one number; how many is public."""
         check_records(data, "a moment")
 
-    def sample(self, data: Any, noise: NoiseSource) -> Winsorized:
-        """The interval, and the statistic of what is clamped to it."""
+    def sample(self, data: Any, noise: NoiseSource) -> Winsorized | Withheld:
+        """The interval, and the statistic of what is clamped to it; without a clear interval, nothing."""
         values = records(data, self.bounds, float(self.missing))
-        interval, remaining, level = self._clamp(values, noise)
-        low, high = interval
-        value, reach = self._noisy(points_of(values, interval), Fraction(high) - Fraction(low), remaining, noise)
-        return Winsorized(self._shown(value, interval), low, high, float(reach), level)
+        clamp = self._clamp(values, noise)
+        if clamp is None:
+            return WITHHELD
+        (low, high), epsilon = clamp.interval, clamp.remaining
+        hidden: Fraction | None = Fraction(0)
+        miss = _MISS
+        width = Fraction(high) - Fraction(low)
+        if clamp.found:
+            hidden, epsilon, miss = self._hidden(values, clamp, noise), epsilon * (1 - OUTSIDE_SHARE), _MISS / 2
+        value, reach = self._noisy(points_of(values, clamp.interval), width, epsilon, miss, noise)
+        error = None if hidden is None else _above(reach + hidden)
+        return Winsorized(self._shown(value, clamp.interval), low, high, error, clamp.level)
+
+    def _hidden(self, values: NDArray[np.float64], clamp: Clamp, noise: NoiseSource) -> Fraction | None:
+        """How far records outside of the interval move the statistic at most, from a noisy number of them.
+
+        None if they are many, and nothing limits how far away they are.
+
+        Proof: lem-hidden-records
+        """
+        size, (low, high) = len(values), clamp.interval
+        outside = int(np.count_nonzero((values < low) | (values > high)))
+        counted = count_outside(outside, size, clamp.remaining * OUTSIDE_SHARE, noise)
+        extent = clamp.extent(counted)
+        return None if extent is None else self._moved(counted.share, extent, Fraction(high) - Fraction(low))
 
     def _noisy(
-        self, points: NDArray[np.int64], width: Fraction, epsilon: Fraction, noise: NoiseSource
+        self, points: NDArray[np.int64], width: Fraction, epsilon: Fraction, miss: Fraction, noise: NoiseSource
     ) -> tuple[Fraction, Fraction]:
-        """The statistic with noise, and how far the noise reaches."""
+        """The statistic with noise, and how far the noise reaches but for a probability ``miss``."""
         whole, sensitivity, unit = self._statistic(points, width)
         stairs = Staircase.of(epsilon, sensitivity)
-        return (whole + stairs.draw(noise)) * unit, stairs.reach(_MISS) * unit
+        return (whole + stairs.draw(noise)) * unit, stairs.reach(miss) * unit
 
     @abstractmethod
-    def _clamp(self, values: NDArray[np.float64], noise: NoiseSource) -> Clamp:
-        """The interval for the records, and what remains of ε."""
+    def _clamp(self, values: NDArray[np.float64], noise: NoiseSource) -> Clamp | None:
+        """The interval for the records, and what remains of ε; None if there is no interval."""
 
     @abstractmethod
     def _statistic(self, points: NDArray[np.int64], width: Fraction) -> tuple[int, int, Fraction]:
@@ -98,73 +159,113 @@ class WithinInterval(FixedCost[NDArray[Any], Winsorized]):
     def _shown(self, value: Fraction, interval: Interval) -> float:
         """The value as it is published."""
 
+    @abstractmethod
+    def _moved(self, share: Fraction, extent: Fraction, width: Fraction) -> Fraction:
+        """How far a share of records that lie an extent beyond the interval move the statistic at most.
+
+        Proof: lem-hidden-records
+        """
+
     def describe(self, output: Any) -> str:
-        """The value, its noise, and the interval."""
+        """The value, its error, and the interval."""
+        if output is WITHHELD:
+            return NO_RANGE
         between = f"records clamped to {output.low:.6g} … {output.high:.6g}"
-        return f"{output.value:.6g} ± {output.noise:.3g} at 95 %, {between}"
+        error = "" if output.noise is None else f" ± {output.noise:.3g} at 95 %"
+        return f"{output.value:.6g}{error}, {between}"
+
+
+def count_outside(outside: int, size: int, epsilon: Fraction, noise: NoiseSource) -> Outside:
+    """What a noisy number of records outside of an interval says.
+
+    Proof: lem-hidden-records
+    """
+    stairs = Staircase.of(epsilon, 1)
+    noisy = outside + stairs.draw(noise)
+    upper = min(max(noisy + stairs.reach(_MISS), 0), size)  # one of two sides is missed half as often
+    return Outside(Fraction(upper, size), noisy > stairs.reach(2 * _MISS), noisy > size * MANY_OUTSIDE)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Moment(OptionalBounds[NDArray[Any], Winsorized], WithinInterval):
+class _Moment(OptionalBounds[NDArray[Any], Winsorized | Withheld], WithinInterval):
     """A moment within a typical range."""
 
     epsilon: Number
     bounds: Any = None
     range_share: Number | None = None
-    scales: int = 10
+    scales: int | None = None
     missing: Number = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_fields(self, scales=partial(as_whole, least=0, most=16))
+        check_fields(self, scales=optional(partial(as_whole, least=0, most=16)))
         if self.range_share is not None:
             as_share(self.range_share, "range_share")
         if self.bounds is None:
-            if not self.scales:
+            if self.scales == 0:
                 raise InvalidValue("with 0 scales the bounds are taken as they are, and there are none: give bounds")
             _ = self.guarantee
-        elif self.scales:
+        else:
             _ = self.range_of(1), self.range_of(2**40)
+
+    def check(self, data: Any) -> None:
+        """A one-dimensional array of at least one number; without bounds, of enough to find a range."""
+        size = check_records(data, "a moment")
+        if self.bounds is None:
+            self._search.require(size)
 
     @property
     def _search_share(self) -> Number:
         return super()._search_share if self.range_share is None else self.range_share
 
-    def range_of(self, size: int) -> TypicalRange:
-        """The mechanism that chooses the interval for n records, within the bounds.
+    def range_of(self, size: int) -> TypicalRange | None:
+        """The mechanism that chooses the interval for n records, within the bounds; None if these are taken.
 
-        Unless a share was given, it gets a quarter of ε; more, but at most three quarters, where few records call
-        for it.
+        If neither scales nor a share were given, that is where n·ε is below 2000, or ε above 2; elsewhere it gets a
+        twelfth of ε, and chooses among the bounds and what is at most an eighth of them. With a number of scales it
+        gets a quarter of ε; more, but at most three quarters, where few records call for it.
         """
-        whole = exact(self.epsilon, "ε")
-        if self.range_share is None:
-            wanted = Fraction(4 * (log(2.0 ** (self.scales + 2)) + 6)) / size
-            share = min(3 * whole / 4, max(whole / 4, wanted))
+        whole, scales = exact(self.epsilon, "ε"), _SCALES if self.scales is None else self.scales
+        chosen = self.scales is None and self.range_share is None
+        if not scales or (chosen and (size * whole < MANY or whole > LARGE)):
+            return None
+        if chosen:
+            share = whole / 12
+        elif self.range_share is None:
+            share = min(3 * whole / 4, max(whole / 4, Fraction(4 * (log(2.0 ** (scales + 2)) + 6)) / size))
         else:
             share = whole * exact(self.range_share, "range_share")
         spent = requested_epsilon(share)
-        penalty = min(ceil(2 / exact(spent, "ε")), size // (2 * max(self.scales, 1)))
-        rest: dict[str, Any] = {"penalty": penalty, "scales": self.scales, "missing": self.missing}
-        return TypicalRange(epsilon=spent, bounds=self.bounds, neighbours="substitute", **rest)
+        penalty = min(ceil((1 if chosen else 2) / exact(spent, "ε")), size // (2 * scales))
+        rest: dict[str, Any] = {"penalty": penalty, "scales": scales, "missing": self.missing}
+        return TypicalRange(
+            epsilon=spent, bounds=self.bounds, neighbours="substitute", first=3 if chosen else 1, **rest
+        )
 
-    def _clamp(self, values: NDArray[np.float64], noise: NoiseSource) -> Clamp:
-        """The interval for the records, and what remains of ε; without scales, the bounds and all of it."""
+    def _clamp(self, values: NDArray[np.float64], noise: NoiseSource) -> Clamp | None:
+        """The interval for the records, and what remains of ε; without a search, the bounds and all of it."""
         if self.bounds is None:
-            (interval,), level = self._search.find([values], noise)
-            return Clamp(interval, self._budgets[1], level)
-        whole = Cost.within(self.epsilon).exact_epsilon
-        if not self.scales:
-            return Clamp(Interval(*self.bounds), whole)
+            search = self._search.find([values], noise)
+            return None if search is None else Clamp(search.intervals[0], self._budgets[1], search.level, found=True)
+        whole, bounds = Cost.within(self.epsilon).exact_epsilon, Interval(*self.bounds)
         chooser = self.range_of(len(values))
-        return Clamp(chooser.sample(values, noise), whole - exact(chooser.epsilon, "ε"))
+        if chooser is None:
+            return Clamp(bounds, whole)
+        interval = chooser.sample(values, noise)
+        return Clamp(interval, whole - exact(chooser.epsilon, "ε"), within=bounds, found=interval != bounds)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mean(_Moment):
-    """The mean, with noise for an interval that contains nearly all records instead of for the bounds.
+    """The mean, with noise for an interval that contains nearly all records where bounds are loose.
 
-    First a :class:`TypicalRange` chooses the interval with a share of ε. Records are clamped to it (winsorised), and
-    their mean gets noise for its length with the rest of ε. Bounds may be loose.
+    Where n·ε is at least 2000 and ε at most 2, a :class:`TypicalRange` chooses the interval with a twelfth of ε, unless
+    the bounds are that already. Records are clamped to it (winsorised), and their mean gets noise for its length with
+    the rest of ε. Elsewhere all of ε is for noise by the bounds.
+
+    The error published is that of noise, at 95 %; with an interval that was found, also that of records up to half of
+    its length beyond it, of which a noisy number is part of the cost. Records still farther away count as if they
+    were there.
 
     The data is a one-dimensional array with one value per person; neighbours exchange one, and n is public.
 
@@ -174,13 +275,15 @@ class Mean(_Moment):
         The whole budget.
     bounds
         Between which all records lie, or count as lying. None for records of any size: a search as that of
-        :class:`PrivateRange` finds an interval, and what it does not use is refunded. The part is its level.
+        :class:`PrivateRange` finds an interval, and what it does not use is refunded. The part is its level. If none is
+        clear the value is ``WITHHELD``, before any noise for it is drawn, and costs the search alone.
     range_share
-        The share of ε for the interval. By default a quarter, and up to three quarters if there are few records;
-        without bounds a half.
+        The share of ε for the interval, for a search whatever n and ε are. By default a twelfth, where there is a
+        search; with a number of scales a quarter, and up to three quarters if there are few records; without bounds a
+        half.
     scales
         How often the bounds are halved at most in search of the interval. 0 takes the bounds, with all of ε for the
-        noise: the choice for tight ones.
+        noise: the choice for tight ones. By default 10 or 0, as n and ε say.
     missing
         What NaN counts as.
 
@@ -195,6 +298,9 @@ class Mean(_Moment):
 
     def _shown(self, value: Fraction, interval: Interval) -> float:
         return shown_within(value, interval)
+
+    def _moved(self, share: Fraction, extent: Fraction, width: Fraction) -> Fraction:
+        return share * extent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,19 +322,19 @@ class Variance(_Moment):
     """
 
     def _noisy(
-        self, points: NDArray[np.int64], width: Fraction, epsilon: Fraction, noise: NoiseSource
+        self, points: NDArray[np.int64], width: Fraction, epsilon: Fraction, miss: Fraction, noise: NoiseSource
     ) -> tuple[Fraction, Fraction]:
         size = len(points)
         if size * epsilon < _FEW:
-            return super()._noisy(points, width, epsilon, noise)
+            return super()._noisy(points, width, epsilon, miss, noise)
         for_mean, rest = split_epsilon(epsilon, 1.3 / float(size * epsilon) ** (1 / 3), "share")
         stairs = Staircase.of(for_mean, POINTS)
         pivot = min(max((int(points.sum()) + stairs.draw(noise)) // size, 0), POINTS)
-        off = Fraction(stairs.reach(_MISS / 2), size) + 1
+        off = Fraction(stairs.reach(miss / 2), size) + 1
         squares = Staircase.of(rest, max(pivot, POINTS - pivot) ** 2)
         unit = (width / POINTS) ** 2
         value = Fraction(_sum_of_squares(points - pivot) + squares.draw(noise), size)
-        return value * unit, (Fraction(squares.reach(_MISS / 2), size) + off**2) * unit
+        return value * unit, (Fraction(squares.reach(miss / 2), size) + off**2) * unit
 
     def _statistic(self, points: NDArray[np.int64], width: Fraction) -> tuple[int, int, Fraction]:
         size = len(points)
@@ -238,6 +344,34 @@ class Variance(_Moment):
     def _shown(self, value: Fraction, interval: Interval) -> float:
         most = (Fraction(interval.high) - Fraction(interval.low)) ** 2 / 4
         return float(min(max(value, Fraction(0)), most))
+
+    def _moved(self, share: Fraction, extent: Fraction, width: Fraction) -> Fraction:
+        return comoment_moved(share, (extent, extent), (width, width))
+
+
+def mean_within(mean: Mean, data: Any, noise: NoiseSource) -> float:
+    """A mean within bounds, without its error: no ε is spent on that."""
+    values = records(data, mean.bounds, float(mean.missing))
+    clamp = mean._clamp(values, noise)
+    assert clamp is not None
+    width = Fraction(clamp.interval.high) - Fraction(clamp.interval.low)
+    value, _ = mean._noisy(points_of(values, clamp.interval), width, clamp.remaining, _MISS, noise)
+    return mean._shown(value, clamp.interval)
+
+
+def comoment_moved(share: Fraction, extents: tuple[Fraction, Fraction], widths: tuple[Fraction, Fraction]) -> Fraction:
+    """How far a share of records that lie extents beyond two intervals move a covariance at most.
+
+    Proof: lem-hidden-records
+    """
+    one, other = extents
+    return share * (widths[0] * other + widths[1] * one + (1 + share) * one * other)
+
+
+def _above(number: Fraction) -> float:
+    """The nearest float that is not below a number."""
+    near = float(number)
+    return near if Fraction(near) >= number else nextafter(near, inf)
 
 
 def shown_within(value: Fraction, interval: Interval) -> float:

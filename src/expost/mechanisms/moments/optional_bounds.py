@@ -8,13 +8,15 @@ from typing import Any, ClassVar
 from expost.checks import split_epsilon
 from expost.cost import Number
 from expost.guarantee import Guarantee, Part
-from expost.mechanism import In, Out
+from expost.mechanism import WITHHELD, In, Out
 from expost.mechanisms.fixed_cost import FixedCost
-from expost.mechanisms.moments.private_range import RangeSearch
+from expost.mechanisms.moments.private_range import WITHHELD_PART, RangeSearch
 
 
 class OptionalBounds(FixedCost[In, Out]):
     """A mechanism with ε for every output if it has bounds. Otherwise the part is the level of its search for a range.
+
+    Without a clear range the value is withheld before any noise for it is drawn, and the ε of that noise is refunded.
 
     Proof: thm-moments
     """
@@ -30,8 +32,10 @@ class OptionalBounds(FixedCost[In, Out]):
         return self._search.guarantee(self._budgets[1])
 
     def part_of(self, output: Any) -> Part:
-        """The level of the search; with bounds, all outputs cost the same."""
-        return output.level if self.bounds is None else super().part_of(output)
+        """The level of the search, or that there was no range; with bounds, all outputs cost the same."""
+        if self.bounds is not None:
+            return super().part_of(output)
+        return WITHHELD_PART if output is WITHHELD else output.level
 
     @property
     def _budgets(self) -> tuple[Fraction, Fraction]:

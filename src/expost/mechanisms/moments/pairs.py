@@ -12,8 +12,16 @@ from numpy.typing import NDArray
 from expost.checks import as_interval, check_fields, equal_share, finite, requested_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
+from expost.mechanism import WITHHELD, Withheld
 from expost.mechanisms.moments.geometric_cells import Interval, records
-from expost.mechanisms.moments.moments import POINTS, points_of
+from expost.mechanisms.moments.moments import (
+    NO_RANGE,
+    OUTSIDE_SHARE,
+    POINTS,
+    comoment_moved,
+    count_outside,
+    points_of,
+)
 from expost.mechanisms.moments.optional_bounds import OptionalBounds
 from expost.mechanisms.moments.staircase import Staircase
 from expost.mechanisms.numbers import shape_of
@@ -24,10 +32,11 @@ _MOST = 2**22  # records: sums of products stay within 2^62
 
 
 class Estimate(NamedTuple):
-    """A statistic, and how far its noise reaches at 95 %."""
+    """A statistic, and how far off it is at most, at 95 %."""
 
     value: float
-    noise: float
+    noise: float | None
+    """None if too many values are outside of the ranges that were found."""
     level: int = 0
     """At which the search for the ranges of both columns ended; 0 if there were bounds."""
 
@@ -64,9 +73,14 @@ class _Paired(OptionalBounds[NDArray[Any], Any]):
         dimensions = shape_of(data).dimensions
         if dimensions is None or len(dimensions) != 2 or dimensions[1] != 2 or not 1 <= dimensions[0] <= _MOST:
             raise InvalidValue(f"the data has two columns and from 1 to {_MOST:,} rows, got shape {dimensions}")
+        if self.bounds is None:
+            self._search.require(dimensions[0])
 
-    def _clamped(self, data: Any, noise: NoiseSource) -> _Clamped:
-        """Both columns within the bounds and all of ε; or, if there are none, within their ranges, and the rest."""
+    def _clamped(self, data: Any, noise: NoiseSource) -> _Clamped | None:
+        """Both columns within the bounds and all of ε; or, if there are none, within their ranges, and the rest.
+
+        None if these are not clear.
+        """
         missing = float(self.missing)
         if self.bounds is not None:
             columns = [
@@ -75,9 +89,13 @@ class _Paired(OptionalBounds[NDArray[Any], Any]):
             intervals, remaining, level = tuple(Interval(*ends) for ends in self.bounds), exact(self.epsilon, "ε"), 0
         else:
             columns = [records(values, None, missing) for values in np.asarray(data).T]
-            (intervals, level), remaining = self._search.find(columns, noise), self._budgets[1]
+            found = self._search.find(columns, noise)
+            if found is None:
+                return None
+            (intervals, level), remaining = found, self._budgets[1]
         points = np.array([points_of(values, ends) for values, ends in zip(columns, intervals, strict=True)])
-        return _Clamped(points, intervals, remaining, level)
+        beyond = [(values < low) | (values > high) for values, (low, high) in zip(columns, intervals, strict=True)]
+        return _Clamped(points, intervals, remaining, level, int(np.count_nonzero(beyond[0] | beyond[1])))
 
 
 class _Clamped(NamedTuple):
@@ -87,6 +105,8 @@ class _Clamped(NamedTuple):
     intervals: tuple[Interval, ...]
     remaining: Fraction
     level: int
+    outside: int
+    """How many rows have a value outside of its interval. Private."""
 
 
 def comoment(first: NDArray[np.int64], second: NDArray[np.int64]) -> int:
@@ -107,7 +127,8 @@ class Covariance(_Paired):
 
     The data is an array with a row of two numbers per person; neighbours exchange one, and n is public. Values are
     clamped to their bounds. Where there are none, a search as that of :class:`PrivateRange` finds a range of each
-    column with at most half of ε, and what it does not use is refunded. The part is its level.
+    column with at most half of ε, and what it does not use is refunded. The part is its level. If no range is clear
+    the value is ``WITHHELD``, before any noise for it is drawn, and costs the search alone.
 
     Parameters
     ----------
@@ -124,18 +145,29 @@ class Covariance(_Paired):
     Proof: thm-covariance
     """
 
-    def sample(self, data: Any, noise: NoiseSource) -> Estimate:
-        """The covariance with noise."""
-        (first, second), intervals, remaining, level = self._clamped(data, noise)
-        stairs = _stairs(remaining, len(first))
-        widths = [Fraction(high) - Fraction(low) for low, high in intervals]
-        unit, most = widths[0] * widths[1] / (POINTS * len(first)) ** 2, widths[0] * widths[1] / 4
+    def sample(self, data: Any, noise: NoiseSource) -> Estimate | Withheld:
+        """The covariance with noise; without clear ranges, nothing."""
+        clamped = self._clamped(data, noise)
+        if clamped is None:
+            return WITHHELD
+        (first, second), size = clamped.points, clamped.points.shape[1]
+        one, other = (Fraction(high) - Fraction(low) for low, high in clamped.intervals)
+        hidden, many, remaining, miss = Fraction(0), False, clamped.remaining, Fraction(1, 20)
+        if self.bounds is None:
+            counted, remaining, miss = remaining * OUTSIDE_SHARE, remaining * (1 - OUTSIDE_SHARE), miss / 2
+            share, _, many = count_outside(clamped.outside, size, counted, noise)
+            hidden = comoment_moved(share, (one / 2, other / 2), (one, other))
+        stairs = _stairs(remaining, size)
+        unit, most = one * other / (POINTS * size) ** 2, one * other / 4
         value = (comoment(first, second) + stairs.draw(noise)) * unit
-        return Estimate(float(min(max(value, -most), most)), float(stairs.reach(Fraction(1, 20)) * unit), level)
+        error = None if many else float(stairs.reach(miss) * unit + hidden)
+        return Estimate(float(min(max(value, -most), most)), error, clamped.level)
 
     def describe(self, output: Any) -> str:
-        """The value and its noise."""
-        return f"{output.value:.6g} ± {output.noise:.3g} at 95 %"
+        """The value and its error."""
+        if output is WITHHELD:
+            return NO_RANGE
+        return f"{output.value:.6g}" if output.noise is None else f"{output.value:.6g} ± {output.noise:.3g} at 95 %"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,15 +188,16 @@ class Correlation(_Paired):
     Proof: thm-covariance
     """
 
-    def sample(self, data: Any, noise: NoiseSource) -> float | FoundCorrelation:
-        """The correlation of noisy moments."""
-        (first, second), _, remaining, level = self._clamped(data, noise)
-        value = self._noisy(first, second, remaining, noise)
-        return value if self.bounds is not None else FoundCorrelation(value, level)
+    def sample(self, data: Any, noise: NoiseSource) -> float | FoundCorrelation | Withheld:
+        """The correlation of noisy moments; without clear ranges, nothing."""
+        clamped = self._clamped(data, noise)
+        if clamped is None:
+            return WITHHELD
+        value = self._noisy(clamped.points, clamped.remaining, noise)
+        return value if self.bounds is not None else FoundCorrelation(value, clamped.level)
 
-    def _noisy(
-        self, first: NDArray[np.int64], second: NDArray[np.int64], remaining: Fraction, noise: NoiseSource
-    ) -> float:
+    def _noisy(self, points: NDArray[np.int64], remaining: Fraction, noise: NoiseSource) -> float:
+        first, second = points
         stairs = _stairs(equal_share(remaining, 3), len(first))
         pairs = ((first, first), (second, second), (first, second))
         one, other, both = (comoment(*pair) + stairs.draw(noise) for pair in pairs)
@@ -174,4 +207,6 @@ class Correlation(_Paired):
 
     def describe(self, output: Any) -> str:
         """The value."""
+        if output is WITHHELD:
+            return NO_RANGE
         return f"{output if isinstance(output, float) else output.value:.3f}"

@@ -12,8 +12,12 @@ from numpy.typing import NDArray
 from expost.checks import as_share, split_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
+from expost.guarantee import Guarantee, Part
+from expost.mechanism import WITHHELD, Withheld
+from expost.mechanisms.fixed_cost import RELEASED
 from expost.mechanisms.moments.geometric_cells import Interval
-from expost.mechanisms.moments.moments import POINTS, Clamp, WithinInterval, shown_within
+from expost.mechanisms.moments.moments import POINTS, Clamp, Winsorized, WithinInterval, shown_within
+from expost.mechanisms.moments.private_range import WITHHELD_PART
 from expost.mechanisms.quantiles.quantiles import Quantiles
 from expost.noise import NoiseSource
 
@@ -34,7 +38,8 @@ class TrimmedMean(WithinInterval):
     epsilon
         The whole budget.
     bounds
-        Between which all records lie, or count as lying. They may be loose, or None: records of any size.
+        Between which all records lie, or count as lying. They may be loose, or None: records of any size. Without them,
+        too few records make the quantiles be withheld; then the value is, too, and costs their share alone.
     range_share
         The share of ε for the interval.
     missing
@@ -72,8 +77,32 @@ class TrimmedMean(WithinInterval):
             missing=self.missing,
         )  # fmt: skip
 
-    def _clamp(self, values: NDArray[np.float64], noise: NoiseSource) -> Clamp:
-        return Clamp(Interval(*self._ends.sample(values, noise)), self._budgets[1])
+    @property
+    def guarantee(self) -> Guarantee:
+        """ε for every value; without bounds, what the quantiles cost if they were withheld."""
+        if self.bounds is not None:
+            return super().guarantee
+        return Guarantee({RELEASED: self.epsilon, WITHHELD_PART: self._budgets[0]}, neighbours="substitute")
+
+    def part_of(self, output: Any) -> Part:
+        """Whether there is a value."""
+        return WITHHELD_PART if output is WITHHELD else RELEASED
+
+    def check(self, data: Any) -> None:
+        """A one-dimensional array of at least one number; without bounds, of enough for the quantiles."""
+        super().check(data)
+        self._ends.check(data)
+
+    def sample(self, data: Any, noise: NoiseSource) -> Winsorized | Withheld:
+        """The interval, and the mean between; without a bar if the interval is a single number."""
+        found = super().sample(data, noise)
+        if isinstance(found, Winsorized) and self.bounds is None and found.low == found.high:
+            return found._replace(noise=None)
+        return found
+
+    def _clamp(self, values: NDArray[np.float64], noise: NoiseSource) -> Clamp | None:
+        ends = self._ends.sample(values, noise)
+        return None if isinstance(ends, Withheld) else Clamp(Interval(*ends), self._budgets[1])
 
     def _statistic(self, points: NDArray[np.int64], width: Fraction) -> tuple[int, int, Fraction]:
         size, left_out = len(points), int(len(points) * exact(self.trim, "trim"))
@@ -82,3 +111,6 @@ class TrimmedMean(WithinInterval):
 
     def _shown(self, value: Fraction, interval: Interval) -> float:
         return shown_within(value, interval)
+
+    def _moved(self, share: Fraction, extent: Fraction, width: Fraction) -> Fraction:
+        return Fraction(0)  # records beyond the quantiles are what is left out

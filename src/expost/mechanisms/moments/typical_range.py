@@ -41,6 +41,9 @@ class TypicalRange(FixedCost[NDArray[Any], Interval]):
         How many records an interval of twice the length must contain to be worth it. By default 4/ε, rounded up.
     scales
         How often the bounds are halved at most.
+    first
+        How often they are halved at least, unless they are taken as they are. With 3, an interval is an eighth as long
+        or shorter: a little shorter is not worth any records.
     missing
         What NaN counts as.
 
@@ -56,10 +59,11 @@ class TypicalRange(FixedCost[NDArray[Any], Interval]):
     penalty: int | None = None
     scales: int = 10
     missing: Number = 0
+    first: int = 1
 
     def __post_init__(self) -> None:
         check_fields(self, epsilon=requested_epsilon, bounds=as_interval, missing=finite)
-        check_fields(self, scales=partial(as_whole, least=0, most=16))
+        check_fields(self, scales=partial(as_whole, least=0, most=16), first=partial(as_whole, least=1, most=16))
         if as_neighbours(self.neighbours) is None:
             raise InvalidValue(
                 "neighbours is 'add-remove' or 'substitute' (is the number of records private, or public?), got None"
@@ -93,7 +97,8 @@ class TypicalRange(FixedCost[NDArray[Any], Interval]):
     def candidates(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
         """The lower and the upper ends, and how often each was halved."""
         low, high = self.bounds
-        places = [(halved, i) for halved in range(self.scales + 1) for i in range(2 ** (halved + 1) - 1)]
+        often = [0, *range(self.first, self.scales + 1)]
+        places = [(halved, i) for halved in often for i in range(2 ** (halved + 1) - 1)]
         halved, starts = np.array(places, np.int64).T
         width = (high - low) / 2.0**halved
         lows = low + starts * width / 2

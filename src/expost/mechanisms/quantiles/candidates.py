@@ -20,6 +20,7 @@ _DEFAULT_CELLS = 2**20
 _FINEST = Fraction(1, 10**300)
 _COARSEST = 10**200  # 2^60 of it are a float
 _LARGEST = np.finfo(np.float32).max
+_TIMES = 10
 _EXACT = 2**24  # whole numbers up to this all have single precision
 
 
@@ -35,6 +36,15 @@ class Candidates(ABC):
     def value(self, index: int) -> float:
         """The candidate as it is published: an int, or the nearest float."""
 
+    def answers(self, index: int) -> bool:
+        """Whether the candidate is a number; if not, nothing is published."""
+        return True
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The lowest and the highest number."""
+        return self.value(0), self.value(self.size - 1)
+
     @abstractmethod
     def indices(self, values: NDArray[Any], missing: float) -> NDArray[np.int64]:
         """The candidate nearest to each value, counted from 0. Never decreases in the value; NaN is ``missing``."""
@@ -49,8 +59,10 @@ class Candidates(ABC):
 
 
 def candidates(bounds: tuple[float, float] | None, grid: Any, *, floats: bool) -> Candidates:
-    """Those within the bounds or, if there are none, all numbers of single precision."""
-    return Unbounded.of(grid, floats=floats) if bounds is None else Lattice.of(bounds, grid, floats=floats)
+    """Those within the bounds or, if there are none, all numbers of single precision, and more that are none."""
+    if bounds is None:
+        return OrNothing(Unbounded.of(grid, floats=floats))
+    return Lattice.of(bounds, grid, floats=floats)
 
 
 def as_step(grid: Any) -> Fraction:
@@ -230,6 +242,52 @@ class Unbounded(Candidates):
         """The step, if records are rounded to one, and the bits."""
         plain = self.step is None or (self.step == 1 and not floats)
         return f" of records rounded to {'' if plain else f'multiples of {float(self.step or 1):.3g} and to '}24 bits"
+
+
+@dataclass(frozen=True)
+class OrNothing(Candidates):
+    """Other candidates, and ten times as many on either side of them that are no number: none is published.
+
+    A choice that the data hardly guides falls on one of these, and not on a number far from all records.
+
+    Proof: lem-nothing-beyond
+    """
+
+    numbers: Unbounded
+
+    @property
+    def size(self) -> int:
+        """All of them."""
+        return self.numbers.size + 2 * self._beyond
+
+    @property
+    def _beyond(self) -> int:
+        return _TIMES * self.numbers.size
+
+    def answers(self, index: int) -> bool:
+        """Whether the candidate is a number."""
+        return self._beyond <= index < self._beyond + self.numbers.size
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Of the numbers."""
+        return self.numbers.ends
+
+    def value(self, index: int) -> float:
+        """The number; for a candidate that is none, the nearest."""
+        return self.numbers.value(min(max(index - self._beyond, 0), self.numbers.size - 1))
+
+    def indices(self, values: NDArray[Any], missing: float) -> NDArray[np.int64]:
+        """The number nearest to each value."""
+        return self._beyond + self.numbers.indices(values, missing)
+
+    def around(self, value: float, *, floats: bool) -> tuple[float, float]:
+        """As for the numbers."""
+        return self.numbers.around(value, floats=floats)
+
+    def rule(self, *, floats: bool) -> str:
+        """As for the numbers."""
+        return self.numbers.rule(floats=floats)
 
 
 def _widened(low: Fraction, high: Fraction, step: Fraction) -> tuple[float, float]:

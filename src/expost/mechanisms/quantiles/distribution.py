@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from expost.checks import as_whole
 from expost.cost import Number
 from expost.guarantee import Neighbours
+from expost.mechanism import Withheld
 from expost.mechanisms.quantiles.quantiles import Ranked
 from expost.noise import NoiseSource
 
@@ -31,13 +32,14 @@ class StepFunction(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DistributionFunction(Ranked[StepFunction]):
+class DistributionFunction(Ranked[StepFunction | Withheld]):
     """The empirical distribution function, as evenly spaced quantiles that are chosen jointly, with pure ε.
 
     Parameters
     ----------
     points
-        How many quantiles: 1/points, 2/points, …, 1. More of them are finer steps, each less accurate.
+        How many quantiles: 1/points, 2/points, …, 1. More of them are finer steps, each less accurate. Without bounds
+        the last is left out, for nothing limits the largest record from above: two points at least.
     epsilon, bounds, neighbours, grid, missing
         As for :class:`Quantile`.
 
@@ -57,9 +59,10 @@ class DistributionFunction(Ranked[StepFunction]):
     @property
     def levels(self) -> tuple[Fraction, ...]:
         """The evenly spaced quantiles."""
-        points = as_whole(self.points, "points", most=100)
-        return tuple(Fraction(i, points) for i in range(1, points + 1))
+        points = as_whole(self.points, "points", least=2 if self.bounds is None else 1, most=100)
+        return tuple(Fraction(i, points) for i in range(1, points + (self.bounds is not None)))
 
-    def sample(self, data: Any, noise: NoiseSource) -> StepFunction:
+    def sample(self, data: Any, noise: NoiseSource) -> StepFunction | Withheld:
         """The function."""
-        return StepFunction(self._chosen(data, noise), tuple(map(float, self.levels)))
+        chosen = self._chosen(data, noise)
+        return chosen if isinstance(chosen, Withheld) else StepFunction(chosen, tuple(map(float, self.levels)))

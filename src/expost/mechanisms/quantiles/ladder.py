@@ -138,8 +138,7 @@ class QuantileLadder(Mechanism[NDArray[Any] | Tally, Rung]):
         return output.rung if output.passed else 0
 
     def check(self, data: Any) -> None:
-        """A one-dimensional array of numbers, or a tally of them."""
-        self._estimates[0].check(data)
+        """A one-dimensional array of numbers, or a tally of them; its own test finds out whether they are enough."""
         self._span(0, has_floats(data, type(self).__name__))
 
     def _lattice(self, floats: bool) -> Lattice | Unbounded:

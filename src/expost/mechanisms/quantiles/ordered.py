@@ -114,6 +114,13 @@ def arrange(data: NDArray[Any] | Tally, lattice: Candidates, missing: float) -> 
     return _Sorted(np.asarray(data), lattice, missing)
 
 
+def records_in(data: Any) -> int:
+    """How many records there are: public under substitution."""
+    if not isinstance(data, Tally):
+        return len(data)
+    return int(np.clip(np.asarray(data.counts), 0, MOST_ALIKE).astype(np.int64).sum())
+
+
 def has_floats(data: Any, what: str) -> bool:
     """Whether the data has floats; refuses what is not one-dimensional. Looks at types and shapes only."""
     if isinstance(data, Tally):

@@ -16,13 +16,16 @@ from expost.checks import as_bounds, as_confidence, as_probability, as_whole, ch
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours, as_neighbours
-from expost.mechanism import Out
+from expost.mechanism import WITHHELD, Out, Withheld
 from expost.mechanisms.accuracy import Calibrated
 from expost.mechanisms.fixed_cost import FixedCost
 from expost.mechanisms.quantiles.candidates import Candidates, candidates
-from expost.mechanisms.quantiles.ordered import Tally, arrange, has_floats
+from expost.mechanisms.quantiles.ordered import Tally, arrange, has_floats, records_in
 from expost.mechanisms.quantiles.windows import Candidate, Target, Windows
 from expost.noise import NoiseSource
+
+TOO_FEW = "withheld: there are too few values, without bounds"
+"""What is told of quantiles that were withheld."""
 
 
 class Ranked(FixedCost[NDArray[Any] | Tally, Out], Calibrated[NDArray[Any] | Tally, Out]):
@@ -54,8 +57,11 @@ class Ranked(FixedCost[NDArray[Any] | Tally, Out], Calibrated[NDArray[Any] | Tal
         """The quantiles that are chosen, each from 0 to 1."""
 
     def check(self, data: Any) -> None:
-        """A one-dimensional array of numbers, or a tally of them."""
-        self._lattice(floats=has_floats(data, type(self).__name__))
+        """A one-dimensional array of numbers, or a tally of them; without bounds, enough if their number is public."""
+        floats = has_floats(data, type(self).__name__)
+        self._lattice(floats=floats)
+        if self.bounds is None and self.neighbours == "substitute":
+            require_between(self.levels, records_in(data), int(self.error_bound("0.95", floats=floats)))
 
     def error_bound(self, confidence: Number, *, floats: bool = True) -> float:
         """How many ranks the values chosen are off at most, all at once, with this confidence.
@@ -72,15 +78,15 @@ class Ranked(FixedCost[NDArray[Any] | Tally, Out], Calibrated[NDArray[Any] | Tal
         score = max(ceil(bracket.log(wrong / miss).upper / self._rate) - 1, 0)
         return max(ceil(_unit(level, self.neighbours) * score) for level in self.levels)
 
-    def _chosen(self, data: Any, noise: NoiseSource) -> tuple[float, ...]:
-        """The values chosen, in order."""
+    def _chosen(self, data: Any, noise: NoiseSource) -> tuple[float, ...] | Withheld:
+        """The values chosen, in order; nothing if one of them is no number."""
         lattice = self._lattice(floats=has_floats(data, type(self).__name__))
         arranged = arrange(data, lattice, float(self.missing))
         targets = tuple(target(level, arranged.size, self.neighbours) for level in self.levels)
         if len(targets) == 1:
             targets = (targets[0].settled(arranged),)
         chosen: Candidate = Windows(arranged, targets, self._rate, paired=self._paired).sample(noise)
-        return tuple(map(lattice.value, sorted(chosen)))
+        return numbers_chosen(lattice, chosen)
 
     @property
     def _paired(self) -> bool:
@@ -95,12 +101,14 @@ class Ranked(FixedCost[NDArray[Any] | Tally, Out], Calibrated[NDArray[Any] | Tal
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quantile(Ranked[float]):
+class Quantile(Ranked[float | Withheld]):
     """A quantile of the data, with pure ε: the record of rank ⌈quantile·n⌉, or a value near it in rank.
 
     The value is chosen among the multiples of ``grid`` within ``bounds`` by permute-and-flip, the less likely the more
     records would have to change before it is the quantile. A value that many records share is hit exactly. Without
-    bounds it is chosen among all numbers with 24 significant bits, which costs a few ranks and no more ε.
+    bounds it is chosen among all numbers with 24 significant bits, which costs a few ranks and no more ε; where there
+    are too few records for that, the value is ``WITHHELD``, or refused before anything is paid if their number is
+    public.
 
     The data is a one-dimensional array with one value per person, or a :class:`Tally`. Whole numbers stay whole.
 
@@ -140,12 +148,15 @@ class Quantile(Ranked[float]):
         """The one quantile."""
         return (as_probability(self.quantile, "quantile"),)
 
-    def sample(self, data: Any, noise: NoiseSource) -> float:
+    def sample(self, data: Any, noise: NoiseSource) -> float | Withheld:
         """The value chosen."""
-        return self._chosen(data, noise)[0]
+        chosen = self._chosen(data, noise)
+        return chosen if isinstance(chosen, Withheld) else chosen[0]
 
     def describe(self, output: Any) -> str:
         """The value, and how many ranks it may be off."""
+        if output is WITHHELD:
+            return TOO_FEW
         floats = isinstance(output, float)
         ranks, rounded = self.error_bound("0.95", floats=floats), self._lattice(floats=floats).rule(floats=floats)
         return f"{output:.6g}, off by at most {ranks} rank{'s' * (ranks != 1)}{rounded} at 95 %"
@@ -172,7 +183,7 @@ class Median(Quantile):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quantiles(Ranked[tuple[float, ...]]):
+class Quantiles(Ranked[tuple[float, ...] | Withheld]):
     """Several quantiles at once, with pure ε for all of them together: a tuple of values in order.
 
     They are chosen jointly: all are off in the same direction or little, so that two or nine of them are about as
@@ -215,7 +226,7 @@ class Quantiles(Ranked[tuple[float, ...]]):
             raise InvalidValue(f"quantiles are in ascending order, got {self.quantiles!r}")
         return levels
 
-    def sample(self, data: Any, noise: NoiseSource) -> tuple[float, ...]:
+    def sample(self, data: Any, noise: NoiseSource) -> tuple[float, ...] | Withheld:
         """The values chosen."""
         return self._chosen(data, noise)
 
@@ -231,7 +242,7 @@ class Quantiles(Ranked[tuple[float, ...]]):
         size = as_whole(n, "n (the number of records)")
         rank = place(as_probability(quantile, "quantile"), size)
         lattice = self._lattice(floats=floats)
-        least, most = low, high = lattice.value(0), lattice.value(lattice.size - 1)
+        least, most = low, high = lattice.ends
         for level, value in zip(self.levels, output, strict=True):
             if ceil(place(level, size)) + off <= ceil(rank):
                 low = max(low, value)
@@ -243,7 +254,7 @@ class Quantiles(Ranked[tuple[float, ...]]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class InterquartileRange(Ranked[float]):
+class InterquartileRange(Ranked[float | Withheld]):
     """The range between the quartiles with pure ε: both are chosen jointly, and their distance is published.
 
     Parameters
@@ -268,10 +279,29 @@ class InterquartileRange(Ranked[float]):
         """The quartiles."""
         return Fraction(1, 4), Fraction(3, 4)
 
-    def sample(self, data: Any, noise: NoiseSource) -> float:
+    def sample(self, data: Any, noise: NoiseSource) -> float | Withheld:
         """The distance of the quartiles chosen."""
-        low, high = self._chosen(data, noise)
-        return high - low
+        chosen = self._chosen(data, noise)
+        return chosen if isinstance(chosen, Withheld) else chosen[1] - chosen[0]
+
+
+def numbers_chosen(lattice: Candidates, chosen: Candidate) -> tuple[float, ...] | Withheld:
+    """The numbers that candidates are, in order; nothing if one of them is no number.
+
+    Proof: lem-nothing-beyond
+    """
+    return tuple(map(lattice.value, sorted(chosen))) if all(map(lattice.answers, chosen)) else WITHHELD
+
+
+def require_between(levels: tuple[Fraction, ...], size: int, off: int) -> None:
+    """Refuse a public number of records with which a quantile may be beyond all of them, off by that many ranks."""
+    for level in levels:
+        rank = ceil(place(level, size))
+        if not off < rank <= size - off:
+            raise InvalidValue(
+                f"{size:,} records are too few for the quantile {float(level):g} without bounds: it may be off by "
+                f"{off:,} ranks at 95 %, and beyond all of them. Give bounds, or more ε"
+            )
 
 
 def place(level: Fraction, size: int) -> Fraction:

@@ -9,7 +9,7 @@ from typing import Any
 from expost.cost import exact
 from expost.data import Groups, PrivateQuantiles, PrivateTable, Ranks
 from expost.data.moments import Moments
-from expost.mechanism import Mechanism
+from expost.mechanism import WITHHELD, Mechanism
 from expost.noise.grid import Grid
 from expost.study.grammar import Key
 from expost.study.kinds import keys
@@ -27,11 +27,16 @@ from expost.study.kinds.kind import (
 )
 
 _BOUNDS = Key("bounds", "pair", "the lowest and the highest answer; values are moved into these bounds. Without them "
-              "values may have any size, and it takes more of them for an answer")  # fmt: skip
+              "values may have any size, and it takes more of them for an answer: with too few it is "
+              "withheld")  # fmt: skip
 _GRID = Key("grid", "above 0", "what values were measured to, such as 0.01; values are rounded to a power of two that "
             "is not larger. By default 1 for whole numbers, and otherwise about a millionth of the bounds")  # fmt: skip
 _RANKS = (_BOUNDS, _GRID, keys.DROPPED, keys.WHERE)
 _CHOSEN = "chosen at random by rank (permute-and-flip)"
+TOO_FEW_VALUES = Answer(
+    "withheld: there are too few values for this ε; state 'bounds', or more ε", None, outcomes=("withheld",)
+)
+"""Of quantiles without bounds."""
 _QUARTILES = (Fraction(1, 4), Fraction(3, 4))
 
 
@@ -89,12 +94,20 @@ _AnswerOf = Callable[[Asked, Any, str], Answer]
 
 def _of_all(answer_of: _AnswerOf) -> Callable[[Asked, PrivateQuantiles, Any], Answer]:
     """The answer about all rows."""
-    return lambda asked, mechanism, value: answer_of(asked, value, _off(asked, mechanism))
+
+    def answer(asked: Asked, mechanism: PrivateQuantiles, value: Any) -> Answer:
+        return TOO_FEW_VALUES if value is WITHHELD else answer_of(asked, value, _off(asked, mechanism))
+
+    return answer
 
 
 def _of_each(answer_of: _AnswerOf) -> OfGroups:
     """The answers about each group of rows."""
-    return OfGroups(_ranks_of, lambda asked, value, error: answer_of(asked, value, _ranks_text(error)), "ranks each")
+
+    def answer(asked: Asked, value: Any, error: float) -> Answer:
+        return TOO_FEW_VALUES if value is None else answer_of(asked, value, _ranks_text(error))
+
+    return OfGroups(_ranks_of, answer, "ranks each")
 
 
 def _fitted(asked: Asked) -> Mechanism:

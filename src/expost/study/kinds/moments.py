@@ -9,15 +9,15 @@ from expost.data import Groups, NoisyMoments, NoisySearched
 from expost.data.aggregates import GroupVariance
 from expost.data.moments import Moments
 from expost.data.searched import FoundMoment
-from expost.data.winsorized import WinsorizedMean
+from expost.data.winsorized import NoisyWinsorizedMean, WinsorizedMean
 from expost.errors import InvalidValue
-from expost.mechanism import Mechanism
+from expost.mechanism import Mechanism, Withheld
 from expost.mechanisms import TrimmedMean
 from expost.mechanisms.moments.moments import Winsorized
 from expost.mechanisms.moments.pairs import Estimate
 from expost.study.grammar import Key
 from expost.study.kinds import keys
-from expost.study.kinds.bounded import column_settings
+from expost.study.kinds.bounded import TOO_FEW_VALUES, column_settings
 from expost.study.kinds.groups import OF_TYPICAL_SIZE, grouped
 from expost.study.kinds.kind import (
     Answer,
@@ -84,7 +84,9 @@ def _trimmed(asked: Asked) -> Mechanism:
 
 def _number(asked: Asked, mechanism: Any, value: Any) -> Answer:
     """With an error bar where the mechanism publishes one."""
-    if isinstance(value, FoundMoment):
+    if isinstance(value, Withheld) and isinstance(mechanism, NoisyWinsorizedMean):
+        return TOO_FEW_VALUES
+    if isinstance(value, FoundMoment | Withheld):
         return found_answer(value)
     if isinstance(value, Winsorized | Estimate):
         return Answer(with_error(value.value, value.noise), value.value, value.noise, released=value)

@@ -7,17 +7,29 @@ from typing import Any
 
 from expost.data.searched import FoundMoment, Searched
 from expost.errors import InvalidValue
+from expost.mechanism import Withheld
 from expost.study.grammar import Key
 from expost.study.kinds.kind import Answer, Asked, NoBar, known_settings, number_text, with_error
 
-_FOUND = "Without them a range is found first, for as much of ε as that takes; what it does not use is refunded"
+_FOUND = (
+    "Without them a range is found first, for as much of ε as that takes; what it does not use is refunded. If none is "
+    "clear the answer is withheld, for the ε of the search alone"
+)
 OPTIONAL_BOUNDS = Key("bounds", "pair", f"values are moved into these bounds. {_FOUND}")
 OPTIONAL_PAIRS = Key("bounds", "pairs", f"the bounds of each of the two columns. {_FOUND}")
 FOUND_LATER = NoBar("it depends on the range that is found in the data", later=True)
 
 
-def found_answer(found: FoundMoment) -> Answer:
+NO_ANSWER = Answer(
+    "withheld: no range of the values was clear at this ε; state 'bounds', or more ε", None, outcomes=("withheld",)
+)
+"""Of a moment without bounds."""
+
+
+def found_answer(found: FoundMoment | Withheld) -> Answer:
     """The statistic and the ranges that values were moved into."""
+    if isinstance(found, Withheld):
+        return NO_ANSWER
     value = number_text(found.value) if found.noise is None else with_error(found.value, found.noise)
     ranges = " and ".join(f"{number_text(low)} to {number_text(high)}" for low, high in found.ranges)
     return Answer(f"{value}, of values moved into {ranges}", found.value, found.noise, released=found)

@@ -12,6 +12,7 @@ from expost.mechanisms.moments.geometric_cells import Interval, records
 from expost.mechanisms.moments.moments import POINTS, _Moment, points_of
 from expost.mechanisms.moments.staircase import Staircase
 from expost.verify import check, tabulate
+from published import published
 from quantile_model import data_sets, neighbours
 
 NOISE = xp.SeededNoise(5)
@@ -75,7 +76,7 @@ def test_the_sensitivity_is_right_and_reached(moment: _Moment) -> None:
 def test_noise_has_the_rate_of_the_sensitivity(moment: _Moment) -> None:
     """Frequencies of large noise, against the law; noise of half the scale would be far outside."""
     data = np.full(50, 3.0)
-    chosen = [moment.sample(data, NOISE) for _ in range(400)]
+    chosen: list[Any] = [moment.sample(data, NOISE) for _ in range(400)]
     far = np.mean(
         [abs(found.value - (3.0 if isinstance(moment, xp.Mean) else 0.0)) > found.noise / 3 for found in chosen]
     )
@@ -113,30 +114,32 @@ def test_squares_around_a_pivot_move_by_no_more_than_their_width() -> None:
 
 def test_the_noise_of_a_variance_covers_the_pivot() -> None:
     data = np.random.default_rng(0).gamma(1, 2, 400)
-    found = [xp.Variance(epsilon=1, bounds=(0, 40), scales=0).sample(data, NOISE) for _ in range(200)]
+    found: list[Any] = [xp.Variance(epsilon=1, bounds=(0, 40), scales=0).sample(data, NOISE) for _ in range(200)]
     assert np.mean([abs(one.value - data.var()) <= one.noise for one in found]) >= 0.95
 
 
 def test_the_parts_of_epsilon_add_up() -> None:
     for size, epsilon in product((1, 10, 1000, 10**6), ("0.01", "1", "50")):
-        moment = xp.Mean(epsilon=epsilon, bounds=(0, 1))
-        spent = Fraction(str(moment.range_of(size).epsilon))
+        moment = xp.Mean(epsilon=epsilon, bounds=(0, 1), scales=10)
+        chooser = moment.range_of(size)
+        assert chooser is not None
+        spent = Fraction(str(chooser.epsilon))
         assert 0 < spent <= Fraction(3, 4) * Fraction(epsilon)
         if size == 10**6:
             assert abs(spent - Fraction(epsilon) / 4) <= Fraction(1, 1000)
 
 
 def test_without_scales_all_of_epsilon_is_for_the_noise() -> None:
-    found = xp.Mean(epsilon=1, bounds=(0, 8), scales=0).sample(np.zeros(100), NOISE)
+    found = published(xp.Mean(epsilon=1, bounds=(0, 8), scales=0).sample(np.zeros(100), NOISE))
     assert (found.low, found.high) == (0, 8)
     assert found.noise == float(Staircase.of(Fraction(1), POINTS).reach(Fraction(1, 20)) * Fraction(8, 100 * POINTS))
 
 
 def test_loose_bounds_cost_little() -> None:
     data = np.random.default_rng(0).normal(170, 10, size=2000)
-    found = [xp.Mean(epsilon=1, bounds=(-10_000, 10_000)).sample(data, NOISE) for _ in range(20)]
+    found: list[Any] = [xp.Mean(epsilon=1, bounds=(-10_000, 10_000)).sample(data, NOISE) for _ in range(20)]
     assert np.mean([abs(one.value - data.mean()) for one in found]) < 2  # 10 for noise by the bounds
-    spread = [xp.Variance(epsilon=1, bounds=(-10_000, 10_000)).sample(data, NOISE) for _ in range(20)]
+    spread: list[Any] = [xp.Variance(epsilon=1, bounds=(-10_000, 10_000)).sample(data, NOISE) for _ in range(20)]
     assert np.median([abs(one.value - data.var()) for one in spread]) < 60  # 200,000 for noise by the bounds
 
 

@@ -11,6 +11,7 @@ import expost as xp
 from expost.mechanisms.moments.moments import POINTS
 from expost.mechanisms.moments.pairs import comoment
 from expost.mechanisms.moments.staircase import Staircase
+from published import published
 
 NOISE = xp.SeededNoise(3)
 ENDS = (0, POINTS // 3, POINTS)
@@ -58,7 +59,7 @@ def test_with_much_data_they_are_near() -> None:
     rng = np.random.default_rng(0)
     data = rng.multivariate_normal([50, 5], [[100, 12], [12, 4]], 20_000)
     bounds = [(0, 100), (-5, 15)]
-    found = xp.Covariance(epsilon=1, bounds=bounds).sample(data, NOISE)
+    found = published(xp.Covariance(epsilon=1, bounds=bounds).sample(data, NOISE))
     assert abs(found.value - 12) < 1
     assert found.noise == pytest.approx(3.38 * 100 * 20 / 20_000, rel=0.01)
     assert xp.Correlation(epsilon=1, bounds=bounds).sample(data, NOISE) == pytest.approx(0.6, abs=0.1)
@@ -68,7 +69,7 @@ def test_trimmed_means_leave_out_outliers() -> None:
     rng = np.random.default_rng(0)
     data = np.concatenate([rng.normal(100, 5, 3800), np.full(200, 9e5)])
     mechanism = xp.TrimmedMean(trim="0.1", epsilon=1, bounds=(0, 1e6))
-    found = [mechanism.sample(data, NOISE) for _ in range(10)]
+    found = [published(mechanism.sample(data, NOISE)) for _ in range(10)]
     truth = np.sort(data)[400:3600].mean()
     assert np.mean([abs(one.value - truth) for one in found]) < 0.5
     assert all(one.low <= one.value <= one.high < 200 for one in found)
@@ -76,7 +77,7 @@ def test_trimmed_means_leave_out_outliers() -> None:
 
 def test_a_trimmed_mean_is_that_of_the_records_between() -> None:
     data = np.array([0.0, 1.0, 2.0, 3.0, 100.0])
-    found = xp.TrimmedMean(trim="0.2", epsilon=10**5, bounds=(0, 100)).sample(data, NOISE)
+    found = published(xp.TrimmedMean(trim="0.2", epsilon=10**5, bounds=(0, 100)).sample(data, NOISE))
     assert found.value == pytest.approx(2, abs=0.01)
     assert (found.low, found.high) == pytest.approx((0, 3), abs=0.01)
 

@@ -11,17 +11,21 @@ from hypothesis import strategies as st
 
 import expost as xp
 from expost.errors import InvalidValue
+from expost.guarantee import Part
+from expost.mechanism import WITHHELD, Withheld
 from expost.mechanisms.moments.geometric_cells import (
     DISTANCES,
     LARGEST_RECORD,
     geometric_counts,
     records,
     threshold,
+    unsure,
     visible_range,
 )
 from expost.mechanisms.moments.private_range import LEVELS, FoundRange, RangeSearch
 from expost.verify import FiniteMechanism, check
 from expost.verify.audit import audit
+from published import published
 
 NOISE = xp.SeededNoise(3)
 HOSTILE = (-np.inf, -1.7e308, -3.4e38, -1.0, -5e-324, 0.0, 1e-45, 1.0, np.nextafter(1, 2), 3.4e38, np.inf, np.nan)
@@ -106,10 +110,11 @@ def clear_data(size: int) -> Any:
 def test_what_was_not_used_is_refunded(relation: Any) -> None:
     ledger = xp.Ledger(epsilon=1, noise=xp.SeededNoise(1))
     release = ledger.run(xp.PrivateRange(epsilon=1, neighbours=relation), on=clear_data(100_000))
-    assert release.part == release.value.level < LEVELS
-    assert release.charged.exact_epsilon == Fraction(1, 2 ** (LEVELS - release.value.level))
+    found = published(release.value)
+    assert release.part == found.level < LEVELS
+    assert release.charged.exact_epsilon == Fraction(1, 2 ** (LEVELS - found.level))
     assert ledger.remaining.exact_epsilon == 1 - release.charged.exact_epsilon
-    assert 20_200 < release.value.low < 20_255 < 20_265 < release.value.high < 20_320
+    assert 20_200 < found.low < 20_255 < 20_265 < found.high < 20_320
 
 
 def test_few_records_use_all_of_it() -> None:
@@ -120,36 +125,98 @@ def test_few_records_use_all_of_it() -> None:
 
 def test_spread_out_records_take_more_than_their_number_calls_for() -> None:
     """As many records whose sizes are all over the exponents: no cell is clear at the level for their number."""
-    mechanism = xp.PrivateRange(epsilon=1, neighbours="substitute")
+    mechanism = xp.PrivateRange(epsilon=8, neighbours="substitute")
     size = 20_000
     rng = np.random.default_rng(1)
-    spread = rng.choice([-1, 1], size) * np.exp2(rng.uniform(-120, 120, size))
+    spread = rng.choice([-1, 1], size) * np.exp2(rng.uniform(-40, 40, size))
     first = mechanism.search.first(size)
-    assert {mechanism.sample(clear_data(size), NOISE).level for _ in range(5)} == {first}
-    assert min(mechanism.sample(spread, NOISE).level for _ in range(5)) > first
+    assert {published(mechanism.sample(clear_data(size), NOISE)).level for _ in range(5)} == {first}
+    assert min(published(mechanism.sample(spread, NOISE)).level for _ in range(5)) > first
+    everywhere = rng.choice([-1, 1], size) * np.exp2(rng.uniform(-120, 120, size))
+    assert xp.PrivateRange(epsilon=1, neighbours="substitute").sample(everywhere, NOISE) is WITHHELD
+
+
+@pytest.mark.parametrize("relation", ["substitute", "add-remove"])
+@pytest.mark.parametrize("data", [np.full(5_000, 3.0), np.random.default_rng(0).normal(size=40), np.array([1e30, 5.0])])
+def test_what_is_not_clear_is_withheld_for_the_price_of_all_levels(relation: Any, data: Any) -> None:
+    """A single value, which has no range; and too few records: no point, and no nonsense."""
+    mechanism = xp.PrivateRange(epsilon=1, neighbours=relation)
+    source = xp.SeededNoise(8)
+    for _ in range(20):
+        found = mechanism.sample(data, source)
+        assert found is WITHHELD
+        assert mechanism.part_of(found) == "withheld"
+    assert mechanism.guarantee.epsilon_of("withheld") == 1
+    assert mechanism.describe(WITHHELD) == "withheld: no range was clear"
+
+
+def test_a_range_is_never_a_point_nor_beside_the_data() -> None:
+    """Across sizes and ε: what is published is more than a point, and holds most records."""
+    source, rng = xp.SeededNoise(9), np.random.default_rng(2)
+    shown = 0
+    for size, epsilon in product((30, 100, 300, 1_000, 3_000), (0.3, 1, 4)):
+        for data in (rng.normal(170, 10, size), rng.poisson(1, size).astype(float), rng.lognormal(8, 1, size)):
+            for relation in ("substitute", "add-remove"):
+                mechanism = xp.PrivateRange(epsilon=epsilon, neighbours=relation)  # type: ignore[arg-type]
+                for _ in range(3):
+                    found = mechanism.sample(data, source)
+                    if not isinstance(found, Withheld):
+                        shown += 1
+                        assert found.low < found.high
+                        assert np.mean((data >= found.low) & (data <= found.high)) >= 0.6
+    assert shown > 60
+
+
+def test_a_public_number_of_records_that_is_too_small_is_refused() -> None:
+    """With the least number they can be found if they lie close, and with one fewer never."""
+    mechanism = xp.PrivateRange(epsilon=1, neighbours="substitute")
+    least = mechanism.search.least_size
+    mechanism.check(np.zeros(least))
+    for data in (np.zeros(least - 1), xp.Tally(np.zeros(1), np.array([least - 1]))):
+        with pytest.raises(InvalidValue, match=f"{least - 1} records are too few .* at least {least}"):
+            mechanism.check(data)
+    xp.PrivateRange(epsilon=1, neighbours="add-remove").check(np.zeros(0))
+    half = xp.PrivateRange(epsilon="1/2", neighbours="substitute").search.least_size
+    assert half == pytest.approx(2 * least, abs=8)
 
 
 def test_the_range_reads_noisy_counts() -> None:
     noisy = np.zeros((2, DISTANCES), np.int64)
     noisy[0, 130], noisy[1, 128], noisy[1, 131] = 900, 1000, 900
-    assert visible_range(noisy, 5.0, 1.0).interval == (5.0 - 2.0**4, 5.0 + 2.0**5)
-    assert visible_range(noisy, 5.0, 1.0).records == 2800
+    found = visible_range(noisy, 5.0, 1.0, 2900)
+    assert found.interval == (5.0 - 2.0**4, 5.0 + 2.0**5)
+    off = unsure(1.0, 7)  # cells 126 to 132
+    assert (found.records, found.fewer, found.total) == (2800 - off, 900 - off, 2900)
+    assert found.shows_most
+    assert not visible_range(noisy, 5.0, 1.0, 3800).shows_most  # less than three quarters
+    assert visible_range(noisy, 5.0, 1.0).total > 2800  # a private number: what noise may have taken is added
     noisy[1, 131] = threshold(1.0, 3) - 1  # three cells from the fullest
     assert visible_range(noisy, 5.0, 1.0).interval.high == 5.0 + 2.0**2
-    assert visible_range(np.zeros((2, DISTANCES), np.int64), 5.0, 1.0) == ((5.0, 5.0), 0)
+    nothing = visible_range(np.zeros((2, DISTANCES), np.int64), 5.0, 1.0, 10)
+    assert (nothing.interval, nothing.records, nothing.shows_most) == ((5.0, 5.0), 0, False)
+
+
+def test_records_equal_to_the_centre_count_on_both_sides() -> None:
+    noisy = np.zeros((2, DISTANCES), np.int64)
+    noisy[1, 0], noisy[1, 130] = 2000, 600
+    found = visible_range(noisy, 5.0, 1.0, 2600)
+    assert (found.interval, found.fewer) == ((5.0, 5.0 + 2.0**4), 2000 - unsure(1.0))
+    assert found.shows_most
+    noisy[1, 130] = 12  # noise may reach that somewhere, and the centre says nothing of where others are
+    assert visible_range(noisy, 5.0, 1.0, 2012).interval == (5.0, 5.0)
+    noisy[1, 0], noisy[1, 130] = 0, 2600
+    assert not visible_range(noisy, 5.0, 1.0, 2600).shows_most  # all on one side: the centre is not in their middle
 
 
 @pytest.mark.parametrize("relation", ["substitute", "add-remove"])
 @pytest.mark.parametrize("data", [HOSTILE, (), (5.0,), (0.0,) * 30, (1e308, -1e308) * 20, (5e-324,) * 3])
 def test_no_record_causes_an_error(relation: Any, data: Any) -> None:
-    mechanism = xp.PrivateRange(epsilon=1, neighbours=relation)
+    mechanism = xp.PrivateRange(epsilon=1000, neighbours=relation)
     values = np.array(data, float)
-    mechanism.check(values)
     found = mechanism.sample(values, NOISE)
-    assert -LARGEST_RECORD <= found.low <= found.high <= LARGEST_RECORD
-    tally = xp.Tally(values, np.full(len(data), -3, np.int64))
-    mechanism.check(tally)
-    assert np.isfinite(mechanism.sample(tally, NOISE)).all()
+    if not isinstance(found, Withheld):
+        assert -LARGEST_RECORD <= found.low < found.high <= LARGEST_RECORD
+    assert mechanism.sample(xp.Tally(values, np.full(len(data), -3, np.int64)), NOISE) is WITHHELD
 
 
 def test_a_tally_counts_as_its_records() -> None:
@@ -187,8 +254,9 @@ def test_data_of_another_shape_is_refused() -> None:
 @pytest.mark.slow
 def test_an_audit_finds_nothing_but_a_price_that_is_too_low() -> None:
     """On data where one record decides whether a cell is likely to be shown."""
-    mechanism = xp.PrivateRange(epsilon=8, neighbours="substitute")
-    pairs = [(np.repeat([0.0, 8.0], [16, 7]), np.repeat([0.0, 8.0], [17, 6]))]
+    mechanism = xp.PrivateRange(epsilon=16, neighbours="substitute")
+    pairs = [(np.repeat([0.0, 8.0], [100, 5]), np.repeat([0.0, 8.0], [101, 4]))]
     assert not audit(mechanism, pairs, samples=400).refuted
-    cheap = xp.Guarantee({level: price / 16 for level, price in enumerate(mechanism.search.prices, 1)})
+    prices: dict[Part, Fraction] = {level: price / 16 for level, price in enumerate(mechanism.search.prices, 1)}
+    cheap = xp.Guarantee({**prices, "withheld": mechanism.search.prices[-1] / 16})
     assert audit(mechanism, pairs, guarantee=cheap, part_of=mechanism.part_of, samples=400).refuted

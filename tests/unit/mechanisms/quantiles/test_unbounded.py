@@ -12,13 +12,16 @@ from numpy.polynomial.legendre import leggauss
 
 import expost as xp
 from expost.errors import InvalidValue
-from expost.mechanisms.quantiles.candidates import Unbounded
+from expost.mechanism import WITHHELD
+from expost.mechanisms.quantiles.candidates import OrNothing, Unbounded
 from expost.noise import SeededNoise, SystemNoise
+from published import published
 
 NOISE = SystemNoise()
 FLOATS, WHOLE = Unbounded.of(None, floats=True), Unbounded.of(None, floats=False)
 CENTS = Unbounded.of("0.01", floats=True)
 ALL = [FLOATS, WHOLE, CENTS]
+RELATIONS: list[Any] = ["substitute", "add-remove"]
 SURE: dict[str, Any] = {"epsilon": 1000, "neighbours": "substitute"}
 
 
@@ -97,9 +100,60 @@ def test_a_sure_median_is_exact(data: Any, median: float) -> None:
 
 
 @pytest.mark.parametrize("relation", ["substitute", "add-remove"])
-def test_no_records_give_some_number(relation: Any) -> None:
-    value = xp.Median(epsilon=1, neighbours=relation).sample(np.array([]), NOISE)
-    assert abs(value) <= np.finfo(np.float32).max
+@pytest.mark.parametrize("size", [0, 20])
+def test_few_records_give_nothing_but_rarely(relation: Any, size: int) -> None:
+    """Ten numbers that are none for every one: of 400 choices that the data hardly guides, about 19 are numbers."""
+    source, data = SeededNoise(4), np.random.default_rng(1).normal(170, 10, size)
+    kinds: list[xp.Mechanism] = [
+        xp.Median(epsilon=1, neighbours=relation),
+        xp.InterquartileRange(epsilon=1, neighbours=relation),
+        xp.Quantiles(quantiles=(0.2, 0.5), epsilon=1, neighbours=relation),
+        xp.DistributionFunction(points=3, epsilon=1, neighbours=relation),
+    ]
+    for mechanism in kinds:
+        found = [mechanism.sample(data, source) for _ in range(100)]
+        assert sum(value is WITHHELD for value in found) > 75
+        assert mechanism.describe(WITHHELD).startswith("withheld")
+        assert {mechanism.part_of(value) for value in found} == {"released"}  # one draw: nothing is refunded
+
+
+def test_enough_records_give_a_number() -> None:
+    source, data = SeededNoise(5), np.random.default_rng(1).normal(170, 10, 250)
+    for relation in RELATIONS:
+        found = [published(xp.Median(epsilon=1, neighbours=relation).sample(data, source)) for _ in range(100)]
+        assert min(found) > 130
+        assert max(found) < 210
+
+
+def test_a_public_number_of_records_that_is_too_small_is_refused() -> None:
+    """The rule: off by so many ranks that it may be beyond all records. Nothing is charged."""
+    median = xp.Median(epsilon=1, neighbours="substitute")
+    off = int(median.error_bound("0.95"))
+    enough = 2 * off + 1
+    median.check(np.zeros(enough))
+    median.check(xp.Tally(np.zeros(1), np.array([enough])))
+    ledger = xp.Ledger(epsilon=1)
+    few: list[Any] = [np.zeros(enough - 1), np.zeros(0), xp.Tally(np.zeros(2), np.array([enough - 1, -5]))]
+    for data in few:
+        with pytest.raises(InvalidValue, match="records are too few for the quantile"):
+            ledger.run(median, on=data)
+    assert ledger.remaining == xp.Cost(1)
+    with pytest.raises(InvalidValue, match="quantile 1 without"):
+        xp.Quantile(quantile=1, epsilon=1, neighbours="substitute").check(np.zeros(10**5))
+    xp.Median(epsilon=1, neighbours="add-remove").check(np.zeros(3))  # a private number refuses nothing
+    xp.Median(epsilon=1, bounds=(0, 1), neighbours="substitute").check(np.zeros(3))
+
+
+def test_candidates_that_are_no_number_lie_beyond_all_that_are() -> None:
+    both = OrNothing(FLOATS)
+    beyond = (both.size - FLOATS.size) // 2
+    assert beyond == 10 * FLOATS.size
+    assert [both.answers(place) for place in (0, beyond - 1, beyond, beyond + FLOATS.size - 1, both.size - 1)] == [
+        False, False, True, True, False,
+    ]  # fmt: skip
+    assert both.ends == (both.value(beyond), both.value(beyond + FLOATS.size - 1)) == FLOATS.ends
+    data = np.array([nan, -inf, 0.0, 3.5, inf])
+    assert np.array_equal(both.indices(data, 2.0), beyond + FLOATS.indices(data, 2.0))
 
 
 def test_several_quantiles_and_what_is_made_of_them() -> None:
@@ -108,7 +162,8 @@ def test_several_quantiles_and_what_is_made_of_them() -> None:
     assert xp.InterquartileRange(epsilon=2, neighbours="substitute").sample(data, NOISE) == pytest.approx(
         high - low, rel=0.05
     )
-    function = xp.DistributionFunction(points=4, epsilon=2, neighbours="substitute").sample(data, NOISE)
+    function = published(xp.DistributionFunction(points=4, epsilon=2, neighbours="substitute").sample(data, NOISE))
+    assert function.levels == (0.25, 0.5, 0.75)  # the largest record has no place without bounds
     assert function.values[0] == pytest.approx(low, rel=0.05)
     quantiles = xp.Quantiles(quantiles=(0.25, 0.5, 0.75), epsilon=4, neighbours="substitute")
     start, end = quantiles.interval(quantiles.sample(data, NOISE), 0.5, 0.9, n=len(data))
@@ -144,10 +199,10 @@ def test_the_law_of_the_choice_among_all_candidates() -> None:
     mechanism = xp.Median(epsilon=32, neighbours="substitute")
     hits = sum(mechanism.sample(np.array([1.0, 2.0, 3.0]), noise) == 2.0 for _ in range(draws))
     near = 2**23 + 2**22
-    expected = chance_of_the_median(16, near, FLOATS.size - 1 - near)
+    expected = chance_of_the_median(16, near, OrNothing(FLOATS).size - 1 - near)
     deviation = (expected * (1 - expected) / draws) ** 0.5
     assert abs(hits / draws - expected) < 4 * deviation
-    wrong = chance_of_the_median(16, near // 2, FLOATS.size - 1 - near)  # control: twice as coarse
+    wrong = chance_of_the_median(16, near // 2, OrNothing(FLOATS).size - 1 - near)  # control: twice as coarse
     assert abs(hits / draws - wrong) > 4 * deviation
 
 
