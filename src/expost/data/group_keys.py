@@ -115,7 +115,7 @@ def kept_groups(
     named += [f"{query.valued(table, tree)} AS v{i}" for i, (tree, _) in enumerate(cells)]
     rows = f"SELECT {', '.join(named)} FROM {query.relation(table)}"
     if owner is not None:
-        rows += f" WHERE {table.engine.quote(owner)} IS NOT NULL"
+        rows += f" WHERE {table.engine.owner(owner)} IS NOT NULL"
     made = [f"{cell} AS c{i}" for i, (_, cell) in enumerate(cells)]
     if places is None:
         groups = [f"g{i}" for i in range(len(keys))]

@@ -98,7 +98,9 @@ def read(
     reads its frames anew for each query.
 
     The kind of a frame's column follows from its type alone. In pandas NaN is NULL, and the index is not read. Bytes of
-    a text that are not UTF-8 are read as question marks. Questions cannot use lists, structures and the like.
+    a text that are not UTF-8 are read as question marks; in a Parquet file, a unit's name that has one names nobody.
+    Questions cannot use lists, structures and the like, nor in Parquet times in milliseconds. A view is not read: make
+    a table of it, or pass ``connection.sql("FROM visits")``, which is copied.
 
     The first line of a CSV file names its columns. Every other line that is UTF-8 is a row; a bare carriage return ends
     a line, too. No field contains a line break: one that is typed into a field makes two rows of one, so use Parquet

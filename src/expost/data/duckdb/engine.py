@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.data import files
-from expost.data.duckdb import held, postgres, sources
+from expost.data.duckdb import held, parquet, postgres, sources
 from expost.data.duckdb.settings import CAREFUL, careful, refuse_locked, refuse_shadows
 from expost.data.duckdb.sql import fill, identifier, kind_of, prefix_decides, stated, string, whole
 from expost.data.expression import Kind, Tree
 from expost.data.expression.tree import LONGEST_READ, Call, Reference, Stated
+from expost.data.gzipped import refuse_damaged
 from expost.data.waiting import waiting
 from expost.errors import EngineFailed, InvalidValue
 from expost.mentions import Argument
@@ -51,6 +52,7 @@ class DuckDB:
         name: str,
         blank: str | None = None,
         origin: str | None = None,
+        raw: Mapping[str, str] | None = None,
     ) -> None:
         self._connection = connection
         self._own = blank is not None
@@ -58,11 +60,11 @@ class DuckDB:
             for setting, value in CAREFUL.items():
                 connection.execute(f"SET {setting} = {string(value)}")
         self._names, self._shared = sources.found_table(connection, table)
-        if not self._own:
-            refuse_locked(self._cursor())
-            sources.refuse_scans(self._cursor(), self.source, table)
         if not self._shared:
             refuse_shadows(connection)
+        if not self._own:
+            refuse_locked(self._cursor())
+            sources.refuse_scans(self._cursor(), self._names, table)
         self.name = name
         self.ordered = True  # a row's values do not decide its position
         self._origin = origin or id(connection)  # the connection lives as long as this object
@@ -71,7 +73,9 @@ class DuckDB:
         with self._lock:
             blank_source = self.quote(blank) if blank else self.source
             described = sources.public(self._cursor(), f"DESCRIBE SELECT * FROM {blank_source}", name)
-        self.types: Mapping[str, str] = {column: str(kind) for column, kind, *_ in described}
+        self._raw, self._marked = dict(raw or {}), False
+        hidden = set(self._raw.values())
+        self.types: Mapping[str, str] = {column: str(kind) for column, kind, *_ in described if column not in hidden}
         self.schema: Mapping[str, Kind] = {column: kind_of(kind) for column, kind in self.types.items()}
 
     def __eq__(self, other: object) -> bool:
@@ -116,22 +120,25 @@ class DuckDB:
     @classmethod
     def _of_columns(cls, columns: Sequence[PlainColumn], name: str) -> DuckDB:
         """The engine for a copy of the columns, on a connection of its own."""
-        return cls(held.copied(columns, _VIEW), _VIEW, name, _VIEW)._spilling()
+        connection, raw = held.copied(columns, _VIEW)
+        return cls(connection, _VIEW, name, _VIEW, raw=raw)._spilling()
 
     @classmethod
     def _of_files(cls, path: str, way: str, form: files.Form) -> DuckDB:
         connection = sources.open_database(":memory:")
         if way == "parquet":
             connection.execute("SET parquet_metadata_cache = true")  # reloaded for files that have changed
-            rows = sources.parquet(connection, path, form)
+            scanned = parquet.scan(connection, path, form)
+            rows, blank = scanned.query, f"({scanned.blank})"
         else:
             form.refuse("CSV files", "schema", "delimiter", "quote", "decimal", "encoding")
-            rows = sources.csv(path, form)
+            refuse_damaged(form.files(path))
+            rows, blank = sources.csv(path, form), f"AS SELECT * FROM {_VIEW} LIMIT 0"
         sources.public(connection, f"CREATE VIEW {_VIEW} AS {rows}", path)
-        sources.public(connection, f"CREATE TABLE {_BLANK} AS SELECT * FROM {_VIEW} LIMIT 0", path)
+        sources.public(connection, f"CREATE TABLE {_BLANK} {blank}", path)
         name = f"{path} and {len(form.also)} more" if form.also else path
         engine = cls(connection, _VIEW, name, _BLANK, f"{Path.cwd()}: {rows}")._spilling()
-        engine.ordered = not form.partitions
+        engine.ordered, engine._marked = not form.partitions, way == "parquet"
         return engine
 
     # ---- parts of queries
@@ -171,8 +178,19 @@ class DuckDB:
         return whole(self.quote(name), self.types[name])
 
     def owner(self, name: str) -> str:
-        """The column unchanged; text by its bytes."""
-        return self.bytes_of(self.quote(name)) if self.schema[name] == "text" else self.quote(name)
+        """The column unchanged; text by its bytes, as they were before any was replaced.
+
+        From a Parquet file DuckDB gives a question mark for each byte that is not UTF-8, by which several people would
+        become one. So there a text with a question mark names nobody.
+        """
+        if self.schema[name] != "text":
+            return self.quote(name)
+        own = self.bytes_of(self.quote(name))
+        if name in self._raw:
+            return f"coalesce({self.quote(self._raw[name])}, {own})"
+        if self._marked and self.types[name] == "VARCHAR":
+            return f"CASE WHEN NOT contains({self.quote(name)}, '?') THEN {own} END"
+        return own
 
     def bytes_of(self, text: str) -> str:
         """The text's bytes in UTF-8."""

@@ -37,8 +37,8 @@ def frame_columns(source: Any, library: str, schema: Mapping[str, str] | None) -
     return columns_of(source, library, schema)
 
 
-def copied(columns: Sequence[PlainColumn], table: str) -> duckdb.DuckDBPyConnection:
-    """A new connection that has a copy of the columns as a table."""
+def copied(columns: Sequence[PlainColumn], table: str) -> tuple[duckdb.DuckDBPyConnection, dict[str, str]]:
+    """A new connection with a copy of the columns as a table; and the columns of bytes that are not UTF-8, by name."""
     from expost.data.frames import arrow_table
 
     if all(column.values is None for column in columns):
@@ -51,6 +51,12 @@ def copied(columns: Sequence[PlainColumn], table: str) -> duckdb.DuckDBPyConnect
     made = [
         f"{column.sql.replace('$0', f'c{place}')} AS {identifier(column.name)}" for place, column in enumerate(columns)
     ]
+    raw = _places_of_bytes(columns)
+    made += [
+        f"CAST(r{place} AS BLOB) AS {identifier(raw[column.name])}"
+        for place, column in enumerate(columns)
+        if column.name in raw
+    ]
     try:
         connection.register(_ARROW, arrow_table(columns))
         rows = f"SELECT {', '.join(made)} FROM {_ARROW}"
@@ -59,12 +65,24 @@ def copied(columns: Sequence[PlainColumn], table: str) -> duckdb.DuckDBPyConnect
         connection.execute(f"CREATE TABLE {identifier(table)} ({', '.join(typed)})")
         connection.execute(f"INSERT INTO {identifier(table)} {rows}").execute("CHECKPOINT")
         connection.unregister(_ARROW)
-        return connection
+        return connection, raw
     except Exception as error:  # any message may quote data
         kind = type(error).__name__
     raise EngineFailed(kind)  # outside the handler, so that not even the context quotes data
 
 
+def _places_of_bytes(columns: Sequence[PlainColumn]) -> dict[str, str]:
+    """For each column of text that may not be UTF-8, a name that no column has."""
+    taken, places = {column.name.lower() for column in columns}, dict[str, str]()
+    for column in columns:
+        if column.raw is not None:
+            name = f"expost bytes {len(places)}"
+            while name in taken:
+                name += "_"
+            places[column.name] = name
+    return places
+
+
 def _kept_as(kind: str) -> str:
     """Compress texts, so that each distinct one is processed once; numbers are read faster uncompressed."""
-    return "" if kind == "VARCHAR" else " USING COMPRESSION uncompressed"
+    return "" if kind in ("VARCHAR", "BLOB") else " USING COMPRESSION uncompressed"

@@ -29,12 +29,17 @@ _MICROSECONDS = {"s": 1_000_000, "ms": 1000, "us": 1}
 
 @dataclass(frozen=True)
 class PlainColumn:
-    """An Arrow column, and SQL that converts ``$0`` to its kind; its values are None if questions cannot use it."""
+    """An Arrow column, and SQL that converts ``$0`` to its kind; its values are None if questions cannot use it.
+
+    ``raw`` has the bytes of texts that are not UTF-8, and NULL for all others: two people whose names are not UTF-8 are
+    two people, although their texts may be the same question marks. It is None if no text of the type can be such.
+    """
 
     name: str
     values: Any
     kind: Kind
     sql: str = "$0"
+    raw: Any = None
 
     def declared(self, kind: Kind) -> PlainColumn:
         """The column as another kind; values that do not fit are NULL."""
@@ -54,9 +59,10 @@ class PlainColumn:
 
 
 def arrow_table(columns: Sequence[PlainColumn]) -> Any:
-    """The columns that can be copied, named by their positions: c0, c1, …"""
+    """The columns that can be copied, named by their positions: c0, c1, …; and bytes that are not UTF-8: r0, r1, …"""
     held = {f"c{place}": column.values for place, column in enumerate(columns) if column.values is not None}
-    return pa.table(held)
+    raw = {f"r{place}": column.raw for place, column in enumerate(columns) if column.raw is not None}
+    return pa.table({**held, **raw})
 
 
 def plain_column(name: str, values: Any) -> PlainColumn:
@@ -90,11 +96,17 @@ def _text(name: str, values: Any) -> PlainColumn:
     """Text, checked as a whole; if some of it is not UTF-8, each value is converted by itself."""
     try:
         values.validate(full=True)
-        return PlainColumn(name, values.cast(pa.large_string()), "text")
+        return PlainColumn(name, values.cast(pa.large_string()), "text", raw=pa.nulls(len(values)))
     except pa.ArrowInvalid:
         data = values.cast(pa.large_binary()).to_pylist()
+    return of_bytes(name, data)
+
+
+def of_bytes(name: str, data: Sequence[bytes | None]) -> PlainColumn:
+    """A column of text from bytes, which need not be UTF-8."""
     texts = [None if each is None else as_text(each) for each in data]
-    return PlainColumn(name, pa.array(texts, pa.large_string()), "text")
+    raw = [None if text is None or text.encode() == each else each for text, each in zip(texts, data, strict=True)]
+    return PlainColumn(name, pa.array(texts, pa.large_string()), "text", raw=pa.array(raw, pa.large_binary()))
 
 
 def _viewed(values: Any, kind: Any) -> Any:
