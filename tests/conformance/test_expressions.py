@@ -135,7 +135,7 @@ def of_parquet(connection: duckdb.DuckDBPyConnection, folder: Path) -> xp.Privat
 
 def of_view(connection: duckdb.DuckDBPyConnection, folder: Path) -> xp.PrivateTable:
     connection.execute("CREATE VIEW v AS SELECT * FROM t")
-    return xp.read(connection, table="v", unit="row", neighbours="add-remove")
+    return xp.read(connection.sql("FROM v"), unit="row", neighbours="add-remove")
 
 
 def of_temporary(connection: duckdb.DuckDBPyConnection, folder: Path) -> xp.PrivateTable:

@@ -41,7 +41,10 @@ class Engine(Protocol):
         """An expression in SQL, over the columns of the source and the derived ones."""
 
     def owner(self, name: str) -> str:
-        """The column that identifies units, in SQL: two values are equal if and only if the unit is the same."""
+        """The column that identifies units, in SQL: two values are equal if and only if the unit is the same.
+
+        Rows in which it is NULL belong to no unit.
+        """
 
     def bytes_of(self, text: str) -> str:
         """Text as bytes, in SQL: equal if and only if the texts are identical, whatever the engine's collation."""

@@ -133,7 +133,7 @@ def kept_groups(
     named += [f"{query.valued(table, value)} AS v{i}" for i, (value, _) in enumerate(cells)]
     rows = f"SELECT {', '.join(named)} FROM {query.relation(table)}"
     if owner is not None:
-        rows += f" WHERE {table.engine.quote(owner)} IS NOT NULL"
+        rows += f" WHERE {table.engine.owner(owner)} IS NOT NULL"
     made = [f"{cell} AS c{i}" for i, (_, cell) in enumerate(cells)]
     if places is None:
         groups = [f"g{i}" for i in range(len(keys))]

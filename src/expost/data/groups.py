@@ -52,10 +52,10 @@ class Groups(Planned):
         """Checks the arguments."""
         if not values or not all(isinstance(value, str) for value in values):
             raise InvalidValue(f"groups are by one or more columns or expressions, got {brief(list(values))}")
+        listed = () if keys is None else stated_keys(values, keys)
         read = tuple(table.expression(value, KEY_KINDS, "a key") for value in values)
         if len(set(read)) < len(read):
             raise InvalidValue(f"groups are by different columns or expressions, got {brief(list(values))}")
-        listed = () if keys is None else stated_keys(values, keys)
         for value, column in zip(read, zip(*listed, strict=True), strict=False):
             listed_keys(value, dict.fromkeys(column))
         return cls(table, read, tuple(key[0] for key in listed) if len(read) == 1 else listed)

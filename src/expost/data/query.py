@@ -71,7 +71,7 @@ def base(table: PrivateTable, value: Expression | None = None, cell: str = VALUE
     named += [] if value is None else [f"{valued(table, value)} AS {VALUE}"]
     rows = f"SELECT {', '.join(named) or '*'} FROM {relation(table)}"
     if owner is not None:
-        rows += f" WHERE {table.engine.quote(owner)} IS NOT NULL"
+        rows += f" WHERE {table.engine.owner(owner)} IS NOT NULL"
     if value is None:
         return rows
     kept = [] if owner is None else [UNIT]
@@ -118,7 +118,7 @@ def kept_tuples(table: PrivateTable, values: Sequence[Expression], cells: Sequen
     named += [f"{valued(table, value)} AS v{i}" for i, value in enumerate(values)]
     rows = f"SELECT {', '.join(named)} FROM {relation(table)}"
     if owner is not None:
-        rows += f" WHERE {table.engine.quote(owner)} IS NOT NULL"
+        rows += f" WHERE {table.engine.owner(owner)} IS NOT NULL"
     made = [f"{cell} AS {name}" for cell, name in zip(cells, names, strict=True)]
     rows = f"SELECT {', '.join([*kept, *made])} FROM {nested(rows)}"
     if drop:

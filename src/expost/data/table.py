@@ -109,7 +109,8 @@ def read(
     later changes to them have no effect; Spark reads its frames anew for each query.
 
     The kind of a frame's column follows from its type alone. In pandas NaN is NULL, and the index is not read.
-    Questions cannot use lists, structures and the like.
+    Questions cannot use lists, structures and the like, nor in Parquet times in milliseconds. A view is not read: make
+    a table of it, or pass ``connection.sql("FROM visits")``, which is copied.
 
     The first line of a CSV file names its columns. Every other line is a row, whatever its bytes are. A line ends with
     a line feed; one carriage return before it belongs to it, and any other is a character of a field. An empty line is
@@ -118,7 +119,8 @@ def read(
     have the same first line or, in Parquet, columns of the same names and types.
 
     Bytes of a text that are not UTF-8, or not in the stated encoding, are read as question marks. Units whose names
-    differ in such bytes only are still different units, except in Parquet files and in Spark.
+    differ in such bytes only are still different units; in a Parquet file that DuckDB reads, a unit's name with a
+    question mark names nobody.
     """
     found = _engine(source, table, Form(schema, delimiter, quote, decimal, encoding, partitions), engine)
     whose, relation = as_unit(unit), as_neighbours(neighbours)

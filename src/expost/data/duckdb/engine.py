@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.data import files
-from expost.data.duckdb import csv, held, postgres, sources
+from expost.data.duckdb import csv, held, parquet, postgres, sources
 from expost.data.duckdb.settings import CAREFUL, careful, refuse_locked, refuse_shadows
 from expost.data.duckdb.sql import fill, identifier, kind_of, prefix_decides, stated, string, unmarked, whole
 from expost.data.expression import Kind, Tree
 from expost.data.expression.tree import LONGEST_READ, Call, Reference, Stated
+from expost.data.gzipped import refuse_damaged
 from expost.data.waiting import waiting
 from expost.errors import EngineFailed, InvalidValue
 from expost.mentions import Argument
@@ -58,16 +59,17 @@ class DuckDB:
             for setting, value in CAREFUL.items():
                 connection.execute(f"SET {setting} = {string(value)}")
         self._names, self._shared = sources.found_table(connection, table)
-        if not self._own:
-            refuse_locked(self._cursor())
-            sources.refuse_scans(self._cursor(), self.source, table)
         if not self._shared:
             refuse_shadows(connection)
+        if not self._own:
+            refuse_locked(self._cursor())
+            sources.refuse_scans(self._cursor(), self._names, table)
         self.name = name
         self.ordered = True  # a row's values do not decide its position
         self._origin = origin or id(connection)  # the connection lives as long as this object
         self._bound: set[str] = set()
         self._marked: set[str] = set()  # columns of marked text
+        self._replaced = False  # whether DuckDB itself replaced bytes that are not UTF-8
         self._awaited: csv.Copied | None = None
         self._lock = RLock()
         with self._lock:
@@ -126,17 +128,19 @@ class DuckDB:
         form.refuse("a Parquet file, which has its own types,", "partitions")
         connection = sources.open_database(":memory:")
         connection.execute("SET parquet_metadata_cache = true")  # reloaded for files that have changed
-        rows = sources.parquet(connection, path, form)
+        scanned = parquet.scan(connection, path, form)
+        rows = scanned.query
         sources.public(connection, f"CREATE VIEW {_VIEW} AS {rows}", path)
-        sources.public(connection, f"CREATE TABLE {_BLANK} AS SELECT * FROM {_VIEW} LIMIT 0", path)
+        sources.public(connection, f"CREATE TABLE {_BLANK} ({scanned.blank})", path)
         engine = cls(connection, _VIEW, name, _BLANK, f"{Path.cwd()}: {rows}")._spilling()
-        engine.ordered = not form.partitions
+        engine.ordered, engine._replaced = not form.partitions, True
         return engine
 
     @classmethod
     def _of_csv(cls, path: str, form: files.Form, name: str) -> DuckDB:
         """The engine for CSV files, which are copied when the first query runs."""
         form.refuse("CSV files", "schema", "delimiter", "quote", "decimal", "encoding")
+        refuse_damaged(form.files(path))
         connection, copied = held.new_database(), csv.Copied(path, form)
         copied.stage(connection)
         held.new_table(connection, _VIEW, copied.rows)
@@ -183,8 +187,17 @@ class DuckDB:
         return whole(unmarked(column) if name in self._marked else column, self.types[name])
 
     def owner(self, name: str) -> str:
-        """The column unchanged; text by its bytes, those that are question marks elsewhere told apart."""
-        return self.bytes_of(self.quote(name)) if self.schema[name] == "text" else self.quote(name)
+        """The column unchanged; text by its bytes, those that are question marks elsewhere told apart.
+
+        From a Parquet file DuckDB gives a question mark for each byte that is not UTF-8, by which several people would
+        become one. So there a text with a question mark names nobody.
+        """
+        if self.schema[name] != "text":
+            return self.quote(name)
+        own = self.bytes_of(self.quote(name))
+        if self._replaced and self.types[name] == "VARCHAR":
+            return f"CASE WHEN NOT contains({self.quote(name)}, '?') THEN {own} END"
+        return own
 
     def bytes_of(self, text: str) -> str:
         """The text's bytes in UTF-8."""

@@ -1,9 +1,8 @@
-"""Sources of rows: tables that a connection sees, database files, and Parquet files."""
+"""Sources of rows: tables that a connection sees, and database files."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from expost.data.duckdb.sql import identifier, of_text, string
 from expost.data.expression import is_text
 from expost.data.expression.patterns import literal
 from expost.errors import EngineFailed, InvalidValue
-from expost.mentions import Argument, brief
 
 
 def apart(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
@@ -57,47 +55,9 @@ def open_database(path: str) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def parquet(connection: duckdb.DuckDBPyConnection, path: str, form: files.Form) -> str:
-    """The query that reads Parquet files, which must have the same columns: casts to other types could fail."""
-    listed = f"[{', '.join(map(string, (path, *form.also)))}]"
-    columns = "list(name || ' ' || duckdb_type ORDER BY name, duckdb_type)"
-    of_files = f"SELECT file_name, {columns} FROM parquet_schema({listed}) WHERE column_id > 0 GROUP BY file_name"
-    found = public(connection, f"{of_files} ORDER BY file_name", path)
-    for file, named in found[1:]:
-        if named != found[0][1]:
-            raise InvalidValue(
-                f"{file} has other columns than {found[0][0]}: files that are read together need columns of the same "
-                "names and types"
-            )
-    how = "utf8_validation = 'replace', hive_partitioning = false"  # folders are not columns unless declared
-    if not form.partitions:
-        return f"SELECT * FROM read_parquet({listed}, {how})"
-    _check_partitions(form.partitions, [str(file) for file, _ in found], [each.split(" ")[0] for each in found[0][1]])
-    stated = [f"{_of_folder(name, kind)} AS {identifier(name)}" for name, kind in form.partitions.items()]
-    rows = f"SELECT * FROM read_parquet({listed}, {how}, filename = {string(_FILE)})"
-    return f"SELECT * EXCLUDE ({_FILE}), {', '.join(stated)} FROM ({rows})"
-
-
-_FILE = "expost_file"
-
-
-def _check_partitions(partitions: Mapping[str, str], paths: list[str], columns: list[str]) -> None:
-    """Raise unless every file is in a folder of each name. The folders' values are private: no message quotes one."""
-    for name in partitions:
-        if not is_text(name) or not name or "/" in name:
-            raise InvalidValue(
-                f"partitions map names of folders to kinds, got the name {brief(name)}: write for instance ",
-                Argument("partitions", {"year": "integer"}),
-            )
-        if name.lower() in (column.lower() for column in columns):
-            raise InvalidValue(f"{name!r} is already a column of the files: leave it out of partitions")
-        if not all(f"/{name}=" in path for path in paths):
-            raise InvalidValue(f"some files are not in a folder {name}=…: leave {name!r} out of partitions")
-
-
-def _of_folder(name: str, declared: str) -> str:
+def of_folder(path: str, name: str, declared: str) -> str:
     """The value in a folder's name, converted to its kind; NULL if it does not fit, or is Hive's name for NULL."""
-    found = f"regexp_extract({_FILE}, {string(f'/{literal(name)}=([^/]*)/')}, 1)"
+    found = f"regexp_extract({path}, {string(f'/{literal(name)}=([^/]*)/')}, 1)"
     text = f"coalesce(TRY(url_decode({found})), {found})"
     known = f"nullif({text}, '__HIVE_DEFAULT_PARTITION__')"
     return of_text(known, files.declared_kind(name, declared))
@@ -117,17 +77,38 @@ def public(connection: duckdb.DuckDBPyConnection, statement: str, name: str) -> 
         raise InvalidValue(f"{name} cannot be read: {type(error).__name__}") from None
 
 
-def refuse_scans(cursor: duckdb.DuckDBPyConnection, source: str, table: str) -> None:
-    """Raise unless the source is a table or a view of tables: other sources can fail for some values.
+def refuse_scans(cursor: duckdb.DuckDBPyConnection, names: tuple[str, ...], table: str) -> None:
+    """Raise unless the source is a table whose values are all stored: what is computed can fail for some values.
 
-    A Python frame fails for text that is not valid Unicode, and a view over a file for values that do not fit a type
-    guessed from other rows.
+    A view may cast, a generated column too; a Python frame fails for text that is not valid Unicode, and a file for
+    values that do not fit a type guessed from other rows. The catalog is asked first, since planning may fail as well.
     """
-    plan = str(public(cursor, f"EXPLAIN SELECT * FROM {source}", table)).upper()
-    scans = set(re.findall(r"FUNCTION: (\w+)", plan)) - {"SEQ_SCAN"}
-    if scans:
+    stored = not _listed(cursor, "views", names, table)
+    if stored:
+        plan = str(public(cursor, f"EXPLAIN SELECT * FROM {'.'.join(map(identifier, names))}", table)).upper()
+        others = set(re.findall(r"FUNCTION: (\w+)", plan)) - {"SEQ_SCAN"}
+        stored = not others and bool(_listed(cursor, "tables", names, table))
+    if not stored:
         raise InvalidValue(
-            f"{table!r} is not a table but reads a data frame or a file ({', '.join(sorted(scans)).lower()}), and a "
-            "value in it could make a query fail: make a table of it, CREATE TABLE visits AS SELECT …, or pass "
-            "read() the frame itself or the path of the file"
+            f"{table!r} is not a table but a view, or reads a data frame or a file, and a value in it could make a "
+            "query fail: make a table of it, CREATE TABLE visits AS SELECT …, or pass read() the frame itself, the "
+            "path of the file, or connection.sql('FROM visits'), which is computed and copied once"
         )
+    generated = [column for column, *_ in _listed(cursor, "columns", names, table, " AND is_generated")]
+    if generated:
+        raise InvalidValue(
+            f"{table!r} computes {', '.join(map(repr, generated))} whenever it is read, and a value in it could make a "
+            "query fail: make a table of it, CREATE TABLE visits AS SELECT …, or drop the column and use derive()"
+        )
+
+
+def _listed(
+    cursor: duckdb.DuckDBPyConnection, what: str, names: tuple[str, ...], table: str, more: str = ""
+) -> list[tuple[Any, ...]]:
+    """The tables, views or columns of a qualified name in the catalog, by their own names."""
+    *within, name = map(string, names)
+    one = {"tables": "table_name", "views": "view_name", "columns": "column_name"}[what]
+    of = "view_name" if what == "views" else "table_name"
+    placed = [f" AND lower({place}) IN (lower(database_name), lower(schema_name))" for place in within]
+    found = f"SELECT {one} FROM duckdb_{what}() WHERE lower({of}) = lower({name})"
+    return public(cursor, f"{found}{''.join(placed)}{more}", table)

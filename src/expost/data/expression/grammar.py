@@ -266,7 +266,8 @@ class Reader(Tokens):
         found = find_column(name, self.schema)
         if self.schema[found] == "other":
             raise InvalidValue(
-                f"column {found!r} is of a type that expressions cannot use: use another, or store it as text"
+                f"column {found!r} is of a type that expressions cannot use: use another, or store it as text, or as a "
+                "time in microseconds"
             )
         return Reference(found, self.schema[found])
 

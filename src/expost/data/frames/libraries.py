@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,10 @@ def _undeclared(name: str, kind: str) -> InvalidValue:
     )
 
 
+def _of_objects(name: str, values: Collection[Any], kind: Kind) -> PlainColumn:
+    return PlainColumn(name, of_objects(values, kind), kind)
+
+
 # ---- pandas
 
 
@@ -116,10 +121,11 @@ def _of_series(name: str, series: Any, kinds: Mapping[str, Kind]) -> PlainColumn
     if isinstance(dtype, pd.CategoricalDtype):
         return _of_categories(name, values, kinds)
     if isinstance(dtype, pd.StringDtype) and dtype.storage == "python":
-        return PlainColumn(name, of_objects(values.to_numpy(object), "text"), "text")
+        return _of_objects(name, values.to_numpy(object), "text")
     if isinstance(dtype, pd.DatetimeTZDtype):
         return plain_column(name, pa.array(values.tz_convert("UTC").tz_localize(None), from_pandas=True))
-    if hasattr(values, "__arrow_array__") and not isinstance(dtype, pd.PeriodDtype | pd.IntervalDtype):
+    theirs = type(values).__module__.partition(".")[0] == "pandas"  # others' arrays run others' code for each value
+    if theirs and hasattr(values, "__arrow_array__") and not isinstance(dtype, pd.PeriodDtype | pd.IntervalDtype):
         return plain_column(name, pa.array(values))
     return PlainColumn(name, None, "other", OTHER)
 
@@ -130,7 +136,7 @@ def _of_numpy(name: str, values: Any, kinds: Mapping[str, Kind]) -> PlainColumn:
     if dtype.kind == "O":
         if name not in kinds:
             raise _undeclared(name, "object")
-        return PlainColumn(name, of_objects(values, kinds[name]), kinds[name])
+        return _of_objects(name, values, kinds[name])
     if dtype.kind not in "iufbM":
         return PlainColumn(name, None, "other", OTHER)
     native = values.astype(np.float64 if dtype.kind == "f" and dtype.itemsize > 8 else dtype.newbyteorder("="))
@@ -143,8 +149,12 @@ def _of_categories(name: str, values: Any, kinds: Mapping[str, Kind]) -> PlainCo
     if column.values is None:
         return column
     codes = pa.array(values.codes.astype(np.int64), mask=values.codes < 0)
-    chosen = pa.chunked_array([column.values]) if isinstance(column.values, pa.Array) else column.values
-    return PlainColumn(name, chosen.take(codes), column.kind, column.sql)
+    return replace(column, values=_taken(column.values, codes))
+
+
+def _taken(values: Any, places: Any) -> Any:
+    chunked = pa.chunked_array([values]) if isinstance(values, pa.Array) else values
+    return chunked.take(places)
 
 
 # ---- Polars, Arrow, DuckDB
@@ -171,7 +181,7 @@ def _of_polars(series: Any, kinds: Mapping[str, Kind]) -> PlainColumn:
     if dtype == pl.Object:
         if name not in kinds:
             raise _undeclared(name, "Object")
-        return PlainColumn(name, of_objects(series.to_list(), kinds[name]), kinds[name])
+        return _of_objects(name, series.to_list(), kinds[name])
     if dtype in (pl.Int128, pl.UInt128):
         return plain_column(name, series.cast(pl.Int64, strict=False).to_arrow())
     known = (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Date, pl.Datetime, pl.Null)

@@ -28,10 +28,10 @@ class Spark:
     any_order = " ORDER BY NULL"
     """Spark needs an order to number rows."""
 
-    def __init__(self, session: Any, name: str, origin: Any) -> None:
-        self._session, self.name, self._origin = session, name, origin
-        self.types: Mapping[str, str] = dict(session.table(sources.VIEW).dtypes)
-        self.schema: Mapping[str, Kind] = {column: sources.spark_kind(kind) for column, kind in self.types.items()}
+    def __init__(self, viewed: sources.Viewed, name: str, origin: Any) -> None:
+        self._session, self.name, self._origin = viewed.session, name, origin
+        self.types: Mapping[str, str] = viewed.types
+        self.schema: Mapping[str, Kind] = {column: viewed.kind(column) for column in self.types}
 
     @classmethod
     def of(cls, source: Any, table: str | None, form: Form, engine: str | None = None) -> Spark:
@@ -93,8 +93,8 @@ class Spark:
         return f"CAST({column} AS {SPARK_TYPES[kind]})"
 
     def owner(self, name: str) -> str:
-        """The column unchanged; text by its bytes."""
-        return self.bytes_of(self._whole(name, ())) if self.schema[name] == "text" else self.quote(name)
+        """The column unchanged; text by its bytes, before any of them is replaced."""
+        return self.bytes_of(self.quote(name)) if self.schema[name] == "text" else self.quote(name)
 
     def bytes_of(self, text: str) -> str:
         """The text's bytes in UTF-8."""

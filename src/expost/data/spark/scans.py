@@ -1,7 +1,13 @@
-"""Spark frames that are plain scans, which can be read in another session."""
+"""Spark frames that are plain scans, which can be read in another session; and which of their columns can be read.
+
+Spark fails for a time in milliseconds that it cannot hold in microseconds, for times in ORC that are far away, and for
+a decimal with more digits than declared. The types in the files decide which columns hold such; they are never read.
+"""
 
 from __future__ import annotations
 
+import re
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from expost.errors import InvalidValue
@@ -12,23 +18,74 @@ _TYPED = (".parquet.ParquetFileFormat", ".orc.OrcFileFormat")
 """The endings of class names of file readers that parse no text and query no other database."""
 
 
-def rows_of(frame: Any, ours: Any) -> Any:
-    """The rows of a plain scan as a frame of another session, read under that session's settings.
+def rows_of(frame: Any, ours: Any) -> tuple[Any, frozenset[str]]:
+    """The rows of a plain scan as a frame of another session, and the columns that may fail to be read.
 
-    Raises for a frame that computes anything, because that may fail for some values.
+    The frame is read under the other session's settings. Raises for a frame that computes anything, because that may
+    fail for some values.
     """
     from pyspark.sql.classic.dataframe import DataFrame
 
-    plan = _leaf(frame._jdf.queryExecution().analyzed())
+    plan, failing = _leaf(frame._jdf.queryExecution().analyzed()), frozenset[str]()
     name = plan.getClass().getName()
     if name.endswith(".datasources.LogicalRelation"):
         plan = _of_ours(plan, ours)
+        failing = _failing(plan.relation(), dict(frame.dtypes), ours)
     elif name.endswith(".execution.LogicalRDD"):
         if not plan.rdd().isCheckpointed():
             raise _refused(name)
     elif not name.endswith(".logical.LocalRelation"):
         raise _refused(name)
-    return DataFrame(ours._jvm.org.apache.spark.sql.classic.Dataset.ofRows(ours._jsparkSession, plan), ours)
+    return DataFrame(ours._jvm.org.apache.spark.sql.classic.Dataset.ofRows(ours._jsparkSession, plan), ours), failing
+
+
+_AT_ONCE = 16
+"""How many files are opened at the same time, to look at their types."""
+
+
+def _failing(relation: Any, types: dict[str, str], ours: Any) -> frozenset[str]:
+    """The columns of times and decimals that are stored in a way in which Spark fails for some values."""
+    doubtful = {name for name, kind in types.items() if kind.startswith(("timestamp", "decimal"))}
+    if relation.fileFormat().getClass().getName().endswith(".OrcFileFormat"):
+        return frozenset(doubtful)
+    if not doubtful:
+        return frozenset()
+    settings = ours._jsparkSession.sessionState().newHadoopConf()
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        found = pool.map(lambda file: _stored(file, doubtful, settings, ours._jvm), relation.location().inputFiles())
+        stored = [pair for of_file in found for pair in of_file]
+    return frozenset(name for name, how in stored if not _total(types[name], *how))
+
+
+def _stored(file: str, names: set[str], settings: Any, jvm: Any) -> list[tuple[str, tuple[str, str]]]:
+    """How a Parquet file stores the columns: their physical types, and what is said about them."""
+    path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(file))
+    opened = jvm.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(path, settings)
+    reader = jvm.org.apache.parquet.hadoop.ParquetFileReader.open(opened)
+    try:
+        schema = reader.getFooter().getFileMetaData().getSchema()
+    finally:
+        reader.close()
+    wanted, found = {name.lower(): name for name in names}, list[tuple[str, tuple[str, str]]]()
+    for place in range(schema.getFieldCount()):
+        each = schema.getType(place)
+        name = wanted.get(each.getName().lower())
+        if name is not None:
+            annotated = each.getLogicalTypeAnnotation()
+            physical = each.asPrimitiveType().getPrimitiveTypeName().toString()
+            found.append((name, (physical, "" if annotated is None else annotated.toString())))
+    return found
+
+
+def _total(kind: str, physical: str, annotated: str) -> bool:
+    """Whether Spark reads every value that can be stored so. All types are listed in ``tests/odd_parquet.py``."""
+    if kind.startswith("timestamp"):
+        return physical == "INT96" or annotated.startswith("TIMESTAMP(MICROS")
+    digits = int(re.findall(r"\d+", kind)[0])
+    return physical in ("INT32", "INT64") or (physical == "FIXED_LEN_BYTE_ARRAY" and digits <= _DIGITS_OF_LONG)
+
+
+_DIGITS_OF_LONG = 18
 
 
 def _leaf(plan: Any) -> Any:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from expost.data.expression import Kind
+from expost.data.spark.rendering import spark_identifier
 from expost.data.spark.scans import rows_of
 from expost.data.spark.settings import session_beside
 from expost.errors import EngineFailed, InvalidValue, MissingDependency
@@ -49,8 +51,25 @@ def start_session() -> Any:
     )
 
 
-def open_source(source: Any, table: str | None) -> tuple[Any, str, Any]:
-    """A separate session that has the rows as a view, their name, and what identifies them."""
+Opened = tuple["Viewed", str, Any]
+"""A separate session that has the rows as a view, their name, and what identifies them."""
+
+
+@dataclass(frozen=True)
+class Viewed:
+    """A separate session with a view of the columns that can be read; and the types of all columns."""
+
+    session: Any
+    types: dict[str, str]
+    read: frozenset[str]
+
+    def kind(self, column: str) -> Kind:
+        """The kind of a column; other if it cannot be read."""
+        return spark_kind(self.types[column]) if column in self.read else "other"
+
+
+def open_source(source: Any, table: str | None) -> Opened:
+    """The rows of a frame, a table of a session, or files."""
     try:
         from pyspark.sql import SparkSession
         from pyspark.sql.classic.dataframe import DataFrame
@@ -65,7 +84,7 @@ def open_source(source: Any, table: str | None) -> tuple[Any, str, Any]:
     return _of_paths(source)
 
 
-def _of_table(theirs: Any, table: str | None) -> tuple[Any, str, Any]:
+def _of_table(theirs: Any, table: str | None) -> Opened:
     if not isinstance(table, str) or not table:
         raise InvalidValue("a session has many tables: name one with table='visits'")
     refuse_closed(theirs)
@@ -74,12 +93,12 @@ def _of_table(theirs: Any, table: str | None) -> tuple[Any, str, Any]:
     return ours, name, f"{theirs.sparkContext.applicationId}: {name}"
 
 
-def _of_frame(frame: Any) -> tuple[Any, str, Any]:
+def _of_frame(frame: Any) -> Opened:
     refuse_closed(frame.sparkSession)
     return _viewed(frame.sparkSession, lambda _: frame, "the frame: are its files still there?"), "spark frame", frame
 
 
-def _of_paths(source: Any) -> tuple[Any, str, Any]:
+def _of_paths(source: Any) -> Opened:
     """Parquet files, whose types must agree."""
     listed = source if isinstance(source, list | tuple) and source else [source]
     if not all(isinstance(path, str | Path) for path in listed):
@@ -105,7 +124,7 @@ def refuse_closed(session: Any) -> None:
         raise InvalidValue("the Spark session is closed: start another, and read the table again")
 
 
-def _viewed(theirs: Any, frame_in: Callable[[Any], Any], wrong: str) -> Any:
+def _viewed(theirs: Any, frame_in: Callable[[Any], Any], wrong: str) -> Viewed:
     """A separate session with the rows as a view; ``wrong`` is the rest of the error if they cannot be read.
 
     Spark's messages are not passed on, because they may quote data.
@@ -114,8 +133,11 @@ def _viewed(theirs: Any, frame_in: Callable[[Any], Any], wrong: str) -> Any:
         ours = session_beside(theirs)
         frame = frame_in(ours)
         _refuse_names(frame.columns)
-        rows_of(frame, ours).createOrReplaceTempView(VIEW)
-        return ours
+        rows, failing = rows_of(frame, ours)
+        types = dict(rows.dtypes)
+        read = [name for name, kind in types.items() if spark_kind(kind) != "other" and name not in failing]
+        rows.select(*map(spark_identifier, _some(read))).createOrReplaceTempView(VIEW)
+        return Viewed(ours, types, frozenset(read))
     except (InvalidValue, EngineFailed):
         raise
     except Exception as error:
@@ -123,6 +145,15 @@ def _viewed(theirs: Any, frame_in: Callable[[Any], Any], wrong: str) -> Any:
     if failed in ("AnalysisException", "ParseException", "SparkException", "Py4JJavaError"):
         raise InvalidValue(f"Spark cannot read {wrong} ({failed})")
     raise EngineFailed(failed)
+
+
+def _some(columns: list[str]) -> list[str]:
+    if not columns:
+        raise InvalidValue(
+            "no column can be read, because all are lists, structures, bytes, times in milliseconds or the like: add a "
+            "column of numbers, text, booleans or times in microseconds, or pass frame.localCheckpoint()"
+        )
+    return columns
 
 
 def _refuse_names(names: list[str]) -> None:

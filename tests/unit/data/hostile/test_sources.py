@@ -118,3 +118,46 @@ def test_views_over_files_are_refused(connection: duckdb.DuckDBPyConnection, tmp
         connection.execute(f"CREATE VIEW of_{name} AS SELECT * FROM {source}")
         with pytest.raises(xp.InvalidValue, match="path of the file"):
             xp.read(connection, table=f"of_{name}", unit="row", neighbours="add-remove")
+
+
+COMPUTED = [
+    "SELECT p, CAST(s AS INTEGER) AS i FROM t",
+    "SELECT * FROM t WHERE CAST(s AS INTEGER) > 0",
+    "SELECT sqrt(d - 50) AS i FROM t",
+    "SELECT as_number(s) AS i FROM t",
+    "SELECT * FROM (SELECT CAST(s AS INTEGER) AS i FROM t)",
+    "SELECT i AS rowid, s FROM t",
+    "SELECT * FROM plain",
+]
+
+
+@pytest.mark.parametrize("query", COMPUTED)
+@pytest.mark.parametrize("temporary", ["", "TEMP"])
+def test_views_are_refused(connection: duckdb.DuckDBPyConnection, query: str, temporary: str) -> None:
+    """What they compute failed for some values. A copy of what they say is read, and made once."""
+    connection.execute("CREATE MACRO as_number(x) AS CAST(x AS INTEGER); CREATE VIEW plain AS SELECT * FROM t")
+    connection.execute(f"CREATE {temporary} VIEW over AS {query}")
+    with pytest.raises(xp.InvalidValue, match=r"is not a table but a view.*connection\.sql"):
+        xp.read(connection, table="over", unit="row", neighbours="add-remove")
+    assert xp.read(connection.sql("FROM plain"), unit="row", neighbours="add-remove").count().exact() == 100
+
+
+def test_what_a_relation_computes_fails_when_it_is_read(connection: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(xp.EngineFailed) as failed:
+        xp.read(connection.sql(COMPUTED[0]), unit="row", neighbours="add-remove")
+    assert "Could not convert" not in str(failed.value)
+
+
+def test_generated_columns_are_refused(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("CREATE TABLE made (s VARCHAR, i INTEGER GENERATED ALWAYS AS (CAST(s AS INTEGER)) VIRTUAL)")
+    connection.execute("CREATE SCHEMA other; CREATE TABLE other.made AS SELECT 1 AS i")
+    with pytest.raises(xp.InvalidValue, match="'made' computes 'i' whenever it is read"):
+        xp.read(connection, table="made", unit="row", neighbours="add-remove")
+    assert xp.read(connection, table="other.made", unit="row", neighbours="add-remove").count().exact() == 1
+
+
+def test_a_table_is_found_beside_a_view_of_its_name(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("CREATE SCHEMA other; CREATE VIEW other.t AS SELECT 1 AS n")
+    assert xp.read(connection, table="T", unit="row", neighbours="add-remove").count().exact() == 100
+    with pytest.raises(xp.InvalidValue, match="but a view"):
+        xp.read(connection, table="other.t", unit="row", neighbours="add-remove")
