@@ -27,6 +27,7 @@ REFUSED = {
 
 
 def read(source: Any, unit: Any = "row") -> xp.PrivateTable:
+    session()  # of the tests; otherwise a path starts another
     return xp.read(source, unit=unit, neighbours="add-remove", key=1, engine="spark")
 
 

@@ -266,8 +266,8 @@ class Reader(Tokens):
         found = find_column(name, self.schema)
         if self.schema[found] == "other":
             raise InvalidValue(
-                f"column {found!r} is of a type that expressions cannot use: use another, or store it as text, or as a "
-                "time in microseconds"
+                f"column {found!r} is of a type that expressions cannot use, or is stored in a way that fails for some "
+                "values: use another, or store it as text, as a number, or as a time in microseconds"
             )
         return Reference(found, self.schema[found])
 
