@@ -70,7 +70,7 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports --no-cache > $(VENV)/layers.txt || (cat $(VENV)/layers.txt; false)
 
 soak: $(VENV)/.dev
-	EXPOST_CASES=$(CASES) EXPOST_SOAK=$(KILLS) $(BIN)/pytest -n 2 --dist worksteal tests/conformance/test_expressions.py tests/conformance/test_engines.py tests/conformance/test_spark.py tests/conformance/test_spark_sources.py -o faulthandler_timeout=3600
+	EXPOST_CASES=$(CASES) EXPOST_SOAK=$(KILLS) $(BIN)/pytest -n 2 --dist worksteal tests/conformance/test_expressions.py tests/conformance/test_engines.py tests/conformance/test_sources.py tests/conformance/test_spark.py tests/conformance/test_spark_sources.py -o faulthandler_timeout=3600
 	EXPOST_SOAK=$(KILLS) $(BIN)/pytest -n 2 --dist worksteal tests/faults tests/laws tests/statistical tests/unit -o faulthandler_timeout=1800
 	$(BIN)/python tests/wheel.py build/wheel
 
