@@ -55,7 +55,7 @@ class LostShares(NamedTuple):
     above
         The share above the upper bound.
     units
-        Of the units, the share with more rows than count; None if every row is a unit.
+        Of the units that have a value, the share with more of them than count; None if every row is a unit.
     """
 
     below: LostShare
@@ -65,7 +65,9 @@ class LostShares(NamedTuple):
     @property
     def frame(self) -> Frame:
         """A row for each share."""
-        named = zip(("values below the bounds", "values above the bounds", "units with more rows"), self, strict=True)
+        named = zip(
+            ("values below the bounds", "values above the bounds", "units with more such rows"), self, strict=True
+        )
         rows = tuple((what, *share) for what, share in named if share is not None)
         return Frame(("what", "value", "low", "high"), rows)
 
@@ -217,7 +219,7 @@ class NoisyLost(PureMechanism[LostShares]):
 
     def describe(self, output: LostShares) -> str:
         """The shares."""
-        units = "" if output.units is None else f"; {output.units} of the units have more rows than count"
+        units = "" if output.units is None else f"; {output.units} of their units have more such rows than count"
         return f"{self.question.title}: {output.below} of the values are below, {output.above} above the bounds{units}"
 
 

@@ -434,6 +434,16 @@ class PrivateTable(MomentQuestions, ShownTable):
     def __repr__(self) -> str:
         return f"<private table {printable(self.title)}: unit {self.unit!r}, {self.neighbours}>"
 
+    @property
+    def nobody(self) -> str:
+        """Which names of units name nobody, in words: with some sources, not only NULL does. Public."""
+        names_nobody = getattr(self.engine, "names_nobody", None)
+        return "" if names_nobody is None or self.unit.column is None else str(names_nobody(self.unit.column))
+
+    @property
+    def _nobody(self) -> str:
+        return f", and rows in which it {self.nobody}," if self.nobody else ""
+
     def __str__(self) -> str:
         unit = self.unit
         named = "" if unit.name is None else f", one {unit.name}"
@@ -441,7 +451,7 @@ class PrivateTable(MomentQuestions, ShownTable):
             f"every row is a unit{named}"
             if unit.column is None
             else f"each {unit.column!r} is a unit{named}; at most {unit.rows} rows and {unit.groups} groups of each "
-            "count, chosen by a keyed hash; rows without one do not count"
+            f"count, chosen by a keyed hash; rows without one{self._nobody} do not count"
         )
         derived = {step.column: step.description for step in self.steps if step.column is not None}
         columns = [(printable(name), kind, derived.get(name)) for name, kind in self.columns]

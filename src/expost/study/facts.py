@@ -24,7 +24,7 @@ def how_made(
         "for each": _groups(asked) if "by" in asked.question.values else "",
         "rows": f"where {asked['where']}" if "where" in asked.question.values else "all",
         "bounds": _bounds(asked),
-        f"of each {privacy.whose}": _share(privacy, kind, isinstance(mechanism, GroupAnswers)),
+        f"of each {privacy.whose}": _share(privacy, kind, isinstance(mechanism, GroupAnswers)) + _nobody(asked),
         "empty values": _missing(asked, kind),
         "noise": _noise(kind, mechanism),
         "± covers": kind.covers * ("±" in answer.text),
@@ -78,6 +78,11 @@ def _share(privacy: Privacy, kind: QuestionKind, in_groups: bool) -> str:
         return f"{rows}, in at most {groups} group{'s' * (groups != 1)}"
     cells = f", in at most {privacy.groups} cell{'s' * (privacy.groups != 1)}" if privacy.groups and kind.cells else ""
     return rows + cells
+
+
+def _nobody(asked: Asked) -> str:
+    said = asked.table.nobody
+    return f"; none if {asked.table.unit.column} {said}" if said else ""
 
 
 def _missing(asked: Asked, kind: QuestionKind) -> str:

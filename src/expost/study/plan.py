@@ -119,7 +119,7 @@ class Plan:
         known = any(isinstance(line.accuracy, Accuracy) for line in self.lines)
         covers = ["± covers noise, not what clipping to bounds or leaving out rows changes"] if known else []
         unasked = ", ".join(unasked_losses(self.study.questions))
-        offer = [f'{unasked}: kind = "lost" asks how many values are clipped'] if unasked else []
+        offer = [f'{unasked}: kind = "lost", asked before, says how many values are clipped'] if unasked else []
         return covers + offer + [f"{', '.join(names)}: {why}" for why, names in bare.items()]
 
     @property

@@ -91,7 +91,8 @@ def public_size(study: Study, table: PrivateTable) -> int | None:
     except InvalidValue as error:
         raise study.wrong(_place(error), error.text(toml_words)) from None
     if not size:
-        raise study.wrong("data.path", f"the data has no {study.privacy.whose}: nothing can be asked of it")
+        why = f"; a {study.privacy.unit} that {table.nobody} names nobody, in a Parquet file" if table.nobody else ""
+        raise study.wrong("data.path", f"the data has no {study.privacy.whose}: nothing can be asked of it{why}")
     return size
 
 

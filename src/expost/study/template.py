@@ -80,6 +80,8 @@ def starter(
     unit is the column that names whom a row is about, if one does. Bounds that are not given are blank: nothing can be
     asked until they are stated.
     """
+    if encoding is None and table is None and files.ending(data) == "csv" and is_unicode(data):
+        encoding = "utf-8"
     written: dict[str, Any] = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
     types = _guessed(data, files.Form(**written)) if table is None and files.ending(data) == "csv" else {}
     private = read(data, unit="row", neighbours="substitute", table=table, schema=_declared(types), **written)

@@ -97,5 +97,5 @@ def test_what_is_published_can_be_read_stored_and_shown() -> None:
     release = ledger.run(read(ROWS * 50).lost("cost", bounds=(0, 10)).laplace(epsilon=5))
     assert release.charged == xp.Cost(5)
     assert release.frame.names == ("what", "value", "low", "high")
-    assert release.frame["what"][2] == "units with more rows"
-    assert "of the units have more rows than count" in str(release)
+    assert release.frame["what"][2] == "units with more such rows"
+    assert "of their units have more such rows than count" in str(release)

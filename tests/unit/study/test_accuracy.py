@@ -78,7 +78,7 @@ def test_a_question_without_an_error_bar_says_why(tmp_path: Path) -> None:
     assert [line.expected for line in planned.lines] == ["none", "with the answer", "3"]
     covers, offer, *whys = planned.about_errors
     assert covers == "± covers noise, not what clipping to bounds or leaving out rows changes"
-    assert offer == 'spread: kind = "lost" asks how many values are clipped'
+    assert offer == 'spread: kind = "lost", asked before, says how many values are clipped'
     assert [why.partition(": it")[0] for why in whys] == [
         "spread: no error bar",
         "clamped: the error bar comes with the answer",

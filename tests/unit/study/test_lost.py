@@ -19,7 +19,7 @@ def test_answers_quote_what_is_known_to_be_lost(tmp_path: Path) -> None:
     assert "% above 20" in first.answer.text
     notices = [outcome.answer.notice for outcome in (average, spread, wide) if outcome.answer is not None]
     assert notices[0].endswith("% of the values were moved to the bounds: this is probably too low")
-    assert notices[1].endswith("% of the values were moved to the bounds: this is too low")
+    assert notices[1].endswith("% of the values were moved to the bounds: this is probably too low")
     assert notices[2] == ""
     again = run_study(read_study(path)).outcomes[1]  # from the ledger
     assert again.answer is not None
@@ -29,5 +29,7 @@ def test_answers_quote_what_is_known_to_be_lost(tmp_path: Path) -> None:
 def test_a_plan_offers_to_ask_what_is_lost(tmp_path: Path) -> None:
     without, asked = (read_study(write_study(tmp_path, text, epsilon=90)) for text in (MEAN + OTHER, LOST + MEAN))
     offered = [note for note in plan_study(without).about_errors if "lost" in note]
-    assert offered == ['average, wide: kind = "lost" asks how many values are clipped']
+    assert offered == ['average, wide: kind = "lost", asked before, says how many values are clipped']
+    late = read_study(write_study(tmp_path, MEAN + LOST, epsilon=90))
+    assert [note for note in plan_study(late).about_errors if note.startswith("average: ")]
     assert not [note for note in plan_study(asked).about_errors if "lost" in note]

@@ -199,6 +199,10 @@ class DuckDB:
             return f"CASE WHEN NOT contains({self.quote(name)}, '?') THEN {own} END"
         return own
 
+    def names_nobody(self, name: str) -> str:
+        """Which values of a column besides NULL are the name of no unit, in words; empty if all are."""
+        return "contains a question mark" if self._replaced and self.types[name] == "VARCHAR" else ""
+
     def bytes_of(self, text: str) -> str:
         """The text's bytes in UTF-8."""
         return f"encode(CAST({text} AS VARCHAR))"

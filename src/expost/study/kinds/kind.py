@@ -159,6 +159,8 @@ SAYS_NOTHING = "noise is larger than the answer can be, so it would say nothing"
 
 def is_drowned(answer: Answer, expected: Accuracy | NoBar, *, amount: bool) -> bool:
     """Whether noise is larger than an answer: than its range, or, of amounts, than all of its numbers."""
+    if answer.value is None:  # withheld
+        return False
     if isinstance(expected, Accuracy) and answer.error is not None:
         expected = replace(expected, error=answer.error, nominal=False)
     if isinstance(expected, Accuracy) and expected.drowned:

@@ -29,7 +29,8 @@ def _answer(asked: Asked, mechanism: NoisyLost, found: LostShares) -> Answer:
     text = f"{found.below} of the values lie below {low}, {found.above} above {high}"
     if found.units is not None:
         unit = mechanism.question.table.unit
-        text += f"; {found.units} of the units ({unit.column}) have more than {unit.rows} rows"
+        some = f"{unit.rows} row{'s' * (unit.rows != 1)}"
+        text += f"; of each {unit.column} with such a value, {found.units} have more than the {some} that count"
     value = {name: share._asdict() for name, share in found._asdict().items() if share is not None}
     return Answer(text, value, max(share.error for share in found if share is not None), released=found)
 
@@ -53,10 +54,13 @@ def same_values(one: Question, other: Question) -> bool:
 
 
 def unasked_losses(questions: Sequence[Question]) -> list[str]:
-    """The names of questions whose answers bounds change, where none asks by how much."""
-    asked = [one for one in questions if one.kind == LOSSES[0].name]
-    clipped = [one for one in questions if one.kind in CLIPPED and "bounds" in one.values]
-    return [one.name for one in clipped if not any(same_values(one, other) for other in asked)]
+    """The names of questions whose answers bounds change, where none before them asks by how much."""
+    unasked: list[str] = []
+    for place, one in enumerate(questions):
+        earlier = (other for other in questions[:place] if other.kind == LOSSES[0].name)
+        if one.kind in CLIPPED and "bounds" in one.values and not any(same_values(one, other) for other in earlier):
+            unasked.append(one.name)
+    return unasked
 
 
 def known_loss(asked: Asked, known: Iterable[tuple[Question, Any]]) -> str:
@@ -72,14 +76,13 @@ def _said(found: LostShares, asked: Asked) -> Iterator[str]:
         moved = found.below.value + found.above.value
         yield f"about {100 * moved:.0f} % of the values were moved to the bounds{_direction(found, asked.question)}"
     if found.units is not None and found.units.low >= _WORTH_SAYING:
-        rows = asked.table.unit.rows
-        yield f"about {100 * found.units.value:.0f} % of the units have more than the {rows} rows that count"
+        yield f"about {100 * found.units.value:.0f} % of the units have more rows than count"
 
 
 def _direction(found: LostShares, question: Question) -> str:
     """Which way the bounds move an answer: a variance becomes smaller; others follow the bound that values go to."""
     if question.kind == "variance":
-        return ": this is too low"
+        return ": this is probably too low"
     if found.above.low > found.below.high:
         return ": this is probably too low"
     return ": this is probably too high" if found.below.low > found.above.high else ""
@@ -89,7 +92,7 @@ LOSSES = (
     QuestionKind(
         "lost", "How many values lie outside of bounds, and how many units have more rows than count.",
         (keys.COLUMN, _BOUNDS, keys.DROPPED, keys.WHERE), _lost, _answer, accuracy=_accuracy, settings=_settings,
-        covers="noise, in 95 of 100 cases",
+        noise="Laplace, on the numbers of values and of units", covers="noise, in 95 of 100 cases",
         example='column = "cost"\nbounds = [0, 1000]',
     ),
 )  # fmt: skip

@@ -195,3 +195,13 @@ def test_nested_columns_of_other_columns_names(tmp_path: Path) -> None:
     whole, inner = ODD["int64"], odd.values[:2]
     write_odd(tmp_path / "t.parquet", [Column("s", odd, inner, "struct"), Column("a", whole, whole.values[:2])])
     assert read(tmp_path / "t.parquet").schema == {"s": "other", "a": "integer"}
+
+
+def test_a_table_says_which_names_name_nobody(tmp_path: Path) -> None:
+    """By the kind of file and the column's type alone, which are public."""
+    pq.write_table(pa.table({"id": ["a", "b"], "n": [1, 2]}), tmp_path / "t.parquet")
+    named = xp.read(tmp_path / "t.parquet", unit=xp.Unit("id", rows=1), neighbours="add-remove")
+    assert "rows without one, and rows in which it contains a question mark, do not count" in str(named)
+    by_number = xp.read(tmp_path / "t.parquet", unit=xp.Unit("n", rows=1), neighbours="add-remove")
+    frame = xp.read(pa.table({"id": ["a", "b"]}), unit=xp.Unit("id", rows=1), neighbours="add-remove")
+    assert by_number.nobody == frame.nobody == ""
